@@ -2,14 +2,14 @@
 //!
 //! [`probe`] is the only user of aya: kernel programs, probes, rings. [`interpose`] records a launched command's locks from
 //! inside it. [`target`] is the program under study as /proc and exec see it, [`unwind`] makes samples of what the kernel
-//! programs took of stacks, [`made_code`] reads what programs tell about code that they make, and [`rights`] says what this
+//! programs took of stacks, [`jit`] reads what programs tell about code that they make, and [`rights`] says what this
 //! process may do.
 
 // They panic when nobody listens any more.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 pub mod interpose;
-pub mod made_code;
+pub mod jit;
 pub mod probe;
 pub mod rights;
 pub mod target;

@@ -164,7 +164,7 @@ fn rows(report: &Report) -> Vec<Row> {
 
 /// Recorded on one CPU, where nobody was ever in the way: two CPUs contend for the lock all the same.
 #[test]
-fn a_lock_of_two_threads_is_predicted_as_if_nothing_were_folded() {
+fn a_lock_of_two_threads_is_predicted_as_if_there_were_no_bursts() {
     let pairs = pairs(|_| 0x1000);
     let together = program(as_bursts(&pairs));
     let (one_by_one, in_bursts) = (predicted(&program(one_by_one(&pairs))), predicted(&together));
@@ -232,7 +232,7 @@ fn of_readers(records: Vec<Record>, written: bool) -> Vec<Record> {
 
 /// Readers share, and wait for who writes, whether their turns were recorded one by one or as sums.
 #[test]
-fn reads_of_a_lock_are_predicted_as_if_nothing_were_folded() {
+fn reads_of_a_lock_are_predicted_as_if_there_were_no_bursts() {
     let pairs = pairs(|_| 0x1000);
     let one_by_one = predicted(&program(of_readers(one_by_one(&pairs), true)));
     let in_bursts = timeline(of_readers(as_bursts(&pairs), true));
@@ -280,7 +280,7 @@ fn locks_of_one_thread_each_are_counted_exactly_and_in_nobodys_way() {
 
 /// Every operation lies where its thread ran, in order, and numbers go with the ends.
 #[test]
-fn what_is_unfolded_lies_where_the_thread_ran() {
+fn what_a_burst_becomes_lies_where_the_thread_ran() {
     // One burst over a slice of the other thread: it was off its CPU for 20 µs in between.
     let pair = |from_ns: u64| Pair { tid: 1, object: 0x1000, from_ns, to_ns: from_ns + 1_000 };
     let mut own: Vec<Pair> = (0..10).map(|i| pair(10_000 + 2_000 * i)).collect();

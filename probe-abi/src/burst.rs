@@ -87,7 +87,7 @@ impl Burst {
     }
 
     /// The operations that it stands for, spread evenly. All have the burst's number.
-    pub fn unfolded(self) -> impl Iterator<Item = Operation> {
+    pub fn each_operation(self) -> impl Iterator<Item = Operation> {
         let count = u64::from(self.count);
         let held_ns = u64::from(self.held_ns.min(self.span_ns));
         let apart_ns = u64::from(self.span_ns) - held_ns;
@@ -141,21 +141,21 @@ mod tests {
     }
 
     #[test]
-    fn reads_are_unfolded_as_reads() {
+    fn reads_of_a_burst_are_reads() {
         let burst = Burst { flags: OperationFlags::READS, ..burst(2, 100, 30) };
         let (read, unlock) = (SyncOperation::RwLockRead as u16, SyncOperation::RwLockUnlock as u16);
-        assert_eq!(burst.unfolded().count(), 4);
-        for (operation, expected) in burst.unfolded().zip([read, unlock, read, unlock]) {
+        assert_eq!(burst.each_operation().count(), 4);
+        for (operation, expected) in burst.each_operation().zip([read, unlock, read, unlock]) {
             assert_eq!((operation.operation, operation.flags), (expected, 0));
         }
     }
 
     #[test]
-    fn what_is_unfolded_adds_up_to_the_nanosecond() {
+    fn the_operations_of_a_burst_add_up_to_the_nanosecond() {
         for (count, span_ns, held_ns) in [(1, 10, 10), (2, 100, 31), (1_000, 999_999, 77_777), (3, 7, 9)] {
             let burst = burst(count, span_ns, held_ns);
             let (mut number, mut held, mut before_ns) = (0, 0, burst.began_ns());
-            for operation in burst.unfolded() {
+            for operation in burst.each_operation() {
                 let at_ns = operation.header.time_ns;
                 assert!(at_ns >= before_ns && operation.began_ns == at_ns);
                 assert!(number > 0 || at_ns == burst.began_ns());
@@ -168,6 +168,6 @@ mod tests {
             assert_eq!((number, before_ns), (burst.operations(), 1_000_000));
             assert_eq!(held, u64::from(held_ns.min(span_ns)));
         }
-        assert_eq!(burst(0, 5, 5).unfolded().count(), 0);
+        assert_eq!(burst(0, 5, 5).each_operation().count(), 0);
     }
 }

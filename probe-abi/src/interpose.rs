@@ -39,14 +39,14 @@
 //! longpole sets it to 0 *before* it empties the rings: whoever rings later is heard the next time.
 //!
 //! **What is folded** ([`crate::Burst`]) lies in the control block, not in the ring, as long as it may go on: words from
-//! [`RingWord::FOLD_VERSION`] on. That one is odd while its thread changes the others, and became so before the clock was
+//! [`RingWord::BURST_VERSION`] on. That one is odd while its thread changes the others, and became so before the clock was
 //! read for what they say. It takes its number when it begins. What may still go on need not be waited for: a mutex
 //! held for [`crate::MOST_HELD_NS`], or not taken again for [`crate::MOST_APART_NS`], ends it, so that longpole knows
 //! then what the thread is going to write, and takes it from there: nothing of it gets lost with a program that is
 //! killed. What the thread writes later under the same number has been told.
 //!
 //! **Where that would soon find no room**, it is only counted, if that is allowed ([`SharedWord::RATHER_LEAVE_OUT`]): what
-//! begins to be folded then takes no number ([`FOLD_COUNTED`]), each pair of it is added to [`RingWord::COUNTED`] when the
+//! begins to be folded then takes no number ([`BURST_COUNTED`]), each pair of it is added to [`RingWord::COUNTED`] when the
 //! mutex is given back, and nothing is written of it. So no number is missing: nobody was in the way of any of them. An
 //! acquisition that anything else follows but its release is written, and takes a number then.
 //!
@@ -201,34 +201,34 @@ impl RingWord {
     /// `PR_SET_TSC`). The writer's, and seldom, so that it does not matter that the reader has the cache line.
     pub const FORBIDDEN: usize = 23;
     /// Odd while the words behind it are being changed; it only grows.
-    pub const FOLD_VERSION: usize = 24;
+    pub const BURST_VERSION: usize = 24;
     /// The mutex of the burst that may go on; 0: there is none.
-    pub const FOLD_OBJECT: usize = 25;
+    pub const BURST_OBJECT: usize = 25;
     /// Return address of the calls that take it.
-    pub const FOLD_CALLER: usize = 26;
+    pub const BURST_CALLER: usize = 26;
     /// Return address of the calls that give it back.
-    pub const FOLD_RELEASE: usize = 27;
-    /// Its number in the ring, as in [`crate::Header::sequence`], or [`FOLD_COUNTED`]; [`crate::Burst::flags`] from bit 32
+    pub const BURST_RELEASE: usize = 27;
+    /// Its number in the ring, as in [`crate::Header::sequence`], or [`BURST_COUNTED`]; [`crate::Burst::flags`] from bit 32
     /// on.
-    pub const FOLD_NUMBER: usize = 28;
+    pub const BURST_NUMBER: usize = 28;
     /// Its first acquisition.
-    pub const FOLD_BEGAN: usize = 29;
+    pub const BURST_BEGAN: usize = 29;
     /// Its last release.
-    pub const FOLD_ENDED: usize = 30;
+    pub const BURST_ENDED: usize = 30;
     /// When the mutex was taken that has not been given back yet; 0: it has been.
-    pub const FOLD_SINCE: usize = 31;
+    pub const BURST_SINCE: usize = 31;
     /// Acquisitions with their releases.
-    pub const FOLD_COUNT: usize = 32;
+    pub const BURST_COUNT: usize = 32;
     /// See [`crate::Burst::held_ns`].
-    pub const FOLD_HELD: usize = 33;
+    pub const BURST_HELD: usize = 33;
     /// See [`crate::Burst::held_least_ns`].
-    pub const FOLD_HELD_LEAST: usize = 34;
+    pub const BURST_HELD_LEAST: usize = 34;
     /// See [`crate::Burst::apart_least_ns`].
-    pub const FOLD_APART_LEAST: usize = 35;
+    pub const BURST_APART_LEAST: usize = 35;
     /// Operations that have been folded since the ring is there, beyond one for each burst.
-    pub const FOLDED: usize = 36;
+    pub const BURST_OPERATIONS: usize = 36;
     /// Operations of bursts that found no room, beyond the one number that is missing for each burst.
-    pub const FOLD_LOST: usize = 37;
+    pub const BURST_LOST: usize = 37;
     /// What an operation that is left out takes of the thread's time, picoseconds; 0: not measured.
     pub const LEFT_OUT_PS: usize = 38;
     /// Records for which there was no memory, though there was room in the ring. They are lost as those without room are.
@@ -237,8 +237,8 @@ impl RingWord {
     pub const IDLE: usize = 40;
 }
 
-/// Of [`RingWord::FOLD_NUMBER`]: this burst has no number, since it is only counted.
-pub const FOLD_COUNTED: u64 = 1 << 63;
+/// Of [`RingWord::BURST_NUMBER`]: this burst has no number, since it is only counted.
+pub const BURST_COUNTED: u64 = 1 << 63;
 
 /// What [`RingWord::PHASE`] says about the words behind it.
 #[repr(u8)]
@@ -364,8 +364,8 @@ mod tests {
         const { assert!(SharedWord::BELL / 8 > SharedWord::SILENT / 8 && SharedWord::BELL < PAGE_WORDS) };
         // A control block's reader and writer are on different cache lines.
         assert!(RingWord::TAIL / 8 > RingWord::FRAME / 8 && CONTROL_WORDS.is_multiple_of(8));
-        const { assert!(RingWord::FOLD_VERSION / 8 > RingWord::LEAVE_OUT / 8) };
-        const { assert!(RingWord::FOLD_LOST < CONTROL_WORDS) };
+        const { assert!(RingWord::BURST_VERSION / 8 > RingWord::LEAVE_OUT / 8) };
+        const { assert!(RingWord::BURST_LOST < CONTROL_WORDS) };
     }
 
     /// A ring that nobody empties is told of well before it is full, wherever in the ring it began to fill.

@@ -18,7 +18,7 @@ mod function;
 mod header;
 pub mod interpose;
 mod libc_probe;
-mod life;
+mod lifecycle;
 mod operation;
 mod record;
 mod sample;
@@ -38,7 +38,7 @@ pub use libc_probe::{
     LibcCookie, LibcFunction, LibcProcess, LibcSite, MAX_LIBC_SITES, MAX_OPEN_OPERATIONS, MAX_OWN_RANGES,
     MutexLayout, ObjectFrom, OpenOperation, OpenOperations, OutcomeFrom, Part, SecondFrom,
 };
-pub use life::{Exec, Exit, Fork, Rename};
+pub use lifecycle::{Exec, Exit, Fork, Rename};
 pub use operation::{Operation, OperationFlags, SyncFamily, SyncOperation};
 pub use record::{DecodeError, Record};
 pub use sample::{

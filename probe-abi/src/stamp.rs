@@ -36,7 +36,7 @@ const SOURCES: [(&str, &[u8]); 14] = [
     ("interpose.rs", include_bytes!("interpose.rs")),
     ("lib.rs", include_bytes!("lib.rs")),
     ("libc_probe.rs", include_bytes!("libc_probe.rs")),
-    ("life.rs", include_bytes!("life.rs")),
+    ("lifecycle.rs", include_bytes!("lifecycle.rs")),
     ("operation.rs", include_bytes!("operation.rs")),
     ("record.rs", include_bytes!("record.rs")),
     ("sample.rs", include_bytes!("sample.rs")),

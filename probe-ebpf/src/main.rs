@@ -13,7 +13,7 @@ mod function;
 mod interrupt;
 mod kernel;
 mod libc_memory;
-mod life;
+mod lifecycle;
 mod memory;
 mod network;
 mod operation;

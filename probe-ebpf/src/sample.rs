@@ -30,18 +30,18 @@ static SAMPLED_CODE: HashMap<u32, SampledCode> = HashMap::with_max_entries(4_096
 /// sleeps and wake-ups are two to the power of the second times as far apart. What recording costs is kept to its budget with
 /// them.
 #[map]
-static SAMPLE_THINNING: Array<u64> = Array::with_max_entries(2, 0);
+static SAMPLE_SKIP_SHIFT: Array<u64> = Array::with_max_entries(2, 0);
 const OF_TICKS: u32 = 0;
 const OF_EVENTS: u32 = 1;
 /// More than a second between two ticks tells nothing.
-const MOST_THINNING: u64 = 8;
+const MOST_SKIP_SHIFT: u64 = 8;
 
 /// When the stack of a thread was last taken as it slept or woke another. Threads that share a place take turns.
 #[map]
 static LAST_TAKEN: Array<u64> = Array::with_max_entries(PLACES, 0);
 const PLACES: u32 = 1 << 16;
 
-/// A process is young for so long: as for probes (`live::settling`).
+/// A process is young for so long: as for probes (`live::new_process_delay`).
 const YOUNG_NS: u64 = 200_000_000;
 
 /// The kernel runs in ring 0, programs in ring 3.
@@ -82,7 +82,7 @@ pub fn sample_tick(context: PerfEventContext) -> u32 {
     }
     // SAFETY: a counter in a map value.
     unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, ticks)), 1) };
-    let left_out = (1 << thinning(OF_TICKS)) - 1;
+    let left_out = (1 << skip_shift(OF_TICKS)) - 1;
     // SAFETY: as above.
     unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, ticks_left_out)), left_out) };
     // SAFETY: the program's own context.
@@ -101,9 +101,9 @@ pub fn sample_tick(context: PerfEventContext) -> u32 {
 }
 
 #[inline(always)]
-fn thinning(of: u32) -> u64 {
+fn skip_shift(of: u32) -> u64 {
     // SAFETY: a word in a map value.
-    SAMPLE_THINNING.get_ptr_mut(of).map_or(0, |word| unsafe { memory::load(word) }).min(MOST_THINNING)
+    SAMPLE_SKIP_SHIFT.get_ptr_mut(of).map_or(0, |word| unsafe { memory::load(word) }).min(MOST_SKIP_SHIFT)
 }
 
 /// The program that takes the stack of a thread that goes to sleep, and of one that wakes another: [`sample_block`] and
@@ -137,7 +137,7 @@ pub fn at_event(
     };
     // SAFETY: a map value of 8 bytes.
     let before = unsafe { memory::load(last) };
-    if time_ns.wrapping_sub(before) < u64::from(setting!(sample_period_ns)) << thinning(OF_EVENTS) {
+    if time_ns.wrapping_sub(before) < u64::from(setting!(sample_period_ns)) << skip_shift(OF_EVENTS) {
         return;
     }
     // SAFETY: as above.

@@ -12,7 +12,7 @@ pub fn find() {
 
 /// Who comes back from a wait has the mutex again. No flags.
 pub fn taken_again(mutex: usize) -> u16 {
-    crate::fold::is_again_mine(mutex);
+    crate::burst::is_again_mine(mutex);
     0
 }
 

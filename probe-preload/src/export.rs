@@ -97,6 +97,6 @@ pub fn find_all() {
     crate::once::find();
     crate::thread::find();
     crate::exec::find();
-    crate::fold::find();
+    crate::burst::find();
     crate::filter::find();
 }

@@ -4,7 +4,7 @@
 //! - **Filters of system calls** (seccomp, and dispatch of system calls to the program itself): from then on the process
 //!   makes no system call of ours. No bell is rung, and longpole comes by more often instead; threads that come later learn
 //!   their numbers from libc. Where the clock is a system call, operations are only counted.
-//! - **Strict seccomp** and **`PR_SET_TSC`**: of this thread, see [`crate::quiet`].
+//! - **Strict seccomp** and **`PR_SET_TSC`**: of this thread, see [`crate::restricted`].
 //!
 //! Filters that a program has when it starts come from an ancestor: then it is not recorded from inside at all
 //! ([`crate::process`]). A program that makes these system calls by instructions of its own is not noticed: Go's runtime
@@ -12,7 +12,7 @@
 
 use crate::real::{self, Real};
 use crate::watch::watch;
-use crate::{process, quiet, ring};
+use crate::{process, restricted, ring};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 static FILTERED: AtomicBool = AtomicBool::new(false);
@@ -126,14 +126,14 @@ fn before(threat: Threat, real: &Real, go_on: usize) -> usize {
 /// ours.
 fn change(threat: Threat, real: impl FnOnce() -> isize) -> isize {
     let errno = real::errno();
-    let begun = threat != Threat::Clock && quiet::begin();
+    let begun = threat != Threat::Clock && restricted::begin();
     real::set_errno(errno);
     let result = real();
     match (result, threat) {
-        (0, Threat::NoClock) => quiet::clock_is_lost(),
-        (0, Threat::Clock) => quiet::end(),
+        (0, Threat::NoClock) => restricted::clock_is_lost(),
+        (0, Threat::Clock) => restricted::end(),
         (0, _) => {}
-        (_, _) if begun => quiet::end(),
+        (_, _) if begun => restricted::end(),
         (_, _) => {}
     }
     result
@@ -190,13 +190,13 @@ mod tests {
         std::thread::spawn(|| {
             let own = crate::tls::tls();
             assert_eq!(change(Threat::Strict, || -1), -1);
-            assert!(!quiet::is_silent(own));
+            assert!(!restricted::is_silent(own));
             assert_eq!(change(Threat::Strict, || 0), 0);
-            assert!(quiet::is_silent(own));
+            assert!(restricted::is_silent(own));
             assert_eq!(change(Threat::Strict, || -1), -1);
-            assert!(quiet::is_silent(own), "it was before");
+            assert!(restricted::is_silent(own), "it was before");
             assert_eq!(change(Threat::Clock, || 0), 0);
-            assert!(!quiet::is_silent(own));
+            assert!(!restricted::is_silent(own));
         })
         .join()
         .expect("thread");

@@ -33,12 +33,12 @@ operation! {
 /// Gives it back. The mutex may be gone when this comes back: it is not looked at.
 pub mod unlock {
     use crate::real::Real;
-    use crate::{fold, ring};
+    use crate::{burst, ring};
 
     pub static REAL: Real = Real::new(c"pthread_mutex_unlock");
 
     pub extern "C" fn wrapped(mutex: usize, caller: usize) -> i32 {
-        if ring::passes(mutex) || fold::gives(mutex, caller) {
+        if ring::passes(mutex) || burst::gives(mutex, caller) {
             return REAL.call([mutex]);
         }
         recorded(mutex, caller)
@@ -93,7 +93,7 @@ macro_rules! acquisition {
                 // Only who has it knows that it is still there.
                 let mine = matches!(outcome, 0 | crate::mutex::EOWNERDEAD);
                 if mine {
-                    crate::fold::is_again_mine($mutex);
+                    crate::burst::is_again_mine($mutex);
                 }
                 if begun.is_recorded() {
                     let kind = if mine { crate::mutex::kind($mutex) } else { 0 };
@@ -120,7 +120,7 @@ acquisition!(
     ["pthread_mutex_lock", "__pthread_mutex_lock"],
     MutexLock,
     as_it_is,
-    crate::fold::takes
+    crate::burst::takes
 );
 acquisition!(
     trylock = 1(mutex),

@@ -10,7 +10,7 @@
 //! it from coming up later ([`crate::last_moment`]).
 
 use crate::descriptor::Descriptor;
-use crate::{clock, filter, memory, mutex, quiet, real, system};
+use crate::{clock, filter, memory, mutex, real, restricted, system};
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use probe_abi::interpose::{CONTROL_WORDS, SHARED_MAGIC, SHARED_VERSION, SharedLayout, SharedWord};
@@ -338,7 +338,7 @@ fn start(environment: Option<*const *const c_char>) -> bool {
     clock::find();
     NO_CLOCK.store(system::has_lost_the_clock(), Ordering::Relaxed);
     if NO_CLOCK.load(Ordering::Relaxed) {
-        quiet::clock_is_lost();
+        restricted::clock_is_lost();
     }
     let Some(page) = system::map_wiped_on_fork() else { return false };
     let Some(layout) = descriptor.map(map) else { return false };

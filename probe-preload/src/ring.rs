@@ -4,7 +4,7 @@
 use crate::process::{self, Shared};
 use crate::tls::{Tls, tls};
 use crate::word::{add_one, count};
-use crate::{clock, filter, fold, memory, mutex, quiet, system};
+use crate::{burst, clock, filter, memory, mutex, restricted, system};
 use core::arch::asm;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
@@ -111,22 +111,22 @@ pub fn prepare() {
 #[inline(never)]
 fn own_slowly() -> Option<Own> {
     let tls = tls();
-    if quiet::is_silent(tls) {
-        quiet::count_one(tls);
+    if restricted::is_silent(tls) {
+        restricted::count_one(tls);
         return None;
     }
     process::look();
     let epoch = process::epoch();
     if process::is_forbidden(epoch) {
-        quiet::count_without_ring();
+        restricted::count_without_ring();
     }
     if !process::is_recorded(epoch) {
         return None;
     }
     let shared = process::shared().filter(Shared::is_recording)?;
-    if quiet::is_born_silent(tls) {
-        quiet::falls_silent(tls);
-        quiet::count_one(tls);
+    if restricted::is_born_silent(tls) {
+        restricted::falls_silent(tls);
+        restricted::count_one(tls);
         return None;
     }
     if tls.epoch.get() != epoch && !claim(tls, epoch, shared) {
@@ -288,7 +288,7 @@ pub fn begin(operation: SyncOperation, object: usize, second: u64, caller: usize
     {
         return begun;
     }
-    fold::settle(&own);
+    burst::settle(&own);
     let frame = frame();
     let phase = own.word(RingWord::PHASE);
     let before = phase.load(Ordering::Relaxed);
@@ -319,7 +319,7 @@ fn leaves_out(own: &Own, mutex: usize) -> bool {
     }
     let (left_at, here) = (own.word(RingWord::LEFT_AT), own.word(RingWord::HEAD).load(Ordering::Relaxed) + 1);
     if left_at.load(Ordering::Relaxed) != here {
-        fold::settle(own);
+        burst::settle(own);
         let here = own.word(RingWord::HEAD).load(Ordering::Relaxed) + 1;
         left_at.store(here, Ordering::Relaxed);
         count(own.word(RingWord::STRETCHES));

@@ -31,12 +31,12 @@ operation! {
 /// Takes it for reading.
 pub mod read {
     use crate::real::Real;
-    use crate::{fold, ring};
+    use crate::{burst, ring};
 
     pub static REAL: Real = Real::new(c"pthread_rwlock_rdlock");
 
     pub extern "C" fn wrapped(lock: usize, caller: usize) -> i32 {
-        if fold::takes_read(lock, caller) {
+        if burst::takes_read(lock, caller) {
             return 0;
         }
         let begun = ring::begin(probe_abi::SyncOperation::RwLockRead, lock, 0, caller);
@@ -82,12 +82,12 @@ operation! {
 /// Gives it back, whichever way it was taken. It may be gone when this comes back: it is not looked at.
 pub mod unlock {
     use crate::real::Real;
-    use crate::{fold, ring};
+    use crate::{burst, ring};
 
     pub static REAL: Real = Real::new(c"pthread_rwlock_unlock");
 
     pub extern "C" fn wrapped(lock: usize, caller: usize) -> i32 {
-        if fold::gives_read(lock, caller) {
+        if burst::gives_read(lock, caller) {
             return REAL.call([lock]);
         }
         let begun = ring::begin(probe_abi::SyncOperation::RwLockUnlock, lock, 0, caller);
@@ -104,7 +104,7 @@ pub mod unlock {
 /// What came of an attempt to take it for writing, noted if that is whose it is.
 fn written(lock: usize, result: i32) -> i32 {
     if result == 0 {
-        crate::fold::is_written(lock);
+        crate::burst::is_written(lock);
     }
     result
 }

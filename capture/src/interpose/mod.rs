@@ -5,26 +5,26 @@
 //! them, and empties the rings. This is the one place that decides how an operation is recorded: a process that is
 //! interposed must get no probes on its C library's synchronization functions, and the others nothing of this.
 
-mod bell;
-mod check;
 mod choice;
 mod command;
 mod cost;
+mod doorbell;
 mod foreign;
 mod library;
-mod open;
-mod pieces;
-mod place;
+mod library_file;
+mod memory_pool;
+mod open_burst;
 mod ring;
+mod ring_memory;
 mod rings;
+mod self_test;
 mod session;
 mod shared;
-mod stock;
 
-pub use bell::Bell;
-pub use check::check_library;
 pub use choice::{Choice, decide};
 pub use command::{Wish, c_library};
+pub use doorbell::Doorbell;
 pub use foreign::cannot_come_up;
 pub use library::has_library;
+pub use self_test::check_library;
 pub use session::{InterposeError, Interposed};

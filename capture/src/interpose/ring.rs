@@ -1,11 +1,11 @@
 //! Reading one ring.
 
 use super::cost::Sums;
-use super::open::{Look, Open, Told};
-use super::pieces::Passed;
+use super::open_burst::{Look, OpenBurst, Told};
+use super::ring_memory::Passed;
 use super::shared::Shared;
 use engine::event::PendingOperation;
-use probe_abi::interpose::{FOLD_COUNTED, MOST_COST_NS, MOST_LEFT_OUT_PS, Phase, RECORD_WORDS, RingWord};
+use probe_abi::interpose::{BURST_COUNTED, MOST_COST_NS, MOST_LEFT_OUT_PS, Phase, RECORD_WORDS, RingWord};
 use probe_abi::{Burst, Context, Header, Kind, Operation};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use zerocopy::FromBytes;
@@ -15,7 +15,7 @@ use zerocopy::FromBytes;
 const OPERATION_NS: f64 = 350.0;
 
 /// The same of one that was folded.
-const FOLDED_NS: f64 = 45.0;
+const BURST_NS: f64 = 45.0;
 
 /// What a thread's operations may cost beyond what they are allowed to: so long at the whole budget. A part of a ring at
 /// the usual budget, so that nothing is lost before.
@@ -62,9 +62,9 @@ pub(super) struct Ring {
     /// What its thread folds was being changed: at which version, and since when that may have been.
     changing: Option<(u64, u64)>,
     /// What its thread has folded and nobody was told of is no older than this; `None`: there is nothing.
-    pub folding_since_ns: Option<u64>,
+    pub burst_since_ns: Option<u64>,
     /// Operations that its threads had folded by the last turn.
-    folded: u64,
+    burst_operations: u64,
     /// Numbers that were told from the control block and never written.
     unwritten: u64,
 }
@@ -131,17 +131,17 @@ impl Ring {
         sink: &mut dyn FnMut(&[u8]),
     ) -> (u64, Emptied) {
         // Before it is looked what is in the ring: what is there now and is written meanwhile comes twice, not never.
-        let look = Open::look(turn.shared, turn.number, false);
+        let look = OpenBurst::look(turn.shared, turn.number, false);
         // Whoever has taken a place has taken the ring before.
         let head = turn.control(RingWord::HEAD).load(Ordering::Acquire);
         self.see_owner(turn);
         let last_head = std::mem::replace(&mut self.last_head, head);
         let taken = head.wrapping_sub(self.tail);
-        let folded = Ring::folded(turn);
-        let folded = folded.wrapping_sub(std::mem::replace(&mut self.folded, folded));
-        self.active |= taken != 0 || folded != 0;
-        if taken != 0 || folded != 0 {
-            self.weigh(turn, head.wrapping_sub(last_head), folded);
+        let in_bursts = Ring::burst_operations(turn);
+        let in_bursts = in_bursts.wrapping_sub(std::mem::replace(&mut self.burst_operations, in_bursts));
+        self.active |= taken != 0 || in_bursts != 0;
+        if taken != 0 || in_bursts != 0 {
+            self.weigh(turn, head.wrapping_sub(last_head), in_bursts);
         }
         if taken == 0 {
             self.writing_since_ns = None;
@@ -206,7 +206,7 @@ impl Ring {
     /// many records.
     fn tell(&mut self, turn: &Turn<'_>, look: Look, written: bool, sink: &mut dyn FnMut(&[u8])) -> u64 {
         let mut records = 0;
-        self.folding_since_ns = None;
+        self.burst_since_ns = None;
         match look {
             Look::Nothing => self.changing = None,
             Look::Changing(version) => {
@@ -214,7 +214,7 @@ impl Ring {
                 let since_ns = self.changing.filter(|(before, _)| *before == version).map(|(_, since)| since);
                 let since_ns = since_ns.unwrap_or(turn.last_ns);
                 self.changing = Some((version, since_ns));
-                self.folding_since_ns = Some(since_ns);
+                self.burst_since_ns = Some(since_ns);
             }
             Look::There(open) => {
                 self.changing = None;
@@ -229,7 +229,7 @@ impl Ring {
                         }
                     });
                 } else if !written {
-                    self.folding_since_ns = Some(open.last_ns());
+                    self.burst_since_ns = Some(open.last_ns());
                 }
             }
         }
@@ -238,12 +238,12 @@ impl Ring {
 
     /// Lets a thread leave out what it may if its operations cost more than they are allowed to. That stays so: it makes no
     /// difference to a thread that has others beside it.
-    fn weigh(&mut self, turn: &Turn<'_>, operations: u64, folded: u64) {
+    fn weigh(&mut self, turn: &Turn<'_>, operations: u64, in_bursts: u64) {
         let Some(share) = turn.share else { return };
         let since_last_ns = turn.before_ns.saturating_sub(self.weighed_ns) as f64;
         self.weighed_ns = turn.before_ns;
         let allowed_ns = if self.debt_ns > 0.0 { share * since_last_ns } else { 0.0 };
-        self.debt_ns = (self.debt_ns + operations as f64 * OPERATION_NS + folded as f64 * FOLDED_NS
+        self.debt_ns = (self.debt_ns + operations as f64 * OPERATION_NS + in_bursts as f64 * BURST_NS
             - allowed_ns)
             .max(0.0);
         if self.debt_ns > share * DEBT_NS {
@@ -261,12 +261,12 @@ impl Ring {
 
     /// Whether everything that was written has been read, and everything told that was folded.
     pub fn is_empty(&self, turn: &Turn<'_>) -> bool {
-        turn.control(RingWord::HEAD).load(Ordering::Acquire) == self.tail && self.folding_since_ns.is_none()
+        turn.control(RingWord::HEAD).load(Ordering::Acquire) == self.tail && self.burst_since_ns.is_none()
     }
 
     /// What its thread, which is gone, was about to fold is as it is.
     pub fn give_up_folding(&mut self, turn: &Turn<'_>, sink: &mut dyn FnMut(&[u8])) -> u64 {
-        let look = Open::look(turn.shared, turn.number, true);
+        let look = OpenBurst::look(turn.shared, turn.number, true);
         self.tell(turn, look, false, sink)
     }
 
@@ -292,18 +292,18 @@ impl Ring {
         let stretches = shared.word(control + RingWord::STRETCHES).load(Ordering::Acquire);
         // Between counting the attempt and taking the place it is one too many; a nonsense number is none.
         // What is folded has its number, and no place.
-        let folding = shared.word(control + RingWord::FOLD_OBJECT).load(Ordering::Acquire) != 0
-            && shared.word(control + RingWord::FOLD_NUMBER).load(Ordering::Relaxed) & FOLD_COUNTED == 0;
-        let missing = attempts.wrapping_sub(head).wrapping_sub(stretches).wrapping_sub(u64::from(folding));
+        let open_burst = shared.word(control + RingWord::BURST_OBJECT).load(Ordering::Acquire) != 0
+            && shared.word(control + RingWord::BURST_NUMBER).load(Ordering::Relaxed) & BURST_COUNTED == 0;
+        let missing = attempts.wrapping_sub(head).wrapping_sub(stretches).wrapping_sub(u64::from(open_burst));
         let sane = |number: u64| if number < 1 << 48 { number } else { 0 };
-        let lost = shared.word(control + RingWord::FOLD_LOST).load(Ordering::Relaxed);
+        let lost = shared.word(control + RingWord::BURST_LOST).load(Ordering::Relaxed);
         sane(missing.wrapping_sub(unwritten)) + sane(lost)
     }
 
     /// What its records since the last time took of their threads' time.
     pub fn take_costs(&mut self, turn: &Turn<'_>) -> Sums {
         let word = |word: usize| turn.control(word).load(Ordering::Relaxed);
-        let records = word(RingWord::HEAD).saturating_add(Ring::folded(turn));
+        let records = word(RingWord::HEAD).saturating_add(Ring::burst_operations(turn));
         let (measured, took_ns) = (word(RingWord::COSTS), word(RingWord::COST_NS));
         // The target may have written anything there; and the sum comes before the number.
         let most_ns = measured.saturating_add(1).saturating_mul(MOST_COST_NS);
@@ -336,9 +336,9 @@ impl Ring {
     }
 
     /// Operations that its threads have folded, written or not: they cost them the same.
-    fn folded(turn: &Turn<'_>) -> u64 {
+    fn burst_operations(turn: &Turn<'_>) -> u64 {
         let word = |word: usize| turn.control(word).load(Ordering::Relaxed);
-        word(RingWord::FOLDED).wrapping_add(word(RingWord::COUNTED))
+        word(RingWord::BURST_OPERATIONS).wrapping_add(word(RingWord::COUNTED))
     }
 
     /// Records of which it is known that they found no memory.
@@ -358,7 +358,7 @@ impl Ring {
     /// Lets another thread have the ring. Its thread must be gone and everything have been read.
     pub fn free(&mut self, shared: &Shared, number: usize) {
         let control = shared.layout().control(number);
-        if let Look::There(open) = Open::look(shared, number, true) {
+        if let Look::There(open) = OpenBurst::look(shared, number, true) {
             let (counted, one_more) = self.told.of_one_gone(&open);
             if one_more {
                 shared.word(control + RingWord::ATTEMPTS).fetch_add(1, Ordering::Relaxed);
@@ -367,7 +367,7 @@ impl Ring {
         }
         self.told = Told::default();
         self.changing = None;
-        for word in [RingWord::FOLD_OBJECT, RingWord::FOLD_SINCE, RingWord::FOLD_VERSION] {
+        for word in [RingWord::BURST_OBJECT, RingWord::BURST_SINCE, RingWord::BURST_VERSION] {
             shared.word(control + word).store(0, Ordering::Relaxed);
         }
         shared.word(control + RingWord::PHASE).store(Phase::Idle as u64, Ordering::Relaxed);

@@ -1,11 +1,11 @@
 //! One interposed command: what it is given, and what comes back.
 
-use super::bell::Bell;
-use super::place::{Place, mapped};
+use super::doorbell::Doorbell;
+use super::library_file::{LibraryFile, mapped};
+use super::memory_pool;
 use super::rings::{Rings, Turned};
 use super::shared::Shared;
-use super::stock;
-use crate::probe::{OperationsInside, now_ns};
+use crate::probe::{PreloadCost, now_ns};
 use engine::event::{DISORDER_NS, PendingOperation};
 use probe_abi::Record;
 use probe_abi::interpose::{SHARED_VARIABLE, SharedLayout, SharedWord};
@@ -31,7 +31,7 @@ pub struct InterposeError(#[from] io::Error);
 #[derive(Debug)]
 pub struct Interposed {
     rings: Rings,
-    place: Place,
+    place: LibraryFile,
     first: Vec<String>,
     /// The command.
     pid: AtomicU32,
@@ -66,12 +66,12 @@ impl Interposed {
         shared.word(SharedWord::CHILDREN).store(u64::from(children), Ordering::Release);
         let share = budget_ppm.map(|ppm| f64::from(ppm) / 1e6);
         let mut rings = Rings::new(shared, share);
-        let most_bytes = stock::bytes_now(None, 0, (records * RECORD_BYTES) as u64);
+        let most_bytes = memory_pool::bytes_now(None, 0, (records * RECORD_BYTES) as u64);
         rings.may_use(most_bytes);
         let pid = AtomicU32::new(0);
         Ok(Interposed {
             rings,
-            place: Place::new()?,
+            place: LibraryFile::new()?,
             first,
             pid,
             most_bytes,
@@ -89,7 +89,7 @@ impl Interposed {
         self.reckoned_ns = now_ns;
         let pid = Some(self.pid.load(Ordering::Relaxed)).filter(|pid| *pid != 0);
         let ring_bytes = (self.rings.shared.layout().ring_records * RECORD_BYTES) as u64;
-        self.most_bytes = stock::bytes_now(pid, self.rings.used_bytes(), ring_bytes);
+        self.most_bytes = memory_pool::bytes_now(pid, self.rings.used_bytes(), ring_bytes);
         self.rings.may_use(self.most_bytes);
     }
 
@@ -119,7 +119,7 @@ impl Interposed {
     ///
     /// # Errors
     /// There is no memory for it.
-    pub fn bell(&self) -> io::Result<Bell> {
+    pub fn bell(&self) -> io::Result<Doorbell> {
         self.rings.shared.bell()
     }
 
@@ -236,7 +236,7 @@ impl Interposed {
     }
 
     /// See [`Rings::cost`].
-    pub fn cost(&self) -> OperationsInside {
+    pub fn cost(&self) -> PreloadCost {
         self.rings.cost()
     }
 

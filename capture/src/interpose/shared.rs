@@ -3,7 +3,7 @@
 //! The target may write anything into it, at any time, and is not trusted: what is read here is checked where it is
 //! used. It cannot make it smaller: the file is sealed, so that no access of ours can fail.
 
-use super::bell::Bell;
+use super::doorbell::Doorbell;
 use crate::target::limits::descriptors_of_commands;
 use probe_abi::interpose::{RECORD_WORDS, SHARED_MAGIC, SHARED_VERSION, SharedLayout, SharedWord};
 use std::fs::File;
@@ -93,8 +93,8 @@ impl Shared {
     }
 
     /// The bell in it.
-    pub fn bell(&self) -> io::Result<Bell> {
-        Bell::of(self.file.as_fd())
+    pub fn bell(&self) -> io::Result<Doorbell> {
+        Doorbell::of(self.file.as_fd())
     }
 
     /// The same memory, mapped once more: the target's side.

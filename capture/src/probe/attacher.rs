@@ -12,11 +12,11 @@ use symbols::sandbox::own_cpu_time_ns;
 use super::{
     clocks::now_ns,
     error::{ProbeError, ProbeErrorKind},
-    governor::{Common, Probes},
     libc_files::LibcProbes,
     libc_points::off_note,
-    operations::Executed,
+    lock_probes::Executed,
     options::{ProbeFunction, Since},
+    overhead_controller::{Common, Probes},
 };
 
 /// See the module. What it does is among [`super::Capture::take_notes`].
@@ -31,7 +31,7 @@ impl Attacher {
 
     /// What recording costs is counted from now on.
     pub fn begin(&self) {
-        self.common.lock().ledger.begin(now_ns(), own_cpu_time_ns());
+        self.common.lock().accounting.begin(now_ns(), own_cpu_time_ns());
     }
 
     /// Probes functions of a process that is recorded and has come up (a child, or a program after `exec`).

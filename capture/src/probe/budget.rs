@@ -13,7 +13,7 @@
 //! pause, and the pause is four times as long each time that it has to go again. So none comes and goes more than a
 //! few times an hour.
 
-use super::spent::{ProbeId, Spent};
+use super::spending::{ProbeId, Spent};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -141,7 +141,7 @@ impl Budget {
     pub(crate) fn look(&mut self, spent: &Spent) -> Decision {
         let Some(share) = self.share else { return Decision::default() };
         let Spent { now_ns, target_ns, hits_ns, .. } = *spent;
-        let fixed_ns = spent.beside_probes_ns();
+        let fixed_ns = spent.non_probe_ns();
         let totals = Totals { now_ns, target_ns, hits_ns, fixed_ns };
         let Some(last) = self.last.replace(totals) else {
             self.costs.clone_from(&spent.probes);
@@ -205,7 +205,7 @@ impl Budget {
         Window {
             wall_ns: spent.now_ns.saturating_sub(last.now_ns),
             own_ns: target_ns.saturating_sub(hits_ns),
-            fixed_ns: spent.beside_probes_ns().saturating_sub(last.fixed_ns),
+            fixed_ns: spent.non_probe_ns().saturating_sub(last.fixed_ns),
             probes,
         }
     }

@@ -16,7 +16,7 @@ use symbols::binary::Binary;
 use super::{
     clocks::now_ns,
     error::{ProbeError, ProbeErrorKind},
-    functions::Functions,
+    function_probes::FunctionProbes,
     layout::Kernel,
     load::{LoadOptions, load},
     options::ProbeFunction,
@@ -66,14 +66,18 @@ pub(crate) fn begin(kernel: Arc<Kernel>) -> io::Result<JoinHandle<Result<HitCost
             },
         )?;
         loaded.programs(&kernel, &[])?;
-        let mut functions = Functions::new(Arc::clone(&loaded.shared), loaded.first_libc_counters);
+        let mut functions = FunctionProbes::new(Arc::clone(&loaded.shared), loaded.first_libc_counters);
         loaded.shared.track(std::process::id());
         measure(&mut loaded.ebpf, &mut functions, &mut Rings::new(loaded.rings))
     })
 }
 
 /// Measures. The programs are attached to nothing else.
-fn measure(ebpf: &mut Ebpf, functions: &mut Functions, rings: &mut Rings) -> Result<HitCosts, ProbeError> {
+fn measure(
+    ebpf: &mut Ebpf,
+    functions: &mut FunctionProbes,
+    rings: &mut Rings,
+) -> Result<HitCosts, ProbeError> {
     let kinds: [extern "C" fn(); 3] = [emulated, stepped, returning];
     let failed = |what: &str| ProbeError::new(ProbeErrorKind::Failed, what, "run `longpole doctor`");
     let own = Binary::open(Path::new("/proc/self/exe"), "longpole")

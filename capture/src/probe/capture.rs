@@ -18,9 +18,9 @@ use super::{
     clocks::now_ns,
     counters,
     error::ProbeError,
-    governor::{Common, Probes},
     mappings::Mappings,
     open_calls,
+    overhead_controller::{Common, Probes},
     programs::Programs,
     ring::Rings,
 };
@@ -35,7 +35,7 @@ pub struct Capture {
     pub(super) sample_rings: Rings,
     pub(super) common: Arc<Common>,
     pub(super) kernel_links: Vec<Link>,
-    pub(super) governor: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
+    pub(super) controller: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
     pub(super) own_notes: Vec<Note>,
     pub(super) hit_costs: Option<HitCosts>,
     pub(super) idle_asks_by_chance: bool,
@@ -250,7 +250,7 @@ impl Capture {
         self.common.shared.untrack_all();
         let end_ns = now_ns();
         self.ended = true;
-        // What the governor is doing now belongs to the recording: this once its notes are waited for.
+        // What the overhead controller is doing now belongs to the recording: this once its notes are waited for.
         let mut probes = self.common.lock();
         self.own_notes.append(&mut probes.notes);
         let reason = GapReason::LibcNotYetProbed;
@@ -293,7 +293,7 @@ impl Capture {
 
 impl Drop for Capture {
     fn drop(&mut self) {
-        if let Some((stop, thread)) = self.governor.take() {
+        if let Some((stop, thread)) = self.controller.take() {
             drop(stop);
             let _ = thread.join();
         }

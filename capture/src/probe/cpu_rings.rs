@@ -150,7 +150,7 @@ fn create(bytes: usize) -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::samples;
+    use crate::probe::sampling_clock;
     use engine::event::CallGraph;
 
     /// Eight rings for all CPUs: on a machine with 64 of them eight waited for each other at each record.
@@ -163,8 +163,8 @@ mod tests {
             let largest = bytes(cpus, usize::MAX);
             assert!(largest.is_power_of_two() && largest * cpus <= MOST_OF_ALL, "{cpus} CPUs: {largest}");
             for how in [CallGraph::Fp, CallGraph::Auto, CallGraph::Dwarf] {
-                let of_samples = samples::ring_bytes(how, cpus, |most| most);
-                let of_little = samples::ring_bytes(how, cpus, |most| most.min(16 << 20));
+                let of_samples = sampling_clock::ring_bytes(how, cpus, |most| most);
+                let of_little = sampling_clock::ring_bytes(how, cpus, |most| most.min(16 << 20));
                 assert!(of_little * cpus <= 16 << 20 || of_little <= 256 << 10, "{cpus}: {of_little}");
                 assert!(
                     of_samples.is_power_of_two() && of_samples * cpus <= 256 << 20,

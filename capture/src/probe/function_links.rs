@@ -7,9 +7,9 @@ use aya::programs::{
 use probe_abi::Cookie;
 
 use super::{
+    batched_attach,
     error::{ProbeError, ProbeErrorKind, io_code},
-    functions::Group,
-    gently,
+    function_probes::Group,
     options::ProbeFunction,
 };
 
@@ -39,7 +39,7 @@ pub(super) fn attach_some(
         Ok(link) => {
             let functions = functions.iter().map(|function| function.id).collect();
             links.push(SmallLink { link, functions });
-            gently::pause();
+            batched_attach::pause();
         }
         Err(error) => match io_code(&error) {
             Some(ENOTSUPP | libc::EINVAL | libc::EOPNOTSUPP) if functions.len() > 1 => {
@@ -84,7 +84,7 @@ fn attach_one(
         std::iter::once(point(function.entry_offset, false))
             .chain(function.exit_offsets.iter().map(move |offset| point(*offset, true)))
     });
-    let _quickly = gently::without_being_held_up();
+    let _quickly = batched_attach::with_high_priority();
     let id = probe.attach(points, group.binary.path(), UProbeScope::OneProcess(group.pid))?;
     probe.take_link(id)
 }

@@ -9,7 +9,7 @@ use probe_abi::{
 
 use symbols::{CodePlace, ErrnoPlace, LibcCall, LibcFunctions};
 
-use super::{libc_files::LibcFile, operations::COUNTERS_PER_PROCESS};
+use super::{libc_files::LibcFile, lock_probes::COUNTERS_PER_PROCESS};
 
 /// A device number as the kernel has it inside: 12 bits of class, 20 of instance.
 pub(crate) fn kernel_device(device: u64) -> u64 {

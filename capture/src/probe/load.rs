@@ -19,10 +19,10 @@ use super::{
     error::{ProbeError, no_map},
     layout::Kernel,
     loading::{load_together, panicked},
+    lock_probes,
     object::object,
-    operations,
-    operations_inside::SharedOperationsInside,
-    samples,
+    preload_cost::SharedPreloadCost,
+    sampling_clock,
     shared::{Shared, SharedWords},
 };
 
@@ -66,7 +66,7 @@ pub(crate) fn load(kernel: &Kernel, options: &LoadOptions) -> Result<Loaded, Pro
     let rings = (cpu_count as usize).clamp(1, MAX_RINGS);
     let ring_bytes = cpu_rings::bytes(rings, options.ring_bytes);
     let first_libc_counters = options.functions.max(1);
-    let functions = first_libc_counters.saturating_add(operations::COUNTERS as u32);
+    let functions = first_libc_counters.saturating_add(lock_probes::COUNTERS as u32);
     settings.own_pid = std::process::id();
     settings.children = u32::from(options.children);
     settings.rings = rings as u32;
@@ -75,7 +75,7 @@ pub(crate) fn load(kernel: &Kernel, options: &LoadOptions) -> Result<Loaded, Pro
     settings.first_libc_counters = first_libc_counters;
     settings.max_depth = options.max_depth.min(MAX_OPEN_FRAMES as u32);
 
-    samples::settings(&mut settings, options.sampling);
+    sampling_clock::settings(&mut settings, options.sampling);
 
     let mut loader = EbpfLoader::new();
     loader.override_global("SETTINGS", settings.as_bytes(), true);
@@ -99,7 +99,7 @@ pub(crate) fn load(kernel: &Kernel, options: &LoadOptions) -> Result<Loaded, Pro
         libc_sites: share(&ebpf, "LIBC_SITES", MAX_LIBC_SITES * size_of::<LibcSite>() / 8)?,
         unwinding_ns: AtomicU64::new(0),
         ticks_missed: AtomicU64::new(0),
-        operations: SharedOperationsInside::default(),
+        operations: SharedPreloadCost::default(),
     };
     let mut placings = Vec::new();
     let mut make = |array, bytes| {
@@ -108,9 +108,10 @@ pub(crate) fn load(kernel: &Kernel, options: &LoadOptions) -> Result<Loaded, Pro
         Ok(made)
     };
     let sample_rings = match options.sampling {
-        Some(sampling) => {
-            make(cpu_rings::SAMPLES, samples::ring_bytes(sampling.call_graph, rings, cpu_rings::at_hand))?
-        }
+        Some(sampling) => make(
+            cpu_rings::SAMPLES,
+            sampling_clock::ring_bytes(sampling.call_graph, rings, cpu_rings::at_hand),
+        )?,
         None => Vec::new(),
     };
     let rings = make(cpu_rings::RECORDS, ring_bytes)?;

@@ -7,7 +7,7 @@ use std::{
     sync::atomic::AtomicU64,
 };
 
-use super::operations_inside::SharedOperationsInside;
+use super::preload_cost::SharedPreloadCost;
 
 /// Memory shared with the programs.
 pub(crate) struct Shared {
@@ -27,7 +27,7 @@ pub(crate) struct Shared {
     /// Ticks that did not come since recorded threads had only just come to a CPU.
     pub(crate) ticks_missed: AtomicU64,
     /// Operations that the target itself has seen so far.
-    pub(crate) operations: SharedOperationsInside,
+    pub(crate) operations: SharedPreloadCost,
 }
 
 /// An array map whose values consist of 64-bit words, mapped into this process.

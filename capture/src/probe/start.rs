@@ -11,24 +11,24 @@ use engine::event::HitCosts;
 use symbols::sandbox::own_cpu_time_ns;
 
 use super::{
+    adaptive_sampling::AdaptiveSampling,
     attach::{attach_kernel, kernel_programs},
     budget::Budget,
     calibrate,
     capture::Capture,
     clocks::now_ns,
+    cost_accounting::{CostAccounting, Costs},
     error::{ProbeError, ProbeErrorKind},
-    functions::{self, Functions},
-    governor::{self, Common, Probes},
+    function_probes::{self, FunctionProbes},
     layout::Kernel,
-    ledger::{Costs, Ledger},
     load::{LoadOptions, Loaded, load},
+    lock_probes::{self, LockProbes},
     mappings::Mappings,
-    operations::{self, Operations},
     options::{CaptureOptions, MOST_NUMBERS, number_limit},
+    overhead_controller::{self, Common, Probes},
     rights::check_namespace,
     ring::Rings,
-    samples,
-    thinning::Thinning,
+    sampling_clock,
 };
 
 /// Tells what each step took, for `LONGPOLE_LOG=debug`.
@@ -69,15 +69,15 @@ impl Capture {
         if is_early {
             costs = HitCosting::begin(&options, &kernel)?;
         }
-        let (clock, tick_ns, thinning) = samples::start(&mut ebpf, &shared, &options)?;
+        let (clock, tick_ns, sampling) = sampling_clock::start(&mut ebpf, &shared, &options)?;
         stages.end("clock");
         if options.sampling.is_some() && !is_early {
-            samples::start_at_events(&mut ebpf, &kernel)?;
+            sampling_clock::start_at_events(&mut ebpf, &kernel)?;
         }
         stages.end("samples at events");
         let hit_costs = costs.and_then(HitCosting::end);
         stages.end("cost of a hit");
-        let ledger = Ledger::new(
+        let accounting = CostAccounting::new(
             options.budget_ppm,
             Costs { hits: hit_costs, tick_ns },
             options.pids.iter().copied().collect(),
@@ -85,12 +85,12 @@ impl Capture {
         );
         let probes = Probes {
             ebpf,
-            functions: Functions::new(shared.clone(), first_libc_counters),
-            operations: Operations::new(shared.clone(), first_libc_counters),
+            functions: FunctionProbes::new(shared.clone(), first_libc_counters),
+            operations: LockProbes::new(shared.clone(), first_libc_counters),
             clock,
             notes: Vec::new(),
             logger,
-            ledger,
+            accounting,
             unwanted: BTreeSet::new(),
         };
         let mut capture = Capture {
@@ -98,7 +98,7 @@ impl Capture {
             sample_rings: Rings::new(sample_rings),
             common: Arc::new(Common::new(probes, shared)),
             kernel_links,
-            governor: None,
+            controller: None,
             own_notes: Vec::new(),
             hit_costs,
             idle_asks_by_chance: kernel.idle_asks_by_chance,
@@ -119,14 +119,14 @@ impl Capture {
             (now_ns(), own_cpu_time_ns())
         });
         capture.start_ns = start_ns;
-        capture.common.lock().ledger.begin(start_ns, longpole_ns);
+        capture.common.lock().accounting.begin(start_ns, longpole_ns);
         for number in 0..capture.unprobed.len() {
             let (pid, _) = capture.unprobed[number];
             capture.leave_unprobed(pid, capture.start_ns);
         }
-        // The governor believes that untracked processes are gone, so it comes last.
+        // The overhead controller believes that untracked processes are gone, so it comes last.
         let samples_events_later = options.sampling.is_some() && is_early;
-        capture.govern(&options, thinning, samples_events_later.then_some(kernel))?;
+        capture.start_controller(&options, sampling, samples_events_later.then_some(kernel))?;
         Ok(capture)
     }
 
@@ -151,27 +151,27 @@ impl Capture {
         Ok(())
     }
 
-    /// Starts the governor. `samples_events`: it first lets stacks be taken at sleeps and wake-ups.
-    fn govern(
+    /// Starts the overhead controller. `samples_events`: it first lets stacks be taken at sleeps and wake-ups.
+    fn start_controller(
         &mut self,
         options: &CaptureOptions,
-        thinning: Thinning,
+        sampling: AdaptiveSampling,
         samples_events: Option<Arc<Kernel>>,
     ) -> Result<(), ProbeError> {
         let (stop, stopped) = mpsc::channel();
         let common = self.common.clone();
         let budget = Budget::new(options.budget_ppm);
-        let of_events = Thinning::of_events(options.budget_ppm);
+        let of_events = AdaptiveSampling::of_events(options.budget_ppm);
         let thread = std::thread::Builder::new()
-            .name("longpole-governor".into())
+            .name("longpole-budget".into())
             .spawn(move || {
                 if let Some(kernel) = samples_events {
-                    governor::begin_at_events(&common, &kernel);
+                    overhead_controller::begin_at_events(&common, &kernel);
                 }
-                governor::run(&common, budget, [thinning, of_events], &stopped);
+                overhead_controller::run(&common, budget, [sampling, of_events], &stopped);
             })
             .map_err(|error| ProbeError::from_cause("cannot start a thread", &error))?;
-        self.governor = Some((stop, thread));
+        self.controller = Some((stop, thread));
         Ok(())
     }
 }
@@ -222,16 +222,16 @@ fn load_maps(options: &CaptureOptions, kernel: &Kernel) -> Result<Loaded, ProbeE
 fn programs_at_once(options: &CaptureOptions, is_early: bool) -> Vec<&'static str> {
     let mut names = kernel_programs().to_vec();
     if options.sampling.is_some() {
-        names.push(samples::TICK);
+        names.push(sampling_clock::TICK);
         if !is_early {
-            names.extend(samples::AT_EVENTS.map(|(program, _)| program));
+            names.extend(sampling_clock::AT_EVENTS.map(|(program, _)| program));
         }
     }
     if !options.functions.is_empty() {
-        names.push(functions::PROGRAM);
+        names.push(function_probes::PROGRAM);
     }
     if !options.libc.is_empty() {
-        names.push(operations::PROGRAM);
+        names.push(lock_probes::PROGRAM);
     }
     names
 }

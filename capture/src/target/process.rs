@@ -70,7 +70,7 @@ impl Process {
             return Err(TargetError::Zombie { pid });
         };
         let executable = folder.link(&format!("task/{first_thread}/exe"))?;
-        let typed = super::typed::path(&folder, &executable);
+        let typed = super::invoked_path::path(&folder, &executable);
         let status_of_first = folder.text(&format!("task/{first_thread}/status")).unwrap_or_default();
         let guarded = |status: &str| {
             let features = status_field(status, "x86_Thread_features")?;

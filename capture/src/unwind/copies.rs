@@ -4,8 +4,8 @@
 //! program's own. So each step is a total function of both, a caller's frame lies above its callee's, and there are at most
 //! [`MOST_FRAMES`] steps of two searches each: nothing here can loop, allocate more than that, or panic.
 
+use super::address_space::holds;
 use super::binaries::{Binaries, Binary};
-use super::space::holds;
 use crate::target::Code;
 use engine::event::MOST_FRAMES;
 use probe_abi::RawCopy;

@@ -1,14 +1,14 @@
 //! What the kernel programs took of stacks becomes samples: frames, numbered stacks, and where code was mapped.
 
+mod address_space;
 mod binaries;
 mod copies;
 mod depth;
 mod interner;
-mod late;
+mod pending_stacks;
 mod process;
 mod reader;
 mod sampler;
-mod space;
 mod vdso;
 
 pub use binaries::Binaries;

@@ -1,14 +1,14 @@
 //! What is known of one process whose stacks are sampled, and which of them wait for more.
 
+use super::address_space::AddressSpace;
 use super::copies::{Copied, Unwinding, Unwound};
 use super::depth::Depth;
-use super::space::Space;
 use probe_abi::{MAX_KEEPING, MAX_ROOTS, RawCopy, SampledCode};
 
 /// A process while it runs one program.
 #[derive(Default)]
 pub(super) struct Sampled {
-    pub space: Space,
+    pub space: AddressSpace,
     pub unwinding: Unwinding,
     /// What the outermost functions that keep frame pointers return to, and what lies above that.
     pub roots: Vec<Vec<u64>>,
@@ -85,7 +85,7 @@ impl Kept {
 
 impl Sampled {
     pub fn new(since_ns: u64) -> Sampled {
-        Sampled { space: Space::new(since_ns), ..Sampled::default() }
+        Sampled { space: AddressSpace::new(since_ns), ..Sampled::default() }
     }
 
     fn keeps(&self, address: u64) -> bool {

@@ -1,8 +1,8 @@
 //! Two threads that look where processes have code and read unwind tables of binaries: a look takes milliseconds, and a
 //! parser may take ten seconds for one binary, in which the rings have to be emptied.
 
+use super::address_space::{Seen, look};
 use super::binaries::{self, Binaries, Binary};
-use super::space::{Seen, look};
 use crate::probe::count_this_thread;
 use crate::target::Code;
 use rustc_hash::FxHashSet;

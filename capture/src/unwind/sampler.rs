@@ -450,9 +450,9 @@ mod tests {
         assert_eq!(sampler.counts(0).lost, 4);
     }
 
-    use super::super::late::MOST_WAITING;
+    use super::super::address_space::Seen;
+    use super::super::pending_stacks::MOST_WAITING;
     use super::super::reader::Told;
-    use super::super::space::Seen;
     use crate::target::Code;
     use std::sync::mpsc::{Receiver, Sender};
     use std::time::Duration;

@@ -4,7 +4,7 @@ use super::quiet::Quiet;
 use super::source::Attach;
 use super::source::Late;
 use super::{Drained, EventSource, Probed, Unprobed};
-use capture::interpose::{Bell, Interposed};
+use capture::interpose::{Doorbell, Interposed};
 use capture::probe::{
     Attacher, Capture, LibcProbes, NewMapping, ProbeError, ProbeErrorKind, ProbeFunction, Since, now_ns,
 };
@@ -250,7 +250,7 @@ impl EventSource for Kernel {
         end_ns
     }
 
-    fn bell(&mut self) -> Option<Bell> {
+    fn bell(&mut self) -> Option<Doorbell> {
         let bell = self.interposed.as_ref()?.bell();
         self.has_bell = bell.is_ok();
         bell.inspect_err(|error| log::warn!("rings of the command are looked at all the time: {error}")).ok()

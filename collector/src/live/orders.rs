@@ -2,7 +2,7 @@
 //! one of its rings fills up.
 
 use super::pump::Command;
-use capture::interpose::Bell;
+use capture::interpose::Doorbell;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
@@ -13,17 +13,17 @@ const ANSWER: Duration = Duration::from_millis(2);
 /// The loop's end.
 pub struct Orders {
     commands: Sender<Command>,
-    bell: Option<Arc<Bell>>,
+    bell: Option<Arc<Doorbell>>,
 }
 
 /// The other end.
 pub struct Waiter {
     commands: Receiver<Command>,
-    bell: Option<Arc<Bell>>,
+    bell: Option<Arc<Doorbell>>,
 }
 
 /// Both ends; `bell`: the target's, if it has one.
-pub fn orders(bell: Option<Bell>) -> (Orders, Waiter) {
+pub fn orders(bell: Option<Doorbell>) -> (Orders, Waiter) {
     let (sender, receiver) = channel();
     let bell = bell.map(Arc::new);
     (Orders { commands: sender, bell: bell.clone() }, Waiter { commands: receiver, bell })

@@ -1,7 +1,7 @@
 //! Where records come from: the kernel, a session file, or a generator. All of them enter the pipeline here.
 
 use super::message::Unprobed;
-use capture::interpose::Bell;
+use capture::interpose::Doorbell;
 use capture::probe::{LibcProbes, NewMapping, ProbeFunction, Since};
 use engine::event::{FunctionId, LossCounts, MappingFact, Note, Overhead, PendingOperation, SampleCounts};
 use std::path::PathBuf;
@@ -79,7 +79,7 @@ pub trait EventSource: Send {
 
     /// What rings when one of its rings should be emptied before that pause is over, if something does. Asked for once, at
     /// the start.
-    fn bell(&mut self) -> Option<Bell> {
+    fn bell(&mut self) -> Option<Doorbell> {
         None
     }
 

@@ -123,7 +123,7 @@ pub struct CapturePlan {
     /// Functions get probes only when samples show that they are worth it.
     pub from_samples: bool,
     /// A function hit more often than this per second loses its probes; at least 1. `None`: the default of the
-    /// governor.
+    /// overhead controller.
     pub max_rate_hz: Option<u64>,
     /// What recording may cost, in millionths of the target's own CPU time; `None`: no limit.
     pub budget_ppm: Option<u32>,

@@ -104,12 +104,12 @@ impl<'a> CodeMap<'a> {
 
 /// What the memory is called in which a process has the code that it makes, as [`MappingFact::path`]: there, places are
 /// addresses.
-pub fn made_code(pid: u32) -> String {
+pub fn jit_code(pid: u32) -> String {
     format!("{MADE}{pid}]")
 }
 
-/// Whether a path is [`made_code`].
-pub fn is_made_code(path: &str) -> bool {
+/// Whether a path is [`jit_code`].
+pub fn is_jit_code(path: &str) -> bool {
     path.starts_with(MADE)
 }
 

@@ -3,7 +3,7 @@
 
 use super::{FunctionRef, Place, PlaceId};
 use crate::event::{
-    CodeFact, CodeMap, FunctionFact, FunctionId, frame_address, is_made_code, is_recording_library,
+    CodeFact, CodeMap, FunctionFact, FunctionId, frame_address, is_jit_code, is_recording_library,
 };
 use crate::timeline::{Stack, Timeline};
 use rustc_hash::FxHashMap;
@@ -226,7 +226,7 @@ impl<'a> Finder<'a> {
             return;
         }
         let from = places.len();
-        let is_made = is_made_code(&mapping.path);
+        let is_made = is_jit_code(&mapping.path);
         let module = match mapping.path.rsplit('/').next() {
             // What several processes have made under one name is one function, as in a binary that they share.
             _ if is_made => MADE,

@@ -38,7 +38,7 @@ fn a_hot_function_is_let_go_to_keep_to_the_budget() {
     let later = speed(&mut target, 20);
     let ended = record.wait(LIMIT).unwrap();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    // Without the governor it is a tenth or less.
+    // Without the overhead controller it is a tenth or less.
     assert!(later > 0.8 * before, "{before} calls a second before, {first} at first and {later} later");
     assert!(
         ended.stderr.contains("1 off (called too often, counted for their callers: SmallAndHot)"),

@@ -79,7 +79,7 @@ impl Recorded {
         assert_eq!(loss, Some(0), "{}", ended.stderr);
         let operations = recording.events.iter().flat_map(|event| match event {
             Record::Operation(operation) => vec![*operation],
-            Record::Burst(burst) => burst.unfolded().collect(),
+            Record::Burst(burst) => burst.each_operation().collect(),
             _ => Vec::new(),
         });
         let mut operations: Vec<Operation> = operations.collect();

@@ -2,7 +2,7 @@
 
 use longpole_tests::{Recorded, skip_unless_built, skip_unless_live, workload};
 
-/// The governor takes the probes off functions called very often, or whose probes cost too much: here every call is to be
+/// The overhead controller takes the probes off functions called very often, or whose probes cost too much: here every call is to be
 /// seen.
 const KEEP_ALL: [&str; 4] = ["--max-rate", "1000000000", "--overhead", "none"];
 

@@ -102,7 +102,7 @@ fn the_exported_program_has_the_same_report() {
     assert_eq!(answer(&exported), answer(&recorded.file));
 }
 
-/// Issue 2, governor: a function called more often than `--max-rate` loses its probes, and the report says so.
+/// Issue 2, overhead controller: a function called more often than `--max-rate` loses its probes, and the report says so.
 #[test]
 fn a_hot_function_is_folded_into_its_callers() {
     skip_unless_live!();

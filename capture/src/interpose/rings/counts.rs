@@ -2,7 +2,7 @@
 
 use super::super::ring::{GENEROUS, Ring};
 use super::{MOST_PENDING, Rings};
-use crate::probe::OperationsInside;
+use crate::probe::PreloadCost;
 use engine::event::PendingOperation;
 use probe_abi::interpose::SharedWord;
 use std::sync::atomic::Ordering;
@@ -45,9 +45,9 @@ impl Rings {
     }
 
     /// Operations recorded so far, and those left out as of a moment ago, with what that took of their threads' time.
-    pub fn cost(&self) -> OperationsInside {
+    pub fn cost(&self) -> PreloadCost {
         let (recorded, recorded_ns) = self.costs.total();
-        OperationsInside { recorded, recorded_ns, ..self.left_out_inside }
+        PreloadCost { recorded, recorded_ns, ..self.left_out_inside }
     }
 
     /// Looks at all rings, so only now and then where there are many.
@@ -58,10 +58,10 @@ impl Rings {
         }
         self.left_out_seen_ns = now_ns;
         let took_ns = |number| Ring::left_out_ns(&self.shared, number);
-        self.left_out_inside = OperationsInside {
+        self.left_out_inside = PreloadCost {
             left_out: self.left_out(),
             left_out_ns: (0..self.rings.len()).map(took_ns).fold(0, u64::saturating_add),
-            ..OperationsInside::default()
+            ..PreloadCost::default()
         };
     }
 

@@ -10,11 +10,11 @@ mod counts;
 mod ending;
 
 use super::cost::{OperationCosts, Sums};
-use super::pieces::give_idle_back;
+use super::memory_pool::MemoryPool;
 use super::ring::{Emptied, GENEROUS, Ring, Turn};
+use super::ring_memory::give_idle_back;
 use super::shared::Shared;
-use super::stock::Stock;
-use crate::probe::OperationsInside;
+use crate::probe::PreloadCost;
 use engine::event::PendingOperation;
 use probe_abi::interpose::SharedWord;
 use rustc_hash::FxHashMap;
@@ -34,7 +34,7 @@ const MOST_PENDING: usize = 10_000;
 pub(super) struct Rings {
     pub shared: Shared,
     /// The memory that they may use together.
-    stock: Stock,
+    pool: MemoryPool,
     /// What recording a thread may cost of its time; `None`: no limit.
     share: Option<f64>,
     rings: Vec<Ring>,
@@ -51,7 +51,7 @@ pub(super) struct Rings {
     /// What recording has cost the threads.
     costs: OperationCosts,
     /// What was left out, and what that took, as of [`Rings::left_out_seen_ns`]; the rest is not used.
-    left_out_inside: OperationsInside,
+    left_out_inside: PreloadCost,
     left_out_seen_ns: u64,
 }
 
@@ -67,10 +67,10 @@ impl Rings {
     pub fn new(shared: Shared, share: Option<f64>) -> Rings {
         let rather = u64::from(share.is_some());
         shared.word(SharedWord::RATHER_LEAVE_OUT).store(rather, Ordering::Relaxed);
-        let stock = Stock::of_all(&shared);
+        let pool = MemoryPool::of_all(&shared);
         Rings {
             shared,
-            stock,
+            pool,
             share,
             rings: Vec::new(),
             by_owner: FxHashMap::default(),
@@ -79,19 +79,19 @@ impl Rings {
             next_look: 0,
             pending: Vec::new(),
             costs: OperationCosts::new(),
-            left_out_inside: OperationsInside::default(),
+            left_out_inside: PreloadCost::default(),
             left_out_seen_ns: 0,
         }
     }
 
     /// All rings together may use so many bytes from now on. If they have more already, it comes back as it is read.
     pub fn may_use(&mut self, bytes: u64) {
-        self.stock.becomes(&self.shared, bytes);
+        self.pool.becomes(&self.shared, bytes);
     }
 
     /// Bytes that all rings use now.
     pub fn used_bytes(&self) -> u64 {
-        self.stock.used_bytes(&self.shared)
+        self.pool.used_bytes(&self.shared)
     }
 
     /// Rings that have been in use.
@@ -111,7 +111,7 @@ impl Rings {
         let next = self.shared.word(SharedWord::NEXT_RING).load(Ordering::Acquire);
         self.notice_new(next);
         let frugal = self.rings.len() > GENEROUS;
-        let short = self.stock.is_short(&self.shared);
+        let short = self.pool.is_short(&self.shared);
         let last = self.shared.word(SharedWord::RECORDING).load(Ordering::Relaxed) == 0;
         let mut complete_to_ns = Some(before_ns);
         let (mut total, mut costs) = (0, Sums::default());
@@ -144,26 +144,26 @@ impl Rings {
                     ring.give_up(&turn, gone);
                 }
             }
-            if let Some(since_ns) = ring.folding_since_ns
+            if let Some(since_ns) = ring.burst_since_ns
                 && before_ns.saturating_sub(since_ns) > DOUBT_NS
                 && (last || ring.owner != 0 && !lives((ring.owner >> 32) as u32, ring.owner as u32))
             {
                 let turn = Turn { last: true, ..turn };
                 total += ring.give_up_folding(&turn, &mut |bytes| sink(number, bytes));
             }
-            let folding = ring.folding_since_ns;
-            let folding = folding.filter(|since_ns| before_ns.saturating_sub(*since_ns) <= PATIENCE_NS);
+            let open_burst = ring.burst_since_ns;
+            let open_burst = open_burst.filter(|since_ns| before_ns.saturating_sub(*since_ns) <= PATIENCE_NS);
             let bound_ns = match ring.writing_since_ns {
                 Some(since_ns) if before_ns.saturating_sub(since_ns) <= PATIENCE_NS => since_ns,
                 _ => before_ns,
             };
-            let bound_ns = folding.map_or(bound_ns, |since_ns| since_ns.min(bound_ns));
+            let bound_ns = open_burst.map_or(bound_ns, |since_ns| since_ns.min(bound_ns));
             complete_to_ns = match emptied {
                 Emptied::Yes => complete_to_ns.map(|to| to.min(bound_ns)),
                 Emptied::More => None,
             };
         }
-        if self.stock.is_nearly_empty(&self.shared) {
+        if self.pool.is_nearly_empty(&self.shared) {
             (0..self.rings.len()).for_each(|number| give_idle_back(&self.shared, number));
         }
         self.costs.add(costs);

@@ -8,7 +8,7 @@ use super::pace::Pace;
 use crate::live::message::Message;
 use crate::threads;
 use capture::target::{Process, mapped};
-use engine::event::{CodeFact, CodeMap, CodePlace, MappingFact, Note, NoteKind, frame_address, is_made_code};
+use engine::event::{CodeFact, CodeMap, CodePlace, MappingFact, Note, NoteKind, frame_address, is_jit_code};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io;
@@ -229,7 +229,7 @@ impl Work {
                     continue;
                 };
                 // The kernel's own: what it is called says all.
-                let is_made = is_made_code(&mapping.path);
+                let is_made = is_jit_code(&mapping.path);
                 if !mapping.path.starts_with('/') && !is_made {
                     continue;
                 }

@@ -1,8 +1,8 @@
 //! Names of code that processes make while they run: asked for by address, found in what the processes write about it.
 
-use capture::made_code::{MadeCode, MadeStamp, is_dump};
+use capture::jit::{JitFiles, JitStamp, is_dump};
 use capture::target::{Process, mapped};
-use engine::event::{CodeFact, MappingFact, is_made_code, made_code};
+use engine::event::{CodeFact, MappingFact, is_jit_code, jit_code};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most processes whose files are held.
@@ -17,10 +17,10 @@ pub(super) struct Made {
 }
 
 struct Maker {
-    files: MadeCode,
+    files: JitFiles,
     waiting: BTreeSet<u64>,
     /// The files when they were last read, with nothing new wanted since.
-    read: Option<MadeStamp>,
+    read: Option<JitStamp>,
     refused: bool,
 }
 
@@ -29,7 +29,7 @@ impl Made {
     pub fn hold(&mut self, mappings: &[MappingFact]) {
         for mapping in mappings {
             let has_dump = mapping.path.rsplit('/').next().is_some_and(is_dump);
-            if !is_made_code(&mapping.path) && !has_dump {
+            if !is_jit_code(&mapping.path) && !has_dump {
                 continue;
             }
             if !self.processes.contains_key(&mapping.pid) && self.processes.len() >= MOST_PROCESSES {
@@ -41,7 +41,7 @@ impl Made {
             }
             // One that is gone has left nothing by which to find its root.
             let Ok(process) = Process::open(mapping.pid) else { continue };
-            if !known && let Some(files) = MadeCode::of(&process) {
+            if !known && let Some(files) = JitFiles::of(&process) {
                 let maker = Maker { files, waiting: BTreeSet::new(), read: None, refused: false };
                 self.processes.insert(mapping.pid, maker);
             }
@@ -104,7 +104,7 @@ impl Maker {
             let Some(code) = code.at(address) else { return true };
             let line = code.frame(address).and_then(|frame| Some(format!("{}:{}", frame.file?, frame.line?)));
             facts.push(CodeFact {
-                path: made_code(pid),
+                path: jit_code(pid),
                 offset: address,
                 function: Some(code.name.clone()),
                 line,

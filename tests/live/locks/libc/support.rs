@@ -18,7 +18,7 @@ pub fn read(file: &Path, ended: Ended) -> Recorded {
     let events = std::mem::take(&mut recorded.recording.events).into_iter();
     recorded.recording.events = events
         .flat_map(|event| match event {
-            Record::Burst(burst) => burst.unfolded().map(Record::Operation).collect(),
+            Record::Burst(burst) => burst.each_operation().map(Record::Operation).collect(),
             other => vec![other],
         })
         .collect();

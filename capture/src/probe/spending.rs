@@ -1,6 +1,6 @@
 //! What recording has cost, as the budget sees it.
 
-use super::thinning::SampleSpent;
+use super::adaptive_sampling::SampleSpent;
 
 /// What can be taken off: a function number, or whatever the caller counts by.
 pub(crate) type ProbeId = u32;
@@ -28,7 +28,7 @@ pub(crate) struct Spent {
 
 impl Spent {
     /// On all but probes.
-    pub(crate) fn beside_probes_ns(&self) -> u64 {
+    pub(crate) fn non_probe_ns(&self) -> u64 {
         self.fixed_ns.saturating_add(self.samples_ns)
     }
 

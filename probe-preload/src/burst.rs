@@ -9,7 +9,7 @@
 //! reads: as long as it stays the same, no writer has had the lock. Readers need no order among themselves.
 //!
 //! Where there is hardly any room for records, those of bursts are the first to go: their pairs are counted
-//! ([`FOLD_COUNTED`]), so that what somebody waits for is still written. Everything else that the thread does ends it
+//! ([`BURST_COUNTED`]), so that what somebody waits for is still written. Everything else that the thread does ends it
 //! ([`settle`]), and so do mutexes of special kinds.
 
 use crate::mutex::{lock_word, plain_kind};
@@ -19,7 +19,7 @@ use crate::tls::tls;
 use crate::word::add_one;
 use crate::{clock, mutex, rwlock};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
-use probe_abi::interpose::{FOLD_COUNTED, Phase, RingWord};
+use probe_abi::interpose::{BURST_COUNTED, Phase, RingWord};
 use probe_abi::{Burst, Kind, MOST_APART_NS, MOST_HELD_NS, MOST_SPAN_NS, OperationFlags};
 
 /// Of so many operations one tells what it took: an acquisition comes with each release, and is taken to be like it.
@@ -84,7 +84,7 @@ pub fn is_again_mine(mutex: usize) -> bool {
 #[inline(always)]
 fn may_fold() -> Option<(Own, u64)> {
     let own = own_at_hand()?;
-    let version = own.word(RingWord::FOLD_VERSION).load(Ordering::Relaxed);
+    let version = own.word(RingWord::BURST_VERSION).load(Ordering::Relaxed);
     let idle = own.word(RingWord::PHASE).load(Ordering::Relaxed) as u8 == Phase::Idle as u8;
     let whole = own.word(RingWord::LEAVE_OUT).load(Ordering::Relaxed) == 0 || !process::has_one_thread();
     (idle && whole && version.is_multiple_of(2)).then_some((own, version))
@@ -93,13 +93,13 @@ fn may_fold() -> Option<(Own, u64)> {
 /// The words are being changed until [`changed`]; before anything is read that will stand there.
 #[inline(always)]
 fn changes(own: &Own, version: u64) {
-    own.word(RingWord::FOLD_VERSION).store(version + 1, Ordering::Relaxed);
+    own.word(RingWord::BURST_VERSION).store(version + 1, Ordering::Relaxed);
     fence(Ordering::Release);
 }
 
 #[inline(always)]
 fn changed(own: &Own, version: u64) {
-    own.word(RingWord::FOLD_VERSION).store(version + 2, Ordering::Release);
+    own.word(RingWord::BURST_VERSION).store(version + 2, Ordering::Release);
 }
 
 /// Takes a mutex that is free; `false`: nothing has been done.
@@ -145,7 +145,7 @@ fn has(own: &Own, version: u64, object: usize, caller: usize, kind: u64, mine: b
     if !mine || !goes_on(own, object, caller, kind, now_ns) {
         begins(own, object, caller, kind, now_ns);
     }
-    own.word(RingWord::FOLD_SINCE).store(now_ns, Ordering::Relaxed);
+    own.word(RingWord::BURST_SINCE).store(now_ns, Ordering::Relaxed);
     changed(own, version);
 }
 
@@ -153,13 +153,13 @@ fn has(own: &Own, version: u64, object: usize, caller: usize, kind: u64, mine: b
 #[inline(always)]
 fn goes_on(own: &Own, mutex: usize, caller: usize, kind: u64, now_ns: u64) -> bool {
     let word = |index| own.word(index).load(Ordering::Relaxed);
-    word(RingWord::FOLD_OBJECT) == mutex as u64
-        && (word(RingWord::FOLD_NUMBER) & !FOLD_COUNTED) >> 32 == kind
-        && word(RingWord::FOLD_CALLER) == caller as u64
-        && word(RingWord::FOLD_SINCE) == 0
-        && now_ns.wrapping_sub(word(RingWord::FOLD_ENDED)) < MOST_APART_NS
-        && now_ns.wrapping_sub(word(RingWord::FOLD_BEGAN)) < MOST_SPAN_NS
-        && word(RingWord::FOLD_COUNT) < u64::from(u16::MAX)
+    word(RingWord::BURST_OBJECT) == mutex as u64
+        && (word(RingWord::BURST_NUMBER) & !BURST_COUNTED) >> 32 == kind
+        && word(RingWord::BURST_CALLER) == caller as u64
+        && word(RingWord::BURST_SINCE) == 0
+        && now_ns.wrapping_sub(word(RingWord::BURST_ENDED)) < MOST_APART_NS
+        && now_ns.wrapping_sub(word(RingWord::BURST_BEGAN)) < MOST_SPAN_NS
+        && word(RingWord::BURST_COUNT) < u64::from(u16::MAX)
 }
 
 /// Another burst.
@@ -167,21 +167,21 @@ fn goes_on(own: &Own, mutex: usize, caller: usize, kind: u64, now_ns: u64) -> bo
 fn begins(own: &Own, mutex: usize, caller: usize, kind: u64, now_ns: u64) {
     write(own);
     let number = if own.is_pressed() {
-        FOLD_COUNTED
+        BURST_COUNTED
     } else {
         add_one(own.word(RingWord::ATTEMPTS)) & u64::from(u32::MAX)
     };
     for (index, value) in [
-        (RingWord::FOLD_OBJECT, mutex as u64),
-        (RingWord::FOLD_CALLER, caller as u64),
-        (RingWord::FOLD_RELEASE, 0),
-        (RingWord::FOLD_NUMBER, number | kind << 32),
-        (RingWord::FOLD_BEGAN, now_ns),
-        (RingWord::FOLD_ENDED, now_ns),
-        (RingWord::FOLD_COUNT, 0),
-        (RingWord::FOLD_HELD, 0),
-        (RingWord::FOLD_HELD_LEAST, u64::from(u32::MAX)),
-        (RingWord::FOLD_APART_LEAST, u64::from(u32::MAX)),
+        (RingWord::BURST_OBJECT, mutex as u64),
+        (RingWord::BURST_CALLER, caller as u64),
+        (RingWord::BURST_RELEASE, 0),
+        (RingWord::BURST_NUMBER, number | kind << 32),
+        (RingWord::BURST_BEGAN, now_ns),
+        (RingWord::BURST_ENDED, now_ns),
+        (RingWord::BURST_COUNT, 0),
+        (RingWord::BURST_HELD, 0),
+        (RingWord::BURST_HELD_LEAST, u64::from(u32::MAX)),
+        (RingWord::BURST_APART_LEAST, u64::from(u32::MAX)),
     ] {
         own.word(index).store(value, Ordering::Relaxed);
     }
@@ -212,7 +212,7 @@ pub fn gives_read(lock: usize, caller: usize) -> bool {
 #[inline(always)]
 fn is_taken(own: &Own, object: usize) -> bool {
     let get = |index: usize| own.word(index).load(Ordering::Relaxed);
-    get(RingWord::FOLD_SINCE) != 0 && get(RingWord::FOLD_OBJECT) == object as u64
+    get(RingWord::BURST_SINCE) != 0 && get(RingWord::BURST_OBJECT) == object as u64
 }
 
 /// The object of the burst is about to be given back; `false`: it may not be noted.
@@ -220,10 +220,10 @@ fn is_taken(own: &Own, object: usize) -> bool {
 fn gave(own: &Own, version: u64, caller: usize) -> bool {
     let word = |index: usize| own.word(index);
     let get = |index: usize| word(index).load(Ordering::Relaxed);
-    let since_ns = get(RingWord::FOLD_SINCE);
-    let (pairs, release) = (get(RingWord::FOLD_COUNT), get(RingWord::FOLD_RELEASE));
+    let since_ns = get(RingWord::BURST_SINCE);
+    let (pairs, release) = (get(RingWord::BURST_COUNT), get(RingWord::BURST_RELEASE));
     if pairs == 0 {
-        if i32::try_from((caller as u64).wrapping_sub(get(RingWord::FOLD_CALLER)) as i64).is_err() {
+        if i32::try_from((caller as u64).wrapping_sub(get(RingWord::BURST_CALLER)) as i64).is_err() {
             return false;
         }
     } else if release != caller as u64 {
@@ -241,18 +241,18 @@ fn gave(own: &Own, version: u64, caller: usize) -> bool {
             }
         };
         if pairs == 0 {
-            word(RingWord::FOLD_RELEASE).store(caller as u64, Ordering::Relaxed);
+            word(RingWord::BURST_RELEASE).store(caller as u64, Ordering::Relaxed);
         } else {
-            least(RingWord::FOLD_APART_LEAST, since_ns.saturating_sub(get(RingWord::FOLD_ENDED)));
+            least(RingWord::BURST_APART_LEAST, since_ns.saturating_sub(get(RingWord::BURST_ENDED)));
         }
-        least(RingWord::FOLD_HELD_LEAST, held_ns);
-        word(RingWord::FOLD_HELD).store(get(RingWord::FOLD_HELD) + held_ns, Ordering::Relaxed);
-        word(RingWord::FOLD_ENDED).store(now_ns, Ordering::Relaxed);
-        word(RingWord::FOLD_SINCE).store(0, Ordering::Relaxed);
-        word(RingWord::FOLD_COUNT).store(pairs + 1, Ordering::Relaxed);
+        least(RingWord::BURST_HELD_LEAST, held_ns);
+        word(RingWord::BURST_HELD).store(get(RingWord::BURST_HELD) + held_ns, Ordering::Relaxed);
+        word(RingWord::BURST_ENDED).store(now_ns, Ordering::Relaxed);
+        word(RingWord::BURST_SINCE).store(0, Ordering::Relaxed);
+        word(RingWord::BURST_COUNT).store(pairs + 1, Ordering::Relaxed);
         // One of a burst's operations is counted with its record.
-        let (sum, more) = match get(RingWord::FOLD_NUMBER) & FOLD_COUNTED {
-            0 => (RingWord::FOLDED, if pairs == 0 { 1 } else { 2 }),
+        let (sum, more) = match get(RingWord::BURST_NUMBER) & BURST_COUNTED {
+            0 => (RingWord::BURST_OPERATIONS, if pairs == 0 { 1 } else { 2 }),
             _ => (RingWord::COUNTED, 2),
         };
         word(sum).store(get(sum) + more, Ordering::Relaxed);
@@ -290,49 +290,49 @@ fn tell_cost(own: &Own, called_ns: u64) {
 /// Writes down what has been folded: something else comes.
 #[inline(always)]
 pub fn settle(own: &Own) {
-    if own.word(RingWord::FOLD_OBJECT).load(Ordering::Relaxed) != 0 {
+    if own.word(RingWord::BURST_OBJECT).load(Ordering::Relaxed) != 0 {
         settle_open(own);
     }
 }
 
 #[inline(never)]
 fn settle_open(own: &Own) {
-    let version = own.word(RingWord::FOLD_VERSION).load(Ordering::Relaxed);
+    let version = own.word(RingWord::BURST_VERSION).load(Ordering::Relaxed);
     if !version.is_multiple_of(2) {
         // A signal handler came in between: what it came into goes on afterwards.
         return;
     }
     changes(own, version);
     write(own);
-    own.word(RingWord::FOLD_OBJECT).store(0, Ordering::Relaxed);
-    own.word(RingWord::FOLD_SINCE).store(0, Ordering::Relaxed);
+    own.word(RingWord::BURST_OBJECT).store(0, Ordering::Relaxed);
+    own.word(RingWord::BURST_SINCE).store(0, Ordering::Relaxed);
     changed(own, version);
 }
 
 /// Puts the burst that is there into the ring, and behind it the acquisition that has no release yet.
 fn write(own: &Own) {
     let word = |index: usize| own.word(index).load(Ordering::Relaxed);
-    let (object, caller) = (word(RingWord::FOLD_OBJECT), word(RingWord::FOLD_CALLER));
+    let (object, caller) = (word(RingWord::BURST_OBJECT), word(RingWord::BURST_CALLER));
     if object == 0 {
         return;
     }
-    let (pairs, since_ns) = (word(RingWord::FOLD_COUNT), word(RingWord::FOLD_SINCE));
-    let number = word(RingWord::FOLD_NUMBER);
-    let (is_counted, flags) = (number & FOLD_COUNTED != 0, number >> 32 & 0xffff);
+    let (pairs, since_ns) = (word(RingWord::BURST_COUNT), word(RingWord::BURST_SINCE));
+    let number = word(RingWord::BURST_NUMBER);
+    let (is_counted, flags) = (number & BURST_COUNTED != 0, number >> 32 & 0xffff);
     let number = number as u32;
     if pairs > 0 && !is_counted {
-        let (began_ns, ended_ns) = (word(RingWord::FOLD_BEGAN), word(RingWord::FOLD_ENDED));
+        let (began_ns, ended_ns) = (word(RingWord::BURST_BEGAN), word(RingWord::BURST_ENDED));
         let half = |value: u64| value & u64::from(u32::MAX);
-        let apart_least = if pairs > 1 { word(RingWord::FOLD_APART_LEAST) } else { 0 };
+        let apart_least = if pairs > 1 { word(RingWord::BURST_APART_LEAST) } else { 0 };
         let words = [
             object,
             caller,
-            half(ended_ns.saturating_sub(began_ns)) | word(RingWord::FOLD_HELD) << 32,
-            half(word(RingWord::FOLD_HELD_LEAST)) | half(apart_least) << 32,
-            half(word(RingWord::FOLD_RELEASE).wrapping_sub(caller)) | (pairs & 0xffff) << 32 | flags << 48,
+            half(ended_ns.saturating_sub(began_ns)) | word(RingWord::BURST_HELD) << 32,
+            half(word(RingWord::BURST_HELD_LEAST)) | half(apart_least) << 32,
+            half(word(RingWord::BURST_RELEASE).wrapping_sub(caller)) | (pairs & 0xffff) << 32 | flags << 48,
         ];
         if !own.put(Kind::Burst, number, ended_ns, words) {
-            let lost = own.word(RingWord::FOLD_LOST);
+            let lost = own.word(RingWord::BURST_LOST);
             lost.store(lost.load(Ordering::Relaxed) + (2 * pairs - 1), Ordering::Relaxed);
         }
     }

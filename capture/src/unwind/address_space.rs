@@ -1,7 +1,7 @@
 //! Where a process has its code.
 
 use crate::target::{Code, Process, code};
-use engine::event::{MappingFact, made_code};
+use engine::event::{MappingFact, jit_code};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ const AGAIN_AT_VERY_LAST: Duration = Duration::from_secs(60);
 
 /// One process.
 #[derive(Debug, Default)]
-pub struct Space {
+pub struct AddressSpace {
     /// When it began to run its program (`CLOCK_MONOTONIC` nanoseconds), 0 if before the recording.
     pub since_ns: u64,
     /// Its executable mappings in order of address.
@@ -28,10 +28,10 @@ pub struct Space {
     before: Option<Duration>,
 }
 
-impl Space {
+impl AddressSpace {
     /// A process that runs a program since this time.
-    pub fn new(since_ns: u64) -> Space {
-        Space { since_ns, pause: AGAIN_AFTER, ..Space::default() }
+    pub fn new(since_ns: u64) -> AddressSpace {
+        AddressSpace { since_ns, pause: AGAIN_AFTER, ..AddressSpace::default() }
     }
 
     /// It has mapped something to execute: the next unknown address is worth a look.
@@ -62,7 +62,7 @@ impl Space {
     }
 
     /// What somebody has seen; whether there is more now. `is_told`: somebody says when there is more
-    /// ([`Space::mapped`]).
+    /// ([`AddressSpace::mapped`]).
     pub fn looked(&mut self, seen: &Seen, is_told: bool) -> bool {
         self.pause = pause_after(self.before, if is_told { seen.took } else { Duration::ZERO });
         // One that is gone has nothing mapped: what was known stays.
@@ -101,7 +101,7 @@ pub fn look(pid: u32, since_ns: u64, known: &[Code]) -> Seen {
         end: code.end,
         // Places in code that the process has made are its addresses.
         file_offset: if code.is_made() { code.start } else { code.file_offset },
-        path: if code.is_made() { made_code(pid) } else { code.path.clone() },
+        path: if code.is_made() { jit_code(pid) } else { code.path.clone() },
         build_id: code.build_id().map(|id| id.to_string()),
     };
     let new = new.map(fact).collect();
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn what_is_mapped_is_looked_for_at_once_however_long_nothing_was_found() {
         let read = Instant::now().checked_sub(2 * AGAIN_AFTER);
-        let mut space = Space { read, pause: AGAIN_AT_VERY_LAST, ..Space::default() };
+        let mut space = AddressSpace { read, pause: AGAIN_AT_VERY_LAST, ..AddressSpace::default() };
         assert!(!space.is_due());
         space.mapped();
         assert!(space.is_due());
@@ -156,7 +156,7 @@ mod tests {
         let first = look(pid, 7, &[]);
         assert_eq!(first.new.len(), first.now.len());
         assert!(first.new.iter().all(|fact| fact.since_ns == 7 && fact.pid == pid) && !first.new.is_empty());
-        let mut space = Space::default();
+        let mut space = AddressSpace::default();
         assert!(space.looked(&first, false));
         assert_eq!(look(pid, 8, &space.code).new, []);
         let (hidden, rest) = space.code.split_first().expect("code");

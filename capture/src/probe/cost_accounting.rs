@@ -16,11 +16,11 @@ use super::{
     clocks::now_ns,
     clocks::{CpuTime, waited_for_ns},
     counters,
-    functions::Functions,
-    operations::Operations,
-    operations_inside::OperationsInside,
+    function_probes::FunctionProbes,
+    lock_probes::LockProbes,
+    preload_cost::PreloadCost,
     shared::Shared,
-    spent::Spent,
+    spending::Spent,
 };
 
 /// What one record of the scheduler is taken to cost until that has been measured, and where the kernel does not let
@@ -61,7 +61,7 @@ impl Haste {
 }
 
 /// Books kept from the start of a recording.
-pub(crate) struct Ledger {
+pub(crate) struct CostAccounting {
     budget_ppm: Option<u32>,
     costs: Costs,
     start_ns: u64,
@@ -76,7 +76,7 @@ pub(crate) struct Ledger {
     functions: Vec<Line>,
     /// Calls, as far as they are in the books, of functions that have no probes any more.
     gone: BTreeMap<u32, u64>,
-    /// State of [`Functions`] that `functions` belongs to.
+    /// State of [`FunctionProbes`] that `functions` belongs to.
     version: u64,
     hits: u64,
     hit_ns: u64,
@@ -84,7 +84,7 @@ pub(crate) struct Ledger {
     /// The recorded processes' time, with what hits added to it.
     target_ns: u64,
     /// What the library in the processes has recorded or left out, and what that took of their time.
-    inside: OperationsInside,
+    inside: PreloadCost,
     event_ns: f64,
     /// Of the collector's time, what it spent on scheduler events.
     fixed_collector_ns: f64,
@@ -222,14 +222,14 @@ struct Sample {
     samples_ns: u64,
 }
 
-impl Ledger {
+impl CostAccounting {
     pub(crate) fn new(
         budget_ppm: Option<u32>,
         costs: Costs,
         first_pids: BTreeSet<u32>,
         children: bool,
-    ) -> Ledger {
-        let mut ledger = Ledger {
+    ) -> CostAccounting {
+        let mut accounting = CostAccounting {
             budget_ppm,
             costs,
             start_ns: now_ns(),
@@ -246,7 +246,7 @@ impl Ledger {
             hit_ns: 0,
             last: Counted::default(),
             target_ns: 0,
-            inside: OperationsInside::default(),
+            inside: PreloadCost::default(),
             event_ns: 0.0,
             fixed_collector_ns: 0.0,
             each_event_ns: ASSUMED_EVENT_NS,
@@ -254,11 +254,11 @@ impl Ledger {
             sample: None,
             next_sample_ns: 0,
         };
-        ledger.target.read_processes(ledger.first_pids.iter().copied(), false);
+        accounting.target.read_processes(accounting.first_pids.iter().copied(), false);
         if children {
-            ledger.waited_for.before_ns = sum(ledger.first_pids.iter().copied());
+            accounting.waited_for.before_ns = sum(accounting.first_pids.iter().copied());
         }
-        ledger
+        accounting
     }
 
     /// The recording began then, when longpole had used so much CPU time: what was done before cost it nothing.
@@ -286,8 +286,8 @@ impl Ledger {
         &mut self,
         ebpf: &Ebpf,
         shared: &Shared,
-        functions: &Functions,
-        operations: &Operations,
+        functions: &FunctionProbes,
+        operations: &LockProbes,
     ) -> Spent {
         let now_ns = now_ns();
         self.target.read_processes(self.first_pids.iter().copied(), false);
@@ -339,7 +339,7 @@ impl Ledger {
             target_ns: self.target_ns,
             hits_ns: self.hit_ns,
             probes_ns: self.hit_ns.saturating_add(self.probe_collector_ns as u64),
-            // What met others is told ([`Ledger::overhead`]), but no reason to sample less: on a full machine it would be.
+            // What met others is told ([`CostAccounting::overhead`]), but no reason to sample less: on a full machine it would be.
             samples_ns: counted.sampling_ns().saturating_add(counted.unwinding_ns),
             event_samples_ns: counted.events_cost_ns(),
             fixed_ns: ((self.event_ns + self.fixed_collector_ns) as u64)
@@ -381,7 +381,7 @@ impl Ledger {
     }
 
     /// Which functions have probes has changed: those that still have keep their lines.
-    fn renew(&mut self, functions: &Functions, operations: &Operations, shared: &Shared) {
+    fn renew(&mut self, functions: &FunctionProbes, operations: &LockProbes, shared: &Shared) {
         let costs = self.costs.hits.unwrap_or_default();
         let mut old: BTreeMap<u32, Line> =
             std::mem::take(&mut self.functions).into_iter().map(|line| (line.number, line)).collect();

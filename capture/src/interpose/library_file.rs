@@ -16,23 +16,23 @@ const FOLDERS: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 const PREFIX: &str = engine::event::LIBRARY.0;
 const NAME: &str = engine::event::LIBRARY.1;
 
-/// The library's file. Removed when dropped, unless [`Place::leave`] was called.
+/// The library's file. Removed when dropped, unless [`LibraryFile::leave`] was called.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct LibraryFile {
     folder: PathBuf,
     file: PathBuf,
     left: bool,
 }
 
-impl Place {
+impl LibraryFile {
     /// Writes the file.
     ///
     /// # Errors
     /// None of the folders can be written to and allows running code; the error is the last one's.
-    pub fn new() -> io::Result<Place> {
+    pub fn new() -> io::Result<LibraryFile> {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for folder in FOLDERS {
-            match Place::below(Path::new(folder)) {
+            match LibraryFile::below(Path::new(folder)) {
                 Ok(place) => return Ok(place),
                 Err(error) => last = error,
             }
@@ -40,13 +40,13 @@ impl Place {
         Err(last)
     }
 
-    fn below(parent: &Path) -> io::Result<Place> {
+    fn below(parent: &Path) -> io::Result<LibraryFile> {
         sweep(parent);
         let name = format!("{PREFIX}{}-{:x}", std::process::id(), crate::target::monotonic_ns());
         let folder = parent.join(name);
         // Fails if anybody has made it before us, so that it is ours.
         std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
-        let place = Place { file: folder.join(NAME), folder, left: false };
+        let place = LibraryFile { file: folder.join(NAME), folder, left: false };
         let mut file = File::options().write(true).create_new(true).mode(0o600).open(&place.file)?;
         file.write_all(library())?;
         drop(file);
@@ -68,7 +68,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for LibraryFile {
     fn drop(&mut self) {
         if !self.left {
             // A leftover does no harm.
@@ -153,14 +153,14 @@ mod tests {
 
     #[test]
     fn the_file_is_readable_by_all_and_gone_afterwards() {
-        let place = Place::new().expect("a place");
+        let place = LibraryFile::new().expect("a place");
         let mode = |path: &Path| std::fs::metadata(path).expect("metadata").permissions().mode() & 0o777;
         assert_eq!((mode(&place.folder), mode(&place.file)), (0o755, 0o444));
         assert_eq!(std::fs::read(place.path()).expect("file"), library());
         let folder = place.folder.clone();
         drop(place);
         assert!(!folder.exists());
-        let mut place = Place::new().expect("a place");
+        let mut place = LibraryFile::new().expect("a place");
         place.leave();
         let (folder, file) = (place.folder.clone(), place.file.clone());
         drop(place);
@@ -199,6 +199,6 @@ mod tests {
 
     #[test]
     fn a_folder_without_room_is_an_error() {
-        assert!(Place::below(Path::new("/proc")).is_err());
+        assert!(LibraryFile::below(Path::new("/proc")).is_err());
     }
 }

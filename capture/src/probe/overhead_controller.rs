@@ -2,7 +2,7 @@
 //!
 //! The programs themselves stop recording a function in the very window in which its calls pass the rate limit, and
 //! note when. Some ten milliseconds later this thread sees the note and takes the probes away, so that the function
-//! runs at its own speed again. What all probes together cost is weighed in `ledger`, and `budget` decides which of
+//! runs at its own speed again. What all probes together cost is weighed in `cost_accounting`, and `budget` decides which of
 //! them have to go for a while.
 
 use std::{
@@ -21,18 +21,18 @@ use engine::event::{GapReason, Note, NoteKind, Overhead};
 use probe_abi::{FunctionCounters, RATE_WINDOW_SHIFT};
 
 use super::{
+    adaptive_sampling::AdaptiveSampling,
     budget::{Budget, Decision},
     clocks,
     clocks::now_ns,
-    functions::Functions,
+    cost_accounting::{CostAccounting, Haste},
+    function_probes::FunctionProbes,
     layout::Kernel,
-    ledger::{Haste, Ledger},
-    operations::Operations,
+    lock_probes::LockProbes,
     programs::Programs,
-    samples::{self, Clock},
+    sampling_clock::{self, Clock},
     shared::Shared,
-    spent::Spent,
-    thinning::Thinning,
+    spending::Spent,
 };
 
 /// How often the counters are looked at after probes were put on or taken off, or while they are hit all the time. A very
@@ -53,16 +53,16 @@ const LOOK_WHEN_IDLE: Duration = Duration::from_millis(400);
 /// wait.
 const MANY: usize = 256;
 
-/// What the capture and its governor both work on.
+/// What the capture and its overhead controller both work on.
 pub(crate) struct Probes {
     pub(crate) ebpf: Ebpf,
-    pub(crate) functions: Functions,
-    pub(crate) operations: Operations,
+    pub(crate) functions: FunctionProbes,
+    pub(crate) operations: LockProbes,
     /// What samples are taken by.
     pub(crate) clock: Option<Clock>,
     pub(crate) notes: Vec<Note>,
     pub(crate) logger: Option<EbpfLogger<&'static dyn log::Log>>,
-    pub(crate) ledger: Ledger,
+    pub(crate) accounting: CostAccounting,
     /// Functions that somebody has taken the probes off: no budget gives them back.
     pub(crate) unwanted: BTreeSet<u32>,
 }
@@ -78,7 +78,7 @@ impl Probes {
 pub(crate) struct Common {
     probes: Mutex<Probes>,
     pub(crate) shared: Arc<Shared>,
-    /// As of the governor's last look.
+    /// As of the overhead controller's last look.
     overhead: Mutex<Overhead>,
     /// What whoever attaches has done. A lock of its own: whoever empties the rings takes it.
     notes: Mutex<Vec<Note>>,
@@ -89,7 +89,7 @@ pub(crate) struct Common {
 
 impl Common {
     pub(crate) fn new(probes: Probes, shared: Arc<Shared>) -> Common {
-        let overhead = Mutex::new(probes.ledger.overhead());
+        let overhead = Mutex::new(probes.accounting.overhead());
         Common {
             probes: Mutex::new(probes),
             shared,
@@ -111,9 +111,9 @@ impl Common {
         if news.is_empty() {
             return;
         }
-        let old = probes.functions.overtaken(&news);
+        let old = probes.functions.remove_stale(&news);
         probes.functions.close_groups(old);
-        let old = probes.operations.overtaken(&news);
+        let old = probes.operations.remove_stale(&news);
         probes.operations.close_groups(old);
     }
 
@@ -139,9 +139,9 @@ impl Common {
 
     /// Looks at the books.
     pub(crate) fn look(&self, probes: &mut Probes) -> Spent {
-        let Probes { ebpf, functions, operations, ledger, .. } = probes;
-        let spent = ledger.look(ebpf, &self.shared, functions, operations);
-        *self.overhead.lock().unwrap_or_else(PoisonError::into_inner) = ledger.overhead();
+        let Probes { ebpf, functions, operations, accounting, .. } = probes;
+        let spent = accounting.look(ebpf, &self.shared, functions, operations);
+        *self.overhead.lock().unwrap_or_else(PoisonError::into_inner) = accounting.overhead();
         spent
     }
 
@@ -164,13 +164,18 @@ impl Common {
 /// Stacks of sleeps and wake-ups are taken from here on, too: of processes that ran already, whose events are recorded
 /// meanwhile.
 pub(crate) fn begin_at_events(common: &Common, kernel: &Kernel) {
-    if let Err(error) = samples::start_at_events(&mut common.lock().ebpf, kernel) {
+    if let Err(error) = sampling_clock::start_at_events(&mut common.lock().ebpf, kernel) {
         log::warn!("stacks are taken by the clock alone: {error}");
     }
 }
 
 /// Runs until `stop` is closed.
-pub(crate) fn run(common: &Common, mut budget: Budget, mut thinnings: [Thinning; 2], stop: &Receiver<()>) {
+pub(crate) fn run(
+    common: &Common,
+    mut budget: Budget,
+    mut samplings: [AdaptiveSampling; 2],
+    stop: &Receiver<()>,
+) {
     clocks::count_this_thread();
     // A program that probes have slowed to a crawl has all its threads waiting for a CPU: this one must come before them.
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {
@@ -184,21 +189,21 @@ pub(crate) fn run(common: &Common, mut budget: Budget, mut thinnings: [Thinning;
         if let Some(logger) = &mut probes.logger {
             logger.flush();
         }
-        let haste = probes.ledger.haste(&common.shared);
+        let haste = probes.accounting.haste(&common.shared);
         let urgent = haste == Haste::Urgent;
-        let idle = haste == Haste::Idle && probes.ledger.waits().is_none();
+        let idle = haste == Haste::Idle && probes.accounting.waits().is_none();
         if urgent || looked.elapsed() >= if idle { LOOK_WHEN_IDLE } else { LOOK_EVERY } {
             looked = Instant::now();
             forget_the_dead(common, &mut probes);
             forget_the_changed(&mut probes);
             keep_to_the_rate(common, &mut probes, &mut budget);
-            keep_to_the_budget(common, &mut probes, &mut budget, &mut thinnings);
+            keep_to_the_budget(common, &mut probes, &mut budget, &mut samplings);
             follow(common, &mut probes, &mut online);
         }
         let before = std::mem::replace(&mut version, probes.version());
         let probed = probes.functions.functions().next().is_some();
         let most = if probed { LOOK_EVERY } else { LOOK_WHEN_IDLE };
-        let most = probes.ledger.waits().map_or(most, |wait| wait.min(most));
+        let most = probes.accounting.waits().map_or(most, |wait| wait.min(most));
         tick = if urgent || version != before { TICK } else { (tick * 3 / 2).min(most) };
     }
 }
@@ -282,7 +287,7 @@ fn keep_to_the_budget(
     common: &Common,
     probes: &mut Probes,
     budget: &mut Budget,
-    thinnings: &mut [Thinning; 2],
+    samplings: &mut [AdaptiveSampling; 2],
 ) {
     let unwanted = &probes.unwanted;
     if !unwanted.is_empty() {
@@ -290,11 +295,12 @@ fn keep_to_the_budget(
     }
     let spent = common.look(probes);
     let Probes { ebpf, clock, .. } = probes;
-    let [of_ticks, of_events] = thinnings;
+    let [of_ticks, of_events] = samplings;
     if let Some(clock) = clock {
         let slower = of_ticks.look(&spent.on_ticks()).map_or(Ok(()), |level| clock.slow(ebpf, level));
-        let rarer =
-            of_events.look(&spent.on_events()).map_or(Ok(()), |level| samples::space_events(ebpf, level));
+        let rarer = of_events
+            .look(&spent.on_events())
+            .map_or(Ok(()), |level| sampling_clock::space_events(ebpf, level));
         if let Err(error) = slower.and(rarer) {
             log::warn!("samples are not taken any more as they should be: {error}");
         }
@@ -337,7 +343,7 @@ fn keep_to_the_budget(
 
 /// Takes probes off without putting new ones on those that lose theirs along with them: these come back later.
 fn rest_at_once(
-    functions: &mut Functions,
+    functions: &mut FunctionProbes,
     budget: &mut Budget,
     notes: &mut Vec<Note>,
     tired: &BTreeSet<u32>,

@@ -9,19 +9,19 @@ use std::{
 use engine::event::Note;
 
 use super::{
-    functions::{Functions, Group},
+    function_probes::{FunctionProbes, Group},
     libc_points::off_note,
-    operations::{Operations, Watched},
+    lock_probes::{LockProbes, Watched},
     options::ProbeFunction,
     programs::{Began, NewProgram},
 };
 use symbols::FileKey;
 use symbols::binary::Binary;
 
-impl Functions {
-    /// Gives up the groups of programs that these have taken the place of, as [`Functions::silence`]. Links hold for another
+impl FunctionProbes {
+    /// Gives up the groups of programs that these have taken the place of, as [`FunctionProbes::silence`]. Links hold for another
     /// start of the very same file.
-    pub(crate) fn overtaken(&mut self, news: &[NewProgram]) -> Vec<Group> {
+    pub(crate) fn remove_stale(&mut self, news: &[NewProgram]) -> Vec<Group> {
         let has_older = |new: &&NewProgram| {
             self.groups.iter().any(|group| group.pid.get() == new.pid && group.chosen_ns < new.at_ns)
         };
@@ -89,9 +89,9 @@ impl Functions {
     }
 }
 
-impl Operations {
-    /// Gives up processes whose numbers others were born with. What runs another program is told to [`Operations::add`].
-    pub(crate) fn overtaken(&mut self, news: &[NewProgram]) -> Vec<Watched> {
+impl LockProbes {
+    /// Gives up processes whose numbers others were born with. What runs another program is told to [`LockProbes::add`].
+    pub(crate) fn remove_stale(&mut self, news: &[NewProgram]) -> Vec<Watched> {
         let is_after = |new: &NewProgram, watched: &Watched| {
             new.began == Began::Born && new.pid == watched.pid.get() && watched.since_ns < new.at_ns
         };

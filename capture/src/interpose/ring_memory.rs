@@ -1,5 +1,5 @@
 //! What becomes of a ring's memory when it has been read: it stays for the same thread, or goes back to the system and into
-//! the stock that all rings take theirs from. The rules are [`probe_abi::interpose`]'s.
+//! the pool that all rings take theirs from. The rules are [`probe_abi::interpose`]'s.
 
 use super::ring::Turn;
 use super::shared::Shared;
@@ -52,7 +52,7 @@ impl Passed {
         turn.control(RingWord::TAIL).store(tail, Ordering::Release);
     }
 
-    /// The ring's thread is gone and everything has been read: its memory goes into the stock, if it is not just a little.
+    /// The ring's thread is gone and everything has been read: its memory goes into the pool, if it is not just a little.
     pub fn end(&mut self, shared: &Shared, number: usize, tail: u64) {
         let layout = shared.layout();
         let word = |word: usize| shared.word(layout.control(number) + word);
@@ -105,7 +105,7 @@ fn idle_words(shared: &Shared) -> std::ops::Range<usize> {
     RingWord::IDLE..RingWord::IDLE + shared.layout().pieces().div_ceil(64)
 }
 
-/// Gives whole pieces back that nobody else may touch, and puts them into the stock.
+/// Gives whole pieces back that nobody else may touch, and puts them into the pool.
 fn gives(shared: &Shared, number: usize, first: u64, end: u64) -> bool {
     let layout = shared.layout();
     let records = layout.ring_records as u64;

@@ -31,16 +31,16 @@ pub(super) fn bytes_now(pid: Option<u32>, used: u64, ring_bytes: u64) -> u64 {
 
 /// What of it has been put into the memory.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stock {
+pub(super) struct MemoryPool {
     pieces: i64,
 }
 
-impl Stock {
+impl MemoryPool {
     /// As much as all rings can use.
-    pub fn of_all(shared: &Shared) -> Stock {
-        let mut stock = Stock { pieces: 0 };
-        stock.becomes(shared, u64::MAX);
-        stock
+    pub fn of_all(shared: &Shared) -> MemoryPool {
+        let mut pool = MemoryPool { pieces: 0 };
+        pool.becomes(shared, u64::MAX);
+        pool
     }
 
     /// From now on it is so much.
@@ -122,18 +122,18 @@ mod tests {
     #[test]
     fn it_can_be_made_smaller_than_what_is_in_use() {
         let shared = Shared::new(SharedLayout::new(8, 1024).expect("layout")).expect("memory");
-        let mut stock = Stock::of_all(&shared);
+        let mut pool = MemoryPool::of_all(&shared);
         let free = || shared.word(SharedWord::FREE).load(Ordering::Relaxed) as i64;
-        assert_eq!((free(), stock.used_bytes(&shared)), (8 * 16, 0));
+        assert_eq!((free(), pool.used_bytes(&shared)), (8 * 16, 0));
         // The target takes a hundred.
         shared.word(SharedWord::FREE).fetch_sub(100, Ordering::Relaxed);
-        assert!(stock.is_nearly_empty(&shared));
-        stock.becomes(&shared, 50 * 4096);
-        assert_eq!((free(), stock.used_bytes(&shared)), (-50, 100 * 4096));
-        stock.becomes(&shared, u64::MAX);
+        assert!(pool.is_nearly_empty(&shared));
+        pool.becomes(&shared, 50 * 4096);
+        assert_eq!((free(), pool.used_bytes(&shared)), (-50, 100 * 4096));
+        pool.becomes(&shared, u64::MAX);
         assert_eq!(free(), 28);
         shared.word(SharedWord::FREE).store(u64::MAX / 2, Ordering::Relaxed);
-        assert_eq!(stock.used_bytes(&shared), 0, "nonsense is no number");
-        assert!(!stock.is_short(&shared));
+        assert_eq!(pool.used_bytes(&shared), 0, "nonsense is no number");
+        assert!(!pool.is_short(&shared));
     }
 }

@@ -2,7 +2,7 @@
 //! is certain as soon as it cannot go on: then it is told from here, and what the thread writes of it later is left out.
 
 use super::shared::Shared;
-use probe_abi::interpose::{FOLD_COUNTED, RECORD_WORDS, RingWord};
+use probe_abi::interpose::{BURST_COUNTED, RECORD_WORDS, RingWord};
 use probe_abi::{Burst, Context, Header, Kind, MOST_APART_NS, MOST_HELD_NS, Operation, OperationFlags};
 use std::sync::atomic::{Ordering, fence};
 
@@ -11,7 +11,7 @@ const TRIES: usize = 4;
 
 /// What the words of a control block say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Open {
+pub(super) struct OpenBurst {
     object: u64,
     caller: u64,
     release: u64,
@@ -32,7 +32,7 @@ pub(super) enum Look {
     /// There is nothing.
     Nothing,
     /// This is there.
-    There(Open),
+    There(OpenBurst),
     /// They are being changed; the version at which they are.
     Changing(u64),
 }
@@ -55,34 +55,34 @@ impl Look {
     }
 }
 
-impl Open {
+impl OpenBurst {
     /// Looks at the control block of a ring. `torn`: its thread is gone, and what it was about to change is as it is.
     pub fn look(shared: &Shared, number: usize, torn: bool) -> Look {
         let control = shared.layout().control(number);
         let word = |word: usize| shared.word(control + word).load(Ordering::Relaxed);
         let mut version = 0;
         for _ in 0..TRIES {
-            version = shared.word(control + RingWord::FOLD_VERSION).load(Ordering::Acquire);
+            version = shared.word(control + RingWord::BURST_VERSION).load(Ordering::Acquire);
             if !version.is_multiple_of(2) && !torn {
                 std::hint::spin_loop();
                 continue;
             }
-            let open = Open {
-                object: word(RingWord::FOLD_OBJECT),
-                caller: word(RingWord::FOLD_CALLER),
-                release: word(RingWord::FOLD_RELEASE),
-                number: word(RingWord::FOLD_NUMBER),
-                began_ns: word(RingWord::FOLD_BEGAN),
-                ended_ns: word(RingWord::FOLD_ENDED),
-                since_ns: word(RingWord::FOLD_SINCE),
-                count: word(RingWord::FOLD_COUNT),
-                held_ns: word(RingWord::FOLD_HELD),
-                held_least_ns: word(RingWord::FOLD_HELD_LEAST),
-                apart_least_ns: word(RingWord::FOLD_APART_LEAST),
+            let open = OpenBurst {
+                object: word(RingWord::BURST_OBJECT),
+                caller: word(RingWord::BURST_CALLER),
+                release: word(RingWord::BURST_RELEASE),
+                number: word(RingWord::BURST_NUMBER),
+                began_ns: word(RingWord::BURST_BEGAN),
+                ended_ns: word(RingWord::BURST_ENDED),
+                since_ns: word(RingWord::BURST_SINCE),
+                count: word(RingWord::BURST_COUNT),
+                held_ns: word(RingWord::BURST_HELD),
+                held_least_ns: word(RingWord::BURST_HELD_LEAST),
+                apart_least_ns: word(RingWord::BURST_APART_LEAST),
                 attempts: word(RingWord::ATTEMPTS),
             };
             fence(Ordering::Acquire);
-            if word(RingWord::FOLD_VERSION) == version || torn {
+            if word(RingWord::BURST_VERSION) == version || torn {
                 return if open.object == 0 { Look::Nothing } else { Look::There(open) };
             }
         }
@@ -119,7 +119,7 @@ impl Open {
     }
 
     fn is_counted(&self) -> bool {
-        self.number & FOLD_COUNTED != 0
+        self.number & BURST_COUNTED != 0
     }
 
     /// The number that the acquisition without a release gets when it is written.
@@ -142,7 +142,7 @@ impl Open {
     fn burst(&self, owner: u64) -> Burst {
         let number = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
         Burst {
-            header: Open::header(Kind::Burst, self.ended_ns, self.number as u32, owner),
+            header: OpenBurst::header(Kind::Burst, self.ended_ns, self.number as u32, owner),
             object: self.object,
             caller: self.caller,
             span_ns: number(self.ended_ns.saturating_sub(self.began_ns)),
@@ -158,7 +158,7 @@ impl Open {
     fn lock(&self, owner: u64) -> Operation {
         let flags = (self.number >> 32) as u16;
         Operation {
-            header: Open::header(Kind::Operation, self.since_ns, self.lock_number(), owner),
+            header: OpenBurst::header(Kind::Operation, self.since_ns, self.lock_number(), owner),
             began_ns: self.since_ns,
             object: self.object,
             second: 0,
@@ -181,7 +181,7 @@ impl Told {
 
     /// Numbers that have been told for good of a thread that is gone: those that it had counted, and whether one more is
     /// used that it had not.
-    pub fn of_one_gone(&self, open: &Open) -> (u64, bool) {
+    pub fn of_one_gone(&self, open: &OpenBurst) -> (u64, bool) {
         let burst = open.has_burst() && self.burst == Some(open.number as u32);
         let lock = self.lock.is_some_and(|(number, _)| number == open.lock_number());
         let has_number = open.count == 0 && !open.is_counted();
@@ -213,21 +213,21 @@ mod tests {
     }
 
     /// A burst of so many pairs, from 1,000 to the end, and since when the mutex is taken once more.
-    fn folds(shared: &Shared, number: u64, count: u64, ended_ns: u64, since_ns: u64) {
+    fn holds_burst(shared: &Shared, number: u64, count: u64, ended_ns: u64, since_ns: u64) {
         set(
             shared,
             &[
-                (RingWord::FOLD_OBJECT, OBJECT),
-                (RingWord::FOLD_CALLER, 0x5000),
-                (RingWord::FOLD_RELEASE, 0x5010),
-                (RingWord::FOLD_NUMBER, number),
-                (RingWord::FOLD_BEGAN, 1_000),
-                (RingWord::FOLD_ENDED, ended_ns),
-                (RingWord::FOLD_SINCE, since_ns),
-                (RingWord::FOLD_COUNT, count),
-                (RingWord::FOLD_HELD, 10 * count),
-                (RingWord::FOLD_HELD_LEAST, 10),
-                (RingWord::FOLD_APART_LEAST, 5),
+                (RingWord::BURST_OBJECT, OBJECT),
+                (RingWord::BURST_CALLER, 0x5000),
+                (RingWord::BURST_RELEASE, 0x5010),
+                (RingWord::BURST_NUMBER, number),
+                (RingWord::BURST_BEGAN, 1_000),
+                (RingWord::BURST_ENDED, ended_ns),
+                (RingWord::BURST_SINCE, since_ns),
+                (RingWord::BURST_COUNT, count),
+                (RingWord::BURST_HELD, 10 * count),
+                (RingWord::BURST_HELD_LEAST, 10),
+                (RingWord::BURST_APART_LEAST, 5),
                 (RingWord::ATTEMPTS, number + 1),
             ],
         );
@@ -269,43 +269,43 @@ mod tests {
     #[test]
     fn what_may_go_on_is_left_and_holds_the_promise_back() {
         let (shared, mut ring) = (shared(), Ring::default());
-        folds(&shared, 4, 3, 2_000, 0);
+        holds_burst(&shared, 4, 3, 2_000, 0);
         assert_eq!(turn(&mut ring, &shared, 2_000 + MOST_APART_NS, false), []);
-        assert_eq!(ring.folding_since_ns, Some(2_000));
+        assert_eq!(ring.burst_since_ns, Some(2_000));
         assert!(!ring.is_empty(&Turn::looking(&shared, 0)), "its thread may not lose its ring");
-        folds(&shared, 4, 4, 3_000, 4_000);
+        holds_burst(&shared, 4, 4, 3_000, 4_000);
         assert_eq!(turn(&mut ring, &shared, 4_000 + MOST_HELD_NS, false), []);
-        assert_eq!(ring.folding_since_ns, Some(4_000));
+        assert_eq!(ring.burst_since_ns, Some(4_000));
     }
 
     #[test]
     fn what_cannot_go_on_is_told_once_and_left_out_when_it_is_written() {
         let (shared, mut ring) = (shared(), Ring::default());
-        folds(&shared, 0, 3, 2_000, 0);
+        holds_burst(&shared, 0, 3, 2_000, 0);
         let now_ns = 2_001 + MOST_APART_NS;
         let told = turn(&mut ring, &shared, now_ns, false);
         let [Record::Burst(burst)] = told.as_slice() else { panic!("{told:?}") };
         assert_eq!((burst.count, burst.span_ns, burst.held_ns, burst.released_at()), (3, 1_000, 30, 0x5010));
         assert_eq!((burst.header.tid, burst.header.pid, burst.header.time_ns), (7, 70, 2_000));
-        assert_eq!(ring.folding_since_ns, None);
+        assert_eq!(ring.burst_since_ns, None);
         assert_eq!(turn(&mut ring, &shared, now_ns + 1, false), [], "not twice");
         assert_eq!(ring.dropped(&shared, 0), 0, "its number is no loss");
         writes(&shared, Kind::Burst, 0, 2_000);
         writes(&shared, Kind::Burst, 1, 3_000);
-        set(&shared, &[(RingWord::FOLD_OBJECT, 0), (RingWord::ATTEMPTS, 2)]);
+        set(&shared, &[(RingWord::BURST_OBJECT, 0), (RingWord::ATTEMPTS, 2)]);
         assert_eq!(pairs(&turn(&mut ring, &shared, now_ns + 2, false)), [(1, 2)]);
     }
 
     #[test]
     fn a_mutex_that_is_held_is_told_with_the_number_that_its_acquisition_will_have() {
         let (shared, mut ring) = (shared(), Ring::default());
-        folds(&shared, 4, 3, 2_000, 2_500);
+        holds_burst(&shared, 4, 3, 2_000, 2_500);
         let told = turn(&mut ring, &shared, 2_501 + MOST_HELD_NS, false);
         assert_eq!(pairs(&told), [(4, 3), (5, 0)]);
         writes(&shared, Kind::Burst, 4, 2_000);
         writes(&shared, Kind::Operation, 5, 2_500);
         writes(&shared, Kind::Operation, 6, 2_600);
-        set(&shared, &[(RingWord::FOLD_OBJECT, 0), (RingWord::ATTEMPTS, 7)]);
+        set(&shared, &[(RingWord::BURST_OBJECT, 0), (RingWord::ATTEMPTS, 7)]);
         assert_eq!(pairs(&turn(&mut ring, &shared, 2_601 + MOST_HELD_NS, false)), [(6, 0)]);
     }
 
@@ -314,7 +314,7 @@ mod tests {
     fn a_lock_that_is_held_for_reading_is_told_as_read() {
         let (shared, mut ring) = (shared(), Ring::default());
         let kind = u64::from(OperationFlags::READS) | 0x7fff << 16;
-        folds(&shared, 4 | kind << 32, 3, 2_000, 2_500);
+        holds_burst(&shared, 4 | kind << 32, 3, 2_000, 2_500);
         set(&shared, &[(RingWord::ATTEMPTS, 5)]);
         let told = turn(&mut ring, &shared, 2_501 + MOST_HELD_NS, false);
         let [Record::Burst(burst), Record::Operation(read)] = told.as_slice() else { panic!("{told:?}") };
@@ -325,7 +325,7 @@ mod tests {
     #[test]
     fn what_is_written_in_the_same_turn_comes_from_the_ring_alone() {
         let (shared, mut ring) = (shared(), Ring::default());
-        folds(&shared, 4, 2, 2_000, 0);
+        holds_burst(&shared, 4, 2, 2_000, 0);
         writes(&shared, Kind::Burst, 4, 2_000);
         assert_eq!(pairs(&turn(&mut ring, &shared, 2_001 + MOST_APART_NS, false)), [(4, 2)]);
     }
@@ -333,24 +333,24 @@ mod tests {
     #[test]
     fn at_the_end_and_of_one_who_is_gone_all_is_told_and_the_next_thread_begins_anew() {
         let (shared, mut ring) = (shared(), Ring::default());
-        folds(&shared, 4, 3, 2_000, 2_500);
+        holds_burst(&shared, 4, 3, 2_000, 2_500);
         assert_eq!(pairs(&turn(&mut ring, &shared, 2_600, true)), [(4, 3), (5, 0)]);
         // Killed while it changed its words.
-        set(&shared, &[(RingWord::FOLD_VERSION, 7), (RingWord::HEAD, 4)]);
-        folds(&shared, 4, 4, 2_700, 0);
+        set(&shared, &[(RingWord::BURST_VERSION, 7), (RingWord::HEAD, 4)]);
+        holds_burst(&shared, 4, 4, 2_700, 0);
         let mut ring = Ring::default();
         set(&shared, &[(RingWord::HEAD, 0), (RingWord::ATTEMPTS, 1)]);
-        set(&shared, &[(RingWord::FOLD_NUMBER, 0)]);
+        set(&shared, &[(RingWord::BURST_NUMBER, 0)]);
         assert_eq!(turn(&mut ring, &shared, 5_000, false), []);
-        assert_eq!(ring.folding_since_ns, Some(4_000), "since the last look that did not see it");
+        assert_eq!(ring.burst_since_ns, Some(4_000), "since the last look that did not see it");
         assert_eq!(turn(&mut ring, &shared, 900_000, false), []);
-        assert_eq!(ring.folding_since_ns, Some(4_000));
+        assert_eq!(ring.burst_since_ns, Some(4_000));
         let gone = Turn { before_ns: 900_000, last: true, ..Turn::looking(&shared, 0) };
         let mut got = Vec::new();
         ring.give_up_folding(&gone, &mut |bytes| got.push(Record::decode(bytes).expect("a record")));
         assert_eq!(pairs(&got), [(0, 4)]);
         ring.free(&shared, 0);
-        assert_eq!(Open::look(&shared, 0, false), Look::Nothing);
+        assert_eq!(OpenBurst::look(&shared, 0, false), Look::Nothing);
         assert_eq!(ring.dropped(&shared, 0), 0);
     }
 
@@ -358,17 +358,17 @@ mod tests {
     #[test]
     fn what_is_only_counted_is_not_told_but_an_acquisition_that_lasts_is() {
         let (shared, mut ring) = (shared(), Ring::default());
-        folds(&shared, FOLD_COUNTED, 3, 2_000, 0);
+        holds_burst(&shared, BURST_COUNTED, 3, 2_000, 0);
         set(&shared, &[(RingWord::ATTEMPTS, 0), (RingWord::COUNTED, 6)]);
         let now_ns = 2_501 + MOST_HELD_NS.max(MOST_APART_NS);
         assert_eq!(turn(&mut ring, &shared, now_ns, false), []);
         assert_eq!((ring.dropped(&shared, 0), Ring::counted(&shared, 0)), (0, 6));
-        set(&shared, &[(RingWord::FOLD_SINCE, 2_500)]);
+        set(&shared, &[(RingWord::BURST_SINCE, 2_500)]);
         assert_eq!(pairs(&turn(&mut ring, &shared, now_ns, false)), [(0, 0)]);
         assert_eq!(turn(&mut ring, &shared, now_ns + 1, false), [], "not twice");
         writes(&shared, Kind::Operation, 0, 2_500);
         writes(&shared, Kind::Operation, 1, 2_600);
-        set(&shared, &[(RingWord::FOLD_OBJECT, 0), (RingWord::ATTEMPTS, 2)]);
+        set(&shared, &[(RingWord::BURST_OBJECT, 0), (RingWord::ATTEMPTS, 2)]);
         assert_eq!(pairs(&turn(&mut ring, &shared, now_ns + 2, false)), [(1, 0)]);
         assert_eq!(ring.dropped(&shared, 0), 0);
     }
@@ -377,7 +377,7 @@ mod tests {
     #[test]
     fn an_acquisition_behind_what_is_counted_is_told_of_one_who_is_gone() {
         let (shared, mut ring) = (shared(), Ring::default());
-        folds(&shared, FOLD_COUNTED, 3, 2_000, 2_500);
+        holds_burst(&shared, BURST_COUNTED, 3, 2_000, 2_500);
         set(&shared, &[(RingWord::ATTEMPTS, 5), (RingWord::HEAD, 0)]);
         assert_eq!(pairs(&turn(&mut ring, &shared, 9_000, true)), [(5, 0)]);
         let before = ring.dropped(&shared, 0);
@@ -390,8 +390,8 @@ mod tests {
     #[test]
     fn nonsense_is_counted_and_never_told() {
         let (shared, mut ring) = (shared(), Ring::default());
-        folds(&shared, 4, 3, u64::MAX - 5, 0);
-        set(&shared, &[(RingWord::FOLD_HELD, u64::MAX), (RingWord::FOLD_BEGAN, 7)]);
+        holds_burst(&shared, 4, 3, u64::MAX - 5, 0);
+        set(&shared, &[(RingWord::BURST_HELD, u64::MAX), (RingWord::BURST_BEGAN, 7)]);
         assert_eq!(turn(&mut ring, &shared, 5_000, true), []);
         assert_eq!(ring.undecodable, 1);
     }

@@ -1,9 +1,9 @@
 //! Code that programs make while they run (just-in-time compilers), as they name it themselves: a map (`perf-PID.map`) or
-//! a dump (`jit-PID.dump`). [`MadeCode`] decides what is believed.
+//! a dump (`jit-PID.dump`). [`JitFiles`] decides what is believed.
 
 mod code_map;
 mod files;
 mod jit_dump;
 mod perf_map;
 
-pub use files::{MadeCode, Stamp as MadeStamp, is_dump};
+pub use files::{JitFiles, Stamp as JitStamp, is_dump};

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Synchronization operations that the library in the target has seen, and what that took of its threads' time. Sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OperationsInside {
+pub struct PreloadCost {
     /// Operations recorded.
     pub recorded: u64,
     /// What recording them took, nanoseconds.
@@ -17,23 +17,23 @@ pub struct OperationsInside {
 
 /// The same, for several threads.
 #[derive(Debug, Default)]
-pub(crate) struct SharedOperationsInside {
+pub(crate) struct SharedPreloadCost {
     recorded: AtomicU64,
     recorded_ns: AtomicU64,
     left_out: AtomicU64,
     left_out_ns: AtomicU64,
 }
 
-impl SharedOperationsInside {
-    pub(crate) fn store(&self, seen: &OperationsInside) {
+impl SharedPreloadCost {
+    pub(crate) fn store(&self, seen: &PreloadCost) {
         self.recorded.store(seen.recorded, Ordering::Relaxed);
         self.recorded_ns.store(seen.recorded_ns, Ordering::Relaxed);
         self.left_out.store(seen.left_out, Ordering::Relaxed);
         self.left_out_ns.store(seen.left_out_ns, Ordering::Relaxed);
     }
 
-    pub(crate) fn load(&self) -> OperationsInside {
-        OperationsInside {
+    pub(crate) fn load(&self) -> PreloadCost {
+        PreloadCost {
             recorded: self.recorded.load(Ordering::Relaxed),
             recorded_ns: self.recorded_ns.load(Ordering::Relaxed),
             left_out: self.left_out.load(Ordering::Relaxed),
@@ -42,7 +42,7 @@ impl SharedOperationsInside {
     }
 }
 
-impl OperationsInside {
+impl PreloadCost {
     /// What all of it took, nanoseconds.
     pub(crate) fn took_ns(&self) -> u64 {
         self.recorded_ns.saturating_add(self.left_out_ns)

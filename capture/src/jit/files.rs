@@ -19,7 +19,7 @@ const CLOCKS_DIFFER: Duration = Duration::from_secs(5);
 
 /// See the module.
 #[derive(Debug)]
-pub struct MadeCode {
+pub struct JitFiles {
     pid: u32,
     root: OwnedFd,
     map: PathBuf,
@@ -33,14 +33,14 @@ pub struct MadeCode {
 /// What tells one state of the files from another: sizes and times.
 pub type Stamp = [Option<(u64, i64, i64)>; 2];
 
-impl MadeCode {
+impl JitFiles {
     /// Of a process that is there.
-    pub fn of(process: &Process) -> Option<MadeCode> {
+    pub fn of(process: &Process) -> Option<JitFiles> {
         let folder = PathBuf::from(format!("/proc/{}", process.pid));
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = openat(CWD, folder.join("root"), flags, Mode::empty()).ok()?;
         let own = process.namespace_pids.last().copied().unwrap_or(process.pid);
-        Some(MadeCode {
+        Some(JitFiles {
             pid: process.pid,
             root,
             map: PathBuf::from(format!("/tmp/perf-{own}.map")),
@@ -124,13 +124,13 @@ mod tests {
     use std::path::Path;
 
     /// One whose root is this folder.
-    fn below(folder: &Path, own: u32, began: Option<SystemTime>) -> MadeCode {
+    fn below(folder: &Path, own: u32, began: Option<SystemTime>) -> JitFiles {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = openat(CWD, folder, flags, Mode::empty()).expect("a folder");
         std::fs::create_dir_all(folder.join("tmp")).expect("tmp");
         let user = std::fs::metadata(folder).expect("metadata").uid();
         let map = PathBuf::from(format!("/tmp/perf-{own}.map"));
-        MadeCode { pid: u32::MAX, root, map, user, start_ticks: None, began, dump: None }
+        JitFiles { pid: u32::MAX, root, map, user, start_ticks: None, began, dump: None }
     }
 
     #[test]

@@ -16,18 +16,18 @@ const BYTES: usize = 4096;
 
 /// The first page of the shared memory, mapped apart: whoever has it depends on nobody else.
 #[derive(Debug)]
-pub struct Bell {
+pub struct Doorbell {
     page: NonNull<AtomicU64>,
 }
 
 // SAFETY: the mapping belongs to no thread, and all access is atomic.
-unsafe impl Send for Bell {}
+unsafe impl Send for Doorbell {}
 // SAFETY: likewise.
-unsafe impl Sync for Bell {}
+unsafe impl Sync for Doorbell {}
 
-impl Bell {
+impl Doorbell {
     /// Of this file, which cannot become smaller than its first page.
-    pub(super) fn of(file: BorrowedFd<'_>) -> io::Result<Bell> {
+    pub(super) fn of(file: BorrowedFd<'_>) -> io::Result<Doorbell> {
         // SAFETY: a new mapping at an address of the kernel's choice, of a descriptor that is open.
         let page = unsafe {
             libc::mmap(
@@ -43,7 +43,7 @@ impl Bell {
             return Err(io::Error::last_os_error());
         }
         let page = NonNull::new(page.cast()).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
-        Ok(Bell { page })
+        Ok(Doorbell { page })
     }
 
     fn word(&self) -> &AtomicU32 {
@@ -65,7 +65,7 @@ impl Bell {
         self.word().swap(0, Ordering::AcqRel);
     }
 
-    /// Waits until it rings, or has rung since [`Bell::silence`], and no longer than this; may come back early without that.
+    /// Waits until it rings, or has rung since [`Doorbell::silence`], and no longer than this; may come back early without that.
     pub fn wait(&self, at_most: Duration) {
         let Ok(limit) = futex::Timespec::try_from(at_most) else { return };
         // It has rung, the time is over, a signal: whoever asked looks anyway.
@@ -73,7 +73,7 @@ impl Bell {
     }
 }
 
-impl Drop for Bell {
+impl Drop for Doorbell {
     fn drop(&mut self) {
         // SAFETY: the mapping made in `of`, which nothing refers to any more.
         unsafe { libc::munmap(self.page.as_ptr().cast(), BYTES) };
@@ -89,7 +89,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
-    fn bell() -> (Shared, Bell) {
+    fn bell() -> (Shared, Doorbell) {
         let shared = Shared::new(SharedLayout::new(4, 1024).expect("layout")).expect("memory");
         let bell = shared.bell().expect("a bell");
         (shared, bell)

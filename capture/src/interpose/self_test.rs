@@ -1,7 +1,7 @@
 //! Whether launched commands can be recorded from inside on this machine: `longpole doctor` asks.
 
 use super::library::has_library;
-use super::place::Place;
+use super::library_file::LibraryFile;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -16,7 +16,7 @@ pub fn check_library() -> Result<(), String> {
     if !has_library() {
         return Err("this longpole was built without it".to_owned());
     }
-    let place = Place::new().map_err(|error| format!("no folder for it: {error}"))?;
+    let place = LibraryFile::new().map_err(|error| format!("no folder for it: {error}"))?;
     match PROGRAMS.into_iter().find(|program| Path::new(program).exists()) {
         Some(program) => starts_with(program, place.path()),
         None => Ok(()),

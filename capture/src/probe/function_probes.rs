@@ -1,7 +1,7 @@
 //! Probes on functions of the target.
 //!
 //! Functions of one process are spread over few groups, and those of a group over links that are so small that nobody waits
-//! for one (`gently`), each with entries and exits of its functions. A link is never changed: to take probes off some
+//! for one (`batched_attach`), each with entries and exits of its functions. A link is never changed: to take probes off some
 //! functions new links without them are attached, then the valid generation of the group's slot is switched, then the old
 //! ones are closed. While both are there the programs believe the valid ones only.
 
@@ -19,10 +19,9 @@ use symbols::binary::Binary;
 
 use super::{
     attach::{Link, close_together},
-    calibrate,
+    batched_attach, calibrate,
     error::{ProbeError, ProbeErrorKind},
     function_links::{SmallLink, attach_some},
-    gently,
     loading::function_program,
     options::ProbeFunction,
     shared::Shared,
@@ -37,14 +36,14 @@ const FUNCTIONS_PER_LINK: usize = 64;
 pub(crate) const PROGRAM: &str = "function_probe";
 
 /// The function probes of all recorded processes.
-pub(crate) struct Functions {
+pub(crate) struct FunctionProbes {
     pub(super) shared: Arc<Shared>,
     pub(super) groups: Vec<Group>,
     slots: Vec<Slot>,
     closing: Vec<JoinHandle<()>>,
     refused: Vec<u32>,
     got: Vec<u32>,
-    /// Rest, in whatever process: see [`Functions::rest`].
+    /// Rest, in whatever process: see [`FunctionProbes::rest`].
     resting: BTreeSet<u32>,
     version: u64,
     /// Functions have counters below this number; behind it lie others'.
@@ -85,9 +84,9 @@ impl Group {
     }
 }
 
-impl Functions {
-    pub(crate) fn new(shared: Arc<Shared>, number_limit: u32) -> Functions {
-        Functions {
+impl FunctionProbes {
+    pub(crate) fn new(shared: Arc<Shared>, number_limit: u32) -> FunctionProbes {
+        FunctionProbes {
             shared,
             groups: Vec::new(),
             slots: vec![Slot::default(); MAX_GROUPS],
@@ -185,7 +184,7 @@ impl Functions {
         let mut links = Vec::new();
         let mut refused = Vec::new();
         group.vouch()?;
-        for few in gently::in_small_groups(&group.functions, ProbeFunction::points) {
+        for few in batched_attach::in_small_groups(&group.functions, ProbeFunction::points) {
             attach_some(probe, group, generation, few, &mut links, &mut refused)?;
         }
         // Whoever has written to it meanwhile did so to what has breakpoints now.
@@ -215,7 +214,7 @@ impl Functions {
         })
     }
 
-    /// Takes the probes off these functions for a while, also in processes to come. Errors as in [`Functions::shed`].
+    /// Takes the probes off these functions for a while, also in processes to come. Errors as in [`FunctionProbes::shed`].
     pub(crate) fn rest(&mut self, ebpf: &mut Ebpf, tired: &BTreeSet<u32>) -> Result<(), ProbeError> {
         self.resting.extend(tired);
         self.change(ebpf, &mut |group| {
@@ -283,7 +282,7 @@ impl Functions {
         let attached = group
             .vouch()
             .and_then(|()| {
-                gently::in_small_groups(&woken, ProbeFunction::points).try_for_each(|few| {
+                batched_attach::in_small_groups(&woken, ProbeFunction::points).try_for_each(|few| {
                     attach_some(probe, group, group.generation, few, &mut links, &mut refused)
                 })
             })
@@ -315,7 +314,7 @@ impl Functions {
     /// Does something to each group. Those of processes that have ended go.
     fn each(
         &mut self,
-        work: &mut dyn FnMut(&mut Functions, &mut Group) -> Result<(), ProbeError>,
+        work: &mut dyn FnMut(&mut FunctionProbes, &mut Group) -> Result<(), ProbeError>,
     ) -> Result<(), ProbeError> {
         let (mut kept, mut ended) = (Vec::new(), Vec::new());
         let mut result = Ok(());

@@ -37,16 +37,16 @@ pub(crate) fn pause() {
 
 /// Until this is dropped the calling thread comes before others, as far as rights allow: on a full machine it would lose
 /// its CPU while it holds the target's memory map, and the target would wait for its next turn.
-pub(crate) fn without_being_held_up() -> Option<Quickly> {
+pub(crate) fn with_high_priority() -> Option<HighPriority> {
     let before = rustix::process::getpriority_process(None).ok()?;
     rustix::process::setpriority_process(None, before.min(NICE)).ok()?;
-    Some(Quickly(before))
+    Some(HighPriority(before))
 }
 
-/// See [`without_being_held_up`].
-pub(crate) struct Quickly(i32);
+/// See [`with_high_priority`].
+pub(crate) struct HighPriority(i32);
 
-impl Drop for Quickly {
+impl Drop for HighPriority {
     fn drop(&mut self) {
         if let Err(error) = rustix::process::setpriority_process(None, self.0) {
             log::debug!("priority stays: {error}");

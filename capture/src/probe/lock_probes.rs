@@ -1,6 +1,6 @@
 //! Probes on the synchronization functions of the C libraries of processes.
 //!
-//! Each process has a few links for each file of its C library (`gently`). Operations of one family are counted together and lose their
+//! Each process has a few links for each file of its C library (`batched_attach`). Operations of one family are counted together and lose their
 //! probes together: a recording with acquisitions and without releases would tell a lie. Links need no generations, since
 //! the program writes a call when it comes back: a probe that is hit twice finds it written.
 
@@ -24,8 +24,8 @@ use probe_abi::{FunctionCounters, LibcProcess, LibcSite, MAX_LIBC_SITES, MAX_OWN
 
 use super::{
     attach::{Link, close_together},
+    batched_attach,
     error::{ProbeError, ProbeErrorKind, io_code},
-    gently,
     libc_files::{LibcFile, LibcProbes},
     libc_points::{kernel_device, off_note, points, sites_of},
     loading::function_program,
@@ -45,7 +45,7 @@ const _: () = assert!(COUNTERS <= u16::MAX as usize);
 pub(crate) const PROGRAM: &str = "operation_probe";
 
 /// All probes on C libraries.
-pub(crate) struct Operations {
+pub(crate) struct LockProbes {
     shared: Arc<Shared>,
     /// Number of the first function counters of ours.
     first_counters: u32,
@@ -81,9 +81,9 @@ pub(crate) struct Executed {
     pub at_ns: u64,
 }
 
-impl Operations {
-    pub(crate) fn new(shared: Arc<Shared>, first_counters: u32) -> Operations {
-        Operations {
+impl LockProbes {
+    pub(crate) fn new(shared: Arc<Shared>, first_counters: u32) -> LockProbes {
+        LockProbes {
             shared,
             first_counters,
             watched: Vec::new(),
@@ -97,7 +97,7 @@ impl Operations {
         }
     }
 
-    /// The operations of a process are missing from then on, until [`Operations::add`] decides about them.
+    /// The operations of a process are missing from then on, until [`LockProbes::add`] decides about them.
     pub(crate) fn wait_for_trial(&mut self, pid: u32, since_ns: u64) {
         self.undecided.insert(pid, since_ns);
     }
@@ -272,7 +272,7 @@ impl Operations {
         number >= self.first_counters
     }
 
-    /// Changes whenever [`Operations::families`] may have.
+    /// Changes whenever [`LockProbes::families`] may have.
     pub(crate) fn version(&self) -> u64 {
         self.version
     }
@@ -474,16 +474,16 @@ fn attach_families(
     points.reverse();
     let path = file.file.path();
     let mut links = Vec::new();
-    for few in gently::in_small_groups(&points, |_| 1) {
+    for few in batched_attach::in_small_groups(&points, |_| 1) {
         let points = few.iter().map(|(offset, cookie)| UProbeAttachPoint {
             location: UProbeAttachLocation::AbsoluteOffset(*offset),
             cookie: Some(cookie.to_bits()),
         });
-        let quickly = gently::without_being_held_up();
+        let quickly = batched_attach::with_high_priority();
         let id = probe.attach(points, &path, UProbeScope::OneProcess(watched.pid))?;
         links.push(probe.take_link(id)?);
         drop(quickly);
-        gently::pause();
+        batched_attach::pause();
     }
     Ok(links)
 }

@@ -49,7 +49,7 @@ const MOST: u32 = 5;
 
 /// The state between two looks.
 #[derive(Debug)]
-pub(crate) struct Thinning {
+pub(crate) struct AdaptiveSampling {
     /// Share of the processes' own CPU time; `None`: no limit.
     share: Option<f64>,
     /// What these samples may cost of the budget whatever else is spent; `None`: somebody asked for a rate, and they may have
@@ -62,26 +62,26 @@ pub(crate) struct Thinning {
     changed_ns: u64,
 }
 
-impl Thinning {
+impl AdaptiveSampling {
     /// A rate that somebody asked for, with this share of the processes' own CPU time, in millionths; `None`: whatever it
     /// costs.
-    pub(crate) fn asked(ppm: Option<u32>) -> Thinning {
+    pub(crate) fn asked(ppm: Option<u32>) -> AdaptiveSampling {
         let share = ppm.map(|ppm| f64::from(ppm) / 1e6);
-        Thinning { share, own: None, level: 0, last: None, debt_ns: 0.0, changed_ns: 0 }
+        AdaptiveSampling { share, own: None, level: 0, last: None, debt_ns: 0.0, changed_ns: 0 }
     }
 
     /// Up to `rate_hz`, where each tick costs a thread `tick_ns`.
-    pub(crate) fn fitting(ppm: Option<u32>, rate_hz: u32, tick_ns: u64) -> Thinning {
+    pub(crate) fn fitting(ppm: Option<u32>, rate_hz: u32, tick_ns: u64) -> AdaptiveSampling {
         let all = f64::from(rate_hz) * tick_ns.saturating_add(STACK_NS) as f64 / 1e9;
-        let thinning = Thinning { own: Some(TICKS_SHARE), ..Thinning::asked(ppm) };
-        let too_much = thinning.share.map_or(0.0, |share| all / (share * TICKS_SHARE));
+        let sampling = AdaptiveSampling { own: Some(TICKS_SHARE), ..AdaptiveSampling::asked(ppm) };
+        let too_much = sampling.share.map_or(0.0, |share| all / (share * TICKS_SHARE));
         let level = if too_much > 1.0 { too_much.log2().ceil().min(f64::from(MOST)) as u32 } else { 0 };
-        Thinning { level, ..thinning }
+        AdaptiveSampling { level, ..sampling }
     }
 
     /// Of samples at sleeps and wake-ups.
-    pub(crate) fn of_events(ppm: Option<u32>) -> Thinning {
-        Thinning { own: Some(EVENTS_SHARE), ..Thinning::asked(ppm) }
+    pub(crate) fn of_events(ppm: Option<u32>) -> AdaptiveSampling {
+        AdaptiveSampling { own: Some(EVENTS_SHARE), ..AdaptiveSampling::asked(ppm) }
     }
 
     /// Of two to the power of this one sample is to be taken.
@@ -134,7 +134,7 @@ mod tests {
 
     /// Two threads that compute all the time and are sampled; a fake clock.
     struct World {
-        thinning: Thinning,
+        sampling: AdaptiveSampling,
         spent: SampleSpent,
         level: u32,
         changes: u32,
@@ -146,12 +146,12 @@ mod tests {
 
     impl World {
         fn new(ppm: Option<u32>, samples: f64, others: f64) -> World {
-            World::with(Thinning::asked(ppm), samples, others)
+            World::with(AdaptiveSampling::asked(ppm), samples, others)
         }
 
-        fn with(thinning: Thinning, samples: f64, others: f64) -> World {
-            let (spent, level) = (SampleSpent::default(), thinning.level());
-            World { thinning, spent, level, changes: 0, samples, others, own: 2.0 }
+        fn with(sampling: AdaptiveSampling, samples: f64, others: f64) -> World {
+            let (spent, level) = (SampleSpent::default(), sampling.level());
+            World { sampling, spent, level, changes: 0, samples, others, own: 2.0 }
         }
 
         /// What samples cost of own time meanwhile.
@@ -163,7 +163,7 @@ mod tests {
                 self.spent.own_ns += own as u64;
                 self.spent.others_ns += (own * self.others) as u64;
                 self.spent.samples_ns += (own * self.samples / f64::from(1 << self.level)) as u64;
-                if let Some(level) = self.thinning.look(&self.spent) {
+                if let Some(level) = self.sampling.look(&self.spent) {
                     assert_ne!(level, self.level);
                     self.level = level;
                     self.changes += 1;
@@ -192,20 +192,20 @@ mod tests {
     #[test]
     fn a_rate_that_nobody_asked_for_begins_where_it_fits() {
         // Real machines: a microsecond or two. 499 times 28 microseconds are 1.4 %, three quarters of 2 % are 1.5.
-        assert_eq!(Thinning::fitting(Some(20_000), 499, 2_000).level(), 0);
-        assert_eq!(Thinning::fitting(Some(20_000), 499, 22_000).level(), 0);
-        let dear = Thinning::fitting(Some(20_000), 499, 50_000);
+        assert_eq!(AdaptiveSampling::fitting(Some(20_000), 499, 2_000).level(), 0);
+        assert_eq!(AdaptiveSampling::fitting(Some(20_000), 499, 22_000).level(), 0);
+        let dear = AdaptiveSampling::fitting(Some(20_000), 499, 50_000);
         assert_eq!(dear.level(), 1);
         let mut world = World::with(dear, 0.028, 0.03);
         world.run(100);
         assert_eq!(world.changes, 0, "and stays so beside whatever else is spent");
-        assert_eq!(Thinning::fitting(None, 499, 1_000_000).level(), 0);
-        assert_eq!(Thinning::fitting(Some(1), 499, 1_000_000).level(), MOST);
+        assert_eq!(AdaptiveSampling::fitting(None, 499, 1_000_000).level(), 0);
+        assert_eq!(AdaptiveSampling::fitting(Some(1), 499, 1_000_000).level(), MOST);
     }
 
     #[test]
     fn a_rate_that_nobody_asked_for_falls_to_its_own_share() {
-        let mut world = World::with(Thinning::fitting(Some(20_000), 499, 1_000), 0.036, 0.0);
+        let mut world = World::with(AdaptiveSampling::fitting(Some(20_000), 499, 1_000), 0.036, 0.0);
         assert_eq!(world.level, 0);
         world.run(20);
         assert!(world.run(60) <= 0.015, "{}", world.level);
@@ -215,8 +215,8 @@ mod tests {
     /// The stacks of a program that sleeps all the time left 20 of 500 ticks a second to those that compute.
     #[test]
     fn sleeps_and_wakes_have_a_share_of_their_own() {
-        let mut ticks = World::with(Thinning::fitting(Some(20_000), 499, 5_000), 0.01, 0.03);
-        let mut events = World::with(Thinning::of_events(Some(20_000)), 0.02, 0.03);
+        let mut ticks = World::with(AdaptiveSampling::fitting(Some(20_000), 499, 5_000), 0.01, 0.03);
+        let mut events = World::with(AdaptiveSampling::of_events(Some(20_000)), 0.02, 0.03);
         ticks.run(30);
         events.run(30);
         assert_eq!((ticks.level, ticks.changes), (0, 0));

@@ -15,6 +15,7 @@ use std::thread::JoinHandle;
 use zerocopy::transmute;
 
 use super::{
+    adaptive_sampling::AdaptiveSampling,
     attach::{Link, close_together, program},
     clocks,
     clocks::now_ns,
@@ -26,7 +27,6 @@ use super::{
     loading::load_together,
     options::CaptureOptions,
     shared::Shared,
-    thinning::Thinning,
 };
 
 /// Sleeps and wake-ups of a thread are looked at once in so many periods of the clock at most: there may be many more
@@ -70,21 +70,21 @@ pub(crate) fn start(
     ebpf: &mut Ebpf,
     shared: &Shared,
     options: &CaptureOptions,
-) -> Result<(Option<Clock>, u64, Thinning), ProbeError> {
-    let asked = Thinning::asked(options.budget_ppm);
+) -> Result<(Option<Clock>, u64, AdaptiveSampling), ProbeError> {
+    let asked = AdaptiveSampling::asked(options.budget_ppm);
     let Some(SamplingFact { rate_hz, .. }) = options.sampling else { return Ok((None, 0, asked)) };
     let mut clock = Clock::new(rate_hz);
     let tick_ns = clock.tick_ns(ebpf).unwrap_or(0);
     log::debug!("a tick costs {tick_ns} ns");
-    let thinning = match options.fitting_samples {
-        true => Thinning::fitting(options.budget_ppm, rate_hz, tick_ns),
+    let adaptive = match options.fitting_samples {
+        true => AdaptiveSampling::fitting(options.budget_ppm, rate_hz, tick_ns),
         false => asked,
     };
-    clock.slow(ebpf, thinning.level())?;
+    clock.slow(ebpf, adaptive.level())?;
     let online = aya::util::online_cpus()
         .map_err(|(path, error)| ProbeError::from_cause(format_args!("cannot read {path}"), &error))?;
     clock.follow(ebpf, shared, &online)?;
-    Ok((Some(clock), tick_ns, thinning))
+    Ok((Some(clock), tick_ns, adaptive))
 }
 
 /// Lets stacks be taken at sleeps and wake-ups, too: until then scheduler events tell of these alone.
@@ -110,7 +110,7 @@ pub(crate) struct Clock {
     /// As asked for.
     rate_hz: u32,
     /// Of two to the power of it ticks one comes.
-    thinning: u32,
+    skip_shift: u32,
     links: BTreeMap<u32, Link>,
     coverage: Coverage,
 }
@@ -118,7 +118,7 @@ pub(crate) struct Clock {
 impl Clock {
     /// A clock that stands. Its program, [`TICK`], has been loaded.
     pub(crate) fn new(rate_hz: u32) -> Clock {
-        Clock { rate_hz, thinning: 0, links: BTreeMap::new(), coverage: Coverage::default() }
+        Clock { rate_hz, skip_shift: 0, links: BTreeMap::new(), coverage: Coverage::default() }
     }
 
     /// What a tick costs the thread that it comes to, nanoseconds, without taking a stack; `None` if it could not be
@@ -138,15 +138,15 @@ impl Clock {
         close_together(std::mem::take(&mut self.links).into_values().collect())
     }
 
-    /// From now on only one of two to the power of `thinning` ticks comes.
-    pub(crate) fn slow(&mut self, ebpf: &mut Ebpf, thinning: u32) -> Result<(), ProbeError> {
+    /// From now on only one of two to the power of `skip_shift` ticks comes.
+    pub(crate) fn slow(&mut self, ebpf: &mut Ebpf, skip_shift: u32) -> Result<(), ProbeError> {
         // One after the other, so that no tick comes twice; closing waits for all CPUs.
         for closing in self.stop() {
             // A panic in there would have been told.
             let _ = closing.join();
         }
-        tell_thinning(ebpf, OF_TICKS, thinning)?;
-        self.thinning = thinning;
+        set_skip_shift(ebpf, OF_TICKS, skip_shift)?;
+        self.skip_shift = skip_shift;
         self.tick_on(ebpf, &self.coverage.ticking())
     }
 
@@ -175,7 +175,7 @@ impl Clock {
     }
 
     fn now_hz(&self) -> u32 {
-        self.rate_hz.checked_shr(self.thinning).unwrap_or(0).max(1)
+        self.rate_hz.checked_shr(self.skip_shift).unwrap_or(0).max(1)
     }
 
     fn tick_on(&mut self, ebpf: &mut Ebpf, cpus: &[u32]) -> Result<(), ProbeError> {
@@ -197,15 +197,15 @@ impl Clock {
 const OF_TICKS: u32 = 0;
 const OF_EVENTS: u32 = 1;
 
-/// From now on sleeps and wake-ups of a thread are looked at two to the power of `thinning` times as rarely.
-pub(crate) fn space_events(ebpf: &mut Ebpf, thinning: u32) -> Result<(), ProbeError> {
-    tell_thinning(ebpf, OF_EVENTS, thinning)
+/// From now on sleeps and wake-ups of a thread are looked at two to the power of `skip_shift` times as rarely.
+pub(crate) fn space_events(ebpf: &mut Ebpf, skip_shift: u32) -> Result<(), ProbeError> {
+    set_skip_shift(ebpf, OF_EVENTS, skip_shift)
 }
 
-fn tell_thinning(ebpf: &mut Ebpf, of: u32, thinning: u32) -> Result<(), ProbeError> {
-    let Some(map) = ebpf.map_mut("SAMPLE_THINNING") else { return Ok(()) };
+fn set_skip_shift(ebpf: &mut Ebpf, of: u32, skip_shift: u32) -> Result<(), ProbeError> {
+    let Some(map) = ebpf.map_mut("SAMPLE_SKIP_SHIFT") else { return Ok(()) };
     Array::<&mut MapData, u64>::try_from(map)
-        .and_then(|mut map| map.set(of, &u64::from(thinning), 0))
+        .and_then(|mut map| map.set(of, &u64::from(skip_shift), 0))
         .map_err(|error| ProbeError::from_cause("sampling", &error))
 }
 

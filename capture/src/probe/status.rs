@@ -3,8 +3,8 @@
 use super::capture::Capture;
 use super::clocks::{now_ns, this_thread_ns};
 use super::mappings::NewMapping;
-use super::operations_inside::OperationsInside;
-use super::samples;
+use super::preload_cost::PreloadCost;
+use super::sampling_clock;
 use probe_abi::SampledCode;
 use std::sync::atomic::Ordering;
 
@@ -25,7 +25,7 @@ impl Capture {
     }
 
     /// The budget counts what happens in the target itself, though it takes nothing of it off.
-    pub fn see_operations(&self, seen: &OperationsInside) {
+    pub fn see_operations(&self, seen: &PreloadCost) {
         self.common.shared.operations.store(seen);
     }
 
@@ -52,7 +52,7 @@ impl Capture {
     pub fn tell_code(&self, codes: &[(u32, Option<SampledCode>)]) -> bool {
         let Some(mut probes) = self.common.try_lock() else { return false };
         for (pid, code) in codes {
-            samples::tell_code(&mut probes.ebpf, *pid, code.as_ref());
+            sampling_clock::tell_code(&mut probes.ebpf, *pid, code.as_ref());
         }
         true
     }
