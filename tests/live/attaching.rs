@@ -4,6 +4,6 @@ mod answers;
 mod hostile_targets;
 mod libraries;
 mod locks_unprobed;
-mod reborn_ids;
+mod reused_ids;
 mod right_program;
 mod running;

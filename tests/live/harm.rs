@@ -2,6 +2,6 @@
 
 mod killed;
 mod probes_that_would_end;
+mod process_events;
 mod soak;
-mod things_that_happen;
 mod unusual_exits;

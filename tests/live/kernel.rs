@@ -3,7 +3,7 @@
 mod cost;
 mod detach;
 mod function;
-mod life;
+mod lifecycle;
 mod loss;
 mod sched;
 mod support;

@@ -1,4 +1,4 @@
 //! What functions are called.
 
 mod functions;
-mod made_code;
+mod jit_code;

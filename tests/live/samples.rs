@@ -1,9 +1,9 @@
 //! Samples: which stacks they have and what is made of them.
 
 mod against_perf;
-mod beside_probes;
 mod chosen;
 mod known_shares;
 mod slow_parser;
 mod stacks;
 mod support;
+mod with_probes;

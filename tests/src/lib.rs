@@ -1,10 +1,10 @@
 //! What the suites share: workloads, the longpole binary, what may run here, goldens, and answers read back.
 
-pub mod asking;
 pub mod documents;
 mod golden;
 mod group;
 pub mod known_shares;
+pub mod latency_client;
 mod longpole;
 mod privilege;
 mod process;

@@ -1,4 +1,4 @@
-//! The arguments as typed. Nothing is checked here beyond their shape: that is [`super::check`].
+//! The arguments as typed. Nothing is checked here beyond their shape: that is [`super::plan_from_args`].
 
 use super::study;
 use clap::{Args, Parser, Subcommand};

@@ -1,10 +1,10 @@
-//! The command line: arguments ([`args`], clap) are [`check`]ed into a [`crate::plan`], the plan is [`run`], and there is
-//! one exit code.
+//! The command line: arguments ([`args`], clap) become a checked [`crate::plan`] ([`plan_from_args`]), the plan is
+//! [`run`], and there is one exit code.
 
 mod args;
-mod check;
 mod command;
 mod logging;
+mod plan_from_args;
 mod run;
 mod study;
 mod value;

@@ -1,7 +1,7 @@
 //! Runs a plan, and turns what came of it into the one exit code.
 
 use super::args::Arguments;
-use super::{check, command, logging};
+use super::{command, logging, plan_from_args};
 use crate::exit::{Code, Outcome, UserError, say};
 use crate::plan::Plan;
 use capture::target::{limits, signals};
@@ -17,7 +17,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return refuse(&error),
     };
-    match check::check(arguments.command).and_then(run) {
+    match plan_from_args::check(arguments.command).and_then(run) {
         Ok(outcome) => finish(outcome),
         Err(error) => {
             let error = about_limits(error);

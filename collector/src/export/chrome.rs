@@ -4,7 +4,7 @@
 use super::Model;
 use super::weights::Weight;
 use super::words;
-use crate::present::passing;
+use crate::present::delays;
 use engine::time::Ticks;
 use engine::view::{Doing, Measured, StretchKind, ThreadFacts};
 use serde::Serialize;
@@ -109,7 +109,7 @@ impl Trace<'_> {
                         }
                         Cow::Borrowed(model.function(*function))
                     }
-                    StretchKind::Passes(kind) => Cow::Owned(passing::words(kind)),
+                    StretchKind::Passes(kind) => Cow::Owned(delays::words(kind)),
                 };
                 let ns = |time: Ticks| start_ns + time.as_ns_f64();
                 self.put(&Event {

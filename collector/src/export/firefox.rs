@@ -6,7 +6,7 @@
 use super::Model;
 use super::weights::Weight;
 use super::words;
-use crate::present::passing;
+use crate::present::delays;
 use engine::time::Timestamp;
 use engine::view::{Doing, Measured, StretchKind, ThreadFacts};
 use fxprof_processed_profile::{
@@ -218,7 +218,7 @@ impl Writer<'_, '_> {
                         self.mark::<PATH>(handle, stretch_of, category, told);
                     }
                     StretchKind::Passes(kind) => {
-                        self.mark::<PATH>(handle, stretch_of, category, (&passing::words(kind), ""));
+                        self.mark::<PATH>(handle, stretch_of, category, (&delays::words(kind), ""));
                     }
                 }
             }

@@ -2,7 +2,7 @@
 
 use super::model::{Model, NO_FUNCTION};
 use crate::exit::say;
-use crate::present::passing;
+use crate::present::delays;
 use engine::report::Cpus;
 use engine::view::{Stack, Stacks};
 use std::borrow::Cow;
@@ -48,7 +48,7 @@ impl Weight {
         let Weight::Owed(place) = self else { return Vec::new() };
         let waits = stacks.on.get(place).map_or(&[][..], |on| on.waits.as_slice());
         let worth = waits.iter().filter(|wait| wait.weighted_ns != 0.0);
-        worth.map(|wait| (format!("[{}]", passing::words(&wait.kind)), wait.weighted_ns)).collect()
+        worth.map(|wait| (format!("[{}]", delays::words(&wait.kind)), wait.weighted_ns)).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! From a recording to a report: the same steps for a live window and for a file.
 
-use super::promising::{Sighting, promising};
+use super::hot_functions::{HotFunctions, hot_functions};
 use crate::tui::{CpuWish, Snapshot};
 use engine::attribution::{Grouping, neighbours};
 use engine::event::Recording;
@@ -30,7 +30,7 @@ pub fn snapshot(recording: &Recording, asked: &Asked, cut_by_events: bool) -> Sn
 }
 
 /// The same, and what samples show of functions without probes.
-pub(super) fn look(recording: &Recording, asked: &Asked, cut_by_events: bool) -> (Snapshot, Sighting) {
+pub(super) fn look(recording: &Recording, asked: &Asked, cut_by_events: bool) -> (Snapshot, HotFunctions) {
     let began = Instant::now();
     let timeline = engine::timeline::build(recording);
     let mut program = engine::translation::from_timeline(&timeline);
@@ -54,7 +54,7 @@ pub(super) fn look(recording: &Recording, asked: &Asked, cut_by_events: bool) ->
     let start_ns = recording.facts.start_ns;
     let end_ns = recording.facts.end.as_ref().map_or(start_ns, |end| end.end_ns);
     let window_ns = end_ns.saturating_sub(start_ns);
-    let sighting = promising(&program, &report, window_ns);
+    let hot = hot_functions(&program, &report, window_ns);
     let snapshot = Snapshot {
         limits,
         neighbours: neighbours(&program, AROUND),
@@ -65,5 +65,5 @@ pub(super) fn look(recording: &Recording, asked: &Asked, cut_by_events: bool) ->
         took: began.elapsed(),
         cut_by_events,
     };
-    (snapshot, sighting)
+    (snapshot, hot)
 }

@@ -8,12 +8,12 @@
 //! 5. The command is let go, when the thread that empties the rings is running.
 
 use super::alive::is_alive;
-use super::first_functions::{self, Chosen, Subject, choose, named_cost};
-use super::functions::{First, Functions};
+use super::c_libraries::{CLibraries, LibcChoice};
+use super::initial_functions::{self, Chosen, Subject, choose, named_cost};
+use super::initial_libraries::{InitialLibraries, tries_locks};
 use super::kernel::Kernel;
-use super::libc::{Libc, LibcChoice};
-use super::libraries::{Libraries, tries_locks};
-use super::locks::{How, Locks};
+use super::lock_recording::{How, LockRecording};
+use super::probed_functions::{First, ProbedFunctions};
 use super::target_remarks;
 use crate::exit::UserError;
 use crate::plan::{CapturePlan, TargetPlan};
@@ -49,7 +49,7 @@ pub struct Attached {
     /// State at the start of the window.
     pub facts: Facts,
     /// Chooses functions of processes that come later; `None` without function probes.
-    pub functions: Option<Functions>,
+    pub functions: Option<ProbedFunctions>,
     /// The command.
     pub child: Option<GatedChild>,
     /// What was chosen and what was left out, one sentence for each program.
@@ -91,7 +91,7 @@ fn attach_to(plan: &CapturePlan, output: Option<File>) -> Result<Attached, UserE
                 options.stdout = ChildStream::File(output);
                 options.stderr = ChildStream::File(copy);
             }
-            let locks = Locks::choose(plan, command)?;
+            let locks = LockRecording::choose(plan, command)?;
             locks.tell(&mut options);
             // Before the command is there, which must find the CPUs as they are without longpole.
             let idle_wake = idle_wake::measure();
@@ -188,7 +188,11 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
     })
 }
 
-fn attach_to_command(plan: &CapturePlan, mut child: GatedChild, locks: Locks) -> Result<Attached, UserError> {
+fn attach_to_command(
+    plan: &CapturePlan,
+    mut child: GatedChild,
+    locks: LockRecording,
+) -> Result<Attached, UserError> {
     let pid = child.pid();
     let (interposed, how) = locks.start(&mut child)?;
     let path = PathBuf::from(child.command_name());
@@ -232,12 +236,12 @@ fn sampler(sampling: SamplingFact) -> Sampler {
 
 struct Started {
     capture: Capture,
-    functions: Option<Functions>,
+    functions: Option<ProbedFunctions>,
     facts: Facts,
     remarks: Vec<String>,
     /// For each process that got no function probes, why.
     unprobed: Vec<String>,
-    libraries: Libraries,
+    libraries: InitialLibraries,
 }
 
 /// Chooses functions and starts the capture. A program that cannot be read, or a process that cannot be probed, is an
@@ -252,16 +256,16 @@ fn start(
     let mut functions = plan
         .uprobes
         .then(|| {
-            Functions::new(
+            ProbedFunctions::new(
                 &plan.selection,
                 plan.depth,
-                Libc::new(Parsers::of_longpole(), inside),
+                CLibraries::new(Parsers::of_longpole(), inside),
                 Parsers::of_longpole(),
             )
         })
         .map(|functions| {
             functions
-                .only_worth_it(plan.from_samples, plan.sampling.is_some())
+                .only_selected(plan.from_samples, plan.sampling.is_some())
                 .few_at_once(plan.sampling.is_some())
                 .trying_locks(tries_locks(plan))
         });
@@ -278,9 +282,9 @@ fn start(
         let _later = patience();
         chosen = choose(functions, subjects, strict, &mut facts, &mut remarks)?;
     }
-    let (mut libc, mut libraries) = (Vec::new(), Libraries::default());
+    let (mut libc, mut libraries) = (Vec::new(), InitialLibraries::default());
     if tries_locks {
-        libraries = Libraries::of_running(subjects.iter().map(|subject| subject.pid));
+        libraries = InitialLibraries::of_running(subjects.iter().map(|subject| subject.pid));
     } else if let Some(functions) = &mut functions {
         for subject in subjects.iter().filter(|subject| !(subject.held && is_inside)) {
             match functions.libc.choose_for(subject.pid, subject.binary.as_deref().filter(|_| subject.held)) {
@@ -300,7 +304,7 @@ fn start(
         children: plan.children,
         running: is_early,
         functions: chosen.probes,
-        most_functions: functions.as_ref().map_or(0, Functions::number_limit),
+        most_functions: functions.as_ref().map_or(0, ProbedFunctions::number_limit),
         uprobes: plan.uprobes,
         ring_bytes: plan.ring_bytes.map_or_else(usual_ring_bytes, |bytes| bytes as usize),
         max_rate_hz: plan.max_rate_hz.unwrap_or(MAX_RATE_HZ),
@@ -330,7 +334,7 @@ fn start(
         let looked_ns = now_ns();
         let _later = patience();
         chosen = choose(functions, subjects, strict.len(), &mut facts, &mut remarks)?;
-        first_functions::probe_later(&mut capture, subjects, &chosen, looked_ns, &mut remarks);
+        initial_functions::probe_later(&mut capture, subjects, &chosen, looked_ns, &mut remarks);
     }
     facts.tick_ns = capture::target::kernel_tick_ns();
     facts.idle_tick_ns = facts.tick_ns.filter(|_| capture.idle_asks_by_chance());

@@ -1,6 +1,6 @@
 //! The kernel as a source, and beside it what the target writes about itself.
 
-use super::quiet::Quiet;
+use super::poll_backoff::PollBackoff;
 use super::source::Attach;
 use super::source::Late;
 use super::{Drained, EventSource, Probed, Unprobed};
@@ -31,7 +31,7 @@ pub struct Kernel {
     sampler: Option<Sampler>,
     /// Somebody waits for the command's bell.
     has_bell: bool,
-    quiet: Quiet,
+    backoff: PollBackoff,
     /// Bytes of records that wait for their place in time.
     held_bytes: u64,
 }
@@ -46,7 +46,7 @@ fn unprobed(error: ProbeError) -> Unprobed {
 impl Kernel {
     /// Takes over a capture.
     pub fn new(capture: Capture, interposed: Option<Interposed>) -> Kernel {
-        let quiet = Quiet::beginning(Instant::now(), capture.ring_bytes());
+        let backoff = PollBackoff::beginning(Instant::now(), capture.ring_bytes());
         Kernel {
             capture,
             interposed,
@@ -54,7 +54,7 @@ impl Kernel {
             pending: Vec::new(),
             sampler: None,
             has_bell: false,
-            quiet,
+            backoff,
             held_bytes: 0,
         }
     }
@@ -136,7 +136,7 @@ impl EventSource for Kernel {
         let mut stirred = false;
         let mut records = capture.drain(&mut |ring, bytes| {
             let kind = bytes.get(offset_of!(Header, kind)).copied().and_then(Kind::from_byte);
-            stirred |= kind.is_some_and(Quiet::stirs);
+            stirred |= kind.is_some_and(PollBackoff::stirs);
             if let Some(interposed) = interposed.as_mut()
                 && kind == Some(Kind::Exit)
                 && let Ok(record) = Record::decode(bytes)
@@ -165,9 +165,9 @@ impl EventSource for Kernel {
         if !self.drain_samples(&mut records, sink) {
             complete_to_ns = None;
         }
-        self.quiet.turn(records, records.saturating_sub(without_samples));
+        self.backoff.turn(records, records.saturating_sub(without_samples));
         if stirred {
-            self.quiet.stir(Instant::now());
+            self.backoff.stir(Instant::now());
         }
         let more = complete_to_ns.is_none();
         if waits {
@@ -233,7 +233,7 @@ impl EventSource for Kernel {
     fn take_loaded(&mut self) -> Vec<NewMapping> {
         let loaded = self.capture.take_loaded();
         if !loaded.is_empty() {
-            self.quiet.stir(Instant::now());
+            self.backoff.stir(Instant::now());
         }
         if let Some(sampler) = &mut self.sampler {
             loaded.iter().for_each(|mapping| sampler.mapped(mapping.pid));
@@ -261,7 +261,7 @@ impl EventSource for Kernel {
         // be looked at before.
         let unheard =
             self.interposed.as_ref().is_some_and(|interposed| !self.has_bell || interposed.is_silent());
-        if unheard { Duration::from_millis(5) } else { self.quiet.longest_pause(Instant::now()) }
+        if unheard { Duration::from_millis(5) } else { self.backoff.longest_pause(Instant::now()) }
     }
 
     fn take_pending(&mut self) -> Vec<PendingOperation> {

@@ -2,10 +2,10 @@
 //! one of these; one loop reads them.
 
 use super::Probed;
-use super::promising::Sighting;
+use super::hot_functions::HotFunctions;
 use super::tally::Tally;
 use crate::threads::Failure;
-use crate::tui::{Asking, LiveCounts, Snapshot};
+use crate::tui::{LiveCounts, PromptKind, Snapshot};
 use capture::probe::{LibcProbes, ProbeFunction};
 use crossterm::event::KeyEvent;
 use engine::event::{FunctionFact, FunctionId, ModuleFact, OperationsTried};
@@ -56,7 +56,7 @@ pub enum Message {
     /// A new report.
     Report(Arc<Snapshot>),
     /// What samples show of functions without probes.
-    Sighted(Sighting),
+    HotFunctions(HotFunctions),
     /// Where threads ran of late.
     Tallied(Tally),
     /// The probes are gone and every record is where it belongs.
@@ -104,7 +104,7 @@ pub enum ChangeKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wish {
     /// What to do.
-    pub what: Asking,
+    pub what: PromptKind,
     /// A pattern of names.
     pub pattern: String,
 }

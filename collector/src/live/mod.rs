@@ -1,13 +1,13 @@
 //! `record` and `top`: one pipeline.
 //!
 //! ```text
-//! EventSource ─► Intake ─► Batch ─► keeper ─► session file, sliding window ─► analyst ─► Report
-//!  (kernel, file,  (decode,   thread "rings"      thread "keeper"              thread "analysis"
+//! EventSource ─► Decoder ─► Batch ─► writer ─► session file, sliding window ─► analysis ─► Report
+//!  (kernel, file,  (decode,   thread "rings"      thread "writer"              thread "analysis"
 //!   generator)      merge)                                     └──────────── Message ───────────┘
 //!                                                   keys, signals, time, /proc ─► Control ─► Effects
 //! ```
 //!
-//! Where nobody but the session file wants them, records leave Intake as the file's chunks.
+//! Where nobody but the session file wants them, records leave the decoder as the file's chunks.
 //!
 //! What takes its time is done beside it: the thread "attach" puts probes on, "symbols" chooses what to probe, and those of
 //! [`capture::unwind`] read what stacks need.
@@ -18,41 +18,41 @@
 
 mod alive;
 mod analysis;
-mod analyst;
+mod analysis_thread;
 mod attach;
-mod attaching;
-mod beside;
-mod chooser;
-mod control;
-mod ended;
-mod first_functions;
-mod functions;
-mod hands;
+mod attach_thread;
+mod c_libraries;
+mod decoder;
+mod executor;
+mod function_finder;
+mod hot_functions;
+mod initial_functions;
+mod initial_libraries;
 mod inputs;
-mod intake;
-mod keeper;
 mod kernel;
 mod keyboard;
-mod libc;
-mod libraries;
+mod library_probes;
 mod limit_line;
-mod lock_trials;
-mod locks;
+mod lock_rate_trials;
+mod lock_recording;
+mod loop_state;
 mod message;
 mod naming;
-mod orders;
+mod new_process_delay;
 mod pacing;
-mod promising;
-mod pump;
-mod quiet;
+mod poll_backoff;
+mod probe_selection;
+mod probed_functions;
+mod reader_commands;
+mod recent_window;
 mod record;
 mod replay;
+mod ring_reader;
 mod run;
-mod seen;
-mod settling;
+mod sampled_places;
+mod short_lived;
 mod sliding;
 mod source;
-mod stretch;
 mod summary;
 mod tally;
 mod target_remarks;
@@ -60,24 +60,24 @@ mod target_remarks;
 mod tests;
 mod top;
 mod trials;
-mod worth;
+mod writer_thread;
 
 pub use analysis::{Asked, snapshot};
-pub use chooser::Choose;
-pub use control::{Control, Effect, Mode, StopReason};
-pub use intake::{Batch, Intake};
+pub use decoder::{Batch, Decoder};
+pub use function_finder::Choose;
+pub use hot_functions::{HotFunction, HotFunctions};
 pub use kernel::Kernel;
 pub use limit_line::limit_of_input;
+pub use loop_state::{Effect, LoopState, Mode, StopReason};
 pub use message::{
     ChangeKind, Chosen, Granted, LibcChosen, LibcCounts, Message, NewFunctions, Placing, ProcessChange,
     Unprobed, UnprobedCounts, Wish,
 };
-pub use promising::{Promising, Sighting};
-pub use pump::EndThreads;
 pub use record::{record, record_silently};
 pub use replay::{Pace, Replay};
+pub use ring_reader::EndThreads;
 pub use run::{Ended, Listen, Setup, WindowPlan, run};
 pub use source::{Attach, Drained, EventSource, Probed};
 pub use summary::RecordSummary;
-pub use tally::{Sampled, Tally};
+pub use tally::{SampledPlace, Tally};
 pub use top::top;

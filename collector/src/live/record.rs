@@ -2,9 +2,9 @@
 
 use super::alive::is_alive;
 use super::attach::{Attached, attach};
-use super::control::Mode;
 use super::limit_line::limit_line;
-use super::locks::How;
+use super::lock_recording::How;
+use super::loop_state::Mode;
 use super::message::LibcCounts;
 use super::run::{Ended, Setup, run};
 use super::summary::{RecordSummary, paragraph};

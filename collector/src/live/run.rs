@@ -1,19 +1,19 @@
-//! The loop: reads [`Message`]s, asks [`Control`] what they mean, and does it.
+//! The loop: reads [`Message`]s, asks [`LoopState`] what they mean, and does it.
 
 use super::analysis::Asked;
-use super::analyst::Analyst;
-use super::chooser::{Choose, Chooser};
-use super::control::{Control, Mode, StopReason};
-use super::hands::{Flow, Hands};
+use super::analysis_thread::AnalysisThread;
+use super::executor::{Executor, Flow};
+use super::function_finder::{Choose, FunctionFinder};
 use super::inputs::Inputs;
-use super::keeper::Keeper;
 use super::keyboard::Keyboard;
+use super::loop_state::{LoopState, Mode, StopReason};
 use super::message::{LibcCounts, Message, UnprobedCounts};
 use super::naming::Pace;
-use super::orders::orders;
-use super::pump::{self, EndThreads, Wanted};
+use super::reader_commands::reader_commands;
+use super::ring_reader::{self, EndThreads, Wanted};
 use super::sliding::{Due, Sliding};
-use super::{EventSource, attaching};
+use super::writer_thread::WriterThread;
+use super::{EventSource, attach_thread};
 use crate::listen::{Access, Board, Listener, Socket};
 use crate::threads;
 use crate::threads::Failure;
@@ -32,7 +32,7 @@ use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-/// Batches between the pump and the keeper: a hiccup of the disk of about a second.
+/// Batches between the reader and the writer: a hiccup of the disk of about a second.
 pub(super) const BATCHES: usize = 64;
 
 /// Everything that is measured and where it goes.
@@ -149,25 +149,26 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
         Some(_) => Relation::Launched { terminal: has_terminal() },
         None => Relation::Attached,
     };
-    let mut control = Control::new(setup.mode, relation, &setup.pids, setup.children);
+    let mut loop_state = LoopState::new(setup.mode, relation, &setup.pids, setup.children);
     let skip_last_report = Arc::new(AtomicBool::new(false));
 
     let sliding =
         setup.window.map(|plan| sliding(&setup.facts, plan, setup.mode, news.clone())).transpose()?;
     let wanted = if sliding.is_some() { Wanted::Records } else { Wanted::Chunks };
-    let keeper = Keeper { writer: setup.writer, sliding, skip_last_report: Arc::clone(&skip_last_report) };
+    let writer =
+        WriterThread { writer: setup.writer, sliding, skip_last_report: Arc::clone(&skip_last_report) };
     let (feed, fed) = sync_channel(BATCHES);
-    let keeper_news = news.clone();
-    let keeper = threads::spawn("keeper", news.clone(), (), move || keeper.run(&fed, &keeper_news))?;
+    let writer_news = news.clone();
+    let writer = threads::spawn("writer", news.clone(), (), move || writer.run(&fed, &writer_news))?;
 
-    let pump_news = news.clone();
+    let reader_news = news.clone();
     let (mut source, end_threads) = (setup.source, setup.end_threads);
     let meter = source.meter();
-    let (commands, waiter) = orders(source.bell());
-    let (attaching, attached) = attaching::start(source.attacher(), news.clone())?;
-    let pump = threads::spawn("rings", news.clone(), feed.clone(), move || {
+    let (commands, waiter) = reader_commands(source.bell());
+    let (attaching, attached) = attach_thread::start(source.attacher(), news.clone())?;
+    let reader = threads::spawn("rings", news.clone(), feed.clone(), move || {
         threads::before_others();
-        pump::run(source, (pace, wanted), &waiter, attached, (&feed, &pump_news), end_threads);
+        ring_reader::run(source, (pace, wanted), &waiter, attached, (&feed, &reader_news), end_threads);
     })?;
 
     let keyboard = match setup.screen {
@@ -180,10 +181,13 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
         .map(|Listen { socket, access, board }| Listener::start(socket, access, board, news.clone()))
         .transpose()?;
     let held = setup.child.as_ref().map(GatedChild::pid);
-    let mut hands = Hands {
+    let mut executor = Executor {
         commands,
         attaching,
-        chooser: setup.choose.map(|choose| Chooser::start(choose, held, news.clone())).transpose()?,
+        function_finder: setup
+            .choose
+            .map(|choose| FunctionFinder::start(choose, held, news.clone()))
+            .transpose()?,
         skip_last_report,
         keyboard,
         screen: setup.screen,
@@ -203,31 +207,31 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
         dirty: true,
         alive: setup.alive,
     };
-    let launch_error = hands.child.as_mut().and_then(|child| {
+    let launch_error = executor.child.as_mut().and_then(|child| {
         meter.iter().for_each(|begins| begins());
         child.release().err()
     });
     if launch_error.is_some() {
-        hands.child = None;
+        executor.child = None;
     }
     let aborted = loop {
         let message = match inputs.ready() {
             Some(message) => message,
             None => {
-                hands.draw()?;
+                executor.draw()?;
                 inputs.next().await
             }
         };
-        let effects = control.handle(message);
-        match hands.carry_out(effects, &mut control) {
+        let effects = loop_state.handle(message);
+        match executor.carry_out(effects, &mut loop_state) {
             None => {}
             Some(Flow::Leave) => break false,
             Some(Flow::Abort) => break true,
         }
     };
-    let child_status = control.child_status().or_else(|| hands.last_status(control.stop_reason()));
-    let child_runs_on = hands.child.is_some() && child_status.is_none();
-    let Hands {
+    let child_status = loop_state.child_status().or_else(|| executor.last_status(loop_state.stop_reason()));
+    let child_runs_on = executor.child.is_some() && child_status.is_none();
+    let Executor {
         counts,
         probed,
         refused,
@@ -242,23 +246,23 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
         keyboard,
         commands,
         ..
-    } = hands;
+    } = executor;
     drop((keyboard, screen, commands, listener));
     let file = if aborted {
         None
     } else {
         // A panic in a thread has been reported by it.
-        let _ = pump.join();
-        if setup.mode == Mode::Record { keeper.join().ok().flatten() } else { None }
+        let _ = reader.join();
+        if setup.mode == Mode::Record { writer.join().ok().flatten() } else { None }
     };
     Ok(Ended {
-        reason: control.stop_reason(),
+        reason: loop_state.stop_reason(),
         child_status,
         child_runs_on,
-        alive: control.alive().collect(),
-        child_was_interrupted: control.command_was_interrupted(),
+        alive: loop_state.alive().collect(),
+        child_was_interrupted: loop_state.command_was_interrupted(),
         launch_error,
-        failure: control.failure().cloned(),
+        failure: loop_state.failure().cloned(),
         counts,
         probed,
         refused,
@@ -279,12 +283,12 @@ fn sliding(
     mode: Mode,
     news: UnboundedSender<Message>,
 ) -> io::Result<Sliding> {
-    let analyst = Analyst::start(plan.asked, news)?;
+    let analysis = AnalysisThread::start(plan.asked, news)?;
     let due = match mode {
         Mode::Once => Due::WhenFull { look_ns: nanoseconds(plan.refresh) },
         Mode::Record | Mode::Screen | Mode::Batch => Due::Every(nanoseconds(plan.refresh)),
     };
-    Ok(Sliding::new(facts.clone(), nanoseconds(plan.span), plan.max_events, due, analyst))
+    Ok(Sliding::new(facts.clone(), nanoseconds(plan.span), plan.max_events, due, analysis))
 }
 
 fn nanoseconds(duration: Duration) -> u64 {

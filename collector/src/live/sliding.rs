@@ -1,10 +1,10 @@
 //! The sliding window: when the next report is due, and what it is made of.
 
-use super::analyst::{Analyst, Job};
-use super::intake::Batch;
+use super::analysis_thread::{AnalysisThread, Job};
+use super::decoder::Batch;
 use super::pacing::Pacing;
-use super::pump::Feed;
-use super::stretch::Stretch;
+use super::recent_window::RecentWindow;
+use super::ring_reader::Feed;
 use engine::event::{Facts, WindowEnd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,18 +22,18 @@ pub enum Due {
 
 /// A window and who looks at it.
 pub struct Sliding {
-    stretch: Stretch,
+    recent: RecentWindow,
     pacing: Pacing,
     /// Where the only window ends, if there is only one and it has not come yet.
     full_ns: Option<u64>,
     /// There are no more reports but the last.
     is_over: bool,
-    analyst: Analyst,
+    analysis: AnalysisThread,
 }
 
 impl Sliding {
     /// A window of `span_ns` and at most `max_events` records after `facts`.
-    pub fn new(facts: Facts, span_ns: u64, max_events: usize, due: Due, analyst: Analyst) -> Sliding {
+    pub fn new(facts: Facts, span_ns: u64, max_events: usize, due: Due, analysis: AnalysisThread) -> Sliding {
         let start_ns = facts.start_ns;
         let (every_ns, full_ns) = match due {
             Due::Every(ns) => (ns, None),
@@ -41,27 +41,27 @@ impl Sliding {
         };
         let pacing = Pacing::new(start_ns, every_ns, max_events);
         Sliding {
-            stretch: Stretch::new(facts, span_ns, max_events),
+            recent: RecentWindow::new(facts, span_ns, max_events),
             pacing,
             full_ns,
             is_over: false,
-            analyst,
+            analysis,
         }
     }
 
-    /// Takes what the pump brings.
+    /// Takes what the reader brings.
     pub fn take(&mut self, item: &Feed, skip_last: &AtomicBool) {
         match item {
             Feed::Batch(batch) => {
-                self.stretch.take(batch);
+                self.recent.take(batch);
                 self.report_if_due(batch);
             }
-            Feed::Functions(functions) => self.stretch.add_functions(functions),
+            Feed::Functions(functions) => self.recent.add_functions(functions),
             // Where binaries lay matters to a file that is read elsewhere.
             Feed::Modules(_) => {}
-            Feed::Mappings(mappings) => self.stretch.add_mappings(mappings),
-            Feed::Addresses(addresses) => self.stretch.add_addresses(addresses),
-            Feed::Code(code) => self.stretch.add_code(code),
+            Feed::Mappings(mappings) => self.recent.add_mappings(mappings),
+            Feed::Addresses(addresses) => self.recent.add_addresses(addresses),
+            Feed::Code(code) => self.recent.add_code(code),
             Feed::End(end) => {
                 if !skip_last.load(Ordering::Relaxed) {
                     self.hand_over(end.clone(), true);
@@ -72,10 +72,10 @@ impl Sliding {
 
     fn report_if_due(&mut self, batch: &Batch) {
         let Batch { complete_to_ns, loss, overhead, .. } = *batch;
-        if self.is_over || self.analyst.busy() {
+        if self.is_over || self.analysis.busy() {
             return;
         }
-        if let Some(spent) = self.analyst.take_spent() {
+        if let Some(spent) = self.analysis.take_spent() {
             self.pacing.took(spent);
         }
         let end = |end_ns| WindowEnd { end_ns, loss, overhead, ..WindowEnd::default() };
@@ -92,12 +92,12 @@ impl Sliding {
     fn hand_over(&mut self, end: WindowEnd, reported: bool) {
         // The only window is analysed as a whole, whatever it takes.
         let most = if self.full_ns.is_some() { usize::MAX } else { self.pacing.events() };
-        let recording = self.stretch.ending(end, most);
-        self.analyst.answer(Job { recording, cut_by_events: self.stretch.is_cut(), reported });
+        let recording = self.recent.ending(end, most);
+        self.analysis.answer(Job { recording, cut_by_events: self.recent.is_cut(), reported });
     }
 
     /// Waits for the last report, unless nobody wants it.
     pub fn finish(self, skip: bool) {
-        self.analyst.finish(skip);
+        self.analysis.finish(skip);
     }
 }

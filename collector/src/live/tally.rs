@@ -19,11 +19,11 @@ const MOST_STACKS: usize = 16_384;
 
 /// What the samples of the last second show, by process. A process without samples is not in it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tally(pub BTreeMap<u32, Vec<Sampled>>);
+pub struct Tally(pub BTreeMap<u32, Vec<SampledPlace>>);
 
 /// A place in a thread.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sampled {
+pub struct SampledPlace {
     /// The thread.
     pub thread: u32,
     /// Its frames, innermost first; empty if they are not known.
@@ -86,7 +86,7 @@ impl Tallying {
         for ((pid, thread, stack), count) in self.counts.drain() {
             let frames = self.stacks.as_ref().and_then(|stacks| stacks.get(&stack));
             let frames = frames.map_or_else(|| Arc::from(&[][..]), Arc::clone);
-            tally.0.entry(pid).or_default().push(Sampled { thread, frames, count });
+            tally.0.entry(pid).or_default().push(SampledPlace { thread, frames, count });
         }
         for sampled in tally.0.values_mut() {
             sampled.sort_by(|a, b| (b.count, a.thread, &a.frames).cmp(&(a.count, b.thread, &b.frames)));

@@ -3,7 +3,7 @@
 use super::alive::is_alive;
 use super::analysis::Asked;
 use super::attach::{Attached, attach};
-use super::control::Mode;
+use super::loop_state::Mode;
 use super::record::outcome;
 use super::run::{Ended, Listen, Print, Setup, WindowPlan, run};
 use super::summary::runs_on_text;

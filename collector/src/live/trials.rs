@@ -1,6 +1,6 @@
 //! What trials of functions have shown, and what probes may still cost.
 
-use super::promising::Promising;
+use super::hot_functions::HotFunction;
 use capture::probe::Calls;
 use engine::event::{FunctionFact, HitCosts, OperationsTried};
 use std::collections::HashMap;
@@ -32,12 +32,12 @@ impl Trials {
         Trials { limit, hit_costs, ..Trials::default() }
     }
 
-    pub(super) fn is_open(&self, seen: &Promising) -> bool {
+    pub(super) fn is_open(&self, seen: &HotFunction) -> bool {
         let key = (seen.module.clone(), seen.name.clone());
         self.tried.get(&key).is_none_or(|tried| *tried < MOST_TRIALS)
     }
 
-    pub(super) fn decided(&mut self, seen: &Promising) {
+    pub(super) fn decided(&mut self, seen: &HotFunction) {
         self.tried.insert((seen.module.clone(), seen.name.clone()), MOST_TRIALS);
     }
 
@@ -45,7 +45,7 @@ impl Trials {
     /// that: calls that become more frequent must not cost others their probes.
     pub(super) fn accepts(
         &mut self,
-        seen: &Promising,
+        seen: &HotFunction,
         cpu: f64,
         fact: &FunctionFact,
         calls: &[Calls],
@@ -96,8 +96,8 @@ impl Trials {
 mod tests {
     use super::*;
 
-    fn seen(name: &str, cpu: f64) -> Promising {
-        Promising { name: name.into(), module: "program".into(), cpu, threads: vec![1] }
+    fn seen(name: &str, cpu: f64) -> HotFunction {
+        HotFunction { name: name.into(), module: "program".into(), cpu, threads: vec![1] }
     }
 
     fn calls(count: u64, ran_ms: u64) -> Vec<Calls> {

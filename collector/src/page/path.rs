@@ -4,7 +4,7 @@ use super::columns::Columns;
 use super::lanes::{Item, Lanes, quantum, summed};
 use super::palette::{Palette, PathColour};
 use super::predicted::whole;
-use crate::present::passing;
+use crate::present::delays;
 use engine::view::{CriticalPath, Stretch, StretchKind};
 use serde::Serialize;
 
@@ -80,6 +80,6 @@ fn colour(kind: &StretchKind) -> PathColour {
         StretchKind::Computes { thread, function } => {
             PathColour { thread: Some(*thread), function: function.map(|function| function.0), wait: None }
         }
-        StretchKind::Passes(wait) => PathColour { wait: Some(passing::words(wait)), ..PathColour::default() },
+        StretchKind::Passes(wait) => PathColour { wait: Some(delays::words(wait)), ..PathColour::default() },
     }
 }

@@ -1,6 +1,7 @@
 //! Results as bytes: one output format per file, over `impl Write`.
 
 mod counts;
+pub(crate) mod delays;
 pub mod doctor;
 pub mod finding;
 pub mod frame;
@@ -12,11 +13,10 @@ mod lock_rows;
 mod locks;
 pub mod notes;
 mod overhead;
-pub(crate) mod passing;
 mod plot;
 pub mod predict;
 pub mod predict_json;
-mod samples;
+mod sample_note;
 pub mod screen;
 mod segments;
 mod short;
@@ -29,4 +29,4 @@ pub mod view;
 mod waits;
 
 pub use overhead::{cost, overhead};
-pub use samples::samples;
+pub use sample_note::samples;

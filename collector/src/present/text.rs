@@ -200,7 +200,7 @@ fn functions(out: &mut impl Write, report: &Report, options: Options, style: &St
             function(out, &layout, style, line, block, &results, wide)?;
         }
         writeln!(out)?;
-        super::passing::write(out, &layout, style, &results)?;
+        super::delays::write(out, &layout, style, &results)?;
     }
     if lines.len() > shown {
         let rest = lines.len() - shown;

@@ -25,7 +25,7 @@ pub enum Action {
     /// This table.
     Show(View),
     /// Type a pattern.
-    Ask(Asking),
+    Ask(PromptKind),
     /// Go down by so many rows.
     Scroll(isize),
     /// Go by a page.
@@ -38,7 +38,7 @@ pub enum Action {
 
 /// What to do with what is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asking {
+pub enum PromptKind {
     /// Show rows with it only.
     Filter,
     /// Probe functions that match.
@@ -83,9 +83,9 @@ pub fn action_of(key: KeyEvent) -> Option<Action> {
             let number = digit.to_digit(10).and_then(|number| number.checked_sub(1))?;
             Action::Show(*View::ALL.get(number as usize)?)
         }
-        KeyCode::Char('/') => Action::Ask(Asking::Filter),
-        KeyCode::Char('f') => Action::Ask(Asking::Probe),
-        KeyCode::Char('u') => Action::Ask(Asking::TakeOff),
+        KeyCode::Char('/') => Action::Ask(PromptKind::Filter),
+        KeyCode::Char('f') => Action::Ask(PromptKind::Probe),
+        KeyCode::Char('u') => Action::Ask(PromptKind::TakeOff),
         KeyCode::Up | KeyCode::Char('k') => Action::Scroll(-1),
         KeyCode::Down | KeyCode::Char('j') => Action::Scroll(1),
         KeyCode::PageUp => Action::Page(Direction::Back),
@@ -117,9 +117,9 @@ mod tests {
         assert_eq!(press(KeyCode::Char('1')), Some(Action::Show(View::Functions)));
         assert_eq!(press(KeyCode::Char('4')), Some(Action::Show(View::Waits)));
         assert_eq!(press(KeyCode::Char('5')), Some(Action::Show(View::Parallelism)));
-        assert_eq!(press(KeyCode::Char('/')), Some(Action::Ask(Asking::Filter)));
-        assert_eq!(press(KeyCode::Char('f')), Some(Action::Ask(Asking::Probe)));
-        assert_eq!(press(KeyCode::Char('u')), Some(Action::Ask(Asking::TakeOff)));
+        assert_eq!(press(KeyCode::Char('/')), Some(Action::Ask(PromptKind::Filter)));
+        assert_eq!(press(KeyCode::Char('f')), Some(Action::Ask(PromptKind::Probe)));
+        assert_eq!(press(KeyCode::Char('u')), Some(Action::Ask(PromptKind::TakeOff)));
         assert_eq!(press(KeyCode::Char('x')), None);
         assert_eq!(press(KeyCode::Char('6')), None);
     }

@@ -15,7 +15,7 @@ mod tests;
 mod view;
 
 pub use guard::Guard;
-pub use keys::{Action, Asking, Direction, action_of};
+pub use keys::{Action, Direction, PromptKind, action_of};
 pub use log::LogWriter;
 pub use picture::{last_picture, picture};
 pub use prompt::{Prompt, Typed};

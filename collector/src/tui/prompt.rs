@@ -1,6 +1,6 @@
 //! A line that is being typed.
 
-use super::keys::Asking;
+use super::keys::PromptKind;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 /// Longest pattern that can be typed, in characters.
@@ -10,7 +10,7 @@ const LONGEST: usize = 200;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
     /// What for.
-    pub what: Asking,
+    pub what: PromptKind,
     /// So far.
     pub text: String,
 }
@@ -30,9 +30,9 @@ impl Prompt {
     /// What stands before the text.
     pub fn question(&self) -> &'static str {
         match self.what {
-            Asking::Filter => "rows with: ",
-            Asking::Probe => "probe functions: ",
-            Asking::TakeOff => "take probes off: ",
+            PromptKind::Filter => "rows with: ",
+            PromptKind::Probe => "probe functions: ",
+            PromptKind::TakeOff => "take probes off: ",
         }
     }
 
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn text_grows_and_shrinks_and_ends() {
-        let mut prompt = Prompt { what: Asking::Probe, text: String::new() };
+        let mut prompt = Prompt { what: PromptKind::Probe, text: String::new() };
         let press = |code| KeyEvent::new(code, KeyModifiers::NONE);
         assert_eq!(prompt.clone().typed(press(KeyCode::Enter)), Typed::GivenUp, "nothing was typed");
         for letter in " ab*c".chars() {

@@ -1,6 +1,6 @@
 //! What the screen shows, and how keys and news change it. Knows nothing of terminals.
 
-use super::keys::{Action, Asking, Direction};
+use super::keys::{Action, Direction, PromptKind};
 use super::order::Order;
 use super::pages::Page;
 use super::prompt::Prompt;
@@ -240,7 +240,7 @@ impl State {
     /// The filter that rows have to pass: what is typed counts at once.
     pub(super) fn filter(&self) -> &str {
         match &self.prompt {
-            Some(Prompt { what: Asking::Filter, text }) => text,
+            Some(Prompt { what: PromptKind::Filter, text }) => text,
             _ => &self.filter,
         }
     }

@@ -228,7 +228,7 @@ fn the_parallelism_table_has_the_run_that_the_keys_chose() {
 #[test]
 fn a_filter_counts_while_it_is_typed_and_escape_takes_it_back() {
     let mut state = showing(two_functions());
-    state.prompt = Some(Prompt { what: Asking::Filter, text: "PARSE".to_owned() });
+    state.prompt = Some(Prompt { what: PromptKind::Filter, text: "PARSE".to_owned() });
     let typed = text(&mut state, 80, 24);
     assert!(typed.contains("\nparse_row") && !typed.contains("\ndigest_row"), "{typed}");
     assert!(typed.contains("rows with: PARSE_"), "{typed}");

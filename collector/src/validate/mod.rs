@@ -11,11 +11,11 @@
 
 mod compare;
 mod forecast;
-mod left;
+mod leftover_processes;
 mod measure;
+mod recordings;
 mod run;
 mod setup;
-mod takes;
 mod text;
 
 pub use compare::{Comparison, Row};

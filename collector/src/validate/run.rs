@@ -2,10 +2,10 @@
 
 use super::compare::{Comparison, compare, inflation, taken_by_others};
 use super::forecast::Inflated;
-use super::left::Left;
+use super::leftover_processes::LeftoverProcesses;
 use super::measure::{Measurement, run_once};
+use super::recordings::{Recorder, Takes, overwrite};
 use super::setup::{command_for, depends_on_cpus};
-use super::takes::{Recorder, Takes, overwrite};
 use super::text;
 use crate::exit::{Code, Outcome, UserError, say};
 use crate::live::record_silently;
@@ -68,7 +68,7 @@ struct Work<'a> {
     pool: CpuList,
     folder: tempfile::TempDir,
     style: Style,
-    left: RefCell<Left>,
+    left: RefCell<LeftoverProcesses>,
 }
 
 impl<'a> Work<'a> {
@@ -98,7 +98,7 @@ impl<'a> Work<'a> {
         let folder = tempfile::tempdir().map_err(|error| {
             UserError::runtime(format!("cannot make a folder for the recording: {error}"), "set TMPDIR")
         })?;
-        let (style, left) = (style::for_stderr(), RefCell::new(Left::watch()));
+        let (style, left) = (style::for_stderr(), RefCell::new(LeftoverProcesses::watch()));
         Ok(Work { plan, command, keep_root: *keep_root, pool, folder, style, left })
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use longpole_tests::asking::{Asking, lengths, quantile};
+use longpole_tests::latency_client::{LatencyClient, lengths, quantile};
 use longpole_tests::{Background, Longpole, Recorded, skip_unless_built, skip_unless_live, workload};
 
 const LIMIT: Duration = Duration::from_secs(120);
@@ -32,8 +32,8 @@ impl Server {
         Server { server, _load: load, _folder: folder, client }
     }
 
-    fn asked(&self) -> Asking {
-        Asking::start(self.client.try_clone().expect("a client"), b"?")
+    fn asked(&self) -> LatencyClient {
+        LatencyClient::start(self.client.try_clone().expect("a client"), b"?")
     }
 }
 

@@ -1,11 +1,11 @@
 //! Operations recorded from inside launched programs.
 
-mod beside;
 mod bursts;
 mod cost;
 mod counts;
 mod execs;
 mod forbidden;
-mod life;
+mod lifecycle;
 mod memory;
-mod odd;
+mod other_preloads;
+mod unusual_programs;

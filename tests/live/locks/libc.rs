@@ -1,7 +1,7 @@
 //! Probes on the synchronization functions of real C libraries: the same as the library inside records, call by call.
 
-mod life;
+mod exit_points;
+mod lifecycle;
 mod processes;
+mod same_operations;
 mod support;
-mod ways;
-mod ways_out;

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use longpole_tests::asking::{Answered, Asking, lengths, quantile};
+use longpole_tests::latency_client::{Answered, LatencyClient, lengths, quantile};
 use longpole_tests::{Background, workload};
 
 use super::Scratch;
@@ -159,7 +159,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path, only: &[String]) -> Resul
 fn turn(way: &Way, server: &Server, longpole: &Path, folder: &Path) -> Result<[Vec<f64>; 3]> {
     let client = UnixStream::connect(&server.socket)?;
     client.set_read_timeout(Some(LIMIT))?;
-    let asking = Asking::start(client, server.question);
+    let asking = LatencyClient::start(client, server.question);
     let began = Instant::now();
     std::thread::sleep(STRETCH);
     let came = Instant::now();

@@ -36,7 +36,7 @@ const LAYERS: [(&str, &[&str]); 3] = [
             "synth",
         ],
     ),
-    ("capture", &["rights", "target", "made_code", "probe", "interpose", "unwind"]),
+    ("capture", &["rights", "target", "jit", "probe", "interpose", "unwind"]),
     (
         "collector",
         &[

@@ -2,12 +2,12 @@
 //! `check`. Arguments, and what they have in common.
 
 mod args;
-mod check;
 mod names;
+mod plan_from_args;
 
 pub use args::{
     CheckArguments, CompareMetricsArguments, DiffArguments, ParallelismArguments, PathsArguments,
     SlackArguments, WhatIfArguments,
 };
-pub use check::{check, compare_metrics, diff, parallelism, paths, slack, what_if};
 pub use names::{functions, functions_of_both, lock};
+pub use plan_from_args::{check, compare_metrics, diff, parallelism, paths, slack, what_if};

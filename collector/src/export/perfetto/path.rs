@@ -5,7 +5,7 @@ use super::packets::{Event, Packets, Value};
 use super::{Kind, uuid};
 use crate::cell::duration;
 use crate::export::Model;
-use crate::present::passing;
+use crate::present::delays;
 use engine::report::Cpus;
 use engine::time::Ticks;
 use engine::view::{CriticalPath, Stretch, StretchKind};
@@ -96,7 +96,7 @@ impl Writer<'_, '_> {
                 let name = self.model.function(*function);
                 packets.begin(&Event { values, ..Event::new(track, from, name) })?;
             }
-            StretchKind::Passes(kind) => packets.begin(&Event::new(track, from, &passing::words(kind)))?,
+            StretchKind::Passes(kind) => packets.begin(&Event::new(track, from, &delays::words(kind)))?,
         }
         packets.end(track, to)
     }

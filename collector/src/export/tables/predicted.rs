@@ -2,7 +2,7 @@
 
 use super::{Cell, Rows};
 use crate::export::model::NO_FUNCTION;
-use crate::present::passing;
+use crate::present::delays;
 use engine::report::Cpus;
 use engine::time::Ticks;
 use engine::view::{Stack, StretchKind};
@@ -111,7 +111,7 @@ impl Rows<'_, '_, '_> {
                         (Cell::text(self.model.thread(*thread)), Cell::known(known), Cell::Null)
                     }
                     StretchKind::Passes(kind) => {
-                        (Cell::Null, Cell::Null, Cell::Text(Cow::Owned(passing::words(kind))))
+                        (Cell::Null, Cell::Null, Cell::Text(Cow::Owned(delays::words(kind))))
                     }
                 };
                 let weight = Cell::number(Some(stretch.weight));

@@ -1,9 +1,9 @@
 //! The thread that names the code of sampled stacks while it is there: the stacks that came last first, and with a small
 //! part of the time.
 
-use super::held::HeldCode;
+use super::jit_names::JitNames;
+use super::lock_regions::LockRegionFinder;
 use super::lock_stacks::LockStack;
-use super::made::Made;
 use super::pace::Pace;
 use crate::live::message::Message;
 use crate::threads;
@@ -143,9 +143,9 @@ struct Work {
     forgets: bool,
     wanted: Wanted,
     /// Code that no file holds.
-    made: Made,
+    jit: JitNames,
     /// What lies under locks.
-    locks: HeldCode,
+    locks: LockRegionFinder,
     /// `None`: it cannot be opened.
     held: HashMap<Binary, Option<Held>>,
     /// `None`: it cannot be read.
@@ -160,8 +160,8 @@ fn run(parsers: Parsers, pace: Pace, inbox: &Receiver<News>, outbox: &Sender<Vec
         seen: HashSet::new(),
         forgets: pace == Pace::WATCHED,
         wanted: Wanted::new(),
-        made: Made::default(),
-        locks: HeldCode::default(),
+        jit: JitNames::default(),
+        locks: LockRegionFinder::default(),
         held: HashMap::new(),
         open: HashMap::new(),
     };
@@ -207,7 +207,7 @@ fn run(parsers: Parsers, pace: Pace, inbox: &Receiver<News>, outbox: &Sender<Vec
 impl Work {
     /// Keeps the binaries of new mappings open.
     fn hold(&mut self, mappings: &[MappingFact]) {
-        self.made.hold(mappings);
+        self.jit.hold(mappings);
         for mapping in mappings.iter().filter(|mapping| mapping.path.starts_with('/')) {
             let binary = (mapping.path.clone(), mapping.build_id.clone());
             if self.held.len() < MOST_FILES && !self.open.contains_key(&binary) {
@@ -237,11 +237,11 @@ impl Work {
                 let place = CodePlace { path, build_id, offset };
                 if self.forgets && self.seen.len() >= PLACES_AT_ONCE {
                     self.seen.clear();
-                    self.made.forget_wanted();
+                    self.jit.forget_wanted();
                 }
                 if self.seen.len() < MOST_PLACES && self.seen.insert(place.clone()) {
                     if is_made {
-                        self.made.want(*pid, offset);
+                        self.jit.want(*pid, offset);
                         continue;
                     }
                     let binary = (place.path.clone(), place.build_id.clone());
@@ -269,7 +269,7 @@ impl Work {
 
     /// Names of what has been noticed.
     fn name(&mut self) -> Vec<CodeFact> {
-        let mut facts = self.made.name();
+        let mut facts = self.jit.name();
         for (binary, places) in std::mem::take(&mut self.wanted) {
             if self.open.len() >= MOST_PARSERS {
                 self.open.clear();
@@ -370,7 +370,7 @@ mod tests {
         assert!(std::hint::black_box(named_by_samples(1)) > 0);
         let child = || {
             let child = Command::new("/proc/self/exe")
-                .args(["--exact", "live::beside::tests::waits_for_the_end_of_its_input", "--ignored"])
+                .args(["--exact", "live::library_probes::tests::waits_for_the_end_of_its_input", "--ignored"])
                 .stdin(Stdio::piped())
                 .stdout(Stdio::null())
                 .spawn();

@@ -1,11 +1,11 @@
 //! The thread that puts names to addresses. Where an address lies is found at once, since its process may end; names
 //! are read later and together, since that may take its time.
 
+use super::known_addresses::{Ask, Place};
 use super::pace::Pace;
-use super::seen::{Ask, Place};
 use super::spaces::{Binary, Spaces, Spot};
 use crate::live::message::Message;
-use crate::live::settling::SETTLED;
+use crate::live::new_process_delay::NEW_PROCESS_DELAY;
 use crate::threads;
 use engine::event::AddressFact;
 use std::collections::VecDeque;
@@ -119,7 +119,7 @@ fn run(
                     if let Ask::Program { pid, .. } | Ask::Mapped { pid } = ask
                         && young.back().is_none_or(|(_, last)| *last != pid)
                     {
-                        young.push_back((Instant::now() + SETTLED, pid));
+                        young.push_back((Instant::now() + NEW_PROCESS_DELAY, pid));
                     }
                     open.extend(place(&mut spaces, ask));
                 }

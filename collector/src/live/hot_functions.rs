@@ -7,14 +7,14 @@ use rustc_hash::FxHashMap;
 
 /// Functions that matter less are not worth anybody's time: share of the predicted time, on any number of CPUs.
 const LEAST_SHARE: f64 = 0.01;
-/// Most functions in one sighting.
+/// Most functions in one hot.
 const MOST: usize = 64;
 /// Threads named for each.
 const MOST_THREADS: usize = 4;
 
 /// A function that may be worth probes.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Promising {
+pub struct HotFunction {
     /// Its name, as reports have it.
     pub name: String,
     /// File name of its binary.
@@ -27,17 +27,17 @@ pub struct Promising {
 
 /// What the samples of a window show.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sighting {
+pub struct HotFunctions {
     /// Those that make most of the predicted time come first.
-    pub functions: Vec<Promising>,
+    pub functions: Vec<HotFunction>,
     /// CPU time per second of all threads.
     pub cpu: f64,
 }
 
 /// Functions of a report that only samples know. `window_ns` long was what it is about.
-pub fn promising(program: &Program, report: &Report, window_ns: u64) -> Sighting {
+pub fn hot_functions(program: &Program, report: &Report, window_ns: u64) -> HotFunctions {
     if program.samples.rate_hz == 0 || window_ns == 0 {
-        return Sighting::default();
+        return HotFunctions::default();
     }
     // How often samples were taken may have changed meanwhile: what its threads have computed is known exactly.
     let cpu_of = |thread: usize| {
@@ -55,7 +55,7 @@ pub fn promising(program: &Program, report: &Report, window_ns: u64) -> Sighting
             *share = share.max(row.tetid_ns / result.time_ns);
         }
     }
-    let mut found: Vec<(f64, Promising)> = sampled_functions(program)
+    let mut found: Vec<(f64, HotFunction)> = sampled_functions(program)
         .into_iter()
         .filter_map(|seen| {
             let share = *shares.get(seen.function.name.as_str())?;
@@ -67,12 +67,12 @@ pub fn promising(program: &Program, report: &Report, window_ns: u64) -> Sighting
                 name.rsplit_once('/')?.1.parse().ok()
             });
             let threads = numbers.take(MOST_THREADS).collect();
-            Some((share, Promising { name: seen.function.name.clone(), module, cpu, threads }))
+            Some((share, HotFunction { name: seen.function.name.clone(), module, cpu, threads }))
         })
         .collect();
     found.sort_by(|(a, one), (b, other)| b.total_cmp(a).then_with(|| one.name.cmp(&other.name)));
     found.truncate(MOST);
-    Sighting {
+    HotFunctions {
         functions: found.into_iter().map(|(_, promising)| promising).collect(),
         cpu: (0..program.threads.len()).map(cpu_of).sum(),
     }
@@ -127,14 +127,14 @@ mod tests {
             ..Program::default()
         };
         let report = engine::report::report(&program, &[Cpus::ONE, Cpus::Infinite], Detail::Functions);
-        let sighting = promising(&program, &report, 2_000_000_000);
-        let names: Vec<&str> = sighting.functions.iter().map(|function| function.name.as_str()).collect();
+        let hot = hot_functions(&program, &report, 2_000_000_000);
+        let names: Vec<&str> = hot.functions.iter().map(|function| function.name.as_str()).collect();
         assert_eq!(names, ["more", "less"]);
-        let more = &sighting.functions[0];
+        let more = &hot.functions[0];
         assert_eq!((more.module.as_str(), &more.threads[..]), ("libmore.so", &[18, 17][..]));
         // Two threads that compute for a second each, in 2 s: however many samples there are.
-        assert!((more.cpu - 1.0).abs() < 1e-9 && (sighting.cpu - 1.0).abs() < 1e-9, "{sighting:?}");
-        assert!((sighting.functions[1].cpu - 0.5).abs() < 1e-9);
-        assert_eq!(promising(&program, &report, 0), Sighting::default());
+        assert!((more.cpu - 1.0).abs() < 1e-9 && (hot.cpu - 1.0).abs() < 1e-9, "{hot:?}");
+        assert!((hot.functions[1].cpu - 0.5).abs() < 1e-9);
+        assert_eq!(hot_functions(&program, &report, 0), HotFunctions::default());
     }
 }

@@ -1,14 +1,14 @@
 //! Which functions of which process get probes, and under which numbers: those at the start and those that come
 //! later share one table.
 
-use super::chooser::Choose;
-use super::libc::{Libc, LibcChoice};
-use super::lock_trials::{LockTrials, Tried};
+use super::c_libraries::{CLibraries, LibcChoice};
+use super::function_finder::Choose;
+use super::hot_functions::HotFunctions;
+use super::lock_rate_trials::{LockRateTrials, Tried};
 use super::message::{
     ChangeKind, Chosen, Granted, LibcChosen, NewFunctions, Placing, ProcessChange, Unprobed, Wish,
 };
-use super::promising::Sighting;
-use super::seen::Tables;
+use super::sampled_places::Tables;
 use super::tally::Tally;
 use super::trials::Trials;
 use crate::cell::grouped;
@@ -42,7 +42,7 @@ const MOVES_CODE: &str = "may copy or move its own code, and a copy with a probe
                           known from samples (±) only; --functions 'GLOB' probes some in spite of that";
 
 /// The table of functions while it grows.
-pub struct Functions {
+pub struct ProbedFunctions {
     pub(super) parsers: Parsers,
     pub(super) selection: symbols::Selection,
     /// As many as one program may have if it is the only one.
@@ -58,7 +58,7 @@ pub struct Functions {
     /// Patterns that somebody has asked for since.
     pub(super) wanted: Vec<String>,
     /// C libraries.
-    pub libc: Libc,
+    pub libc: CLibraries,
     /// Programs whose functions get no probes unless somebody names them.
     moving: HashSet<FileKey>,
     /// No function has probes until samples show that it is worth them.
@@ -73,7 +73,7 @@ pub struct Functions {
     pub(super) trials: Trials,
     /// Families of lock functions get probes only when a trial has shown what they cost.
     tries_locks: bool,
-    lock_trials: LockTrials,
+    lock_trials: LockRateTrials,
 }
 
 /// Functions of one process at the start.
@@ -91,10 +91,15 @@ pub struct First {
     pub hint: Option<&'static str>,
 }
 
-impl Functions {
+impl ProbedFunctions {
     /// A table without functions.
-    pub fn new(plan: &plan::Selection, depth: Option<u32>, libc: Libc, parsers: Parsers) -> Functions {
-        Functions {
+    pub fn new(
+        plan: &plan::Selection,
+        depth: Option<u32>,
+        libc: CLibraries,
+        parsers: Parsers,
+    ) -> ProbedFunctions {
+        ProbedFunctions {
             parsers,
             selection: symbols::Selection {
                 max_functions: plan.max_functions,
@@ -119,7 +124,7 @@ impl Functions {
             tables: Tables::new(),
             trials: Trials::default(),
             tries_locks: false,
-            lock_trials: LockTrials::default(),
+            lock_trials: LockRateTrials::default(),
         }
     }
 
@@ -143,16 +148,16 @@ impl Functions {
 
     /// Functions get probes when samples, if there are some, show that they are worth it, and not before.
     #[must_use]
-    pub fn only_worth_it(self, from_samples: bool, are_taken: bool) -> Functions {
+    pub fn only_selected(self, from_samples: bool, are_taken: bool) -> ProbedFunctions {
         let seen_first = if are_taken { SEEN_FIRST } else { NEVER_SEEN };
-        Functions { from_samples, seen_first, ..self }
+        ProbedFunctions { from_samples, seen_first, ..self }
     }
 
     /// Families of lock functions of processes that run, and of what comes later in them, get probes when a trial has shown
     /// that these cost little.
     #[must_use]
-    pub fn trying_locks(self, tries_locks: bool) -> Functions {
-        Functions { tries_locks, ..self }
+    pub fn trying_locks(self, tries_locks: bool) -> ProbedFunctions {
+        ProbedFunctions { tries_locks, ..self }
     }
 
     /// The operations of a process are missing since then, until its families are tried.
@@ -163,9 +168,9 @@ impl Functions {
     /// Programs with very many functions begin without probes, unless somebody has said which functions or how many. `sampled`:
     /// samples tell of them instead.
     #[must_use]
-    pub fn few_at_once(self, sampled: bool) -> Functions {
+    pub fn few_at_once(self, sampled: bool) -> ProbedFunctions {
         let asked = !self.selection.include.is_empty() || self.max_functions != plan::MOST_FUNCTIONS;
-        Functions { few_at_once: sampled && !asked, ..self }
+        ProbedFunctions { few_at_once: sampled && !asked, ..self }
     }
 
     /// What probes may cost, and what a hit does.
@@ -342,7 +347,7 @@ fn hint(is_go: bool, total: usize) -> Option<&'static str> {
     }
 }
 
-impl Choose for Functions {
+impl Choose for ProbedFunctions {
     fn choose_libc(&mut self, change: ProcessChange) -> Option<Result<LibcChosen, String>> {
         let ProcessChange { pid, time_ns, kind } = change;
         if self.tries_locks {
@@ -424,8 +429,8 @@ impl Choose for Functions {
         self.granted(wish, pids)
     }
 
-    fn sighted(&mut self, sighting: &Sighting, pids: &[u32]) -> Option<Granted> {
-        (self.from_samples || self.few_at_once).then(|| self.worth(sighting, pids))?
+    fn hot_functions(&mut self, hot: &HotFunctions, pids: &[u32]) -> Option<Granted> {
+        (self.from_samples || self.few_at_once).then(|| self.select_probes(hot, pids))?
     }
 
     fn tallied(&mut self, tally: &Tally, pids: &[u32]) -> Option<Granted> {
@@ -445,7 +450,7 @@ impl Choose for Functions {
     }
 }
 
-impl Functions {
+impl ProbedFunctions {
     /// Another process, or another program: what the one before had is not meant for it.
     fn try_locks_later(&mut self, change: ProcessChange) -> Option<LibcChosen> {
         let ProcessChange { pid, time_ns, kind } = change;
@@ -475,7 +480,8 @@ mod tests {
         let path = folder.path().join("program");
         std::fs::copy("/proc/self/exe", &path).expect("copied");
         let plan = plan::Selection { max_functions: 50, ..plan::Selection::default() };
-        let mut functions = Functions::new(&plan, None, Libc::new(Parsers::here(), None), Parsers::here());
+        let mut functions =
+            ProbedFunctions::new(&plan, None, CLibraries::new(Parsers::here(), None), Parsers::here());
         let before = functions.of_process(7, "program", &path).expect("functions");
         assert_eq!(before.facts.len(), 50, "this test has functions");
         let renamed = folder.path().join("renamed");
@@ -506,7 +512,8 @@ mod tests {
         std::fs::copy("/proc/self/exe", &path).expect("copied");
         std::fs::copy("/proc/self/exe", &copy).expect("copied");
         let plan = plan::Selection { max_functions: 50, ..plan::Selection::default() };
-        let mut functions = Functions::new(&plan, None, Libc::new(Parsers::here(), None), Parsers::here());
+        let mut functions =
+            ProbedFunctions::new(&plan, None, CLibraries::new(Parsers::here(), None), Parsers::here());
         let before = functions.of_process(7, "program", &path).expect("functions");
         let after = functions.of_process(8, "program", &copy).expect("functions");
         let ids = |first: &First| first.probes.iter().map(|probe| probe.id).collect::<Vec<_>>();
@@ -520,7 +527,9 @@ mod tests {
     #[test]
     fn numbers_end_where_counters_do() {
         let plan = |max_functions| plan::Selection { max_functions, ..plan::Selection::default() };
-        let of = |most| Functions::new(&plan(most), None, Libc::new(Parsers::here(), None), Parsers::here());
+        let of = |most| {
+            ProbedFunctions::new(&plan(most), None, CLibraries::new(Parsers::here(), None), Parsers::here())
+        };
         assert_eq!([50, 70_000, usize::MAX].map(|most| of(most).number_limit()), [1 << 16, 70_000, 1 << 20]);
         let mut functions = of(50);
         functions.selection.first_id = functions.number_limit - 20;

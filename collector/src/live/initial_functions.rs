@@ -1,8 +1,8 @@
 //! Which functions of the processes at the start are probed from the start on, and what is said of them.
 
 use super::alive::is_alive;
-use super::functions::Functions;
 use super::message::NewFunctions;
+use super::probed_functions::ProbedFunctions;
 use crate::exit::UserError;
 use crate::plan::CapturePlan;
 use capture::probe::{Capture, ProbeFunction, Since};
@@ -45,7 +45,7 @@ pub(super) struct Chosen {
 /// Reads symbols and chooses functions; a program that cannot be read is an error for
 /// the first `strict` subjects, unless they have ended meanwhile, and a remark for the others.
 pub(super) fn choose(
-    functions: &mut Functions,
+    functions: &mut ProbedFunctions,
     subjects: &[Subject],
     strict: usize,
     facts: &mut Facts,

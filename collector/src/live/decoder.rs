@@ -2,7 +2,7 @@
 //! and released as batches.
 
 use super::message::{ChangeKind, ProcessChange};
-use super::naming::{Ask, LockStack, Seen};
+use super::naming::{Ask, KnownAddresses, LockStack};
 use super::tally::{Tally, Tallying};
 use super::{Drained, EventSource};
 use engine::event::{LossCounts, Merger, Note, Overhead};
@@ -15,7 +15,7 @@ use std::time::Instant;
 pub struct Batch {
     /// Records; later batches hold later ones.
     pub records: Vec<Record>,
-    /// The same for the file, if nobody but it wants them ([`Intake::for_the_file`]). Some of what has left may still wait
+    /// The same for the file, if nobody but it wants them ([`Decoder::for_the_file`]). Some of what has left may still wait
     /// for its chunk to be full.
     pub chunks: Vec<EventChunk>,
     /// The chunk that is not yet full, as it is now.
@@ -31,7 +31,7 @@ pub struct Batch {
 }
 
 /// Decodes and merges.
-pub struct Intake {
+pub struct Decoder {
     merger: Merger,
     chunks: Option<EventChunks>,
     undecodable: u64,
@@ -43,15 +43,15 @@ pub struct Intake {
     pub overhead: Option<Overhead>,
     changes: Vec<ProcessChange>,
     /// Addresses to be named, if anybody can.
-    seen: Option<Seen>,
+    seen: Option<KnownAddresses>,
     /// Where threads run, of a source that can get probes.
     tallying: Option<Tallying>,
 }
 
-impl Intake {
+impl Decoder {
     /// For this source.
-    pub fn new(source: &dyn EventSource) -> Intake {
-        Intake {
+    pub fn new(source: &dyn EventSource) -> Decoder {
+        Decoder {
             merger: Merger::new(source.rings()).numbered_from(source.first_number()),
             chunks: None,
             undecodable: 0,
@@ -60,7 +60,7 @@ impl Intake {
             loss: LossCounts::default(),
             overhead: None,
             changes: Vec::new(),
-            seen: source.is_live().then(Seen::default),
+            seen: source.is_live().then(KnownAddresses::default),
             // Whoever wants the records themselves analyses them, and sees more than this.
             tallying: source.is_live().then(|| Tallying::new(Instant::now(), false)),
         }
@@ -69,9 +69,9 @@ impl Intake {
     /// The same where nobody but the session file wants the records: they become its bytes as they leave, while they are
     /// at hand. As records by themselves they would be written to memory and read again by another CPU.
     #[must_use]
-    pub fn for_the_file(self) -> Intake {
+    pub fn for_the_file(self) -> Decoder {
         let tallying = self.tallying.is_some().then(|| Tallying::new(Instant::now(), true));
-        Intake { chunks: Some(EventChunks::default()), tallying, ..self }
+        Decoder { chunks: Some(EventChunks::default()), tallying, ..self }
     }
 
     /// One turn of the source: whatever it hands over is decoded and waits for its place in time.
@@ -120,12 +120,12 @@ impl Intake {
 
     /// Stacks at waits for locks and at wake-ups that are new since the last call.
     pub fn take_lock_stacks(&mut self) -> Vec<LockStack> {
-        self.seen.as_mut().map(Seen::take_lock_stacks).unwrap_or_default()
+        self.seen.as_mut().map(KnownAddresses::take_lock_stacks).unwrap_or_default()
     }
 
     /// Addresses that are new since the last call.
     pub fn take_asks(&mut self) -> Vec<Ask> {
-        self.seen.as_mut().map(Seen::take).unwrap_or_default()
+        self.seen.as_mut().map(KnownAddresses::take).unwrap_or_default()
     }
 
     /// What may leave now.
@@ -261,13 +261,13 @@ mod tests {
         let events = vec![exec(2_000_000, 1, 9), exec(1_999_999, 0, 7)];
         let recording = Recording { facts: Facts::default(), events, notes: Vec::new() };
         let mut source = Replay::new(recording, Pace::Batches(10));
-        let mut intake = Intake::new(&source);
-        assert_eq!(intake.drain(&mut source).records, 2);
-        assert!(intake.release(&mut source).records.is_empty());
+        let mut decoder = Decoder::new(&source);
+        assert_eq!(decoder.drain(&mut source).records, 2);
+        assert!(decoder.release(&mut source).records.is_empty());
         let change =
             |time_ns, by_leader| ProcessChange { pid: 7, time_ns, kind: ChangeKind::Executed { by_leader } };
-        assert_eq!(intake.take_process_changes(), [change(1_999_999, true), change(2_000_000, false)]);
-        assert_eq!(intake.take_process_changes(), []);
+        assert_eq!(decoder.take_process_changes(), [change(1_999_999, true), change(2_000_000, false)]);
+        assert_eq!(decoder.take_process_changes(), []);
     }
 
     /// What the file gets is the same whether records become its bytes here or by the one who writes it.
@@ -284,21 +284,21 @@ mod tests {
         let written = |for_the_file: bool| {
             let recording = Recording { facts: Facts::default(), events: events.clone(), notes: Vec::new() };
             let mut source = Replay::new(recording, Pace::Batches(7));
-            let intake = Intake::new(&source);
-            let mut intake = if for_the_file { intake.for_the_file() } else { intake };
+            let decoder = Decoder::new(&source);
+            let mut decoder = if for_the_file { decoder.for_the_file() } else { decoder };
             let mut bytes = Cursor::new(Vec::new());
             let meta = Meta::of_this_machine(ClockAnchor::now(0));
             let mut writer = Writer::new(&mut bytes, &meta).expect("started");
             let (mut chunks, mut records, mut last) = (0, 0, false);
             while !last {
-                last = intake.drain(&mut source).ended;
-                let mut batch = intake.release(&mut source);
+                last = decoder.drain(&mut source).ended;
+                let mut batch = decoder.release(&mut source);
                 if chunks == 2 {
-                    intake.flush(&mut batch);
+                    decoder.flush(&mut batch);
                 }
                 if last {
                     // The last five lie outside the window.
-                    let rest = intake.finish(&mut source, 1_000_000_000 + 294 * 20_000_000);
+                    let rest = decoder.finish(&mut source, 1_000_000_000 + 294 * 20_000_000);
                     batch.records.extend(rest.records);
                     batch.chunks.extend(rest.chunks);
                 }
@@ -310,7 +310,7 @@ mod tests {
             let summary = writer.finish(WindowEnd::default()).expect("finished");
             let (recording, info) = read_from(bytes).expect("a session");
             assert_eq!(info.damage, None);
-            (recording.events, summary.events, summary.raw_bytes, intake.events(), chunks > 5, records)
+            (recording.events, summary.events, summary.raw_bytes, decoder.events(), chunks > 5, records)
         };
         let (as_records, as_chunks) = (written(false), written(true));
         assert_eq!((as_records.1, as_records.2, as_records.3), (295, 295 * 32, 295));

@@ -24,16 +24,16 @@ pub struct Job {
 
 /// The other end of the thread.
 #[derive(Debug)]
-pub struct Analyst {
+pub struct AnalysisThread {
     jobs: SyncSender<Job>,
     busy: Arc<AtomicBool>,
     spent: Arc<Mutex<Option<Spent>>>,
     thread: JoinHandle<()>,
 }
 
-impl Analyst {
+impl AnalysisThread {
     /// Starts the thread; reports go to `news`.
-    pub fn start(asked: Asked, news: UnboundedSender<Message>) -> std::io::Result<Analyst> {
+    pub fn start(asked: Asked, news: UnboundedSender<Message>) -> std::io::Result<AnalysisThread> {
         // No room: a job is handed over, or there is none.
         let (jobs, inbox) = sync_channel::<Job>(0);
         let busy = Arc::new(AtomicBool::new(false));
@@ -47,7 +47,7 @@ impl Analyst {
                 let before_ns = this_thread_ns();
                 let Job { recording, cut_by_events, reported } = job;
                 let events = recording.events.len();
-                let (snapshot, sighting) = analysis::look(&recording, &asked, cut_by_events);
+                let (snapshot, hot) = analysis::look(&recording, &asked, cut_by_events);
                 drop(recording);
                 let cpu_ns = this_thread_ns().saturating_sub(before_ns);
                 *has_spent.lock().unwrap_or_else(PoisonError::into_inner) = Some(Spent { events, cpu_ns });
@@ -55,12 +55,12 @@ impl Analyst {
                 if reported && news.send(Message::Report(Arc::new(snapshot))).is_err() {
                     break;
                 }
-                if !sighting.functions.is_empty() && news.send(Message::Sighted(sighting)).is_err() {
+                if !hot.functions.is_empty() && news.send(Message::HotFunctions(hot)).is_err() {
                     break;
                 }
             }
         })?;
-        Ok(Analyst { jobs, busy, spent, thread })
+        Ok(AnalysisThread { jobs, busy, spent, thread })
     }
 
     /// Whether a job would have to wait.

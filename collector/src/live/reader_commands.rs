@@ -1,7 +1,7 @@
 //! What the loop asks of the thread that empties the rings, and what else wakes that thread: a target that rings because
 //! one of its rings fills up.
 
-use super::pump::Command;
+use super::ring_reader::Command;
 use capture::interpose::Doorbell;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
@@ -11,25 +11,25 @@ use std::time::{Duration, Instant};
 const ANSWER: Duration = Duration::from_millis(2);
 
 /// The loop's end.
-pub struct Orders {
+pub struct ReaderCommands {
     commands: Sender<Command>,
     bell: Option<Arc<Doorbell>>,
 }
 
 /// The other end.
-pub struct Waiter {
+pub struct CommandReceiver {
     commands: Receiver<Command>,
     bell: Option<Arc<Doorbell>>,
 }
 
 /// Both ends; `bell`: the target's, if it has one.
-pub fn orders(bell: Option<Doorbell>) -> (Orders, Waiter) {
+pub fn reader_commands(bell: Option<Doorbell>) -> (ReaderCommands, CommandReceiver) {
     let (sender, receiver) = channel();
     let bell = bell.map(Arc::new);
-    (Orders { commands: sender, bell: bell.clone() }, Waiter { commands: receiver, bell })
+    (ReaderCommands { commands: sender, bell: bell.clone() }, CommandReceiver { commands: receiver, bell })
 }
 
-impl Orders {
+impl ReaderCommands {
     /// One that has ended by itself needs no commands.
     pub fn give(&self, command: Command) {
         let _ = self.commands.send(command);
@@ -39,7 +39,7 @@ impl Orders {
     }
 }
 
-impl Waiter {
+impl CommandReceiver {
     /// The rings are about to be emptied: what has been rung so far is heard.
     pub fn begin_turn(&self) {
         if let Some(bell) = &self.bell {
@@ -86,28 +86,28 @@ mod tests {
         Command::Stop { pids: Vec::new() }
     }
 
-    fn timed(waiter: &Waiter, pause: Duration) -> (Result<Command, RecvTimeoutError>, Duration) {
+    fn timed(waiter: &CommandReceiver, pause: Duration) -> (Result<Command, RecvTimeoutError>, Duration) {
         let began = Instant::now();
         (waiter.next(pause), began.elapsed())
     }
 
     /// With a bell and without one.
-    fn both() -> Vec<(Orders, Waiter)> {
+    fn both() -> Vec<(ReaderCommands, CommandReceiver)> {
         let interposed = Interposed::new(Vec::new(), None, false, None).expect("memory");
-        vec![orders(None), orders(Some(interposed.bell().expect("a bell")))]
+        vec![reader_commands(None), reader_commands(Some(interposed.bell().expect("a bell")))]
     }
 
     #[test]
     fn a_command_is_not_waited_for_whenever_it_comes() {
-        for (orders, waiter) in both() {
-            orders.give(stop());
+        for (commands, waiter) in both() {
+            commands.give(stop());
             waiter.begin_turn();
             assert!(matches!(waiter.next(LONG), Ok(Command::Stop { .. })));
             waiter.begin_turn();
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     std::thread::sleep(Duration::from_millis(30));
-                    orders.give(stop());
+                    commands.give(stop());
                 });
                 let (got, took) = timed(&waiter, LONG);
                 assert!(matches!(got, Ok(Command::Stop { .. })) && took < LONG);
@@ -117,7 +117,7 @@ mod tests {
             let (got, took) = timed(&waiter, pause);
             assert!(matches!(got, Err(RecvTimeoutError::Timeout)) && took >= pause);
             assert!(matches!(waiter.next(Duration::ZERO), Err(RecvTimeoutError::Timeout)));
-            drop(orders);
+            drop(commands);
             waiter.begin_turn();
             assert!(matches!(waiter.next(LONG), Err(RecvTimeoutError::Disconnected)));
         }
@@ -127,7 +127,7 @@ mod tests {
     fn a_target_that_rings_without_end_is_answered_seldom() {
         let interposed = Interposed::new(Vec::new(), None, false, None).expect("memory");
         let target = interposed.bell().expect("a bell");
-        let (orders, waiter) = orders(Some(interposed.bell().expect("a bell")));
+        let (commands, waiter) = reader_commands(Some(interposed.bell().expect("a bell")));
         let began = Instant::now();
         for _ in 0..20 {
             waiter.begin_turn();
@@ -138,7 +138,7 @@ mod tests {
         assert!(began.elapsed() >= ANSWER * 20);
         // It does not keep this thread from ending.
         target.ring();
-        orders.give(stop());
+        commands.give(stop());
         assert!(matches!(waiter.next(LONG), Ok(Command::Stop { .. })));
     }
 }

@@ -12,7 +12,7 @@ const MOST_WAITING: usize = 1 << 17;
 
 /// The processes that make code.
 #[derive(Default)]
-pub(super) struct Made {
+pub(super) struct JitNames {
     processes: BTreeMap<u32, Maker>,
 }
 
@@ -24,7 +24,7 @@ struct Maker {
     refused: bool,
 }
 
-impl Made {
+impl JitNames {
     /// Holds the files of processes that make code.
     pub fn hold(&mut self, mappings: &[MappingFact]) {
         for mapping in mappings {

@@ -1,12 +1,12 @@
-//! What a message means: a state machine without clocks, threads or terminals. [`Control::handle`] says what to
+//! What a message means: a state machine without clocks, threads or terminals. [`LoopState::handle`] says what to
 //! do, [`super::run`] does it.
 
 use super::Probed;
+use super::hot_functions::HotFunctions;
 use super::message::{ChangeKind, Chosen, Granted, LibcChosen, Message, ProcessChange, UnprobedCounts, Wish};
-use super::promising::Sighting;
 use super::tally::Tally;
 use crate::threads::Failure;
-use crate::tui::{Action, Asking, Prompt, Typed, action_of};
+use crate::tui::{Action, Prompt, PromptKind, Typed, action_of};
 use capture::target::signals::{Reaction, Relation, react};
 use engine::event::OperationsTried;
 use probe_abi::SyncFamily;
@@ -63,7 +63,7 @@ pub enum Effect {
     /// Find the functions that somebody means, in these processes.
     FindFunctions(Wish, Vec<u32>),
     /// See whether functions that samples have shown are worth probes, in these processes.
-    TryFunctions(Sighting, Vec<u32>),
+    TryFunctions(HotFunctions, Vec<u32>),
     /// The same for those that are where threads ran, and for families of lock functions.
     TryTallied(Tally, Vec<u32>),
     /// Show only rows with this in their names; empty: all.
@@ -108,7 +108,7 @@ pub enum Effect {
 
 /// The state.
 #[derive(Debug)]
-pub struct Control {
+pub struct LoopState {
     mode: Mode,
     children: bool,
     alive: BTreeSet<u32>,
@@ -127,10 +127,10 @@ pub struct Control {
     prompt: Option<Prompt>,
 }
 
-impl Control {
+impl LoopState {
     /// Watches these processes.
-    pub fn new(mode: Mode, relation: Relation, pids: &[u32], children: bool) -> Control {
-        Control {
+    pub fn new(mode: Mode, relation: Relation, pids: &[u32], children: bool) -> LoopState {
+        LoopState {
             mode,
             children,
             alive: pids.iter().copied().collect(),
@@ -206,13 +206,13 @@ impl Control {
             Message::TakenOff(functions) => vec![Effect::NoteTakenOff(functions)],
             Message::BackOn(functions) => vec![Effect::NoteBackOn(functions)],
             Message::Report(snapshot) => self.report(snapshot),
-            Message::Sighted(sighting) if self.stop.is_none() => {
-                vec![Effect::TryFunctions(sighting, self.alive().collect())]
+            Message::HotFunctions(hot) if self.stop.is_none() => {
+                vec![Effect::TryFunctions(hot, self.alive().collect())]
             }
             Message::Tallied(tally) if self.stop.is_none() => {
                 vec![Effect::TryTallied(tally, self.alive().collect())]
             }
-            Message::Sighted(_) | Message::Tallied(_) => vec![],
+            Message::HotFunctions(_) | Message::Tallied(_) => vec![],
             Message::Detached => {
                 self.detached = true;
                 let mut effects = vec![];
@@ -294,11 +294,11 @@ impl Control {
     fn typed(&mut self, mut prompt: Prompt, key: crossterm::event::KeyEvent) -> Vec<Effect> {
         let shown = match prompt.typed(key) {
             Typed::Goes => Some(prompt),
-            Typed::GivenUp if prompt.what == Asking::Filter => {
+            Typed::GivenUp if prompt.what == PromptKind::Filter => {
                 return vec![Effect::ShowPrompt(None), Effect::Filter(String::new()), Effect::Draw];
             }
             Typed::GivenUp => None,
-            Typed::Done if prompt.what == Asking::Filter => {
+            Typed::Done if prompt.what == PromptKind::Filter => {
                 return vec![Effect::ShowPrompt(None), Effect::Filter(prompt.text), Effect::Draw];
             }
             Typed::Done => {
@@ -320,7 +320,7 @@ impl Control {
             return self.typed(prompt, key);
         }
         match action_of(key) {
-            Some(Action::Ask(what)) if self.stop.is_none() || what == Asking::Filter => {
+            Some(Action::Ask(what)) if self.stop.is_none() || what == PromptKind::Filter => {
                 let prompt = Prompt { what, text: String::new() };
                 self.prompt = Some(prompt.clone());
                 vec![Effect::ShowPrompt(Some(prompt)), Effect::Draw]
@@ -419,9 +419,9 @@ mod tests {
         effects.iter().filter_map(word).collect()
     }
 
-    fn check(control: &mut Control, message: Message, expected: &[&str]) {
+    fn check(loop_state: &mut LoopState, message: Message, expected: &[&str]) {
         let text = format!("{message:?}");
-        assert_eq!(words(&control.handle(message)), expected, "on {text}");
+        assert_eq!(words(&loop_state.handle(message)), expected, "on {text}");
     }
 
     fn change(pid: u32, kind: ChangeKind) -> Message {
@@ -440,12 +440,12 @@ mod tests {
             (Message::Signal(libc::SIGTERM), StopReason::Terminated),
             (change(7, ChangeKind::Ended), StopReason::TargetEnded),
         ] {
-            let mut control = Control::new(Mode::Record, Relation::Attached, &[7], false);
-            check(&mut control, message, &["StopCapture"]);
-            check(&mut control, Message::TimeUp, &[]);
-            assert_eq!(control.stop_reason(), Some(reason));
-            assert!(!control.command_was_interrupted(), "nobody else was");
-            check(&mut control, Message::Finished, &["Leave"]);
+            let mut loop_state = LoopState::new(Mode::Record, Relation::Attached, &[7], false);
+            check(&mut loop_state, message, &["StopCapture"]);
+            check(&mut loop_state, Message::TimeUp, &[]);
+            assert_eq!(loop_state.stop_reason(), Some(reason));
+            assert!(!loop_state.command_was_interrupted(), "nobody else was");
+            check(&mut loop_state, Message::Finished, &["Leave"]);
         }
     }
 
@@ -453,57 +453,57 @@ mod tests {
     #[test]
     fn an_interrupt_that_reaches_the_command_is_known() {
         for terminal in [true, false] {
-            let mut control = Control::new(Mode::Record, Relation::Launched { terminal }, &[7], false);
-            assert!(!control.command_was_interrupted());
-            control.handle(Message::Signal(libc::SIGINT));
-            assert!(control.command_was_interrupted(), "terminal: {terminal}");
-            check(&mut control, change(7, ChangeKind::Ended), &["StopCapture"]);
+            let mut loop_state = LoopState::new(Mode::Record, Relation::Launched { terminal }, &[7], false);
+            assert!(!loop_state.command_was_interrupted());
+            loop_state.handle(Message::Signal(libc::SIGINT));
+            assert!(loop_state.command_was_interrupted(), "terminal: {terminal}");
+            check(&mut loop_state, change(7, ChangeKind::Ended), &["StopCapture"]);
         }
         // Keys of the screen are longpole's.
-        let mut control = Control::new(Mode::Screen, Relation::Launched { terminal: true }, &[7], false);
-        control.handle(Message::Signal(libc::SIGINT));
-        assert!(!control.command_was_interrupted());
+        let mut loop_state = LoopState::new(Mode::Screen, Relation::Launched { terminal: true }, &[7], false);
+        loop_state.handle(Message::Signal(libc::SIGINT));
+        assert!(!loop_state.command_was_interrupted());
     }
 
     #[test]
     fn the_second_interrupt_aborts() {
-        let mut control = Control::new(Mode::Record, Relation::Attached, &[7], false);
-        check(&mut control, Message::Signal(libc::SIGINT), &["StopCapture"]);
-        check(&mut control, Message::Signal(libc::SIGTERM), &[]);
-        check(&mut control, Message::Signal(libc::SIGINT), &["Abort"]);
+        let mut loop_state = LoopState::new(Mode::Record, Relation::Attached, &[7], false);
+        check(&mut loop_state, Message::Signal(libc::SIGINT), &["StopCapture"]);
+        check(&mut loop_state, Message::Signal(libc::SIGTERM), &[]);
+        check(&mut loop_state, Message::Signal(libc::SIGINT), &["Abort"]);
     }
 
     #[test]
     fn a_launched_command_decides_about_the_first_signal() {
         let relation = Relation::Launched { terminal: true };
-        let mut control = Control::new(Mode::Record, relation, &[7], false);
-        check(&mut control, Message::Signal(libc::SIGINT), &[]);
-        check(&mut control, change(7, ChangeKind::Ended), &["StopCapture"]);
-        let mut deaf = Control::new(Mode::Record, Relation::Launched { terminal: false }, &[7], false);
+        let mut loop_state = LoopState::new(Mode::Record, relation, &[7], false);
+        check(&mut loop_state, Message::Signal(libc::SIGINT), &[]);
+        check(&mut loop_state, change(7, ChangeKind::Ended), &["StopCapture"]);
+        let mut deaf = LoopState::new(Mode::Record, Relation::Launched { terminal: false }, &[7], false);
         check(&mut deaf, Message::Signal(libc::SIGINT), &["Forward"]);
         check(&mut deaf, Message::Signal(libc::SIGINT), &["StopCapture"]);
         check(&mut deaf, Message::Signal(libc::SIGINT), &["Abort"]);
-        let mut screen = Control::new(Mode::Screen, relation, &[7], false);
+        let mut screen = LoopState::new(Mode::Screen, relation, &[7], false);
         check(&mut screen, Message::Signal(libc::SIGTERM), &["SkipLastReport", "CloseScreen", "StopCapture"]);
     }
 
     #[test]
     fn all_processes_must_end_before_the_recording_does() {
-        let mut control = Control::new(Mode::Record, Relation::Attached, &[7, 8], false);
-        check(&mut control, change(7, ChangeKind::Ended), &[]);
-        check(&mut control, change(9, ChangeKind::Ended), &[]);
-        assert_eq!(words(&control.gone(8)), ["StopCapture"]);
-        assert_eq!(words(&control.gone(8)), [] as [&str; 0]);
+        let mut loop_state = LoopState::new(Mode::Record, Relation::Attached, &[7, 8], false);
+        check(&mut loop_state, change(7, ChangeKind::Ended), &[]);
+        check(&mut loop_state, change(9, ChangeKind::Ended), &[]);
+        assert_eq!(words(&loop_state.gone(8)), ["StopCapture"]);
+        assert_eq!(words(&loop_state.gone(8)), [] as [&str; 0]);
     }
 
     #[test]
     fn children_count_only_if_asked_for() {
         let fork = || change(20, ChangeKind::Forked { parent: 7 });
-        let mut without = Control::new(Mode::Record, Relation::Attached, &[7], false);
+        let mut without = LoopState::new(Mode::Record, Relation::Attached, &[7], false);
         check(&mut without, fork(), &[]);
         check(&mut without, change(7, ChangeKind::Ended), &["StopCapture"]);
 
-        let mut with = Control::new(Mode::Record, Relation::Attached, &[7], true);
+        let mut with = LoopState::new(Mode::Record, Relation::Attached, &[7], true);
         check(&mut with, fork(), &["ChooseFunctions"]);
         check(&mut with, change(7, ChangeKind::Ended), &["ChooseFunctions"]);
         check(&mut with, change(20, ChangeKind::Executed { by_leader: true }), &["ChooseFunctions"]);
@@ -514,113 +514,113 @@ mod tests {
 
     #[test]
     fn strangers_are_left_alone() {
-        let mut control = Control::new(Mode::Record, Relation::Attached, &[7], true);
-        check(&mut control, change(31, ChangeKind::Forked { parent: 30 }), &[]);
-        check(&mut control, change(31, ChangeKind::Executed { by_leader: true }), &[]);
+        let mut loop_state = LoopState::new(Mode::Record, Relation::Attached, &[7], true);
+        check(&mut loop_state, change(31, ChangeKind::Forked { parent: 30 }), &[]);
+        check(&mut loop_state, change(31, ChangeKind::Executed { by_leader: true }), &[]);
     }
 
     #[test]
     fn the_screen_stays_when_the_target_has_ended() {
-        let mut control = Control::new(Mode::Screen, Relation::Attached, &[7], false);
-        check(&mut control, change(7, ChangeKind::Ended), &["StopCapture", "ShowEnded"]);
-        check(&mut control, Message::Report(Arc::new(Snapshot::default())), &["ShowReport", "Draw"]);
-        check(&mut control, Message::Detached, &[]);
-        check(&mut control, Message::Finished, &[]);
+        let mut loop_state = LoopState::new(Mode::Screen, Relation::Attached, &[7], false);
+        check(&mut loop_state, change(7, ChangeKind::Ended), &["StopCapture", "ShowEnded"]);
+        check(&mut loop_state, Message::Report(Arc::new(Snapshot::default())), &["ShowReport", "Draw"]);
+        check(&mut loop_state, Message::Detached, &[]);
+        check(&mut loop_state, Message::Finished, &[]);
         let quit = KeyEvent::new(KeyCode::Char('q'), KeyModifiers::NONE);
-        check(&mut control, Message::Key(quit), &["SkipLastReport", "CloseScreen", "Leave"]);
+        check(&mut loop_state, Message::Key(quit), &["SkipLastReport", "CloseScreen", "Leave"]);
     }
 
     #[test]
     fn quitting_detaches_first() {
-        let mut control = Control::new(Mode::Screen, Relation::Attached, &[7], false);
+        let mut loop_state = LoopState::new(Mode::Screen, Relation::Attached, &[7], false);
         let quit = KeyEvent::new(KeyCode::Char('q'), KeyModifiers::NONE);
-        check(&mut control, Message::Key(quit), &["SkipLastReport", "CloseScreen", "StopCapture"]);
-        check(&mut control, Message::Key(quit), &[]);
-        check(&mut control, Message::Detached, &["Leave"]);
-        assert_eq!(control.stop_reason(), Some(StopReason::User));
+        check(&mut loop_state, Message::Key(quit), &["SkipLastReport", "CloseScreen", "StopCapture"]);
+        check(&mut loop_state, Message::Key(quit), &[]);
+        check(&mut loop_state, Message::Detached, &["Leave"]);
+        assert_eq!(loop_state.stop_reason(), Some(StopReason::User));
     }
 
     #[test]
     fn once_answers_once() {
-        let mut control = Control::new(Mode::Once, Relation::Attached, &[7], false);
+        let mut loop_state = LoopState::new(Mode::Once, Relation::Attached, &[7], false);
         check(
-            &mut control,
+            &mut loop_state,
             Message::Report(Arc::default()),
             &["ShowReport", "SkipLastReport", "StopCapture"],
         );
-        check(&mut control, Message::Report(Arc::default()), &[]);
-        check(&mut control, Message::Detached, &["Leave"]);
+        check(&mut loop_state, Message::Report(Arc::default()), &[]);
+        check(&mut loop_state, Message::Detached, &["Leave"]);
     }
 
     #[test]
     fn a_batch_has_every_report_and_the_last_one_of_a_target_that_ended() {
-        let mut control = Control::new(Mode::Batch, Relation::Attached, &[7], false);
+        let mut loop_state = LoopState::new(Mode::Batch, Relation::Attached, &[7], false);
         for _ in 0..3 {
-            check(&mut control, Message::Report(Arc::default()), &["ShowReport"]);
+            check(&mut loop_state, Message::Report(Arc::default()), &["ShowReport"]);
         }
-        check(&mut control, change(7, ChangeKind::Ended), &["StopCapture"]);
-        check(&mut control, Message::Detached, &[]);
-        check(&mut control, Message::Report(Arc::default()), &["ShowReport"]);
-        check(&mut control, Message::Finished, &["Leave"]);
+        check(&mut loop_state, change(7, ChangeKind::Ended), &["StopCapture"]);
+        check(&mut loop_state, Message::Detached, &[]);
+        check(&mut loop_state, Message::Report(Arc::default()), &["ShowReport"]);
+        check(&mut loop_state, Message::Finished, &["Leave"]);
         // Nobody reads any more.
-        let mut control = Control::new(Mode::Batch, Relation::Attached, &[7], false);
-        check(&mut control, Message::ReaderGone, &["SkipLastReport", "StopCapture"]);
-        check(&mut control, Message::Finished, &["Leave"]);
+        let mut loop_state = LoopState::new(Mode::Batch, Relation::Attached, &[7], false);
+        check(&mut loop_state, Message::ReaderGone, &["SkipLastReport", "StopCapture"]);
+        check(&mut loop_state, Message::Finished, &["Leave"]);
     }
 
     #[test]
     fn once_waits_for_the_report_of_a_target_that_ended_early() {
-        let mut control = Control::new(Mode::Once, Relation::Attached, &[7], false);
-        check(&mut control, change(7, ChangeKind::Ended), &["StopCapture"]);
-        check(&mut control, Message::Detached, &[]);
-        check(&mut control, Message::Report(Arc::default()), &["ShowReport", "SkipLastReport", "Leave"]);
+        let mut loop_state = LoopState::new(Mode::Once, Relation::Attached, &[7], false);
+        check(&mut loop_state, change(7, ChangeKind::Ended), &["StopCapture"]);
+        check(&mut loop_state, Message::Detached, &[]);
+        check(&mut loop_state, Message::Report(Arc::default()), &["ShowReport", "SkipLastReport", "Leave"]);
     }
 
     #[test]
     fn a_recording_that_was_played_to_its_end_stays_on_the_screen() {
-        let mut control = Control::new(Mode::Screen, Relation::Attached, &[], false);
-        check(&mut control, Message::Detached, &["ShowEnded"]);
-        assert_eq!(control.stop_reason(), Some(StopReason::SourceEnded));
+        let mut loop_state = LoopState::new(Mode::Screen, Relation::Attached, &[], false);
+        check(&mut loop_state, Message::Detached, &["ShowEnded"]);
+        assert_eq!(loop_state.stop_reason(), Some(StopReason::SourceEnded));
         let quit = KeyEvent::new(KeyCode::Char('q'), KeyModifiers::NONE);
-        check(&mut control, Message::Key(quit), &["SkipLastReport", "CloseScreen", "Leave"]);
+        check(&mut loop_state, Message::Key(quit), &["SkipLastReport", "CloseScreen", "Leave"]);
     }
 
     #[test]
     fn no_new_probes_while_stopping() {
-        let mut control = Control::new(Mode::Record, Relation::Attached, &[7], true);
-        check(&mut control, Message::TimeUp, &["StopCapture"]);
-        check(&mut control, change(7, ChangeKind::Executed { by_leader: true }), &[]);
+        let mut loop_state = LoopState::new(Mode::Record, Relation::Attached, &[7], true);
+        check(&mut loop_state, Message::TimeUp, &["StopCapture"]);
+        check(&mut loop_state, change(7, ChangeKind::Executed { by_leader: true }), &[]);
         let chosen = Chosen {
             pid: 7,
             missing_since_ns: 0,
             functions: Err(crate::live::Unprobed::Ended),
             placing: Placing::Instead,
         };
-        check(&mut control, Message::Chosen(chosen), &[]);
+        check(&mut loop_state, Message::Chosen(chosen), &[]);
     }
 
     #[test]
     fn a_pattern_is_typed_and_asked_for() {
-        let mut control = Control::new(Mode::Screen, Relation::Attached, &[7, 9], false);
+        let mut loop_state = LoopState::new(Mode::Screen, Relation::Attached, &[7, 9], false);
         let press = |code| Message::Key(KeyEvent::new(code, KeyModifiers::NONE));
-        check(&mut control, press(KeyCode::Char('f')), &["ShowPrompt", "Draw"]);
+        check(&mut loop_state, press(KeyCode::Char('f')), &["ShowPrompt", "Draw"]);
         // None of these is a command now.
         for key in ['q', '*', 'x'] {
-            check(&mut control, press(KeyCode::Char(key)), &["ShowPrompt", "Draw"]);
+            check(&mut loop_state, press(KeyCode::Char(key)), &["ShowPrompt", "Draw"]);
         }
-        check(&mut control, press(KeyCode::Backspace), &["ShowPrompt", "Draw"]);
-        let effects = control.handle(press(KeyCode::Enter));
+        check(&mut loop_state, press(KeyCode::Backspace), &["ShowPrompt", "Draw"]);
+        let effects = loop_state.handle(press(KeyCode::Enter));
         assert_eq!(words(&effects), ["ShowPrompt", "FindFunctions", "Draw"]);
         let Some(Effect::FindFunctions(wish, pids)) = effects.get(1) else { panic!("{effects:?}") };
-        assert_eq!((wish, &pids[..]), (&Wish { what: Asking::Probe, pattern: "q*".into() }, &[7, 9][..]));
-        check(&mut control, press(KeyCode::Char('u')), &["ShowPrompt", "Draw"]);
-        check(&mut control, press(KeyCode::Esc), &["ShowPrompt", "Draw"]);
-        check(&mut control, press(KeyCode::Char('q')), &["SkipLastReport", "CloseScreen", "StopCapture"]);
+        assert_eq!((wish, &pids[..]), (&Wish { what: PromptKind::Probe, pattern: "q*".into() }, &[7, 9][..]));
+        check(&mut loop_state, press(KeyCode::Char('u')), &["ShowPrompt", "Draw"]);
+        check(&mut loop_state, press(KeyCode::Esc), &["ShowPrompt", "Draw"]);
+        check(&mut loop_state, press(KeyCode::Char('q')), &["SkipLastReport", "CloseScreen", "StopCapture"]);
     }
 
     #[test]
     fn what_was_found_is_probed_and_what_was_meant_loses_its_probes() {
-        let mut control = Control::new(Mode::Screen, Relation::Attached, &[7], false);
+        let mut loop_state = LoopState::new(Mode::Screen, Relation::Attached, &[7], false);
         let chosen = Chosen {
             pid: 7,
             missing_since_ns: 0,
@@ -633,26 +633,26 @@ mod tests {
             sentence: "done".into(),
             ..Granted::default()
         };
-        check(&mut control, Message::Granted(granted()), &["ShowAnswer", "Draw", "AddProbes", "TakeOff"]);
-        check(&mut control, Message::TimeUp, &["SkipLastReport", "CloseScreen", "StopCapture"]);
-        check(&mut control, Message::Granted(granted()), &["ShowAnswer", "Draw"]);
+        check(&mut loop_state, Message::Granted(granted()), &["ShowAnswer", "Draw", "AddProbes", "TakeOff"]);
+        check(&mut loop_state, Message::TimeUp, &["SkipLastReport", "CloseScreen", "StopCapture"]);
+        check(&mut loop_state, Message::Granted(granted()), &["ShowAnswer", "Draw"]);
     }
 
     #[test]
     fn libraries_are_looked_for_in_processes_that_count() {
-        let mut control = Control::new(Mode::Record, Relation::Attached, &[7, 8], false);
+        let mut loop_state = LoopState::new(Mode::Record, Relation::Attached, &[7, 8], false);
         let mapped = |pid| change(pid, ChangeKind::Mapped { libc: false });
-        check(&mut control, mapped(7), &["ChooseFunctions"]);
-        check(&mut control, mapped(30), &[]);
-        check(&mut control, mapped(0), &["ChooseFunctions", "ChooseFunctions"]);
+        check(&mut loop_state, mapped(7), &["ChooseFunctions"]);
+        check(&mut loop_state, mapped(30), &[]);
+        check(&mut loop_state, mapped(0), &["ChooseFunctions", "ChooseFunctions"]);
     }
 
     #[test]
     fn the_first_failure_is_the_one_to_tell() {
-        let mut control = Control::new(Mode::Screen, Relation::Attached, &[7], false);
-        check(&mut control, failed(), &["SkipLastReport", "CloseScreen", "StopCapture", "Leave"]);
+        let mut loop_state = LoopState::new(Mode::Screen, Relation::Attached, &[7], false);
+        check(&mut loop_state, failed(), &["SkipLastReport", "CloseScreen", "StopCapture", "Leave"]);
         let other = Failure { part: "analysis", text: "later".to_owned() };
-        check(&mut control, Message::Failed(other), &["Leave"]);
-        assert_eq!(control.failure().map(|f| f.part), Some("session file"));
+        check(&mut loop_state, Message::Failed(other), &["Leave"]);
+        assert_eq!(loop_state.failure().map(|f| f.part), Some("session file"));
     }
 }

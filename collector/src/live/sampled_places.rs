@@ -1,11 +1,11 @@
 //! Functions that the stacks of a tally show: which of them matter, found by their places in the file. For recordings, where
 //! nothing is analysed while they are made.
 
-use super::functions::Functions;
+use super::hot_functions::HotFunction;
 use super::message::Granted;
-use super::promising::Promising;
-use super::tally::{Sampled, Tally};
-use super::worth::{Candidate, Loaded, loaded};
+use super::probe_selection::{Candidate, Loaded, loaded};
+use super::probed_functions::ProbedFunctions;
+use super::tally::{SampledPlace, Tally};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use symbols::FileKey;
@@ -48,7 +48,7 @@ struct On {
     threads: BTreeMap<u32, u32>,
 }
 
-impl Functions {
+impl ProbedFunctions {
     /// Probes for functions that stacks show, if some are worth it.
     pub(super) fn seen_in(&mut self, tally: &Tally, pids: &[u32]) -> Option<Granted> {
         let all: u32 = tally.0.values().flatten().map(|sampled| sampled.count).sum();
@@ -72,7 +72,7 @@ impl Functions {
                     sampled.iter().filter(|s| on.threads.contains_key(&s.thread)).map(|s| s.count).sum();
                 let mut threads: Vec<(u32, u32)> = on.threads.into_iter().collect();
                 threads.sort_by_key(|&(thread, count)| (std::cmp::Reverse(count), thread));
-                let seen = Promising {
+                let seen = HotFunction {
                     name: function.fact.name.clone(),
                     module: module.name().to_owned(),
                     cpu: f64::from(its) / f64::from(all),
@@ -89,10 +89,10 @@ impl Functions {
     }
 
     /// The functions of a file, if samples fell into it.
-    fn table_if_hit(&mut self, loaded: &Loaded, sampled: &[Sampled]) -> Arc<Table> {
+    fn table_if_hit(&mut self, loaded: &Loaded, sampled: &[SampledPlace]) -> Arc<Table> {
         let Loaded { module, path } = loaded;
         let is_hit =
-            |sampled: &Sampled| places(&sampled.frames).any(|place| module.file_offset(place).is_some());
+            |sampled: &SampledPlace| places(&sampled.frames).any(|place| module.file_offset(place).is_some());
         if !sampled.iter().any(is_hit) {
             return Arc::default();
         }
@@ -130,7 +130,11 @@ fn places(frames: &[u64]) -> impl Iterator<Item = u64> + '_ {
 }
 
 /// Which functions are on how many samples, recursion counted once.
-fn on_stacks(loaded: &[Loaded], tables: &[Arc<Table>], sampled: &[Sampled]) -> BTreeMap<(usize, usize), On> {
+fn on_stacks(
+    loaded: &[Loaded],
+    tables: &[Arc<Table>],
+    sampled: &[SampledPlace],
+) -> BTreeMap<(usize, usize), On> {
     let mut all: BTreeMap<(usize, usize), On> = BTreeMap::new();
     for sampled in sampled {
         let here: BTreeSet<(usize, usize)> = places(&sampled.frames)

@@ -1,6 +1,6 @@
 //! The last stretch of a live recording, bounded in time and in records.
 
-use super::intake::Batch;
+use super::decoder::Batch;
 use super::naming::{PLACES_AT_ONCE, forget_mappings};
 use engine::event::{
     AddressFact, CodeFact, Facts, FunctionFact, LossCounts, MappingFact, Overhead, Recording, WindowEnd,
@@ -17,7 +17,7 @@ const MOST_MAPPINGS: usize = 1 << 16;
 const MOST_CODE: usize = 4 * PLACES_AT_ONCE;
 
 /// See the module.
-pub struct Stretch {
+pub struct RecentWindow {
     window: Window,
     span_ns: u64,
     max_events: usize,
@@ -31,11 +31,11 @@ pub struct Stretch {
     costs: VecDeque<(u64, Overhead)>,
 }
 
-impl Stretch {
+impl RecentWindow {
     /// Begins with the facts; at most `span_ns` long, at most `max_events` records.
-    pub fn new(facts: Facts, span_ns: u64, max_events: usize) -> Stretch {
+    pub fn new(facts: Facts, span_ns: u64, max_events: usize) -> RecentWindow {
         let start_ns = facts.start_ns;
-        Stretch {
+        RecentWindow {
             window: Window::new(facts),
             span_ns,
             max_events: max_events.max(GIVE_UP),
@@ -193,53 +193,53 @@ mod tests {
 
     #[test]
     fn holds_the_last_span_and_nothing_after_the_end() {
-        let mut stretch = Stretch::new(Facts { start_ns: 1_000, ..Facts::default() }, 300, 1_000);
-        stretch.take(&batch((1_000..2_000).step_by(10), 2_000, 0));
-        let recording = stretch.ending(end(1_900, 0), usize::MAX);
+        let mut recent = RecentWindow::new(Facts { start_ns: 1_000, ..Facts::default() }, 300, 1_000);
+        recent.take(&batch((1_000..2_000).step_by(10), 2_000, 0));
+        let recording = recent.ending(end(1_900, 0), usize::MAX);
         assert_eq!(recording.facts.start_ns, 1_600);
         let times: Vec<u64> = recording.events.iter().map(|event| event.header().time_ns).collect();
         assert_eq!(times, (1_600..=1_900).step_by(10).collect::<Vec<_>>());
-        assert!(!stretch.is_cut());
+        assert!(!recent.is_cut());
     }
 
     #[test]
     fn a_window_that_is_not_yet_full_is_not_cut() {
-        let mut stretch = Stretch::new(Facts { start_ns: 1_000, ..Facts::default() }, 300, 1_000);
-        stretch.take(&batch(1_000..1_050, 1_050, 0));
-        assert!(!stretch.is_cut());
+        let mut recent = RecentWindow::new(Facts { start_ns: 1_000, ..Facts::default() }, 300, 1_000);
+        recent.take(&batch(1_000..1_050, 1_050, 0));
+        assert!(!recent.is_cut());
     }
 
     #[test]
     fn never_holds_more_records_than_it_may_and_says_that_it_is_shorter() {
-        let mut stretch = Stretch::new(Facts::default(), 1_000_000, 100);
+        let mut recent = RecentWindow::new(Facts::default(), 1_000_000, 100);
         for round in 0..50 {
-            stretch.take(&batch((0..37).map(|i| round * 37 + i), round * 37 + 36, 0));
-            assert!(stretch.window.len() <= 100);
+            recent.take(&batch((0..37).map(|i| round * 37 + i), round * 37 + 36, 0));
+            assert!(recent.window.len() <= 100);
         }
-        assert!(stretch.is_cut());
-        let recording = stretch.ending(end(50 * 37, 0), usize::MAX);
+        assert!(recent.is_cut());
+        let recording = recent.ending(end(50 * 37, 0), usize::MAX);
         assert!(recording.events.len() > 60, "{}", recording.events.len());
         assert_eq!(recording.facts.start_ns, recording.events[0].header().time_ns);
-        let last = stretch.ending(end(50 * 37, 0), 10);
+        let last = recent.ending(end(50 * 37, 0), 10);
         assert_eq!((last.events.len(), last.facts.start_ns), (10, 50 * 37 - 10));
-        assert!(stretch.is_cut());
+        assert!(recent.is_cut());
     }
 
     #[test]
     fn many_records_at_one_instant_do_no_harm() {
-        let mut stretch = Stretch::new(Facts::default(), 1_000, 16);
-        stretch.take(&batch(std::iter::repeat_n(5, 1_000), 5, 0));
-        assert!(stretch.window.len() <= 16);
+        let mut recent = RecentWindow::new(Facts::default(), 1_000, 16);
+        recent.take(&batch(std::iter::repeat_n(5, 1_000), 5, 0));
+        assert!(recent.window.len() <= 16);
     }
 
     #[test]
     fn losses_before_the_window_do_not_count_for_it() {
-        let mut stretch = Stretch::new(Facts::default(), 100, 1_000);
-        stretch.take(&batch([], 50, 7));
-        stretch.take(&batch([], 120, 7));
-        stretch.take(&batch([], 180, 9));
-        assert_eq!(stretch.ending(end(140, 9), usize::MAX).facts.end.map(|end| end.loss.dropped), Some(9));
-        assert_eq!(stretch.ending(end(200, 9), usize::MAX).facts.end.map(|end| end.loss.dropped), Some(2));
+        let mut recent = RecentWindow::new(Facts::default(), 100, 1_000);
+        recent.take(&batch([], 50, 7));
+        recent.take(&batch([], 120, 7));
+        recent.take(&batch([], 180, 9));
+        assert_eq!(recent.ending(end(140, 9), usize::MAX).facts.end.map(|end| end.loss.dropped), Some(9));
+        assert_eq!(recent.ending(end(200, 9), usize::MAX).facts.end.map(|end| end.loss.dropped), Some(2));
     }
 
     /// `top` beside a program that makes code all the time: after an hour it had a million names, copied with every report,
@@ -252,15 +252,15 @@ mod tests {
         const JIT: &str = "/memfd:code (deleted)";
         let program =
             MappingFact { pid: 1, start: 0x1000, end: 0x2000, path: "/program".into(), ..Default::default() };
-        let mut stretch = Stretch::new(Facts::default(), 10 * SECOND, 10_000);
-        stretch.add_mappings(std::slice::from_ref(&program));
+        let mut recent = RecentWindow::new(Facts::default(), 10 * SECOND, 10_000);
+        recent.add_mappings(std::slice::from_ref(&program));
         let name = |path: &str, offset, name: String| CodeFact {
             path: path.into(),
             offset,
             function: Some(name),
             ..CodeFact::default()
         };
-        stretch.add_code(&[name("/program", 0x10, "main".into())]);
+        recent.add_code(&[name("/program", 0x10, "main".into())]);
         let (mut most, mut id) = ((0, 0, 0), 0);
         let mut work = BTreeSet::new();
         for second in 0..3_600u64 {
@@ -275,8 +275,8 @@ mod tests {
                 file_offset: if path.is_empty() { 0 } else { start },
                 ..Default::default()
             };
-            stretch.add_mappings(&[jit(at, JIT)]);
-            stretch.add_mappings(&(0..40).map(|one| jit(at * 0x100 + one * 0x1000, "")).collect::<Vec<_>>());
+            recent.add_mappings(&[jit(at, JIT)]);
+            recent.add_mappings(&(0..40).map(|one| jit(at * 0x100 + one * 0x1000, "")).collect::<Vec<_>>());
             let (mut notes, mut records) = (Vec::new(), Vec::new());
             for one in 0..40 {
                 id += 1;
@@ -296,18 +296,18 @@ mod tests {
                 reason: engine::event::GapReason::NotProbed,
             };
             notes.push(Note { time_ns: second * SECOND, kind });
-            stretch.take(&Batch { records, notes, complete_to_ns: second * SECOND, ..Batch::default() });
-            stretch.add_code(
+            recent.take(&Batch { records, notes, complete_to_ns: second * SECOND, ..Batch::default() });
+            recent.add_code(
                 &(0..100).map(|one| name(JIT, at + one * 16, format!("f{id}-{one}"))).collect::<Vec<_>>(),
             );
             if second % 120 != 119 {
                 continue;
             }
-            let recording = stretch.ending(end(second * SECOND, 0), usize::MAX);
+            let recording = recent.ending(end(second * SECOND, 0), usize::MAX);
             let facts = &recording.facts;
             most.0 = facts.mappings.len().max(most.0);
             most.1 = facts.code.len().max(most.1);
-            most.2 = stretch.window.notes().len().max(most.2);
+            most.2 = recent.window.notes().len().max(most.2);
             work.insert((recording.events.len(), recording.notes.len()));
             assert!(facts.mappings.contains(&program), "after {second} s");
             assert!(facts.code.iter().any(|fact| fact.function.as_deref() == Some("main")));

@@ -2,9 +2,9 @@
 //! to nothing. How often a function is called, samples cannot tell: one long call looks as thousands of short ones in a
 //! row. So it is tried, with some thirty calls at most (see [`count_calls`]).
 
-use super::functions::{Functions, probe_of};
+use super::hot_functions::{HotFunction, HotFunctions};
 use super::message::{Chosen, Granted, NewFunctions, Placing};
-use super::promising::{Promising, Sighting};
+use super::probed_functions::{ProbedFunctions, probe_of};
 use capture::probe::{AT_ONCE, Calls, count_calls, now_ns};
 use capture::target::{Module, Process, is_c_library, mapped};
 use engine::event::FunctionFact;
@@ -23,7 +23,7 @@ const TRIAL: Duration = Duration::from_millis(100);
 
 /// A function that is tried, in the first process that has it.
 pub(super) struct Candidate {
-    pub(super) seen: Promising,
+    pub(super) seen: HotFunction,
     pub(super) chosen: ChosenFunction,
     pub(super) key: FileKey,
     pub(super) pid: u32,
@@ -31,11 +31,11 @@ pub(super) struct Candidate {
     pub(super) address: u64,
 }
 
-impl Functions {
+impl ProbedFunctions {
     /// Probes for functions that samples have shown, if some are worth it.
-    pub(super) fn worth(&mut self, sighting: &Sighting, pids: &[u32]) -> Option<Granted> {
-        let open: Vec<&Promising> =
-            sighting.functions.iter().filter(|seen| self.trials.is_open(seen)).take(MOST).collect();
+    pub(super) fn select_probes(&mut self, hot: &HotFunctions, pids: &[u32]) -> Option<Granted> {
+        let open: Vec<&HotFunction> =
+            hot.functions.iter().filter(|seen| self.trials.is_open(seen)).take(MOST).collect();
         if open.is_empty() {
             return None;
         }
@@ -46,7 +46,7 @@ impl Functions {
                 self.trials.decided(seen);
             }
         }
-        self.tried(candidates, sighting.cpu, pids)
+        self.tried(candidates, hot.cpu, pids)
     }
 
     /// Those of them that have not had their trial.
@@ -81,12 +81,12 @@ impl Functions {
     }
 
     /// Those of them that can be probed.
-    fn candidates(&mut self, open: &[&Promising], pids: &[u32]) -> Vec<Candidate> {
+    fn candidates(&mut self, open: &[&HotFunction], pids: &[u32]) -> Vec<Candidate> {
         let mut found: Vec<(usize, Candidate)> = Vec::new();
         let mut looked: Vec<FileKey> = Vec::new();
         for &pid in pids {
             for Loaded { module, path } in loaded(pid) {
-                let here: Vec<(usize, &Promising)> = open
+                let here: Vec<(usize, &HotFunction)> = open
                     .iter()
                     .copied()
                     .enumerate()

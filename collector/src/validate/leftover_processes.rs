@@ -16,21 +16,21 @@ const MOST_NAMED: usize = 3;
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Left {
+pub(super) struct LeftoverProcesses {
     /// Those known so far, by process id, with their names.
     known: BTreeMap<u32, String>,
     own: Option<(u64, u64)>,
 }
 
-impl Left {
+impl LeftoverProcesses {
     /// From now on whoever loses its parent becomes a child of longpole, however it has gone into the background: what a
     /// run leaves behind can be told from all other processes.
-    pub fn watch() -> Left {
+    pub fn watch() -> LeftoverProcesses {
         if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
             log::warn!("processes that the command leaves behind are not noticed: {error}");
         }
         let own = std::fs::metadata("/proc/self/exe").ok().map(|found| file(&found));
-        let mut left = Left { known: BTreeMap::new(), own };
+        let mut left = LeftoverProcesses { known: BTreeMap::new(), own };
         // Children that longpole has had before it became what it is.
         left.known = left.alive();
         left.known.values_mut().for_each(String::clear);
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn the_first_ones_are_named_and_the_others_counted() {
-        let mut left = Left { known: BTreeMap::from([(3, String::new())]), own: None };
+        let mut left = LeftoverProcesses { known: BTreeMap::from([(3, String::new())]), own: None };
         assert_eq!(left.finding(), None);
         left.known.insert(7, "sleep".to_owned());
         let one = left.sentence().expect("one");

@@ -12,7 +12,7 @@ const MOST: usize = 1_000;
 
 /// Those that nobody was told of yet.
 #[derive(Debug, Default)]
-pub struct Ended {
+pub struct ShortLived {
     /// A process may come twice: when it was forked, and when it ran its program.
     pids: BTreeSet<u32>,
     since_ns: u64,
@@ -21,7 +21,7 @@ pub struct Ended {
     first: Option<Instant>,
 }
 
-impl Ended {
+impl ShortLived {
     /// One more: since when its calls are missing, and when it was found to have ended (`CLOCK_MONOTONIC` nanoseconds).
     pub fn add(&mut self, pid: u32, since_ns: u64, until_ns: u64) {
         if self.first.is_none() {
@@ -40,7 +40,7 @@ impl Ended {
 
     /// How many there are, and the note that tells of them.
     pub fn take(&mut self) -> Option<(usize, Note)> {
-        let Ended { pids, since_ns, until_ns, first } = std::mem::take(self);
+        let ShortLived { pids, since_ns, until_ns, first } = std::mem::take(self);
         first?;
         let pids: Vec<u32> = pids.into_iter().collect();
         Some((pids.len(), Note { time_ns: since_ns, kind: NoteKind::EndedUnprobed { pids, until_ns } }))
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn they_are_told_once_each_and_soon_when_there_are_many() {
-        let mut ended = Ended::default();
+        let mut ended = ShortLived::default();
         assert_eq!((ended.due_in(), ended.take()), (None, None));
         for (pid, since_ns, until_ns) in [(7, 30, 40), (8, 20, 25), (7, 35, 50)] {
             ended.add(pid, since_ns, until_ns);

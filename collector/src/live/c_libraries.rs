@@ -23,7 +23,7 @@ const NEW_PROGRAM_LOOKS: u32 = 50;
 const NEW_PROGRAM_PAUSE: Duration = Duration::from_millis(1);
 
 /// The C libraries seen so far.
-pub struct Libc {
+pub struct CLibraries {
     parsers: Parsers,
     files: HashMap<FileKey, (u32, Arc<LibcFunctions>)>,
     binaries: Binaries,
@@ -42,10 +42,10 @@ pub enum LibcChoice {
     None(String),
 }
 
-impl Libc {
+impl CLibraries {
     /// `inside`: the library that the command is started with, which records operations in processes that have it.
-    pub fn new(parsers: Parsers, inside: Option<PathBuf>) -> Libc {
-        Libc { parsers, files: HashMap::new(), binaries: Binaries::default(), inside }
+    pub fn new(parsers: Parsers, inside: Option<PathBuf>) -> CLibraries {
+        CLibraries { parsers, files: HashMap::new(), binaries: Binaries::default(), inside }
     }
 
     /// For a process as it is now, and as it will be when its loader is done.

@@ -1,7 +1,7 @@
-//! The thread that keeps what the pump brings: in the session file, in the sliding window, or in both.
+//! The thread that keeps what the reader brings: in the session file, in the sliding window, or in both.
 
 use super::message::Message;
-use super::pump::Feed;
+use super::ring_reader::Feed;
 use super::sliding::Sliding;
 use crate::threads::Failure;
 use crate::threads::Urgency;
@@ -20,8 +20,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// So many items that wait are too many: the kernel's rings fill up when there is no room for more.
 const BEHIND: usize = super::run::BATCHES / 4;
 
-/// Where the pump's feed goes.
-pub struct Keeper<D: Disk> {
+/// Where the reader's feed goes.
+pub struct WriterThread<D: Disk> {
     /// The session file, for `record`.
     pub writer: Option<Writer<D>>,
     /// The window and who looks at it, for `top`.
@@ -30,7 +30,7 @@ pub struct Keeper<D: Disk> {
     pub skip_last_report: Arc<AtomicBool>,
 }
 
-impl<D: Disk> Keeper<D> {
+impl<D: Disk> WriterThread<D> {
     /// The thread's whole life. Gives back what the file holds, if there is one and it could be finished.
     pub fn run(mut self, feed: &Receiver<Feed>, news: &UnboundedSender<Message>) -> Option<Summary> {
         let mut looked = Instant::now();

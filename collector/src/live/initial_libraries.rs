@@ -1,13 +1,13 @@
 //! Which C libraries of the target get probes at once, and which families of their functions are tried first.
 
-use super::locks::How;
+use super::lock_recording::How;
 use crate::plan::{CapturePlan, TargetPlan};
 use capture::target::{CLibraryKind, Process, mapped_c_libraries};
 use symbols::glob_matches;
 
 /// The C libraries that got probes.
 #[derive(Default)]
-pub(super) struct Libraries {
+pub(super) struct InitialLibraries {
     /// File names, each once.
     pub(super) names: Vec<String>,
     /// Why one did not.
@@ -16,10 +16,10 @@ pub(super) struct Libraries {
     tried: bool,
 }
 
-impl Libraries {
+impl InitialLibraries {
     /// Those of programs that run: nothing has probes yet.
-    pub(super) fn of_running(pids: impl Iterator<Item = u32>) -> Libraries {
-        let mut libraries = Libraries { tried: true, ..Libraries::default() };
+    pub(super) fn of_running(pids: impl Iterator<Item = u32>) -> InitialLibraries {
+        let mut libraries = InitialLibraries { tried: true, ..InitialLibraries::default() };
         for process in pids.filter_map(|pid| Process::open(pid).ok()) {
             for library in mapped_c_libraries(&process) {
                 if library.kind != CLibraryKind::Loader && !libraries.names.contains(&library.name) {

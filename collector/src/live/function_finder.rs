@@ -1,8 +1,8 @@
 //! The thread that finds the functions of processes that came later: reading symbols takes its time.
 
+use super::hot_functions::HotFunctions;
 use super::message::{Chosen, Granted, LibcChosen, Message, ProcessChange, Wish};
-use super::promising::Sighting;
-use super::settling::{Settles, Settling};
+use super::new_process_delay::{Inspect, NewProcessDelay};
 use super::tally::Tally;
 use capture::probe::now_ns;
 use std::io;
@@ -35,8 +35,8 @@ pub trait Choose: Send {
     }
 
     /// Functions that samples have shown and that are worth probes, if there are some.
-    fn sighted(&mut self, sighting: &Sighting, pids: &[u32]) -> Option<Granted> {
-        let _ = (sighting, pids);
+    fn hot_functions(&mut self, hot: &HotFunctions, pids: &[u32]) -> Option<Granted> {
+        let _ = (hot, pids);
         None
     }
 
@@ -50,33 +50,33 @@ pub trait Choose: Send {
 enum Order {
     Changed(ProcessChange),
     Wished(Wish, Vec<u32>),
-    Sighted(Sighting, Vec<u32>),
+    HotFunctions(HotFunctions, Vec<u32>),
     Tallied(Tally, Vec<u32>),
 }
 
 /// The other end of the thread; dropping it ends the thread after what it is doing.
-pub struct Chooser {
+pub struct FunctionFinder {
     wanted: Sender<Order>,
-    /// The last sighting is not done with.
+    /// The last hot is not done with.
     looking: Arc<AtomicBool>,
 }
 
-impl Chooser {
+impl FunctionFinder {
     /// Starts the thread; answers go to `news`. `held`: a command that waits, whose program has been looked at.
     pub fn start(
         choose: Box<dyn Choose>,
         held: Option<u32>,
         news: UnboundedSender<Message>,
-    ) -> io::Result<Chooser> {
+    ) -> io::Result<FunctionFinder> {
         let (wanted, inbox) = channel();
         let looking = Arc::new(AtomicBool::new(false));
         let is_looking = Arc::clone(&looking);
         crate::threads::spawn("symbols", news.clone(), (), move || {
             crate::threads::behind_others();
             // Nobody listens any more, or nobody asks.
-            let _ = Work { choose, settling: Settling::new(held), is_looking, news }.run(&inbox);
+            let _ = Work { choose, new_processes: NewProcessDelay::new(held), is_looking, news }.run(&inbox);
         })?;
-        Ok(Chooser { wanted, looking })
+        Ok(FunctionFinder { wanted, looking })
     }
 
     /// Asks for the functions of a process; the answer comes as a message.
@@ -90,15 +90,15 @@ impl Chooser {
         let _ = self.wanted.send(Order::Wished(wish, pids));
     }
 
-    /// Says what samples have shown; if functions are worth probes the answer comes as a message. The next sighting shows the
+    /// Says what samples have shown; if functions are worth probes the answer comes as a message. The next hot shows the
     /// same: while one is looked at, others are left out.
-    pub fn sighted(&self, sighting: Sighting, pids: Vec<u32>) {
+    pub fn hot_functions(&self, hot: HotFunctions, pids: Vec<u32>) {
         if !self.looking.swap(true, Ordering::AcqRel) {
-            let _ = self.wanted.send(Order::Sighted(sighting, pids));
+            let _ = self.wanted.send(Order::HotFunctions(hot, pids));
         }
     }
 
-    /// Says where threads ran, as [`Chooser::sighted`].
+    /// Says where threads ran, as [`FunctionFinder::hot_functions`].
     pub fn tallied(&self, tally: Tally, pids: Vec<u32>) {
         if !self.looking.swap(true, Ordering::AcqRel) {
             let _ = self.wanted.send(Order::Tallied(tally, pids));
@@ -109,7 +109,7 @@ impl Chooser {
 /// The thread.
 struct Work {
     choose: Box<dyn Choose>,
-    settling: Settling,
+    new_processes: NewProcessDelay,
     is_looking: Arc<AtomicBool>,
     news: UnboundedSender<Message>,
 }
@@ -118,7 +118,7 @@ impl Work {
     /// `None`: nobody listens, or asks, any more.
     fn run(mut self, inbox: &Receiver<Order>) -> Option<()> {
         loop {
-            let order = match self.settling.next(now_ns()) {
+            let order = match self.new_processes.next(now_ns()) {
                 None => Some(inbox.recv().ok()?),
                 Some(pause) => match inbox.recv_timeout(pause) {
                     Ok(order) => Some(order),
@@ -127,10 +127,10 @@ impl Work {
                 },
             };
             match order {
-                Some(Order::Changed(change)) => match self.settling.changed(change) {
-                    Settles::Now => self.look(change)?,
-                    Settles::Later => {}
-                    Settles::TooShort(since) => {
+                Some(Order::Changed(change)) => match self.new_processes.changed(change) {
+                    Inspect::Now => self.look(change)?,
+                    Inspect::Later => {}
+                    Inspect::TooShort(since) => {
                         // What was known of its former program.
                         self.look(change)?;
                         if let Some(chosen) = self.choose.too_short(since) {
@@ -142,8 +142,8 @@ impl Work {
                     let granted = self.choose.grant(&wish, &pids);
                     self.news.send(Message::Granted(granted)).ok()?;
                 }
-                Some(Order::Sighted(sighting, pids)) => {
-                    let granted = self.choose.sighted(&sighting, &pids);
+                Some(Order::HotFunctions(hot, pids)) => {
+                    let granted = self.choose.hot_functions(&hot, &pids);
                     self.is_looking.store(false, Ordering::Release);
                     if let Some(granted) = granted {
                         self.news.send(Message::Granted(granted)).ok()?;
@@ -158,7 +158,7 @@ impl Work {
                 }
                 None => {}
             }
-            for change in self.settling.due(now_ns()) {
+            for change in self.new_processes.due(now_ns()) {
                 self.look(change)?;
             }
         }

@@ -1,4 +1,4 @@
-//! Which new programs are worth a look: what lives for less than [`SETTLED`], as most of what `make`, `configure` and
+//! Which new programs are worth a look: what lives for less than [`NEW_PROCESS_DELAY`], as most of what `make`, `configure` and
 //! shells start, would be gone before its symbols are read, and pays for probes without being worth them.
 //! Pure: changes and the time come in, those that are due go out.
 
@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How long a program has to have run before its functions and its C library are looked at.
-pub const SETTLED: Duration = Duration::from_millis(200);
+pub const NEW_PROCESS_DELAY: Duration = Duration::from_millis(200);
 
 /// What is to be done about a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settles {
+pub enum Inspect {
     /// Look at it at once.
     Now,
     /// Nothing yet, or nothing at all.
@@ -22,7 +22,7 @@ pub enum Settles {
 
 /// The programs that have begun a moment ago.
 #[derive(Debug, Default)]
-pub struct Settling {
+pub struct NewProcessDelay {
     /// By process: what is to be looked at, and when that is due.
     waiting: BTreeMap<u32, Waiting>,
     /// A command that is held: its program is known, and its probes are in place before it runs.
@@ -35,23 +35,23 @@ struct Waiting {
     due_ns: u64,
 }
 
-impl Settling {
+impl NewProcessDelay {
     /// `held`: a command whose first program has been looked at already.
-    pub fn new(held: Option<u32>) -> Settling {
-        Settling { waiting: BTreeMap::new(), held }
+    pub fn new(held: Option<u32>) -> NewProcessDelay {
+        NewProcessDelay { waiting: BTreeMap::new(), held }
     }
 
     /// Takes note of a change. A program that takes the place of one that still waits waits anew.
-    pub fn changed(&mut self, change: ProcessChange) -> Settles {
+    pub fn changed(&mut self, change: ProcessChange) -> Inspect {
         let ProcessChange { pid, time_ns, kind } = change;
-        let due_ns = time_ns.saturating_add(u64::try_from(SETTLED.as_nanos()).unwrap_or(u64::MAX));
+        let due_ns = time_ns.saturating_add(u64::try_from(NEW_PROCESS_DELAY.as_nanos()).unwrap_or(u64::MAX));
         match kind {
             ChangeKind::Forked { .. } => {
                 // A number that is used again: the end of the one before got lost.
                 self.waiting.insert(pid, Waiting { change, due_ns });
-                Settles::Later
+                Inspect::Later
             }
-            ChangeKind::Executed { .. } if self.held.take_if(|held| *held == pid).is_some() => Settles::Now,
+            ChangeKind::Executed { .. } if self.held.take_if(|held| *held == pid).is_some() => Inspect::Now,
             ChangeKind::Executed { by_leader } => {
                 let before = self.waiting.get(&pid).map(|waiting| waiting.change);
                 let all_by_leader = before
@@ -62,14 +62,14 @@ impl Settling {
                     ..change
                 };
                 self.waiting.insert(pid, Waiting { change, due_ns });
-                Settles::Later
+                Inspect::Later
             }
             // All that it has mapped is looked at when it is due.
-            ChangeKind::Mapped { .. } if self.waiting.contains_key(&pid) => Settles::Later,
-            ChangeKind::Mapped { .. } => Settles::Now,
+            ChangeKind::Mapped { .. } if self.waiting.contains_key(&pid) => Inspect::Later,
+            ChangeKind::Mapped { .. } => Inspect::Now,
             ChangeKind::Ended => match self.waiting.remove(&pid) {
-                Some(waiting) => Settles::TooShort(waiting.change),
-                None => Settles::Now,
+                Some(waiting) => Inspect::TooShort(waiting.change),
+                None => Inspect::Now,
             },
         }
     }
@@ -110,45 +110,45 @@ mod tests {
     /// `make -j2` of a small project took ten times as long: each of its compilers got probes.
     #[test]
     fn a_process_is_looked_at_once_its_program_has_run_for_a_while() {
-        let mut settling = Settling::new(None);
-        assert_eq!(settling.next(0), None);
-        assert_eq!(settling.changed(forked(7, 100)), Settles::Later);
-        assert_eq!(settling.changed(executed(7, 250)), Settles::Later);
-        assert_eq!(settling.changed(change(7, 251, ChangeKind::Mapped { libc: true })), Settles::Later);
-        assert_eq!(settling.changed(forked(8, 260)), Settles::Later);
-        assert_eq!(settling.due(300 * MS), [], "another program runs since");
-        assert_eq!(settling.next(300 * MS), Some(Duration::from_millis(150)));
+        let mut new_processes = NewProcessDelay::new(None);
+        assert_eq!(new_processes.next(0), None);
+        assert_eq!(new_processes.changed(forked(7, 100)), Inspect::Later);
+        assert_eq!(new_processes.changed(executed(7, 250)), Inspect::Later);
+        assert_eq!(new_processes.changed(change(7, 251, ChangeKind::Mapped { libc: true })), Inspect::Later);
+        assert_eq!(new_processes.changed(forked(8, 260)), Inspect::Later);
+        assert_eq!(new_processes.due(300 * MS), [], "another program runs since");
+        assert_eq!(new_processes.next(300 * MS), Some(Duration::from_millis(150)));
         // Its calls have been missing since it was forked.
         let whole = ProcessChange { time_ns: 100 * MS, ..executed(7, 250) };
-        assert_eq!(settling.due(460 * MS), [whole, forked(8, 260)]);
-        assert_eq!((settling.due(900 * MS), settling.next(900 * MS)), (vec![], None));
-        assert_eq!(settling.changed(change(7, 901, ChangeKind::Mapped { libc: false })), Settles::Now);
-        assert_eq!(settling.changed(change(7, 902, ChangeKind::Ended)), Settles::Now);
+        assert_eq!(new_processes.due(460 * MS), [whole, forked(8, 260)]);
+        assert_eq!((new_processes.due(900 * MS), new_processes.next(900 * MS)), (vec![], None));
+        assert_eq!(new_processes.changed(change(7, 901, ChangeKind::Mapped { libc: false })), Inspect::Now);
+        assert_eq!(new_processes.changed(change(7, 902, ChangeKind::Ended)), Inspect::Now);
     }
 
     #[test]
     fn a_process_that_ends_before_costs_nothing_and_is_told() {
-        let mut settling = Settling::new(None);
-        settling.changed(forked(7, 100));
-        settling.changed(executed(7, 101));
+        let mut new_processes = NewProcessDelay::new(None);
+        new_processes.changed(forked(7, 100));
+        new_processes.changed(executed(7, 101));
         let whole = ProcessChange { time_ns: 100 * MS, ..executed(7, 101) };
-        assert_eq!(settling.changed(change(7, 150, ChangeKind::Ended)), Settles::TooShort(whole));
-        assert_eq!(settling.due(900 * MS), []);
+        assert_eq!(new_processes.changed(change(7, 150, ChangeKind::Ended)), Inspect::TooShort(whole));
+        assert_eq!(new_processes.due(900 * MS), []);
     }
 
     #[test]
     fn the_program_of_a_held_command_is_known_and_the_next_one_is_not() {
-        let mut settling = Settling::new(Some(7));
-        assert_eq!(settling.changed(executed(8, 1)), Settles::Later);
-        assert_eq!(settling.changed(executed(7, 1)), Settles::Now);
-        assert_eq!(settling.changed(executed(7, 2)), Settles::Later);
+        let mut new_processes = NewProcessDelay::new(Some(7));
+        assert_eq!(new_processes.changed(executed(8, 1)), Inspect::Later);
+        assert_eq!(new_processes.changed(executed(7, 1)), Inspect::Now);
+        assert_eq!(new_processes.changed(executed(7, 2)), Inspect::Later);
     }
 
     #[test]
     fn an_exec_by_another_thread_is_not_forgotten_by_the_next_one() {
-        let mut settling = Settling::new(None);
-        settling.changed(change(7, 1, ChangeKind::Executed { by_leader: false }));
-        settling.changed(executed(7, 2));
-        assert_eq!(settling.due(900 * MS), [change(7, 1, ChangeKind::Executed { by_leader: false })]);
+        let mut new_processes = NewProcessDelay::new(None);
+        new_processes.changed(change(7, 1, ChangeKind::Executed { by_leader: false }));
+        new_processes.changed(executed(7, 2));
+        assert_eq!(new_processes.due(900 * MS), [change(7, 1, ChangeKind::Executed { by_leader: false })]);
     }
 }

@@ -20,17 +20,17 @@ const SAMPLES: usize = 128;
 
 /// What the last turns of a capture were like.
 #[derive(Debug)]
-pub struct Quiet {
+pub struct PollBackoff {
     /// Most records of a quiet turn.
     records: usize,
     stirred: Instant,
     little: bool,
 }
 
-impl Quiet {
+impl PollBackoff {
     /// Of a capture that begins now, with rings of this size.
-    pub fn beginning(now: Instant, ring_bytes: usize) -> Quiet {
-        Quiet { records: RECORDS.min(ring_bytes / ROOM_BYTES), stirred: now, little: false }
+    pub fn beginning(now: Instant, ring_bytes: usize) -> PollBackoff {
+        PollBackoff { records: RECORDS.min(ring_bytes / ROOM_BYTES), stirred: now, little: false }
     }
 
     /// Whether a record tells of a thread or a program that begins or ends.
@@ -62,21 +62,21 @@ mod tests {
     #[test]
     fn the_pause_is_longer_only_where_little_was_recorded_and_nobody_came_or_went_for_a_second() {
         let began = Instant::now();
-        let mut quiet = Quiet::beginning(began, 16 << 20);
+        let mut backoff = PollBackoff::beginning(began, 16 << 20);
         let after = |seconds: u64| began + Duration::from_secs(seconds);
-        assert_eq!(quiet.longest_pause(after(9)), USUAL, "nothing is known yet");
-        quiet.turn(600, 8);
-        assert_eq!([0, 1].map(|at| quiet.longest_pause(after(at))), [USUAL, QUIET]);
-        quiet.turn(60_000, 0);
-        assert_eq!(quiet.longest_pause(after(2)), USUAL);
-        quiet.turn(600, 300);
-        assert_eq!(quiet.longest_pause(after(2)), USUAL);
-        quiet.turn(0, 0);
-        quiet.stir(after(3));
-        assert_eq!([3, 4].map(|at| quiet.longest_pause(after(at))), [USUAL, QUIET]);
-        let mut small = Quiet::beginning(began, 64 << 10);
+        assert_eq!(backoff.longest_pause(after(9)), USUAL, "nothing is known yet");
+        backoff.turn(600, 8);
+        assert_eq!([0, 1].map(|at| backoff.longest_pause(after(at))), [USUAL, QUIET]);
+        backoff.turn(60_000, 0);
+        assert_eq!(backoff.longest_pause(after(2)), USUAL);
+        backoff.turn(600, 300);
+        assert_eq!(backoff.longest_pause(after(2)), USUAL);
+        backoff.turn(0, 0);
+        backoff.stir(after(3));
+        assert_eq!([3, 4].map(|at| backoff.longest_pause(after(at))), [USUAL, QUIET]);
+        let mut small = PollBackoff::beginning(began, 64 << 10);
         small.turn(600, 8);
         assert_eq!(small.longest_pause(after(2)), USUAL, "the next turn's might not fit any more");
-        assert!(Quiet::stirs(Kind::Exec) && !Quiet::stirs(Kind::Switch));
+        assert!(PollBackoff::stirs(Kind::Exec) && !PollBackoff::stirs(Kind::Switch));
     }
 }

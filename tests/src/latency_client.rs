@@ -12,7 +12,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// The client; it asks until it is stopped.
-pub struct Asking {
+pub struct LatencyClient {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<io::Result<Vec<Answered>>>,
 }
@@ -26,9 +26,9 @@ pub struct Answered {
     pub took: Duration,
 }
 
-impl Asking {
+impl LatencyClient {
     /// Asks over a connection that is there. An answer is whatever comes in one piece.
-    pub fn start<S: Read + Write + Send + 'static>(mut server: S, question: &'static [u8]) -> Asking {
+    pub fn start<S: Read + Write + Send + 'static>(mut server: S, question: &'static [u8]) -> LatencyClient {
         let stop = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
@@ -49,7 +49,7 @@ impl Asking {
             }
             Ok(answers)
         });
-        Asking { stop, thread }
+        LatencyClient { stop, thread }
     }
 
     /// All answers.

@@ -1,13 +1,13 @@
-//! Does what [`super::Control`] says.
+//! Does what [`super::LoopState`] says.
 
 use super::Probed;
-use super::attaching::{Attaching, Job};
-use super::chooser::Chooser;
-use super::control::{Control, Effect, StopReason};
+use super::attach_thread::{AttachThread, Job};
+use super::function_finder::FunctionFinder;
 use super::keyboard::Keyboard;
+use super::loop_state::{Effect, LoopState, StopReason};
 use super::message::{LibcCounts, Message, UnprobedCounts};
-use super::orders::Orders;
-use super::pump::Command;
+use super::reader_commands::ReaderCommands;
+use super::ring_reader::Command;
 use super::run::Print;
 use crate::listen::Board;
 use crate::threads::Failure;
@@ -26,14 +26,14 @@ use std::time::{Duration, Instant};
 const LAST_MOMENT: Duration = Duration::from_secs(5);
 
 /// What the loop can act on.
-pub struct Hands {
-    /// To the pump.
-    pub commands: Orders,
+pub struct Executor {
+    /// To the reader.
+    pub commands: ReaderCommands,
     /// To the thread that puts probes on.
-    pub attaching: Attaching,
+    pub attaching: AttachThread,
     /// To the thread that finds functions.
-    pub chooser: Option<Chooser>,
-    /// To the keeper.
+    pub function_finder: Option<FunctionFinder>,
+    /// To the writer.
     pub skip_last_report: Arc<AtomicBool>,
     /// Keys and the terminal they are read from: both or none. Dropped in this order.
     pub keyboard: Option<Keyboard>,
@@ -80,9 +80,9 @@ pub enum Flow {
     Abort,
 }
 
-impl Hands {
+impl Executor {
     /// Does all of it, and what follows from it.
-    pub fn carry_out(&mut self, effects: Vec<Effect>, control: &mut Control) -> Option<Flow> {
+    pub fn carry_out(&mut self, effects: Vec<Effect>, loop_state: &mut LoopState) -> Option<Flow> {
         let mut todo = std::collections::VecDeque::from(effects);
         while let Some(effect) = todo.pop_front() {
             self.post(&effect);
@@ -92,12 +92,12 @@ impl Hands {
                 Effect::CheckAlive => {
                     // Reaps the command: otherwise its zombie would stay.
                     if let Some(Ok(Some(status))) = self.child.as_mut().map(GatedChild::try_wait) {
-                        control.child_ended(status);
-                        self.tell_end(control);
+                        loop_state.child_ended(status);
+                        self.tell_end(loop_state);
                     }
-                    let gone: Vec<u32> = control.alive().filter(|pid| !(self.alive)(*pid)).collect();
+                    let gone: Vec<u32> = loop_state.alive().filter(|pid| !(self.alive)(*pid)).collect();
                     for pid in gone {
-                        todo.extend(control.gone(pid));
+                        todo.extend(loop_state.gone(pid));
                     }
                 }
                 Effect::ShowReport(snapshot) if self.print.is_some() => {
@@ -108,10 +108,10 @@ impl Hands {
                         let gone = error.kind() == io::ErrorKind::BrokenPipe;
                         let failure = Failure { part: "standard output", text };
                         let message = if gone { Message::ReaderGone } else { Message::Failed(failure) };
-                        todo.extend(control.handle(message));
+                        todo.extend(loop_state.handle(message));
                     }
                 }
-                other => self.do_one(other, control),
+                other => self.do_one(other, loop_state),
             }
         }
         None
@@ -128,11 +128,11 @@ impl Hands {
         }
     }
 
-    fn do_one(&mut self, effect: Effect, control: &Control) {
+    fn do_one(&mut self, effect: Effect, loop_state: &LoopState) {
         match effect {
             Effect::StopCapture => {
                 self.captured = Some(self.started.elapsed());
-                self.commands.give(Command::Stop { pids: control.alive().collect() });
+                self.commands.give(Command::Stop { pids: loop_state.alive().collect() });
             }
             Effect::SkipLastReport => self.skip_last_report.store(true, Ordering::Relaxed),
             Effect::CloseScreen => {
@@ -142,8 +142,8 @@ impl Hands {
                 }
             }
             Effect::ChooseFunctions(change) => {
-                if let Some(chooser) = &self.chooser {
-                    chooser.ask(change);
+                if let Some(function_finder) = &self.function_finder {
+                    function_finder.ask(change);
                 }
             }
             Effect::AddProbes(chosen) => {
@@ -153,18 +153,18 @@ impl Hands {
                 self.attaching.give(Job::Process(chosen));
             }
             Effect::TakeOff(functions) => self.attaching.give(Job::TakeOff(functions)),
-            Effect::FindFunctions(wish, pids) => match &self.chooser {
-                Some(chooser) => chooser.wish(wish, pids),
+            Effect::FindFunctions(wish, pids) => match &self.function_finder {
+                Some(function_finder) => function_finder.wish(wish, pids),
                 None => self.answer("functions have no probes here: nothing can be changed".to_owned()),
             },
-            Effect::TryFunctions(sighting, pids) => {
-                if let Some(chooser) = &self.chooser {
-                    chooser.sighted(sighting, pids);
+            Effect::TryFunctions(hot, pids) => {
+                if let Some(function_finder) = &self.function_finder {
+                    function_finder.hot_functions(hot, pids);
                 }
             }
             Effect::TryTallied(tally, pids) => {
-                if let Some(chooser) = &self.chooser {
-                    chooser.tallied(tally, pids);
+                if let Some(function_finder) = &self.function_finder {
+                    function_finder.tallied(tally, pids);
                 }
             }
             Effect::Filter(text) => {
@@ -233,7 +233,7 @@ impl Hands {
                     state.elapsed = elapsed;
                     state.phase = Phase::Ended(String::new());
                 }
-                self.tell_end(control);
+                self.tell_end(loop_state);
             }
             Effect::CheckAlive | Effect::Leave | Effect::Abort => {}
         }
@@ -246,11 +246,11 @@ impl Hands {
     }
 
     /// Says how it ended, once it has.
-    fn tell_end(&mut self, control: &Control) {
+    fn tell_end(&mut self, loop_state: &LoopState) {
         if let Some((_, state)) = &mut self.screen
             && let Phase::Ended(text) = &mut state.phase
         {
-            *text = ended_text(control, &state.subject);
+            *text = ended_text(loop_state, &state.subject);
             self.dirty = true;
         }
     }
@@ -284,10 +284,10 @@ impl Hands {
     }
 }
 
-fn ended_text(control: &Control, subject: &str) -> String {
+fn ended_text(loop_state: &LoopState, subject: &str) -> String {
     use crate::exit::Outcome;
-    let how = match control.child_status().map(Outcome::from) {
-        None if control.stop_reason() == Some(StopReason::SourceEnded) => {
+    let how = match loop_state.child_status().map(Outcome::from) {
+        None if loop_state.stop_reason() == Some(StopReason::SourceEnded) => {
             " (end of the recording)".to_owned()
         }
         None => String::new(),

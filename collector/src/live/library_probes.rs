@@ -1,9 +1,9 @@
 //! Functions beside a program's own: those of the libraries that a process has mapped, if patterns name them, and those
 //! that somebody at the screen asks for while it runs.
 
-use super::functions::{Functions, clear, probe_of};
 use super::message::{Chosen, Granted, NewFunctions, Placing, Wish};
-use crate::tui::Asking;
+use super::probed_functions::{ProbedFunctions, clear, probe_of};
+use crate::tui::PromptKind;
 use capture::probe::now_ns;
 use capture::target::{Module, Process, is_c_library, mapped};
 use engine::event::{FunctionFact, ModuleFact};
@@ -25,7 +25,7 @@ struct Found {
 #[derive(Clone, Copy)]
 struct Whole(bool);
 
-impl Functions {
+impl ProbedFunctions {
     /// What patterns name in libraries that a process has mapped, as far as it has no probes there yet. The C library is
     /// left out: it has probes of its own, and everything calls it.
     pub(super) fn of_libraries(&mut self, process: &Process) -> NewFunctions {
@@ -63,10 +63,10 @@ impl Functions {
     /// The functions that somebody means, in these processes.
     pub(super) fn granted(&mut self, wish: &Wish, pids: &[u32]) -> Granted {
         match wish.what {
-            Asking::Probe => self.probe_more(&wish.pattern, pids),
-            Asking::TakeOff => self.take_off(&wish.pattern),
+            PromptKind::Probe => self.probe_more(&wish.pattern, pids),
+            PromptKind::TakeOff => self.take_off(&wish.pattern),
             // That is about rows alone.
-            Asking::Filter => Granted::default(),
+            PromptKind::Filter => Granted::default(),
         }
     }
 
@@ -195,12 +195,12 @@ fn libraries(process: &Process) -> Vec<Module> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::libc::Libc;
+    use super::super::c_libraries::CLibraries;
     use super::*;
     use crate::plan;
     use symbols::Parsers;
 
-    fn wish(what: Asking, pattern: &str) -> Wish {
+    fn wish(what: PromptKind, pattern: &str) -> Wish {
         Wish { what, pattern: pattern.to_owned() }
     }
 
@@ -208,10 +208,11 @@ mod tests {
     fn what_is_asked_for_twice_keeps_its_numbers() {
         let plan = plan::Selection { functions: vec!["*find_me_one".into()], ..plan::Selection::default() };
         let plan = plan::Selection { max_functions: 100, ..plan };
-        let mut functions = Functions::new(&plan, None, Libc::new(Parsers::here(), None), Parsers::here());
+        let mut functions =
+            ProbedFunctions::new(&plan, None, CLibraries::new(Parsers::here(), None), Parsers::here());
         // No process is its own target.
         let mut child = std::process::Command::new("/proc/self/exe")
-            .args(["--exact", "live::beside::tests::waits_for_the_end_of_its_input", "--ignored"])
+            .args(["--exact", "live::library_probes::tests::waits_for_the_end_of_its_input", "--ignored"])
             .stdin(std::process::Stdio::piped())
             .stdout(std::process::Stdio::null())
             .spawn()
@@ -222,18 +223,18 @@ mod tests {
         assert_eq!(first.facts.len(), 1);
         assert!(std::hint::black_box(find_me_one(1)) + std::hint::black_box(find_me_two(2)) > 0);
 
-        let granted = functions.granted(&wish(Asking::Probe, "*find_me_???"), &[own]);
+        let granted = functions.granted(&wish(PromptKind::Probe, "*find_me_???"), &[own]);
         let [chosen] = &granted.chosen[..] else { panic!("{}", granted.sentence) };
         let new = chosen.functions.as_ref().expect("functions");
         let numbers = |new: &NewFunctions| new.probes.iter().map(|probe| probe.id).collect::<BTreeSet<_>>();
         assert_eq!((new.facts.len(), numbers(new)), (1, BTreeSet::from([0, 1])), "{}", granted.sentence);
-        let again = functions.granted(&wish(Asking::Probe, "*find_me_???"), &[own]);
+        let again = functions.granted(&wish(PromptKind::Probe, "*find_me_???"), &[own]);
         let new = again.chosen[0].functions.as_ref().expect("functions");
         assert_eq!((new.facts.len(), numbers(new)), (0, BTreeSet::from([0, 1])));
 
-        let off = functions.granted(&wish(Asking::TakeOff, "*find_me_two"), &[own]);
+        let off = functions.granted(&wish(PromptKind::TakeOff, "*find_me_two"), &[own]);
         assert_eq!((off.off.len(), off.chosen.len()), (1, 0), "{}", off.sentence);
-        let none = functions.granted(&wish(Asking::Probe, "no such function"), &[own]);
+        let none = functions.granted(&wish(PromptKind::Probe, "no such function"), &[own]);
         assert!(none.chosen.is_empty() && none.sentence.contains("matches no such function"));
         drop(child.stdin.take());
         child.wait().expect("ended");

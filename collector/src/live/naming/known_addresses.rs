@@ -53,7 +53,7 @@ pub enum Place {
 
 /// See the module.
 #[derive(Debug)]
-pub struct Seen {
+pub struct KnownAddresses {
     /// The key of the address that each entry last held.
     front: Vec<(u32, u64)>,
     known: FxHashSet<(u32, u64, u64)>,
@@ -63,9 +63,9 @@ pub struct Seen {
     lock_stacks: LockStacks,
 }
 
-impl Default for Seen {
-    fn default() -> Seen {
-        Seen {
+impl Default for KnownAddresses {
+    fn default() -> KnownAddresses {
+        KnownAddresses {
             front: vec![(0, 0); FRONT],
             known: FxHashSet::default(),
             since: FxHashMap::default(),
@@ -75,7 +75,7 @@ impl Default for Seen {
     }
 }
 
-impl Seen {
+impl KnownAddresses {
     /// Looks at a record.
     pub fn record(&mut self, record: &Record) {
         self.lock_stacks.record(record);
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn an_address_is_asked_about_once_for_each_program() {
-        let mut seen = Seen::default();
+        let mut seen = KnownAddresses::default();
         let address = |since_ns, address, place| Ask::Address { pid: 7, since_ns, address, place };
         seen.record(&lock(10, 0x40, 0x1000));
         seen.record(&lock(11, 0x40, 0x1000));
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_program_with_locks_without_end_is_not_followed_for_ever() {
-        let mut seen = Seen::default();
+        let mut seen = KnownAddresses::default();
         for number in 0..2 * MOST as u64 {
             seen.record(&lock(10, 0x1000 + 64 * number, 0));
         }

@@ -59,16 +59,16 @@ impl std::fmt::Display for How {
 }
 
 /// The decision about a command.
-pub struct Locks {
+pub struct LockRecording {
     how: Result<Interposed, String>,
 }
 
-impl Locks {
+impl LockRecording {
     /// Looks at the command and prepares what is needed.
     ///
     /// # Errors
     /// The command does not exist, or `--interpose always` cannot be done.
-    pub fn choose(plan: &CapturePlan, command: &[OsString]) -> Result<Locks, UserError> {
+    pub fn choose(plan: &CapturePlan, command: &[OsString]) -> Result<LockRecording, UserError> {
         let search = std::env::var_os("PATH");
         let program =
             resolve(command.first().map(OsString::as_os_str).unwrap_or_default(), search.as_deref())?;
@@ -86,7 +86,7 @@ impl Locks {
                 format!("the command's locks cannot be recorded from inside: {reason}"),
                 "leave out --interpose always: longpole then puts probes on the functions of its libc",
             )),
-            how => Ok(Locks { how }),
+            how => Ok(LockRecording { how }),
         }
     }
 

@@ -1,11 +1,11 @@
 //! The thread that empties the rings: by the clock, never by a wake-up for each event (a wake-up costs the target
 //! fifty times as much as the record itself).
 
-use super::attaching::Attached;
-use super::intake::{Batch, Intake};
+use super::attach_thread::Attached;
+use super::decoder::{Batch, Decoder};
 use super::message::{ChangeKind, Message, ProcessChange};
 use super::naming::{Ask, CodeNamer, Namer, Pace};
-use super::orders::Waiter;
+use super::reader_commands::CommandReceiver;
 use super::source::Late;
 use super::{EventSource, Probed};
 use crate::tui::LiveCounts;
@@ -82,14 +82,14 @@ pub enum Wanted {
 pub fn run(
     mut source: Box<dyn EventSource>,
     (pace, wanted): (Pace, Wanted),
-    orders: &Waiter,
+    commands: &CommandReceiver,
     attached: Attached,
     (feed, news): (&SyncSender<Feed>, &UnboundedSender<Message>),
     end_threads: EndThreads,
 ) {
-    let intake = Intake::new(&*source);
-    let mut pump = Pump {
-        intake: if wanted == Wanted::Chunks { intake.for_the_file() } else { intake },
+    let decoder = Decoder::new(&*source);
+    let mut reader = RingReader {
+        decoder: if wanted == Wanted::Chunks { decoder.for_the_file() } else { decoder },
         namer: namer(&*source, pace, news),
         code: code_namer(&*source, pace, news),
         costs: VecDeque::from([Overhead::default()]),
@@ -105,14 +105,14 @@ pub fn run(
     };
     let mut alive = Vec::new();
     loop {
-        orders.begin_turn();
-        let Some(turn) = pump.turn(&mut *source, &attached, feed, news).filter(|turn| *turn != Turn::Ended)
+        commands.begin_turn();
+        let Some(turn) = reader.turn(&mut *source, &attached, feed, news).filter(|turn| *turn != Turn::Ended)
         else {
             break;
         };
         // With more to take, only look whether there is a command.
-        let pause = if turn == Turn::More { Duration::ZERO } else { pump.interval };
-        match orders.next(pause) {
+        let pause = if turn == Turn::More { Duration::ZERO } else { reader.interval };
+        match commands.next(pause) {
             Ok(Command::Stop { pids }) => {
                 alive = pids;
                 break;
@@ -121,11 +121,11 @@ pub fn run(
             Err(RecvTimeoutError::Timeout) => {}
         }
     }
-    pump.end(source, attached, feed, news, move || end_threads(&alive));
+    reader.end(source, attached, feed, news, move || end_threads(&alive));
 }
 
-struct Pump {
-    intake: Intake,
+struct RingReader {
+    decoder: Decoder,
     namer: Option<Namer>,
     code: Option<CodeNamer>,
     /// What recording had cost at the last looks, from the beginning or some seconds ago on.
@@ -150,7 +150,7 @@ enum Turn {
     Ended,
 }
 
-impl Pump {
+impl RingReader {
     /// Drains once and hands on what may leave. `None`: nobody listens.
     fn turn(
         &mut self,
@@ -159,12 +159,12 @@ impl Pump {
         feed: &SyncSender<Feed>,
         news: &UnboundedSender<Message>,
     ) -> Option<Turn> {
-        let drained = self.intake.drain(source);
+        let drained = self.decoder.drain(source);
         self.hand_on_mappings(source, feed)?;
         for done in attached.take() {
             feed.send(done).ok()?;
         }
-        for change in self.intake.take_process_changes() {
+        for change in self.decoder.take_process_changes() {
             news.send(Message::Process(change)).ok()?;
         }
         if let Some(namer) = &self.code {
@@ -173,7 +173,7 @@ impl Pump {
                 feed.send(Feed::Code(names)).ok()?;
             }
         }
-        let mut asks = self.intake.take_asks();
+        let mut asks = self.decoder.take_asks();
         for change in mapped(source.take_loaded()) {
             asks.push(Ask::Mapped { pid: change.pid });
             news.send(Message::Process(change)).ok()?;
@@ -188,11 +188,11 @@ impl Pump {
         self.waiting = self.waiting.saturating_add(drained.records);
         if drained.ended || self.waiting >= TARGET_PER_TURN || self.handed_on.elapsed() >= HAND_ON_EVERY {
             (self.waiting, self.handed_on) = (0, Instant::now());
-            let batch = self.intake.release(source);
+            let batch = self.decoder.release(source);
             self.see_stacks(&batch);
             hand_on(batch, feed, news)?;
         }
-        if let Some(tally) = self.intake.tally(Instant::now()) {
+        if let Some(tally) = self.decoder.tally(Instant::now()) {
             news.send(Message::Tallied(tally)).ok()?;
         }
         if self.counted.is_none_or(|at| at.elapsed() >= self.counts_every) {
@@ -223,25 +223,25 @@ impl Pump {
     }
 
     fn see_stacks(&mut self, batch: &Batch) {
-        self.intake.see_stacks(&batch.notes);
+        self.decoder.see_stacks(&batch.notes);
         if let Some(namer) = &self.code {
             namer.stacks(&batch.notes);
-            namer.locks(self.intake.take_lock_stacks());
+            namer.locks(self.decoder.take_lock_stacks());
         }
     }
 
     fn count(&mut self, source: &mut dyn EventSource, news: &UnboundedSender<Message>) -> LossCounts {
         let probed = source.take_probed();
-        let loss = self.intake.read_loss(source);
+        let loss = self.decoder.read_loss(source);
         let overhead = source.overhead();
         let counts = LiveCounts {
             samples: source.samples(),
-            events: self.intake.events(),
+            events: self.decoder.events(),
             loss,
             overhead,
             recent_overhead: overhead.map(|now| self.recent(now)),
         };
-        self.intake.overhead = overhead;
+        self.decoder.overhead = overhead;
         // The loop may have left already: then nobody wants to know.
         if probed != Probed::default() {
             let _ = news.send(Message::Probed(probed));
@@ -276,25 +276,25 @@ impl Pump {
         }
         let started = Instant::now();
         loop {
-            let drained = self.intake.drain(&mut *source);
+            let drained = self.decoder.drain(&mut *source);
             // Before the stacks that lie in them.
             let _ = self.hand_on_mappings(&mut *source, feed);
             if drained.ended || drained.complete_to_ns.is_some_and(|to| to >= end_ns) {
-                self.intake.compare(&mut *source, end_ns);
+                self.decoder.compare(&mut *source, end_ns);
                 break;
             }
             if started.elapsed() > LONGEST_STOP {
                 // Complete only as far as the slowest ring has come.
-                end_ns = end_ns.min(self.intake.watermark_ns());
+                end_ns = end_ns.min(self.decoder.watermark_ns());
                 break;
             }
-            let batch = self.intake.release(&mut *source);
+            let batch = self.decoder.release(&mut *source);
             self.see_stacks(&batch);
             if hand_on(batch, feed, news).is_none() {
                 break;
             }
         }
-        let mut batch = self.intake.finish(&mut *source, end_ns);
+        let mut batch = self.decoder.finish(&mut *source, end_ns);
         let loss = self.count(&mut *source, news);
         let pending = source.take_pending();
         let overhead = source.overhead();
@@ -306,7 +306,7 @@ impl Pump {
         // Whoever does not listen any more has its own reason.
         if hand_on(batch, feed, news).is_some() {
             if let Some(namer) = self.namer {
-                namer.ask(self.intake.take_asks());
+                namer.ask(self.decoder.take_asks());
                 let _ = feed.send(Feed::Addresses(namer.finish()));
             }
             if let Some(namer) = self.code {

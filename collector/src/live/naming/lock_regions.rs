@@ -27,7 +27,7 @@ type Function = (Binary, u64);
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct HeldCode {
+pub(super) struct LockRegionFinder {
     stacks: FxHashMap<u32, (u64, Vec<u64>)>,
     lock_stacks: Vec<LockStack>,
     /// Named places by function and offset.
@@ -39,7 +39,7 @@ pub(super) struct HeldCode {
     changed: bool,
 }
 
-impl HeldCode {
+impl LockRegionFinder {
     /// Stacks among these notes.
     pub(super) fn stacks(&mut self, notes: &[Note]) {
         for note in notes {
@@ -205,7 +205,7 @@ mod tests {
             entry: Some(offset & !0xff),
             ..CodeFact::default()
         };
-        let mut code = HeldCode::default();
+        let mut code = LockRegionFinder::default();
         code.named(&[
             place("/program", TAKES, "sort"),
             place("/program", GIVES, "sort"),

@@ -5,7 +5,7 @@
 //! attaches to it must not find out by slowing it. So calls are counted as those of functions are ([`count_calls`]), in the
 //! threads that run most, a few entry points at a time.
 
-use super::libc::{Libc, LibcChoice};
+use super::c_libraries::{CLibraries, LibcChoice};
 use super::message::LibcChosen;
 use super::tally::Tally;
 use super::trials::Trials;
@@ -29,7 +29,7 @@ const MOST_LOOKS: u8 = 4;
 
 /// Processes whose families are to be tried.
 #[derive(Debug, Default)]
-pub(super) struct LockTrials {
+pub(super) struct LockRateTrials {
     waiting: BTreeMap<u32, Waiting>,
 }
 
@@ -61,7 +61,7 @@ struct Counted {
     over: bool,
 }
 
-impl LockTrials {
+impl LockRateTrials {
     /// Its operations are missing since then, until it is tried.
     pub(super) fn wait(&mut self, pid: u32, since_ns: u64) {
         self.waiting.insert(pid, Waiting { since_ns, looks: 0 });
@@ -77,7 +77,7 @@ impl LockTrials {
         &mut self,
         tally: &Tally,
         pids: &[u32],
-        libc: &mut Libc,
+        libc: &mut CLibraries,
         trials: &mut Trials,
     ) -> Vec<Tried> {
         let mut done = Vec::new();

@@ -1,10 +1,10 @@
 //! The thread that puts probes on while a capture runs: the kernel may need some hundred milliseconds for it, in which the
 //! rings have to be emptied.
 
-use super::ended::Ended;
-use super::intake::Batch;
+use super::decoder::Batch;
 use super::message::{Chosen, LibcChosen, Message, NewFunctions, Placing, Unprobed, UnprobedCounts};
-use super::pump::Feed;
+use super::ring_reader::Feed;
+use super::short_lived::ShortLived;
 use super::source::Attach;
 use crate::threads;
 use capture::probe::Since;
@@ -31,9 +31,9 @@ pub enum Job {
 
 /// Where its jobs go.
 #[derive(Clone)]
-pub struct Attaching(Sender<Job>);
+pub struct AttachThread(Sender<Job>);
 
-impl Attaching {
+impl AttachThread {
     /// One that has ended needs no jobs.
     pub fn give(&self, job: Job) {
         let _ = self.0.send(job);
@@ -42,7 +42,7 @@ impl Attaching {
 
 /// What comes of them, for the thread that empties the rings.
 pub struct Attached {
-    jobs: Attaching,
+    jobs: AttachThread,
     done: Receiver<Feed>,
     over: Arc<AtomicBool>,
     thread: JoinHandle<()>,
@@ -73,17 +73,17 @@ impl Attached {
 pub fn start(
     attach: Option<Box<dyn Attach>>,
     news: UnboundedSender<Message>,
-) -> io::Result<(Attaching, Attached)> {
+) -> io::Result<(AttachThread, Attached)> {
     let (jobs, inbox) = channel();
     let (done, results) = channel();
     let over = Arc::new(AtomicBool::new(false));
-    let ended = Ended::default();
+    let ended = ShortLived::default();
     let worker = Worker { attach, done, news: news.clone(), over: Arc::clone(&over), ended };
     let thread = threads::spawn("attach", news, (), move || {
         threads::before_others();
         worker.run(&inbox);
     })?;
-    let jobs = Attaching(jobs);
+    let jobs = AttachThread(jobs);
     Ok((jobs.clone(), Attached { jobs, done: results, over, thread }))
 }
 
@@ -93,7 +93,7 @@ struct Worker {
     news: UnboundedSender<Message>,
     over: Arc<AtomicBool>,
     /// Processes that ended too soon, until they are told.
-    ended: Ended,
+    ended: ShortLived,
 }
 
 impl Worker {
