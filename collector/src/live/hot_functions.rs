@@ -73,7 +73,7 @@ pub fn hot_functions(program: &Program, report: &Report, window_ns: u64) -> HotF
     found.sort_by(|(a, one), (b, other)| b.total_cmp(a).then_with(|| one.name.cmp(&other.name)));
     found.truncate(MOST);
     HotFunctions {
-        functions: found.into_iter().map(|(_, promising)| promising).collect(),
+        functions: found.into_iter().map(|(_, function)| function).collect(),
         cpu: (0..program.threads.len()).map(cpu_of).sum(),
     }
 }

@@ -1,10 +1,10 @@
 //! `record` and `top`: one pipeline.
 //!
 //! ```text
-//! EventSource ─► Decoder ─► Batch ─► writer ─► session file, sliding window ─► analysis ─► Report
-//!  (kernel, file,  (decode,   thread "rings"      thread "writer"              thread "analysis"
+//! EventSource ─► Decoder ─► Batch ─► WriterThread ─► session file, RecentWindow ─► AnalysisThread ─► Report
+//!  (kernel, file,  (decode,   thread "rings"        thread "writer"                 thread "analysis"
 //!   generator)      merge)                                     └──────────── Message ───────────┘
-//!                                                   keys, signals, time, /proc ─► Control ─► Effects
+//!                                                   keys, signals, time, /proc ─► LoopState ─► Effects ─► Executor
 //! ```
 //!
 //! Where nobody but the session file wants them, records leave the decoder as the file's chunks.

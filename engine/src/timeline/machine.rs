@@ -1,5 +1,5 @@
 //! What one thread is doing, moved on event by event: every method here is one kind of evidence. What follows when
-//! evidence is missing or contradicts itself is in `doubt`, how intervals are written in `write`.
+//! evidence is missing or contradicts itself is in `inconsistent`, how intervals are written in `write`.
 
 use super::model::{Birth, External, Interval, State, Thread, UnknownReason, Wake, Wakeup};
 use super::stack::Stacks;
