@@ -1,7 +1,7 @@
 //! Unwind tables that mean harm: nothing that they say makes longpole panic, hang or read where it must not.
 
 use capture::target::Code;
-use capture::unwind::{Binaries, Unwinding};
+use capture::unwind::{BinaryTables, Unwinding};
 use engine::event::MOST_FRAMES;
 use probe_abi::{COPY_PIECE, COPY_PIECES, Header, RAW_COPY_KIND, RawCopy};
 use proptest::prelude::*;
@@ -158,7 +158,7 @@ proptest! {
         let Some((_folder, code)) = spoilt(&changes) else { return Ok(()) };
         let began = Instant::now();
         let parsers = Parsers::sandboxed(Path::new(env!("CARGO_BIN_EXE_longpole")));
-        let (mut binaries, mut unwinding) = (Binaries::reading_with(parsers), Unwinding::default());
+        let (mut binaries, mut unwinding) = (BinaryTables::reading_with(parsers), Unwinding::default());
         unwinding.know(&[code]);
         let bytes: Vec<u8> = stack.iter().flat_map(|word| word.to_le_bytes()).collect();
         let unwound = unwinding.unwind(&raw(0x5000_0000 + place, &bytes), &mut binaries);

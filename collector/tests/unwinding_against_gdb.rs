@@ -1,7 +1,7 @@
 //! Stacks of stopped programs, as gdb sees them and as longpole does from the same registers and stack bytes.
 
 use capture::target::{Process, code};
-use capture::unwind::{Binaries, Unwinding};
+use capture::unwind::{BinaryTables, Unwinding};
 use probe_abi::RawCopy;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -181,7 +181,8 @@ fn compare(binary: &Path, scene: &str, look: &Path) -> Option<(usize, usize)> {
         return None;
     }
     let process = Process::open(pid).expect("it waits");
-    let mut binaries = Binaries::reading_with(Parsers::sandboxed(Path::new(env!("CARGO_BIN_EXE_longpole"))));
+    let mut binaries =
+        BinaryTables::reading_with(Parsers::sandboxed(Path::new(env!("CARGO_BIN_EXE_longpole"))));
     let mut unwinding = Unwinding::default();
     unwinding.know(&code(&process).expect("its code"));
     let mut frames = 0;

@@ -3,7 +3,7 @@
 
 use super::debug_link::{checksum, debug_link};
 use super::elf_file::ElfFile;
-use super::files::{Candidate, Files, Wish, search};
+use super::files::{Candidate, FileRequest, Files, search};
 use super::name::safe_path;
 
 /// Most refusals that are told.
@@ -31,15 +31,15 @@ impl Search {
 pub fn find(elf: &ElfFile, files: &mut dyn Files) -> Search {
     let mut outcome = Search::default();
     if let Some(id) = &elf.build_id {
-        let wish = Wish::BuildId(id.clone());
-        outcome.found = search(files, &wish, |candidate| check(elf, candidate, None, &mut outcome));
+        let request = FileRequest::BuildId(id.clone());
+        outcome.found = search(files, &request, |candidate| check(elf, candidate, None, &mut outcome));
     }
     if outcome.found.is_none()
         && let Some(link) = debug_link(elf)
     {
-        let wish = Wish::DebugLink(link.name.clone());
+        let request = FileRequest::DebugLink(link.name.clone());
         outcome.found =
-            search(files, &wish, |candidate| check(elf, candidate, Some(link.checksum), &mut outcome));
+            search(files, &request, |candidate| check(elf, candidate, Some(link.checksum), &mut outcome));
     }
     outcome
 }

@@ -1,7 +1,7 @@
 //! Where debug files lie: the places of distributions and debuggers, seen from the root folder of the process that
 //! runs the binary (a container has its own), then from ours.
 
-use super::files::{Candidate, Fetch, Files, Wish};
+use super::files::{Candidate, Fetch, FileRequest, Files};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -83,13 +83,13 @@ impl HostFiles {
         self
     }
 
-    /// Places for a wish, in order: below the user's folders, then below the roots.
-    fn places(&self, wish: &Wish) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    /// Places for a request, in order: below the user's folders, then below the roots.
+    fn places(&self, request: &FileRequest) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let beside = self.binary.parent().unwrap_or(Path::new("/"));
         let (mut own, mut below) = (Vec::new(), Vec::new());
         let mut in_folders = |path: &Path| own.extend(self.folders.iter().map(|folder| folder.join(path)));
-        match wish {
-            Wish::BuildId(id) => {
+        match request {
+            FileRequest::BuildId(id) => {
                 let hex = id.to_string();
                 if let Some(path) = by_build_id(&hex) {
                     in_folders(&Path::new(".build-id").join(&path));
@@ -98,7 +98,7 @@ impl HostFiles {
                 }
                 in_folders(&Path::new(&hex).join("debuginfo"));
             }
-            Wish::DebugLink(name) => {
+            FileRequest::DebugLink(name) => {
                 let Some(name) = plain(name) else { return (own, below) };
                 in_folders(Path::new(name));
                 in_folders(&relative(beside).join(name));
@@ -106,7 +106,7 @@ impl HostFiles {
                 below.push(beside.join(".debug").join(name));
                 below.push(Path::new(DEBUG_ROOT).join(relative(beside)).join(name));
             }
-            Wish::Supplement { path, build_id } => {
+            FileRequest::Supplement { path, build_id } => {
                 let path = Path::new(path);
                 if let Some(name) = path.file_name() {
                     in_folders(Path::new(name));
@@ -124,7 +124,7 @@ impl HostFiles {
                     below.push(build_ids.join(path));
                 }
             }
-            Wish::SplitObject { folder, name } => {
+            FileRequest::SplitObject { folder, name } => {
                 let name = Path::new(name);
                 let folder = folder.as_deref().map_or(Path::new("/"), Path::new);
                 below.push(folder.join(name));
@@ -136,7 +136,7 @@ impl HostFiles {
                     below.push(beside.join(name));
                 }
             }
-            Wish::SplitPackage => {
+            FileRequest::SplitPackage => {
                 let Some(name) = self.binary.file_name() else { return (own, below) };
                 let mut package = name.to_owned();
                 package.push(".dwp");
@@ -161,8 +161,8 @@ impl HostFiles {
 }
 
 impl Files for HostFiles {
-    fn open(&mut self, wish: &Wish, from: u32) -> Option<Candidate> {
-        let (own, below) = self.places(wish);
+    fn open(&mut self, request: &FileRequest, from: u32) -> Option<Candidate> {
+        let (own, below) = self.places(request);
         let own = own.into_iter().map(|path| (None, path));
         let roots = &self.roots;
         let below =
@@ -177,7 +177,9 @@ impl Files for HostFiles {
                 return Some(Candidate { file, path, next });
             }
         }
-        let (Wish::BuildId(id) | Wish::Supplement { build_id: Some(id), .. }) = wish else { return None };
+        let (FileRequest::BuildId(id) | FileRequest::Supplement { build_id: Some(id), .. }) = request else {
+            return None;
+        };
         if from == FETCHED {
             return None;
         }
@@ -261,11 +263,11 @@ mod tests {
     #[test]
     fn the_usual_places() {
         let id = BuildId::try_from("abcdef01".to_owned()).expect("an id");
-        let (own, below) = files("/opt/app/bin/tool").places(&Wish::BuildId(id));
+        let (own, below) = files("/opt/app/bin/tool").places(&FileRequest::BuildId(id));
         assert!(own.contains(&PathBuf::from("/my/.build-id/ab/cdef01.debug")));
         assert!(own.contains(&PathBuf::from("/my/abcdef01/debuginfo")));
         assert_eq!(below, [PathBuf::from("/usr/lib/debug/.build-id/ab/cdef01.debug")]);
-        let (_, below) = files("/opt/app/bin/tool").places(&Wish::DebugLink("tool.debug".into()));
+        let (_, below) = files("/opt/app/bin/tool").places(&FileRequest::DebugLink("tool.debug".into()));
         let wanted = [
             "/opt/app/bin/tool.debug",
             "/opt/app/bin/.debug/tool.debug",
@@ -277,7 +279,11 @@ mod tests {
     #[test]
     fn a_link_with_a_path_in_it_names_nothing() {
         for name in ["", ".", "..", "../../etc/shadow", "/etc/shadow", "a/b", "a\0b"] {
-            assert_eq!(files("/bin/x").places(&Wish::DebugLink(name.into())), (vec![], vec![]), "{name}");
+            assert_eq!(
+                files("/bin/x").places(&FileRequest::DebugLink(name.into())),
+                (vec![], vec![]),
+                "{name}"
+            );
         }
     }
 
@@ -292,8 +298,8 @@ mod tests {
         assert!(open_below(&root, Path::new("/secret")).is_some_and(|file| !is_elf(&file)));
         let mut files = files("/bin/x");
         files.roots = vec![root];
-        let wish = Wish::SplitObject { folder: Some("/".into()), name: "secret".into() };
-        assert!(files.open(&wish, 0).is_none());
+        let request = FileRequest::SplitObject { folder: Some("/".into()), name: "secret".into() };
+        assert!(files.open(&request, 0).is_none());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::catch_panic::catch_panic;
 use super::chains::{Chains, MAX_FRAMES};
 use super::debug_link::supplement_link;
 use super::elf_file::ElfFile;
-use super::files::{Wish, search};
+use super::files::{FileRequest, search};
 use super::functions::ModuleFunctions;
 use super::name;
 use super::sections::{Bytes, debug_sections, has_debug_information};
@@ -54,9 +54,9 @@ impl<'a> DebugInformation<'a> {
         let sections = debug_sections(elf)?;
         let link = supplement_link(elf);
         let supplement = link.as_ref().and_then(|(path, id)| {
-            let wish = Wish::Supplement { path: path.clone(), build_id: id.clone() };
+            let request = FileRequest::Supplement { path: path.clone(), build_id: id.clone() };
             module.with_files(|files| {
-                search(files, &wish, |candidate| {
+                search(files, &request, |candidate| {
                     let file = module.elf().beside(candidate.file, &candidate.path).ok()?;
                     (id.is_some() && file.build_id == *id).then_some(file)
                 })

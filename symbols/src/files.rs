@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// A file that is wanted. Everything in it comes from the binary, so it is as untrusted as that.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Wish {
+pub enum FileRequest {
     /// The separate debug file of this build-id.
     BuildId(BuildId),
     /// The file that `.gnu_debuglink` names.
@@ -45,8 +45,8 @@ pub struct Candidate {
 
 /// Who opens files.
 pub trait Files: Send {
-    /// The first file that is there among the places for a wish, from place number `from` on.
-    fn open(&mut self, wish: &Wish, from: u32) -> Option<Candidate>;
+    /// The first file that is there among the places for a request, from place number `from` on.
+    fn open(&mut self, request: &FileRequest, from: u32) -> Option<Candidate>;
 }
 
 /// Gets files from elsewhere when they are nowhere here.
@@ -60,23 +60,23 @@ pub trait Fetch: Send + Sync + std::fmt::Debug {
 pub struct NoFiles;
 
 impl Files for NoFiles {
-    fn open(&mut self, _: &Wish, _: u32) -> Option<Candidate> {
+    fn open(&mut self, _: &FileRequest, _: u32) -> Option<Candidate> {
         None
     }
 }
 
-/// Most candidates looked at for one wish.
+/// Most candidates looked at for one request.
 const MAX_CANDIDATES: u32 = 64;
 
 /// Goes through the candidates until one is right.
 pub fn search<T>(
     files: &mut dyn Files,
-    wish: &Wish,
+    request: &FileRequest,
     mut right: impl FnMut(Candidate) -> Option<T>,
 ) -> Option<T> {
     let mut from = 0;
     while from < MAX_CANDIDATES {
-        let candidate = files.open(wish, from)?;
+        let candidate = files.open(request, from)?;
         from = candidate.next.max(from.saturating_add(1));
         if let Some(found) = right(candidate) {
             return Some(found);

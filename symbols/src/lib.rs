@@ -86,7 +86,7 @@ pub use elf_file::{ElfFile, Section, Segment, open_plain};
 pub use error::{FailureKind, SymbolError};
 pub use exits::{Analysis, Exits, analyse};
 pub use file_key::FileKey;
-pub use files::{Candidate, Fetch, Files, NoFiles, Wish};
+pub use files::{Candidate, Fetch, FileRequest, Files, NoFiles};
 pub use functions::{
     Binding, Function, FunctionKind, ModuleFunctions, SymbolSource, functions_of, functions_with, unnamed,
 };

@@ -14,7 +14,7 @@ use super::lock_regions::{LockCall, LockRegions, lock_regions};
 use super::name;
 use super::resolve::locate_functions;
 use super::serve::{self, SUBCOMMAND};
-use super::service::{Look, MOST_ANSWERED, Question, Said, Summary, Told};
+use super::service::{FromParser, Look, MOST_ANSWERED, Question, Summary, ToParser};
 use super::unwind_rows::UnwindRows;
 use super::variables::Named;
 use crate::binary::Binary;
@@ -125,9 +125,9 @@ impl Parsers {
             }
             Some(program) => {
                 let mut worker = Worker::start(program, self, path, files)?;
-                let told = Told::Binary { path: path.to_owned(), name: name.to_owned() };
+                let told = ToParser::Binary { path: path.to_owned(), name: name.to_owned() };
                 match worker.ask(&told, Some(&file))? {
-                    Said::Ready => Work::There(Box::new(worker)),
+                    FromParser::Ready => Work::There(Box::new(worker)),
                     _ => return Err(worker.nonsense()),
                 }
             }
@@ -139,7 +139,7 @@ impl Parsers {
     pub fn libc_functions(&self, file: &File, path: &Path) -> Result<LibcFunctions, SymbolError> {
         let outline = || Outline::of(file).ok_or_else(|| SymbolError::not_elf(path, "it has no ELF header"));
         let believed = match self.look(file, path, Look::LibcFunctions)? {
-            (Said::LibcFunctions(told), _) => told.believed(&outline()?),
+            (FromParser::LibcFunctions(told), _) => told.believed(&outline()?),
             _ => None,
         };
         believed.ok_or_else(|| SymbolError::Parser { path: path.to_owned(), what: NONSENSE.to_owned() })
@@ -148,25 +148,27 @@ impl Parsers {
     /// How the callers of a binary's functions are found; `None` if it does not say.
     pub fn unwind_rows(&self, file: &File, path: &Path) -> Result<Option<UnwindRows>, SymbolError> {
         let rows = match self.look(file, path, Look::UnwindRows)? {
-            (Said::UnwindRows(None), _) => return Ok(None),
-            (Said::UnwindRows(Some(told)), Some(rows)) => told.believed(&rows).ok().flatten(),
+            (FromParser::UnwindRows(None), _) => return Ok(None),
+            (FromParser::UnwindRows(Some(told)), Some(rows)) => told.believed(&rows).ok().flatten(),
             _ => None,
         };
         let nonsense = || SymbolError::Parser { path: path.to_owned(), what: NONSENSE.to_owned() };
         rows.ok_or_else(nonsense).map(Some)
     }
 
-    fn look(&self, file: &File, path: &Path, look: Look) -> Result<(Said, Option<File>), SymbolError> {
+    fn look(&self, file: &File, path: &Path, look: Look) -> Result<(FromParser, Option<File>), SymbolError> {
         let Some(program) = &self.program else {
             let file = file.try_clone();
             let file = file.map_err(|source| SymbolError::Open { path: path.to_owned(), source })?;
             return match serve::look_at(file, path, look) {
-                (Said::Failed { kind, text }, _) => Err(SymbolError::Told { kind, text: name::safe(&text) }),
+                (FromParser::Failed { kind, text }, _) => {
+                    Err(SymbolError::Told { kind, text: name::safe(&text) })
+                }
                 said => Ok(said),
             };
         };
         let mut worker = Worker::start(program, self, path, HostFiles::none())?;
-        worker.converse(&Told::Look { path: path.to_owned(), look }, Some(file))
+        worker.converse(&ToParser::Look { path: path.to_owned(), look }, Some(file))
     }
 }
 
@@ -203,7 +205,7 @@ impl Parser {
                 Ok(Summary::of(module, no_lines, false))
             }
             Work::There(worker) => match worker.question(Question::Summary)? {
-                Said::Summary(mut summary) => {
+                FromParser::Summary(mut summary) => {
                     summary.module.clone_from(&self.name);
                     summary.refused.iter_mut().for_each(make_safe);
                     Ok(*summary)
@@ -222,7 +224,7 @@ impl Parser {
                 Ok(choice)
             }
             Work::There(worker) => match worker.question(Question::Choose(selection.clone()))? {
-                Said::Choice(mut choice) => {
+                FromParser::Choice(mut choice) => {
                     // Whatever the parser was made to say: numbers and names are ours.
                     choice.chosen.truncate(selection.max_functions);
                     for (number, chosen) in choice.chosen.iter_mut().enumerate() {
@@ -250,7 +252,7 @@ impl Parser {
         match &mut self.work {
             Work::Here(module) => Ok(Locator::with(module, |locator| locator.locate(places))),
             Work::There(worker) => match worker.question(Question::Locate(places.to_vec()))? {
-                Said::Located(mut located) if located.len() == places.len() => {
+                FromParser::Located(mut located) if located.len() == places.len() => {
                     located.module.clone_from(&self.name);
                     located.make_safe();
                     Ok(*located)
@@ -267,7 +269,7 @@ impl Parser {
             Work::There(worker) => {
                 let question = Question::LockRegions { calls: calls.to_vec(), places: places.to_vec() };
                 match worker.question(question)? {
-                    Said::LockRegions(held) if held.len() == calls.len() => Ok(held),
+                    FromParser::LockRegions(held) if held.len() == calls.len() => Ok(held),
                     _ => Err(worker.nonsense()),
                 }
             }
@@ -282,7 +284,7 @@ impl Parser {
                 Ok(linked.iter().map(|&address| known.at(address)).collect())
             }
             Work::There(worker) => match worker.question(Question::Variables(linked.to_vec()))? {
-                Said::Variables(mut names) if names.len() == linked.len() => {
+                FromParser::Variables(mut names) if names.len() == linked.len() => {
                     names.iter_mut().flatten().for_each(make_safe);
                     Ok(names)
                 }
@@ -341,23 +343,27 @@ impl Worker {
         Ok(Worker { child, helper, socket, files, path: path.to_owned(), limits, patience, gone: None })
     }
 
-    fn send(&mut self, told: &Told, file: Option<&File>, until: Instant) -> Result<(), SymbolError> {
+    fn send(&mut self, told: &ToParser, file: Option<&File>, until: Instant) -> Result<(), SymbolError> {
         match wire::send(&self.socket, told, file, Some(until)) {
             Ok(()) => Ok(()),
             Err(error) => Err(self.given_up(&error)),
         }
     }
 
-    fn question(&mut self, question: Question) -> Result<Said, SymbolError> {
-        self.ask(&Told::Question(question), None)
+    fn question(&mut self, question: Question) -> Result<FromParser, SymbolError> {
+        self.ask(&ToParser::Question(question), None)
     }
 
-    fn ask(&mut self, told: &Told, file: Option<&File>) -> Result<Said, SymbolError> {
+    fn ask(&mut self, told: &ToParser, file: Option<&File>) -> Result<FromParser, SymbolError> {
         self.converse(told, file).map(|(said, _)| said)
     }
 
     /// Tells something and waits for the answer, opening files on the way.
-    fn converse(&mut self, told: &Told, file: Option<&File>) -> Result<(Said, Option<File>), SymbolError> {
+    fn converse(
+        &mut self,
+        told: &ToParser,
+        file: Option<&File>,
+    ) -> Result<(FromParser, Option<File>), SymbolError> {
         if let Some(what) = &self.gone {
             return Err(SymbolError::Parser { path: self.path.clone(), what: what.clone() });
         }
@@ -365,28 +371,28 @@ impl Worker {
         let mut until = Instant::now() + self.patience;
         self.send(told, file, until)?;
         for _ in 0..MOST_WISHES {
-            let (said, with) = match wire::receive::<Said>(&self.socket, MOST_ANSWERED, Some(until)) {
+            let (said, with) = match wire::receive::<FromParser>(&self.socket, MOST_ANSWERED, Some(until)) {
                 Ok(Some(said)) => said,
                 Ok(None) => return Err(self.given_up(&io::ErrorKind::UnexpectedEof.into())),
                 Err(error) => return Err(self.given_up(&error)),
             };
             match said {
-                Said::Want { wish, from } => {
+                FromParser::Want { request, from } => {
                     let asked = Instant::now();
-                    let found = self.files.open(&wish, from);
+                    let found = self.files.open(&request, from);
                     if self.files.fetches() {
                         // Getting a file from elsewhere is not the parser's time.
                         until += asked.elapsed();
                     }
                     match found {
                         Some(found) => {
-                            let told = Told::File { path: found.path, next: found.next };
+                            let told = ToParser::File { path: found.path, next: found.next };
                             self.send(&told, Some(&found.file), until)?;
                         }
-                        None => self.send(&Told::NoFile, None, until)?,
+                        None => self.send(&ToParser::NoFile, None, until)?,
                     }
                 }
-                Said::Failed { kind, text } => {
+                FromParser::Failed { kind, text } => {
                     return Err(SymbolError::Told { kind, text: name::safe(&text) });
                 }
                 answer => return Ok((answer, with)),

@@ -4,12 +4,12 @@
 use super::dwarf::DebugInformation;
 use super::elf_file::ElfFile;
 use super::error::SymbolError;
-use super::files::{Candidate, Files, Wish};
+use super::files::{Candidate, FileRequest, Files};
 use super::functions::ModuleFunctions;
 use super::libc_functions::functions_in;
 use super::locator::Locator;
 use super::lock_regions::lock_regions;
-use super::service::{Look, MOST_ASKED, Question, Said, Summary, Told};
+use super::service::{FromParser, Look, MOST_ASKED, Question, Summary, ToParser};
 use super::unwind_rows::UnwindRows;
 use super::variables::Named;
 use super::{choose, resolve};
@@ -47,9 +47,9 @@ pub fn serve(limits: Limits) -> u8 {
 
 /// Answers until the other side closes.
 fn converse(socket: &Arc<UnixStream>) -> io::Result<()> {
-    let (path, name, file) = match wire::receive::<Told>(socket, MOST_ASKED, None)? {
-        Some((Told::Binary { path, name }, Some(file))) => (path, name, file),
-        Some((Told::Look { path, look }, Some(file))) => {
+    let (path, name, file) = match wire::receive::<ToParser>(socket, MOST_ASKED, None)? {
+        Some((ToParser::Binary { path, name }, Some(file))) => (path, name, file),
+        Some((ToParser::Look { path, look }, Some(file))) => {
             let (said, file) = look_at(file, &path, look);
             return wire::send(socket, &said, file.as_ref(), None);
         }
@@ -65,30 +65,32 @@ fn converse(socket: &Arc<UnixStream>) -> io::Result<()> {
     let module = match module {
         Ok(module) => module,
         Err(error) => {
-            let said = Said::Failed { kind: (&error).into(), text: error.to_string() };
+            let said = FromParser::Failed { kind: (&error).into(), text: error.to_string() };
             return wire::send(socket, &said, None, None);
         }
     };
-    wire::send(socket, &Said::Ready, None, None)?;
+    wire::send(socket, &FromParser::Ready, None, None)?;
     let mut variables = None;
-    let mut answer = |question: Question, locator: Option<&mut Locator<'_>>| -> Said {
+    let mut answer = |question: Question, locator: Option<&mut Locator<'_>>| -> FromParser {
         match (question, locator) {
             (Question::Choose(selection), Some(locator)) => {
                 let mut choice = choose(&module, &selection);
                 let facts = choice.chosen.iter_mut().map(|chosen| &mut chosen.fact);
                 resolve::locate_with(locator, facts);
-                Said::Choice(Box::new(choice))
+                FromParser::Choice(Box::new(choice))
             }
-            (Question::Locate(places), Some(locator)) => Said::Located(Box::new(locator.locate(&places))),
+            (Question::Locate(places), Some(locator)) => {
+                FromParser::Located(Box::new(locator.locate(&places)))
+            }
             (Question::Variables(addresses), _) => {
                 let mut known = variables.get_or_insert_with(|| Named::read(&module).ok()).as_mut();
                 let mut name = |&address: &u64| known.as_mut().and_then(|known| known.at(address));
-                Said::Variables(addresses.iter().map(&mut name).collect())
+                FromParser::Variables(addresses.iter().map(&mut name).collect())
             }
             (Question::LockRegions { calls, places }, _) => {
-                Said::LockRegions(lock_regions(&module, &calls, &places))
+                FromParser::LockRegions(lock_regions(&module, &calls, &places))
             }
-            (question, _) => Said::Failed {
+            (question, _) => FromParser::Failed {
                 kind: super::error::FailureKind::Unsupported,
                 text: format!("this question cannot be answered: {question:?}"),
             },
@@ -96,12 +98,12 @@ fn converse(socket: &Arc<UnixStream>) -> io::Result<()> {
     };
     // Debug information is read when it is first needed.
     let first = loop {
-        let Some((told, _)) = wire::receive::<Told>(socket, MOST_ASKED, None)? else { return Ok(()) };
+        let Some((told, _)) = wire::receive::<ToParser>(socket, MOST_ASKED, None)? else { return Ok(()) };
         match told {
-            Told::Question(question @ (Question::Variables(_) | Question::LockRegions { .. })) => {
+            ToParser::Question(question @ (Question::Variables(_) | Question::LockRegions { .. })) => {
                 wire::send(socket, &answer(question, None), None, None)?;
             }
-            Told::Question(question) => break question,
+            ToParser::Question(question) => break question,
             _ => return Err(io::ErrorKind::InvalidData.into()),
         }
     };
@@ -113,14 +115,14 @@ fn converse(socket: &Arc<UnixStream>) -> io::Result<()> {
             let said = match question {
                 Question::Summary => {
                     let no_lines = locator.no_lines().cloned();
-                    Said::Summary(Box::new(Summary::of(&module, no_lines, supplement_missing)))
+                    FromParser::Summary(Box::new(Summary::of(&module, no_lines, supplement_missing)))
                 }
                 question => answer(question, Some(locator)),
             };
             wire::send(socket, &said, None, None)?;
-            match wire::receive::<Told>(socket, MOST_ASKED, None)? {
+            match wire::receive::<ToParser>(socket, MOST_ASKED, None)? {
                 None => return Ok(()),
-                Some((Told::Question(next), _)) => question = next,
+                Some((ToParser::Question(next), _)) => question = next,
                 Some(_) => return Err(io::ErrorKind::InvalidData.into()),
             }
         }
@@ -128,19 +130,20 @@ fn converse(socket: &Arc<UnixStream>) -> io::Result<()> {
 }
 
 /// Answers what is asked of one file alone.
-pub fn look_at(file: File, path: &Path, look: Look) -> (Said, Option<File>) {
+pub fn look_at(file: File, path: &Path, look: Look) -> (FromParser, Option<File>) {
     let answer = ElfFile::from_file(file, path).and_then(|elf| match look {
-        Look::LibcFunctions => Ok((Said::LibcFunctions(Box::new(functions_in(&elf)?.into())), None)),
+        Look::LibcFunctions => Ok((FromParser::LibcFunctions(Box::new(functions_in(&elf)?.into())), None)),
         Look::UnwindRows => {
             let Some((told, bytes)) = UnwindRows::of(&elf)?.map(|rows| rows.told()) else {
-                return Ok((Said::UnwindRows(None), None));
+                return Ok((FromParser::UnwindRows(None), None));
             };
             let file =
                 in_memory(&bytes).map_err(|source| SymbolError::Open { path: path.to_owned(), source })?;
-            Ok((Said::UnwindRows(Some(Box::new(told))), Some(file)))
+            Ok((FromParser::UnwindRows(Some(Box::new(told))), Some(file)))
         }
     });
-    answer.unwrap_or_else(|error| (Said::Failed { kind: (&error).into(), text: error.to_string() }, None))
+    answer
+        .unwrap_or_else(|error| (FromParser::Failed { kind: (&error).into(), text: error.to_string() }, None))
 }
 
 fn in_memory(bytes: &[u8]) -> io::Result<File> {
@@ -155,10 +158,10 @@ struct AskedFiles {
 }
 
 impl Files for AskedFiles {
-    fn open(&mut self, wish: &Wish, from: u32) -> Option<Candidate> {
-        wire::send(&self.socket, &Said::Want { wish: wish.clone(), from }, None, None).ok()?;
-        match wire::receive::<Told>(&self.socket, MOST_ASKED, None).ok()?? {
-            (Told::File { path, next }, Some(file)) => Some(Candidate { file, path, next }),
+    fn open(&mut self, request: &FileRequest, from: u32) -> Option<Candidate> {
+        wire::send(&self.socket, &FromParser::Want { request: request.clone(), from }, None, None).ok()?;
+        match wire::receive::<ToParser>(&self.socket, MOST_ASKED, None).ok()?? {
+            (ToParser::File { path, next }, Some(file)) => Some(Candidate { file, path, next }),
             _ => None,
         }
     }

@@ -4,7 +4,7 @@ use super::answer::{Place, Reason};
 use super::build_id::BuildId;
 use super::choose::{Choice, Selection};
 use super::error::FailureKind;
-use super::files::Wish;
+use super::files::FileRequest;
 use super::functions::{ModuleFunctions, SymbolSource};
 use super::libc_answer::LibcAnswer;
 use super::located::Located;
@@ -22,7 +22,7 @@ pub const MOST_ANSWERED: usize = 512 << 20;
 /// To the parser.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Told {
+pub enum ToParser {
     /// The binary comes with this message.
     Binary {
         /// What messages call it.
@@ -84,11 +84,11 @@ pub enum Question {
 /// From the parser.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Said {
+pub enum FromParser {
     /// It needs a file.
     Want {
         /// Which one.
-        wish: Wish,
+        request: FileRequest,
         /// See [`super::Files::open`].
         from: u32,
     },

@@ -2,7 +2,7 @@
 
 use super::catch_panic::catch_panic;
 use super::elf_file::ElfFile;
-use super::files::{Files, Wish, search};
+use super::files::{FileRequest, Files, search};
 use super::functions::ModuleFunctions;
 use super::sections::{Budget, Bytes, named, split_sections};
 use addr2line::SplitDwarfLoad;
@@ -29,7 +29,7 @@ impl Parts {
     /// Opens the package, if there is one.
     pub fn of(module: &ModuleFunctions) -> Parts {
         let package = module.with_files(|files| {
-            search(files, &Wish::SplitPackage, |candidate| {
+            search(files, &FileRequest::SplitPackage, |candidate| {
                 let elf = module.elf().beside(candidate.file, &candidate.path).ok()?;
                 package(&elf)
             })
@@ -85,18 +85,20 @@ impl<'a> Split<'a> {
 
     fn in_object(&self, load: &SplitDwarfLoad<Slice<'a>>) -> Option<Arc<Dwarf<Slice<'a>>>> {
         let text = |slice: Slice<'a>| slice.to_string().ok().map(|text| text.to_owned());
-        let wish =
-            Wish::SplitObject { folder: load.comp_dir.and_then(text), name: load.path.and_then(text)? };
-        self.module.with_files(|files| self.search(files, &wish, load))
+        let request = FileRequest::SplitObject {
+            folder: load.comp_dir.and_then(text),
+            name: load.path.and_then(text)?,
+        };
+        self.module.with_files(|files| self.search(files, &request, load))
     }
 
     fn search(
         &self,
         files: &mut dyn Files,
-        wish: &Wish,
+        request: &FileRequest,
         load: &SplitDwarfLoad<Slice<'a>>,
     ) -> Option<Arc<Dwarf<Slice<'a>>>> {
-        search(files, wish, |candidate| {
+        search(files, request, |candidate| {
             let elf = self.module.elf().beside(candidate.file, Path::new("dwo")).ok()?;
             let sections = self.parts.objects.alloc(split_sections(&elf).ok()?);
             let mut dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian));

@@ -1,6 +1,6 @@
 //! Whether a command's synchronization operations are recorded from inside.
 
-use super::command::{CLibrary, Obstacle, Wish, c_library};
+use super::command::{CommandLibrary, InterposeMode, Obstacle, c_library};
 use super::library::has_library;
 use std::path::Path;
 
@@ -17,12 +17,14 @@ pub enum Choice {
 }
 
 /// What to do about a command: `binary` is the ELF file that will run, if that can be told.
-pub fn decide(wish: Wish, scheduler_only: bool, binary: Option<&Path>) -> Choice {
+pub fn decide(mode: InterposeMode, scheduler_only: bool, binary: Option<&Path>) -> Choice {
     let because = |reason: &str| Choice::Not(reason.to_owned());
-    match wish {
-        Wish::Never => return because("--interpose never"),
-        Wish::Auto if scheduler_only => return because("--no-uprobes asks for scheduler events only"),
-        Wish::Auto | Wish::Always => {}
+    match mode {
+        InterposeMode::Never => return because("--interpose never"),
+        InterposeMode::Auto if scheduler_only => {
+            return because("--no-uprobes asks for scheduler events only");
+        }
+        InterposeMode::Auto | InterposeMode::Always => {}
     }
     if !has_library() {
         return because("this longpole was built without the library for it");
@@ -31,7 +33,7 @@ pub fn decide(wish: Wish, scheduler_only: bool, binary: Option<&Path>) -> Choice
         return because("it cannot be told which program the command runs");
     };
     match c_library(binary) {
-        Ok(CLibrary { first, .. }) => Choice::Inside { first },
+        Ok(CommandLibrary { first, .. }) => Choice::Inside { first },
         Err(Obstacle(reason)) => Choice::Not(reason),
     }
 }
@@ -43,14 +45,14 @@ mod tests {
     #[test]
     fn a_wish_is_heard_first() {
         let shell = Some(Path::new("/bin/sh"));
-        assert_eq!(decide(Wish::Never, false, shell), Choice::Not("--interpose never".into()));
+        assert_eq!(decide(InterposeMode::Never, false, shell), Choice::Not("--interpose never".into()));
         assert!(
-            matches!(decide(Wish::Auto, true, shell), Choice::Not(reason) if reason.contains("--no-uprobes"))
+            matches!(decide(InterposeMode::Auto, true, shell), Choice::Not(reason) if reason.contains("--no-uprobes"))
         );
         if has_library() {
-            assert_eq!(decide(Wish::Auto, false, shell), Choice::Inside { first: Vec::new() });
-            assert_eq!(decide(Wish::Always, true, shell), Choice::Inside { first: Vec::new() });
-            assert!(matches!(decide(Wish::Always, false, None), Choice::Not(_)));
+            assert_eq!(decide(InterposeMode::Auto, false, shell), Choice::Inside { first: Vec::new() });
+            assert_eq!(decide(InterposeMode::Always, true, shell), Choice::Inside { first: Vec::new() });
+            assert!(matches!(decide(InterposeMode::Always, false, None), Choice::Not(_)));
         }
     }
 }

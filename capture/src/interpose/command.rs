@@ -9,7 +9,7 @@ use symbols::Outline;
 
 /// What the user has asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Wish {
+pub enum InterposeMode {
     /// Where it can be done.
     #[default]
     Auto,
@@ -24,7 +24,7 @@ const MOST_LIBRARY: u64 = 64 << 20;
 
 /// A C library that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CLibrary {
+pub struct CommandLibrary {
     /// `glibc` or `musl`.
     pub name: &'static str,
     /// Names of libraries that the program links and that end it if another comes before them.
@@ -43,7 +43,7 @@ fn obstacle<T>(reason: impl Into<String>) -> Result<T, Obstacle> {
 ///
 /// # Errors
 /// Nothing can be put before its C library, or that is not known.
-pub fn c_library(binary: &Path) -> Result<CLibrary, Obstacle> {
+pub fn c_library(binary: &Path) -> Result<CommandLibrary, Obstacle> {
     let unreadable = |error: std::io::Error| Obstacle(format!("the program cannot be read: {error}"));
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = File::options().read(true).custom_flags(flags).open(binary).map_err(unreadable)?;
@@ -67,7 +67,7 @@ pub fn c_library(binary: &Path) -> Result<CLibrary, Obstacle> {
     let loader = interpreter.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let first = needed.iter().filter(|name| insists_on_being_first(name)).cloned().collect();
     if loader.starts_with("ld-musl-") {
-        return Ok(CLibrary { name: "musl", first });
+        return Ok(CommandLibrary { name: "musl", first });
     }
     if !loader.starts_with("ld-linux") {
         return obstacle(format!("its loader {} is not known", symbols::safe_path(&interpreter)));
@@ -79,7 +79,7 @@ pub fn c_library(binary: &Path) -> Result<CLibrary, Obstacle> {
         Some(false) => return obstacle("its C library is older than 2.34, and it does not link libpthread"),
         None => return obstacle("its C library cannot be found beside its loader"),
     }
-    Ok(CLibrary { name: "glibc", first })
+    Ok(CommandLibrary { name: "glibc", first })
 }
 
 /// The sanitizers' libraries look whether they come first, and end the program if not.

@@ -22,7 +22,7 @@ mod session;
 mod shared;
 
 pub use choice::{Choice, decide};
-pub use command::{Wish, c_library};
+pub use command::{InterposeMode, c_library};
 pub use doorbell::Doorbell;
 pub use foreign::cannot_come_up;
 pub use library::has_library;

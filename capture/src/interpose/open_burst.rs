@@ -39,7 +39,7 @@ pub(super) enum Look {
 
 /// What has been told of what is in the words: the number of its last record, as long as the thread may write it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct ReportedBurst {
     burst: Option<u32>,
     lock: Option<(u32, u64)>,
 }
@@ -101,7 +101,7 @@ impl OpenBurst {
     }
 
     /// Hands over what it is, once. Numbers and times are the target's.
-    pub fn tell(&self, told: &mut Told, owner: u64, sink: &mut dyn FnMut(&[u8; RECORD_WORDS * 8])) {
+    pub fn tell(&self, told: &mut ReportedBurst, owner: u64, sink: &mut dyn FnMut(&[u8; RECORD_WORDS * 8])) {
         let (burst, lock) = (self.number as u32, self.lock_number());
         if self.has_burst() && told.burst != Some(burst) {
             told.burst = Some(burst);
@@ -170,7 +170,7 @@ impl OpenBurst {
     }
 }
 
-impl Told {
+impl ReportedBurst {
     /// Whether this record of the thread's, by its header's number and time and its kind, has been told before it came.
     pub fn takes_back(&mut self, kind: u8, number: u32, time_ns: u64) -> bool {
         if kind == Kind::Burst as u8 {

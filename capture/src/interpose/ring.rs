@@ -1,7 +1,7 @@
 //! Reading one ring.
 
 use super::cost::Sums;
-use super::open_burst::{Look, OpenBurst, Told};
+use super::open_burst::{Look, OpenBurst, ReportedBurst};
 use super::ring_memory::Passed;
 use super::shared::Shared;
 use engine::event::PendingOperation;
@@ -58,7 +58,7 @@ pub(super) struct Ring {
     /// What is known of recording's cost to its threads.
     costs: Sums,
     /// What has been told of what its thread has folded and not written.
-    told: Told,
+    told: ReportedBurst,
     /// What its thread folds was being changed: at which version, and since when that may have been.
     changing: Option<(u64, u64)>,
     /// What its thread has folded and nobody was told of is no older than this; `None`: there is nothing.
@@ -365,7 +365,7 @@ impl Ring {
             }
             self.unwritten = self.unwritten.saturating_add(counted + u64::from(one_more));
         }
-        self.told = Told::default();
+        self.told = ReportedBurst::default();
         self.changing = None;
         for word in [RingWord::BURST_OBJECT, RingWord::BURST_SINCE, RingWord::BURST_VERSION] {
             shared.word(control + word).store(0, Ordering::Relaxed);

@@ -27,13 +27,13 @@ pub type CodeLine = (u64, String, u32);
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
-pub struct CodeMap {
+pub struct JitCodeMap {
     pieces: BTreeMap<u64, Code>,
     /// Entries that could not be true.
     pub refused: u64,
 }
 
-impl CodeMap {
+impl JitCodeMap {
     /// Adds a piece over whatever was there. A size or an address that no program has is refused and counted.
     pub fn add(&mut self, code: Code) {
         let size = code.end.saturating_sub(code.start);
@@ -47,7 +47,7 @@ impl CodeMap {
     }
 
     /// Adds all pieces of another one.
-    pub fn add_all(&mut self, other: CodeMap) {
+    pub fn add_all(&mut self, other: JitCodeMap) {
         self.refused = self.refused.saturating_add(other.refused);
         // One whose beginning was overwritten begins at its key.
         for (from, code) in other.pieces {
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn what_came_later_counts() {
-        let mut map = CodeMap::default();
+        let mut map = JitCodeMap::default();
         for piece in
             [code(100, 200, "old"), code(300, 400, "kept"), code(150, 160, "inner"), code(190, 310, "over")]
         {
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_true_is_refused() {
-        let mut map = CodeMap::default();
+        let mut map = JitCodeMap::default();
         map.add(code(0, u64::MAX, "everything"));
         map.add(code(5, 5, "nothing"));
         map.add(code(0xffff_ffff_8000_0000, 0xffff_ffff_8000_1000, "kernel"));
@@ -157,7 +157,7 @@ mod tests {
     /// A map of a hundred thousand entries, each over all before it, took minutes in other readers.
     #[test]
     fn overlapping_entries_take_no_time() {
-        let mut map = CodeMap::default();
+        let mut map = JitCodeMap::default();
         for n in 0..100_000u64 {
             map.add(code(0x10_0000 - n, 0x10_0000 + n + 1, "x"));
         }
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn code_moves_with_its_lines() {
-        let mut map = CodeMap::default();
+        let mut map = JitCodeMap::default();
         let lines = vec![(0, "a.js".into(), 3), (10, "b.js".into(), 9)];
         map.add(Code { lines: lines.into(), ..code(100, 120, "f") });
         map.moved(100, 500);

@@ -2,7 +2,7 @@
 //! own number, which differ from ours in a container, and the jitdump file that it has mapped. Both are held from when the
 //! code was first seen, since some runtimes write theirs when they end.
 
-use super::code_map::CodeMap;
+use super::code_map::JitCodeMap;
 use super::{jit_dump, perf_map};
 use crate::target::{Module, Process};
 use rustix::fd::OwnedFd;
@@ -67,10 +67,10 @@ impl JitFiles {
 
     /// The code that it has named; of the map as far as somebody wants pieces from one address to another. What the dump
     /// tells comes before what the map tells. `Err`: why the map is not believed.
-    pub fn read(&mut self, wanted: &dyn Fn(u64, u64) -> bool) -> Result<CodeMap, String> {
+    pub fn read(&mut self, wanted: &dyn Fn(u64, u64) -> bool) -> Result<JitCodeMap, String> {
         let map = match self.open() {
             Some(file) => self.believed(file).map(|file| perf_map::read(file, wanted)),
-            None => Ok(CodeMap::default()),
+            None => Ok(JitCodeMap::default()),
         };
         let dump = self.dump.as_mut().and_then(|file| {
             file.seek(SeekFrom::Start(0)).ok()?;

@@ -3,7 +3,7 @@
 //!
 //! Layout: the kernel's `tools/perf/Documentation/jitdump-specification.txt`, version 1.
 
-use super::code_map::{Code, CodeLine, CodeMap};
+use super::code_map::{Code, CodeLine, JitCodeMap};
 use std::collections::HashMap;
 use std::io::Read;
 use symbols::{demangled, safe_bytes};
@@ -16,7 +16,7 @@ const MOST_RECORD: usize = 64 << 20;
 const MOST_LINES: usize = 4_000_000;
 
 /// Reads a dump up to the first damage; `None` if it is none.
-pub fn read(source: impl Read) -> Option<CodeMap> {
+pub fn read(source: impl Read) -> Option<JitCodeMap> {
     let mut source = source.take(MOST_BYTES);
     let mut head = [0u8; 40];
     source.read_exact(&mut head).ok()?;
@@ -50,7 +50,7 @@ pub fn read(source: impl Read) -> Option<CodeMap> {
 
 #[derive(Default)]
 struct Dump {
-    map: CodeMap,
+    map: JitCodeMap,
     /// Lines come before the code that they belong to.
     lines: HashMap<u64, Vec<CodeLine>>,
     line_count: usize,

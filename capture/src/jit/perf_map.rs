@@ -1,7 +1,7 @@
 //! `/tmp/perf-PID.map`: the text file in which JIT compilers (Node, Java with an agent, .NET, Python 3.12) name the code
 //! that they make. Anybody may write to /tmp, so whose file it is counts, and what it says is not believed blindly.
 
-use super::code_map::{Code, CodeMap};
+use super::code_map::{Code, JitCodeMap};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
@@ -53,8 +53,8 @@ pub fn check(file: &File, user: u32) -> Result<(), MapRefused> {
 
 /// Reads a map, as far as somebody wants pieces from one address to another: each line has start and size, hexadecimal, and
 /// a name that may hold blanks. Lines that are none are counted as refused.
-pub fn read(source: impl Read, wanted: &dyn Fn(u64, u64) -> bool) -> CodeMap {
-    let mut map = CodeMap::default();
+pub fn read(source: impl Read, wanted: &dyn Fn(u64, u64) -> bool) -> JitCodeMap {
+    let mut map = JitCodeMap::default();
     let mut source = BufReader::new(source.take(MOST_BYTES));
     let mut line = Vec::new();
     loop {

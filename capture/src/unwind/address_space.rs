@@ -63,7 +63,7 @@ impl AddressSpace {
 
     /// What somebody has seen; whether there is more now. `is_told`: somebody says when there is more
     /// ([`AddressSpace::mapped`]).
-    pub fn looked(&mut self, seen: &Seen, is_told: bool) -> bool {
+    pub fn looked(&mut self, seen: &CodeFound, is_told: bool) -> bool {
         self.pause = pause_after(self.before, if is_told { seen.took } else { Duration::ZERO });
         // One that is gone has nothing mapped: what was known stays.
         if seen.now.is_empty() {
@@ -80,7 +80,7 @@ impl AddressSpace {
 
 /// What a look at a process has brought.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct CodeFound {
     /// Its executable mappings in order of address; none if it is gone.
     pub now: Arc<Vec<Code>>,
     /// Those that are new.
@@ -90,7 +90,7 @@ pub struct Seen {
 }
 
 /// Looks at a process. `since_ns`: since when what is new may have been there. Reads of each new file what it is called.
-pub fn look(pid: u32, since_ns: u64, known: &[Code]) -> Seen {
+pub fn look(pid: u32, since_ns: u64, known: &[Code]) -> CodeFound {
     let began = Instant::now();
     let now = Process::open(pid).and_then(|process| code(&process)).unwrap_or_default();
     let new = now.iter().filter(|code| !holds(known, code));
@@ -105,7 +105,7 @@ pub fn look(pid: u32, since_ns: u64, known: &[Code]) -> Seen {
         build_id: code.build_id().map(|id| id.to_string()),
     };
     let new = new.map(fact).collect();
-    Seen { new, now: Arc::new(now), took: began.elapsed() }
+    CodeFound { new, now: Arc::new(now), took: began.elapsed() }
 }
 
 /// Whether it is among these, which are in order of address.

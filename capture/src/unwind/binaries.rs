@@ -27,22 +27,22 @@ pub(super) struct Binary {
 }
 
 /// Tables of all binaries, shared by all processes that have them mapped.
-pub struct Binaries {
+pub struct BinaryTables {
     parsers: Parsers,
     pub(super) known: FxHashMap<FileKey, Option<Arc<Binary>>>,
     bytes: usize,
 }
 
-impl Default for Binaries {
-    fn default() -> Binaries {
-        Binaries::reading_with(Parsers::of_longpole())
+impl Default for BinaryTables {
+    fn default() -> BinaryTables {
+        BinaryTables::reading_with(Parsers::of_longpole())
     }
 }
 
-impl Binaries {
+impl BinaryTables {
     /// None yet.
-    pub fn reading_with(parsers: Parsers) -> Binaries {
-        Binaries { parsers: parsers.with_patience(PATIENCE), known: FxHashMap::default(), bytes: 0 }
+    pub fn reading_with(parsers: Parsers) -> BinaryTables {
+        BinaryTables { parsers: parsers.with_patience(PATIENCE), known: FxHashMap::default(), bytes: 0 }
     }
 
     /// The tables of the binary that lies there, read if they are not known yet.

@@ -5,7 +5,7 @@
 //! [`MOST_FRAMES`] steps of two searches each: nothing here can loop, allocate more than that, or panic.
 
 use super::address_space::holds;
-use super::binaries::{Binaries, Binary};
+use super::binaries::{Binary, BinaryTables};
 use crate::target::Code;
 use engine::event::MOST_FRAMES;
 use probe_abi::RawCopy;
@@ -102,7 +102,7 @@ impl Unwinding {
 
     /// The frames of a copied stack. Reads the tables that it needs and nobody has read yet; `keeping` may be another one
     /// afterwards.
-    pub fn unwind(&mut self, raw: &RawCopy, binaries: &mut Binaries) -> Unwound {
+    pub fn unwind(&mut self, raw: &RawCopy, binaries: &mut BinaryTables) -> Unwound {
         loop {
             match self.follow(&Copied::of(raw)) {
                 Ok(unwound) => return unwound,
@@ -378,7 +378,7 @@ mod tests {
         let words = [9, CODE + 0x110, 9, at(9), CODE + 0x20a, CODE + 0x301, at(8), CODE + 0x400, 9, 9];
         let mut raw = copy(&words);
         raw.frame_pointer = at(3);
-        let unwound = with(rows).unwind(&raw, &mut Binaries::default());
+        let unwound = with(rows).unwind(&raw, &mut BinaryTables::default());
         // The interrupted instruction is looked up itself: one lower is another function's.
         let frames = [CODE, CODE + 0x110, CODE + 0x20a, CODE + 0x301, CODE + 0x400];
         assert_eq!((unwound.frames, unwound.whole), (frames.to_vec(), true));
@@ -437,7 +437,7 @@ mod tests {
             if round % 3 == 0 {
                 (raw.from, raw.count) = (random(), random() as u32);
             }
-            let unwound = unwinding.unwind(&raw, &mut Binaries::default());
+            let unwound = unwinding.unwind(&raw, &mut BinaryTables::default());
             assert!((1..=MOST_FRAMES + 1).contains(&unwound.frames.len()));
         }
     }
@@ -446,7 +446,8 @@ mod tests {
     #[test]
     fn a_stack_without_an_end_is_cut_off() {
         let rows = UnwindRows::flat(vec![(CODE, CODE + 0x100, 0)], vec![rule(FrameAt::Stack(8))], false);
-        let unwound = with(rows.expect("rows")).unwind(&copy(&[CODE + 5; 2048]), &mut Binaries::default());
+        let unwound =
+            with(rows.expect("rows")).unwind(&copy(&[CODE + 5; 2048]), &mut BinaryTables::default());
         assert_eq!((unwound.frames.len(), unwound.whole), (MOST_FRAMES + 1, false));
     }
 
@@ -456,7 +457,7 @@ mod tests {
         let words = [9, at(4), 0x50_0001, 9, 0, 0x50_0002];
         let mut raw = copy(&words);
         (raw.instruction_pointer, raw.frame_pointer) = (0x50_0000, at(1));
-        let unwound = Unwinding::default().unwind(&raw, &mut Binaries::default());
+        let unwound = Unwinding::default().unwind(&raw, &mut BinaryTables::default());
         assert_eq!((unwound.frames, unwound.whole), (vec![0x50_0000, 0x50_0001, 0x50_0002], true));
     }
 
@@ -472,7 +473,7 @@ mod tests {
         child.stdout.as_mut().expect("a pipe").read_exact(&mut answer).expect("read");
         let process = crate::target::Process::open(child.id()).expect("it waits");
         let code = crate::target::code(&process).expect("its code");
-        let mut binaries = Binaries::reading_with(Parsers::here());
+        let mut binaries = BinaryTables::reading_with(Parsers::here());
         let mut unwinding = Unwinding::default();
         unwinding.know(&code);
         assert!(code.len() >= 3 && unwinding.placed.len() == code.len(), "{}", code.len());

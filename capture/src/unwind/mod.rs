@@ -11,7 +11,7 @@ mod reader;
 mod sampler;
 mod vdso;
 
-pub use binaries::Binaries;
+pub use binaries::BinaryTables;
 pub use copies::{Unwinding, Unwound};
 pub use interner::{Interned, Interner};
 pub use sampler::Sampler;

@@ -2,7 +2,7 @@
 
 use super::copies::Unwound;
 use super::process::{Kept, On, Waiting};
-use super::reader::{Reader, Told};
+use super::reader::{Reader, ReaderAnswer};
 use super::sampler::{Followed, Sampler, of, sane};
 use engine::event::{CallGraph, MOST_FRAMES, Note, NoteKind};
 use std::time::{Duration, Instant};
@@ -77,9 +77,9 @@ impl Sampler {
         }
     }
 
-    fn hear(&mut self, told: Told) {
+    fn hear(&mut self, told: ReaderAnswer) {
         match told {
-            Told::Seen { pid, since_ns, seen } => {
+            ReaderAnswer::Code { pid, since_ns, seen } => {
                 let Some(process) = of(&mut self.spaces, &mut self.past, pid, since_ns) else { return };
                 process.looking = false;
                 let looked = process.served(On::Look);
@@ -95,7 +95,7 @@ impl Sampler {
                 self.mappings_told = self.mappings_told.saturating_add(seen.new.len());
                 self.mappings.extend(seen.new);
             }
-            Told::Tables { pid, since_ns, code, binary } => {
+            ReaderAnswer::Tables { pid, since_ns, code, binary } => {
                 let Some(process) = of(&mut self.spaces, &mut self.past, pid, since_ns) else { return };
                 self.ready.extend(process.served(On::Tables(code.start)));
                 let kept = process.unwinding.keeping.len();

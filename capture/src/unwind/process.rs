@@ -7,7 +7,7 @@ use probe_abi::{MAX_KEEPING, MAX_ROOTS, RawCopy, SampledCode};
 
 /// A process while it runs one program.
 #[derive(Default)]
-pub(super) struct Sampled {
+pub(super) struct SampledProcess {
     pub space: AddressSpace,
     pub unwinding: Unwinding,
     /// What the outermost functions that keep frame pointers return to, and what lies above that.
@@ -83,9 +83,9 @@ impl Kept {
     }
 }
 
-impl Sampled {
-    pub fn new(since_ns: u64) -> Sampled {
-        Sampled { space: AddressSpace::new(since_ns), ..Sampled::default() }
+impl SampledProcess {
+    pub fn new(since_ns: u64) -> SampledProcess {
+        SampledProcess { space: AddressSpace::new(since_ns), ..SampledProcess::default() }
     }
 
     fn keeps(&self, address: u64) -> bool {

@@ -1,8 +1,8 @@
 //! Two threads that look where processes have code and read unwind tables of binaries: a look takes milliseconds, and a
 //! parser may take ten seconds for one binary, in which the rings have to be emptied.
 
-use super::address_space::{Seen, look};
-use super::binaries::{self, Binaries, Binary};
+use super::address_space::{CodeFound, look};
+use super::binaries::{self, Binary, BinaryTables};
 use crate::probe::count_this_thread;
 use crate::target::Code;
 use rustc_hash::FxHashSet;
@@ -34,9 +34,9 @@ pub enum Ask {
 
 /// What was found out about it.
 #[derive(Debug)]
-pub enum Told {
+pub enum ReaderAnswer {
     /// Where it has code.
-    Seen { pid: u32, since_ns: u64, seen: Seen },
+    Code { pid: u32, since_ns: u64, seen: CodeFound },
     /// The tables; `None`: there are none, or they cannot be read.
     Tables { pid: u32, since_ns: u64, code: Code, binary: Option<Arc<Binary>> },
 }
@@ -44,7 +44,7 @@ pub enum Told {
 /// The other end of both threads. They end when it is dropped, after what they are doing.
 pub struct Reader {
     asks: Sender<Ask>,
-    told: Receiver<Told>,
+    told: Receiver<ReaderAnswer>,
 }
 
 impl Reader {
@@ -63,7 +63,7 @@ impl Reader {
 
     /// A reader that somebody else plays.
     #[cfg(test)]
-    pub fn played() -> (Reader, Receiver<Ask>, Sender<Told>) {
+    pub fn played() -> (Reader, Receiver<Ask>, Sender<ReaderAnswer>) {
         let (asks, asked) = channel();
         let (tell, told) = channel();
         (Reader { asks, told }, asked, tell)
@@ -75,7 +75,7 @@ impl Reader {
     }
 
     /// An answer, if there is one. `Err`: there is none and will be none.
-    pub fn next(&self) -> Result<Option<Told>, Gone> {
+    pub fn next(&self) -> Result<Option<ReaderAnswer>, Gone> {
         match self.told.try_recv() {
             Ok(told) => Ok(Some(told)),
             Err(TryRecvError::Empty) => Ok(None),
@@ -84,7 +84,7 @@ impl Reader {
     }
 
     /// As [`Reader::next`], but waits for it.
-    pub fn wait(&self, patience: Duration) -> Result<Option<Told>, Gone> {
+    pub fn wait(&self, patience: Duration) -> Result<Option<ReaderAnswer>, Gone> {
         match self.told.recv_timeout(patience) {
             Ok(told) => Ok(Some(told)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
@@ -116,7 +116,7 @@ struct Opener {
 }
 
 impl Opener {
-    fn run(mut self, asked: &Receiver<Ask>, tell: &Sender<Told>) {
+    fn run(mut self, asked: &Receiver<Ask>, tell: &Sender<ReaderAnswer>) {
         count_this_thread();
         if let Err(error) = rustix::process::setpriority_process(None, NICE) {
             log::debug!("no higher priority: {error}");
@@ -124,7 +124,7 @@ impl Opener {
         while let Ok(ask) = asked.recv() {
             let goes_on = match ask {
                 Ask::Look { pid, since_ns, new_ns, known } => {
-                    tell.send(Told::Seen { pid, since_ns, seen: look(pid, new_ns, &known) }).is_ok()
+                    tell.send(ReaderAnswer::Code { pid, since_ns, seen: look(pid, new_ns, &known) }).is_ok()
                 }
                 Ask::Tables { pid, since_ns, code } => self.hand_on(pid, since_ns, code),
             };
@@ -151,9 +151,9 @@ impl Opener {
     }
 }
 
-fn read(parsers: Parsers, to_read: &Receiver<Opened>, open: &AtomicUsize, tell: &Sender<Told>) {
+fn read(parsers: Parsers, to_read: &Receiver<Opened>, open: &AtomicUsize, tell: &Sender<ReaderAnswer>) {
     count_this_thread();
-    let mut binaries = Binaries::reading_with(parsers);
+    let mut binaries = BinaryTables::reading_with(parsers);
     while let Ok(Opened { pid, since_ns, code, key, file }) = to_read.recv() {
         let binary = match (key, &file) {
             (None, _) => None,
@@ -162,7 +162,7 @@ fn read(parsers: Parsers, to_read: &Receiver<Opened>, open: &AtomicUsize, tell: 
         };
         open.fetch_sub(usize::from(file.is_some()), Ordering::Relaxed);
         drop(file);
-        if tell.send(Told::Tables { pid, since_ns, code, binary }).is_err() {
+        if tell.send(ReaderAnswer::Tables { pid, since_ns, code, binary }).is_err() {
             break;
         }
     }

@@ -6,7 +6,7 @@
 
 use super::copies::{Copied, Unwound};
 use super::interner::{Interned, Interner};
-use super::process::{Kept, On, Sampled, Waiting};
+use super::process::{Kept, On, SampledProcess, Waiting};
 use super::reader::{Ask, Reader};
 use engine::event::{CallGraph, MOST_FRAMES, MappingFact, Note, NoteKind, SampleCounts};
 use probe_abi::{
@@ -36,9 +36,9 @@ pub struct Sampler {
     /// A process that has not begun the command that is recorded.
     at_gate: Option<u32>,
     pub(super) interner: Interner,
-    pub(super) spaces: FxHashMap<u32, Sampled>,
+    pub(super) spaces: FxHashMap<u32, SampledProcess>,
     /// Processes that run another program now, or were forgotten, while stacks of them wait.
-    pub(super) past: Vec<(u32, Sampled)>,
+    pub(super) past: Vec<(u32, SampledProcess)>,
     /// Who answers; `None`: nobody, so that stacks are told as far as they are known.
     pub(super) reader: Option<Reader>,
     /// Stacks that wait, and their bytes, those in `ready` among them.
@@ -144,13 +144,13 @@ impl Sampler {
 
     fn begin(&mut self, pid: u32, since_ns: u64) {
         // Until its code is known its stacks are copied.
-        if let Some(before) = self.spaces.insert(pid, Sampled::new(since_ns)) {
+        if let Some(before) = self.spaces.insert(pid, SampledProcess::new(since_ns)) {
             self.codes.push((pid, None));
             self.keep_past(pid, before);
         }
     }
 
-    fn keep_past(&mut self, pid: u32, before: Sampled) {
+    fn keep_past(&mut self, pid: u32, before: SampledProcess) {
         if !before.waiting.is_empty() || !self.ready.is_empty() {
             self.past.push((pid, before));
         }
@@ -248,7 +248,7 @@ impl Sampler {
         }
     }
 
-    fn process(&mut self, pid: u32) -> &mut Sampled {
+    fn process(&mut self, pid: u32) -> &mut SampledProcess {
         if self.spaces.len() >= MOST_PROCESSES && !self.spaces.contains_key(&pid) {
             for (pid, before) in std::mem::take(&mut self.spaces) {
                 self.keep_past(pid, before);
@@ -356,18 +356,18 @@ impl Sampler {
 
 /// The process while it ran the program that it runs since then.
 pub(super) fn of<'a>(
-    now: &'a mut FxHashMap<u32, Sampled>,
-    past: &'a mut [(u32, Sampled)],
+    now: &'a mut FxHashMap<u32, SampledProcess>,
+    past: &'a mut [(u32, SampledProcess)],
     pid: u32,
     since_ns: u64,
-) -> Option<&'a mut Sampled> {
-    let is_it = |process: &&mut Sampled| process.space.since_ns == since_ns;
+) -> Option<&'a mut SampledProcess> {
+    let is_it = |process: &&mut SampledProcess| process.space.since_ns == since_ns;
     let past = past.iter_mut().filter(|(of, _)| *of == pid).map(|(_, process)| process);
     now.get_mut(&pid).filter(is_it).or_else(|| past.rev().find(is_it))
 }
 
 /// Has somebody look at a process, if it is time to; whether somebody does.
-fn ask_look(process: &mut Sampled, reader: Option<&Reader>, pid: u32, now_ns: u64) -> bool {
+fn ask_look(process: &mut SampledProcess, reader: Option<&Reader>, pid: u32, now_ns: u64) -> bool {
     if process.looking {
         return true;
     }
@@ -450,9 +450,9 @@ mod tests {
         assert_eq!(sampler.counts(0).lost, 4);
     }
 
-    use super::super::address_space::Seen;
+    use super::super::address_space::CodeFound;
     use super::super::pending_stacks::MOST_WAITING;
-    use super::super::reader::Told;
+    use super::super::reader::ReaderAnswer;
     use crate::target::Code;
     use std::sync::mpsc::{Receiver, Sender};
     use std::time::Duration;
@@ -461,7 +461,7 @@ mod tests {
     const PID: u32 = 77;
     const CODE: u64 = 0x40_0000;
 
-    fn played() -> (Sampler, Receiver<Ask>, Sender<Told>) {
+    fn played() -> (Sampler, Receiver<Ask>, Sender<ReaderAnswer>) {
         let (reader, asked, tell) = Reader::played();
         (Sampler { reader: Some(reader), ..Sampler::new(CallGraph::Dwarf) }, asked, tell)
     }
@@ -481,20 +481,20 @@ mod tests {
         Code { start, end, file_offset: 0, path: "[vdso]".to_owned(), open_path: Default::default() }
     }
 
-    fn seen(since_ns: u64) -> Told {
+    fn seen(since_ns: u64) -> ReaderAnswer {
         let fact = MappingFact { pid: PID, start: CODE, end: CODE + 0x1000, ..MappingFact::default() };
-        let seen = Seen { now: Arc::new(vec![code()]), new: vec![fact], took: Duration::ZERO };
-        Told::Seen { pid: PID, since_ns, seen }
+        let seen = CodeFound { now: Arc::new(vec![code()]), new: vec![fact], took: Duration::ZERO };
+        ReaderAnswer::Code { pid: PID, since_ns, seen }
     }
 
     /// Callers are 16 bytes above; who is at 0x100 and later has none.
-    fn tables(since_ns: u64) -> Told {
+    fn tables(since_ns: u64) -> ReaderAnswer {
         let rule = |back| Rule { frame: FrameAt::Stack(16), pointer: Saved::Same, back, is_signal: false };
         let spans = vec![(0, 0x100, 0), (0x100, 0x1000, 1)];
         let rows = UnwindRows::flat(spans, vec![rule(Saved::Frame(-8)), rule(Saved::Lost)], false);
         let binary =
             super::super::binaries::Binary { rows: rows.expect("rows"), outline: Default::default() };
-        Told::Tables { pid: PID, since_ns, code: code(), binary: Some(Arc::new(binary)) }
+        ReaderAnswer::Tables { pid: PID, since_ns, code: code(), binary: Some(Arc::new(binary)) }
     }
 
     fn stacks(sampler: &mut Sampler) -> Vec<(u64, u32, Vec<u64>)> {

@@ -11,7 +11,7 @@ use crate::plan::{
 };
 use crate::present::text::By;
 use crate::validate::{depends_on_cpus, doubling};
-use capture::interpose::Wish;
+use capture::interpose::InterposeMode;
 use capture::target::{self, CpuList};
 use engine::event::{CallGraph, SamplingFact};
 use engine::predict::{Io, Model};
@@ -243,7 +243,7 @@ fn capture(name: &str, args: args::CaptureArguments) -> Result<CapturePlan, User
         ));
     }
     let interpose = interpose(&args.interpose)?;
-    if interpose == Wish::Always && matches!(target, TargetPlan::Attach { .. }) {
+    if interpose == InterposeMode::Always && matches!(target, TargetPlan::Attach { .. }) {
         return Err(UserError::usage(
             "--interpose always is about a command to start, but -p PID was given",
             "a library can be put before libc only when a program starts: leave out --interpose",
@@ -370,11 +370,11 @@ fn io(text: &str) -> Result<Io, UserError> {
     }
 }
 
-fn interpose(text: &str) -> Result<Wish, UserError> {
+fn interpose(text: &str) -> Result<InterposeMode, UserError> {
     match text {
-        "auto" => Ok(Wish::Auto),
-        "always" => Ok(Wish::Always),
-        "never" => Ok(Wish::Never),
+        "auto" => Ok(InterposeMode::Auto),
+        "always" => Ok(InterposeMode::Always),
+        "never" => Ok(InterposeMode::Never),
         other => Err(UserError::usage(
             format!("--interpose cannot be '{other}'"),
             "it can be auto (the default), always or never",

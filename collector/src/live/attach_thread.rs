@@ -41,14 +41,14 @@ impl AttachThread {
 }
 
 /// What comes of them, for the thread that empties the rings.
-pub struct Attached {
+pub struct AttachResults {
     jobs: AttachThread,
     done: Receiver<Feed>,
     over: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
 
-impl Attached {
+impl AttachResults {
     /// What is to be handed on since the last call. Functions and binaries are told before the first record that names
     /// them: hand them on behind looking at the rings, and before what was in them.
     pub fn take(&self) -> impl Iterator<Item = Feed> + '_ {
@@ -73,7 +73,7 @@ impl Attached {
 pub fn start(
     attach: Option<Box<dyn Attach>>,
     news: UnboundedSender<Message>,
-) -> io::Result<(AttachThread, Attached)> {
+) -> io::Result<(AttachThread, AttachResults)> {
     let (jobs, inbox) = channel();
     let (done, results) = channel();
     let over = Arc::new(AtomicBool::new(false));
@@ -84,7 +84,7 @@ pub fn start(
         worker.run(&inbox);
     })?;
     let jobs = AttachThread(jobs);
-    Ok((jobs.clone(), Attached { jobs, done: results, over, thread }))
+    Ok((jobs.clone(), AttachResults { jobs, done: results, over, thread }))
 }
 
 struct Worker {
@@ -227,10 +227,10 @@ mod tests {
     fn functions_are_handed_on_although_their_first_process_is_gone() {
         let fact = FunctionFact { id: 7, name: "work".into(), ..FunctionFact::default() };
         let (news, mut told) = tokio::sync::mpsc::unbounded_channel();
-        let (jobs, attached) = start(None, news).expect("a thread");
+        let (jobs, attach_results) = start(None, news).expect("a thread");
         jobs.give(chosen(5, vec![fact.clone()]));
         jobs.give(Job::End);
-        let done = attached.finish();
+        let done = attach_results.finish();
         assert!(matches!(told.try_recv(), Ok(Message::Unprobed(_))));
         let [Feed::Functions(facts), Feed::Batch(batch)] = &done[..] else { panic!("{done:?}") };
         assert_eq!(*facts, [fact]);
@@ -242,14 +242,14 @@ mod tests {
     #[test]
     fn processes_that_end_too_soon_share_notes_and_all_are_counted() {
         let (news, mut told) = tokio::sync::mpsc::unbounded_channel();
-        let (jobs, attached) = start(None, news).expect("a thread");
+        let (jobs, attach_results) = start(None, news).expect("a thread");
         for pid in 1..=3_000 {
             let functions = Err(Unprobed::Ended);
             let missing_since_ns = 5_000 - u64::from(pid);
             jobs.give(Job::Process(Chosen { pid, missing_since_ns, functions, placing: Placing::Instead }));
         }
         jobs.give(Job::End);
-        let done = attached.finish();
+        let done = attach_results.finish();
         let (mut all, mut earliest_ns) = (Vec::new(), u64::MAX);
         for feed in &done {
             let Feed::Batch(Batch { notes, .. }) = feed else { panic!("{feed:?}") };
@@ -273,14 +273,14 @@ mod tests {
     #[test]
     fn one_that_ended_too_soon_is_told_while_nothing_else_happens() {
         let (news, mut told) = tokio::sync::mpsc::unbounded_channel();
-        let (jobs, attached) = start(None, news).expect("a thread");
+        let (jobs, attach_results) = start(None, news).expect("a thread");
         let functions = Err(Unprobed::Ended);
         let placing = Placing::Instead;
         jobs.give(Job::Process(Chosen { pid: 7, missing_since_ns: 9, functions, placing }));
         let Some(Message::Unprobed(counts)) = told.blocking_recv() else { panic!("told something else") };
         assert_eq!(counts, UnprobedCounts::ended(1));
-        attached.stop();
-        assert_eq!(attached.finish().len(), 1);
+        attach_results.stop();
+        assert_eq!(attach_results.finish().len(), 1);
     }
 
     /// Takes until it is told to go on for each process, and says that it has begun.
@@ -312,15 +312,15 @@ mod tests {
         let (begun, beginning) = std::sync::mpsc::sync_channel(8);
         let (go, going) = channel();
         let (news, mut told) = tokio::sync::mpsc::unbounded_channel();
-        let (jobs, attached) = start(Some(Box::new(Slow(begun, going))), news).expect("a thread");
+        let (jobs, attach_results) = start(Some(Box::new(Slow(begun, going))), news).expect("a thread");
         for pid in [5, 6, 7] {
             jobs.give(chosen(pid, Vec::new()));
         }
         assert_eq!(beginning.recv_timeout(Duration::from_secs(20)), Ok(5));
-        assert_eq!(attached.take().count(), 0, "nobody waits for it");
-        attached.stop();
+        assert_eq!(attach_results.take().count(), 0, "nobody waits for it");
+        attach_results.stop();
         go.send(()).expect("it waits");
-        let done = attached.finish();
+        let done = attach_results.finish();
         let gaps: Vec<u32> = done
             .iter()
             .filter_map(|done| match done {

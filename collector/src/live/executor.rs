@@ -153,8 +153,8 @@ impl Executor {
                 self.attaching.give(Job::Process(chosen));
             }
             Effect::TakeOff(functions) => self.attaching.give(Job::TakeOff(functions)),
-            Effect::FindFunctions(wish, pids) => match &self.function_finder {
-                Some(function_finder) => function_finder.wish(wish, pids),
+            Effect::FindFunctions(request, pids) => match &self.function_finder {
+                Some(function_finder) => function_finder.request(request, pids),
                 None => self.answer("functions have no probes here: nothing can be changed".to_owned()),
             },
             Effect::TryFunctions(hot, pids) => {

@@ -1,7 +1,7 @@
 //! The thread that finds the functions of processes that came later: reading symbols takes its time.
 
 use super::hot_functions::HotFunctions;
-use super::message::{Chosen, Granted, LibcChosen, Message, ProcessChange, Wish};
+use super::message::{Chosen, FunctionRequest, Granted, LibcChosen, Message, ProcessChange};
 use super::new_process_delay::{Inspect, NewProcessDelay};
 use super::tally::Tally;
 use capture::probe::now_ns;
@@ -29,9 +29,9 @@ pub trait Choose: Send {
     }
 
     /// The functions that somebody means, in these processes.
-    fn grant(&mut self, wish: &Wish, pids: &[u32]) -> Granted {
+    fn grant(&mut self, request: &FunctionRequest, pids: &[u32]) -> Granted {
         let _ = pids;
-        Granted { sentence: format!("{} cannot be found here", wish.pattern), ..Granted::default() }
+        Granted { sentence: format!("{} cannot be found here", request.pattern), ..Granted::default() }
     }
 
     /// Functions that samples have shown and that are worth probes, if there are some.
@@ -49,7 +49,7 @@ pub trait Choose: Send {
 
 enum Order {
     Changed(ProcessChange),
-    Wished(Wish, Vec<u32>),
+    Requested(FunctionRequest, Vec<u32>),
     HotFunctions(HotFunctions, Vec<u32>),
     Tallied(Tally, Vec<u32>),
 }
@@ -86,8 +86,8 @@ impl FunctionFinder {
     }
 
     /// Asks for the functions that somebody means; the answer comes as a message.
-    pub fn wish(&self, wish: Wish, pids: Vec<u32>) {
-        let _ = self.wanted.send(Order::Wished(wish, pids));
+    pub fn request(&self, request: FunctionRequest, pids: Vec<u32>) {
+        let _ = self.wanted.send(Order::Requested(request, pids));
     }
 
     /// Says what samples have shown; if functions are worth probes the answer comes as a message. The next hot shows the
@@ -138,8 +138,8 @@ impl Work {
                         }
                     }
                 },
-                Some(Order::Wished(wish, pids)) => {
-                    let granted = self.choose.grant(&wish, &pids);
+                Some(Order::Requested(request, pids)) => {
+                    let granted = self.choose.grant(&request, &pids);
                     self.news.send(Message::Granted(granted)).ok()?;
                 }
                 Some(Order::HotFunctions(hot, pids)) => {

@@ -1,7 +1,7 @@
 //! Functions beside a program's own: those of the libraries that a process has mapped, if patterns name them, and those
 //! that somebody at the screen asks for while it runs.
 
-use super::message::{Chosen, Granted, NewFunctions, Placing, Wish};
+use super::message::{Chosen, FunctionRequest, Granted, NewFunctions, Placing};
 use super::probed_functions::{ProbedFunctions, clear, probe_of};
 use crate::tui::PromptKind;
 use capture::probe::now_ns;
@@ -61,10 +61,10 @@ impl ProbedFunctions {
     }
 
     /// The functions that somebody means, in these processes.
-    pub(super) fn granted(&mut self, wish: &Wish, pids: &[u32]) -> Granted {
-        match wish.what {
-            PromptKind::Probe => self.probe_more(&wish.pattern, pids),
-            PromptKind::TakeOff => self.take_off(&wish.pattern),
+    pub(super) fn granted(&mut self, request: &FunctionRequest, pids: &[u32]) -> Granted {
+        match request.what {
+            PromptKind::Probe => self.probe_more(&request.pattern, pids),
+            PromptKind::TakeOff => self.take_off(&request.pattern),
             // That is about rows alone.
             PromptKind::Filter => Granted::default(),
         }
@@ -200,8 +200,8 @@ mod tests {
     use crate::plan;
     use symbols::Parsers;
 
-    fn wish(what: PromptKind, pattern: &str) -> Wish {
-        Wish { what, pattern: pattern.to_owned() }
+    fn request(what: PromptKind, pattern: &str) -> FunctionRequest {
+        FunctionRequest { what, pattern: pattern.to_owned() }
     }
 
     #[test]
@@ -223,18 +223,18 @@ mod tests {
         assert_eq!(first.facts.len(), 1);
         assert!(std::hint::black_box(find_me_one(1)) + std::hint::black_box(find_me_two(2)) > 0);
 
-        let granted = functions.granted(&wish(PromptKind::Probe, "*find_me_???"), &[own]);
+        let granted = functions.granted(&request(PromptKind::Probe, "*find_me_???"), &[own]);
         let [chosen] = &granted.chosen[..] else { panic!("{}", granted.sentence) };
         let new = chosen.functions.as_ref().expect("functions");
         let numbers = |new: &NewFunctions| new.probes.iter().map(|probe| probe.id).collect::<BTreeSet<_>>();
         assert_eq!((new.facts.len(), numbers(new)), (1, BTreeSet::from([0, 1])), "{}", granted.sentence);
-        let again = functions.granted(&wish(PromptKind::Probe, "*find_me_???"), &[own]);
+        let again = functions.granted(&request(PromptKind::Probe, "*find_me_???"), &[own]);
         let new = again.chosen[0].functions.as_ref().expect("functions");
         assert_eq!((new.facts.len(), numbers(new)), (0, BTreeSet::from([0, 1])));
 
-        let off = functions.granted(&wish(PromptKind::TakeOff, "*find_me_two"), &[own]);
+        let off = functions.granted(&request(PromptKind::TakeOff, "*find_me_two"), &[own]);
         assert_eq!((off.off.len(), off.chosen.len()), (1, 0), "{}", off.sentence);
-        let none = functions.granted(&wish(PromptKind::Probe, "no such function"), &[own]);
+        let none = functions.granted(&request(PromptKind::Probe, "no such function"), &[own]);
         assert!(none.chosen.is_empty() && none.sentence.contains("matches no such function"));
         drop(child.stdin.take());
         child.wait().expect("ended");

@@ -3,7 +3,7 @@
 
 use crate::exit::UserError;
 use crate::plan::CapturePlan;
-use capture::interpose::{Choice, Interposed, Wish, decide};
+use capture::interpose::{Choice, InterposeMode, Interposed, decide};
 use capture::target::{GatedChild, LaunchOptions, binary_of, resolve};
 use std::ffi::OsString;
 
@@ -82,7 +82,7 @@ impl LockRecording {
             }
         };
         match how {
-            Err(reason) if plan.interpose == Wish::Always => Err(UserError::runtime(
+            Err(reason) if plan.interpose == InterposeMode::Always => Err(UserError::runtime(
                 format!("the command's locks cannot be recorded from inside: {reason}"),
                 "leave out --interpose always: longpole then puts probes on the functions of its libc",
             )),

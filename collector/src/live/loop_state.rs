@@ -3,7 +3,9 @@
 
 use super::Probed;
 use super::hot_functions::HotFunctions;
-use super::message::{ChangeKind, Chosen, Granted, LibcChosen, Message, ProcessChange, UnprobedCounts, Wish};
+use super::message::{
+    ChangeKind, Chosen, FunctionRequest, Granted, LibcChosen, Message, ProcessChange, UnprobedCounts,
+};
 use super::tally::Tally;
 use crate::threads::Failure;
 use crate::tui::{Action, Prompt, PromptKind, Typed, action_of};
@@ -61,7 +63,7 @@ pub enum Effect {
     /// Take the probes off functions.
     TakeOff(Vec<engine::event::FunctionId>),
     /// Find the functions that somebody means, in these processes.
-    FindFunctions(Wish, Vec<u32>),
+    FindFunctions(FunctionRequest, Vec<u32>),
     /// See whether functions that samples have shown are worth probes, in these processes.
     TryFunctions(HotFunctions, Vec<u32>),
     /// The same for those that are where threads ran, and for families of lock functions.
@@ -70,7 +72,7 @@ pub enum Effect {
     Filter(String),
     /// Show what is being typed, or nothing any more.
     ShowPrompt(Option<Prompt>),
-    /// Show what a wish came to.
+    /// Show what a request came to.
     ShowAnswer(String),
     /// Put probes on a process's C library.
     AddLibc(LibcChosen),
@@ -303,10 +305,10 @@ impl LoopState {
             }
             Typed::Done => {
                 let Prompt { what, text } = prompt;
-                let wish = Wish { what, pattern: text };
+                let request = FunctionRequest { what, pattern: text };
                 return vec![
                     Effect::ShowPrompt(None),
-                    Effect::FindFunctions(wish, self.alive().collect()),
+                    Effect::FindFunctions(request, self.alive().collect()),
                     Effect::Draw,
                 ];
             }
@@ -611,8 +613,11 @@ mod tests {
         check(&mut loop_state, press(KeyCode::Backspace), &["ShowPrompt", "Draw"]);
         let effects = loop_state.handle(press(KeyCode::Enter));
         assert_eq!(words(&effects), ["ShowPrompt", "FindFunctions", "Draw"]);
-        let Some(Effect::FindFunctions(wish, pids)) = effects.get(1) else { panic!("{effects:?}") };
-        assert_eq!((wish, &pids[..]), (&Wish { what: PromptKind::Probe, pattern: "q*".into() }, &[7, 9][..]));
+        let Some(Effect::FindFunctions(request, pids)) = effects.get(1) else { panic!("{effects:?}") };
+        assert_eq!(
+            (request, &pids[..]),
+            (&FunctionRequest { what: PromptKind::Probe, pattern: "q*".into() }, &[7, 9][..])
+        );
         check(&mut loop_state, press(KeyCode::Char('u')), &["ShowPrompt", "Draw"]);
         check(&mut loop_state, press(KeyCode::Esc), &["ShowPrompt", "Draw"]);
         check(&mut loop_state, press(KeyCode::Char('q')), &["SkipLastReport", "CloseScreen", "StopCapture"]);

@@ -34,7 +34,7 @@ pub enum Message {
     Process(ProcessChange),
     /// What to probe in a new process or program is known.
     Chosen(Chosen),
-    /// What a wish comes to.
+    /// What a request comes to.
     Granted(Granted),
     /// The C library of a process that came later, or runs another program, is known.
     Libc(LibcChosen),
@@ -102,14 +102,14 @@ pub enum ChangeKind {
 
 /// What somebody at the screen wants done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct FunctionRequest {
     /// What to do.
     pub what: PromptKind,
     /// A pattern of names.
     pub pattern: String,
 }
 
-/// What came of a [`Wish`].
+/// What came of a [`FunctionRequest`].
 #[derive(Clone, Debug, Default)]
 pub struct Granted {
     /// Functions to probe.

@@ -70,8 +70,8 @@ pub use kernel::Kernel;
 pub use limit_line::limit_of_input;
 pub use loop_state::{Effect, LoopState, Mode, StopReason};
 pub use message::{
-    ChangeKind, Chosen, Granted, LibcChosen, LibcCounts, Message, NewFunctions, Placing, ProcessChange,
-    Unprobed, UnprobedCounts, Wish,
+    ChangeKind, Chosen, FunctionRequest, Granted, LibcChosen, LibcCounts, Message, NewFunctions, Placing,
+    ProcessChange, Unprobed, UnprobedCounts,
 };
 pub use record::{record, record_silently};
 pub use replay::{Pace, Replay};

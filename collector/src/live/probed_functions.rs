@@ -6,7 +6,7 @@ use super::function_finder::Choose;
 use super::hot_functions::HotFunctions;
 use super::lock_rate_trials::{LockRateTrials, Tried};
 use super::message::{
-    ChangeKind, Chosen, Granted, LibcChosen, NewFunctions, Placing, ProcessChange, Unprobed, Wish,
+    ChangeKind, Chosen, FunctionRequest, Granted, LibcChosen, NewFunctions, Placing, ProcessChange, Unprobed,
 };
 use super::sampled_places::Tables;
 use super::tally::Tally;
@@ -425,8 +425,8 @@ impl Choose for ProbedFunctions {
         Some(Chosen { pid, missing_since_ns: time_ns, functions, placing })
     }
 
-    fn grant(&mut self, wish: &Wish, pids: &[u32]) -> Granted {
-        self.granted(wish, pids)
+    fn grant(&mut self, request: &FunctionRequest, pids: &[u32]) -> Granted {
+        self.granted(request, pids)
     }
 
     fn hot_functions(&mut self, hot: &HotFunctions, pids: &[u32]) -> Option<Granted> {

@@ -1,10 +1,10 @@
 //! The thread that empties the rings: by the clock, never by a wake-up for each event (a wake-up costs the target
 //! fifty times as much as the record itself).
 
-use super::attach_thread::Attached;
+use super::attach_thread::AttachResults;
 use super::decoder::{Batch, Decoder};
 use super::message::{ChangeKind, Message, ProcessChange};
-use super::naming::{Ask, CodeNamer, Namer, Pace};
+use super::naming::{Ask, CodeNamer, Namer, PollIntervals};
 use super::reader_commands::CommandReceiver;
 use super::source::Late;
 use super::{EventSource, Probed};
@@ -81,20 +81,20 @@ pub enum Wanted {
 /// The thread's whole life: until [`Command::Stop`], the source's own end, or nobody listens any more.
 pub fn run(
     mut source: Box<dyn EventSource>,
-    (pace, wanted): (Pace, Wanted),
+    (poll_intervals, wanted): (PollIntervals, Wanted),
     commands: &CommandReceiver,
-    attached: Attached,
+    attach_results: AttachResults,
     (feed, news): (&SyncSender<Feed>, &UnboundedSender<Message>),
     end_threads: EndThreads,
 ) {
     let decoder = Decoder::new(&*source);
     let mut reader = RingReader {
         decoder: if wanted == Wanted::Chunks { decoder.for_the_file() } else { decoder },
-        namer: namer(&*source, pace, news),
-        code: code_namer(&*source, pace, news),
+        namer: namer(&*source, poll_intervals, news),
+        code: code_namer(&*source, poll_intervals, news),
         costs: VecDeque::from([Overhead::default()]),
         counted: None,
-        counts_every: pace.counts,
+        counts_every: poll_intervals.counts,
         handed_on: Instant::now(),
         waiting: 0,
         interval: SHORTEST.min(source.longest_pause()),
@@ -106,7 +106,8 @@ pub fn run(
     let mut alive = Vec::new();
     loop {
         commands.begin_turn();
-        let Some(turn) = reader.turn(&mut *source, &attached, feed, news).filter(|turn| *turn != Turn::Ended)
+        let Some(turn) =
+            reader.turn(&mut *source, &attach_results, feed, news).filter(|turn| *turn != Turn::Ended)
         else {
             break;
         };
@@ -121,7 +122,7 @@ pub fn run(
             Err(RecvTimeoutError::Timeout) => {}
         }
     }
-    reader.end(source, attached, feed, news, move || end_threads(&alive));
+    reader.end(source, attach_results, feed, news, move || end_threads(&alive));
 }
 
 struct RingReader {
@@ -155,13 +156,13 @@ impl RingReader {
     fn turn(
         &mut self,
         source: &mut dyn EventSource,
-        attached: &Attached,
+        attach_results: &AttachResults,
         feed: &SyncSender<Feed>,
         news: &UnboundedSender<Message>,
     ) -> Option<Turn> {
         let drained = self.decoder.drain(source);
         self.hand_on_mappings(source, feed)?;
-        for done in attached.take() {
+        for done in attach_results.take() {
             feed.send(done).ok()?;
         }
         for change in self.decoder.take_process_changes() {
@@ -263,15 +264,15 @@ impl RingReader {
     fn end(
         mut self,
         mut source: Box<dyn EventSource>,
-        attached: Attached,
+        attach_results: AttachResults,
         feed: &SyncSender<Feed>,
         news: &UnboundedSender<Message>,
         end_threads: impl FnOnce() -> Vec<ThreadFact>,
     ) {
-        attached.stop();
+        attach_results.stop();
         let mut end_ns = source.end();
         let threads = end_threads();
-        for done in attached.finish() {
+        for done in attach_results.finish() {
             let _ = feed.send(done);
         }
         let started = Instant::now();
@@ -320,8 +321,12 @@ impl RingReader {
 }
 
 /// Only who samples has stacks to name; the thread sleeps without them.
-fn code_namer(source: &dyn EventSource, pace: Pace, news: &UnboundedSender<Message>) -> Option<CodeNamer> {
-    let started = source.is_live().then(|| CodeNamer::start(pace, news.clone()))?;
+fn code_namer(
+    source: &dyn EventSource,
+    poll_intervals: PollIntervals,
+    news: &UnboundedSender<Message>,
+) -> Option<CodeNamer> {
+    let started = source.is_live().then(|| CodeNamer::start(poll_intervals, news.clone()))?;
     started.inspect_err(|error| log::warn!("sampled code gets no names: {error}")).ok()
 }
 
@@ -345,8 +350,12 @@ fn mapped(mappings: Vec<NewMapping>) -> Vec<ProcessChange> {
     changes.into_iter().map(change).collect()
 }
 
-fn namer(source: &dyn EventSource, pace: Pace, news: &UnboundedSender<Message>) -> Option<Namer> {
-    let started = source.is_live().then(|| Namer::start(pace, news.clone(), source.launched()))?;
+fn namer(
+    source: &dyn EventSource,
+    poll_intervals: PollIntervals,
+    news: &UnboundedSender<Message>,
+) -> Option<Namer> {
+    let started = source.is_live().then(|| Namer::start(poll_intervals, news.clone(), source.launched()))?;
     started.inspect_err(|error| log::warn!("locks are called by their addresses: {error}")).ok()
 }
 

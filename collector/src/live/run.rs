@@ -8,7 +8,7 @@ use super::inputs::Inputs;
 use super::keyboard::Keyboard;
 use super::loop_state::{LoopState, Mode, StopReason};
 use super::message::{LibcCounts, Message, UnprobedCounts};
-use super::naming::Pace;
+use super::naming::PollIntervals;
 use super::reader_commands::reader_commands;
 use super::ring_reader::{self, EndThreads, Wanted};
 use super::sliding::{Due, Sliding};
@@ -142,9 +142,10 @@ pub fn run<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended> {
 }
 
 async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended> {
-    let pace = if setup.mode == Mode::Record { Pace::RECORDED } else { Pace::WATCHED };
+    let poll_intervals =
+        if setup.mode == Mode::Record { PollIntervals::RECORDED } else { PollIntervals::WATCHED };
     let (news, inbox) = unbounded_channel();
-    let mut inputs = Inputs::new(inbox, news.clone(), setup.duration, pace.alive)?;
+    let mut inputs = Inputs::new(inbox, news.clone(), setup.duration, poll_intervals.alive)?;
     let relation = match setup.child {
         Some(_) => Relation::Launched { terminal: has_terminal() },
         None => Relation::Attached,
@@ -165,10 +166,17 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
     let (mut source, end_threads) = (setup.source, setup.end_threads);
     let meter = source.meter();
     let (commands, waiter) = reader_commands(source.bell());
-    let (attaching, attached) = attach_thread::start(source.attacher(), news.clone())?;
+    let (attaching, attach_results) = attach_thread::start(source.attacher(), news.clone())?;
     let reader = threads::spawn("rings", news.clone(), feed.clone(), move || {
         threads::before_others();
-        ring_reader::run(source, (pace, wanted), &waiter, attached, (&feed, &reader_news), end_threads);
+        ring_reader::run(
+            source,
+            (poll_intervals, wanted),
+            &waiter,
+            attach_results,
+            (&feed, &reader_news),
+            end_threads,
+        );
     })?;
 
     let keyboard = match setup.screen {

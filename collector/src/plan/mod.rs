@@ -3,7 +3,7 @@
 mod study;
 
 use crate::export::{Format, Table};
-use capture::interpose::Wish;
+use capture::interpose::InterposeMode;
 use capture::target::CpuList;
 use engine::event::SamplingFact;
 use engine::predict::Model;
@@ -130,7 +130,7 @@ pub struct CapturePlan {
     /// Record calls only down to this depth of probed functions (2001, section 3.2); at least 1. `None`: all.
     pub depth: Option<u32>,
     /// Whether synchronization operations of a launched command are recorded from inside it.
-    pub interpose: Wish,
+    pub interpose: InterposeMode,
     /// How stacks are sampled; `None`: not at all.
     pub sampling: Option<SamplingFact>,
     /// Nobody asked for its rate: as many samples as a share of the budget pays for.

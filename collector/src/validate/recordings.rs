@@ -8,7 +8,7 @@ use crate::input::Input;
 use crate::plan::{CapturePlan, InputPlan, TargetPlan, ValidatePlan};
 use crate::present::finding::sentence;
 use crate::present::style;
-use capture::interpose::Wish;
+use capture::interpose::InterposeMode;
 use engine::program::Program;
 use engine::report::Finding;
 use recording::{CreateError, Overwrite, create_file};
@@ -87,7 +87,8 @@ impl<'p> Takes<'p> {
         let again = Finding::RecordedAgain { lost_share: lost };
         say(style::for_stderr().text(&sentence(&again)));
         self.again = Some(again);
-        self.capture = CapturePlan { uprobes: false, interpose: Wish::Never, ..self.plan.capture.clone() };
+        self.capture =
+            CapturePlan { uprobes: false, interpose: InterposeMode::Never, ..self.plan.capture.clone() };
         let take = self.record(recorder)?;
         self.add(take)
     }

@@ -38,7 +38,7 @@ pub struct Interval {
 pub type Watcher<'w> = Box<dyn FnMut(Interval) + 'w>;
 
 /// Who is told of every change when it happens: the thread, when, and what it does from then on.
-pub(super) type Told<'w> = Box<dyn FnMut(u32, u64, Doing) + 'w>;
+pub(super) type ChangeWatcher<'w> = Box<dyn FnMut(u32, u64, Doing) + 'w>;
 
 /// What a thread has spent its time on; times in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub(super) struct CpuAccounting<'w> {
     executing: usize,
     since: u64,
     watcher: Option<Watcher<'w>>,
-    told: Option<Told<'w>>,
+    told: Option<ChangeWatcher<'w>>,
 }
 
 impl std::fmt::Debug for CpuAccounting<'_> {
@@ -98,7 +98,7 @@ impl<'w> CpuAccounting<'w> {
     }
 
     /// Tells of every change from now on.
-    pub(super) fn tell(&mut self, told: Told<'w>) {
+    pub(super) fn tell(&mut self, told: ChangeWatcher<'w>) {
         self.told = Some(told);
     }
 

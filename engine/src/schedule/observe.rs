@@ -20,12 +20,12 @@ pub(crate) trait Observer {
 }
 
 /// Operations of a program, telling when a thread comes to them.
-struct Told<'a, O, B> {
+struct Observed<'a, O, B> {
     source: O,
     observer: &'a RefCell<B>,
 }
 
-impl<O: Operations, B: Observer> Operations for Told<'_, O, B> {
+impl<O: Operations, B: Observer> Operations for Observed<'_, O, B> {
     fn at(&mut self, thread: u32, number: u32) -> Option<Operation> {
         let operation = self.source.at(thread, number);
         self.observer.borrow_mut().comes_to(thread, number, operation);
@@ -44,7 +44,7 @@ impl<O: Operations, B: Observer> Operations for Told<'_, O, B> {
 /// The same run as without observer. The program has been checked.
 pub(crate) fn run_observed<B: Observer>(program: &Program, setup: &Setup, observer: B) -> (Outcome, B) {
     let observer = RefCell::new(observer);
-    let source = Told { source: Whole::of(program), observer: &observer };
+    let source = Observed { source: Whole::of(program), observer: &observer };
     let mut accounting = CpuAccounting::new(program.threads.len(), program.objects.len(), None);
     accounting.tell(Box::new(|thread, now, doing| {
         let mut observer = observer.borrow_mut();

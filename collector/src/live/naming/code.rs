@@ -4,7 +4,7 @@
 use super::jit_names::JitNames;
 use super::lock_regions::LockRegionFinder;
 use super::lock_stacks::LockStack;
-use super::pace::Pace;
+use super::poll_intervals::PollIntervals;
 use crate::live::message::Message;
 use crate::threads;
 use capture::target::{Process, mapped};
@@ -53,16 +53,20 @@ pub struct CodeNamer {
 
 impl CodeNamer {
     /// Starts the thread.
-    pub fn start(pace: Pace, news: UnboundedSender<Message>) -> io::Result<CodeNamer> {
-        CodeNamer::reading_with(Parsers::of_longpole(), pace, news)
+    pub fn start(poll_intervals: PollIntervals, news: UnboundedSender<Message>) -> io::Result<CodeNamer> {
+        CodeNamer::reading_with(Parsers::of_longpole(), poll_intervals, news)
     }
 
-    fn reading_with(parsers: Parsers, pace: Pace, news: UnboundedSender<Message>) -> io::Result<CodeNamer> {
+    fn reading_with(
+        parsers: Parsers,
+        poll_intervals: PollIntervals,
+        news: UnboundedSender<Message>,
+    ) -> io::Result<CodeNamer> {
         let (told, inbox) = channel();
         let (outbox, names) = channel();
         threads::spawn("code names", news, (), move || {
             threads::behind_others();
-            run(parsers, pace, &inbox, &outbox);
+            run(parsers, poll_intervals, &inbox, &outbox);
         })?;
         Ok(CodeNamer { news: Some(told), names })
     }
@@ -152,20 +156,25 @@ struct Work {
     open: HashMap<Binary, Option<Parser>>,
 }
 
-fn run(parsers: Parsers, pace: Pace, inbox: &Receiver<News>, outbox: &Sender<Vec<CodeFact>>) {
+fn run(
+    parsers: Parsers,
+    poll_intervals: PollIntervals,
+    inbox: &Receiver<News>,
+    outbox: &Sender<Vec<CodeFact>>,
+) {
     let mut work = Work {
         parsers,
         mappings: Vec::new(),
         stacks: Vec::new(),
         seen: HashSet::new(),
-        forgets: pace == Pace::WATCHED,
+        forgets: poll_intervals == PollIntervals::WATCHED,
         wanted: Wanted::new(),
         jit: JitNames::default(),
         locks: LockRegionFinder::default(),
         held: HashMap::new(),
         open: HashMap::new(),
     };
-    let mut not_before = pace.first(Instant::now() + GATHER);
+    let mut not_before = poll_intervals.first(Instant::now() + GATHER);
     loop {
         let received = if work.stacks.is_empty() && work.wanted.is_empty() && !work.locks.is_due() {
             inbox.recv().map_err(|_| RecvTimeoutError::Disconnected)
@@ -194,7 +203,7 @@ fn run(parsers: Parsers, pace: Pace, inbox: &Receiver<News>, outbox: &Sender<Vec
                 let mut facts = work.name();
                 work.locks.named(&facts);
                 facts.extend(work.find_held());
-                not_before = pace.again(began);
+                not_before = poll_intervals.again(began);
                 let sent = facts.is_empty() || outbox.send(facts).is_ok();
                 if over == RecvTimeoutError::Disconnected || !sent {
                     return;
@@ -386,7 +395,7 @@ mod tests {
         let [function] = &choice.chosen[..] else { panic!("{:?}", choice.chosen) };
 
         let (news, _told) = tokio::sync::mpsc::unbounded_channel();
-        let namer = CodeNamer::reading_with(parsers, Pace::WATCHED, news).expect("a thread");
+        let namer = CodeNamer::reading_with(parsers, PollIntervals::WATCHED, news).expect("a thread");
         let mut notes = Vec::new();
         for (id, child) in (0..).zip([&first, &second]) {
             let pid = child.0.id();

@@ -3,7 +3,7 @@
 //!
 //! `known_addresses` notices addresses that are new, `spaces` knows what each process has mapped, `namer` is the thread that puts
 //! names to them. `code` is another one, for the code that sampled stacks are made of: with `lock_stacks`
-//! and `lock_regions` also of what lies under a lock. `pace` says when they do that.
+//! and `lock_regions` also of what lies under a lock. `poll_intervals` says when they do that.
 
 mod code;
 mod jit_names;
@@ -11,11 +11,11 @@ mod known_addresses;
 mod lock_regions;
 mod lock_stacks;
 mod namer;
-mod pace;
+mod poll_intervals;
 mod spaces;
 
 pub use code::{CodeNamer, PLACES_AT_ONCE, forget_mappings};
 pub use known_addresses::{Ask, KnownAddresses};
 pub use lock_stacks::LockStack;
 pub use namer::Namer;
-pub use pace::Pace;
+pub use poll_intervals::PollIntervals;

@@ -2,7 +2,7 @@
 //! are read later and together, since that may take its time.
 
 use super::known_addresses::{Ask, Place};
-use super::pace::Pace;
+use super::poll_intervals::PollIntervals;
 use super::spaces::{Binary, Spaces, Spot};
 use crate::live::message::Message;
 use crate::live::new_process_delay::NEW_PROCESS_DELAY;
@@ -36,7 +36,7 @@ impl Namer {
     /// Starts the thread. `launched` is the process that will run a certain program first: that one is opened now, since
     /// the process may end before anybody has looked at it.
     pub fn start(
-        pace: Pace,
+        poll_intervals: PollIntervals,
         news: UnboundedSender<Message>,
         launched: Option<(u32, PathBuf)>,
     ) -> io::Result<Namer> {
@@ -44,7 +44,7 @@ impl Namer {
         let (outbox, names) = channel();
         threads::spawn("names", news, (), move || {
             threads::behind_others();
-            run(pace, launched, &inbox, &outbox);
+            run(poll_intervals, launched, &inbox, &outbox);
         })?;
         Ok(Namer { asks: Some(asks), names })
     }
@@ -90,14 +90,14 @@ struct Open {
 }
 
 fn run(
-    pace: Pace,
+    poll_intervals: PollIntervals,
     launched: Option<(u32, PathBuf)>,
     inbox: &Receiver<Vec<Ask>>,
     outbox: &Sender<Vec<AddressFact>>,
 ) {
     let mut spaces = Spaces::expecting(launched, Parsers::of_longpole());
     let mut open: Vec<Open> = Vec::new();
-    let mut not_before = pace.first(Instant::now());
+    let mut not_before = poll_intervals.first(Instant::now());
     // Processes that run another program or have mapped something, and when they have done so for a while.
     let mut young: VecDeque<(Instant, u32)> = VecDeque::new();
     loop {
@@ -128,7 +128,7 @@ fn run(
             Err(over) => {
                 let began = Instant::now();
                 let facts = name(std::mem::take(&mut open));
-                not_before = pace.again(began);
+                not_before = poll_intervals.again(began);
                 let sent = facts.is_empty() || outbox.send(facts).is_ok();
                 if over == RecvTimeoutError::Disconnected || !sent {
                     return;

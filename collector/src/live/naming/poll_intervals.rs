@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 /// Nobody looks at names and counts before a recording ends; on a live screen they are wanted soon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pace {
+pub struct PollIntervals {
     /// Names are not read before this, from the start on.
     first: Duration,
     /// Reading names takes at most one part in so many of the time.
@@ -15,9 +15,9 @@ pub struct Pace {
     pub alive: Duration,
 }
 
-impl Pace {
+impl PollIntervals {
     /// Somebody watches.
-    pub const WATCHED: Pace = Pace {
+    pub const WATCHED: PollIntervals = PollIntervals {
         first: Duration::ZERO,
         share: 20,
         counts: Duration::from_millis(250),
@@ -25,7 +25,7 @@ impl Pace {
     };
     /// The end is what counts. In a long recording some names are read before, so that the end does not take long and a
     /// recording that is cut short has most of them.
-    pub const RECORDED: Pace = Pace {
+    pub const RECORDED: PollIntervals = PollIntervals {
         first: Duration::from_secs(60),
         share: 500,
         counts: Duration::from_secs(1),
