@@ -19,7 +19,7 @@ use super::{
     function_probes::FunctionProbes,
     lock_probes::LockProbes,
     preload_cost::PreloadCost,
-    shared::Shared,
+    shared_map::Shared,
     spending::Spent,
 };
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::shared::Shared;
+use super::shared_map::Shared;
 
 impl Shared {
     /// Starts recording a process. An id that no process can have is no one's.

@@ -24,7 +24,7 @@ use super::{
     function_links::{SmallLink, attach_some},
     loading::function_program,
     options::ProbeFunction,
-    shared::Shared,
+    shared_map::Shared,
 };
 
 /// Most groups that the functions of one process are spread over.

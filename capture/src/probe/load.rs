@@ -23,7 +23,7 @@ use super::{
     object::object,
     preload_cost::SharedPreloadCost,
     sampling_clock,
-    shared::{Shared, SharedWords},
+    shared_map::{Shared, SharedWords},
 };
 
 /// What is decided before loading.

@@ -29,7 +29,7 @@ use super::{
     libc_files::{LibcFile, LibcProbes},
     libc_points::{kernel_device, off_note, points, sites_of},
     loading::function_program,
-    shared::Shared,
+    shared_map::Shared,
 };
 
 /// Processes that can have probes on their C library at the same time.

@@ -11,7 +11,7 @@ use std::{
     sync::atomic::Ordering,
 };
 
-use super::shared::SharedWords;
+use super::shared_map::SharedWords;
 
 /// Pages of data in each buffer; a power of two. Starting a program takes some ten records of 100 bytes.
 const PAGES: usize = 16;

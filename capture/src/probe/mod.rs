@@ -44,7 +44,7 @@ mod programs;
 mod rights;
 mod ring;
 mod sampling_clock;
-mod shared;
+mod shared_map;
 mod spending;
 mod stale_probes;
 mod start;

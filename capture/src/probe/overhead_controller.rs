@@ -31,7 +31,7 @@ use super::{
     lock_probes::LockProbes,
     programs::Programs,
     sampling_clock::{self, Clock},
-    shared::Shared,
+    shared_map::Shared,
     spending::Spent,
 };
 

@@ -26,7 +26,7 @@ use super::{
     layout::Kernel,
     loading::load_together,
     options::CaptureOptions,
-    shared::Shared,
+    shared_map::Shared,
 };
 
 /// Sleeps and wake-ups of a thread are looked at once in so many periods of the clock at most: there may be many more

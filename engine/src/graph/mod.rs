@@ -8,6 +8,7 @@ mod build;
 mod count;
 mod delays;
 mod detours;
+mod labels;
 mod objects;
 mod of_program;
 mod paths;
@@ -18,7 +19,6 @@ mod slack;
 mod slack_report;
 mod subjects;
 mod timing;
-mod words;
 mod zeroing;
 
 pub use activity::{Activity, ActivityGraph, ActivityId, ActivityKind, GraphError, VertexId};

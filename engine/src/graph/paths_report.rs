@@ -4,7 +4,9 @@ use super::benefit::benefits;
 use super::route::{Stay, route};
 use super::slack_report::{findings, timed};
 use super::subjects::Subjects;
-use super::{ActivityGraph, ActivityId, ActivityKind, Doing, NearPath, NearPaths, PathCounts, Timing, words};
+use super::{
+    ActivityGraph, ActivityId, ActivityKind, Doing, NearPath, NearPaths, PathCounts, Timing, labels,
+};
 use crate::cpus::Cpus;
 use crate::finding::{Finding, Trust};
 use crate::predict::Model;
@@ -175,8 +177,8 @@ pub fn paths_report(
         simulated.get(place).copied().flatten()
     };
     let benefit = benefit.into_iter().map(|benefit| BenefitRow {
-        kind: words::kind(benefit.subject),
-        name: words::name(program, benefit.subject),
+        kind: labels::kind(benefit.subject),
+        name: labels::name(program, benefit.subject),
         location: match benefit.subject {
             super::Subject::Function(function) => {
                 program.functions.get(function.0 as usize).and_then(|function| function.location.clone())
@@ -255,10 +257,10 @@ fn shown(
         let takes_time = activity.length > Ticks(0);
         if activity.kind != ActivityKind::End && (takes_time || comes) {
             edges.push(ShownEdge {
-                thread: words::thread_name(program, activity.thread),
+                thread: labels::thread_name(program, activity.thread),
                 operation: activity.operation as usize,
                 what: takes_time.then(|| super::route::doing(program, &activity)),
-                by: comes.then(|| words::by(program, graph, &activity)),
+                by: comes.then(|| labels::by(program, graph, &activity)),
                 start_ns: start.as_ns_f64(),
                 length_ns: activity.length.as_ns_f64(),
             });
@@ -279,7 +281,7 @@ fn segments(
     let row = |edge: ActivityId| {
         let (activity, through) = (graph.activity(edge), through[edge.0 as usize]);
         SegmentPaths {
-            thread: words::thread_name(program, activity.thread),
+            thread: labels::thread_name(program, activity.thread),
             operation: activity.operation as usize,
             what: super::route::doing(program, &activity),
             length_ns: activity.length.as_ns_f64(),

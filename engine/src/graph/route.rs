@@ -1,7 +1,7 @@
 //! A path as a way through the program: thread by thread, what is done there, and by what it goes on to the next.
 
 use super::activity::{ActivityGraph, ActivityId, ActivityKind};
-use super::words;
+use super::labels;
 use crate::program::Program;
 use crate::time::Ticks;
 
@@ -61,8 +61,8 @@ pub(super) fn route(program: &Program, graph: &ActivityGraph, path: &[ActivityId
                 stays.pop();
             }
             let stay = Stay {
-                thread: words::thread_name(program, activity.thread),
-                by: words::by(program, graph, &activity),
+                thread: labels::thread_name(program, activity.thread),
+                by: labels::by(program, graph, &activity),
                 parts: Vec::new(),
             };
             // What was left out may have been a stay somewhere else on the way back here.
@@ -82,10 +82,10 @@ pub(super) fn route(program: &Program, graph: &ActivityGraph, path: &[ActivityId
 /// What an edge that takes time does.
 pub(super) fn doing(program: &Program, activity: &super::Activity) -> Doing {
     match activity.kind {
-        ActivityKind::Io => Doing::Io(words::device(program, activity).unwrap_or_default()),
+        ActivityKind::Io => Doing::Io(labels::device(program, activity).unwrap_or_default()),
         ActivityKind::Sleep => Doing::Sleep,
         ActivityKind::Delay => Doing::WakeUp,
-        _ => Doing::Compute(activity.function.map(|function| words::function_name(program, function))),
+        _ => Doing::Compute(activity.function.map(|function| labels::function_name(program, function))),
     }
 }
 

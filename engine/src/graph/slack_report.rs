@@ -2,7 +2,7 @@
 
 use super::slack::function_slacks;
 use super::subjects::{Subject, Subjects};
-use super::{ActivityGraph, ActivityId, ActivityKind, Timing, words, zeroing};
+use super::{ActivityGraph, ActivityId, ActivityKind, Timing, labels, zeroing};
 use crate::cpus::Cpus;
 use crate::finding::{Finding, Trust};
 use crate::predict::Model;
@@ -84,7 +84,7 @@ pub fn slack_report(
     let which: Vec<Subject> = slacks.iter().map(|slack| Subject::Function(slack.function)).collect();
     let zeroed = zeroing(&graph, &timing, &Subjects::of(program, &graph), &which);
     let mut rows: Vec<_> = slacks.into_iter().zip(zeroed).collect();
-    let name = |row: &(super::FunctionSlack, _)| words::function_name(program, row.0.function);
+    let name = |row: &(super::FunctionSlack, _)| labels::function_name(program, row.0.function);
     rows.sort_by(|a, b| {
         let key = |row: &(super::FunctionSlack, crate::time::Ticks)| (row.1, row.0.critical);
         key(b).cmp(&key(a)).then_with(|| name(a).cmp(&name(b)))
@@ -92,7 +92,7 @@ pub fn slack_report(
     let first: Vec<FunctionRef> = rows.iter().take(simulated).map(|(slack, _)| slack.function).collect();
     let mut simulated = without(program, &first, Cpus::Infinite, model)?.into_iter();
     let functions = rows.into_iter().map(|(slack, zeroing)| SlackRow {
-        function: words::function_name(program, slack.function),
+        function: labels::function_name(program, slack.function),
         location: program
             .functions
             .get(slack.function.0 as usize)
@@ -130,7 +130,7 @@ fn times(program: &Program, graph: &ActivityGraph, timing: &Timing) -> Vec<Segme
     let rows = timed(graph).into_iter().map(|edge| {
         let (activity, times) = (graph.activity(edge), timing.activity(graph, edge));
         SegmentTimes {
-            thread: words::thread_name(program, activity.thread),
+            thread: labels::thread_name(program, activity.thread),
             operation: activity.operation as usize,
             what: super::route::doing(program, &activity),
             length_ns: activity.length.as_ns_f64(),

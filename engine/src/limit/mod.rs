@@ -11,6 +11,7 @@
 mod balance;
 mod candidates;
 mod change;
+mod describe;
 mod holders;
 mod idle;
 mod model_fit;
@@ -25,7 +26,6 @@ mod top_functions;
 mod unrecorded_locks;
 mod uses;
 mod without;
-mod words;
 mod worker_groups;
 
 pub use change::{Change, Fix};

@@ -6,7 +6,7 @@ use super::actor::Stage;
 use super::cpu_accounting::Doing;
 use super::machine::Machine;
 use super::result::{Charge, Costed, Delay, DelayKind, Latency, Step, Vertex};
-use super::shared::{Costs, Shared};
+use super::shared_cpus::{Costs, Shared};
 use super::simulation::Simulation;
 use super::source::{Operations, Whole};
 use super::wake::Edges;

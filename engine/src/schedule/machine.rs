@@ -1,6 +1,6 @@
 //! What a program runs on. The simulation decides who waits for whom; a machine decides who uses a processor, and when
 //! it acts next. One simulation, several machines: unlimited processors ([`super::agenda`]), processors shared in
-//! infinitely small slices ([`super::shared`]), and processors with a scheduler ([`super::processors`]).
+//! infinitely small slices ([`super::shared_cpus`]), and processors with a scheduler ([`super::processors`]).
 
 use super::cpu_accounting::Doing;
 use crate::program::ObjectId;

@@ -5,7 +5,7 @@ use super::machine::Machine;
 use super::processors::{Counts, Processors, Rules};
 use super::run_path::{PathStretch, RunPath};
 use super::runs::Runs;
-use super::shared::Shared;
+use super::shared_cpus::Shared;
 use super::simulation::Simulation;
 use super::source::{Operations, Whole};
 use super::usage::ObjectUse;

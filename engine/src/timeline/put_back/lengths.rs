@@ -3,8 +3,8 @@
 use super::super::model::{NO_STACK, StackSample, Timeline};
 use super::chance::Chance;
 use super::clock::Clock;
+use super::futex_words::{Marks, Word};
 use super::lock_samples::Calls;
-use super::words::{Marks, Word};
 use probe_abi::SampleReason;
 
 /// Fewer lengths of sections than this say nothing of how long the lock is held.

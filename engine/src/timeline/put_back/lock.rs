@@ -1,8 +1,8 @@
 //! A lock of an attached program.
 
+use super::futex_words::Word;
 use super::lengths::Lengths;
 use super::lock_samples::Share;
-use super::words::Word;
 
 /// A lock of which acquisitions are put back.
 pub(super) struct Lock<'a> {

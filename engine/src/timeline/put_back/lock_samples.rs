@@ -1,7 +1,7 @@
 //! What sampled stacks say of locks: which calls take one, and how much of its time a thread is under it.
 
 use super::super::model::{NO_STACK, StackSample, Timeline};
-use super::words::Word;
+use super::futex_words::Word;
 use crate::event::{CodeFact, CodeMap, frame_address};
 use crate::time::Timestamp;
 use probe_abi::SampleReason;

@@ -14,20 +14,20 @@
 mod chance;
 mod clock;
 mod fill;
+mod futex_words;
 mod lengths;
 mod lock;
 mod lock_samples;
 mod sections;
-mod words;
 mod write;
 
 use super::model::{PutBack, Timeline};
 use crate::finding::Finding;
+use futex_words::Word;
 use lengths::{FEWEST_LENGTHS, Lengths};
 use lock::Lock;
 use lock_samples::Calls;
 use sections::Kept;
-use words::Word;
 
 /// Most sections that are put back: of more, one stands for several.
 const MOST_SECTIONS: u64 = 400_000;
@@ -40,7 +40,7 @@ pub(super) fn put_back(timeline: &mut Timeline) {
         return;
     }
     let calls = Calls::of(timeline);
-    let words = words::find(timeline, &calls);
+    let words = futex_words::find(timeline, &calls);
     if words.is_empty() {
         return;
     }

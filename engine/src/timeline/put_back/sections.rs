@@ -4,10 +4,10 @@ use super::super::model::{State, Timeline};
 use super::chance::Chance;
 use super::clock::Clock;
 use super::fill::Fill;
+use super::futex_words::word;
 use super::lengths::{Lengths, Mark, in_order, ticks};
 use super::lock::Lock;
 use super::lock_samples::Calls;
-use super::words::word;
 use crate::time::Timestamp;
 use rustc_hash::FxHashMap;
 
