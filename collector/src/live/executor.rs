@@ -1,20 +1,18 @@
 //! Does what [`super::LoopState`] says.
 
-use super::Probed;
 use super::attach_thread::{AttachThread, Job};
 use super::function_finder::FunctionFinder;
 use super::keyboard::Keyboard;
 use super::loop_state::{Effect, LoopState, StopReason};
-use super::message::{LibcCounts, Message, UnprobedCounts};
+use super::message::Message;
+use super::observations::Observations;
 use super::reader_commands::ReaderCommands;
 use super::ring_reader::Command;
 use super::run::Print;
 use crate::listen::Board;
 use crate::threads::Failure;
-use crate::tui::{Guard, LiveCounts, Phase, Snapshot, State};
-use capture::target::GatedChild;
-use engine::event::{FunctionFact, FunctionId};
-use std::collections::BTreeSet;
+use crate::tui::{Guard, Phase, Snapshot, State};
+use capture::target::{GatedChild, LaunchError};
 use std::io;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -51,22 +49,8 @@ pub struct Executor {
     pub started: Instant,
     /// How long it captured, once that is over.
     pub captured: Option<Duration>,
-    /// The last counts.
-    pub counts: LiveCounts,
-    /// Functions that got probes in some process.
-    pub probed: BTreeSet<FunctionId>,
-    /// Functions that the kernel would not probe in some process.
-    pub refused: BTreeSet<FunctionId>,
-    /// Functions that lost their probes.
-    pub taken_off: BTreeSet<FunctionId>,
-    /// Processes that came later and got no probes.
-    pub unprobed: UnprobedCounts,
-    /// Probes on C libraries.
-    pub libc: LibcCounts,
-    /// Functions of processes that came later.
-    pub more_functions: Vec<FunctionFact>,
-    /// The last report.
-    pub report: Option<Arc<Snapshot>>,
+    /// What was noticed.
+    pub observed: Observations,
     /// The screen does not show the state.
     pub dirty: bool,
 }
@@ -102,7 +86,7 @@ impl Executor {
                 }
                 Effect::ShowReport(snapshot) if self.print.is_some() => {
                     let printed = self.print.as_mut().map(|print| print(&snapshot));
-                    self.report = Some(snapshot);
+                    self.observed.report = Some(snapshot);
                     if let Some(Err(error)) = printed {
                         let text = error.to_string();
                         let gone = error.kind() == io::ErrorKind::BrokenPipe;
@@ -135,28 +119,23 @@ impl Executor {
                 self.commands.give(Command::Stop { pids: loop_state.alive().collect() });
             }
             Effect::SkipLastReport => self.skip_last_report.store(true, Ordering::Relaxed),
-            Effect::CloseScreen => {
-                self.keyboard = None;
-                if let Some((guard, mut state)) = self.screen.take() {
-                    guard.leave(&mut state);
+            Effect::AddProbes(chosen) => {
+                if let Ok(functions) = &chosen.functions {
+                    self.observed.more_functions.extend(functions.facts.iter().cloned());
                 }
+                self.attaching.give(Job::Process(chosen));
             }
+            Effect::TakeOff(functions) => self.attaching.give(Job::TakeOff(functions)),
+            Effect::AddLibc(chosen) => self.attaching.give(Job::Libc(chosen)),
+            Effect::FindFunctions(request, pids) => match &self.function_finder {
+                Some(function_finder) => function_finder.request(request, pids),
+                None => self.answer("functions have no probes here: nothing can be changed".to_owned()),
+            },
             Effect::ChooseFunctions(change) => {
                 if let Some(function_finder) = &self.function_finder {
                     function_finder.ask(change);
                 }
             }
-            Effect::AddProbes(chosen) => {
-                if let Ok(functions) = &chosen.functions {
-                    self.more_functions.extend(functions.facts.iter().cloned());
-                }
-                self.attaching.give(Job::Process(chosen));
-            }
-            Effect::TakeOff(functions) => self.attaching.give(Job::TakeOff(functions)),
-            Effect::FindFunctions(request, pids) => match &self.function_finder {
-                Some(function_finder) => function_finder.request(request, pids),
-                None => self.answer("functions have no probes here: nothing can be changed".to_owned()),
-            },
             Effect::TryFunctions(hot, pids) => {
                 if let Some(function_finder) = &self.function_finder {
                     function_finder.hot_functions(hot, pids);
@@ -167,76 +146,91 @@ impl Executor {
                     function_finder.tallied(tally, pids);
                 }
             }
-            Effect::Filter(text) => {
-                if let Some((_, state)) = &mut self.screen {
-                    state.set_filter(text);
-                }
-            }
-            Effect::ShowPrompt(prompt) => {
-                if let Some((_, state)) = &mut self.screen {
-                    state.prompt = prompt;
-                }
-            }
-            Effect::ShowAnswer(sentence) => self.answer(sentence),
-            Effect::AddLibc(chosen) => self.attaching.give(Job::Libc(chosen)),
-            Effect::NoteNoLibc(why) => {
-                self.libc.without += 1;
-                self.libc.why.get_or_insert(why);
-            }
-            Effect::NoteOperationsOff(family, None) => {
-                self.libc.off.insert(family);
-            }
-            Effect::NoteOperationsOff(family, Some(tried)) => {
-                let dearest = self.libc.unfit.entry(family).or_insert(tried);
-                if tried.cost_ppm > dearest.cost_ppm {
-                    *dearest = tried;
-                }
-            }
             Effect::Forward(signal) => {
                 if let Some(Err(error)) = self.child.as_mut().map(|child| child.signal(signal)) {
                     log::warn!("cannot send signal {signal} to the command: {error}");
                 }
             }
-            Effect::Act(action) => {
-                if let Some((_, state)) = &mut self.screen {
-                    // `Quit` never comes this way.
-                    let _ = state.apply(action);
-                }
-            }
-            Effect::Draw => self.dirty = true,
+            effect @ (Effect::NoteNoLibc(_)
+            | Effect::NoteOperationsOff(..)
+            | Effect::NoteUnprobed(_)
+            | Effect::NoteProbed(_)
+            | Effect::NoteTakenOff(_)
+            | Effect::NoteBackOn(_)) => self.observed.note(effect),
             Effect::ShowReport(snapshot) => {
-                if let Some((_, state)) = &mut self.screen {
-                    if state.phase == Phase::Running {
-                        state.elapsed = self.started.elapsed();
-                    }
-                    state.show(Arc::clone(&snapshot));
-                }
-                self.report = Some(snapshot);
+                self.show_report(&snapshot);
+                self.observed.report = Some(snapshot);
             }
-            Effect::NoteUnprobed(why) => self.unprobed.add(why),
-            Effect::NoteProbed(Probed { on, refused, libc }) => {
-                self.libc.probed.extend(libc);
-                self.probed.extend(on);
-                self.refused.extend(refused);
-            }
-            Effect::NoteTakenOff(functions) => self.taken_off.extend(functions),
-            Effect::NoteBackOn(functions) => self.taken_off.retain(|one| !functions.contains(one)),
             Effect::ShowCounts(counts) => {
-                self.counts = *counts;
+                self.observed.counts = *counts;
                 if let Some((_, state)) = &mut self.screen {
                     state.counts = *counts;
                 }
             }
-            Effect::ShowEnded => {
-                let elapsed = *self.captured.get_or_insert_with(|| self.started.elapsed());
-                if let Some((_, state)) = &mut self.screen {
-                    state.elapsed = elapsed;
-                    state.phase = Phase::Ended(String::new());
-                }
-                self.tell_end(loop_state);
-            }
+            Effect::ShowEnded => self.show_ended(loop_state),
+            effect @ (Effect::CloseScreen
+            | Effect::Draw
+            | Effect::Filter(_)
+            | Effect::ShowPrompt(_)
+            | Effect::ShowAnswer(_)
+            | Effect::Act(_)) => self.on_screen(effect),
             Effect::CheckAlive | Effect::Leave | Effect::Abort => {}
         }
+    }
+
+    /// What concerns nothing but the screen.
+    fn on_screen(&mut self, effect: Effect) {
+        match effect {
+            Effect::CloseScreen => {
+                self.keyboard = None;
+                if let Some((guard, mut state)) = self.screen.take() {
+                    guard.leave(&mut state);
+                }
+            }
+            Effect::Draw => self.dirty = true,
+            Effect::ShowAnswer(sentence) => self.answer(sentence),
+            effect => {
+                let Some((_, state)) = &mut self.screen else { return };
+                match effect {
+                    Effect::Filter(text) => state.set_filter(text),
+                    Effect::ShowPrompt(prompt) => state.prompt = prompt,
+                    // `Quit` never comes this way.
+                    Effect::Act(action) => {
+                        let _ = state.apply(action);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn show_report(&mut self, snapshot: &Arc<Snapshot>) {
+        if let Some((_, state)) = &mut self.screen {
+            if state.phase == Phase::Running {
+                state.elapsed = self.started.elapsed();
+            }
+            state.show(Arc::clone(snapshot));
+        }
+    }
+
+    fn show_ended(&mut self, loop_state: &LoopState) {
+        let elapsed = *self.captured.get_or_insert_with(|| self.started.elapsed());
+        if let Some((_, state)) = &mut self.screen {
+            state.elapsed = elapsed;
+            state.phase = Phase::Ended(String::new());
+        }
+        self.tell_end(loop_state);
+    }
+
+    /// Lets a command go that was held until now; `meter` is told first. Gives why it cannot run.
+    pub fn release_child(&mut self, meter: Option<Box<dyn Fn() + Send>>) -> Option<LaunchError> {
+        let child = self.child.as_mut()?;
+        if let Some(begins) = meter {
+            begins();
+        }
+        let error = child.release().err()?;
+        self.child = None;
+        Some(error)
     }
 
     fn answer(&mut self, sentence: String) {

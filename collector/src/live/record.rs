@@ -133,12 +133,12 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
     if silent {
         return Ok(outcome(&ended));
     }
-    functions_known.extend(ended.more_functions.iter().cloned());
+    functions_known.extend(ended.observed.more_functions.iter().cloned());
     let summary = RecordSummary {
         children: plan.capture.children,
-        locks: locks_text(&locks, &ended.libc),
+        locks: locks_text(&locks, &ended.observed.libc),
         uprobes: plan.capture.uprobes,
-        samples: plan.capture.sampling.zip(ended.counts.samples),
+        samples: plan.capture.sampling.zip(ended.observed.counts.samples),
         limit: limit_line(&path, ended.file.unwrap_or_default().events),
         ..summary(subject, &ended, &path, &functions_known)
     };
@@ -217,7 +217,7 @@ pub(super) fn summary(
     functions: &[FunctionFact],
 ) -> RecordSummary {
     let file = ended.file.unwrap_or_default();
-    let taken_off = functions.iter().filter(|function| ended.taken_off.contains(&function.id));
+    let taken_off = functions.iter().filter(|function| ended.observed.taken_off.contains(&function.id));
     RecordSummary {
         runs_on: ended.child_runs_on.then(|| subject.clone()),
         interrupted: (ended.child_was_interrupted && ended.child_status.is_some()).then(|| subject.clone()),
@@ -226,13 +226,13 @@ pub(super) fn summary(
         events: file.events,
         file_bytes: file.bytes,
         file: path.to_owned(),
-        loss: ended.counts.loss,
+        loss: ended.observed.counts.loss,
         left_out: file.left_out,
-        overhead: ended.counts.overhead,
-        probed: ended.probed.len(),
+        overhead: ended.observed.counts.overhead,
+        probed: ended.observed.probed.len(),
         taken_off: taken_off.map(|function| function.name.clone()).collect(),
-        refused: ended.refused.difference(&ended.probed).count(),
-        unprobed: ended.unprobed.clone(),
+        refused: ended.observed.refused.difference(&ended.observed.probed).count(),
+        unprobed: ended.observed.unprobed.clone(),
         ..RecordSummary::default()
     }
 }

@@ -1,5 +1,6 @@
 //! The loop: reads [`Message`]s, asks [`LoopState`] what they mean, and does it.
 
+use super::EventSource;
 use super::analysis::Asked;
 use super::analysis_thread::AnalysisThread;
 use super::executor::{Executor, Flow};
@@ -7,33 +8,27 @@ use super::function_finder::{Choose, FunctionFinder};
 use super::inputs::Inputs;
 use super::keyboard::Keyboard;
 use super::loop_state::{LoopState, Mode, StopReason};
-use super::message::{LibcCounts, Message, UnprobedCounts};
+use super::message::Message;
 use super::naming::PollIntervals;
-use super::reader_commands::reader_commands;
-use super::ring_reader::{self, EndThreads, Wanted};
+use super::observations::Observations;
+use super::pipeline::{Pipeline, Started};
+use super::ring_reader::EndThreads;
 use super::sliding::{Due, Sliding};
 use super::writer_thread::WriterThread;
-use super::{EventSource, attach_thread};
 use crate::listen::{Access, Board, Listener, Socket};
-use crate::threads;
 use crate::threads::Failure;
-use crate::tui::{Guard, LiveCounts, Snapshot, State};
+use crate::tui::{Guard, Snapshot, State};
 use capture::target::signals::{Relation, has_terminal};
 use capture::target::{GatedChild, LaunchError};
-use engine::event::{Facts, FunctionFact, FunctionId};
+use engine::event::Facts;
 use recording::{Disk, Summary, Writer};
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-
-/// Batches between the reader and the writer: a hiccup of the disk of about a second.
-pub(super) const BATCHES: usize = 64;
 
 /// Everything that is measured and where it goes.
 pub struct Setup<D: Disk = File> {
@@ -112,24 +107,10 @@ pub struct Ended {
     pub launch_error: Option<LaunchError>,
     /// What failed, if something did.
     pub failure: Option<Failure>,
-    /// The last counts.
-    pub counts: LiveCounts,
-    /// Functions that got probes in some process.
-    pub probed: BTreeSet<FunctionId>,
-    /// Functions that the kernel would not probe in some process.
-    pub refused: BTreeSet<FunctionId>,
-    /// Functions that lost their probes, because they were called too often.
-    pub taken_off: BTreeSet<FunctionId>,
-    /// Processes that came later and got no function probes.
-    pub unprobed: UnprobedCounts,
-    /// Probes on C libraries.
-    pub libc: LibcCounts,
-    /// Functions of processes that came later.
-    pub more_functions: Vec<FunctionFact>,
+    /// What was noticed meanwhile.
+    pub observed: Observations,
     /// What the session file holds.
     pub file: Option<Summary>,
-    /// The last report.
-    pub report: Option<Arc<Snapshot>>,
     /// Left without finishing, because the user insisted.
     pub aborted: bool,
     /// How long it captured.
@@ -142,8 +123,8 @@ pub fn run<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended> {
 }
 
 async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended> {
-    let poll_intervals =
-        if setup.mode == Mode::Record { PollIntervals::RECORDED } else { PollIntervals::WATCHED };
+    let is_recording = setup.mode == Mode::Record;
+    let poll_intervals = if is_recording { PollIntervals::RECORDED } else { PollIntervals::WATCHED };
     let (news, inbox) = unbounded_channel();
     let mut inputs = Inputs::new(inbox, news.clone(), setup.duration, poll_intervals.alive)?;
     let relation = match setup.child {
@@ -152,32 +133,12 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
     };
     let mut loop_state = LoopState::new(setup.mode, relation, &setup.pids, setup.children);
     let skip_last_report = Arc::new(AtomicBool::new(false));
-
     let sliding =
         setup.window.map(|plan| sliding(&setup.facts, plan, setup.mode, news.clone())).transpose()?;
-    let wanted = if sliding.is_some() { Wanted::Records } else { Wanted::Chunks };
     let writer =
         WriterThread { writer: setup.writer, sliding, skip_last_report: Arc::clone(&skip_last_report) };
-    let (feed, fed) = sync_channel(BATCHES);
-    let writer_news = news.clone();
-    let writer = threads::spawn("writer", news.clone(), (), move || writer.run(&fed, &writer_news))?;
-
-    let reader_news = news.clone();
-    let (mut source, end_threads) = (setup.source, setup.end_threads);
-    let meter = source.meter();
-    let (commands, waiter) = reader_commands(source.bell());
-    let (attaching, attach_results) = attach_thread::start(source.attacher(), news.clone())?;
-    let reader = threads::spawn("rings", news.clone(), feed.clone(), move || {
-        threads::before_others();
-        ring_reader::run(
-            source,
-            (poll_intervals, wanted),
-            &waiter,
-            attach_results,
-            (&feed, &reader_news),
-            end_threads,
-        );
-    })?;
+    let (pipeline, Started { commands, attaching, meter }) =
+        Pipeline::start(setup.source, setup.end_threads, writer, poll_intervals, &news)?;
 
     let keyboard = match setup.screen {
         Some(_) => Some(Keyboard::start(news.clone())?),
@@ -189,13 +150,11 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
         .map(|Listen { socket, access, board }| Listener::start(socket, access, board, news.clone()))
         .transpose()?;
     let held = setup.child.as_ref().map(GatedChild::pid);
+    let choose = setup.choose.map(|choose| FunctionFinder::start(choose, held, news.clone()));
     let mut executor = Executor {
         commands,
         attaching,
-        function_finder: setup
-            .choose
-            .map(|choose| FunctionFinder::start(choose, held, news.clone()))
-            .transpose()?,
+        function_finder: choose.transpose()?,
         skip_last_report,
         keyboard,
         screen: setup.screen,
@@ -204,65 +163,17 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
         child: setup.child,
         started: Instant::now(),
         captured: None,
-        counts: LiveCounts::default(),
-        probed: BTreeSet::new(),
-        refused: BTreeSet::new(),
-        taken_off: BTreeSet::new(),
-        unprobed: UnprobedCounts::default(),
-        libc: LibcCounts::default(),
-        more_functions: Vec::new(),
-        report: None,
+        observed: Observations::default(),
         dirty: true,
         alive: setup.alive,
     };
-    let launch_error = executor.child.as_mut().and_then(|child| {
-        meter.iter().for_each(|begins| begins());
-        child.release().err()
-    });
-    if launch_error.is_some() {
-        executor.child = None;
-    }
-    let aborted = loop {
-        let message = match inputs.ready() {
-            Some(message) => message,
-            None => {
-                executor.draw()?;
-                inputs.next().await
-            }
-        };
-        let effects = loop_state.handle(message);
-        match executor.carry_out(effects, &mut loop_state) {
-            None => {}
-            Some(Flow::Leave) => break false,
-            Some(Flow::Abort) => break true,
-        }
-    };
+    let launch_error = executor.release_child(meter);
+    let aborted = is_aborted(&mut inputs, &mut loop_state, &mut executor).await?;
     let child_status = loop_state.child_status().or_else(|| executor.last_status(loop_state.stop_reason()));
     let child_runs_on = executor.child.is_some() && child_status.is_none();
-    let Executor {
-        counts,
-        probed,
-        refused,
-        taken_off,
-        unprobed,
-        libc,
-        more_functions,
-        report,
-        started,
-        captured,
-        screen,
-        keyboard,
-        commands,
-        ..
-    } = executor;
+    let Executor { observed, started, captured, screen, keyboard, commands, .. } = executor;
     drop((keyboard, screen, commands, listener));
-    let file = if aborted {
-        None
-    } else {
-        // A panic in a thread has been reported by it.
-        let _ = reader.join();
-        if setup.mode == Mode::Record { writer.join().ok().flatten() } else { None }
-    };
+    let file = if aborted { None } else { pipeline.finish(is_recording) };
     Ok(Ended {
         reason: loop_state.stop_reason(),
         child_status,
@@ -271,18 +182,34 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
         child_was_interrupted: loop_state.command_was_interrupted(),
         launch_error,
         failure: loop_state.failure().cloned(),
-        counts,
-        probed,
-        refused,
-        taken_off,
-        unprobed,
-        libc,
-        more_functions,
+        observed,
         file,
-        report,
         aborted,
         elapsed: captured.unwrap_or_else(|| started.elapsed()),
     })
+}
+
+/// The loop itself, up to its end; whether that came before everything was finished.
+async fn is_aborted(
+    inputs: &mut Inputs,
+    loop_state: &mut LoopState,
+    executor: &mut Executor,
+) -> io::Result<bool> {
+    loop {
+        let message = match inputs.ready() {
+            Some(message) => message,
+            None => {
+                executor.draw()?;
+                inputs.next().await
+            }
+        };
+        let effects = loop_state.handle(message);
+        match executor.carry_out(effects, loop_state) {
+            None => {}
+            Some(Flow::Leave) => return Ok(false),
+            Some(Flow::Abort) => return Ok(true),
+        }
+    }
 }
 
 fn sliding(

@@ -125,7 +125,7 @@ fn what_goes_in_comes_out_of_the_file_whatever_the_batches() {
             let (read, info) = recording::read(&path).expect("session");
             assert!(info.whole(), "{:?}", info.damage);
             assert_eq!(read, generated.recording(), "program {number}, batches of {batch}");
-            assert_eq!(ended.counts.events, read.events.len() as u64);
+            assert_eq!(ended.observed.counts.events, read.events.len() as u64);
             assert_eq!(ended.file.map(|file| file.events), Some(read.events.len() as u64));
         }
     }
@@ -143,7 +143,7 @@ fn live_file_and_batch_give_the_same_report() {
         let (from_file, _) = recording::read(&path).expect("session");
         assert_eq!(offline(&from_file).1, batch, "program {number} from its file");
         for pace in [1, 7, usize::MAX] {
-            let live = once(generated, Pace::Batches(pace), HOUR).report.expect("report");
+            let live = once(generated, Pace::Batches(pace), HOUR).observed.report.expect("report");
             assert_eq!(live.report, batch, "program {number}, live in batches of {pace}");
             assert_eq!(live.limits, limits, "program {number}: what `report` says of its recording");
         }
@@ -158,7 +158,7 @@ fn the_first_full_window_does_not_depend_on_the_batches() {
         let span = Duration::from_nanos((last_ns - generated.facts.start_ns) / 2);
         let reports: Vec<_> = [1, 7, usize::MAX]
             .into_iter()
-            .map(|batch| once(&generated, Pace::Batches(batch), span).report.expect("report"))
+            .map(|batch| once(&generated, Pace::Batches(batch), span).observed.report.expect("report"))
             .collect();
         assert_eq!(u128::from(reports[0].window_ns), span.as_nanos());
         assert!(reports.windows(2).all(|pair| pair[0].report == pair[1].report));
@@ -178,7 +178,7 @@ fn losses_reach_file_and_report() {
     let (read, _) = recording::read(&path).expect("session");
     assert_eq!(read, generated.recording());
     assert!(!read.notes.is_empty(), "holes in the numbering are gaps");
-    let live = once(&generated, Pace::Batches(3), HOUR).report.expect("report");
+    let live = once(&generated, Pace::Batches(3), HOUR).observed.report.expect("report");
     assert_eq!(live.report, offline(&generated.recording()).1);
 }
 
@@ -389,7 +389,7 @@ fn the_summary_counts_functions_that_have_probes_and_refused_ones_once() {
     let mut ended = run(setup).expect("run");
     let name = |id: u32| engine::event::FunctionFact { id, name: format!("f{id}"), ..Default::default() };
     let functions: Vec<_> = (1..=4).map(name).collect();
-    ended.taken_off.insert(1);
+    ended.observed.taken_off.insert(1);
     let summary = record::summary(String::new(), &ended, Path::new("x.lp"), &functions);
     assert_eq!((summary.probed, summary.refused), (2, 1));
     assert_eq!(summary.taken_off, ["f1"]);
@@ -454,7 +454,10 @@ fn processes_without_probes_reach_summary_file_and_report() {
     writer.facts(&setup.facts).expect("facts");
     setup.writer = Some(writer);
     let ended = run(setup).expect("run");
-    assert_eq!(ended.unprobed, UnprobedCounts { ended: 1, refused: 2, why: Some("no room".to_owned()) });
+    assert_eq!(
+        ended.observed.unprobed,
+        UnprobedCounts { ended: 1, refused: 2, why: Some("no room".to_owned()) }
+    );
     let (read, _) = recording::read(&path).expect("session");
     let (_, report) = offline(&read);
     let said: Vec<&Finding> =

@@ -177,7 +177,7 @@ fn finish(
         return Err(UserError::runtime(message, "please report this with what longpole was watching"));
     }
     if plan.once {
-        let Some(snapshot) = &ended.report else {
+        let Some(snapshot) = &ended.observed.report else {
             return Err(UserError::runtime("there is no report: it ended before", "watch for longer"));
         };
         return match print(plan, subject, snapshot) {

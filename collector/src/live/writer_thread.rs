@@ -14,11 +14,14 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 
+/// Batches between the reader and the writer: a hiccup of the disk of about a second.
+pub(super) const BATCHES: usize = 64;
+
 /// How often it is looked whether the file is still there.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// So many items that wait are too many: the kernel's rings fill up when there is no room for more.
-const BEHIND: usize = super::run::BATCHES / 4;
+const BEHIND: usize = BATCHES / 4;
 
 /// Where the reader's feed goes.
 pub struct WriterThread<D: Disk> {

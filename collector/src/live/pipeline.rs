@@ -1,0 +1,65 @@
+//! The threads that records go through: one reads the rings, one writes and keeps the window, one puts probes on.
+
+use super::EventSource;
+use super::attach_thread::{self, AttachThread};
+use super::message::Message;
+use super::naming::PollIntervals;
+use super::reader_commands::{ReaderCommands, reader_commands};
+use super::ring_reader::{self, EndThreads, Feed, Wanted};
+use super::writer_thread::{BATCHES, WriterThread};
+use crate::threads;
+use recording::{Disk, Summary};
+use std::io;
+use std::sync::mpsc::sync_channel;
+use std::thread::JoinHandle;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// See the module.
+pub(super) struct Pipeline {
+    reader: JoinHandle<()>,
+    writer: JoinHandle<Option<Summary>>,
+}
+
+/// How others reach it.
+pub(super) struct Started {
+    /// To the thread that reads the rings.
+    pub commands: ReaderCommands,
+    /// To the thread that puts probes on.
+    pub attaching: AttachThread,
+    /// See [`EventSource::meter`].
+    pub meter: Option<Box<dyn Fn() + Send>>,
+}
+
+impl Pipeline {
+    /// Starts the threads.
+    pub fn start<D: Disk + Send + 'static>(
+        mut source: Box<dyn EventSource>,
+        end_threads: EndThreads,
+        writer: WriterThread<D>,
+        poll_intervals: PollIntervals,
+        news: &UnboundedSender<Message>,
+    ) -> io::Result<(Pipeline, Started)> {
+        let wanted = if writer.sliding.is_some() { Wanted::Records } else { Wanted::Chunks };
+        let (feed, fed) = sync_channel::<Feed>(BATCHES);
+        let writer_news = news.clone();
+        let writer = threads::spawn("writer", news.clone(), (), move || writer.run(&fed, &writer_news))?;
+
+        let meter = source.meter();
+        let (commands, receiver) = reader_commands(source.bell());
+        let (attaching, attach_results) = attach_thread::start(source.attacher(), news.clone())?;
+        let reader_news = news.clone();
+        let reader = threads::spawn("rings", news.clone(), feed.clone(), move || {
+            threads::before_others();
+            let (intervals, feed) = ((poll_intervals, wanted), (&feed, &reader_news));
+            ring_reader::run(source, intervals, &receiver, attach_results, feed, end_threads);
+        })?;
+        Ok((Pipeline { reader, writer }, Started { commands, attaching, meter }))
+    }
+
+    /// Waits until all that was read is written. Gives what the file holds.
+    pub fn finish(self, is_recording: bool) -> Option<Summary> {
+        // A panic in a thread has been reported by it.
+        let _ = self.reader.join();
+        if is_recording { self.writer.join().ok().flatten() } else { None }
+    }
+}
