@@ -4,4 +4,5 @@ mod killed;
 mod probes_that_would_end;
 mod process_events;
 mod soak;
+mod tracers;
 mod unusual_exits;

@@ -1,22 +1,21 @@
 //! The live screen in a real terminal (a pseudo-terminal read by a terminal emulator), fed by a recording that is
 //! played through the live pipeline, and on real processes. The test starts itself again as the program.
 
+mod targets;
+mod terminal;
+
 use collector::live::{Asked, Mode, Pace, Replay, Setup, WindowPlan, run};
 use collector::tui::{Guard, State};
 use engine::event::{Facts, Recording, ThreadFact};
 use engine::report::Cpus;
 use longpole_tests::{Background, binary, skip_unless_built, skip_unless_live, workload};
-use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use portable_pty::{CommandBuilder, PtySize};
 use probe_abi::{Call, Header, Kind, Record, Switch, SwitchFlags};
 use std::io::{Read, Write};
 use std::num::NonZero;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
-
-const LINES: u16 = 24;
-const COLUMNS: u16 = 80;
-/// Far more than anything takes, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+use targets::{Busy, Target};
+use terminal::{PATIENCE, Screen};
 
 /// What runs inside the terminal; does nothing unless asked for by [`Screen::start`].
 #[test]
@@ -60,7 +59,7 @@ fn child() {
         child: None,
     });
     let ended = ended.expect("run");
-    println!("left because {:?} after {} reports", ended.reason, u8::from(ended.report.is_some()));
+    println!("left because {:?} after {} reports", ended.reason, u8::from(ended.observed.report.is_some()));
 }
 
 /// Waits until the terminal has hung up, and only then reads keys from it.
@@ -120,134 +119,6 @@ fn synthetic() -> Recording {
     let facts =
         Facts { start_ns: 1_000_000_000, threads: vec![thread(100), thread(101)], ..Facts::default() };
     Recording { facts, events, notes: vec![] }
-}
-
-/// A process that computes until dropped, also if the test fails.
-struct Busy(std::process::Child);
-
-impl Busy {
-    fn start() -> Busy {
-        Busy(std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh"))
-    }
-
-    fn end(&mut self) {
-        // Both fail only if it has ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        // Fails only if it has ended already.
-        let _ = self.child.kill();
-    }
-}
-
-/// The child in its terminal.
-struct Screen {
-    parser: vt100::Parser,
-    output: Receiver<Vec<u8>>,
-    keys: Box<dyn Write + Send>,
-    /// `None`: hung up.
-    master: Option<Box<dyn MasterPty + Send>>,
-    child: Box<dyn Child + Send + Sync>,
-}
-
-impl Screen {
-    /// This test again, as the program in the terminal.
-    fn start(what: &str) -> Screen {
-        let mut command = CommandBuilder::new(std::env::current_exe().expect("own path"));
-        command.args(["--exact", "screen::child", "--ignored", "--nocapture"]);
-        command.env("LONGPOLE_TEST_SCREEN", what);
-        Screen::run(command)
-    }
-
-    fn run(mut command: CommandBuilder) -> Screen {
-        let size = PtySize { rows: LINES, cols: COLUMNS, pixel_width: 0, pixel_height: 0 };
-        let pair = native_pty_system().openpty(size).expect("pty");
-        command.env("TERM", "xterm-256color");
-        command.env("RUST_BACKTRACE", "0");
-        command.env("LC_ALL", "C.UTF-8");
-        command.env_remove("NO_COLOR");
-        // A backtrace would push the message of a panic off the screen.
-        command.env("RUST_BACKTRACE", "0");
-        let child = pair.slave.spawn_command(command).expect("child");
-        drop(pair.slave);
-        let mut reader = pair.master.try_clone_reader().expect("reader");
-        let (sender, output) = channel();
-        std::thread::spawn(move || {
-            let mut buffer = [0; 4096];
-            while let Ok(count @ 1..) = reader.read(&mut buffer) {
-                if sender.send(buffer[..count].to_vec()).is_err() {
-                    break;
-                }
-            }
-        });
-        let size = |n| NonZero::new(n).expect("not 0");
-        Screen {
-            parser: vt100::Parser::new(size(LINES), size(COLUMNS), 0),
-            output,
-            keys: pair.master.take_writer().expect("writer"),
-            master: Some(pair.master),
-            child,
-        }
-    }
-
-    fn text(&self) -> String {
-        self.parser.screen().contents()
-    }
-
-    /// Reads until the screen is as wanted.
-    fn wait_for(&mut self, what: &str, wanted: impl Fn(&vt100::Screen) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
-        while !wanted(self.parser.screen()) {
-            assert!(Instant::now() < deadline, "no {what} on:\n{}", self.text());
-            match self.output.recv_timeout(Duration::from_millis(100)) {
-                Ok(bytes) => self.parser.process(&bytes),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    assert!(wanted(self.parser.screen()), "ended without {what}:\n{}", self.text());
-                }
-            }
-        }
-    }
-
-    fn wait_for_text(&mut self, text: &str) {
-        self.wait_for(text, |screen| screen.contents().contains(text));
-    }
-
-    fn press(&mut self, keys: &str) {
-        self.keys.write_all(keys.as_bytes()).expect("key");
-        self.keys.flush().expect("key");
-    }
-
-    /// Closes the terminal, as its window or an SSH connection does. The thread that reads it holds it open until the
-    /// next output.
-    fn hang_up(&mut self) {
-        self.output = channel().1;
-        self.keys = Box::new(std::io::sink());
-        self.master = None;
-    }
-
-    /// Waits for the end; gives back the exit code.
-    fn end(mut self) -> (u32, String, bool) {
-        loop {
-            match self.output.recv_timeout(PATIENCE) {
-                Ok(bytes) => self.parser.process(&bytes),
-                Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => panic!("does not end:\n{}", self.text()),
-            }
-        }
-        let status = self.child.wait().expect("status");
-        (status.exit_code(), self.text(), self.parser.screen().alternate_screen())
-    }
 }
 
 #[test]
@@ -353,68 +224,6 @@ fn hang_up_target(rounds: u64) -> u64 {
 #[inline(never)]
 fn chosen_later(rounds: u64) -> u64 {
     (0..rounds).fold(1, |sum, round| sum ^ std::hint::black_box(round).wrapping_add(sum.rotate_left(3)))
-}
-
-/// What the first byte of probed code is.
-const BREAKPOINT: u8 = 0xcc;
-
-/// [`target`] in a process of its own.
-struct Target {
-    process: Busy,
-    /// It says something at its end, too.
-    output: std::thread::JoinHandle<()>,
-    pid: u32,
-    /// Where its two functions are.
-    first: u64,
-    later: u64,
-}
-
-impl Target {
-    fn start() -> Target {
-        use std::io::BufRead;
-        let mut command = std::process::Command::new(std::env::current_exe().expect("own path"));
-        command
-            .args(["--exact", "screen::target", "--ignored", "--nocapture"])
-            .env("LONGPOLE_TEST_TARGET", "1");
-        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
-        let mut process = Busy(command.spawn().expect("target"));
-        let lines = std::io::BufReader::new(process.0.stdout.take().expect("piped")).lines();
-        let mut lines = lines.map_while(Result::ok);
-        let mut address = |what: &str| {
-            lines.by_ref().find_map(|line| line.strip_prefix(what)?.parse().ok()).expect("an address")
-        };
-        let (first, later) = (address("code at "), address("more at "));
-        let output = std::thread::spawn(move || lines.for_each(drop));
-        let target = Target { pid: process.0.id(), process, output, first, later };
-        assert!(!target.is_probed(first) && !target.is_probed(later));
-        target
-    }
-
-    /// Whether there is a breakpoint at the beginning of a function.
-    fn is_probed(&self, address: u64) -> bool {
-        use std::os::unix::fs::FileExt;
-        let mut byte = [0];
-        let memory = std::fs::File::open(format!("/proc/{}/mem", self.pid)).expect("memory");
-        memory.read_exact_at(&mut byte, address).expect("code");
-        byte[0] == BREAKPOINT
-    }
-
-    /// Waits until it is, or is not.
-    fn until_probed(&self, address: u64, probed: bool) {
-        let deadline = Instant::now() + PATIENCE;
-        while self.is_probed(address) != probed {
-            assert!(Instant::now() < deadline, "probed: {}", !probed);
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    /// It runs on as if nothing had been there.
-    fn runs_on(mut self) {
-        assert!(!self.is_probed(self.first) && !self.is_probed(self.later), "a probe was left behind");
-        drop(self.process.0.stdin.take());
-        assert!(self.process.0.wait().expect("status").success(), "the target did not run on");
-        self.output.join().expect("its output");
-    }
 }
 
 /// What is asked of longpole about the target.

@@ -75,6 +75,7 @@ pub use message::{
     ChangeKind, Chosen, FunctionRequest, Granted, LibcChosen, LibcCounts, Message, NewFunctions, Placing,
     ProcessChange, Unprobed, UnprobedCounts,
 };
+pub use observations::Observations;
 pub use record::{record, record_silently};
 pub use replay::{Pace, Replay};
 pub use ring_reader::EndThreads;

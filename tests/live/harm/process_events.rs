@@ -9,10 +9,10 @@ use longpole_tests::{
     Background, Longpole, Recorded, run, skip, skip_unless_built, skip_unless_live, workload,
 };
 
-const LIMIT: Duration = Duration::from_secs(180);
+pub(super) const LIMIT: Duration = Duration::from_secs(180);
 
 /// Starts the workload, and gives the PID of the one that works.
-fn start(program: &Path, words: &[&str]) -> (Background, u32) {
+pub(super) fn start(program: &Path, words: &[&str]) -> (Background, u32) {
     let mut target = Background::must_start(Command::new(program).args(words));
     let ready = target.line(LIMIT).expect("a program that runs");
     let pid = ready.strip_prefix("ready ").and_then(|pid| pid.parse().ok());
@@ -20,7 +20,7 @@ fn start(program: &Path, words: &[&str]) -> (Background, u32) {
 }
 
 /// Lets it end, which it must do well.
-fn finish(mut target: Background) {
+pub(super) fn finish(mut target: Background) {
     target.close_stdin();
     let ended = target.wait(LIMIT).expect("an end");
     let said = ended.stdout.lines().last().unwrap_or_default();
@@ -28,7 +28,7 @@ fn finish(mut target: Background) {
     assert!(said.ends_with(" rounds, 0 wrong"), "{said}");
 }
 
-fn wait_for_recording(record: &mut Background) {
+pub(super) fn wait_for_recording(record: &mut Background) {
     record.wait_for_stderr("recording ", LIMIT).expect("a recording");
     std::thread::sleep(Duration::from_millis(300));
 }
@@ -39,17 +39,17 @@ fn with_all<'a>(options: &[&'a str]) -> Vec<&'a str> {
     [all, options].concat()
 }
 
-fn attach(options: &[&str], pid: u32) -> Recorded {
+pub(super) fn attach(options: &[&str], pid: u32) -> Recorded {
     Recorded::attach(&with_all(options), pid)
 }
 
 /// The same in the background.
-fn attach_in_background(options: &[&str], pid: u32) -> (Background, tempfile::TempDir, PathBuf) {
+pub(super) fn attach_in_background(options: &[&str], pid: u32) -> (Background, tempfile::TempDir, PathBuf) {
     Recorded::attach_in_background(&with_all(options), pid)
 }
 
 /// The file is read, and calls of the workload's functions are in it: not all of them are on the path that a report shows.
-fn has_functions(file: &Path) {
+pub(super) fn has_functions(file: &Path) {
     let report = Longpole::report(file, "1");
     for name in ["Outer", "Inner"] {
         assert!(has_calls(file, name), "{name}: {}", report.0);
@@ -57,7 +57,7 @@ fn has_functions(file: &Path) {
 }
 
 /// Whether there are calls of this function. Where two programs have such a one, its place stands behind the name.
-fn has_calls(file: &Path, function: &str) -> bool {
+pub(super) fn has_calls(file: &Path, function: &str) -> bool {
     let program = Longpole::export(file);
     program.operations().any(|(_, operation)| match operation {
         [kind, name, ..] if kind == "call" || kind == "exec" => {
@@ -111,215 +111,6 @@ fn a_program_that_is_stopped() {
     target.signal("STOP").unwrap();
     std::thread::sleep(Duration::from_millis(300));
     target.signal("CONT").unwrap();
-    std::thread::sleep(Duration::from_millis(300));
-    record.signal("INT").unwrap();
-    let ended = record.wait(LIMIT).unwrap();
-    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    has_functions(&file);
-    finish(target);
-}
-
-#[test]
-fn a_program_under_a_debugger() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("unharmed.c"));
-    let (tracer, pid) = start(&program, &["traced", "1"]);
-    for options in [&["-d", "1s"][..], &["-d", "1s", "--overhead", "none"]] {
-        let recorded = attach(options, pid);
-        let said = &recorded.ended.stderr;
-        assert!(said.contains("unharmed is traced by unharmed (pid "), "{said}");
-        has_functions(&recorded.file);
-        tells_stops(&recorded.file);
-    }
-    finish(tracer);
-}
-
-#[test]
-fn a_program_under_gdb() {
-    skip_unless_live!();
-    if run(Command::new("gdb").arg("--version"), LIMIT).is_err() {
-        skip!("no gdb here");
-    }
-    let program = skip_unless_built!(workload::build("unharmed.c"));
-    let (target, pid) = start(&program, &["work"]);
-    // A breakpoint of gdb's is passed some hundred times, then taken off. Not on a function that longpole probes: there
-    // the kernel keeps one breakpoint only, and it is longpole's.
-    let mut gdb = Command::new("gdb");
-    gdb.args(["-nx", "-batch", "-p", &pid.to_string(), "-ex", "break Outer", "-ex", "ignore 1 100"]);
-    gdb.args(["-ex", "continue", "-ex", "delete", "-ex", "detach"]);
-    let mut gdb = Background::must_start(&mut gdb);
-    std::thread::sleep(Duration::from_millis(500));
-    let traced = is_traced(pid);
-    let recorded = attach(&["-d", "1s", "--exclude", "Outer"], pid);
-    // gdb may take longer to come, or have passed its hundred already.
-    if traced && is_traced(pid) {
-        assert!(
-            recorded.ended.stderr.contains("unharmed is traced by gdb (pid "),
-            "{}",
-            recorded.ended.stderr
-        );
-    }
-    assert!(has_calls(&recorded.file, "Inner"), "{}", recorded.ended.stderr);
-    gdb.close_stdin();
-    let ended = gdb.wait(LIMIT).unwrap();
-    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
-    let recorded = attach(&["-d", "1s"], pid);
-    has_functions(&recorded.file);
-    finish(target);
-}
-
-fn is_traced(pid: u32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    status.lines().any(|line| line.strip_prefix("TracerPid:").is_some_and(|tracer| tracer.trim() != "0"))
-}
-
-/// Why there is no strace that may trace, if so.
-fn no_strace() -> Option<String> {
-    let ended = run(Command::new("strace").args(["-o", "/dev/null", "true"]), LIMIT);
-    let works = ended.as_ref().is_ok_and(|ended| ended.code == Some(0));
-    (!works).then(|| format!("no strace that works here: {ended:?}"))
-}
-
-/// strace on a running program and its threads, in the background.
-fn strace(pid: u32) -> Background {
-    let mut strace = Command::new("strace");
-    strace.args(["-f", "-o", "/dev/null", "-p", &pid.to_string()]);
-    let mut strace = Background::must_start(&mut strace);
-    strace.wait_for_stderr("attached", LIMIT).expect("strace attaches");
-    strace
-}
-
-/// Lets strace go, which leaves the program alone.
-fn detach(strace: Background) {
-    strace.signal("INT").expect("it runs");
-    let ended = strace.wait(LIMIT).expect("strace ends");
-    assert!(ended.stderr.contains("detached"), "{}", ended.stderr);
-}
-
-/// Stops of threads are in the report, once, and are no waits for what their system calls would have waited for.
-fn tells_stops(file: &Path) {
-    let report = Longpole::report(file, "1,4");
-    assert_eq!(report.findings("stopped").len(), 1, "{}", report.0);
-    assert!(report.at(4).time_ns() > 0.0, "{}", report.0);
-}
-
-#[test]
-fn a_program_that_strace_traces_already() {
-    skip_unless_live!();
-    if let Some(why) = no_strace() {
-        skip!("{why}");
-    }
-    let program = skip_unless_built!(workload::build("unharmed.c"));
-    // Threads that sleep now and then, so that there are system calls to stop at.
-    let (target, pid) = start(&program, &["work", "4", "2000"]);
-    let tracer = strace(pid);
-    for options in [&["-d", "1s"][..], &["-d", "1s", "--overhead", "none"], &["-d", "1s", "--no-uprobes"]] {
-        let recorded = attach(options, pid);
-        let said = &recorded.ended.stderr;
-        assert!(said.contains("unharmed is traced by strace (pid "), "{said}");
-        tells_stops(&recorded.file);
-        if !options.contains(&"--no-uprobes") {
-            has_functions(&recorded.file);
-        }
-    }
-    detach(tracer);
-    let recorded = attach(&["-d", "500ms"], pid);
-    assert!(!recorded.ended.stderr.contains("traced by"), "{}", recorded.ended.stderr);
-    finish(target);
-}
-
-#[test]
-fn strace_comes_to_a_program_that_is_recorded() {
-    skip_unless_live!();
-    if let Some(why) = no_strace() {
-        skip!("{why}");
-    }
-    let program = skip_unless_built!(workload::build("unharmed.c"));
-    let (target, pid) = start(&program, &["work", "4", "2000"]);
-    let (mut record, _folder, file) = attach_in_background(&[], pid);
-    wait_for_recording(&mut record);
-    for _ in 0..3 {
-        let tracer = strace(pid);
-        std::thread::sleep(Duration::from_millis(300));
-        detach(tracer);
-    }
-    record.signal("INT").unwrap();
-    let ended = record.wait(LIMIT).unwrap();
-    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
-    has_functions(&file);
-    tells_stops(&file);
-    finish(target);
-    // One that longpole has started, with its library inside.
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("traced.lp");
-    let call = Longpole::with(["record", "-o"]).and(&file).and("--").and(&program);
-    let mut call = call.and("work").and("4").and("2000").start();
-    let ready = call.line(LIMIT).unwrap();
-    let pid = ready.strip_prefix("ready ").and_then(|pid| pid.parse().ok()).expect("its number");
-    let tracer = strace(pid);
-    std::thread::sleep(Duration::from_millis(500));
-    detach(tracer);
-    finish(call);
-    has_functions(&file);
-    tells_stops(&file);
-}
-
-/// strace itself is the command: what it starts is its child, which it stops before the first instruction.
-#[test]
-fn a_command_that_is_run_by_strace() {
-    skip_unless_live!();
-    if let Some(why) = no_strace() {
-        skip!("{why}");
-    }
-    let program = skip_unless_built!(workload::build("convoy.c"));
-    let path = program.to_string_lossy();
-    let words = ["-f", "-o", "/dev/null", &path, "23", "3", "2000000"];
-    // From inside all of them; probes come to a child when it has begun.
-    for (interpose, least) in [("auto", 69), ("never", 1)] {
-        let options = ["--children", "--interpose", interpose, "--overhead", "none"];
-        let recorded = Recorded::launch(&options, Path::new("strace"), &words);
-        let ended = &recorded.ended;
-        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-        assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
-        tells_stops(&recorded.file);
-        let report = recorded.report("1");
-        let locks = report.0["locks"].as_array().into_iter().flatten();
-        let most = locks.filter_map(|row| row["acquisitions"].as_u64()).max().unwrap_or(0);
-        assert!((least..=69).contains(&most), "{interpose}: {}", report.0);
-    }
-    // Its exit code is passed on.
-    let recorded = Recorded::launch(
-        &["--children"],
-        Path::new("strace"),
-        &["-f", "-o", "/dev/null", "sh", "-c", "exit 7"],
-    );
-    assert_eq!(recorded.ended.code, Some(7), "{}", recorded.ended.stderr);
-}
-
-#[test]
-fn gdb_comes_to_a_program_that_is_recorded() {
-    skip_unless_live!();
-    if run(Command::new("gdb").arg("--version"), LIMIT).is_err() {
-        skip!("no gdb here");
-    }
-    let program = skip_unless_built!(workload::build("unharmed.c"));
-    let (target, pid) = start(&program, &["work"]);
-    let (mut record, _folder, file) = attach_in_background(&[], pid);
-    wait_for_recording(&mut record);
-    let mut gdb = Command::new("gdb");
-    gdb.args([
-        "-nx",
-        "-batch",
-        "-p",
-        &pid.to_string(),
-        "-ex",
-        "thread apply all backtrace 3",
-        "-ex",
-        "detach",
-    ]);
-    let ended = run(&mut gdb, LIMIT).unwrap();
-    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
     std::thread::sleep(Duration::from_millis(300));
     record.signal("INT").unwrap();
     let ended = record.wait(LIMIT).unwrap();
