@@ -8,7 +8,7 @@
 //! 5. The command is let go, when the thread that empties the rings is running.
 
 use super::alive::is_alive;
-use super::c_libraries::{CLibraries, LibcChoice};
+use super::c_libraries::CLibraries;
 use super::initial_functions::{self, Chosen, Subject, choose, named_cost};
 use super::initial_libraries::{InitialLibraries, tries_locks};
 use super::kernel::Kernel;
@@ -159,17 +159,8 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
             unprobed.push(error.message);
         }
     }
-    for &pid in &late {
-        let Some(functions) = &mut functions else { break };
-        if tries_locks(plan) {
-            functions.will_try_locks(pid, start_ns);
-            capture.decide_libc_later(pid);
-            continue;
-        }
-        let Some(libc) = functions.libc.probes_of(pid) else { continue };
-        if let Err(error) = attacher.add_libc(&libc, start_ns, None) {
-            log::warn!("{}", error.message);
-        }
+    if let Some(functions) = &mut functions {
+        probe_libraries(plan, functions, &mut capture, &late);
     }
     remarks.extend(unprobed_remark(&unprobed));
     facts.start_ns = start_ns;
@@ -186,6 +177,22 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
         remarks,
         locks: libraries.how(plan, None),
     })
+}
+
+/// Puts probes on the C libraries of processes that were born between the list of processes and the start.
+fn probe_libraries(plan: &CapturePlan, functions: &mut ProbedFunctions, capture: &mut Capture, pids: &[u32]) {
+    let (attacher, start_ns) = (capture.attacher(), capture.start_ns());
+    for &pid in pids {
+        if tries_locks(plan) {
+            functions.will_try_locks(pid, start_ns);
+            capture.decide_libc_later(pid);
+            continue;
+        }
+        let Some(libc) = functions.libc.probes_of(pid) else { continue };
+        if let Err(error) = attacher.add_libc(&libc, start_ns, None) {
+            log::warn!("{}", error.message);
+        }
+    }
 }
 
 fn attach_to_command(
@@ -253,22 +260,7 @@ fn start(
     inside: Option<PathBuf>,
 ) -> Result<Started, UserError> {
     let is_inside = inside.is_some();
-    let mut functions = plan
-        .uprobes
-        .then(|| {
-            ProbedFunctions::new(
-                &plan.selection,
-                plan.depth,
-                CLibraries::new(Parsers::of_longpole(), inside),
-                Parsers::of_longpole(),
-            )
-        })
-        .map(|functions| {
-            functions
-                .only_selected(plan.from_samples, plan.sampling.is_some())
-                .few_at_once(plan.sampling.is_some())
-                .trying_locks(tries_locks(plan))
-        });
+    let mut functions = plan.uprobes.then(|| functions_of(plan, inside));
     let (mut facts, mut remarks) = (Facts::default(), Vec::new());
     let tries_locks = tries_locks(plan);
     // What runs already gets no probe at once, so that events and samples need not wait until symbols are read.
@@ -286,15 +278,8 @@ fn start(
     if tries_locks {
         libraries = InitialLibraries::of_running(subjects.iter().map(|subject| subject.pid));
     } else if let Some(functions) = &mut functions {
-        for subject in subjects.iter().filter(|subject| !(subject.held && is_inside)) {
-            match functions.libc.choose_for(subject.pid, subject.binary.as_deref().filter(|_| subject.held)) {
-                Some(LibcChoice::Probes(probes)) => libc.push(probes),
-                Some(LibcChoice::None(why)) => {
-                    libraries.why.get_or_insert(why);
-                }
-                Some(LibcChoice::Inside) | None => {}
-            }
-        }
+        let with_probes = subjects.iter().filter(|subject| !(subject.held && is_inside));
+        libc = libraries.choose(&mut functions.libc, with_probes);
     }
     let mut capture = Capture::start(CaptureOptions {
         libc: libc.clone(),
@@ -344,18 +329,17 @@ fn start(
         capture.leave_unprobed(pid, capture.start_ns());
     }
     let unprobed = capture.unprobed().iter().map(|(_, error)| error.message.clone()).collect();
-    for (_, error) in capture.without_libc() {
-        libraries.why.get_or_insert(error.message.clone());
-    }
-    let failed: BTreeSet<u32> = capture.without_libc().iter().map(|(pid, _)| *pid).collect();
-    for probes in libc.iter().filter(|probes| !failed.contains(&probes.pid)) {
-        for file in probes.files.iter().filter(|file| !file.is_loader) {
-            if !libraries.names.contains(&file.name) {
-                libraries.names.push(file.name.clone());
-            }
-        }
-    }
+    libraries.got_probes(&libc, &capture);
     Ok(Started { capture, functions, facts, remarks, unprobed, libraries })
+}
+
+/// What chooses functions.
+fn functions_of(plan: &CapturePlan, inside: Option<PathBuf>) -> ProbedFunctions {
+    let libraries = CLibraries::new(Parsers::of_longpole(), inside);
+    ProbedFunctions::new(&plan.selection, plan.depth, libraries, Parsers::of_longpole())
+        .only_selected(plan.from_samples, plan.sampling.is_some())
+        .few_at_once(plan.sampling.is_some())
+        .trying_locks(tries_locks(plan))
 }
 
 /// One sentence for all: there may be hundreds.

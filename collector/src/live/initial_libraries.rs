@@ -1,7 +1,10 @@
 //! Which C libraries of the target get probes at once, and which families of their functions are tried first.
 
+use super::c_libraries::{CLibraries, LibcChoice};
+use super::initial_functions::Subject;
 use super::lock_recording::How;
 use crate::plan::{CapturePlan, TargetPlan};
+use capture::probe::{Capture, LibcProbes};
 use capture::target::{CLibraryKind, Process, mapped_c_libraries};
 use symbols::glob_matches;
 
@@ -28,6 +31,41 @@ impl InitialLibraries {
             }
         }
         libraries
+    }
+
+    /// What is to be probed of those of these processes.
+    pub(super) fn choose<'s>(
+        &mut self,
+        libraries: &mut CLibraries,
+        subjects: impl Iterator<Item = &'s Subject>,
+    ) -> Vec<LibcProbes> {
+        let mut chosen = Vec::new();
+        for subject in subjects {
+            match libraries.choose_for(subject.pid, subject.binary.as_deref().filter(|_| subject.held)) {
+                Some(LibcChoice::Probes(probes)) => chosen.push(probes),
+                Some(LibcChoice::None(why)) => {
+                    self.why.get_or_insert(why);
+                }
+                Some(LibcChoice::Inside) | None => {}
+            }
+        }
+        chosen
+    }
+
+    /// These were to get probes from this capture.
+    pub(super) fn got_probes(&mut self, chosen: &[LibcProbes], capture: &Capture) {
+        let failed = capture.without_libc();
+        if let Some((_, error)) = failed.first() {
+            self.why.get_or_insert_with(|| error.message.clone());
+        }
+        let has_failed = |probes: &&LibcProbes| failed.iter().any(|(pid, _)| *pid == probes.pid);
+        for probes in chosen.iter().filter(|probes| !has_failed(probes)) {
+            for file in probes.files.iter().filter(|file| !file.is_loader) {
+                if !self.names.contains(&file.name) {
+                    self.names.push(file.name.clone());
+                }
+            }
+        }
     }
 
     /// How operations are recorded; `instead`: why not from inside.

@@ -67,24 +67,9 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
     };
     writer.facts(&facts).map_err(|error| write_error(&path, &error.to_string()))?;
 
-    let style = style::for_stderr();
-    let silent = silence == Silence::Silent;
-    if !silent {
-        for remark in &remarks {
-            for line in paragraph(&style.text(remark), style::columns_of_stderr()) {
-                say(style.paint(Paint::Dim, &line));
-            }
-        }
+    if silence == Silence::Speaking {
+        announce(plan, &subject, &remarks, child.is_some());
     }
-    let until = match (plan.duration, &child) {
-        (Some(duration), _) => format!(" for {}", humantime::format_duration(duration)),
-        (None, Some(_)) => " until it ends".to_owned(),
-        (None, None) => ", ^C ends it".to_owned(),
-    };
-    if !silent {
-        say(style.text(&format!("recording {subject}{until}")));
-    }
-
     let mut functions_known = facts.functions.clone();
     // Of a program that runs, events are recorded from before its symbols are read.
     let before = match child {
@@ -116,7 +101,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
     .map_err(|error| UserError::runtime(format!("cannot record: {error}"), "see `longpole doctor`"))?;
 
     ended.elapsed += before;
-
+    functions_known.extend(ended.observed.more_functions.iter().cloned());
     if let Some(error) = ended.launch_error {
         // Nothing of the command is in it.
         let _ = std::fs::remove_file(&path);
@@ -130,21 +115,33 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         let runs_on = if runs_on { format!("; {subject} runs on without longpole") } else { String::new() };
         return Err(write_error(&path, &format!("{} failed: {}{runs_on}", failure.part, failure.text)));
     }
-    if silent {
-        return Ok(outcome(&ended));
+    if silence == Silence::Speaking {
+        let summary = RecordSummary {
+            children: plan.capture.children,
+            locks: locks_text(&locks, &ended.observed.libc),
+            uprobes: plan.capture.uprobes,
+            samples: plan.capture.sampling.zip(ended.observed.counts.samples),
+            limit: limit_line(&path, ended.file.unwrap_or_default().events),
+            ..summary(subject, &ended, &path, &functions_known)
+        };
+        // Whoever has closed stderr does not want to know.
+        let _ = summary.write(&style::for_stderr(), style::columns_of_stderr(), io::stderr().lock());
     }
-    functions_known.extend(ended.observed.more_functions.iter().cloned());
-    let summary = RecordSummary {
-        children: plan.capture.children,
-        locks: locks_text(&locks, &ended.observed.libc),
-        uprobes: plan.capture.uprobes,
-        samples: plan.capture.sampling.zip(ended.observed.counts.samples),
-        limit: limit_line(&path, ended.file.unwrap_or_default().events),
-        ..summary(subject, &ended, &path, &functions_known)
-    };
-    // Whoever has closed stderr does not want to know.
-    let _ = summary.write(&style, style::columns_of_stderr(), io::stderr().lock());
     Ok(outcome(&ended))
+}
+
+/// What is said before it begins.
+fn announce(plan: &RecordPlan, subject: &str, remarks: &[String], is_launched: bool) {
+    let style = style::for_stderr();
+    for line in remarks.iter().flat_map(|remark| paragraph(&style.text(remark), style::columns_of_stderr())) {
+        say(style.paint(Paint::Dim, &line));
+    }
+    let until = match plan.duration {
+        Some(duration) => format!(" for {}", humantime::format_duration(duration)),
+        None if is_launched => " until it ends".to_owned(),
+        None => ", ^C ends it".to_owned(),
+    };
+    say(style.text(&format!("recording {subject}{until}")));
 }
 
 /// A launched command's own end is ours, whatever ended the recording: its children may have outlived it. Otherwise all
