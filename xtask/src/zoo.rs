@@ -165,14 +165,19 @@ fn told(rows: &[Row], absent: &[String], runs: usize) -> Result<String> {
         attached.add(&row.attached);
     }
     let mut text = format!(
-        "## The zoo\n\n{} programs for which nobody tuned longpole (tests/workloads/zoo, and packaged ones), each {runs} times launched and, \
-         where it lives\nlong enough, {runs} times attached to for 1.2 s. A cell is an answer that can be wrong: exit code and output \
-         as alone\n(*unharmed*); predicted *time* for the recorded machine and *speed-up* from one CPU to two, each within 10 % \
-         of the\nstopwatch (in turns, medians); *shares* within −5 to 105 % on 1 to 16 and unlimited CPUs; report, predict, \
-         what-if, slack\nand diff *agree* to 0.5 %; diff of two recordings claims *no change*; the *same leader* in all \
-         recordings, and the *true\nleader* where that is known; *no deadlock*; *advice* that names what a person can change; \
-         *told cost* below 2.5 % and\nmeasured *cost* below 5 % of the program's CPU time.\n\nCells that hold: launched \
-         {launched}, attached {attached}.\n\n| program | made with | speed-up | launched | attached |\n|---|---|---|---|---|\n",
+        "## The zoo\n\n{} programs for which nobody tuned longpole (tests/workloads/zoo, and packaged ones), each {runs} times launched.\n\
+         Where one lives long enough, it is attached to {runs} times for 1.2 s. A cell is an answer that can be wrong:\n\
+         \n\
+         - *unharmed*: exit code and output as alone\n\
+         - *time* for the recorded machine and *speed-up* from one CPU to two: within 10 % of the stopwatch (in turns, medians)\n\
+         - *shares*: within −5 to 105 % on 1 to 16 and unlimited CPUs\n\
+         - *agree*: report, predict, what-if, slack and diff, to 0.5 %\n\
+         - *no change*: what diff says of two recordings\n\
+         - *same leader* in all recordings, *true leader* where that is known\n\
+         - *no deadlock*\n\
+         - *advice*: it names what a person can change\n\
+         - *told cost* below 2.5 %, measured *cost* below 5 % of the program's CPU time\n\
+         \nCells that hold: launched {launched}, attached {attached}.\n\n| program | made with | speed-up | launched | attached |\n|---|---|---|---|---|\n",
         rows.len()
     );
     for row in rows {
