@@ -1,5 +1,5 @@
 //! README.md and docs/ say what is true: each screen is what its command prints, and each command works. `LONGPOLE_BLESS=1`
-//! writes the screens anew.
+//! writes the screens again.
 
 use std::time::Duration;
 

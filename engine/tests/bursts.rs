@@ -1,4 +1,4 @@
-//! What was recorded as sums is decided anew as what was recorded one by one: same predictions, same counts.
+//! What was recorded as sums is decided again as what was recorded one by one: same predictions, same counts.
 
 use engine::attribution::Grouping;
 use engine::event::{Facts, Recording, WindowEnd};
@@ -307,7 +307,7 @@ fn what_a_burst_becomes_lies_where_the_thread_ran() {
 }
 
 /// Somebody begins to wait just when a release has looked whether anybody does: the wake-up follows the release, and the
-/// lock is decided anew all the same.
+/// lock is decided again all the same.
 #[test]
 fn a_wake_up_behind_a_release_is_the_releases() {
     let waits = |began_ns: u64, ended_ns: u64| {

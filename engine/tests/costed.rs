@@ -1,4 +1,4 @@
-//! Weights where time passes without computing, against the program scheduled anew with everything a little shorter and waits as
+//! Weights where time passes without computing, against the program scheduled again with everything a little shorter and waits as
 //! long in virtual time as they were.
 
 use engine::critical_path::{CostedPath, CriticalPath};

@@ -16,7 +16,7 @@ pub enum Overwrite {
     Nothing,
     /// None; character devices and pipes are written to as they are: for exports.
     Devices,
-    /// Any regular file but a session: for what is made anew each time, and has no other way to say so.
+    /// Any regular file but a session: for what is made again each time, and has no other way to say so.
     Reports,
     /// Any regular file: the user said so.
     AnyFile,

@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Most bytes of indexes that are kept; then all are made anew. They are a twentieth of the debug information.
+/// Most bytes of indexes that are kept; then all are made again. They are a twentieth of the debug information.
 const MOST_KEPT: usize = 256 << 20;
 /// Most frames of one chain handed out.
 pub const MAX_FRAMES: usize = 128;

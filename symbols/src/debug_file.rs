@@ -47,7 +47,7 @@ pub fn find(elf: &ElfFile, files: &mut dyn Files) -> Search {
 /// With a build-id on both sides that decides; without, the checksum does.
 fn check(elf: &ElfFile, candidate: Candidate, sum: Option<u32>, outcome: &mut Search) -> Option<ElfFile> {
     let path = safe_path(&candidate.path);
-    let debug = match elf.beside(candidate.file, &candidate.path) {
+    let debug = match elf.open_companion(candidate.file, &candidate.path) {
         Ok(debug) => debug,
         Err(error) => {
             outcome.refuse(format!("{path} is refused: {error}"));

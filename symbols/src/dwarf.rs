@@ -57,7 +57,7 @@ impl<'a> DebugInformation<'a> {
             let request = FileRequest::Supplement { path: path.clone(), build_id: id.clone() };
             module.with_files(|files| {
                 search(files, &request, |candidate| {
-                    let file = module.elf().beside(candidate.file, &candidate.path).ok()?;
+                    let file = module.elf().open_companion(candidate.file, &candidate.path).ok()?;
                     (id.is_some() && file.build_id == *id).then_some(file)
                 })
             })

@@ -126,7 +126,7 @@ impl ElfFile {
     }
 
     /// As [`ElfFile::from_file`] for a file that belongs to this one, under the same rules.
-    pub fn beside(&self, file: File, path: &Path) -> Result<ElfFile, SymbolError> {
+    pub fn open_companion(&self, file: File, path: &Path) -> Result<ElfFile, SymbolError> {
         let mut elf = ElfFile::from_file(file, path)?;
         elf.may_map = self.may_map;
         Ok(elf)

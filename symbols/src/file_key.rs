@@ -3,7 +3,7 @@
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-/// What a file holds, whatever its name. An inode alone does not tell: a program that is built anew may get the number
+/// What a file holds, whatever its name. An inode alone does not tell: a program that is built again may get the number
 /// of the one before, or be written over it, and probes in the old places would destroy it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileKey {
@@ -53,7 +53,7 @@ impl FileKey {
 mod tests {
     use super::*;
 
-    /// Functions were chosen once for each inode: what was built anew there got its predecessor's probes.
+    /// Functions were chosen once for each inode: what was built again there got its predecessor's probes.
     #[test]
     fn a_program_written_over_another_one_is_another_one() {
         let folder = tempfile::tempdir().expect("folder");

@@ -96,7 +96,7 @@ impl Locator<'_> {
             frames: Vec::new(),
             waits,
         };
-        // Only the texts of this answer, numbered anew.
+        // Only the texts of this answer, numbered again.
         let mut numbers = vec![u32::MAX; self.texts.all().len()];
         let mut renumber = |texts: &mut Vec<String>, number: u32| {
             let slot = &mut numbers[number as usize];

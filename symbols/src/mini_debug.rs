@@ -17,7 +17,7 @@ pub fn read(elf: &ElfFile) -> Option<ElfFile> {
     let section = elf.section(b".gnu_debugdata")?;
     let packed = elf.section_bytes(section, "the packed symbol table", MAX_PACKED).ok()?;
     let file = unpack(&packed)?;
-    elf.beside(file, elf.path()).ok()
+    elf.open_companion(file, elf.path()).ok()
 }
 
 fn unpack(packed: &[u8]) -> Option<File> {

@@ -30,7 +30,7 @@ impl Parts {
     pub fn of(module: &ModuleFunctions) -> Parts {
         let package = module.with_files(|files| {
             search(files, &FileRequest::SplitPackage, |candidate| {
-                let elf = module.elf().beside(candidate.file, &candidate.path).ok()?;
+                let elf = module.elf().open_companion(candidate.file, &candidate.path).ok()?;
                 package(&elf)
             })
         });
@@ -99,7 +99,7 @@ impl<'a> Split<'a> {
         load: &SplitDwarfLoad<Slice<'a>>,
     ) -> Option<Arc<Dwarf<Slice<'a>>>> {
         search(files, request, |candidate| {
-            let elf = self.module.elf().beside(candidate.file, Path::new("dwo")).ok()?;
+            let elf = self.module.elf().open_companion(candidate.file, Path::new("dwo")).ok()?;
             let sections = self.parts.objects.alloc(split_sections(&elf).ok()?);
             let mut dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian));
             dwarf.make_dwo(&load.parent);

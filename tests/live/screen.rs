@@ -309,7 +309,7 @@ fn a_screen_leaves_by_itself_when_its_time_is_up() {
     target.runs_on();
 }
 
-/// Functions are chosen anew while it is attached: one gets probes, the other loses them, and gets them back.
+/// Functions are chosen again while it is attached: one gets probes, the other loses them, and gets them back.
 #[test]
 fn functions_are_chosen_while_it_runs() {
     skip_unless_live!();
@@ -396,7 +396,7 @@ fn cpu_ns(pid: u32, name: &str) -> (u64, u64) {
     (all, named)
 }
 
-/// Beside a program that switches all the time the whole window was analysed anew each second: half a CPU and more.
+/// Beside a program that switches all the time the whole window was analysed again each second: half a CPU and more.
 #[test]
 fn watching_a_busy_program_stays_as_cheap_as_it_was() {
     skip_unless_live!();

@@ -34,7 +34,7 @@ struct Args {
 enum Task {
     /// Builds target/release/longpole with the kernel programs inside
     Build,
-    /// Makes the checked-in kernel programs and preloaded library anew from their sources
+    /// Makes the checked-in kernel programs and preloaded library again from their sources
     Embed(embed::Options),
     /// Formatting, lints, tidy and every test; the last line is `N passed, N failed, N skipped`
     Test(test::Options),
@@ -54,11 +54,11 @@ enum Task {
     Validate(validate::Options),
     /// Compares what longpole says of many programs with what is true of them, updates VALIDATION.md
     Zoo(zoo::Options),
-    /// Makes the small recordings anew from which the documents' screens are made
+    /// Makes the small recordings again from which the documents' screens are made
     Recordings,
     /// The rules for source files that no lint knows
     Tidy,
-    /// Makes the page of `longpole view` anew from `view/`, or checks that it is what its sources give
+    /// Makes the page of `longpole view` again from `view/`, or checks that it is what its sources give
     View(view::Options),
 }
 

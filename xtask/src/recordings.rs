@@ -1,4 +1,4 @@
-//! `./x recordings`: the small recordings of real programs under tests/data/recordings, made anew. The documents' screens and
+//! `./x recordings`: the small recordings of real programs under tests/data/recordings, made again. The documents' screens and
 //! the tests of every screen are made from them (`LONGPOLE_BLESS=1 ./x test -p collector`).
 
 use std::fs::Permissions;

@@ -111,7 +111,7 @@ fn gives(shared: &Shared, number: usize, first: u64, end: u64) -> bool {
     let records = layout.ring_records as u64;
     let mut from = first;
     while from < end {
-        // Up to where the ring begins anew.
+        // Up to where the ring begins again.
         let to = ((from / records + 1) * records).min(end);
         if !shared.give_back(layout.place(number, from), (to - from) as usize * RECORD_WORDS) {
             return false;

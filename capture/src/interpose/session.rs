@@ -81,7 +81,7 @@ impl Interposed {
         })
     }
 
-    /// Reckons anew what rings may use, if it is time.
+    /// Computes again what rings may use, if it is time.
     fn reckon(&mut self, now_ns: u64) {
         if now_ns.saturating_sub(self.reckoned_ns) < RECKON_EVERY_NS {
             return;

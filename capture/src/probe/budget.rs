@@ -2,9 +2,9 @@
 //! Pure: time and what was spent come in, decisions go out.
 //!
 //! Ours. A debt grows by what probes cost and shrinks by what they may cost; when it reaches one second's worth of the
-//! budget, the dearest probes go until the rest fits. So a burst is stopped within milliseconds and a slight excess
+//! budget, the most expensive probes go until the rest fits. So a burst is stopped within milliseconds and a slight excess
 //! within seconds, and neither costs more than that one debt: it stays until it is worked off, and what shows only now
-//! that dearer ones are gone goes at the next look. What probes may cost is the budget (a share of the
+//! that more expensive ones are gone goes at the next look. What probes may cost is the budget (a share of the
 //! recorded processes' own CPU time) less what is spent whatever the probes do: scheduler events, and the threads that
 //! take them. If that alone is most of the budget, a quarter of it stays for probes, so that a busy scheduler does not
 //! leave a recording without any function.
@@ -49,7 +49,7 @@ const TRY_EVERY: Duration = Duration::from_secs(5);
 /// What to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Decision {
-    /// Take these off, the dearest first.
+    /// Take these off, the most expensive first.
     pub(crate) shed: Vec<ProbeId>,
     /// Put these back.
     pub(crate) give_back: Vec<ProbeId>,
@@ -241,7 +241,7 @@ impl Budget {
         for window in &mut self.windows {
             window.probes.retain(|(probe, _)| !gone.contains(probe));
         }
-        // What is left of it has to be worked off: should the rest turn out to be dear as well, now that the program gets
+        // What is left of it has to be worked off: should the rest turn out to be expensive as well, now that the program gets
         // on, it goes at the next look.
         self.debt_ns = self.debt_ns.min(excess);
         shed

@@ -59,7 +59,7 @@ impl CpuTime {
         if let Some(now) = read(clock) {
             let first = if new { 0 } else { now };
             let (last, _) = self.clocks.entry(clock).or_insert((now, first));
-            // A number that is used again starts anew; too little is counted then.
+            // A number that is used again starts from 0; too little is counted then.
             *last = now.max(*last);
         }
     }

@@ -150,7 +150,7 @@ impl FunctionProbes {
     }
 
     /// Puts probes on `functions` of process `pid` beside those that it has, but for those that it has. `insist`: also
-    /// on those that were called too often, which are counted anew.
+    /// on those that were called too often, which are counted again.
     pub(crate) fn add_more(
         &mut self,
         ebpf: &mut Ebpf,

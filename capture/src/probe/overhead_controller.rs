@@ -46,7 +46,7 @@ const NICE: i32 = -10;
 
 /// Looks at the books at least this often: reading the counters of thousands of functions takes a while, too.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// The same while probes are hardly hit: only samples can become too dear.
+/// The same while probes are hardly hit: only samples can become too expensive.
 const LOOK_WHEN_IDLE: Duration = Duration::from_millis(400);
 
 /// With more functions than this new links for all of them take longer than a program that hits them all the time can
@@ -281,7 +281,7 @@ fn keep_to_the_rate(common: &Common, probes: &mut Probes, budget: &mut Budget) {
     }
 }
 
-/// Takes probes off for a while, the dearest first, when recording costs more than it may, and puts some back when
+/// Takes probes off for a while, the most expensive first, when recording costs more than it may, and puts some back when
 /// there is room.
 fn keep_to_the_budget(
     common: &Common,

@@ -146,7 +146,7 @@ impl Process {
 }
 
 /// The thread that stands for a process: its leader; or another where that is gone while they run on. It is not the one with
-/// the smallest number: the kernel's numbers start anew from small ones when they have run out.
+/// the smallest number: the kernel's numbers start again from small ones when they have run out.
 fn foremost<I: Iterator<Item = u32>>(
     pid: u32,
     leader_lives: bool,

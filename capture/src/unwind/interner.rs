@@ -104,7 +104,7 @@ mod tests {
         }
         assert_eq!(interner.number(7, 0, &[1, 2]), Interned::Known(1));
         assert_eq!(interner.number(9, 0, &[1]), Interned::New(STACKS_AT_ONCE + 1));
-        // Begun anew: only numbers that lie less than so many below are used again.
+        // Begun again: only numbers that lie less than so many below are used again.
         assert_eq!(interner.number(7, 0, &[1, 2]), Interned::New(STACKS_AT_ONCE + 2));
     }
 

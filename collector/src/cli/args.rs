@@ -113,7 +113,7 @@ pub struct CaptureArguments {
     /// fewer where three quarters of --overhead do not pay for it; validate: 0]
     #[arg(short = 'F', long = "freq", visible_alias = "rate", value_name = "HZ")]
     pub frequency: Option<String>,
-    /// How stacks are read: fp (frame pointers), dwarf (unwind tables, dearer), or auto: whichever a program's binaries need
+    /// How stacks are read: fp (frame pointers), dwarf (unwind tables, more expensive), or auto: whichever a program's binaries need
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub call_graph: String,
     /// Record calls only down to this depth of probed functions
@@ -123,7 +123,7 @@ pub struct CaptureArguments {
     #[arg(long, value_name = "SIZE")]
     pub ring_size: Option<String>,
     /// Record the command's locks from inside it, by a library put before its libc, instead of by probes on its libc, which
-    /// are dearer: auto, always or never
+    /// are more expensive: auto, always or never
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub interpose: String,
     /// Let the command run on these CPUs only, for example 0 or 0-3

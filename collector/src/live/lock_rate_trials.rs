@@ -57,7 +57,7 @@ struct Counted {
     ran_s: f64,
     /// Of the points, so many could be counted.
     known: usize,
-    /// It is too dear already.
+    /// It is too expensive already.
     over: bool,
 }
 

@@ -82,7 +82,7 @@ pub enum Effect {
     NoteOperationsOff(SyncFamily, Option<OperationsTried>),
     /// Do what a key asks for on the screen.
     Act(Action),
-    /// Paint anew.
+    /// Paint again.
     Draw,
     /// Show a report, or print it with `--once` and `--batch`.
     ShowReport(std::sync::Arc<crate::tui::Snapshot>),

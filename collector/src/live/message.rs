@@ -218,7 +218,7 @@ pub struct LibcCounts {
     pub why: Option<String>,
     /// Families that lost their probes in some process.
     pub off: BTreeSet<SyncFamily>,
-    /// Families that never had any in some process, and the dearest of what trials have shown.
+    /// Families that never had any in some process, and the most expensive of what trials have shown.
     pub unfit: BTreeMap<SyncFamily, OperationsTried>,
 }
 

@@ -41,7 +41,7 @@ impl NewProcessDelay {
         NewProcessDelay { waiting: BTreeMap::new(), held }
     }
 
-    /// Takes note of a change. A program that takes the place of one that still waits waits anew.
+    /// Takes note of a change. A program that takes the place of one that still waits starts its wait again.
     pub fn changed(&mut self, change: ProcessChange) -> Inspect {
         let ProcessChange { pid, time_ns, kind } = change;
         let due_ns = time_ns.saturating_add(u64::try_from(NEW_PROCESS_DELAY.as_nanos()).unwrap_or(u64::MAX));

@@ -1,5 +1,5 @@
 //! How much of the window is analysed, and when: analysing takes a small share of one CPU, however many events come and
-//! however dear each of them is. What an analysis took decides when the next one may begin, and how many events it gets.
+//! however expensive each of them is. What an analysis took decides when the next one may begin, and how many events it gets.
 
 /// Analysing may take one part in so many of the time: 2 % of one CPU.
 const ONE_IN: u64 = 50;

@@ -420,7 +420,7 @@ fn processes_without_probes_reach_summary_file_and_report() {
     let dir = tempfile::tempdir().expect("dir");
     let path = dir.path().join("crowd.lp");
     let mut generated = generated().remove(0);
-    // On a CPU of their own, so that nothing has to be numbered anew.
+    // On a CPU of their own, so that nothing has to be numbered again.
     let forks = (0..).zip([200, 201, 202]).map(|(sequence, child)| {
         let header = probe_abi::Header {
             time_ns: generated.facts.start_ns + 1,

@@ -62,14 +62,14 @@ pub fn overhead(cost: &Overhead) -> String {
         && share.is_some()
         && cost.fixed_ns() as f64 > budget * cost.target_ns as f64
     {
-        text.push_str(&too_dear(cost, budget));
+        text.push_str(&too_expensive(cost, budget));
     }
     text
 }
 
-/// What takes more than the budget although no probe and no sample is behind it, the dearest first: as few parts as do it
+/// What takes more than the budget although no probe and no sample is behind it, the most expensive first: as few parts as do it
 /// together.
-fn too_dear(cost: &Overhead, budget: f64) -> String {
+fn too_expensive(cost: &Overhead, budget: f64) -> String {
     let mut parts = [
         (cost.event_ns, "the events"),
         (cost.operation_ns.saturating_add(cost.left_out_ns), "the operations"),

@@ -72,7 +72,7 @@ impl<'p> Takes<'p> {
         self.all.len()
     }
 
-    /// Records everything once more. Where too much is lost to decide locks anew, this and all later ones are made without
+    /// Records everything once more. Where too much is lost to decide locks again, this and all later ones are made without
     /// lock operations.
     ///
     /// # Errors

@@ -36,7 +36,7 @@ pub(crate) use owners::is_standard;
 pub use owners::{UsedBy, attributed_to_users, is_start_up, used_by};
 pub use sampled_calls::with_sampled_calls;
 pub use sampled_functions::{SampledFunction, sampled_functions};
-pub(crate) use shares::{Errors, Share, divide, divide_seen, part};
+pub(crate) use shares::{Errors, Share, divide, divide_sampled, part};
 pub(crate) use strata::{NO_STRATUM, Strata, View};
 
 use crate::program::Program;

@@ -22,7 +22,7 @@ pub(crate) struct Share {
 /// The rows of a stratum in order of names, [`NO_KEY`] (nobody) last. The row that had the time without samples is
 /// always there. The `own` of all add up to the number of samples.
 pub(crate) fn divide(keys: &Keys, strata: &Strata, stratum: &Stratum) -> Vec<Share> {
-    let shares = divide_seen(keys, stratum.top, strata.seen(stratum));
+    let shares = divide_sampled(keys, stratum.top, strata.seen(stratum));
     debug_assert!(
         shares.iter().map(|share| share.own).sum::<u32>() == stratum.samples,
         "every sample has one innermost row"
@@ -31,7 +31,7 @@ pub(crate) fn divide(keys: &Keys, strata: &Strata, stratum: &Stratum) -> Vec<Sha
 }
 
 /// The same of what was seen, with how often, where the time is `top`'s without samples.
-pub(crate) fn divide_seen<'v>(
+pub(crate) fn divide_sampled<'v>(
     keys: &Keys,
     top: u32,
     seen: impl Iterator<Item = (&'v View, u32)>,

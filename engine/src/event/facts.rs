@@ -289,7 +289,7 @@ pub struct FunctionFact {
     pub location: Option<String>,
     /// Whether its exits are probed too; if not, only the stack pointer tells when it ended.
     pub exits_probed: bool,
-    /// The kernel has to step over its first instruction, which makes a hit dearer ([`HitCosts::entry_stepped`]).
+    /// The kernel has to step over its first instruction, which makes a hit more expensive ([`HitCosts::entry_stepped`]).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub entry_stepped: bool,
     /// The same for every one of its exits ([`HitCosts::exit`]); otherwise they are taken to cost as little as an

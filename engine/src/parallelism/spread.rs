@@ -4,7 +4,7 @@
 
 use super::balance::{Balance, Meter};
 use super::clock::{PHASES, Phase, at};
-use crate::attribution::{Errors, Keys, NO_KEY, Share, View, divide_seen, part};
+use crate::attribution::{Errors, Keys, NO_KEY, Share, View, divide_sampled, part};
 use rustc_hash::FxHashMap;
 
 /// What samples say of some time.
@@ -35,7 +35,7 @@ impl Shares {
             }
         }
         let samples = seen.clone().map(|(_, count)| count).sum();
-        Shares { shares: divide_seen(keys, top, seen), samples, arcs: arcs.into_iter().collect() }
+        Shares { shares: divide_sampled(keys, top, seen), samples, arcs: arcs.into_iter().collect() }
     }
 }
 

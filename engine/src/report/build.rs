@@ -199,7 +199,7 @@ fn rows<const N: usize>(
         let by_name = || names[a.0].name.cmp(&names[b.0].name);
         b.3.ns.total_cmp(&a.3.ns).then_with(by_name)
     });
-    // Where hits are dearer than they were taken to be, the rest is in who calls and who is called. A function is wrong by what is
+    // Where hits are more expensive than they were taken to be, the rest is in who calls and who is called. A function is wrong by what is
     // in it, and by its share of what makes the whole too long.
     let all_calls: u64 = numbers.iter().fold(0, |sum, (_, calls, ..)| sum.saturating_add(*calls));
     let probes_ns = |calls: u64, ns: f64| {

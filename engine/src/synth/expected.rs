@@ -106,7 +106,7 @@ impl ExpectedRun {
         }
     }
 
-    /// An operation that is decided anew.
+    /// An operation that is decided again.
     pub(super) fn operation(&mut self, thread: usize, operation: Operation) {
         let passed = matches!(operation, Operation::Once(..)) && self.scripts[thread].contains(&operation);
         if !passed {

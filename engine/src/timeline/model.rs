@@ -262,7 +262,7 @@ pub enum StepKind {
     Operated(u32),
 }
 
-/// A lock or another synchronization object of the recorded program. One that is destroyed or initialized anew is
+/// A lock or another synchronization object of the recorded program. One that is destroyed or initialized again is
 /// another one from then on, and so is one of another kind at the same address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lock {

@@ -122,7 +122,7 @@ pub(super) fn findings(timeline: &Timeline, notes: &[Note]) -> impl Iterator<Ite
         };
         let Some(family) = SyncFamily::from_number(family) else { continue };
         if let Some(tried) = tried {
-            // The dearest of several processes.
+            // The most expensive of several processes.
             let (dearest, processes) = never.entry(family).or_insert((tried, 0));
             if tried.cost_ppm > dearest.cost_ppm {
                 *dearest = tried;

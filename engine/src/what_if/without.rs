@@ -1,4 +1,4 @@
-//! What leaving a function out brings when everything is decided anew: beside what a graph of the recorded order says.
+//! What leaving a function out brings when everything is decided again: beside what a graph of the recorded order says.
 
 use super::edit::{Edit, edited};
 use super::trial::trial;

@@ -33,7 +33,7 @@ fn a_deadlock_that_did_not_happen_is_told_and_not_simulated() {
         operations.extend([Operation::Unlock(second), Operation::Unlock(first), exec]);
         Thread { name: name.to_owned(), operations, ..Thread::default() }
     };
-    // A third lock, which has nothing to do with it, is decided anew all the same.
+    // A third lock, which has nothing to do with it, is decided again all the same.
     let mut other = pair("C", 2, 2);
     other.operations = vec![exec, Operation::Lock(ObjectId(2)), exec, Operation::Unlock(ObjectId(2)), exec];
     let program = Program {

@@ -100,7 +100,7 @@ impl<R: Read + Seek> Reader<R> {
         })
     }
 
-    /// Reads the file anew as if it ended there.
+    /// Reads the file again as if it ended there.
     fn again_up_to(&mut self, end: u64) -> io::Result<()> {
         let Contents { info: SessionInfo { version, file_bytes, .. }, room, .. } = &self.contents;
         self.contents = Contents {

@@ -86,7 +86,7 @@ fn report_of(file: &Path, options: &[&str]) -> Report {
     Report::parse(&call.ok().stdout)
 }
 
-/// Probes make a function of many small calls look dearer than it is. What they cost is known and taken out, so that
+/// Probes make a function of many small calls look more expensive than it is. What they cost is known and taken out, so that
 /// the report is nearer to the program without probes; `--raw` leaves it in.
 #[test]
 fn what_probes_cost_is_not_the_programs() {

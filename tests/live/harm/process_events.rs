@@ -192,7 +192,7 @@ fn a_program_whose_file_is_replaced() {
     let report = recorded.report("1");
     assert!(report.at(1).function("InManyCalls", "calls").is_none(), "{}", report.0);
     finish(target);
-    // Replaced while it is recorded, and then it starts itself anew: the new file's functions are found.
+    // Replaced while it is recorded, and then it starts itself again: the new file's functions are found.
     std::fs::remove_file(&place).unwrap();
     std::fs::copy(&other, &place).unwrap();
     std::fs::copy(&program, &new).unwrap();

@@ -106,7 +106,7 @@ fn waits_ns(recorded: &Recorded) -> f64 {
     waits.sum()
 }
 
-/// Bounded buffers of condition variables are decided anew: a pipeline recorded on one CPU runs its stages at the same
+/// Bounded buffers of condition variables are decided again: a pipeline recorded on one CPU runs its stages at the same
 /// time on several, and is as fast as its slowest one.
 #[test]
 fn one_cpu_shows_how_a_pipeline_runs_on_several() {
@@ -136,7 +136,7 @@ fn one_cpu_shows_how_a_pipeline_runs_on_several() {
     assert_eq!(mutexes, (4 * 211, 4 * 211));
 }
 
-/// Barriers, spin locks, adaptive mutexes, read-write locks and a pool with futures: all are decided anew, and more CPUs
+/// Barriers, spin locks, adaptive mutexes, read-write locks and a pool with futures: all are decided again, and more CPUs
 /// are predicted to help where they do.
 #[test]
 fn every_kind_of_object_is_decided_anew() {

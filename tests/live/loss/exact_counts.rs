@@ -45,7 +45,7 @@ fn wakes_of_a_hand_off_chain() {
     assert!(program.count("release") >= 499, "{} wakes", program.count("release"));
 }
 
-/// The same recorded from inside: what is handed over is a semaphore, decided anew, and no edge is left of it.
+/// The same recorded from inside: what is handed over is a semaphore, decided again, and no edge is left of it.
 #[test]
 fn semaphores_of_a_hand_off_chain() {
     skip_unless_live!();

@@ -93,7 +93,7 @@ fn a_watchdog_counts_on_one_cpu_only() {
 
 /// 2001, section 4.3, Fig. 18: Writer is worth most on one and two CPUs, Sorter on three and more; Reader is worth more
 /// than Writer from four on. On one CPU hardly a semaphore makes anyone wait, so this is right only if who waits for whom
-/// is decided anew for a CPU each.
+/// is decided again for a CPU each.
 #[test]
 fn of_the_billing_gateway_the_sorter_dominates_from_three_cpus_on() {
     skip_unless_live!();

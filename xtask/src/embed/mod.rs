@@ -1,6 +1,6 @@
 //! What the binary embeds: the kernel programs and the library that is put before libc of launched programs. They lie in
 //! `capture/embedded/ARCH/`, checked in, so that building longpole takes nothing but stable Rust. `./x embed` makes them
-//! anew from their sources; the same sources give the same bytes in any folder, and `./x test` proves it.
+//! again from their sources; the same sources give the same bytes in any folder, and `./x test` proves it.
 
 mod kernel;
 mod library;
@@ -55,7 +55,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     Ok(if complaints.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Makes them anew if their sources have changed since, and says so; the inner error says why it cannot be done, and that
+/// Makes them again if their sources have changed since, and says so; the inner error says why it cannot be done, and that
 /// what is there is of other sources.
 ///
 /// # Errors

@@ -18,7 +18,7 @@ const SLOWEST: usize = 10;
 pub struct Score {
     passed: usize,
     failed: Vec<String>,
-    /// Passed when they were run anew.
+    /// Passed when they were run again.
     unsteady: Vec<String>,
     skipped: BTreeMap<String, String>,
 }

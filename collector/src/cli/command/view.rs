@@ -29,7 +29,7 @@ const PATHS: usize = 100;
 pub fn run(plan: &ViewPlan) -> Result<Outcome, UserError> {
     let output = match &plan.output {
         Some(output) => output.clone(),
-        None => OutputPlan::File(beside(&plan.input)?),
+        None => OutputPlan::File(next_to(&plan.input)?),
     };
     let overwrite = match &output {
         OutputPlan::File(path) if plan.force || is_page_file(path) => Overwrite::Reports,
@@ -174,7 +174,7 @@ fn point(path: &Path) -> Result<Point, UserError> {
 }
 
 /// The file with another ending.
-fn beside(input: &InputPlan) -> Result<PathBuf, UserError> {
+fn next_to(input: &InputPlan) -> Result<PathBuf, UserError> {
     match input {
         InputPlan::File(path) => Ok(path.with_extension("html")),
         InputPlan::Newest => Ok(crate::input::newest(Path::new("."))?.with_extension("html")),
@@ -185,7 +185,7 @@ fn beside(input: &InputPlan) -> Result<PathBuf, UserError> {
     }
 }
 
-/// An older page may be written anew.
+/// An older page may be written again.
 fn is_page_file(path: &Path) -> bool {
     let mut start = [0; 64];
     let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());

@@ -26,7 +26,7 @@ const GATHER: Duration = Duration::from_millis(300);
 const LAST_WAIT: Duration = Duration::from_secs(60);
 /// Most places named in one recording.
 const MOST_PLACES: usize = 1 << 20;
-/// Most places remembered as named where somebody watches. Then they are named anew as they come again: whoever keeps the
+/// Most places remembered as named where somebody watches. Then they are named again when they come back: whoever keeps the
 /// names forgets old ones, and a program may make code without end.
 pub const PLACES_AT_ONCE: usize = 1 << 16;
 /// Most mappings remembered.

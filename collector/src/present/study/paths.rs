@@ -90,7 +90,7 @@ fn sentence(report: &PathsReport) -> String {
             short(&row.name),
             duration(row.maximum_benefit_ns),
             share(row.maximum_benefit_ns, report.length_ns),
-            anew(row.simulated_ns, report.length_ns)
+            simulated_text(row.simulated_ns, report.length_ns)
         ),
         None => "no function alone can gain anything".to_owned(),
     };
@@ -98,7 +98,7 @@ fn sentence(report: &PathsReport) -> String {
 }
 
 /// `; 3.0 s (78 %) if their order may change`, where that differs.
-pub(super) fn anew(simulated_ns: Option<f64>, length_ns: f64) -> String {
+pub(super) fn simulated_text(simulated_ns: Option<f64>, length_ns: f64) -> String {
     simulated_ns.map_or(String::new(), |ns| {
         format!("; {} ({}) if their order may change", duration(ns), share(ns, length_ns))
     })

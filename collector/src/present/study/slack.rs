@@ -82,7 +82,7 @@ fn sentence(report: &SlackReport) -> String {
         short(&first.function),
         duration(first.zeroing_ns),
         share(first.zeroing_ns, report.length_ns),
-        super::paths::anew(first.simulated_ns, report.length_ns),
+        super::paths::simulated_text(first.simulated_ns, report.length_ns),
     )
 }
 

@@ -7,7 +7,7 @@
 //! is in code that lies under the lock ([`crate::event::CodeFact::under`]), waits or not. So what is left of that time,
 //! beside the sections that events show, is divided into sections of the lengths that events show, and these are spread
 //! evenly over the time between ([`fill`]). They become operations as of a recording that saw them, and the simulation
-//! decides them anew.
+//! decides them again.
 //!
 //! No section spans a wait for anything else, and none lies in another: what is put back cannot deadlock.
 

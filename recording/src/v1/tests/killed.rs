@@ -183,7 +183,7 @@ fn a_writer_that_is_killed_at_any_byte_loses_nothing_that_was_drafted() {
     check(&steps, true, 1);
 }
 
-/// A quiet program's recording was written anew all the time.
+/// A quiet program's recording was written again all the time.
 #[test]
 fn nothing_new_is_not_written_again() {
     let disk = Watched::default();

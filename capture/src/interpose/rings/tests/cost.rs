@@ -41,7 +41,7 @@ fn what_operations_take_is_what_was_measured_of_some() {
     assert_eq!(rings.cost().recorded_ns, 5_000);
 }
 
-/// A thread that makes nothing but operations may leave them out; its successor in the ring is asked anew.
+/// A thread that makes nothing but operations may leave them out; its successor in the ring is asked again.
 #[test]
 fn a_thread_whose_operations_cost_too_much_may_leave_them_out() {
     const MS: u64 = 1_000_000;

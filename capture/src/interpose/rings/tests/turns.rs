@@ -31,7 +31,7 @@ fn a_record_being_written_holds_the_promise_back_and_loses_nothing() {
     assert_eq!(turn(&mut rings, 3_000, &[7]), (vec![], Some(1_000)));
     thread.fills(slow, 2_500);
     assert_eq!(turn(&mut rings, 4_000, &[7]), (vec![(0, 2_500), (0, 1_500)], Some(4_000)));
-    // The next one holds back anew, from then on.
+    // The next one holds back again, from then on.
     let next = thread.takes_place();
     assert_eq!(turn(&mut rings, 5_000, &[7]).1, Some(4_000));
     thread.fills(next, 4_500);
