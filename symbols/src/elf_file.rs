@@ -230,19 +230,25 @@ impl ElfFile {
         })
     }
 
+    /// Only little-endian files of 64 bits are read.
+    fn check_class(&self, start: &[u8]) -> Result<(), SymbolError> {
+        let not_elf = |reason: &str| Err(SymbolError::not_elf(&self.path, reason));
+        let unsupported = |what| Err(SymbolError::Unsupported { path: self.path.clone(), what });
+        if !start.starts_with(b"\x7fELF") {
+            return not_elf("it does not start with the ELF mark");
+        }
+        match (start.get(4), start.get(5)) {
+            (Some(2), Some(1)) => Ok(()),
+            (Some(1), _) => unsupported("a 32-bit program"),
+            (Some(2), Some(2)) => unsupported("a big-endian program"),
+            _ => not_elf("unknown class"),
+        }
+    }
+
     fn read_headers(&mut self) -> Result<(), SymbolError> {
         let not_elf = |reason: &str| SymbolError::not_elf(&self.path, reason);
         let start = self.read(0, self.len.min(64), "header", 64)?;
-        if !start.starts_with(b"\x7fELF") {
-            return Err(not_elf("it does not start with the ELF mark"));
-        }
-        let unsupported = |what| Err(SymbolError::Unsupported { path: self.path.clone(), what });
-        match (start.get(4), start.get(5)) {
-            (Some(2), Some(1)) => {}
-            (Some(1), _) => return unsupported("a 32-bit program"),
-            (Some(2), Some(2)) => return unsupported("a big-endian program"),
-            _ => return Err(not_elf("unknown class")),
-        }
+        self.check_class(&start)?;
         let header =
             FileHeader64::<Endianness>::parse(&*start).map_err(|error| not_elf(&error.to_string()))?;
         let endian = header.endian().map_err(|error| not_elf(&error.to_string()))?;
@@ -271,13 +277,8 @@ impl ElfFile {
         let mut loaded = Vec::new();
         let mut thread_local_bytes = None;
         let interpreter = segments.iter().find(|header| header.p_type(endian) == object::elf::PT_INTERP);
-        let interpreter = interpreter.map(|header| {
-            // What cannot be read is a loader all the same, with no name.
-            let place = (header.p_offset(endian), header.p_filesz(endian));
-            let name = self.read(place.0, place.1, "the loader's name", MAX_LOADER_NAME).unwrap_or_default();
-            let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
-            PathBuf::from(std::ffi::OsStr::from_bytes(name))
-        });
+        let interpreter =
+            interpreter.map(|header| self.loader_name(header.p_offset(endian), header.p_filesz(endian)));
         for header in &segments {
             let kind = header.p_type(endian);
             if kind == object::elf::PT_LOAD {
@@ -324,6 +325,13 @@ impl ElfFile {
         self.thread_local_bytes = thread_local_bytes;
         self.interpreter = interpreter;
         Ok(())
+    }
+
+    /// What cannot be read is a loader all the same, with no name.
+    fn loader_name(&self, offset: u64, size: u64) -> PathBuf {
+        let name = self.read(offset, size, "the loader's name", MAX_LOADER_NAME).unwrap_or_default();
+        let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+        PathBuf::from(std::ffi::OsStr::from_bytes(name))
     }
 
     fn table<T: object::Pod + Clone>(

@@ -25,18 +25,13 @@ const CPU_TIME_TOLERANCE_NS: u64 = 20_000_000;
 pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, most_pairs: u64) -> Timeline {
     let facts = &recording.facts;
     builder.advance_to(end_ns);
-    let end_facts: FxHashMap<(u32, u32), &ThreadFact> = facts
-        .end
-        .iter()
-        .flat_map(|end| &end.threads)
-        .map(|thread| ((thread.pid, thread.tid), thread))
-        .collect();
+    let at_end_of = facts_at_end(facts);
     let mut disagreements = Vec::new();
     let Builder { threads, mut tally, events, late, start_ns, mut locks, stacks, gaps, unfollowed, .. } =
         builder;
     let mut out = Vec::with_capacity(threads.len());
     for mut thread in threads {
-        let fact = end_facts.get(&(thread.out.pid, thread.out.tid)).copied();
+        let fact = at_end_of.get(&(thread.out.pid, thread.out.tid)).copied();
         thread.window_ends(end_ns, at_end(&thread, fact), &mut tally);
         disagreements.extend(disagreement(&thread, fact, end_ns));
         if let Some(fact) = fact {
@@ -52,19 +47,6 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         .iter()
         .map(|thread| thread.time_in(|state| matches!(state, State::Unknown(_))).0)
         .fold(0, u64::saturating_add);
-    let in_gaps = |operations: bool| {
-        let lost = recording.notes.iter().map(|note| match note.kind {
-            NoteKind::Gap { lost, reason, .. } if operations == (reason == GapReason::OperationsLost) => lost,
-            _ => 0,
-        });
-        lost.fold(0, u64::saturating_add)
-    };
-    let end = facts.end.as_ref();
-    // A stretch of operations that were left out on purpose shows as one that is lost; what was lost is counted.
-    let meant = end.is_some_and(|end| end.loss.operations_left_out > 0);
-    let most = end.filter(|_| meant).map_or(u64::MAX, |end| end.loss.operations);
-    let gap_loss = late.saturating_add(in_gaps(false)).saturating_add(in_gaps(true).min(most));
-    let counted_loss = end.map_or(0, |end| end.loss.lost());
     let counts = Counts {
         events,
         late,
@@ -75,8 +57,8 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         contradictions: tally.contradictions,
         inferred: tally.inferred,
         stray_exits: tally.stray_exits,
-        lost: gap_loss.max(counted_loss),
-        maybe_more_lost: end.is_none(),
+        lost: lost(recording, late),
+        maybe_more_lost: facts.end.is_none(),
         unknown: Nanos(unknown),
         unfollowed,
     };
@@ -117,6 +99,29 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
     timeline.findings = findings(&timeline, recording, &disagreements, gaps.joined, joined);
     super::put_back::put_back(&mut timeline);
     timeline
+}
+
+/// What /proc said at the end, by process and thread.
+fn facts_at_end(facts: &Facts) -> FxHashMap<(u32, u32), &ThreadFact> {
+    let threads = facts.end.iter().flat_map(|end| &end.threads);
+    threads.map(|thread| ((thread.pid, thread.tid), thread)).collect()
+}
+
+/// Records that are missing, as gaps and the kernel's counters tell: whichever says more.
+fn lost(recording: &Recording, late: u64) -> u64 {
+    let in_gaps = |operations: bool| {
+        let lost = recording.notes.iter().map(|note| match note.kind {
+            NoteKind::Gap { lost, reason, .. } if operations == (reason == GapReason::OperationsLost) => lost,
+            _ => 0,
+        });
+        lost.fold(0, u64::saturating_add)
+    };
+    let end = recording.facts.end.as_ref();
+    // A stretch of operations that were left out on purpose shows as one that is lost; what was lost is counted.
+    let are_left_out = end.is_some_and(|end| end.loss.operations_left_out > 0);
+    let most = end.filter(|_| are_left_out).map_or(u64::MAX, |end| end.loss.operations);
+    let gap_loss = late.saturating_add(in_gaps(false)).saturating_add(in_gaps(true).min(most));
+    gap_loss.max(end.map_or(0, |end| end.loss.lost()))
 }
 
 /// What a recording cost, over the length of the run: costs are summed from before the first probe.
