@@ -200,9 +200,10 @@ fn validate(args: args::ValidateArguments) -> Result<ValidatePlan, UserError> {
     })
 }
 
-fn capture(name: &str, args: args::CaptureArguments) -> Result<CapturePlan, UserError> {
+/// The processes or the command.
+fn target(name: &str, args: &mut args::CaptureArguments) -> Result<TargetPlan, UserError> {
     let pids = value::pids(&args.pid, target::named)?;
-    let target = match (pids.is_empty(), args.command.is_empty()) {
+    Ok(match (pids.is_empty(), args.command.is_empty()) {
         (false, false) => {
             return Err(UserError::usage(
                 "both -p PID and a command to start",
@@ -230,12 +231,19 @@ fn capture(name: &str, args: args::CaptureArguments) -> Result<CapturePlan, User
             ));
         }
         (false, true) => TargetPlan::Attach { pids },
-        (true, false) => TargetPlan::Launch {
-            command: args.command,
-            keep_root: args.keep_root,
-            cpus: args.cpu_list.map(|text| value::cpus_to_run_on("--cpu-list", &text)).transpose()?,
-        },
-    };
+        (true, false) => {
+            let cpus = args.cpu_list.take().map(|text| value::cpus_to_run_on("--cpu-list", &text));
+            TargetPlan::Launch {
+                command: std::mem::take(&mut args.command),
+                keep_root: args.keep_root,
+                cpus: cpus.transpose()?,
+            }
+        }
+    })
+}
+
+fn capture(name: &str, mut args: args::CaptureArguments) -> Result<CapturePlan, UserError> {
+    let target = target(name, &mut args)?;
     if args.no_uprobes && !args.functions.is_empty() {
         return Err(UserError::usage(
             "--no-uprobes and --functions contradict each other",

@@ -15,6 +15,14 @@ pub fn is_alive(pid: u32) -> bool {
     }
 }
 
+/// Says so of a process; if there is a `command` whose end is everybody's, only as long as that is there.
+pub fn alive_while(command: Option<u32>) -> Box<dyn FnMut(u32) -> bool> {
+    match command {
+        Some(command) => Box::new(move |pid| is_alive(command) && is_alive(pid)),
+        None => Box::new(is_alive),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! `longpole record`
 
-use super::alive::is_alive;
+use super::alive::{alive_while, is_alive};
 use super::attach::{Attached, attach};
 use super::limit_line::limit_line;
 use super::lock_recording::How;
@@ -41,11 +41,7 @@ enum Silence {
 fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError> {
     let output = match silence {
         Silence::Speaking => None,
-        Silence::Silent => {
-            Some(File::options().read(true).write(true).open("/dev/null").map_err(|error| {
-                UserError::runtime(format!("cannot open /dev/null: {error}"), "see whether /dev is mounted")
-            })?)
-        }
+        Silence::Silent => Some(nowhere()?),
     };
     let overwrite = if plan.force { Overwrite::AnyFile } else { Overwrite::Nothing };
     // Before anything is started or probed for nothing.
@@ -76,6 +72,9 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         Some(_) => Duration::ZERO,
         None => Duration::from_nanos(capture::target::monotonic_ns().saturating_sub(facts.start_ns)),
     };
+    // A daemon that it leaves behind never ends.
+    let ends_all = silence == Silence::Silent || !plan.capture.children_to_their_end;
+    let command = child.as_ref().map(GatedChild::pid).filter(|_| ends_all);
     let mut ended = run(Setup {
         mode: Mode::Record,
         source: Box::new(source),
@@ -88,12 +87,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         screen: None,
         print: None,
         listen: None,
-        alive: match (silence, child.as_ref().map(GatedChild::pid)) {
-            (silence, Some(command)) if silence == Silence::Silent || !plan.capture.children_to_their_end => {
-                Box::new(move |pid| is_alive(command) && is_alive(pid))
-            }
-            _ => Box::new(is_alive),
-        },
+        alive: alive_while(command),
         end_threads: Box::new(|pids| pids.iter().filter_map(|&pid| threads_of(pid).ok()).flatten().collect()),
         choose: functions.map(|functions| Box::new(functions) as _),
         child,
@@ -128,6 +122,13 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         let _ = summary.write(&style::for_stderr(), style::columns_of_stderr(), io::stderr().lock());
     }
     Ok(outcome(&ended))
+}
+
+/// Where the output of a command goes that nobody is to see.
+fn nowhere() -> Result<File, UserError> {
+    File::options().read(true).write(true).open("/dev/null").map_err(|error| {
+        UserError::runtime(format!("cannot open /dev/null: {error}"), "see whether /dev is mounted")
+    })
 }
 
 /// What is said before it begins.

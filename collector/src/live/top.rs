@@ -1,6 +1,6 @@
 //! `longpole top`
 
-use super::alive::is_alive;
+use super::alive::{alive_while, is_alive};
 use super::analysis::Asked;
 use super::attach::{Attached, attach};
 use super::loop_state::Mode;
@@ -54,15 +54,7 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
     for remark in remarks.iter().chain([&locks]).chain(&page).filter(|_| is_printed) {
         say(style::for_stderr().text(remark));
     }
-    let mut asked =
-        Asked { cpus: plan.cpus.clone(), recorded_cpus: Some(online_cpus()), wish: CpuWish::default() };
-    if let Some(machine) = Cpus::count(online_cpus())
-        && !asked.cpus.contains(&machine)
-    {
-        // What limits there is what the screen begins with.
-        asked.cpus.push(machine);
-        asked.cpus.sort_unstable();
-    }
+    let mut asked = asked(plan);
     let screen = if is_printed {
         None
     } else {
@@ -78,16 +70,7 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
         })?;
         Some((guard, state))
     };
-    let (mode, print) = match (plan.once, plan.batch) {
-        (true, _) => (Mode::Once, None),
-        (_, true) => {
-            let (plan, subject) = (plan.clone(), subject.clone());
-            let print: Print = Box::new(move |snapshot| print(&plan, &subject, snapshot));
-            (Mode::Batch, Some(print))
-        }
-        _ if is_printed => (Mode::Batch, None),
-        _ => (Mode::Screen, None),
-    };
+    let (mode, print) = mode(plan, &subject, is_printed);
     let command = child.as_ref().map(|child| child.pid());
     let ended = run(Setup {
         mode,
@@ -101,12 +84,7 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
         screen,
         print,
         listen,
-        alive: match command {
-            Some(command) if !plan.capture.children_to_their_end => {
-                Box::new(move |pid| is_alive(command) && is_alive(pid))
-            }
-            _ => Box::new(is_alive),
-        },
+        alive: alive_while(command.filter(|_| !plan.capture.children_to_their_end)),
         end_threads: Box::new(|_| Vec::new()),
         choose: functions.map(|functions| Box::new(functions) as _),
         child,
@@ -118,6 +96,34 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
         UserError::runtime(format!("cannot watch: {error}"), "see `longpole doctor`")
     })?;
     finish(plan, &subject, ended, output)
+}
+
+/// What reports are to be about.
+fn asked(plan: &TopPlan) -> Asked {
+    let mut asked =
+        Asked { cpus: plan.cpus.clone(), recorded_cpus: Some(online_cpus()), wish: CpuWish::default() };
+    if let Some(machine) = Cpus::count(online_cpus())
+        && !asked.cpus.contains(&machine)
+    {
+        // What limits there is what the screen begins with.
+        asked.cpus.push(machine);
+        asked.cpus.sort_unstable();
+    }
+    asked
+}
+
+/// How it is used, and what prints its reports.
+fn mode(plan: &TopPlan, subject: &str, is_printed: bool) -> (Mode, Option<Print>) {
+    match (plan.once, plan.batch) {
+        (true, _) => (Mode::Once, None),
+        (_, true) => {
+            let (plan, subject) = (plan.clone(), subject.to_owned());
+            let print: Print = Box::new(move |snapshot| print(&plan, &subject, snapshot));
+            (Mode::Batch, Some(print))
+        }
+        _ if is_printed => (Mode::Batch, None),
+        _ => (Mode::Screen, None),
+    }
 }
 
 /// Takes the address, before anything is begun.
