@@ -203,7 +203,8 @@ impl Writer<'_, '_> {
         let process = self.profile.add_process("critical path, predicted", 0, none);
         for (number, cpus) in (0..).zip(&self.model.cpus) {
             let path = self.model.path(*cpus);
-            let handle = self.profile.add_thread(process, number, none, number == 0);
+            // The profiler calls a main thread by the name of its process.
+            let handle = self.profile.add_thread(process, number, none, false);
             self.profile.set_thread_name(handle, &Weight::on(*cpus));
             self.profile.set_thread_show_markers_in_timeline(handle, true);
             for stretch in path.stretches {

@@ -1,6 +1,8 @@
-//! Exports, read back by the formats' own readers: Perfetto's protobuf classes, Go's pprof, speedscope, DuckDB, Graphviz.
+//! Exports, read back by the formats' own readers: Perfetto's protobuf classes, Go's pprof, speedscope, DuckDB, Graphviz, the
+//! Firefox Profiler.
 //! What they read is compared with `longpole report --json`, which takes its numbers another way.
 
+mod firefox;
 mod flame_graphs;
 mod graphs;
 pub(crate) mod hostile;

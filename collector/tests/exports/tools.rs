@@ -52,15 +52,25 @@ pub(crate) fn checked(python: &Path, script: &str, arguments: &[&str]) -> String
 
 /// The schema of speedscope's files, as its package on npm has it; or why there is none.
 pub(crate) fn speedscope_schema() -> Result<PathBuf, String> {
-    const PACKAGE: &str = "speedscope@1.23.1";
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("speedscope");
+    from_npm("speedscope", "speedscope@1.23.1", "dist/release/file-format-schema.json")
+}
+
+/// The Firefox Profiler's own command line, which loads profiles as its page does; or why there is none.
+pub(crate) fn profiler_cli() -> Result<PathBuf, String> {
+    from_npm("profiler-cli", "@firefox-devtools/profiler-cli@0.10.0", "dist/profiler-cli.js")
+}
+
+/// A file of a package, which is taken from npm once.
+fn from_npm(name: &str, package: &str, file: &str) -> Result<PathBuf, String> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let lock = File::create(folder.join("lock")).map_err(|error| error.to_string())?;
     lock.lock().map_err(|error| error.to_string())?;
-    let schema = folder.join("package/dist/release/file-format-schema.json");
-    if !schema.exists() {
-        run(Command::new("npm").args(["pack", "--silent", PACKAGE]).current_dir(&folder))?;
-        run(Command::new("tar").args(["xzf", "speedscope-1.23.1.tgz"]).current_dir(&folder))?;
+    let path = folder.join("package").join(file);
+    if !path.exists() {
+        let archive = package.trim_start_matches('@').replace(['/', '@'], "-") + ".tgz";
+        run(Command::new("npm").args(["pack", "--silent", package]).current_dir(&folder))?;
+        run(Command::new("tar").args(["xzf", &archive]).current_dir(&folder))?;
     }
-    Ok(schema)
+    Ok(path)
 }

@@ -1,5 +1,4 @@
-//! `chrome` and `firefox`. Neither has a reader of its own outside of a browser: what their documentation demands is checked,
-//! and the sums.
+//! `chrome` and `firefox`: what their documentation demands is checked, and the sums.
 
 use super::{CPUS, RECORDINGS, export, recording, tools};
 use crate::command_line::{FIGURE_4, Folder};
