@@ -62,10 +62,14 @@ for result in report["results"]:
                             cpus)[0]
     assert (time_ns, speedup) == (result["time_ns"], result["speedup"])
     # Stacks and what is not computed are the whole predicted time, and so is the path.
+    whole = rows("select sum(critical_ns) from waits where cpus is not distinct from ?", cpus)[0][0]
+    near(whole, result["time_ns"])
     owed = rows("select coalesce(sum(critical_ns), 0) from stacks where cpus is not distinct from ?", cpus)[0][0]
-    passed = rows("select coalesce(sum(critical_ns), 0) from waits where wait <> 'computing' and cpus is not distinct from ?",
+    passed = rows("select coalesce(sum(critical_ns), 0) from waits where not starts_with(wait, 'computing') and cpus is not distinct from ?",
                   cpus)[0][0]
     near(owed + passed, result["time_ns"])
+    elsewhere = rows("select critical_ns from waits where wait = 'computing_elsewhere' and cpus is not distinct from ?", cpus)
+    assert len(elsewhere) == 1 and elsewhere[0][0] >= -1, elsewhere
     path = rows("select max(end_ns), sum(end_ns - start_ns) from paths where cpus is not distinct from ?", cpus)[0]
     near(path[0] or 0, result["time_ns"])
     near(path[1] or 0, result["time_ns"])

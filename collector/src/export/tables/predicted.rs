@@ -59,8 +59,13 @@ impl Rows<'_, '_, '_> {
         for result in &self.model.report().results {
             let cpus = [count_of(result.cpus), Cell::Float(result.time_ns), Cell::Float(result.speedup)];
             let computing: f64 = result.functions.iter().map(|row| row.tet_ns).sum();
-            let none = [Cell::text("computing"), Cell::Null, Cell::Null, Cell::number(Some(computing))];
-            self.put(&[&cpus[..], &none].concat())?;
+            let waits: f64 = result.waits.iter().map(|wait| wait.weighted_ns).sum();
+            // All rows of a CPU count add up to its time.
+            let elsewhere = result.time_ns - computing - waits;
+            for (wait, ns) in [("computing", computing), ("computing_elsewhere", elsewhere)] {
+                let row = [Cell::text(wait), Cell::Null, Cell::Null, Cell::number(Some(ns))];
+                self.put(&[&cpus[..], &row].concat())?;
+            }
             for wait in &result.waits {
                 let row = [
                     Cell::text(wait.kind.name()),

@@ -34,7 +34,7 @@ pub enum Table {
     Functions,
     /// Locks on each CPU count.
     Locks,
-    /// What the predicted time is owed to besides computing, and the predicted time itself.
+    /// What the predicted time is owed to, and the predicted time itself: on each CPU count the rows add up to it.
     Waits,
     /// Call stacks on each CPU count.
     Stacks,
