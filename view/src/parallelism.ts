@@ -83,7 +83,8 @@ function axis(surface: Surface, scale: Scale, theme: Theme, top: number): void {
     const x = Math.round(scale.x(mark)) + 0.5;
     context.moveTo(x, top);
     context.lineTo(x, top + 5);
-    context.fillText(instant(mark, distance), x + 3, top + 11);
+    const text = instant(mark, distance);
+    if (x + 3 + context.measureText(text).width <= width) context.fillText(text, x + 3, top + 11);
   }
   context.stroke();
 }

@@ -89,9 +89,10 @@ export function waits(report: Report): Table {
   const { results } = report;
   const key = (row: { kind: string; object?: string }) => [row.kind.replaceAll("_", " "), row.object].filter(Boolean).join(" ");
   const most = new Map<string, number>();
-  for (const { time_ns, waits: rows = [] } of results) {
-    for (const row of rows) most.set(key(row), Math.max(most.get(key(row)) ?? 0, time_ns > 0 ? row.weighted_ns / time_ns : 0));
-  }
+  const owed = results.map((result) => new Map((result.waits ?? []).map((row) => [key(row), row.weighted_ns])));
+  results.forEach(({ time_ns }, place) => {
+    for (const [of, ns] of owed[place]) most.set(of, Math.max(most.get(of) ?? 0, time_ns > 0 ? ns / time_ns : 0));
+  });
   const sorted = [...most].sort((a, b) => b[1] - a[1]);
   return {
     id: "waits",
@@ -101,7 +102,7 @@ export function waits(report: Report): Table {
     rows: sorted.map(([of]) => ({
       cells: [
         { text: of },
-        ...results.map((result) => share(result.waits?.find((row) => key(row) === of)?.weighted_ns, result.time_ns)),
+        ...results.map((result, place) => share(owed[place].get(of), result.time_ns)),
       ],
     })),
   };
@@ -138,9 +139,11 @@ export function points(model: Model): Table {
 
 export function threads(model: Model, cpus: number): Table {
   const result = model.doc.predict.results.find((row) => String(row.cpus) === model.doc.cpus[cpus]);
+  const title = `Threads in the run predicted for ${onCpus(model.doc.cpus[cpus])}`;
+  if (!result?.threads.length && model.doc.names.threads.length) return leftOut("threads", title, "predict");
   return {
     id: "threads",
-    title: `Threads in the run predicted for ${onCpus(model.doc.cpus[cpus])}`,
+    title,
     columns: ["thread", "running", "spinning", "ready", "blocked"],
     rows: (result?.threads ?? []).map((row) => ({
       lights: [row.thread],
@@ -150,8 +153,8 @@ export function threads(model: Model, cpus: number): Table {
 }
 
 /** In place of a table that the page has no room for. */
-function leftOut(id: string, title: string): Table {
-  return { id, title, note: `Left out, since it is very large: longpole ${id}.`, columns: [title], rows: [] };
+function leftOut(id: string, title: string, command = id): Table {
+  return { id, title, note: `Left out, since it is very large: longpole ${command}.`, columns: [title], rows: [] };
 }
 
 export function quartz(model: Model): Table {
