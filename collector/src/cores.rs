@@ -1,7 +1,7 @@
 //! Using all cores of this machine.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Work on things that are independent of each other: each core takes the next one. The answers are in the order of the things.
 pub fn on_all_cores<T: Sync, A: Send>(things: &[T], work: impl Fn(&T) -> A + Sync) -> Vec<A> {
@@ -25,4 +25,46 @@ pub fn on_all_cores<T: Sync, A: Send>(things: &[T], work: impl Fn(&T) -> A + Syn
     let mut answers = answers.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     answers.sort_by_key(|(place, _)| *place);
     answers.into_iter().map(|(_, answer)| answer).collect()
+}
+
+/// Two things at once: each may use all cores, and one goes on where the other has only one thing left to do.
+pub fn both<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B) -> (A, B) {
+    std::thread::scope(|scope| {
+        let one = scope.spawn(one);
+        let other = other();
+        (one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), other)
+    })
+}
+
+/// The first answer, by the number of the attempt, of so many that are independent of each other: each core makes the next one.
+pub fn first_on_all_cores<A: Send>(count: usize, attempt: &(dyn Fn(usize) -> Option<A> + Sync)) -> Option<A> {
+    let numbers: Vec<usize> = (0..count).collect();
+    let best: Mutex<Option<(usize, A)>> = Mutex::new(None);
+    let found = || best.lock().unwrap_or_else(PoisonError::into_inner);
+    on_all_cores(&numbers, |&number| {
+        if found().as_ref().is_some_and(|(first, _)| *first < number) {
+            return;
+        }
+        if let Some(answer) = attempt(number) {
+            let mut found = found();
+            if found.as_ref().is_none_or(|(first, _)| number < *first) {
+                *found = Some((number, answer));
+            }
+        }
+    });
+    best.into_inner().unwrap_or_else(PoisonError::into_inner).map(|(_, answer)| answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_on_all_cores;
+
+    #[test]
+    fn the_first_answer_is_the_one_of_the_lowest_number() {
+        for first in 0..20 {
+            assert_eq!(first_on_all_cores(20, &|number| (number >= first).then_some(number)), Some(first));
+        }
+        assert_eq!(first_on_all_cores(20, &|_| None::<()>), None);
+        assert_eq!(first_on_all_cores(0, &Some), None);
+    }
 }

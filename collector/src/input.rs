@@ -1,5 +1,6 @@
 //! Opening what an analysis command is given: a session or a program JSON, told apart by content.
 
+use crate::cores::first_on_all_cores;
 use crate::exit::{UserError, say};
 use crate::plan::InputPlan;
 use engine::event::Recording;
@@ -141,7 +142,7 @@ impl Input {
                 let timeline = engine::timeline::build(&recording);
                 // Recordings are large, and the next stage is, too.
                 drop(recording);
-                let mut program = engine::translation::from_timeline(&timeline);
+                let mut program = engine::translation::from_timeline_on(&timeline, &first_on_all_cores);
                 program.findings.splice(0..0, session_findings(&info));
                 program.recorded_cpus =
                     info.meta.as_ref().map(|meta| meta.cpu_count).filter(|&cpus| cpus > 0);

@@ -8,12 +8,12 @@
 use crate::attribution::{Grouping, with_sampled_calls};
 use crate::cpus::Cpus;
 use crate::finding::{Finding, Trust};
-use crate::graph::{PathsWanted, paths_report, slack_report};
+use crate::graph::{ActivityGraph, PathsWanted, Timing, paths_of, slack_of};
 use crate::parallelism::{Kind, predicted};
 use crate::predict::Model;
 use crate::program::{FunctionRef, Program, ProgramError};
 use crate::report::{Detail, report_by};
-use crate::what_if::without;
+use crate::what_if::Without;
 use rustc_hash::FxHashMap;
 
 /// Longest paths that the maximum benefit is seen from.
@@ -129,10 +129,13 @@ pub fn metrics(
     model: &Model,
 ) -> Result<Metrics, ProgramError> {
     let expanded = with_sampled_calls(program.clone());
-    let slack = slack_report(&expanded, false, 0, model)?;
+    let graph = ActivityGraph::on(&expanded, model)?;
+    let timing = Timing::of(&graph);
+    let slack = slack_of(&expanded, (&graph, &timing), false, 0, &|_| None);
     let wanted =
         PathsWanted { most: PATHS, within: None, routes: 0, shown: None, segments: false, simulated: 0 };
-    let paths = paths_report(&expanded, &wanted, model)?;
+    let paths = paths_of(&expanded, (&graph, &timing), &wanted, &|_| None);
+    drop((graph, timing));
     let quartz = predicted(program, cpus, model)?;
     let report = report_by(program, &[cpus], Detail::Functions, Grouping::Function, model);
     let mut rows = Rows::default();
@@ -187,11 +190,11 @@ impl Metrics {
             let row = self.functions.get(place)?;
             Some((place, FunctionRef(*by_name.get(row.function.as_str())?)))
         });
-        let (places, functions): (Vec<usize>, Vec<FunctionRef>) = known.unzip();
-        let gains = without(program, &functions, self.cpus, model)?;
-        for (place, gain) in places.into_iter().zip(gains) {
+        let known: Vec<(usize, FunctionRef)> = known.collect();
+        let without = Without::new(program, self.cpus, model)?;
+        for (place, function) in known {
             if let Some(row) = self.functions.get_mut(place) {
-                row.simulated_ns = gain;
+                row.simulated_ns = without.gain_ns(function);
             }
         }
         let key = |row: &MetricsRow| row.simulated_ns.unwrap_or(f64::NEG_INFINITY);

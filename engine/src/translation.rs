@@ -5,14 +5,23 @@
 use crate::cpus::Cpus;
 use crate::finding::Finding;
 use crate::predict::{Model, Timing};
-use crate::program::{DeadEnd, Operation, Program, from_timeline_with};
+pub use crate::program::DeadEnd;
+use crate::program::{Operation, Program, from_timeline_with};
 use crate::schedule::Simulation;
 use crate::timeline::Timeline;
 
 /// The program behind a timeline. A function counts once from its outermost call: calls of it below itself are
 /// part of that one, whether the kernel recorded them or not.
 pub fn from_timeline(timeline: &Timeline) -> Program {
-    from_timeline_with(timeline, &verify)
+    from_timeline_on(timeline, &|count, attempt| (0..count).find_map(attempt))
+}
+
+/// The first answer, by the number of the attempt, of so many that are independent of each other.
+pub type First = dyn Fn(usize, &(dyn Fn(usize) -> Option<DeadEnd> + Sync)) -> Option<DeadEnd>;
+
+/// The same; `first` may make several attempts at once.
+pub fn from_timeline_on(timeline: &Timeline, first: &First) -> Program {
+    from_timeline_with(timeline, &|program| verify(program, first))
 }
 
 /// CPU counts that the program is tried on besides unlimited ones and those of the recording, where it has more threads.
@@ -21,16 +30,17 @@ const TRIED: [u32; 5] = [1, 2, 4, 8, 16];
 /// Simulates the program in every way in which commands do: on unlimited processors without any costs, and with those of
 /// its machine on the CPU counts that are looked at most, both scheduled and shared ideally. `None`: it comes to its end
 /// in all of them.
-fn verify(program: &Program) -> Option<DeadEnd> {
-    let schedule = Simulation::new(program).ok()?.finish();
-    if let Some(stuck) = stuck(program, &schedule.done, &schedule.findings) {
-        return Some(stuck);
-    }
+fn verify(program: &Program, first: &First) -> Option<DeadEnd> {
     let timing = Timing::new(program, &Model::default()).ok()?;
     let own = program.machine.as_ref().and_then(|machine| machine.cpus_used);
     let counts = TRIED.into_iter().chain(own).filter(|count| (*count as usize) < program.threads.len());
     let counts = counts.filter_map(std::num::NonZeroU32::new).map(Cpus::Count);
-    counts.chain([Cpus::Infinite]).find_map(|cpus| {
+    let counts: Vec<Cpus> = counts.chain([Cpus::Infinite]).collect();
+    first(counts.len() + 1, &|number| {
+        let Some(cpus) = number.checked_sub(1).and_then(|place| counts.get(place)).copied() else {
+            let schedule = Simulation::new(program).ok()?.finish();
+            return stuck(program, &schedule.done, &schedule.findings);
+        };
         let outcome = timing.run(cpus, 0);
         stuck(program, &outcome.done, &outcome.findings).or_else(|| {
             let schedule = Simulation::with_costs(program, &timing.costs(cpus)).run_to_end().schedule;

@@ -7,7 +7,7 @@ use engine::program::{FunctionRef, Program, ProgramError};
 use engine::report::{Builder, Cpus, Detail, Report};
 use engine::time::Timestamp;
 use engine::timeline::Timeline;
-use engine::view::{CriticalPath, Frame, Measured, StackBuilder, Stacks};
+use engine::view::{CriticalPath, Frame, Measured, StackBuilder, Stacks, Together};
 use std::sync::OnceLock;
 
 /// Which recording it is.
@@ -101,6 +101,20 @@ impl<'a> Model<'a> {
         let builder = StackBuilder::new(&self.timing);
         let parts = on_all_cores(&self.timing.groups(&self.cpus), |cpus| builder.at(cpus));
         builder.conclude(&self.cpus, parts.into_iter().flatten().collect())
+    }
+
+    /// Report, prediction and call stacks in the making: the report is then kept by [`Model::keep`].
+    ///
+    /// # Errors
+    /// The program fails [`Program::check`].
+    pub fn together(&self) -> Result<Together<'_>, ProgramError> {
+        Together::new(&self.timing, &self.cpus, &self.machine)
+    }
+
+    /// The report for these CPU counts is this one.
+    pub fn keep(&self, report: Report) {
+        // If it was made already, it is the same.
+        let _ = self.report.set(report);
     }
 
     /// What [`Model::path`] runs on.

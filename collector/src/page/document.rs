@@ -3,16 +3,15 @@
 use super::columns::Columns;
 use super::measured::{self, MeasuredRun};
 use super::palette::{Palette, PathColour, StateColour};
-use super::path::{self, PathJson};
-use super::predicted::{self, PredictedRun};
+use super::path::PathJson;
+use super::predicted::{PredictedRun, Simulated};
 use super::sources;
 use crate::export::Model;
 use crate::present::frame::Trust;
 use crate::present::screen::limit::{self, Words};
 use engine::limit::Limits;
-use engine::predict::Timing;
 use engine::program::Program;
-use engine::report::{Cpus, Finding};
+use engine::report::Finding;
 use engine::view::{Frame, Stacks};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -71,11 +70,15 @@ pub struct Document<'a> {
     /// Its runs and names.
     pub model: &'a Model<'a>,
     /// What limits.
-    pub limits: &'a Limits,
+    pub limits: Limits,
     /// What was noticed, what speaks against the prediction with it.
-    pub findings: &'a [Finding],
+    pub findings: Vec<Finding>,
     /// Its tables.
     pub tables: Tables,
+    /// Its call stacks.
+    pub stacks: Stacks,
+    /// The run on each CPU count of the model.
+    pub simulated: Vec<Simulated>,
     /// Changes and what they bring.
     pub curves: Vec<Curve>,
     /// With source lines.
@@ -156,43 +159,31 @@ impl Document<'_> {
     ///
     /// # Errors
     /// What writing says; a JSON of more than 4 GiB.
-    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write(self, out: &mut dyn Write) -> io::Result<()> {
         let model = self.model;
         let mut columns = Columns::default();
         let (mut states, mut path_colours) = (Palette::default(), Palette::default());
         let measured = model.measured.as_ref().map(|run| measured::run(run, &mut states, &mut columns));
-        let (mut predicted, mut paths_on) = (Vec::new(), Vec::new());
-        let expanded = model.expanded();
-        // It has been checked.
-        let timing = Timing::new(expanded, model.machine()).ok();
-        for (place, cpus) in model.cpus.iter().enumerate() {
-            let on_path = model.path(*cpus);
-            // A path with weights lies on the schedule of unlimited CPUs.
-            let shown = if on_path.is_one_path { *cpus } else { Cpus::Infinite };
-            if let Some(timing) = &timing {
-                let name = format!("predicted{place}");
-                predicted.push(predicted::run(timing, shown, &name, &mut states, &mut columns));
-            }
-            let name = format!("path{place}");
-            let threads = expanded.threads.len();
-            paths_on.push(path::path(&on_path, threads, &name, &mut path_colours, &mut columns));
-        }
+        let runs = self.simulated.into_iter().enumerate();
+        let (predicted, paths_on) = runs
+            .map(|(number, run)| run.finish(number, (&mut states, &mut path_colours), &mut columns))
+            .unzip();
         let json = Json {
             format: "longpole-page/1",
             about: about(model),
             cpus: model.cpus.iter().map(ToString::to_string).collect(),
-            limit: limit::words(self.limits),
-            trust: Trust::of(self.limits, self.findings),
+            limit: limit::words(&self.limits),
+            trust: Trust::of(&self.limits, &self.findings),
             tables: &self.tables,
             curves: &self.curves,
             points: &self.measured,
-            names: names(model.program, expanded),
+            names: names(model.program, model.expanded()),
             states,
             path_colours,
             measured,
             predicted,
             paths_on,
-            flames: flames(&model.stacks()),
+            flames: flames(&self.stacks),
             sources: if self.has_sources { sources::lines(model.program) } else { BTreeMap::new() },
             columns: columns.places().clone(),
         };

@@ -24,7 +24,7 @@ pub fn is_page(bytes: &[u8]) -> bool {
 ///
 /// # Errors
 /// What writing says.
-pub fn write(document: &Document<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(document: Document<'_>, out: &mut dyn Write) -> io::Result<()> {
     let (before, after) = PAGE.split_once(PLACE).unwrap_or((PAGE, ""));
     out.write_all(before.as_bytes())?;
     let mut packed = GzEncoder::new(EncoderWriter::new(&mut *out, &STANDARD), Compression::new(6));

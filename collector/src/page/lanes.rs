@@ -1,6 +1,7 @@
 //! Lanes: what follows one thing after the other in time, at a level of detail that fits.
 
 use super::columns::{Column, Columns};
+use rustc_hash::FxHashMap;
 
 /// Something that takes its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,9 +33,14 @@ pub fn summed(items: impl Iterator<Item = Item>, quantum: u64, mut take: impl Fn
     group.flush(&mut take);
 }
 
+/// Codes in a group that are found by looking at all of them.
+const FEW: usize = 32;
+
 #[derive(Default)]
 struct Group {
     sums: Vec<Item>,
+    /// By code, where there are more than [`FEW`].
+    places: FxHashMap<u32, usize>,
     items: usize,
     ns: u64,
 }
@@ -43,9 +49,21 @@ impl Group {
     fn add(&mut self, item: Item) {
         self.items += 1;
         self.ns = self.ns.saturating_add(item.ns);
-        match self.sums.iter_mut().find(|sum| sum.code == item.code) {
-            Some(sum) => sum.ns = sum.ns.saturating_add(item.ns),
-            None => self.sums.push(item),
+        let place = match self.sums.len() > FEW {
+            true => self.places.get(&item.code).copied(),
+            false => self.sums.iter().position(|sum| sum.code == item.code),
+        };
+        if let Some(sum) = place.and_then(|place| self.sums.get_mut(place)) {
+            sum.ns = sum.ns.saturating_add(item.ns);
+            return;
+        }
+        self.sums.push(item);
+        match self.sums.len() {
+            ..=FEW => {}
+            count if count == FEW + 1 => {
+                self.places = self.sums.iter().zip(0..).map(|(sum, place)| (sum.code, place)).collect();
+            }
+            count => _ = self.places.insert(item.code, count - 1),
         }
     }
 
@@ -55,16 +73,24 @@ impl Group {
             take(if is_sum { Item { more: 0, ..sum } } else { sum }, is_sum);
         }
         (self.items, self.ns) = (0, 0);
+        if !self.places.is_empty() {
+            self.places = FxHashMap::default();
+        }
     }
 }
 
-/// The smallest quantum, 0 or a microsecond doubled again and again, with which `count` gives at most `most` items; a day if
-/// none does.
+/// The smallest quantum, 0 or a microsecond doubled again and again, with which `count` gives at most `most` items. If none does:
+/// with which it gives nearly as few as there can be.
 pub fn quantum(most: usize, count: impl Fn(u64) -> usize) -> u64 {
     const LONGEST: u64 = 86_400_000_000_000;
-    let mut quantum = 0;
+    if count(0) <= most {
+        return 0;
+    }
+    let fewest = count(LONGEST);
+    let most = most.max(fewest.saturating_add(fewest / 20));
+    let mut quantum = 1_000;
     while quantum < LONGEST && count(quantum) > most {
-        quantum = if quantum == 0 { 1_000 } else { quantum * 2 };
+        quantum *= 2;
     }
     quantum
 }
@@ -75,7 +101,7 @@ pub fn quantum(most: usize, count: impl Fn(u64) -> usize) -> u64 {
 pub struct Lanes {
     counts: Column,
     starts: Column,
-    codes: Column,
+    codes: Vec<u64>,
     lengths: Column,
     more: Column,
 }
@@ -87,19 +113,24 @@ impl Lanes {
         self.starts.push(start);
         summed(items, quantum, |item, is_sum| {
             count += 1;
-            self.codes.push(u64::from(item.code) << 1 | u64::from(is_sum));
+            self.codes.push(coded(item.code, is_sum));
             self.lengths.push(item.ns);
             self.more.push(u64::from(item.more));
         });
         self.counts.push(count);
     }
 
-    /// Keeps them under this name.
-    pub fn finish(self, name: &str, columns: &mut Columns) {
+    /// Keeps them under this name; `number` gives each code the number that it has in the page.
+    pub fn finish(self, name: &str, number: impl Fn(u32) -> u32, columns: &mut Columns) {
+        let mut codes = Column::default();
+        for code in self.codes {
+            // What was encoded fits.
+            codes.push(coded(number((code >> 1) as u32), code & 1 != 0));
+        }
         let parts = [
             ("counts", self.counts),
             ("starts", self.starts),
-            ("codes", self.codes),
+            ("codes", codes),
             ("lengths", self.lengths),
             ("more", self.more),
         ];
@@ -107,6 +138,10 @@ impl Lanes {
             columns.add(format!("{name}.{part}"), column);
         }
     }
+}
+
+fn coded(code: u32, is_sum: bool) -> u64 {
+    u64::from(code) << 1 | u64::from(is_sum)
 }
 
 #[cfg(test)]
@@ -149,6 +184,23 @@ mod tests {
         let fitting = quantum(100, |quantum| told(&list, quantum).len());
         assert!(fitting > 0 && told(&list, fitting).len() <= 100);
         assert_eq!(quantum(1_000, |quantum| told(&list, quantum).len()), 0);
-        assert!(quantum(1, |_| 2) > 86_400_000_000_000, "some lanes cannot be shorter");
+        // Some lanes cannot be shorter.
+        assert_eq!(quantum(1, |_| 2), 1_000);
+        assert_eq!(quantum(1, |quantum| if quantum < 50_000 { 300 } else { 100 }), 64_000);
+    }
+
+    #[test]
+    fn very_many_codes_are_summed_as_few_ones_are() {
+        let list: Vec<(u32, u64)> = (0..3_000u32).map(|i| (i * 7 % 1_000, u64::from(i % 13 + 1))).collect();
+        let mut sums: Vec<(u32, u64)> = Vec::new();
+        for (code, ns) in &list {
+            match sums.iter_mut().find(|sum| sum.0 == *code) {
+                Some(sum) => sum.1 += ns,
+                None => sums.push((*code, *ns)),
+            }
+        }
+        let told = told(&list, u64::MAX);
+        assert_eq!(told.iter().map(|item| (item.0, item.1)).collect::<Vec<_>>(), sums);
+        assert!(told.iter().all(|item| item.3));
     }
 }

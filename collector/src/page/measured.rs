@@ -48,28 +48,32 @@ pub fn run<'a>(
 ) -> MeasuredRun<'a> {
     let (start, end) = measured.window();
     let since = |time: Timestamp| time.0.saturating_sub(start.0);
-    // Colours are numbered first: what is shown depends on how many items there are.
-    for state in measured.threads().iter().flat_map(|thread| measured.states(thread)) {
-        states.number(colour(&state.doing));
-    }
-    let states = &*states;
-    let items = |thread| {
-        measured.states(thread).map(move |state| Item {
-            code: states.get(&colour(&state.doing)).unwrap_or(0),
+    // How much is shown of them depends on how many there are.
+    let mut items: Vec<Item> = Vec::new();
+    let mut ends: Vec<usize> = Vec::with_capacity(measured.threads().len());
+    for thread in measured.threads() {
+        items.extend(measured.states(thread).map(|state| Item {
+            code: states.number(colour(&state.doing)),
             ns: state.end.0.saturating_sub(state.start.0),
             more: waker(measured, &state.doing),
-        })
+        }));
+        ends.push(items.len());
+    }
+    let of_thread = |place: usize| {
+        let first = place.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);
+        items.get(first..ends.get(place).copied().unwrap_or(first)).unwrap_or_default().iter().copied()
     };
     let quantum = quantum(STATES, |quantum| {
         let mut count = 0;
-        measured.threads().iter().for_each(|thread| summed(items(thread), quantum, |_, _| count += 1));
+        (0..ends.len()).for_each(|place| summed(of_thread(place), quantum, |_, _| count += 1));
         count
     });
     let mut lanes = Lanes::default();
-    for thread in measured.threads() {
-        lanes.add(since(thread.start), items(thread), quantum);
+    for (place, thread) in measured.threads().iter().enumerate() {
+        lanes.add(since(thread.start), of_thread(place), quantum);
     }
-    lanes.finish("measured", columns);
+    drop(items);
+    lanes.finish("measured", |code| code, columns);
     samples(measured, start, columns);
     let (calls_left_out, calls_below, functions) = calls(measured, start, columns);
     let (sections_left_out, sections_below) = sections(measured, start, columns);

@@ -14,3 +14,4 @@ mod sources;
 
 pub use document::{Curve, Document, Point, Stop, Tables};
 pub use html::{is_page, write};
+pub use predicted::Simulated;

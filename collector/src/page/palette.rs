@@ -28,12 +28,10 @@ impl<T: Clone + Eq + Hash> Palette<T> {
         self.all.push(thing);
         number
     }
-}
 
-impl<T: Eq + Hash> Palette<T> {
-    /// The number that a thing has, if it has one.
-    pub fn get(&self, thing: &T) -> Option<u32> {
-        self.numbers.get(thing).copied()
+    /// Takes the things of another palette: the number that each of its numbers becomes.
+    pub fn take(&mut self, other: Palette<T>) -> Vec<u32> {
+        other.all.into_iter().map(|thing| self.number(thing)).collect()
     }
 }
 

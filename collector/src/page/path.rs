@@ -1,6 +1,5 @@
 //! The critical path on so many CPUs.
 
-use super::columns::Columns;
 use super::lanes::{Item, Lanes, quantum, summed};
 use super::palette::{Palette, PathColour};
 use super::predicted::whole;
@@ -24,14 +23,9 @@ pub struct PathJson {
     left_out: usize,
 }
 
-/// Adds its columns under this name.
-pub fn path(
-    path: &CriticalPath,
-    threads: usize,
-    name: &str,
-    colours: &mut Palette<PathColour>,
-    columns: &mut Columns,
-) -> PathJson {
+/// As lanes, with what their codes are.
+pub fn path(path: &CriticalPath, threads: usize) -> (PathJson, Lanes, Palette<PathColour>) {
+    let mut colours = Palette::default();
     let none = colours.number(PathColour::default());
     let mut item = |stretch: &Stretch| Item {
         code: colours.number(colour(&stretch.kind)),
@@ -71,8 +65,7 @@ pub fn path(
             lanes.add(0, lane.into_iter(), 0);
         }
     }
-    lanes.finish(name, columns);
-    json
+    (json, lanes, colours)
 }
 
 fn colour(kind: &StretchKind) -> PathColour {

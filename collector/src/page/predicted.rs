@@ -1,12 +1,14 @@
-//! A predicted run: what threads do on so many CPUs.
+//! A predicted run: what threads do on so many CPUs, and its critical path.
 
 use super::columns::Columns;
 use super::lanes::{Item, Lanes, quantum, summed};
-use super::palette::{Palette, StateColour};
+use super::palette::{Palette, PathColour, StateColour};
+use super::path::{self, PathJson};
 use engine::predict::Timing;
 use engine::report::Cpus;
-use engine::schedule::{Doing, Why};
+use engine::schedule::{Doing, Interval, Why};
 use engine::time::Ticks;
+use engine::view::path_and_run;
 use serde::Serialize;
 
 /// States of all threads at most, on one CPU count.
@@ -20,47 +22,97 @@ pub struct PredictedRun {
     quantum_ns: u64,
 }
 
+/// What the page shows of one CPU count, in numbers of its own.
+#[derive(Debug)]
+pub struct Simulated {
+    run: PredictedRun,
+    lanes: Lanes,
+    states: Palette<StateColour>,
+    path: PathJson,
+    path_lanes: Lanes,
+    path_colours: Palette<PathColour>,
+}
+
+impl Simulated {
+    /// Of a program with functions that only samples know as calls.
+    pub fn on(timing: &Timing<'_>, cpus: Cpus) -> Simulated {
+        let threads = timing.program().threads.len();
+        let mut lives = Lives::of(threads, cpus != Cpus::Infinite);
+        let (path, length) = path_and_run(timing, cpus, &mut |interval| lives.tell(interval));
+        let (path, path_lanes, path_colours) = path::path(&path, threads);
+        let quantum = lives.quantum();
+        let mut lanes = Lanes::default();
+        for life in &lives.lives {
+            lanes.add(0, life.items.iter().copied(), quantum);
+        }
+        let run = PredictedRun { length_ns: length.as_ns_f64(), quantum_ns: quantum };
+        Simulated { run, lanes, states: lives.states, path, path_lanes, path_colours }
+    }
+
+    /// Adds its columns, under names with this number.
+    pub fn finish(
+        self,
+        number: usize,
+        (states, path_colours): (&mut Palette<StateColour>, &mut Palette<PathColour>),
+        columns: &mut Columns,
+    ) -> (PredictedRun, PathJson) {
+        let numbers = states.take(self.states);
+        let of = |numbers: &[u32], code: u32| numbers.get(code as usize).copied().unwrap_or(0);
+        self.lanes.finish(&format!("predicted{number}"), |code| of(&numbers, code), columns);
+        let numbers = path_colours.take(self.path_colours);
+        self.path_lanes.finish(&format!("path{number}"), |code| of(&numbers, code), columns);
+        (self.run, self.path)
+    }
+}
+
 /// A thread's states as they come.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Life {
     items: Vec<Item>,
     until: u64,
 }
 
-/// Adds its columns under this name.
-pub fn run(
-    timing: &Timing<'_>,
-    cpus: Cpus,
-    name: &str,
-    states: &mut Palette<StateColour>,
-    columns: &mut Columns,
-) -> PredictedRun {
-    let mut lives: Vec<Life> = Vec::new();
-    lives.resize_with(timing.program().threads.len(), Life::default);
-    let none = states.number(StateColour { state: "none", ..StateColour::default() });
-    let outcome = timing.run_watched(
-        cpus,
-        0,
-        Box::new(|interval| {
-            let Some(life) = lives.get_mut(interval.thread.0 as usize) else { return };
-            let (start, end) = (whole(interval.start), whole(interval.end));
-            life.items.push(Item { code: none, ns: start.saturating_sub(life.until), more: 0 });
-            let code = states.number(colour(interval.doing, interval.cpu));
-            life.items.push(Item { code, ns: end.saturating_sub(start.max(life.until)), more: 0 });
-            life.until = end.max(life.until);
-        }),
-    );
-    let quantum = quantum(STATES, |quantum| {
-        let mut count = 0;
-        lives.iter().for_each(|life| summed(life.items.iter().copied(), quantum, |_, _| count += 1));
-        count
-    });
-    let mut lanes = Lanes::default();
-    for life in &lives {
-        lanes.add(0, life.items.iter().copied(), quantum);
+/// All threads'.
+#[derive(Debug)]
+struct Lives {
+    lives: Vec<Life>,
+    states: Palette<StateColour>,
+    none: u32,
+    /// Which of unlimited CPUs it is says nothing.
+    has_cpus: bool,
+}
+
+impl Lives {
+    fn of(threads: usize, has_cpus: bool) -> Lives {
+        let mut states = Palette::default();
+        let none = states.number(StateColour { state: "none", ..StateColour::default() });
+        let mut lives = Vec::new();
+        lives.resize_with(threads, Life::default);
+        Lives { lives, states, none, has_cpus }
     }
-    lanes.finish(name, columns);
-    PredictedRun { length_ns: outcome.length.as_ns_f64(), quantum_ns: quantum }
+
+    fn tell(&mut self, interval: Interval) {
+        let Some(life) = self.lives.get_mut(interval.thread.0 as usize) else { return };
+        let (start, end) = (whole(interval.start), whole(interval.end));
+        if start > life.until {
+            life.items.push(Item { code: self.none, ns: start - life.until, more: 0 });
+        }
+        let begun = start.max(life.until);
+        if end > begun {
+            let code = self.states.number(colour(interval.doing, interval.cpu.filter(|_| self.has_cpus)));
+            life.items.push(Item { code, ns: end - begun, more: 0 });
+            life.until = end;
+        }
+    }
+
+    fn quantum(&self) -> u64 {
+        quantum(STATES, |quantum| {
+            let mut count = 0;
+            let lives = self.lives.iter();
+            lives.for_each(|life| summed(life.items.iter().copied(), quantum, |_, _| count += 1));
+            count
+        })
+    }
 }
 
 /// Points in time are rounded, not lengths: these add up.

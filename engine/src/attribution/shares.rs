@@ -61,8 +61,11 @@ pub(crate) fn part(whole: i128, count: u32, of: u32) -> i128 {
     if of == 0 {
         return 0;
     }
-    let (count, of) = (i128::from(count), i128::from(of));
-    (whole / of) * count + (whole % of) * count / of
+    let each = whole / i128::from(of);
+    // Less than `of`, so that its product with a count fits.
+    let rest = whole - each * i128::from(of);
+    let more = rest.unsigned_abs() as u64 * u64::from(count) / u64::from(of);
+    each * i128::from(count) + i128::from(more) * rest.signum()
 }
 
 /// What a number made of shares may be wrong by.

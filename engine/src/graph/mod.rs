@@ -26,11 +26,12 @@ pub use benefit::{Benefit, benefits};
 pub use count::{PathCounts, Through};
 pub use paths::{NearPath, NearPaths};
 pub use paths_report::{
-    BenefitRow, PathRow, PathsReport, PathsWanted, SegmentPaths, ShownEdge, ShownPath, path_row, paths_report,
+    BenefitRow, PathRow, PathsReport, PathsWanted, SegmentPaths, ShownEdge, ShownPath, path_row, paths_of,
+    paths_report,
 };
 pub use route::{Doing, Part, Stay};
 pub use slack::{FunctionSlack, SlackSegment, function_slacks, slack_segments};
-pub use slack_report::{SegmentTimes, SlackReport, SlackRow, slack_report};
+pub use slack_report::{SegmentTimes, SlackReport, SlackRow, slack_of, slack_report};
 pub use subjects::{Class, Subject, Subjects};
 pub use timing::{ActivityTimes, Timing};
 pub use zeroing::zeroing;

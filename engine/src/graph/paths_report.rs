@@ -12,7 +12,7 @@ use crate::finding::{Finding, Trust};
 use crate::predict::Model;
 use crate::program::{FunctionRef, Program, ProgramError};
 use crate::time::Ticks;
-use crate::what_if::without;
+use crate::what_if::Without;
 
 /// Which paths to list, and what to say of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -147,8 +147,20 @@ pub fn paths_report(
 ) -> Result<PathsReport, ProgramError> {
     let graph = ActivityGraph::on(program, model)?;
     let timing = Timing::of(&graph);
+    let without = Without::new_for(wanted.simulated, program, Cpus::Infinite, model)?;
+    let gain_ns = |function| without.as_ref()?.gain_ns(function);
+    Ok(paths_of(program, (&graph, &timing), wanted, &gain_ns))
+}
+
+/// The same from the program's graph; `gain_ns` simulates the program without a function.
+pub fn paths_of(
+    program: &Program,
+    (graph, timing): (&ActivityGraph, &Timing),
+    wanted: &PathsWanted,
+    gain_ns: &dyn Fn(FunctionRef) -> Option<f64>,
+) -> PathsReport {
     let length = timing.length();
-    let mut found = NearPaths::new(&graph, &timing, wanted.most.max(wanted.shown.unwrap_or(0)).min(EXPECTED));
+    let mut found = NearPaths::new(graph, timing, wanted.most.max(wanted.shown.unwrap_or(0)).min(EXPECTED));
     let least = wanted.within.map(|share| least_length(length, share));
     let mut paths = Vec::new();
     let mut more = false;
@@ -162,19 +174,17 @@ pub fn paths_report(
         }
         let Some(path) = found.next() else { break };
         let edges = (path.number < wanted.routes).then(|| found.edges(path.number));
-        paths.push(path_row(program, &graph, length, path, edges.as_deref()));
+        paths.push(path_row(program, graph, length, path, edges.as_deref()));
     }
-    let subjects = Subjects::of(program, &graph);
-    let benefit = benefits(&graph, &timing, &found, &subjects);
-    let functions = benefit.iter().filter_map(|benefit| match benefit.subject {
-        super::Subject::Function(function) => Some(function),
+    let subjects = Subjects::of(program, graph);
+    let benefit = benefits(graph, timing, &found, &subjects);
+    let mut left = wanted.simulated;
+    let mut simulated = |subject| match subject {
+        super::Subject::Function(function) if left > 0 => {
+            left -= 1;
+            gain_ns(function)
+        }
         _ => None,
-    });
-    let functions: Vec<FunctionRef> = functions.take(wanted.simulated).collect();
-    let simulated = without(program, &functions, Cpus::Infinite, model)?;
-    let simulated = |subject| {
-        let place = functions.iter().position(|function| subject == super::Subject::Function(*function))?;
-        simulated.get(place).copied().flatten()
     };
     let benefit = benefit.into_iter().map(|benefit| BenefitRow {
         kind: labels::kind(benefit.subject),
@@ -192,17 +202,17 @@ pub fn paths_report(
         critical_paths: benefit.critical_paths,
         near_paths: benefit.near_paths,
     });
-    Ok(PathsReport {
+    PathsReport {
         length_ns: length.as_ns_f64(),
-        counts: PathCounts::of(&graph, &timing),
+        counts: PathCounts::of(graph, timing),
         benefit: benefit.collect(),
-        segments: if wanted.segments { segments(program, &graph, &timing, &found) } else { Vec::new() },
-        shown: wanted.shown.and_then(|rank| shown(program, &graph, &timing, &mut found, rank)),
+        segments: if wanted.segments { segments(program, graph, timing, &found) } else { Vec::new() },
+        shown: wanted.shown.and_then(|rank| shown(program, graph, timing, &mut found, rank)),
         paths,
         more,
         trust: program.trust,
-        findings: findings(program, &graph),
-    })
+        findings: findings(program, graph),
+    }
 }
 
 /// One path, with its way if its edges are given; `longest` is the length of the critical path.

@@ -7,7 +7,7 @@ use crate::cpus::Cpus;
 use crate::finding::{Finding, Trust};
 use crate::predict::Model;
 use crate::program::{FunctionRef, Program, ProgramError};
-use crate::what_if::without;
+use crate::what_if::Without;
 
 /// Slack of a program's functions on unlimited processors.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -80,18 +80,29 @@ pub fn slack_report(
 ) -> Result<SlackReport, ProgramError> {
     let graph = ActivityGraph::on(program, model)?;
     let timing = Timing::of(&graph);
-    let slacks = function_slacks(&graph, &timing);
+    let without = Without::new_for(simulated, program, Cpus::Infinite, model)?;
+    let gain_ns = |function| without.as_ref()?.gain_ns(function);
+    Ok(slack_of(program, (&graph, &timing), segments, simulated, &gain_ns))
+}
+
+/// The same from the program's graph; `gain_ns` simulates the program without a function.
+pub fn slack_of(
+    program: &Program,
+    (graph, timing): (&ActivityGraph, &Timing),
+    segments: bool,
+    simulated: usize,
+    gain_ns: &dyn Fn(FunctionRef) -> Option<f64>,
+) -> SlackReport {
+    let slacks = function_slacks(graph, timing);
     let which: Vec<Subject> = slacks.iter().map(|slack| Subject::Function(slack.function)).collect();
-    let zeroed = zeroing(&graph, &timing, &Subjects::of(program, &graph), &which);
+    let zeroed = zeroing(graph, timing, &Subjects::of(program, graph), &which);
     let mut rows: Vec<_> = slacks.into_iter().zip(zeroed).collect();
     let name = |row: &(super::FunctionSlack, _)| labels::function_name(program, row.0.function);
     rows.sort_by(|a, b| {
         let key = |row: &(super::FunctionSlack, crate::time::Ticks)| (row.1, row.0.critical);
         key(b).cmp(&key(a)).then_with(|| name(a).cmp(&name(b)))
     });
-    let first: Vec<FunctionRef> = rows.iter().take(simulated).map(|(slack, _)| slack.function).collect();
-    let mut simulated = without(program, &first, Cpus::Infinite, model)?.into_iter();
-    let functions = rows.into_iter().map(|(slack, zeroing)| SlackRow {
+    let functions = rows.into_iter().enumerate().map(|(place, (slack, zeroing))| SlackRow {
         function: labels::function_name(program, slack.function),
         location: program
             .functions
@@ -100,15 +111,15 @@ pub fn slack_report(
         critical_path_ns: slack.critical.as_ns_f64(),
         slack_ns: slack.slack.as_ns_f64(),
         zeroing_ns: zeroing.as_ns_f64(),
-        simulated_ns: simulated.next().flatten(),
+        simulated_ns: if place < simulated { gain_ns(slack.function) } else { None },
     });
-    Ok(SlackReport {
+    SlackReport {
         length_ns: timing.length().as_ns_f64(),
         functions: functions.collect(),
-        segments: if segments { times(program, &graph, &timing) } else { Vec::new() },
+        segments: if segments { times(program, graph, timing) } else { Vec::new() },
         trust: program.trust,
-        findings: findings(program, &graph),
-    })
+        findings: findings(program, graph),
+    }
 }
 
 /// What was noticed while the program was built and while it was scheduled.

@@ -7,6 +7,7 @@ use crate::cpus::Cpus;
 use crate::program::{FunctionRef, ObjectId, Operation, Program};
 use crate::time::Ticks;
 use crate::what_if::{Edit, edited};
+use rustc_hash::FxHashSet;
 
 /// Changes shown.
 pub(super) const SHOWN: usize = 3;
@@ -221,6 +222,7 @@ impl Search {
 
     /// What a function computes under these locks is computed before they are taken.
     fn moved_out(&self, function: FunctionRef, locks: &[ObjectId]) -> Program {
+        let locks: FxHashSet<ObjectId> = locks.iter().copied().collect();
         let mut program = self.program.clone();
         for thread in &mut program.threads {
             if thread.background.is_some() {

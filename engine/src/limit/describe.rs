@@ -11,6 +11,7 @@ use super::uses::{LockUse, States, ThreadUse};
 use crate::program::ObjectId;
 use crate::schedule::Outcome;
 use crate::time::Ticks;
+use rustc_hash::FxHashSet;
 
 /// What threads wait for where records are missing (`program::names`).
 const UNKNOWN: &str = "unknown";
@@ -34,20 +35,22 @@ impl Search {
         };
         match question {
             Question::Locks(locks) => {
+                let all: FxHashSet<ObjectId> = locks.iter().copied().collect();
                 let takers = self.program.threads.iter().filter(|thread| {
                     let mut taken = thread.operations.iter().filter_map(holders::taking);
-                    taken.any(|(object, takes)| takes && locks.contains(&object))
+                    taken.any(|(object, takes)| takes && all.contains(&object))
                 });
                 let waited = locks.iter().filter_map(|lock| base.objects.get(lock.0 as usize));
                 let waited = waited.fold(0u64, |sum, used| sum.saturating_add(used.blocked + used.spun));
                 // Of a lock that is replayed the recording tells.
-                let recorded = |lock: &ObjectId| {
-                    let name = self.program.objects.get(lock.0 as usize)?;
-                    let object = self.recorded.objects.iter().find(|object| object.name == *name)?;
-                    Some(Ticks::from_ns(object.wait_ns).0)
-                };
                 let waited = match waited {
-                    0 => locks.iter().filter_map(recorded).fold(0, u64::saturating_add),
+                    0 => {
+                        let names: FxHashSet<String> = locks.iter().copied().map(name).collect();
+                        let objects = self.recorded.objects.iter();
+                        let recorded = objects.filter(|object| names.contains(&object.name));
+                        recorded
+                            .fold(0u64, |sum, object| sum.saturating_add(Ticks::from_ns(object.wait_ns).0))
+                    }
                     waited => waited,
                 };
                 let holder = holders::under(&self.program, &self.owners, locks).first(&self.program);

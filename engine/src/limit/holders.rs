@@ -3,7 +3,7 @@
 use super::Part;
 use super::owner::Owners;
 use crate::program::{FunctionRef, ObjectId, Operation, Program};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Ticks by the function that they count for; `None` is nobody's.
 #[derive(Debug, Default)]
@@ -86,6 +86,7 @@ pub(super) fn of_thread(
 
 /// What all threads compute while they have one of these locks; `None` also counts, for shares.
 pub(super) fn under(program: &Program, owners: &Owners, locks: &[ObjectId]) -> Sums {
+    let locks: FxHashSet<ObjectId> = locks.iter().copied().collect();
     let mut sums = Sums::default();
     for thread in &program.threads {
         let mut stack: Vec<FunctionRef> = Vec::new();

@@ -3,11 +3,12 @@
 use super::holders::taking;
 use crate::program::{ObjectId, Operation, Program, Thread, names};
 use crate::time::Ticks;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Every thread finds these locks free. Condition variables go on to work: a lock that threads wait for conditions under becomes
 /// one for each thread.
 pub(super) fn locks(program: &mut Program, locks: &[ObjectId]) {
+    let locks: FxHashSet<ObjectId> = locks.iter().copied().collect();
     let is_one = |object: &ObjectId| locks.contains(object);
     let with_conditions = program.threads.iter().flat_map(|thread| &thread.operations);
     let mut conditional: Vec<ObjectId> = with_conditions

@@ -18,7 +18,7 @@ pub(super) struct Group {
 /// All threads that compute anything, those in the background apart.
 pub(super) fn groups(program: &Program, owners: &Owners, seen: &[ThreadSamples]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
-    let mut places: FxHashMap<(Option<FunctionRef>, Option<&str>), Vec<usize>> = FxHashMap::default();
+    let mut places: FxHashMap<(Option<FunctionRef>, Option<&str>), Places> = FxHashMap::default();
     let mut roles: Vec<Role> = Vec::new();
     for (number, thread) in program.threads.iter().enumerate() {
         if thread.background.is_some() {
@@ -31,21 +31,55 @@ pub(super) fn groups(program: &Program, owners: &Owners, seen: &[ThreadSamples])
         let entry = seen.get(number).and_then(|seen| seen.entry);
         let role = Role::of(&thread.operations, entry);
         let of_function = places.entry((function, thread.process.as_deref())).or_default();
-        let alike =
-            of_function.iter().find(|place| roles.get(**place).is_some_and(|other| other.is_like(&role)));
-        match alike.and_then(|place| groups.get_mut(*place)) {
+        match of_function.first_like(&role, &roles).and_then(|place| groups.get_mut(place)) {
             Some(group) => {
                 group.threads.push(number);
                 group.meets |= meets;
             }
             None => {
-                of_function.push(groups.len());
+                of_function.put(groups.len(), &role);
                 groups.push(Group { threads: vec![number], meets });
                 roles.push(role);
             }
         }
     }
     groups
+}
+
+/// Groups that threads may belong to, by what the first thread of each is like.
+#[derive(Debug, Default)]
+struct Places {
+    all: Vec<usize>,
+    alone: Vec<usize>,
+    by_entry: FxHashMap<FunctionRef, Vec<usize>>,
+    by_object: FxHashMap<ObjectId, Vec<usize>>,
+}
+
+impl Places {
+    fn put(&mut self, place: usize, role: &Role) {
+        self.all.push(place);
+        if role.is_alone() {
+            self.alone.push(place);
+        }
+        if let Some(entry) = role.entry {
+            self.by_entry.entry(entry).or_default().push(place);
+        }
+        for object in role.takes.iter().chain(&role.gives) {
+            self.by_object.entry(*object).or_default().push(place);
+        }
+    }
+
+    /// The first group whose first thread does the same. Only those are looked at that may.
+    fn first_like(&self, role: &Role, roles: &[Role]) -> Option<usize> {
+        let is_like = |place: &&usize| roles.get(**place).is_some_and(|other| other.is_like(role));
+        if role.is_alone() {
+            return self.all.iter().find(is_like).copied();
+        }
+        let objects = role.takes.iter().chain(&role.gives).filter_map(|object| self.by_object.get(object));
+        let started = role.entry.and_then(|entry| self.by_entry.get(&entry));
+        let lists = objects.chain(started).chain([&self.alone]);
+        lists.filter_map(|list| list.iter().find(is_like)).min().copied()
+    }
 }
 
 /// Which semaphores and conditions a thread waits for, and which it gives to others.
@@ -77,6 +111,10 @@ impl Role {
         role
     }
 
+    fn is_alone(&self) -> bool {
+        self.takes.is_empty() && self.gives.is_empty()
+    }
+
     /// Neither feeds the other, and they were started alike, or meet somewhere if that is not known: the first and the last
     /// stage of a pipeline may compute the same function.
     fn is_like(&self, other: &Role) -> bool {
@@ -86,10 +124,9 @@ impl Role {
                 .chain(&one.gives)
                 .any(|object| other.takes.contains(object) || other.gives.contains(object))
         };
-        let is_alone = |role: &Role| role.takes.is_empty() && role.gives.is_empty();
         let same = match (self.entry, other.entry) {
             (Some(own), Some(other)) => own == other,
-            _ => is_alone(self) || is_alone(other) || meets(self, other),
+            _ => self.is_alone() || other.is_alone() || meets(self, other),
         };
         if !same {
             return false;

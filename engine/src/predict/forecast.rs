@@ -1,6 +1,6 @@
 //! Predicting: what all CPU counts share, then each of them by itself, then what they say together.
 
-use super::leaders::{Leaders, crossovers};
+use super::leaders::{Leaders, Led, crossovers};
 use super::model::Model;
 use super::result::{CpuPrediction, DeviceLoad, LockLoad, Prediction, Saturation, ThreadLoad};
 use super::timing::{Fluid, Timing};
@@ -115,13 +115,18 @@ impl<'a> Forecast<'a> {
 
     /// Runs the program on one CPU count as often as the model says.
     pub fn at(&self, cpus: Cpus) -> Run {
+        let mut leaders = Leaders::of(self.timing.program(), &self.attribution);
+        self.timing.weigh(&[cpus], &mut leaders);
+        self.led(cpus, leaders.found.pop())
+    }
+
+    /// The same, given what its time depends on.
+    pub(crate) fn led(&self, cpus: Cpus, led: Option<Led>) -> Run {
         let times = match self.timing.assumptions().scheduler {
             super::Scheduler::Ideal => 1,
             super::Scheduler::Eevdf => self.runs,
         };
-        let mut leaders = Leaders::of(self.timing.program(), &self.attribution);
-        self.timing.weigh(&[cpus], &mut leaders);
-        let path = leaders.last;
+        let (path, leader) = led.map_or((None, None), |led| (Some(led.path), led.leader));
         let mut lengths = path.as_ref().map_or(Vec::new(), |path| path.lengths_ns.clone());
         let plain = path.and_then(|path| path.plain).unwrap_or_else(|| self.timing.run(cpus, 0));
         if lengths.is_empty() {
@@ -131,7 +136,6 @@ impl<'a> Forecast<'a> {
         lengths.extend((known..times).map(|time| self.timing.run(cpus, time).length.as_ns_f64()));
         let fluid = (self.has_band || cpus == Cpus::Infinite).then(|| self.timing.fluid(cpus));
         lengths.extend(fluid.iter().map(|fluid| fluid.length_ns));
-        let leader = leaders.found.pop().flatten();
         Run { cpus, lengths, plain, leader, fluid }
     }
 

@@ -12,14 +12,19 @@ pub(super) struct Leaders<'p> {
     program: &'p Program,
     attribution: &'p Attribution,
     /// In the order in which they were visited.
-    pub(super) found: Vec<Option<(String, f64)>>,
-    /// What the last CPU count visited shows of how many threads compute at once.
-    pub(super) last: Option<PathFacts>,
+    pub(super) found: Vec<Led>,
+}
+
+/// A CPU count, with who comes first there and its share.
+#[derive(Clone, Debug)]
+pub(crate) struct Led {
+    pub(crate) path: PathFacts,
+    pub(crate) leader: Option<(String, f64)>,
 }
 
 impl<'p> Leaders<'p> {
     pub(super) fn of(program: &'p Program, attribution: &'p Attribution) -> Leaders<'p> {
-        Leaders { program, attribution, found: Vec::new(), last: None }
+        Leaders { program, attribution, found: Vec::new() }
     }
 }
 
@@ -35,11 +40,11 @@ impl Visitor for Leaders<'_> {
                     best = Some((index, own));
                 }
             }
-            self.found.push(best.map(|(index, own)| {
+            let leader = best.map(|(index, own)| {
                 let share = if path.time_ns > 0.0 { own / path.time_ns } else { 0.0 };
                 (functions[index].name.clone(), share)
-            }));
-            self.last = Some(path.clone());
+            });
+            self.found.push(Led { path: path.clone(), leader });
         }
     }
 }

@@ -15,6 +15,7 @@ mod timing;
 
 pub use combine::combine;
 pub use forecast::{Forecast, Run, predict};
+pub(crate) use leaders::Led;
 pub use model::{Assumptions, Io, Known, Model, Scheduler};
 pub use result::{CpuPrediction, Crossover, DeviceLoad, LockLoad, Prediction, Saturation, ThreadLoad};
 pub use timing::{Fluid, Mean, PathFacts, Timing, Visitor};

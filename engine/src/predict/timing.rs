@@ -8,7 +8,7 @@ use crate::critical_path::{CostedPath, CriticalPath, RunPaths, Wait, Weights, ha
 use crate::finding::Finding;
 use crate::program::{Operation, Program, ProgramError};
 use crate::schedule::{
-    Costs, Observer, Outcome, PathStretch, Runs, Setup, Sharing, Watcher, run_observed, run_watched,
+    Costs, Observer, Outcome, PathStretch, Runs, Setup, Sharing, Watcher, run_checked, run_observed,
     run_with_path, run_with_route,
 };
 use crate::time::Ticks;
@@ -30,6 +30,14 @@ pub struct Timing<'a> {
 pub trait Visitor {
     /// For these CPU counts, in the order of their places in `weights`.
     fn visit<const N: usize>(&mut self, weights: &Weights<'_, N>, paths: &[PathFacts]);
+}
+
+/// Both of them, one after the other.
+impl<A: Visitor, B: Visitor> Visitor for (A, B) {
+    fn visit<const N: usize>(&mut self, weights: &Weights<'_, N>, paths: &[PathFacts]) {
+        self.0.visit(weights, paths);
+        self.1.visit(weights, paths);
+    }
 }
 
 /// What weights belong to.
@@ -156,22 +164,19 @@ impl<'a> Timing<'a> {
 
     fn watched(&self, cpus: Cpus, number: u32, watcher: Option<Watcher<'_>>) -> Outcome {
         let setup = self.assumptions.setup(cpus, self.program.threads.len(), self.work, number);
-        // It has been checked.
-        run_watched(self.program, &setup, watcher).unwrap_or_else(|error| Outcome {
-            findings: vec![Finding::InvalidProgram { error: error.to_string() }],
-            ..Outcome::default()
-        })
+        run_checked(self.program, &setup, watcher)
     }
 
     /// The path of the run that leaves nothing to chance, from its start to its end, and the runs of compute operations that it
-    /// refers to; `None` for a program that runs ideally.
-    pub(crate) fn route(&self, cpus: Cpus) -> Option<(Vec<PathStretch>, Runs)> {
-        let setup = self.assumptions.setup(cpus, self.program.threads.len(), self.work, 0);
+    /// refers to; tells of every interval of every thread when it is over. `None` for a program that runs ideally.
+    pub(crate) fn route(
+        &self,
+        cpus: Cpus,
+        watcher: Option<Watcher<'_>>,
+    ) -> Option<(Outcome, Vec<PathStretch>, Runs)> {
+        let setup = self.setup(cpus);
         match setup.processors {
-            Sharing::Scheduled(rules) => {
-                let (_, stretches, runs) = run_with_route(self.program, rules, &setup.servers);
-                Some((stretches, runs))
-            }
+            Sharing::Scheduled(rules) => Some(run_with_route(self.program, rules, &setup.servers, watcher)),
             Sharing::Ideal { .. } => None,
         }
     }

@@ -33,7 +33,7 @@ pub use compute::{ComputeFactors, ComputeTimes};
 pub use error::ProgramError;
 pub(crate) use from_timeline::from_timeline_with;
 pub use identity::bare_name;
-pub(crate) use lock_replay::DeadEnd;
+pub use lock_replay::DeadEnd;
 pub use machine::{DeviceFact, MachineFacts};
 pub(crate) use measured::{Measured, Turn, words};
 pub(crate) use names::functions_used;

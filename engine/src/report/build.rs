@@ -48,6 +48,13 @@ pub struct Part {
     findings: Vec<Finding>,
 }
 
+impl Part {
+    /// What it adds, but for the speed-up.
+    pub(crate) fn result(&self) -> &CpuResult {
+        &self.result
+    }
+}
+
 impl<'a> Builder<'a> {
     /// Looks at what all CPU counts share.
     ///
@@ -103,9 +110,14 @@ impl<'a> Builder<'a> {
 
     /// The results for these CPU counts.
     pub fn at(&self, cpus: &[Cpus]) -> Vec<Part> {
-        let mut parts = Parts { builder: self, parts: Vec::with_capacity(cpus.len()) };
+        let mut parts = self.parts();
         self.timing.weigh(cpus, &mut parts);
         parts.parts
+    }
+
+    /// Wants to know what the time depends on.
+    pub(crate) fn parts(&self) -> Parts<'_, 'a> {
+        Parts { builder: self, parts: Vec::new() }
     }
 
     /// The report; `parts` are those of all [`Builder::groups`] in any order.
@@ -130,9 +142,10 @@ impl<'a> Builder<'a> {
     }
 }
 
-struct Parts<'b, 'a> {
+/// What is visited, as parts of a report.
+pub(crate) struct Parts<'b, 'a> {
     builder: &'b Builder<'a>,
-    parts: Vec<Part>,
+    pub(crate) parts: Vec<Part>,
 }
 
 impl Visitor for Parts<'_, '_> {

@@ -10,7 +10,7 @@ pub use crate::finding::{
     Finding, Holder, Names, ReplayReason, ReplayedObject, SeenWaiting, Severity, Stuck, StuckThread, Trust,
     WaitsFor, Yielded,
 };
-pub use build::{Builder, report, report_by};
+pub use build::{Builder, Part, report, report_by};
 pub use sampling_facts::SampleFacts;
 pub use waits::{WaitKind, WaitRow};
 pub(crate) use waits::{kind as wait_kind, rows as wait_rows};

@@ -5,9 +5,11 @@ use crate::predict::PathFacts;
 use crate::program::Program;
 use crate::schedule::{DelayKind, Why};
 use crate::time::Ticks;
+use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
 
 /// What it is that passes.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WaitKind {
     /// From giving this object (a lock, a semaphore, a condition and the like) back until the thread that waited for it acts.
     HandOver(String),
@@ -68,16 +70,20 @@ pub struct WaitRow {
 
 /// The rows of a schedule, the largest first.
 pub(crate) fn rows(program: &Program, path: &PathFacts) -> Vec<WaitRow> {
-    let mut rows: Vec<WaitRow> = Vec::new();
+    let mut sums: FxHashMap<WaitKind, WaitRow> = FxHashMap::default();
     let mut add = |kind: WaitKind, wait: &Wait| {
         let (length_ns, ns) = (wait.length.as_ns_f64(), wait.weighted / Ticks::PER_NS as f64);
-        match rows.iter_mut().find(|row| row.kind == kind) {
-            Some(row) => {
+        match sums.entry(kind) {
+            Entry::Occupied(sum) => {
+                let row = sum.into_mut();
                 row.count += wait.count;
                 row.length_ns += length_ns;
                 row.weighted_ns += ns;
             }
-            None => rows.push(WaitRow { kind, count: wait.count, length_ns, weighted_ns: ns }),
+            Entry::Vacant(none) => {
+                let kind = none.key().clone();
+                none.insert(WaitRow { kind, count: wait.count, length_ns, weighted_ns: ns });
+            }
         }
     };
     for wait in &path.waits {
@@ -86,6 +92,7 @@ pub(crate) fn rows(program: &Program, path: &PathFacts) -> Vec<WaitRow> {
     if let Some(waking) = &path.waking {
         add(WaitKind::Waking, waking);
     }
+    let mut rows: Vec<WaitRow> = sums.into_values().collect();
     rows.sort_by(|a, b| b.weighted_ns.total_cmp(&a.weighted_ns).then_with(|| a.kind.cmp(&b.kind)));
     rows
 }

@@ -51,7 +51,7 @@ pub(crate) use result::Step;
 pub(crate) use result::{Charge, Costed, Delay, Latency};
 pub use result::{Schedule, Vertex};
 pub use run::{Outcome, Setup, Sharing, run, run_stream, run_watched};
-pub(crate) use run::{run_with_path, run_with_route};
+pub(crate) use run::{run_checked, run_with_path, run_with_route};
 pub use run_path::{OnPath, Passed, PathStretch, RunPath, Visit};
 pub use runs::Runs;
 pub use shared_cpus::Costs;

@@ -72,8 +72,13 @@ pub fn run_watched(
     watcher: Option<Watcher<'_>>,
 ) -> Result<Outcome, ProgramError> {
     program.check()?;
+    Ok(run_checked(program, setup, watcher))
+}
+
+/// The same of a program that has been checked.
+pub(crate) fn run_checked(program: &Program, setup: &Setup, watcher: Option<Watcher<'_>>) -> Outcome {
     let accounting = CpuAccounting::new(program.threads.len(), program.objects.len(), watcher);
-    Ok(on_machine(program, Whole::of(program), setup, accounting))
+    on_machine(program, Whole::of(program), setup, accounting)
 }
 
 /// Runs operations that come piece by piece: memory does not grow with their number. `program` has the names, nice values
@@ -93,25 +98,27 @@ pub fn run_stream(program: &Program, source: impl Operations, setup: &Setup) -> 
 /// The same on processors with a scheduler, with the path of the run; and when each run of compute operations began, its number
 /// being its point. The program has been checked.
 pub(crate) fn run_with_path(program: &Program, rules: Rules, servers: &[u32]) -> (Outcome, RunPath, Runs) {
-    run_with_trail(program, rules, servers, |machine, end| machine.path(end))
+    run_with_trail(program, rules, servers, None, |machine, end| machine.path(end))
 }
 
-/// The same with every stretch of the path, from its start.
+/// The same with every stretch of the path, from its start; tells of every interval of every thread when it is over.
 pub(crate) fn run_with_route(
     program: &Program,
     rules: Rules,
     servers: &[u32],
+    watcher: Option<Watcher<'_>>,
 ) -> (Outcome, Vec<PathStretch>, Runs) {
-    run_with_trail(program, rules, servers, |machine, end| machine.route(end))
+    run_with_trail(program, rules, servers, watcher, |machine, end| machine.route(end))
 }
 
 fn run_with_trail<T>(
     program: &Program,
     rules: Rules,
     servers: &[u32],
+    watcher: Option<Watcher<'_>>,
     told: impl FnOnce(&mut Processors<'_>, u64) -> T,
 ) -> (Outcome, T, Runs) {
-    let accounting = CpuAccounting::new(program.threads.len(), program.objects.len(), None);
+    let accounting = CpuAccounting::new(program.threads.len(), program.objects.len(), watcher);
     let mut machine = Processors::new(program, rules, accounting);
     machine.keep_trail(program.threads.iter().map(|thread| thread.background.is_some()).collect());
     let mut simulation = Simulation::with(program, Whole::of(program), machine, None);

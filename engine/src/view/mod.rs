@@ -4,6 +4,7 @@
 //! - [`Measured`]: states of threads, function slices, wake-ups and lock sections of a recording, in its own time.
 //! - [`path`]: the path of the predicted run on so many CPUs, stretch by stretch.
 //! - [`Stacks`]: call stacks with their CPU time and what of the predicted time each owes, for each CPU count.
+//! - [`Together`]: these stacks with a report and a prediction, from the same runs.
 
 mod calls;
 mod measured;
@@ -11,10 +12,12 @@ mod running;
 mod stacks;
 mod states;
 mod stretches;
+mod together;
 
 pub use calls::Slice;
 pub use measured::{Measured, ThreadFacts, WakeUp};
 pub use running::Running;
 pub use stacks::{Frame, Stack, StackBuilder, StackPart, Stacks, Weighed};
 pub use states::{Doing, ThreadState};
-pub use stretches::{CriticalPath, Stretch, StretchKind, path};
+pub use stretches::{CriticalPath, Stretch, StretchKind, path, path_and_run};
+pub use together::{Together, TogetherPart};

@@ -81,9 +81,14 @@ impl<'a> StackBuilder<'a> {
 
     /// What is on the stacks for these CPU counts.
     pub fn at(&self, cpus: &[Cpus]) -> Vec<StackPart> {
-        let mut parts = Parts { builder: self, parts: Vec::with_capacity(cpus.len()) };
+        let mut parts = self.parts();
         self.timing.weigh(cpus, &mut parts);
         parts.parts
+    }
+
+    /// Wants to know what the time depends on.
+    pub(super) fn parts(&self) -> Parts<'_, 'a> {
+        Parts { builder: self, parts: Vec::new() }
     }
 
     /// All stacks; `parts` are those of the CPU counts asked for, in any order.
@@ -138,9 +143,10 @@ impl<'a> StackBuilder<'a> {
     }
 }
 
-struct Parts<'b, 'a> {
+/// What is visited, as parts of stacks.
+pub(super) struct Parts<'b, 'a> {
     builder: &'b StackBuilder<'a>,
-    parts: Vec<StackPart>,
+    pub(super) parts: Vec<StackPart>,
 }
 
 impl Visitor for Parts<'_, '_> {

@@ -6,7 +6,7 @@ use crate::predict::{PathFacts, Timing, Visitor};
 use crate::program::RunBreaks;
 use crate::program::{FunctionRef, Operation, Program};
 use crate::report::{WaitKind, wait_kind};
-use crate::schedule::{OnPath, PathStretch, Runs};
+use crate::schedule::{Interval, OnPath, PathStretch, Runs};
 use crate::time::Ticks;
 
 /// What limits on so many CPUs.
@@ -49,17 +49,36 @@ pub enum StretchKind {
 /// The path on so many CPUs. Functions that only samples know have a place on it if the program has them as calls
 /// ([`crate::attribution::with_sampled_calls`]); which of several short operations is theirs is then a guess.
 pub fn path(timing: &Timing<'_>, cpus: Cpus) -> CriticalPath {
-    match timing.route(cpus) {
-        Some((route, runs)) => {
-            let stretches = resolved(timing.program(), &route, &runs);
-            CriticalPath { is_one_path: true, stretches }
-        }
+    match timing.route(cpus, None) {
+        Some((_, route, runs)) => one_path(timing, &route, &runs),
+        None => weighed(timing, cpus),
+    }
+}
+
+/// The same, telling of every interval of every thread of the run that the path lies in, when it is over; and how long that
+/// run is. A path with weights lies in the run on unlimited CPUs.
+pub fn path_and_run(
+    timing: &Timing<'_>,
+    cpus: Cpus,
+    watcher: &mut dyn FnMut(Interval),
+) -> (CriticalPath, Ticks) {
+    match timing.route(cpus, Some(Box::new(&mut *watcher))) {
+        Some((outcome, route, runs)) => (one_path(timing, &route, &runs), outcome.length),
         None => {
-            let mut segments = Segments { stretches: Vec::new() };
-            timing.weigh(&[cpus], &mut segments);
-            CriticalPath { is_one_path: false, stretches: segments.stretches }
+            let outcome = timing.run_watched(Cpus::Infinite, 0, Box::new(watcher));
+            (weighed(timing, cpus), outcome.length)
         }
     }
+}
+
+fn one_path(timing: &Timing<'_>, route: &[PathStretch], runs: &Runs) -> CriticalPath {
+    CriticalPath { is_one_path: true, stretches: resolved(timing.program(), route, runs) }
+}
+
+fn weighed(timing: &Timing<'_>, cpus: Cpus) -> CriticalPath {
+    let mut segments = Segments { stretches: Vec::new() };
+    timing.weigh(&[cpus], &mut segments);
+    CriticalPath { is_one_path: false, stretches: segments.stretches }
 }
 
 struct Segments {
@@ -204,7 +223,8 @@ fn take(
     operations: &[(u64, Option<FunctionRef>)],
     pieces: &mut Vec<Piece>,
 ) {
-    let of_run = parts.partition_point(|part| part.run <= run);
+    // Most runs have none, and hardly any has many.
+    let of_run = parts.iter().take_while(|part| part.run <= run).count();
     let (now, later) = parts.split_at(of_run);
     *parts = later;
     for part in now.iter().filter(|part| part.run == run) {

@@ -13,4 +13,4 @@ pub use edit::{Edit, EditError, edited};
 pub use headroom::{Curve, CurvePoint, Takeover, headroom};
 pub use rank::{FACTORS, RankChange, RankRow, Ranker, Ranking, rank};
 pub use result::{WhatIf, WhatIfRow, what_if};
-pub use without::without;
+pub use without::Without;

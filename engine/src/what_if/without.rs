@@ -1,34 +1,47 @@
 //! What leaving a function out brings when everything is decided again: beside what a graph of the recorded order says.
 
 use super::edit::{Edit, edited};
-use super::trial::trial;
 use crate::cpus::Cpus;
-use crate::predict::Model;
+use crate::predict::{Model, Timing};
 use crate::program::{FunctionRef, Program, ProgramError};
 
-/// How much shorter the run on so many CPUs gets if each of these functions takes no time at all, nanoseconds, with locks
-/// taken in whatever order then comes; below 0 it gets longer. `None` where the change cannot be made. One run for each
-/// function and one for all.
-///
-/// # Errors
-/// The program fails [`Program::check`].
-pub fn without(
-    program: &Program,
-    functions: &[FunctionRef],
+/// A program of which functions are left out. [`Without::gain_ns`] is the work: a run for each function.
+#[derive(Debug)]
+pub struct Without<'a> {
+    program: &'a Program,
     cpus: Cpus,
-    model: &Model,
-) -> Result<Vec<Option<f64>>, ProgramError> {
-    if functions.is_empty() {
-        return Ok(Vec::new());
+    model: &'a Model,
+    before_ns: f64,
+}
+
+impl<'a> Without<'a> {
+    /// On so many CPUs. One run.
+    ///
+    /// # Errors
+    /// The program fails [`Program::check`].
+    pub fn new(program: &'a Program, cpus: Cpus, model: &'a Model) -> Result<Without<'a>, ProgramError> {
+        let before_ns = Timing::new(program, model)?.time_ns(cpus);
+        Ok(Without { program, cpus, model, before_ns })
     }
-    let time_ns = |program: &Program| -> Result<Option<f64>, ProgramError> {
-        let results = trial(program, &[cpus], model)?.results;
-        Ok(results.first().map(|result| result.time_ns))
-    };
-    let before = time_ns(program)?;
-    let gains = functions.iter().map(|function| {
-        let Ok(after) = edited(program, &[Edit::Scale(vec![*function], 0.0)]) else { return Ok(None) };
-        Ok(before.zip(time_ns(&after)?).map(|(before, after)| before - after))
-    });
-    gains.collect()
+
+    /// The same if any function is to be left out.
+    ///
+    /// # Errors
+    /// As [`Without::new`].
+    pub(crate) fn new_for(
+        functions: usize,
+        program: &'a Program,
+        cpus: Cpus,
+        model: &'a Model,
+    ) -> Result<Option<Without<'a>>, ProgramError> {
+        (functions > 0).then(|| Without::new(program, cpus, model)).transpose()
+    }
+
+    /// How much shorter the run gets if this function takes no time at all, nanoseconds, with locks taken in whatever order
+    /// then comes; below 0 it gets longer. `None` where the change cannot be made.
+    pub fn gain_ns(&self, function: FunctionRef) -> Option<f64> {
+        let after = edited(self.program, &[Edit::Scale(vec![function], 0.0)]).ok()?;
+        let after_ns = Timing::new(&after, self.model).ok()?.time_ns(self.cpus);
+        Some(self.before_ns - after_ns)
+    }
 }

@@ -6,6 +6,7 @@ use engine::predict::{Model, Timing};
 use engine::program::{FunctionRef, ObjectId, Program};
 use engine::report::{Cpus, Report};
 use engine::what_if::{Edit, edited};
+use std::collections::HashMap;
 
 /// Functions and locks at most.
 const MOST: usize = 20;
@@ -17,16 +18,32 @@ const PARTS: [u32; 3] = [2, 4, 8];
 const OPERATIONS: usize = 60_000_000;
 
 /// The functions with the largest share of the critical path on any CPU count, and the locks with the largest share of waits:
-/// as many as there is time for. What cannot be changed is left out.
-pub fn curves(program: &Program, report: &Report, cpus: &[Cpus], model: &Model) -> Vec<Curve> {
+/// as many as there is time for. What cannot be changed is left out. The report is the program's.
+pub fn curves(program: &Program, report: &Report, model: &Model) -> Vec<Curve> {
+    let cpus: Vec<Cpus> = report.results.iter().map(|result| result.cpus).collect();
     let operations: usize = program.threads.iter().map(|thread| thread.operations.len()).sum();
-    let of_one = operations.max(1).saturating_mul(cpus.len() * (1 + FACTORS.len()));
+    let of_one = operations.saturating_mul(cpus.len() * FACTORS.len()).max(1);
     let most = (OPERATIONS / of_one).min(MOST);
-    let locks: Vec<Change> = locks(report, program).into_iter().take(most / 3).collect();
+    let locks: Vec<Change> = locks(report, program, most / 3);
     let functions = functions(report, program).into_iter().take(most - locks.len());
     let changes: Vec<Change> = functions.chain(locks).collect();
-    let found = super::on_all_cores(&changes, |change| curve(program, *change, cpus, model));
-    found.into_iter().flatten().collect()
+    let steps: Vec<(Change, f64)> = changes.iter().flat_map(|change| change.steps()).collect();
+    let found = super::on_all_cores(&steps, |(change, value)| {
+        let after = edited(program, &[change.edit(*value)]).ok()?;
+        let timing = Timing::new(&after, model).ok()?;
+        let times_ns = cpus.iter().map(|cpus| timing.time_ns(*cpus)).collect();
+        Some(Stop { value: *value, times_ns })
+    });
+    let mut found = found.into_iter();
+    let before = Stop { value: 1.0, times_ns: report.results.iter().map(|result| result.time_ns).collect() };
+    let curve = |change: Change| {
+        let after: Vec<Option<Stop>> = found.by_ref().take(change.steps().len()).collect();
+        let after: Vec<Stop> = after.into_iter().collect::<Option<_>>()?;
+        let stops = std::iter::once(before.clone()).chain(after).collect();
+        let (kind, name) = change.named(program)?;
+        Some(Curve { kind, name: name.clone(), stops })
+    };
+    changes.into_iter().filter_map(curve).collect()
 }
 
 #[derive(Clone, Copy)]
@@ -35,39 +52,42 @@ enum Change {
     Lock(ObjectId),
 }
 
-fn curve(program: &Program, change: Change, cpus: &[Cpus], model: &Model) -> Option<Curve> {
-    let steps: Vec<(f64, Edit)> = match change {
-        Change::Function(function) => {
-            FACTORS.map(|factor| (factor, Edit::Scale(vec![function], factor))).to_vec()
+impl Change {
+    fn steps(self) -> Vec<(Change, f64)> {
+        match self {
+            Change::Function(_) => FACTORS.map(|factor| (self, factor)).to_vec(),
+            Change::Lock(_) => PARTS.map(|parts| (self, f64::from(parts))).to_vec(),
         }
-        Change::Lock(lock) => PARTS.map(|parts| (f64::from(parts), Edit::SplitLock(lock, parts))).to_vec(),
-    };
-    let times = |program: &Program| {
-        let timing = Timing::new(program, model).ok()?;
-        Some(cpus.iter().map(|cpus| timing.time_ns(*cpus)).collect())
-    };
-    let mut stops = vec![Stop { value: 1.0, times_ns: times(program)? }];
-    for (value, edit) in steps {
-        stops.push(Stop { value, times_ns: times(&edited(program, &[edit]).ok()?)? });
     }
-    let (kind, name) = match change {
-        Change::Function(function) => ("function", &program.functions.get(function.0 as usize)?.name),
-        Change::Lock(lock) => ("lock", program.objects.get(lock.0 as usize)?),
-    };
-    Some(Curve { kind, name: name.clone(), stops })
+
+    fn edit(self, value: f64) -> Edit {
+        match self {
+            Change::Function(function) => Edit::Scale(vec![function], value),
+            Change::Lock(lock) => Edit::SplitLock(lock, value as u32),
+        }
+    }
+
+    fn named(self, program: &Program) -> Option<(&'static str, &String)> {
+        match self {
+            Change::Function(function) => {
+                Some(("function", &program.functions.get(function.0 as usize)?.name))
+            }
+            Change::Lock(lock) => Some(("lock", program.objects.get(lock.0 as usize)?)),
+        }
+    }
 }
 
 fn functions(report: &Report, program: &Program) -> Vec<Change> {
-    let share = |name: &str| {
-        let results = report.results.iter().filter(|result| result.time_ns > 0.0);
-        let shares = results.filter_map(|result| {
-            let row = result.functions.iter().find(|row| row.function == name)?;
-            Some(row.tet_ns / result.time_ns)
-        });
-        shares.fold(0.0, f64::max)
-    };
+    let mut largest: HashMap<&str, f64> = HashMap::new();
+    for result in report.results.iter().filter(|result| result.time_ns > 0.0) {
+        for row in &result.functions {
+            let share = largest.entry(&row.function).or_insert(0.0);
+            *share = share.max(row.tet_ns / result.time_ns);
+        }
+    }
     // Nobody makes faster what threads start with.
     let known = (0..).zip(&program.functions).filter(|(_, function)| !is_start_up(&function.name));
+    let share = |name: &str| largest.get(name).copied().unwrap_or(0.0);
     let mut shares: Vec<(f64, FunctionRef)> =
         known.map(|(number, function)| (share(&function.name), FunctionRef(number))).collect();
     shares.retain(|(share, _)| *share > 0.0);
@@ -75,7 +95,8 @@ fn functions(report: &Report, program: &Program) -> Vec<Change> {
     shares.into_iter().map(|(_, function)| Change::Function(function)).collect()
 }
 
-fn locks(report: &Report, program: &Program) -> Vec<Change> {
+/// So many at most.
+fn locks(report: &Report, program: &Program, most: usize) -> Vec<Change> {
     let mut waited: Vec<(f64, &str)> = report
         .locks
         .iter()
@@ -85,5 +106,5 @@ fn locks(report: &Report, program: &Program) -> Vec<Change> {
     waited.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
     let number = |lock: &str| program.objects.iter().position(|object| object == lock);
     let numbers = waited.into_iter().filter_map(|(_, lock)| u32::try_from(number(lock)?).ok());
-    numbers.map(|number| Change::Lock(ObjectId(number))).collect()
+    numbers.take(most).map(|number| Change::Lock(ObjectId(number))).collect()
 }

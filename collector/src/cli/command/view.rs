@@ -2,25 +2,29 @@
 
 use super::output::to_stdout;
 use super::{SIMULATED, changes};
+use crate::cores;
 use crate::exit::{Outcome, UserError, say};
 use crate::export::Model;
 use crate::input::{Input, Parts};
-use crate::page::{Document, Point, Tables, is_page, write};
+use crate::page::{Document, Point, Simulated, Tables, is_page, write};
 use crate::plan::{InputPlan, OutputPlan, ViewPlan};
 use crate::present::study::{parallelism, paths, paths_json, slack};
 use crate::present::{json, predict_json};
-use engine::attribution::with_sampled_calls;
-use engine::graph::PathsWanted;
+use engine::graph::{self, ActivityGraph, PathsWanted};
 use engine::limit::Limits;
 use engine::parallelism::{measured, predicted};
-use engine::predict::Forecast;
-use engine::report::{Cpus, Finding, Report};
+use engine::predict::{Prediction, Timing};
+use engine::program::FunctionRef;
+use engine::report::{Cpus, Report};
+use engine::what_if::Without;
 use recording::{Overwrite, SudoUser, check_file, write_whole};
 use serde_json::value::RawValue;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Paths in the table, as `longpole paths` has them.
 const PATHS: usize = 100;
@@ -48,22 +52,11 @@ pub fn run(plan: &ViewPlan) -> Result<Outcome, UserError> {
     let about = super::export::about(&plan.input, parts.meta.as_ref());
     let model = Model::new(parts.timeline.as_ref(), &parts.program, plan.cpus.clone(), about)
         .map_err(super::invalid)?;
-    let limits = super::limits_on_all_cores(&parts.program, &plan.cpus, model.machine());
-    let mut findings = model.report().findings.clone();
-    findings.extend(limits.doubts(parts.program.overhead));
-    let document = Document {
-        model: &model,
-        limits: &limits,
-        findings: &findings,
-        tables: tables(&parts, &model, &limits, &findings)?,
-        curves: changes::curves(model.expanded(), model.report(), &plan.cpus, model.machine()),
-        has_sources: plan.sources,
-        measured,
-    };
+    let document = document(plan, &parts, &model, measured)?;
     match &output {
-        OutputPlan::Stdout => to_stdout(|out| write(&document, out))?,
+        OutputPlan::Stdout => to_stdout(|out| write(document, out))?,
         OutputPlan::File(path) => {
-            write_whole(path, overwrite, |out| write(&document, out))?;
+            write_whole(path, overwrite, |out| write(document, out))?;
             if plan.open {
                 open(path);
             }
@@ -72,8 +65,56 @@ pub fn run(plan: &ViewPlan) -> Result<Outcome, UserError> {
     Ok(Outcome::Done)
 }
 
+/// All that the page shows.
+fn document<'a>(
+    plan: &ViewPlan,
+    parts: &Parts,
+    model: &'a Model<'a>,
+    measured: Vec<Point>,
+) -> Result<Document<'a>, UserError> {
+    let (cpus, machine, expanded) = (&model.cpus, model.machine(), model.expanded());
+    let (prediction, stacks) = {
+        let together = model.together().map_err(super::invalid)?;
+        let found = super::on_all_cores(&together.groups(), |cpus| together.at(cpus));
+        let (report, prediction, stacks) = together.conclude(found);
+        model.keep(report);
+        (prediction, stacks)
+    };
+    let timing = Timing::new(expanded, machine).map_err(super::invalid)?;
+    let ((limits, graph), simulated) = cores::both(
+        || {
+            let limits = super::limits_on_all_cores(&parts.program, cpus, machine);
+            (limits, ActivityGraph::on(expanded, machine))
+        },
+        || cores::on_all_cores(cpus, |cpus| Simulated::on(&timing, *cpus)),
+    );
+    let graph = graph.map_err(super::invalid)?;
+    let mut findings = model.report().findings.clone();
+    findings.extend(limits.doubts(parts.program.overhead));
+    let report = Report { findings, ..model.report().clone() };
+    let tables = Tables {
+        report: report_table(&report, &limits)?,
+        predict: prediction_table(prediction, &limits)?,
+        ..tables(parts, model, &graph)?
+    };
+    let curves = changes::curves(expanded, model.report(), machine);
+    Ok(Document {
+        model,
+        limits,
+        findings: report.findings,
+        tables,
+        stacks,
+        simulated,
+        curves,
+        has_sources: plan.sources,
+        measured,
+    })
+}
+
 /// A larger table is left out: nobody reads it in a page.
 const MOST_BYTES: usize = 16 << 20;
+/// Rows of each table of a report that is larger.
+const MOST_ROWS: usize = 1_000;
 
 /// What has no parts that are independent of each other.
 #[derive(Clone, Copy)]
@@ -83,18 +124,14 @@ enum Whole {
     Paths,
 }
 
-fn tables(
-    parts: &Parts,
-    model: &Model<'_>,
-    limits: &Limits,
-    findings: &[Finding],
-) -> Result<Tables, UserError> {
-    let (program, cpus, machine) = (&parts.program, &model.cpus, model.machine());
-    let prediction = Forecast::new(program, cpus, machine).map_err(super::invalid)?;
-    let runs = super::on_all_cores(prediction.wanted(), |cpus| prediction.at(*cpus));
-    let prediction = prediction.conclude(runs);
-    let expanded = with_sampled_calls(program.clone());
-    let mut others =
+/// Those that need no report.
+fn tables(parts: &Parts, model: &Model<'_>, graph: &ActivityGraph) -> Result<Tables, UserError> {
+    let (program, machine, expanded) = (&parts.program, model.machine(), model.expanded());
+    let times = graph::Timing::of(graph);
+    let without = Without::new(expanded, Cpus::Infinite, machine).map_err(super::invalid)?;
+    let gains = Gains::default();
+    let gain_ns = |function| gains.once(function, || without.gain_ns(function));
+    let mut found =
         super::on_all_cores(&[Whole::Parallelism, Whole::Slack, Whole::Paths], |whole| match whole {
             Whole::Parallelism => {
                 let quartz = match &parts.timeline {
@@ -104,9 +141,8 @@ fn tables(
                 small(|out| parallelism::json::write(&[quartz], out))
             }
             Whole::Slack => {
-                let times = engine::graph::slack_report(&expanded, false, SIMULATED, machine);
-                let times = times.map_err(super::invalid)?;
-                small(|out| slack::json(&times, false, out))
+                let slack = graph::slack_of(expanded, (graph, &times), false, SIMULATED, &gain_ns);
+                small(|out| slack::json(&slack, false, out))
             }
             Whole::Paths => {
                 let wanted = PathsWanted {
@@ -117,21 +153,65 @@ fn tables(
                     segments: false,
                     simulated: SIMULATED,
                 };
-                let longest =
-                    engine::graph::paths_report(&expanded, &wanted, machine).map_err(super::invalid)?;
+                let longest = graph::paths_of(expanded, (graph, &times), &wanted, &gain_ns);
                 small(|out| paths_json::json(&longest, false, out))
             }
         })
         .into_iter();
-    let mut next = || others.next().unwrap_or_else(|| Ok(left_out()));
-    let report = Report { findings: findings.to_vec(), ..model.report().clone() };
+    let mut next = || found.next().unwrap_or_else(|| Ok(left_out()));
     Ok(Tables {
-        report: raw(|out| json::write(&report, limits, json::Options::default(), out))?,
-        predict: raw(|out| predict_json::write(&prediction, limits, out))?,
+        report: left_out(),
+        predict: left_out(),
         parallelism: next()?,
         slack: next()?,
         paths: next()?,
     })
+}
+
+/// What leaving out each function gains, simulated once however many tables have it.
+#[derive(Default)]
+struct Gains(Mutex<HashMap<FunctionRef, Arc<OnceLock<Option<f64>>>>>);
+
+impl Gains {
+    fn once(&self, function: FunctionRef, simulate: impl FnOnce() -> Option<f64>) -> Option<f64> {
+        let gain = {
+            let mut known = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            known.entry(function).or_default().clone()
+        };
+        *gain.get_or_init(simulate)
+    }
+}
+
+/// The report; of a very large one each table has its first rows.
+fn report_table(report: &Report, limits: &Limits) -> Result<Box<RawValue>, UserError> {
+    let write = |report: &Report, limits: &Limits| {
+        raw(|out| json::write(report, limits, json::Options::default(), out))
+    };
+    let whole = write(report, limits)?;
+    if whole.get().len() <= MOST_BYTES {
+        return Ok(whole);
+    }
+    let (mut report, mut limits) = (report.clone(), limits.clone());
+    report.locks.truncate(MOST_ROWS);
+    limits.threads.truncate(MOST_ROWS);
+    for result in &mut report.results {
+        result.locks_held_ns.truncate(MOST_ROWS);
+        result.waits.truncate(MOST_ROWS);
+        result.functions.truncate(MOST_ROWS);
+    }
+    write(&report, &limits)
+}
+
+/// The prediction; if very many threads make it too large, without them.
+fn prediction_table(mut prediction: Prediction, limits: &Limits) -> Result<Box<RawValue>, UserError> {
+    let whole = raw(|out| predict_json::write(&prediction, limits, out))?;
+    if whole.get().len() <= MOST_BYTES {
+        return Ok(whole);
+    }
+    let mut limits = limits.clone();
+    limits.threads.truncate(MOST_ROWS);
+    prediction.results.iter_mut().for_each(|result| result.threads.clear());
+    raw(|out| predict_json::write(&prediction, &limits, out))
 }
 
 /// What stands for a table that is left out.

@@ -56,7 +56,7 @@ impl ForcedReplay {
 
 /// A simulated deadlock.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct DeadEnd {
+pub struct DeadEnd {
     /// What threads wait for in vain.
     pub(crate) objects: Vec<ObjectId>,
     /// Who waits for what.

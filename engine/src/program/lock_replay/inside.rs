@@ -1,7 +1,7 @@
 //! What lies inside which synchronization operation: the waits of a thread, the wake-ups that it gave, and other
 //! operations (of a signal handler, or of what `pthread_once` runs).
 
-use crate::timeline::{NO_OBJECT, State, StepKind, Thread, Timeline, Wait, WaitReason};
+use crate::timeline::{NO_OBJECT, State, Step, StepKind, Thread, Timeline, Wait, WaitReason};
 use probe_abi::Call;
 
 /// The kernel's `TASK_UNINTERRUPTIBLE`.
@@ -157,7 +157,7 @@ impl Inside {
                 outer.pop();
             }
             let after = outer.last().map_or(0, |&place| all[place].end_step.saturating_add(1));
-            let at = thread.steps.partition_point(|step| step.time.0 < time);
+            let at = first_from(&thread.steps, number as usize, time);
             let first_step = u32::try_from(at).unwrap_or(u32::MAX).max(after).min(number);
             outer.push(all.len());
             all.push(Own { begin: Begin { used, time, first_step }, end_step: number, end });
@@ -229,6 +229,17 @@ impl Inside {
     fn innermost(&self, places: &mut Places<'_>, first: u32, has_begun: impl Fn(Begin) -> bool) -> u32 {
         self.around(first).find(|used| places.begin(*used).is_some_and(&has_begun)).unwrap_or(NONE)
     }
+}
+
+/// The first step at this time or later; the one with this number is. Mostly it is near.
+fn first_from(steps: &[Step], number: usize, time: u64) -> usize {
+    let is_before = |step: &Step| step.time.0 < time;
+    let mut back = 1;
+    while number.checked_sub(back).and_then(|place| steps.get(place)).is_some_and(|step| !is_before(step)) {
+        back = back.saturating_mul(2);
+    }
+    let from = number.saturating_sub(back);
+    from + steps.get(from..number).unwrap_or_default().partition_point(is_before)
 }
 
 /// Whether a wait inside an operation may be for its object: a page that is read from disk is not.

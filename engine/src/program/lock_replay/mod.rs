@@ -29,7 +29,7 @@ mod object_init;
 mod sections;
 mod threads;
 
-pub(crate) use forced_replay::DeadEnd;
+pub use forced_replay::DeadEnd;
 pub(super) use forced_replay::ForcedReplay;
 pub(super) use inside::{Begin, Inside, NONE};
 pub(super) use sections::Sections;

@@ -34,6 +34,8 @@ use crate::time::Ticks;
 
 /// Times beyond this are not simulated: they could not be added up any more.
 const LATEST: u64 = u64::MAX / 4;
+/// A machine has no more processors than this. With fewer than threads want, each one that becomes idle looks at all.
+const MOST_CPUS: u32 = 1 << 20;
 
 /// The processors.
 #[derive(Debug)]
@@ -94,7 +96,7 @@ impl<'w> Processors<'w> {
         let useful = u32::try_from(threads)
             .unwrap_or(u32::MAX)
             .max(asked.max().map_or(0, |cpu| cpu.saturating_add(1)));
-        let cpus = rules.cpus.min(useful.min(1 << 16)).max(1);
+        let cpus = rules.cpus.min(useful.min(MOST_CPUS)).max(1);
         let mut masks: Vec<Vec<u32>> = Vec::new();
         let tasks = program.threads.iter().map(|thread| {
             let mut mask: Vec<u32> = thread.cpus.iter().copied().filter(|number| *number < cpus).collect();

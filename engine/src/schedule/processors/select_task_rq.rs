@@ -230,13 +230,16 @@ impl Processors<'_> {
 
     /// The idle processor takes a thread from the longest queue that has one for it. Whether there is one.
     fn take_waiting(&mut self, at: u32, latency: u64) -> bool {
-        let lengths = self.cpus.iter().zip(0_u32..).map(|(cpu, number)| (cpu.queued(), number));
-        let mut others: Vec<(usize, u32)> = lengths.filter(|(length, _)| *length > 0).collect();
-        others.sort_by_key(|(length, number)| (std::cmp::Reverse(*length), *number));
-        let found = others.into_iter().find_map(|(_, from)| {
-            let mut queue = self.cpus[from as usize].in_queue();
-            queue.find(|thread| self.may_use(*thread, at)).map(|thread| (from, thread))
-        });
+        // Of equally long queues the first.
+        let mut longest = 0;
+        let mut found = None;
+        for (cpu, from) in self.cpus.iter().zip(0_u32..).filter(|(cpu, _)| cpu.queued() > 0) {
+            if cpu.queued() > longest
+                && let Some(thread) = cpu.in_queue().find(|thread| self.may_use(*thread, at))
+            {
+                (longest, found) = (cpu.queued(), Some((from, thread)));
+            }
+        }
         let Some((from, thread)) = found else { return false };
         self.idle.remove(at);
         self.bring(from, at, thread, latency);

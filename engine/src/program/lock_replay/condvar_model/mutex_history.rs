@@ -92,7 +92,7 @@ pub(super) fn by_condition(timeline: &Timeline) -> FxHashMap<u32, Uses> {
 }
 
 impl MutexHistory {
-    /// The visits of this mutex, whose `sections` these are in order of threads and time, with the signals of its
+    /// The visits of this mutex, whose `sections` these are, ascending and so in order of threads and time, with the signals of its
     /// conditions. `None` if a signal is given by a thread that never had the mutex before.
     pub(super) fn of(
         timeline: &Timeline,
@@ -101,12 +101,15 @@ impl MutexHistory {
         gives: &[u32],
     ) -> Option<MutexHistory> {
         let mut history = MutexHistory::default();
-        let mut visit_of: FxHashMap<u32, u32> = FxHashMap::default();
+        // By place in `sections`, which ascend.
+        let mut visits: Vec<u32> = Vec::with_capacity(sections.len());
         for &number in sections {
             let section = all.all.get(number as usize)?;
             let caller = |used: u32| timeline.uses.get(used as usize).map_or(0, |used| used.caller);
             let before = if section.after_wait {
-                all.given.get(section.taken_by as usize).and_then(|before| visit_of.get(before)).copied()
+                let before = all.given.get(section.taken_by as usize);
+                let place = before.and_then(|before| sections.binary_search(before).ok());
+                place.and_then(|place| visits.get(place)).copied()
             } else {
                 None
             };
@@ -120,7 +123,7 @@ impl MutexHistory {
                 });
                 u32::try_from(history.visits.len() - 1).unwrap_or(NONE)
             });
-            visit_of.insert(number, visit);
+            visits.push(visit);
             let ends_in = timeline.uses.get(section.given_by as usize);
             let waits =
                 ends_in.filter(|used| matches!(used.operation, S::ConditionWait | S::ConditionTimedWait));

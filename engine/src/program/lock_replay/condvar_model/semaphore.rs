@@ -5,7 +5,7 @@
 
 use super::super::inside::NONE;
 use super::mutex_history::{MutexHistory, Visit};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 /// What gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl Question<'_> {
             let visit = self.history.visits.get(part.visit as usize)?;
             let kind = self.kind.of(visit);
             let takes = takers.contains(&kind) && visit.given_by != NONE;
-            if takes && first_taking.get(&part.visit) == Some(&place) {
+            if takes && first_taking.get(part.visit as usize) == Some(&place) {
                 sums.take(part.visit, giving)?;
             }
             waiting.remove(&part.visit);
@@ -107,7 +107,7 @@ impl Question<'_> {
             }
             if by_visits
                 && givers.contains(&kind)
-                && last.get(&part.visit) == Some(&place)
+                && last.get(part.visit as usize) == Some(&place)
                 && visit.given_by != NONE
             {
                 let is_missed = giving == Giving::Visits && !signals && !waiting.is_empty();
@@ -147,29 +147,35 @@ impl Question<'_> {
     }
 
     /// The last part of each visit.
-    fn last_parts(&self) -> FxHashMap<u32, u32> {
-        self.history.parts.iter().zip(0u32..).map(|(part, place)| (part.visit, place)).collect()
+    fn last_parts(&self) -> Vec<u32> {
+        let mut last = vec![NONE; self.history.visits.len()];
+        for (part, place) in self.history.parts.iter().zip(0u32..) {
+            if let Some(last) = last.get_mut(part.visit as usize) {
+                *last = place;
+            }
+        }
+        last
     }
 
-    /// The part of each visit after its last wait for the condition; none if that ended at its time limit.
-    pub(super) fn taking_parts(&self) -> FxHashMap<u32, u32> {
-        let mut taking = FxHashMap::default();
-        let mut waited: FxHashMap<u32, Option<bool>> = FxHashMap::default();
+    /// The part of each visit after its last wait for the condition; [`NONE`] if that ended at its time limit.
+    fn taking_parts(&self) -> Vec<u32> {
+        let mut taking = vec![NONE; self.history.visits.len()];
+        // Whether the part before ended in a wait for the condition, and that at its time limit.
+        let mut waited: Vec<Option<Option<bool>>> = vec![None; taking.len()];
         for (part, place) in self.history.parts.iter().zip(0u32..) {
-            let before =
-                waited.insert(part.visit, (part.condition == self.condition).then_some(part.timed_out));
-            match before {
+            let visit = part.visit as usize;
+            let (Some(taking), Some(waited)) = (taking.get_mut(visit), waited.get_mut(visit)) else {
+                continue;
+            };
+            let is_waiting = part.condition == self.condition;
+            match waited.replace(is_waiting.then_some(part.timed_out)) {
                 // The first one, or one after a wait for the condition.
-                None | Some(Some(false)) => {
-                    taking.insert(part.visit, place);
-                }
-                Some(Some(true)) => {
-                    taking.remove(&part.visit);
-                }
+                None | Some(Some(false)) => *taking = place,
+                Some(Some(true)) => *taking = NONE,
                 Some(None) => {}
             }
-            if part.condition == self.condition {
-                taking.remove(&part.visit);
+            if is_waiting {
+                *taking = NONE;
             }
         }
         taking
