@@ -45,7 +45,7 @@ impl Bounds<'_> {
     }
 
     /// Start and end of the function that holds the address.
-    fn around(&self, address: u64) -> Option<(u64, u64)> {
+    pub(super) fn around(&self, address: u64) -> Option<(u64, u64)> {
         let by_symbol = || {
             let (&start, &end) = self.symbols.range(..=address).next_back()?;
             (address < end).then_some((start, end))

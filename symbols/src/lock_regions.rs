@@ -6,6 +6,7 @@
 //! frees the lock is an atomic instruction shortly before the call that wakes a waiter: the walk ends there, too.
 
 use super::code::{Flow, Step, Walker};
+use super::elf_file::ElfFile;
 use super::functions::{FunctionKind, ModuleFunctions};
 use super::libc_exit_points::{Bounds, beginnings};
 use super::unknown_exits::UnknownExits;
@@ -14,6 +15,7 @@ use iced_x86::{Mnemonic, OpKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
 
 /// Instructions behind one call: more is no critical section that samples could tell from the rest.
 const MOST_STEPS: usize = 20_000;
@@ -56,11 +58,27 @@ pub fn lock_regions(module: &ModuleFunctions, calls: &[LockCall], places: &[u64]
         .take(MOST_PLACES)
         .filter_map(|(&place, number)| Some((elf.code_address_of(place)?, number)))
         .collect();
-    let of_call = |call: &LockCall| {
-        let section = Section::behind(module, &bounds, call).ok()?;
+    let mut tables = Tables::default();
+    let mut of_call = |call: &LockCall| {
+        let section = Section::behind(module, &bounds, &mut tables, call).ok()?;
         Some(places.iter().filter(|place| section.holds(place.0)).map(|place| place.1).collect())
     };
     calls.iter().enumerate().map(|(n, call)| (n < MOST_CALLS).then(|| of_call(call)).flatten()).collect()
+}
+
+/// Where jumps through tables may lead ([`beginnings`]), by their function: one function may have hundreds of them, all alike.
+#[derive(Default)]
+struct Tables(FxHashMap<u64, Vec<u64>>);
+
+impl Tables {
+    fn of(&mut self, elf: &ElfFile, bounds: &Bounds<'_>, jump: u64) -> Result<(u64, &[u64]), UnsureReason> {
+        let (function, _) = bounds.around(jump).ok_or(UnsureReason::IndirectJump)?;
+        let known = match self.0.entry(function) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(beginnings(elf, bounds, jump)?),
+        };
+        Ok((function, known))
+    }
 }
 
 /// The instructions behind a call, with the lock held.
@@ -80,19 +98,20 @@ impl Section {
     fn behind(
         module: &ModuleFunctions,
         bounds: &Bounds<'_>,
+        tables: &mut Tables,
         call: &LockCall,
     ) -> Result<Section, UnknownExits> {
         let address = |offset: u64| module.elf().code_address_of(offset).ok_or(UnknownExits::Unreadable);
         let start = address(call.taken)?.saturating_add(1);
         let given: Vec<u64> = call.given.iter().map(|&offset| address(offset)).collect::<Result<_, _>>()?;
         let mut all = Section::default();
-        all.walk(module, bounds, start, &given, &FxHashSet::default())?;
+        all.walk(module, bounds, tables, start, &given, &FxHashSet::default())?;
         let freeing = all.freeing();
         if freeing.is_empty() {
             return Ok(all);
         }
         let mut section = Section::default();
-        section.walk(module, bounds, start, &given, &freeing)?;
+        section.walk(module, bounds, tables, start, &given, &freeing)?;
         Ok(section)
     }
 
@@ -105,11 +124,13 @@ impl Section {
         &mut self,
         module: &ModuleFunctions,
         bounds: &Bounds<'_>,
+        tables: &mut Tables,
         start: u64,
         given: &[u64],
         freeing: &FxHashSet<u64>,
     ) -> Result<(), UnknownExits> {
         let mut open = vec![start];
+        let mut opened = FxHashSet::default();
         while let Some(address) = open.pop() {
             let mut walker = Walker::new(module.elf(), address);
             while !self.steps.contains_key(&walker.address()) {
@@ -137,7 +158,10 @@ impl Section {
                     // With the lock held a jump through a register is a table's, however it is computed: a function that
                     // gives the lock back does not leave before.
                     Flow::TableJump | Flow::UnknownJump => {
-                        open.extend(beginnings(module.elf(), bounds, step.address)?);
+                        let (function, places) = tables.of(module.elf(), bounds, step.address)?;
+                        if opened.insert(function) {
+                            open.extend(places);
+                        }
                         break;
                     }
                     Flow::Return | Flow::Stop | Flow::SlotJump => break,

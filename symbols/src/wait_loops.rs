@@ -15,8 +15,10 @@
 //! A call of anything but a yield makes it no wait, nor does a loop count that waits in a way not told here: to miss one is
 //! better than to call work waiting.
 
-use super::wait_values::{Kept, Turn, is_locked};
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
+use super::wait_values::{Kept, Turn, does_more, is_locked};
+use iced_x86::{
+    Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind,
+};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -48,12 +50,12 @@ pub struct WaitLoop {
 /// has none.
 pub fn wait_loops(code: &[u8], start: u64, yields: &dyn Fn(Callee) -> bool) -> Vec<WaitLoop> {
     let Some(body) = Body::of(code, start) else { return Vec::new() };
-    let mut visits = MOST_VISITS;
+    let mut search = Search::new(body.instructions.len());
     // Whether it is in such a loop, and whether one of them tries.
     let mut found: Vec<Option<bool>> = vec![None; body.instructions.len()];
     for (from, to) in body.ways_back() {
-        if let Some(nodes) = body.natural_loop(from, to, &mut visits)
-            && body.waits(&nodes, to, yields)
+        if let Some(nodes) = body.natural_loop(from, to, &mut search, yields)
+            && body.waits(&nodes, to)
         {
             let tries = body.tries(&nodes);
             nodes.iter().for_each(|node| found[*node] = Some(found[*node].unwrap_or(false) || tries));
@@ -139,17 +141,31 @@ impl Body {
     }
 
     /// The instructions from which `from` is reached without passing `to`. `None`: `to` can be gone around, so that this
-    /// is no loop, or it is too long.
-    fn natural_loop(&self, from: usize, to: usize, visits: &mut usize) -> Option<Vec<usize>> {
+    /// is no loop, or it is too long, or one of them is part of no loop that only waits.
+    fn natural_loop(
+        &self,
+        from: usize,
+        to: usize,
+        search: &mut Search,
+        yields: &dyn Fn(Callee) -> bool,
+    ) -> Option<Vec<usize>> {
+        if search.does_more(to, &self.instructions[to], yields) {
+            return None;
+        }
+        search.turn += 1;
+        search.reached[to] = search.turn;
         let mut nodes = vec![to];
         let mut open = vec![from];
         while let Some(node) = open.pop() {
-            if nodes.contains(&node) {
+            if std::mem::replace(&mut search.reached[node], search.turn) == search.turn {
                 continue;
             }
-            *visits = visits.checked_sub(1)?;
+            search.visits = search.visits.checked_sub(1)?;
             // The function's start, or what only a jump through a table leads to.
             if node == 0 || self.before[node].is_empty() || nodes.len() >= MOST_INSTRUCTIONS {
+                return None;
+            }
+            if search.does_more(node, &self.instructions[node], yields) {
                 return None;
             }
             nodes.push(node);
@@ -165,14 +181,9 @@ impl Body {
         instructions.clone().any(is_locked) && !instructions.any(is_call)
     }
 
-    fn waits(&self, nodes: &[usize], head: usize, yields: &dyn Fn(Callee) -> bool) -> bool {
+    /// Whether a loop only waits; all that it calls yields.
+    fn waits(&self, nodes: &[usize], head: usize) -> bool {
         let instructions = || nodes.iter().map(|node| &self.instructions[*node]);
-        if !instructions()
-            .filter(|instruction| is_call(instruction))
-            .all(|call| callee(call).is_some_and(yields))
-        {
-            return false;
-        }
         let pauses = instructions().any(|instruction| is_pause(instruction) || is_call(instruction));
         let may_count = pauses || instructions().any(is_locked);
         let Some(mut kept) = Kept::at_head(instructions(), may_count) else { return false };
@@ -200,6 +211,38 @@ impl Body {
             }
         }
         true
+    }
+}
+
+/// What the search for loops in one function has found out. Most instructions are part of no loop that waits, whatever is around
+/// them, so that most searches end after a few.
+struct Search {
+    visits: usize,
+    turn: u32,
+    /// The turn in which each instruction was reached last.
+    reached: Vec<u32>,
+    /// Of each instruction that was asked for: whether it is part of no loop that waits.
+    does_more: Vec<Option<bool>>,
+    factory: InstructionInfoFactory,
+}
+
+impl Search {
+    fn new(instructions: usize) -> Search {
+        Search {
+            visits: MOST_VISITS,
+            turn: 0,
+            reached: vec![0; instructions],
+            does_more: vec![None; instructions],
+            factory: InstructionInfoFactory::new(),
+        }
+    }
+
+    fn does_more(&mut self, node: usize, instruction: &Instruction, yields: &dyn Fn(Callee) -> bool) -> bool {
+        let factory = &mut self.factory;
+        *self.does_more[node].get_or_insert_with(|| match is_call(instruction) {
+            true => !callee(instruction).is_some_and(yields),
+            false => does_more(instruction, factory.info(instruction)),
+        })
     }
 }
 

@@ -260,6 +260,17 @@ fn is_foreign(instruction: &Instruction, info: &InstructionInfo) -> bool {
         || !info.used_registers().iter().all(|used| is_known(used.register()))
 }
 
+/// What no loop that only waits has: the above, and a store that is no try to take something.
+pub(super) fn does_more(instruction: &Instruction, info: &InstructionInfo) -> bool {
+    let may_try = match instruction.mnemonic() {
+        Mnemonic::Xchg => true,
+        Mnemonic::Bts | Mnemonic::Cmpxchg => instruction.has_lock_prefix(),
+        _ => false,
+    };
+    is_foreign(instruction, info)
+        || !may_try && info.used_memory().iter().any(|memory| writes(memory.access()))
+}
+
 /// Where [`Values`] has a register.
 fn place(register: Register) -> Option<usize> {
     let full = register.full_register();
