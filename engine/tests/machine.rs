@@ -168,6 +168,7 @@ fn any_machine(numbers: &mut Numbers, most_ns: u64) -> Setup {
     let (slice, switch_cost, wake_latency) = (up_to(most_ns), up_to(most_ns / 4), up_to(most_ns / 2));
     let wake_cost = up_to(most_ns / 4);
     let tick = up_to(most_ns);
+    let up_to_half = up_to(most_ns / 2);
     let rules = Rules {
         cpus: 1 + numbers.below(4) as u32,
         slice,
@@ -177,6 +178,8 @@ fn any_machine(numbers: &mut Numbers, most_ns: u64) -> Setup {
         tick: if numbers.chance(1, 2) { tick } else { Ticks(0) },
         quota: numbers.chance(1, 3).then(|| 1 + numbers.below(250) as u32),
         seed: numbers.below(3),
+        slow_wakes: [up_to_half, up_to_half].map(|least| Ticks(least.0 + wake_latency.0 * numbers.below(3))),
+        idle_found: if numbers.chance(1, 2) { 1000 } else { numbers.below(1000) as u32 },
     };
     let processors = match numbers.chance(1, 5) {
         true => Sharing::Ideal { hundredths: 1 + numbers.below(400) },

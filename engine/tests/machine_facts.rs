@@ -120,3 +120,51 @@ fn devices_served_as_many_at_once_as_waited_at_once() {
     let remote = thread(1, Wake::External(External::Network), &[(0, State::Blocked(0)), (5, on(0))], 9);
     assert_eq!(facts(vec![remote]).devices, []);
 }
+
+/// In each round thread 1 is woken while another one has its CPU and a third one has just left the other CPU. In every fourth it
+/// gets that at once.
+fn beside_an_idle_cpu(rounds: u64) -> Vec<Thread> {
+    let at = |n: u64| n * 1_000_000;
+    let woken = (0..rounds).flat_map(|n| {
+        let (from, to) = if n % 4 == 0 { (on(1), 520) } else { (on(0), 800) };
+        [
+            (at(n), on(0)),
+            (at(n) + 100, State::Blocked(0)),
+            (at(n) + 500, State::Runnable),
+            (at(n) + to, from),
+            (at(n) + 900, State::Blocked(0)),
+        ]
+    });
+    let until = |cpu: u16, end: u64| {
+        (0..rounds).flat_map(move |n| [(at(n) + 200, on(cpu)), (at(n) + end, State::Blocked(0))])
+    };
+    let whole = |tid: u32, states: Vec<(u64, State)>| thread(tid, DISK, &states, at(rounds));
+    let mut others = vec![(0, State::Blocked(0))];
+    others.extend(until(0, 800));
+    let mut left = vec![(0, State::Blocked(0))];
+    left.extend(until(1, 450));
+    vec![whole(1, woken.collect()), whole(2, others), whole(3, left)]
+}
+
+#[test]
+fn how_many_wake_ups_find_an_idle_cpu() {
+    assert_eq!(facts(beside_an_idle_cpu(40)).idle_found, Some(250));
+    // Too few to tell.
+    assert_eq!(facts(beside_an_idle_cpu(20)).idle_found, None);
+    // Nobody knows that the other CPU is idle.
+    assert_eq!(facts(beside_an_idle_cpu(40).drain(..2).collect()).idle_found, None);
+}
+
+#[test]
+fn the_slowest_wake_ups_are_told_apart_from_those_that_queued() {
+    let round = |n: u64, latency: u64| {
+        let at = n * 10_000_000;
+        [(at, State::Blocked(0)), (at + 500, State::Runnable), (at + 500 + latency, on(0))]
+    };
+    // 1 to 200 µs, and ten times 5 ms.
+    let latencies = (1..=200_u64).map(|n| n * 1000).chain([5_000_000; 10]);
+    let states = (1..).zip(latencies).flat_map(|(n, latency)| round(n, latency));
+    let states: Vec<(u64, State)> = std::iter::once((0, on(0))).chain(states).collect();
+    let facts = facts(vec![thread(1, DISK, &states, 3_000_000_000)]);
+    assert_eq!((facts.wake_latency_ns, facts.slow_wakes_ns), (Some(106_000), Some([181_000, 199_000])));
+}

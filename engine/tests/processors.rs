@@ -420,3 +420,43 @@ fn intervals_cover_each_thread_s_life() {
         assert_eq!(outcome.busy.iter().sum::<u64>(), outcome.length.0, "seed {seed}");
     }
 }
+
+#[test]
+fn a_woken_thread_may_queue_next_to_an_idle_processor() {
+    let threads = r#"{"name":"A","cpus":[0],"ops":[["exec",50]]},
+        {"name":"B","ops":[["exec",10],["sleep",100],["exec",50]]},
+        {"name":"C","cpus":[1],"ops":[["exec",400]]}"#;
+    let ticking = Rules { tick: Ticks::from_ns(100), ..rules(2) };
+    check(threads, ticking, &["A@0 0-50", "B@1 0-10", "C@1 10-410", "B@0 110-160"]);
+    // The idle processor takes it when the clock has ticked and an interrupt has come.
+    let never = Rules { idle_found: 0, ..ticking };
+    check(threads, never, &["A@0 0-50", "B@1 0-10", "C@1 10-410", "B@0 200-250"]);
+    // Its own processor is found if it is idle.
+    let alone = r#"{"name":"A","ops":[["exec",10],["sleep",100],["exec",50]]}"#;
+    check(alone, never, &["A@0 0-10", "A@0 110-160"]);
+}
+
+#[test]
+fn wake_ups_are_as_slow_as_told() {
+    let turns = r#"["exec",1],["sleep",1000],"#.repeat(2000);
+    let program = program(&format!(r#"{{"name":"A","ops":[{turns}["exec",1]]}}"#));
+    for seed in [0, 7] {
+        let slow_wakes = [Ticks::from_ns(300), Ticks::from_ns(900)];
+        let told = Rules { wake_latency: Ticks::from_ns(100), slow_wakes, seed, ..rules(1) };
+        let (_, intervals) = run(&program, told);
+        let busy: Vec<&Interval> =
+            intervals.iter().filter(|interval| interval.doing == Doing::Busy).collect();
+        let latency = |pair: &[&Interval]| ns(pair[1].start) - ns(pair[0].end) - 1000.0;
+        let mut latencies: Vec<f64> = busy.windows(2).map(latency).collect();
+        latencies.sort_by(f64::total_cmp);
+        assert_eq!(latencies.len(), 2000);
+        let near = |percent: usize, ns: f64, by: f64| {
+            let found = latencies[latencies.len() * percent / 100];
+            assert!((found - ns).abs() < by, "seed {seed}: {percent} % below {found}, told {ns}");
+        };
+        near(50, 100.0, 10.0);
+        near(90, 300.0, 40.0);
+        near(99, 900.0, 200.0);
+        assert!(latencies[0] >= 50.0 && latencies[1999] <= 1800.0, "{latencies:?}");
+    }
+}

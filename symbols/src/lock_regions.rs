@@ -71,8 +71,8 @@ pub fn lock_regions(module: &ModuleFunctions, calls: &[LockCall], places: &[u64]
 struct Tables(FxHashMap<u64, Vec<u64>>);
 
 impl Tables {
-    fn of(&mut self, elf: &ElfFile, bounds: &Bounds<'_>, jump: u64) -> Result<(u64, &[u64]), UnsureReason> {
-        let (function, _) = bounds.around(jump).ok_or(UnsureReason::IndirectJump)?;
+    fn of(&mut self, elf: &ElfFile, bounds: &Bounds<'_>, jump: u64) -> Result<(u64, &[u64]), UnknownExits> {
+        let (function, _) = bounds.around(jump).ok_or(UnknownExits::IndirectJump)?;
         let known = match self.0.entry(function) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => new.insert(beginnings(elf, bounds, jump)?),

@@ -165,9 +165,14 @@ fn made_with(prediction: &Prediction, assumptions: &Assumptions) -> String {
             let slice =
                 assumptions.slice.map_or(String::new(), |slice| format!("{}, ", known("slice", slice)));
             let switch = known("a switch", assumptions.switch_cost);
+            let found = assumptions.idle_found.map(|found| {
+                let percent = f64::from(found) / 10.0;
+                format!(", {percent:.0} % of wake-ups on a busy CPU move to an idle one (recorded)")
+            });
             format!(
-                "Model: Linux's scheduler, {slice}{switch}, {}",
-                known("a wake-up", assumptions.wake_latency)
+                "Model: Linux's scheduler, {slice}{switch}, {}{}",
+                known("a wake-up", assumptions.wake_latency),
+                found.unwrap_or_default()
             )
         }
     };

@@ -143,6 +143,10 @@ struct MachineJson<'a> {
     switch_cost: KnownJson,
     wake_latency: KnownJson,
     wake_cost: KnownJson,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slow_wakes_ns: Option<[u64; 2]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idle_found: Option<u16>,
     idle_tick: KnownJson,
     #[serde(skip_serializing_if = "Option::is_none")]
     quota_percent: Option<u32>,
@@ -174,6 +178,8 @@ impl<'a> MachineJson<'a> {
             switch_cost: known(assumptions.switch_cost),
             wake_latency: known(assumptions.wake_latency),
             wake_cost: known(assumptions.wake_cost),
+            slow_wakes_ns: Some(assumptions.slow_wakes).filter(|slow| *slow != [0; 2]),
+            idle_found: assumptions.idle_found,
             idle_tick: known(assumptions.idle_tick),
             quota_percent: assumptions.quota,
             devices: devices.map(|(device, servers)| ServersJson { device, servers: *servers }).collect(),

@@ -126,7 +126,7 @@ fn other_tables_and_pages() {
 fn it_says_what_report_says() {
     let mut state = showing(recorded("store"));
     let text = text(&mut state, 80, 24);
-    assert!(text.contains("LIMIT  lock registry.gate: 3 of 4 threads wait for it."), "{text}");
+    assert!(text.contains("LIMIT  lock registry.gate: 2 of 4 threads wait for it."), "{text}");
     assert!(text.contains("FIX    split the lock in 8"), "{text}");
     assert!(text.contains("[1 functions]") && text.contains("\ndigest_row"), "{text}");
     assert!(!text.contains("clone3") && !text.contains("start_thread"), "{text}");

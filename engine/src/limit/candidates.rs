@@ -5,7 +5,7 @@ use super::search::Search;
 use super::{WORTH, balance, holders, without};
 use crate::cpus::Cpus;
 use crate::predict::{Model, Scheduler, Timing};
-use crate::program::{ObjectId, Operation};
+use crate::program::{ObjectId, Operation, Program};
 use crate::schedule::Outcome;
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -194,14 +194,27 @@ impl Search {
             Question::Serial | Question::HandOver | Question::Cpus => {}
         }
         let ns = self.time_ns(&program, cpus, &self.model, 0)?;
-        match (question, cpus) {
-            // One more thread does not compute on CPUs that are not there.
-            (Question::OneMore(_), Cpus::Count(count)) => {
-                let work = base.threads.iter().fold(0u64, |sum, used| sum.saturating_add(used.busy));
-                Some(ns.max(Ticks(work).as_ns_f64() / f64::from(count.get())))
-            }
+        match question {
+            Question::OneMore(_) => self.with_one_more(&program, cpus, base, ns),
             _ => Some(ns),
         }
+    }
+
+    /// What one more thread brings for certain: not only in this run, where who meets whom may have changed by chance, and no
+    /// computing on CPUs that are not there.
+    fn with_one_more(&self, program: &Program, cpus: Cpus, base: &Outcome, ns: f64) -> Option<f64> {
+        let base_ns = base.length.as_ns_f64();
+        let mut longest = ns;
+        if ns < base_ns {
+            let again = self.time_ns(program, cpus, &self.model, 1)?;
+            let before = self.time_ns(&self.program, cpus, &self.model, 1)?;
+            longest = longest.max(again / before * base_ns);
+        }
+        if let Cpus::Count(count) = cpus {
+            let work = base.threads.iter().fold(0u64, |sum, used| sum.saturating_add(used.busy));
+            longest = longest.max(Ticks(work).as_ns_f64() / f64::from(count.get()));
+        }
+        Some(longest)
     }
 }
 

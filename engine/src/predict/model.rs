@@ -94,6 +94,10 @@ pub struct Assumptions {
     pub switch_cost: Known,
     /// From waking a thread to its first instruction on an idle CPU.
     pub wake_latency: Known,
+    /// Of a hundred of these, as recorded, ten take longer than the first and one longer than the second, ns; 0: not known.
+    pub slow_wakes: [u64; 2],
+    /// Of a thousand wake-ups beside an idle CPU of threads whose own was busy: how many got an idle one, as recorded.
+    pub idle_found: Option<u16>,
     /// CPU time that waking a thread on an idle CPU takes of who wakes it, beyond what is in its compute times.
     pub wake_cost: Known,
     /// How often an idle CPU that has not found a waiting thread looks again; 0: it takes one at once.
@@ -153,16 +157,16 @@ impl Assumptions {
         ];
         let has_scheduler = program.machine.is_some() || numbers.iter().any(Option::is_some);
         let usual = if has_scheduler { Scheduler::Eevdf } else { Scheduler::Ideal };
+        let measured = wake.map(|wake| wake.latency_ns);
+        let wake_latency = known(model.wake_latency_ns, facts.wake_latency_ns, measured, latency);
+        let slow_wakes = facts.slow_wakes_ns.filter(|_| wake_latency.from == "recorded").unwrap_or_default();
         Assumptions {
             scheduler: model.scheduler.unwrap_or(usual),
             slice,
             switch_cost: known(model.switch_cost_ns, facts.switch_cost_ns, None, 0),
-            wake_latency: known(
-                model.wake_latency_ns,
-                facts.wake_latency_ns,
-                wake.map(|wake| wake.latency_ns),
-                latency,
-            ),
+            wake_latency,
+            slow_wakes: slow_wakes.map(|ns| ns.min(MOST_NS)),
+            idle_found: facts.idle_found.filter(|_| model.idle_tick_ns != Some(0)),
             wake_cost: known(model.wake_cost_ns, cost_recorded, wake.map(|wake| wake.cost_ns), 0),
             idle_tick: known(model.idle_tick_ns, facts.idle_tick_ns, None, 0),
             quota: model.quota.map(|quota| quota.max(1)),
@@ -185,14 +189,17 @@ impl Assumptions {
                 Sharing::Ideal { hundredths: self.quota.map_or(all, |quota| all.min(u64::from(quota))) }
             }
             Scheduler::Eevdf => {
-                let slice = self
-                    .slice
-                    .map_or(to_tick(base_slice(count), self.tick), |slice| Ticks::from_ns(slice.ns));
+                // Where the scheduler's model has ticks, slices end at them by themselves.
+                let tick = self.tick.filter(|_| self.idle_tick.ns == 0);
+                let slice =
+                    self.slice.map_or(to_tick(base_slice(count), tick), |slice| Ticks::from_ns(slice.ns));
                 Sharing::Scheduled(Rules {
                     cpus: count,
                     slice: slice.max(Ticks(work / MOST_SLICES)),
                     switch_cost: Ticks::from_ns(self.switch_cost.ns),
                     wake_latency: Ticks::from_ns(self.wake_latency.ns),
+                    slow_wakes: self.slow_wakes.map(Ticks::from_ns),
+                    idle_found: self.idle_found.map_or(1000, |found| u32::from(found)),
                     wake_cost: Ticks::from_ns(self.wake_cost.ns),
                     tick: match self.idle_tick.ns {
                         0 => Ticks(0),

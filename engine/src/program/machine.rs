@@ -10,6 +10,13 @@ pub struct MachineFacts {
     /// Median time from a thread's waking to its first instruction, where its CPU had nothing else to do, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wake_latency_ns: Option<u64>,
+    /// Of a hundred such times ten are longer than the first of these and one is longer than the second, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow_wakes_ns: Option<[u64; 2]>,
+    /// Of a thousand wake-ups of threads whose last CPU ran another thread of the program while one that the program had
+    /// just left was idle: how many got an idle CPU at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_found: Option<u16>,
     /// What waking a thread on an idle CPU takes, as measured on the machine beside the recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_wake: Option<IdleWake>,

@@ -10,6 +10,14 @@ use rustc_hash::FxHashMap;
 
 /// Fewer cases than this tell nothing.
 const FEWEST: usize = 10;
+/// The same for how many out of a thousand.
+const FEWEST_BESIDE_IDLE: u32 = 30;
+/// The same for the slowest of a hundred.
+const FEWEST_FOR_SLOWEST: usize = 100;
+/// A CPU that a thread left to wait has most likely been idle since, if that is no longer ago than this.
+const JUST_LEFT_NS: u64 = 200_000;
+/// Who comes to an idle CPU later than this after it was woken had queued elsewhere before.
+const AT_ONCE_NS: u64 = 200_000;
 /// As many cases as this tell enough.
 const MOST: usize = 1 << 20;
 
@@ -34,6 +42,7 @@ pub(super) fn machine(timeline: &Timeline) -> MachineFacts {
         // The state before, since when, and the one before that.
         let mut before: Option<(u64, State)> = None;
         let mut earlier: Option<State> = None;
+        let mut last_cpu: Option<u16> = None;
         for (start, _, state) in thread.spans() {
             if let (Some((woken, State::Runnable)), State::Running { cpu: Some(cpu) }) = (before, state)
                 && let Some(State::Blocked(wait)) = earlier
@@ -47,6 +56,17 @@ pub(super) fn machine(timeline: &Timeline) -> MachineFacts {
                     Wake::External(_) => cases.by_others.push(latency),
                     Wake::CutAtEnd | Wake::CutByUnknown => {}
                 }
+            }
+            if let (Some((woken, State::Runnable)), State::Running { cpu: Some(cpu) }) = (before, state)
+                && let (Some(State::Blocked(_)), Some(last)) = (earlier, last_cpu)
+                && !is_idle(&occupied, last, woken, woken.saturating_add(1))
+                && just_left(&occupied, &taken, woken)
+            {
+                cases.beside_idle += 1;
+                cases.found += u32::from(cpu != last && start.0.saturating_sub(woken) <= AT_ONCE_NS);
+            }
+            if let State::Running { cpu: Some(cpu) } = state {
+                last_cpu = Some(cpu);
             }
             // Taken off its CPU for another thread of the recording, which had wanted it all that time: one that has just
             // been woken and takes the CPU at once tells nothing about slices. Nor does one that came to the CPU because
@@ -64,14 +84,21 @@ pub(super) fn machine(timeline: &Timeline) -> MachineFacts {
             break;
         }
     }
+    let latencies =
+        if cases.by_threads.len() < FEWEST { &mut cases.by_others } else { &mut cases.by_threads };
+    let wake_latency_ns = quantile(latencies, 50, FEWEST);
+    latencies.retain(|latency| *latency <= AT_ONCE_NS);
+    let slow = quantile(latencies, 90, FEWEST_FOR_SLOWEST).zip(quantile(latencies, 99, FEWEST_FOR_SLOWEST));
     MachineFacts {
-        wake_latency_ns: median(cases.by_threads).or_else(|| median(cases.by_others)),
+        wake_latency_ns,
+        slow_wakes_ns: slow.map(Into::into),
+        idle_found: cases.idle_found(),
         idle_wake: timeline.idle_wake,
         tick_ns: timeline.tick_ns,
         idle_tick_ns: timeline.idle_tick_ns,
         // The kernel's switch is one instant in the recording: what it takes is in the compute times around it.
         switch_cost_ns: (!occupied.is_empty()).then_some(0),
-        slice_ns: median(cases.slices),
+        slice_ns: quantile(&mut cases.slices, 50, FEWEST),
         cpus_used: u32::try_from(occupied.len()).ok().filter(|cpus| *cpus > 0),
         devices: devices(timeline),
     }
@@ -84,6 +111,16 @@ struct Cases {
     /// Latencies of wake-ups by anything else.
     by_others: Vec<u64>,
     slices: Vec<u64>,
+    /// Wake-ups beside an idle CPU of threads whose last CPU was busy, and those that got an idle one.
+    beside_idle: u32,
+    found: u32,
+}
+
+impl Cases {
+    fn idle_found(&self) -> Option<u16> {
+        let found = u64::from(self.found) * 1000 / u64::from(self.beside_idle.max(1));
+        u16::try_from(found).ok().filter(|_| self.beside_idle >= FEWEST_BESIDE_IDLE)
+    }
 }
 
 fn occupied(timeline: &Timeline) -> Occupied {
@@ -138,12 +175,24 @@ fn follower(occupied: &Occupied, cpu: u16, at: u64) -> Option<&Stretch> {
     stretches.get(place).filter(|stretch| stretch.start == at)
 }
 
-fn median(mut values: Vec<u64>) -> Option<u64> {
-    if values.len() < FEWEST {
+/// Whether a CPU ran a thread of the recording until shortly before, when that began to wait.
+fn just_left(occupied: &Occupied, taken: &FxHashMap<u16, Vec<u64>>, at: u64) -> bool {
+    let is_left = |(cpu, stretches): &(&u16, &Vec<Stretch>)| {
+        let next = stretches.partition_point(|stretch| stretch.start <= at);
+        let Some(last) = next.checked_sub(1).and_then(|last| stretches.get(last)) else { return false };
+        let is_taken = || taken.get(*cpu).is_some_and(|taken| taken.binary_search(&last.end).is_ok());
+        last.end <= at && at - last.end <= JUST_LEFT_NS && !is_taken()
+    };
+    occupied.iter().any(|stretches| is_left(&stretches))
+}
+
+/// The value that so many of a hundred are below.
+fn quantile(values: &mut [u64], percent: usize, fewest: usize) -> Option<u64> {
+    if values.len() < fewest {
         return None;
     }
-    let middle = values.len() / 2;
-    Some(*values.select_nth_unstable(middle).1)
+    let place = values.len() * percent / 100;
+    Some(*values.select_nth_unstable(place).1)
 }
 
 /// Whether the wait is for something that serves a limited number at once. How many answers the other end of a network

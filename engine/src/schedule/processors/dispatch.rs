@@ -67,16 +67,18 @@ impl Processors<'_> {
     /// Enters when the thread, which computes or spins and is charged up to now, has to be looked at: at the end of its
     /// computation, of its slice if others want the processor, of the processor's part of the quota.
     pub(super) fn arm(&mut self, thread: u32) {
-        let task = &mut self.tasks[thread as usize];
-        let cpu = &mut self.cpus[task.cpu as usize];
+        let task = &self.tasks[thread as usize];
+        let cpu = &self.cpus[task.cpu as usize];
         let mut length = if task.place == Place::Running { task.left } else { u64::MAX };
         if cpu.queued() > 0 {
-            if task.deadline <= task.virtual_time {
+            let left = Self::real_time(task.deadline.saturating_sub(task.virtual_time), task.weight);
+            // With a clock that ticks the kernel looks when it does (`entity_tick` in kernel/sched/fair.c).
+            let left = if self.rules.tick.0 > 0 { self.to_tick(left) } else { left };
+            if left == 0 {
                 let at = task.cpu;
                 return self.flag(at);
             }
-            let slice = Self::real_time(task.deadline.saturating_sub(task.virtual_time), task.weight);
-            length = length.min(slice.max(1));
+            length = length.min(left);
         }
         if self.quota.is_some() {
             if cpu.allowance == 0 {
@@ -85,8 +87,7 @@ impl Processors<'_> {
             }
             length = length.min(cpu.allowance);
         }
-        self.tasks[thread as usize].event =
-            if length == u64::MAX { None } else { self.agenda.after(length, thread) };
+        self.task(thread).event = if length == u64::MAX { None } else { self.agenda.after(length, thread) };
     }
 
     /// A thread that computes or spins, and is charged up to now, has reached the end of its slice or of the

@@ -60,6 +60,8 @@ pub struct Processors<'w> {
     phase: u64,
     quota: Option<Quota>,
     numbers: Option<Numbers>,
+    /// How many have been drawn without them.
+    drawn: u32,
     /// Sets of processors that threads are restricted to.
     masks: Vec<Vec<u32>>,
     /// What it waited for by the clock has just ended.
@@ -134,6 +136,7 @@ impl<'w> Processors<'w> {
             phase,
             quota,
             numbers,
+            drawn: 0,
             masks,
             expiring: NONE,
             urgent: NONE,
@@ -156,6 +159,17 @@ impl<'w> Processors<'w> {
     /// The same, stretch by stretch from its start.
     pub(super) fn route(&mut self, end: u64) -> Vec<PathStretch> {
         self.trail.take().map(|trail| trail.route(end)).unwrap_or_default()
+    }
+
+    /// A number below 1,000. Without a seed each comes in turn: steps of the golden section.
+    fn draw(&mut self) -> u32 {
+        match &mut self.numbers {
+            Some(numbers) => u32::try_from(numbers.below(1000)).unwrap_or(0),
+            None => {
+                self.drawn = self.drawn.wrapping_add(618) % 1000;
+                self.drawn
+            }
+        }
     }
 
     fn task(&mut self, thread: u32) -> &mut Task {

@@ -13,6 +13,13 @@ pub struct Rules {
     pub switch_cost: Ticks,
     /// From waking a thread to its first instruction, on a processor that has nothing else to do.
     pub wake_latency: Ticks,
+    /// Of a hundred such times ten are longer than the first of these and one is longer than the second; 0: all are about
+    /// [`Rules::wake_latency`].
+    pub slow_wakes: [Ticks; 2],
+    /// Of a thousand wake-ups of threads whose last processor is busy while another one is idle, how many get an idle one.
+    /// The others queue: kernels look at few processors, or prefer to keep idle ones idle (`select_idle_cpu` in
+    /// kernel/sched/fair.c).
+    pub idle_found: u32,
     /// Processor time that waking a thread on such a processor takes of who wakes it, beyond what is in its computing
     /// already: the interrupt that gets the other processor going. Who wakes several wakes them one after the other.
     pub wake_cost: Ticks,
@@ -33,6 +40,8 @@ impl Rules {
             slice: base_slice(cpus),
             switch_cost: Ticks(0),
             wake_latency: Ticks(0),
+            slow_wakes: [Ticks(0); 2],
+            idle_found: 1000,
             wake_cost: Ticks(0),
             tick: Ticks(0),
             quota: None,

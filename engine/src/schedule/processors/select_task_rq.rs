@@ -10,7 +10,7 @@ use crate::time::Ticks;
 const BALANCE_PER_CPU: u64 = 16_000_000 * Ticks::PER_NS;
 
 impl Processors<'_> {
-    /// A woken thread finds its processor: the one it had last if that is idle, else an idle one, else a queue.
+    /// A woken thread finds its processor: the one it had last if that is idle, else an idle one if it finds one, else a queue.
     pub(super) fn settle(&mut self, thread: u32, by: Option<u32>) {
         let last = self.tasks[thread as usize].cpu;
         if let Some(at) = self.idle_for(thread, last) {
@@ -28,6 +28,9 @@ impl Processors<'_> {
         self.join(at, thread);
         self.enqueue(at, thread);
         self.want(at, thread);
+        if self.rules.tick.0 > 0 && !self.idle.is_empty() {
+            self.await_tick();
+        }
     }
 
     fn idle_for(&mut self, thread: u32, last: u32) -> Option<u32> {
@@ -36,6 +39,9 @@ impl Processors<'_> {
         }
         if last != NONE && self.idle.contains(last) && self.may_use(thread, last) {
             return Some(last);
+        }
+        if last != NONE && self.rules.idle_found < 1000 && self.draw() >= self.rules.idle_found {
+            return None;
         }
         let start = match &mut self.numbers {
             Some(numbers) => numbers.below(self.cpus.len() as u64) as u32,
@@ -124,6 +130,16 @@ impl Processors<'_> {
 
     fn latency(&mut self) -> u64 {
         let latency = self.rules.wake_latency.0;
+        let [slow, slowest] = self.rules.slow_wakes.map(|length| length.0);
+        if slow > latency {
+            // Straight from one to the next of what is known of a thousand.
+            return match u64::from(self.draw()) {
+                drawn @ ..500 => between(latency / 2, latency, drawn, 500),
+                drawn @ 500..900 => between(latency, slow, drawn - 500, 400),
+                drawn @ 900..990 => between(slow, slowest, drawn - 900, 90),
+                drawn => between(slowest, slowest.saturating_mul(2), drawn - 990, 10),
+            };
+        }
         match &mut self.numbers {
             // From half to one and a half of it.
             Some(numbers) if latency > 1 => (latency / 2).saturating_add(numbers.below(latency)),
@@ -246,16 +262,23 @@ impl Processors<'_> {
         true
     }
 
-    /// Idle processors look again when the clock ticks.
+    /// From now to the first tick of the clock that is at least this far away.
+    pub(super) fn to_tick(&self, least: u64) -> u64 {
+        let tick = self.rules.tick.0.max(1);
+        let past = self.agenda.now().saturating_add(least).wrapping_add(self.phase) % tick;
+        if past == 0 { least } else { least.saturating_add(tick - past) }
+    }
+
+    /// Idle processors look again when the clock has ticked and an interrupt has woken them.
     fn await_tick(&mut self) {
         if self.tick.is_none() {
-            let tick = self.rules.tick.0.max(1);
-            let left = tick - (self.agenda.now().wrapping_add(self.phase)) % tick;
-            self.tick = self.agenda.after(left, self.tasks.len() as u32 + 1);
+            let left = self.to_tick(1);
+            let latency = self.latency();
+            self.tick = self.agenda.after(left.saturating_add(latency), self.tasks.len() as u32 + 1);
         }
     }
 
-    /// The clock ticks where threads wait: idle processors are told, and each takes one.
+    /// The clock has ticked where threads wait: idle processors were told, and each takes one.
     pub(super) fn ticks(&mut self, entry: u32) {
         if self.tick != Some(entry) {
             return;
@@ -263,8 +286,7 @@ impl Processors<'_> {
         self.tick = None;
         let idle: Vec<u32> = self.idle.from(0).collect();
         for at in idle {
-            let latency = self.latency();
-            if self.queued == 0 || !self.take_waiting(at, latency) {
+            if self.queued == 0 || !self.take_waiting(at, 0) {
                 // What becomes of it is up to its next turn.
                 self.cpus[at as usize].resting = self.queued > 0;
             }
@@ -337,4 +359,9 @@ impl Processors<'_> {
             self.want(to, thread);
         }
     }
+}
+
+/// `part` of `of` parts of the way from one length to another.
+fn between(from: u64, to: u64, part: u64, of: u64) -> u64 {
+    from.saturating_add(to.saturating_sub(from).saturating_mul(part) / of)
 }
