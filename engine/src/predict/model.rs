@@ -199,7 +199,7 @@ impl Assumptions {
                     switch_cost: Ticks::from_ns(self.switch_cost.ns),
                     wake_latency: Ticks::from_ns(self.wake_latency.ns),
                     slow_wakes: self.slow_wakes.map(Ticks::from_ns),
-                    idle_found: self.idle_found.map_or(1000, |found| u32::from(found)),
+                    idle_found: self.idle_found.map_or(1000, u32::from),
                     wake_cost: Ticks::from_ns(self.wake_cost.ns),
                     tick: match self.idle_tick.ns {
                         0 => Ticks(0),
