@@ -1,6 +1,6 @@
-//! Times what stands on the activity graph, on a generated graph; `./x bench graph` calls it in a release build.
-//! usage: graph_bench (timing | paths | search | slack | zeroing) EDGES K TIMES; prints one line of JSON, the mean of so
-//! many times. `search` is the best-first search of 1994.
+//! Times the algorithms on the activity graph, with a generated graph; `./x bench graph` calls it in a
+//! release build. usage: graph_bench (timing | paths | search | slack | zeroing) EDGES K TIMES; prints one
+//! line of JSON, the mean of TIMES runs. `search` is the best-first search of 1994.
 
 use std::hint::black_box;
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
-//! Times a report of a generated program, and what limits it beside; `./x bench limit` calls it in a release build.
-//! usage: limit_bench OPERATIONS; prints one line of JSON.
+//! Times a report of a generated program, and the search for what limits it; `./x bench limit` calls it in a
+//! release build. usage: limit_bench OPERATIONS; prints one line of JSON.
 
 use std::hint::black_box;
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
-//! Times the account of a measured run on a generated timeline; `./x bench parallelism` calls it in a release build.
-//! usage: parallelism_bench INTERVALS THREADS; prints one line of JSON: intervals, processor time, and how much memory the
-//! account took at most beside the timeline.
+//! Times the account of a measured run on a generated timeline; `./x bench parallelism` calls it in a release
+//! build. usage: parallelism_bench INTERVALS THREADS; prints one line of JSON: intervals, processor time, and
+//! the most memory that the account took in addition to the timeline.
 
 use std::hint::black_box;
 use std::process::ExitCode;

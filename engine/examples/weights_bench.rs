@@ -1,6 +1,6 @@
 //! Times the extended critical path of a generated program; `./x bench weights` calls it in a release build.
-//! usage: weights_bench (sweep | warm | oracle) OPERATIONS TIMES; prints one line of JSON, the mean of so many times.
-//! `warm` is the sweep after one that is not timed, so that memory that the allocator keeps is there already.
+//! usage: weights_bench (sweep | warm | oracle) OPERATIONS TIMES; prints one line of JSON, the mean of TIMES
+//! runs. `warm` is the sweep after one that is not timed, so that the allocator already has the memory.
 
 use std::hint::black_box;
 use std::num::NonZeroU32;

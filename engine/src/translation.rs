@@ -16,7 +16,7 @@ pub fn from_timeline(timeline: &Timeline) -> Program {
     from_timeline_on(timeline, &|count, attempt| (0..count).find_map(attempt))
 }
 
-/// The first answer, by the number of the attempt, of so many that are independent of each other.
+/// The first answer by attempt number, of a number of independent attempts.
 pub type First = dyn Fn(usize, &(dyn Fn(usize) -> Option<DeadEnd> + Sync)) -> Option<DeadEnd>;
 
 /// The same; `first` may make several attempts at once.

@@ -8,8 +8,8 @@ use engine::schedule::Costs;
 use engine::synth::{Lengths, Numbers, random_program};
 use engine::time::Ticks;
 
-/// By how much something is shortened: large beside the rounding of times to ticks, small beside all lengths, so that the order
-/// of events stays.
+/// By how much something is shortened: large compared with the rounding of times to ticks, small compared
+/// with all lengths, so that the order of events stays.
 const LESS: u64 = 200_000;
 
 fn costs(hundredths: u64, latency: u64, cost: u64) -> Costs {
@@ -56,8 +56,9 @@ fn without_costs_it_is_the_schedule_on_unlimited_processors() {
     assert!(compared > 30_000, "{compared}");
 }
 
-/// The program with waits that are as long in virtual time as they are on so many processors. On the schedule on unlimited
-/// processors, the time axis of which is virtual time, they stay as long whatever is computed.
+/// The program with waits that are as long in virtual time as they are on a number of processors. On the
+/// schedule on unlimited processors, whose time axis is virtual time, they keep that length, whatever is
+/// computed.
 fn with_steady_waits(program: &Program, path: &CostedPath<'_>) -> Program {
     let mut steady = program.clone();
     for (thread, number, length) in path.virtual_lengths() {

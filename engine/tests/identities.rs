@@ -120,8 +120,8 @@ fn weight(program: &str, cpus: &str, function: &str) -> f64 {
 
 #[test]
 fn figure_7_a_weight_above_one() {
-    // Shortening `thick` on three CPUs shortens the time in which four threads share them, and brings the end forward.
-    // On two CPUs `last` then also starts earlier, beside two others.
+    // Shortening `thick` on three CPUs shortens the time in which four threads share them, and brings the end
+    // forward. On two CPUs `last` then also starts earlier, while two others run.
     let program = r#"{"format":"longpole-program","version":1,"threads":[
         {"name":"T1","ops":[["exec","thick",2],["sleep",1],["exec","last",4]]},
         {"name":"T2","ops":[["exec","b",5]]},

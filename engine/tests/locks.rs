@@ -52,7 +52,7 @@ fn a_lock_held_as_long_as_a_function_has_its_share() {
     }
 }
 
-/// Locks need not be given back in the order of functions, nor at all.
+/// Locks need not be released in the order of functions, nor at all.
 #[test]
 fn locks_overlap_and_are_kept() {
     let report = of(r#"{"format":"longpole-program","version":1,"threads":[{"name":"A","ops":[

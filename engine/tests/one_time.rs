@@ -1,5 +1,5 @@
-//! Whoever is asked says the same time: report, predict, what-if in all its forms, diff; and slack and paths say how long the
-//! schedule with ideal sharing is.
+//! Every command gives the same time: report, predict, what-if in all its forms, diff; and slack and paths
+//! give the length of the schedule with ideal sharing.
 
 use engine::compare::compare;
 use engine::critical_path::CostedPath;

@@ -1,4 +1,4 @@
-//! Waits with a time limit that are entered again, and pollers beside a program.
+//! Waits with a time limit that are entered again, and threads that poll while a program runs.
 
 use super::recorded_program::{RUNNING, external, operations, thread, timeline};
 use engine::event::FutexFact;

@@ -54,7 +54,8 @@ pub(super) fn operations(program: &Program) -> Vec<String> {
     words.collect()
 }
 
-/// Where it computed is kept beside the program, in nanoseconds of compute: waiting for a CPU moves nothing.
+/// Where it computed is kept separately from the program, in nanoseconds of compute: waiting for a CPU moves
+/// nothing.
 #[test]
 fn a_thread_that_is_moved_to_another_cpu() {
     let on = |cpu| State::Running { cpu };

@@ -21,7 +21,7 @@ fn us(number: u64) -> Ticks {
     Ticks::from_ns(number * 1_000)
 }
 
-/// So many microseconds at most, to the nanosecond: no ties.
+/// At most this many microseconds, to the nanosecond: no ties.
 fn upto(numbers: &mut Numbers, most_us: u64) -> Ticks {
     Ticks::from_ns(1 + numbers.below(most_us * 1_000))
 }

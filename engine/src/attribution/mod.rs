@@ -4,14 +4,14 @@
 //! What the probes say stays exact: which time is below which probed function, and what lies on the critical path with
 //! which weight. Only the *self* time of the innermost probed function is divided, in proportion to samples:
 //!
-//! - **Strata.** A proportion is worth something where the samples are like the time that it is applied to. So
-//!   compute time is divided into strata of one thread, one innermost probed function and one surrounding (the
-//!   operations before and after the run, the lock held), each as long as some samples are to be expected: a long
-//!   segment is one or several by itself, short ones are taken together with their next ones in time of the same kind.
-//!   What does not fill a stratum goes together by thread and function, then by function; what is still too little
-//!   stays where it is and is said. Which time belongs together is decided by lengths, which are exact, and never by
-//!   where samples happened to fall: otherwise short segments, of which most have no sample, would be given away to
-//!   the functions of the long ones.
+//! - **Strata.** A proportion is only valid for time that is like the time the samples came from. So compute
+//!   time is divided into strata of one thread, one innermost probed function and one surrounding (the
+//!   operations before and after the run, the lock held), each long enough that some samples are expected in
+//!   it. A long segment is one stratum or several; short ones are joined with the next ones of the same kind.
+//!   Time that does not fill a stratum is joined by thread and function, then by function. What is still too
+//!   short stays undivided and is reported. Strata are formed by lengths, which are exact, and never by where
+//!   samples fell: most short segments have no sample, and their time would go to the functions of the long
+//!   ones.
 //! - **Weights.** Each stratum's Σ weight · length is exact and is divided by counts as integers, so that the sum over
 //!   all rows is the same with and without samples, for every number of CPUs.
 //! - **±.** Within a stratum the count of a function is binomial: with n samples of which a share p is in it and a

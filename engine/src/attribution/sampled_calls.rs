@@ -11,11 +11,12 @@ use std::iter::Peekable;
 /// else changes: each operation computes as long as before, so that the program runs as before on any number of CPUs,
 /// and each probed function has the time that it had with all that it calls.
 ///
-/// A stratum (see the module) is divided as in a report. An operation as long as a sample stands for, or longer, gets
-/// a part for each function; of the shorter ones each goes as a whole to whoever is behind most with what samples say
-/// (ours: the sum over a stratum is never off by more than one of them, and the program does not grow by the
-/// number of functions for each of its operations). So the sums are a report's, with its ±; which of the short operations is
-/// whose is not known, and that is said. The program has passed [`Program::check`].
+/// A stratum (see the module) is divided as in a report. An operation that is at least as long as the time of
+/// one sample gets a part for each function. A shorter one goes as a whole to the function that is furthest
+/// behind its share of the samples. (Ours: the sum over a stratum is off by at most one of them, and the
+/// program does not grow by the number of functions for each operation.) So the sums are a report's, with its
+/// ±. Which function a short operation belongs to is not known; a note says so. The program has passed
+/// [`Program::check`].
 pub fn with_sampled_calls(mut program: Program) -> Program {
     if program.samples.is_empty() {
         return program;

@@ -4,7 +4,7 @@ use super::keys::{Keys, NO_KEY};
 use super::strata::{Strata, Stratum, View};
 use rustc_hash::FxHashMap;
 
-/// The normal distribution has 95 % within so many standard deviations.
+/// The normal distribution has 95 % within this many standard deviations.
 const NINETY_FIVE: f64 = 1.96;
 
 /// What a row gets of a stratum.

@@ -6,10 +6,10 @@ use crate::program::{FunctionRef, ObjectId, Operation, Program, Sample, Thread};
 use crate::time::Ticks;
 use rustc_hash::FxHashMap;
 
-/// A stratum is as long as it takes for so many samples to be expected: enough for proportions, few enough for one phase
-/// of the program.
+/// A stratum is so long that this many samples are expected in it: enough for proportions, few enough for one
+/// phase of the program.
 const EXPECTED: f64 = 16.0;
-/// What is left over in the end is divided if it had so many samples; below that it stays where it is.
+/// The remainder is divided if it has at least this many samples; otherwise it stays undivided.
 const FEWEST: usize = 2;
 
 /// No stratum: the time is not divided.

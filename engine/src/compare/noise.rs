@@ -1,11 +1,12 @@
 //! How much the numbers of two recordings of the same program may differ by chance.
 //!
-//! Ours, and an estimate. Where a function has as many operations in both, they are taken in pairs, in order, and what
-//! remains of each pair's difference beside the mean difference is taken for chance: operations that are meant to be
-//! unlike each other do not count as noise. Otherwise every operation's part is taken as drawn by itself from what its
-//! function was seen to take. A sum of n independent numbers with variance v has variance n · v; twice its root is given,
-//! within which 19 of 20 differences lie. What changes for a whole run at once (the CPUs' frequency, other load) is not in
-//! it: only more recordings show that. What samples may be wrong by ([`crate::attribution`]) comes on top of it where a row is made.
+//! Ours, and an estimate. Where a function has as many operations in both, they are taken in pairs, in order,
+//! and each pair's deviation from the mean difference counts as chance: operations that differ by design are
+//! not noise. Otherwise every operation is taken as an independent draw from the lengths of its function. A
+//! sum of n independent numbers with variance v has variance n · v; the result is twice its root, which
+//! covers 19 of 20 differences. What changes for a whole run at once (the CPUs' frequency, other load) is not
+//! in it: only more recordings show that. The sampling error ([`crate::attribution`]) is added where a row is
+//! made.
 
 use crate::cpus::Cpus;
 use crate::critical_path::Weights;

@@ -21,7 +21,7 @@ use crate::program::{Operation, Program};
 use crate::schedule::{Charge, Costed, Costs, DelayKind, Latency, PointId, Schedule, Simulation};
 use crate::time::Ticks;
 
-/// A program's schedule on so many processors, and how its length moves with everything computed in it.
+/// A program's schedule on a number of processors, and how its length changes with each compute operation.
 #[derive(Debug)]
 pub struct CostedPath<'a> {
     program: &'a Program,
@@ -133,7 +133,7 @@ impl<'a> CostedPath<'a> {
         weight as f64 / self.scale as f64
     }
 
-    /// Ticks during which so many threads execute, by their number; spinning counts.
+    /// Ticks by the number of threads that execute; spinning counts.
     pub fn executing(&self) -> &[u64] {
         &self.executing
     }
@@ -168,7 +168,8 @@ pub fn has_waits_by_the_clock(program: &Program) -> bool {
     })
 }
 
-/// s(n), how much longer than alone threads take if so many execute, on so many processors as a fraction.
+/// s(n), as a fraction: how much longer threads take if n of them execute on the given processors than if
+/// each is alone.
 struct Dilation((i64, i64));
 
 impl Dilation {

@@ -74,7 +74,7 @@ sum!(i32);
 sum!(i64);
 sum!(i128);
 
-/// The same number for so many CPU counts.
+/// The same number for each of several CPU counts.
 pub(super) type Lane<S, const N: usize> = [S; N];
 
 /// Adds `from` to `to`.

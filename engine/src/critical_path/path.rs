@@ -78,7 +78,7 @@ impl<'a> CriticalPath<'a> {
         self.program
     }
 
-    /// Ticks during which so many threads execute on unlimited processors, by their number; spinning counts.
+    /// Ticks by the number of threads that execute on unlimited processors; spinning counts.
     pub fn executing(&self) -> &[u64] {
         &self.executing
     }

@@ -11,7 +11,7 @@ use crate::schedule::{DelayKind, Outcome, Passed, RunPath, Runs};
 use crate::time::Ticks;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A program's paths in several runs on so many processors, the run that leaves nothing to chance first.
+/// A program's paths in several runs on a number of processors, the run that leaves nothing to chance first.
 #[derive(Debug)]
 pub struct RunPaths<'a, const N: usize> {
     program: &'a Program,

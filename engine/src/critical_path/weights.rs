@@ -11,7 +11,8 @@ use crate::program::{FunctionRef, Operation, Program, ThreadId};
 use crate::schedule::{PointId, Runs, Schedule};
 use crate::time::Ticks;
 
-/// The weights of all operations for up to so many CPU counts: eight that share one schedule, or one by itself.
+/// The weights of all operations for a group of CPU counts: up to eight that share one schedule, or one by
+/// itself.
 #[derive(Debug)]
 pub struct Weights<'s, const N: usize = LANES> {
     pub(super) program: &'s Program,

@@ -1,5 +1,5 @@
-//! Facts taken beside the event stream: threads at the start of the window, the function table, losses.
-//! Serializable because the session file stores them.
+//! Facts that do not come from the event stream: threads at the start of the window, the function table,
+//! losses. Serializable because the session file stores them.
 
 use super::code::CodeFact;
 use super::left_out::LeftOut;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// Number of a function in the recording's function table; the same number as in the kernel's records.
 pub type FunctionId = u32;
 
-/// Everything a recording holds beside its kernel records.
+/// Everything in a recording except its kernel records.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Facts {
@@ -356,8 +356,8 @@ pub struct LossCounts {
     /// Those of them for which there was no memory, though their thread's ring had room.
     #[serde(skip_serializing_if = "is_zero")]
     pub operations_short: u64,
-    /// Left out on purpose: operations on mutexes of a thread that was alone in its process and made so many that they
-    /// would have cost more than they may.
+    /// Left out on purpose: mutex operations of the only thread of a process, where they were too frequent
+    /// for the overhead goal.
     pub operations_left_out: u64,
     /// Only counted, in whole pairs of an acquisition and its release that nobody waited for: their thread made operations
     /// faster than they could be taken, and there was hardly any room left.
@@ -378,8 +378,9 @@ pub struct LossCounts {
 }
 
 impl LossCounts {
-    /// Records that are missing and should not be (folded recursion and operations left out or forbidden are deliberate). Switches that the kernel did
-    /// not tell of were never records: they show as contradictions and unknown time.
+    /// Records that were lost. Folded recursion and operations left out or forbidden are deliberate and do
+    /// not count. Switches that the kernel did not report were never records: they show as contradictions and
+    /// unknown time.
     pub fn lost(&self) -> u64 {
         [self.dropped, self.missed, self.operations, self.late, self.undecodable]
             .into_iter()
@@ -390,7 +391,8 @@ impl LossCounts {
 /// Most frames that are kept of a stack, the innermost ones.
 pub const MOST_FRAMES: usize = 127;
 
-/// Most stacks that samples to come may refer to: the same stack may get a new number after so many others.
+/// How many of the newest stacks later samples may refer to: after this many others, the same stack may get a
+/// new number.
 pub const STACKS_AT_ONCE: u32 = 1 << 16;
 
 /// Something the user side did or noticed at a moment of the recording.

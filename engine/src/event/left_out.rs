@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What is missing in a recording because a file holds only so much of everything but events: whoever reads it needs bounded
-/// memory. Entries, counted by the writer.
+/// What is missing in a recording because a file limits everything except events, so that a reader needs
+/// bounded memory. Entries, counted by the writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LeftOut {

@@ -1,4 +1,4 @@
-//! Recorded events in time order, and the facts that were taken beside them.
+//! Recorded events in time order, and the facts that were recorded with them.
 //!
 //! Live capture, a session file and a generated session all enter the engine here, as a [`Recording`].
 
@@ -37,7 +37,7 @@ pub use waiting::io_name;
 
 use probe_abi::Record;
 
-/// A whole recording: what the kernel said, in time order, and what was known beside it.
+/// A whole recording: the kernel's records in time order, and the facts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recording {
     /// State at the start of the window, function table, losses.

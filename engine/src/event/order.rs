@@ -11,11 +11,12 @@
 //! often anyone asks. Inside a ring neighbours may be swapped (nested interrupts, several CPUs per ring): that
 //! is what the allowed disorder is for.
 //!
-//! A ring is what one writer fills: a CPU or a few in the kernel, one thread of the target in user space. Numbers
-//! missing in a CPU's sequence (a thread's, where `cpu` is [`Header::NO_CPU`]) are lost records: each hole becomes a [`NoteKind::Gap`] between its
-//! neighbours once nothing in time can fill it. Numbers before the first one seen of a CPU are lost records, too, if
-//! it is known where its numbers start ([`Merger::numbered_from`]); otherwise they say nothing. Samples have numbers of
-//! their own, which are not looked at: a lost one is counted by whoever takes them.
+//! A ring has one kind of writer: one CPU or a few in the kernel, or one thread of the target in user space.
+//! Numbers missing in a CPU's sequence (a thread's, where `cpu` is [`Header::NO_CPU`]) are lost records: each
+//! hole becomes a [`NoteKind::Gap`] between its neighbours once no record in time can fill it. Numbers before
+//! the first one of a CPU are lost records, too, if it is known where its numbers start
+//! ([`Merger::numbered_from`]); otherwise they mean nothing. Samples have their own numbers, which are
+//! ignored here: the code that takes samples counts lost ones.
 
 use super::queue::{Blocks, Queue, Waiting};
 use super::sequence::Sequence;
@@ -29,7 +30,7 @@ use std::collections::BinaryHeap;
 /// wait for its next turn.
 pub const DISORDER_NS: u64 = 100_000_000;
 
-/// A ring keeps memory for so many records out of order; it is seldom needed.
+/// A ring keeps memory for this many records out of order; it is seldom needed.
 const MUCH_SWAPPED: usize = 1024;
 
 /// What the merger left out, or missed.
@@ -39,7 +40,7 @@ pub struct OrderCounts {
     pub released: u64,
     /// Records left out because newer ones may have left already.
     pub late: u64,
-    /// Records left out because their number had been seen.
+    /// Records left out because their number had already come.
     pub duplicates: u64,
     /// Numbers that never came in time, `late` ones included. A second opinion on
     /// [`super::LossCounts::dropped`], not to be added to it.

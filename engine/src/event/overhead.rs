@@ -59,7 +59,7 @@ pub struct Overhead {
     pub operations: u64,
     /// What that took of their threads' CPU time, as measured of some of them where they were called, nanoseconds.
     pub operation_ns: u64,
-    /// Mutex operations that were left out in the processes themselves; not among the others.
+    /// Mutex operations that were left out in the processes themselves; the other counts do not include them.
     pub left_out: u64,
     /// What asking whether they are to be recorded took of their threads' CPU time, as measured there, nanoseconds.
     pub left_out_ns: u64,

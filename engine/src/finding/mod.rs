@@ -178,11 +178,12 @@ pub enum Finding {
     NotProbed { processes: u64 },
     /// Threads were stopped by a debugger or a signal, summed.
     Stopped { stopped_ns: u64 },
-    /// Threads were not where their events had left them; the kernel did not report so many switches.
+    /// Threads were not where their events had left them; `unseen_switches`: switches that the kernel did not
+    /// report.
     Contradiction { places: u64, unseen_switches: u64, unknown_ns: u64 },
     /// Switches that the kernel did not report, taken from its count of CPU time.
     Inferred { switches: u64 },
-    /// Lock operations of a thread are missing in so many places.
+    /// Lock operations of a thread are missing in this number of places.
     LocksLost { places: u64 },
     /// Operations of these families were lost: only their waits are seen.
     OperationsLost { families: Vec<String> },
@@ -192,9 +193,10 @@ pub enum Finding {
     OperationsCounted { operations: u64 },
     /// Operations of threads that may not read the clock were counted, not recorded.
     OperationsForbidden { operations: u64 },
-    /// So many acquisitions of mutexes that several threads use are stood for by fewer pairs.
+    /// Acquisitions of mutexes that several threads use, and the smaller number of pairs that stand for them.
     OperationsJoined { acquisitions: u64, pairs: u64 },
-    /// A family has no probes in so many processes: they were taken off after so long, or never set for what a trial has shown.
+    /// A family has no probes in some processes: they were removed after `after_ns`, or never set because of
+    /// a trial's result.
     OperationsOff { family: String, processes: usize, after_ns: Option<u64>, tried: Option<OperationsTried> },
     /// Function exits that fit no entry.
     StrayExit { exits: u64 },
@@ -202,7 +204,7 @@ pub enum Finding {
     Children { processes: u64 },
     /// The session file had no room for these.
     FileFull { left_out: LeftOut },
-    /// CPU time from events and from /proc differ for so many threads, most for this one.
+    /// CPU time from events and from /proc differ for some threads, most for this one.
     CpuTime { threads: u64, thread: String, events_ns: u64, proc_ns: u64 },
     /// Functions whose probes were taken off, since they were called too often.
     #[serde(rename = "folded")]
@@ -217,22 +219,22 @@ pub enum Finding {
     TooLong { recorded: bool },
     /// With its locks simulated the program ends in a deadlock that did not happen: they stay as recorded.
     SimulatedDeadlock { stuck: Stuck },
-    /// Objects whose waits stay as recorded, the first of so many.
+    /// The first objects whose waits stay as recorded, and how many more there are.
     Replayed { objects: Vec<ReplayedObject>, more: usize },
     /// Condition variables of which it is not known what they count.
     ConditionsReplayed { conditions: Names },
     /// Condition variables that were signalled and never waited for.
     NeverAwaited { conditions: Names },
-    /// So many objects leave a trace only where somebody waits for them; `all_locks`: every lock of the program, `rust`:
-    /// those of Rust's library; `go`: it has goroutines, of which nothing is seen.
+    /// Objects that leave a trace only where a thread waits for them; `all_locks`: every lock of the program,
+    /// `rust`: those of Rust's library; `go`: it has goroutines, which are not visible.
     Uncontended { objects: usize, all_locks: bool, rust: bool, go: bool },
-    /// Acquisitions of locks without probes: threads waited or woke others at `seen`, `added` are estimated from samples of the
-    /// code under the lock; each of those stands for so many.
+    /// Acquisitions of locks without probes: threads waited or woke others at `seen`, `added` are estimated
+    /// from samples of the code under the lock; each of those stands for several.
     PutBack { locks: usize, seen: u64, added: u64, each_stands_for: u64 },
     /// Locks without probes of which it is not known how long they are held.
     HeldNotMeasured { locks: usize },
-    /// Stretches of asking again and again that count as waiting; of so many waits, `guessed` end by a guess. `hand_overs`
-    /// more are for spin locks that only samples tell of.
+    /// Polling and spinning that counts as waiting; the end of `guessed` of the `waits` is a guess.
+    /// `hand_overs` more are for spin locks that only samples show.
     Spinning { spun_ns: u64, ran_ns: u64, waits: u32, guessed: u32, hand_overs: usize },
     /// Time of asking again and again that counts as computing.
     BusyWait { yielded: Option<Yielded>, seen: Option<SeenWaiting>, most_ns: u64, ran_ns: u64 },

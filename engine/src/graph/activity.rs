@@ -1,5 +1,5 @@
-//! The graph itself: vertices and edges, numbered so that every edge goes from a smaller vertex to a larger one. The
-//! edges into a vertex lie beside each other, so one walk over them is a walk in topological order.
+//! The graph itself: vertices and edges, numbered so that every edge goes from a smaller vertex to a larger
+//! one. The edges into a vertex are contiguous, so one walk over them is a walk in topological order.
 
 use crate::finding::Finding;
 use crate::program::{FunctionRef, ThreadId};

@@ -48,7 +48,8 @@ pub(super) struct Detours {
 }
 
 impl Detours {
-    /// At least `wanted` detours of least total slack, if there are so many. O(edges + wanted log wanted).
+    /// At least `wanted` detours of least total slack, or all if there are fewer. O(edges + wanted log
+    /// wanted).
     pub(super) fn of(graph: &ActivityGraph, timing: &Timing, wanted: usize) -> Detours {
         let (most, complete) = most_slack(graph, timing, wanted);
         let vertices = graph.vertices();

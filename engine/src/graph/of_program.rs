@@ -12,8 +12,8 @@ use crate::time::Ticks;
 const MOST_EDGES_PER_OPERATION: usize = 3;
 
 impl ActivityGraph {
-    /// The graph of a program's schedule on unlimited processors. Linear in the number of operations, beside the
-    /// scheduling. A deadlock is a finding, and the graph goes up to it.
+    /// The graph of a program's schedule on unlimited processors. Linear in the number of operations,
+    /// scheduling not counted. A deadlock is a finding, and the graph goes up to it.
     ///
     /// # Errors
     /// The program fails [`Program::check`], or has more operations than a graph can hold (1.4 thousand million).
@@ -23,7 +23,8 @@ impl ActivityGraph {
         Ok(Builder::new(program, &schedule, &[], &[], operations).graph())
     }
 
-    /// The graph of the schedule on a model of the machine with so many processors that nobody waits for one.
+    /// The graph of the schedule on a model of the machine with enough processors that no thread waits for
+    /// one.
     ///
     /// # Errors
     /// As [`ActivityGraph::of`].
@@ -32,7 +33,8 @@ impl ActivityGraph {
         ActivityGraph::with_costs(program, &timing.costs(Cpus::Infinite))
     }
 
-    /// The same with what waking threads costs: the graph of the schedule on so many processors that nobody waits for one.
+    /// The same with the costs of waking threads: the graph of the schedule on enough processors that no
+    /// thread waits for one.
     ///
     /// # Errors
     /// As [`ActivityGraph::of`].

@@ -28,15 +28,15 @@ const RUNS: u32 = 2;
 /// A change of a program.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// A lock becomes so many.
+    /// A lock becomes this many locks.
     SplitLock(ObjectId, u32),
     /// What this function computes while one of these locks is held is computed before it is taken.
     MoveOut(FunctionRef, Vec<ObjectId>),
     /// The function takes this share of its time.
     Faster(FunctionRef, f64),
-    /// So many CPUs.
+    /// This many CPUs.
     Cpus(Cpus),
-    /// One more of so many threads that do the same.
+    /// One more thread in a group of this many that do the same.
     OneMore(usize),
     /// Threads have equally much to do.
     Balance,

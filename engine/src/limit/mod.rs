@@ -2,11 +2,11 @@
 //! 2001 paper ask of functions, asked of everything else). What brings most is the limit; where nothing brings 5 %, the work
 //! itself is, and the functions lead.
 //!
-//! A constraint is looked at only if somebody waits for it, and those that are waited for longest come first: removing what
-//! nobody waits for brings nothing. That bounds the runs, beside [`Search`]'s own bound for large programs.
+//! Only constraints that threads wait for are tried, the longest waits first: removing one that nobody waits
+//! for brings nothing. That bounds the number of runs, as does [`Search`]'s own limit for large programs.
 //!
-//! *One more thread* can be told of threads that do the same and are busy most of the time, as if their computing were
-//! divided among one more; of a pool that is not recognized so nothing is said.
+//! *One more thread* applies to threads that do the same and are busy most of the time: their computing is
+//! divided among one more. A pool that is not recognized this way gets no such answer.
 
 mod balance;
 mod candidates;

@@ -4,7 +4,8 @@ use super::{Kind, Limits};
 use crate::event::Overhead;
 use crate::finding::Finding;
 
-/// What is predicted for the recorded machine should be within this of what was measured on it, beside what recording took.
+/// The prediction for the recorded machine should be within this of the measured time, not counting the cost
+/// of recording.
 const OFF: f64 = 0.1;
 /// A recording that takes more than this of the program's own CPU time is part of what is seen.
 const COSTLY: f64 = 0.1;
@@ -12,7 +13,8 @@ const COSTLY: f64 = 0.1;
 const COMPUTES_NS: u64 = 100_000_000;
 
 impl Limits {
-    /// What speaks against them. An idle program computes beside its waiting, which is no part of its predicted time.
+    /// Reasons to distrust them. An idle program also computes while it waits, which is no part of its
+    /// predicted time.
     pub fn doubts(&self, overhead: Option<Overhead>) -> Vec<Finding> {
         let mut doubts = Vec::new();
         let Some(cost) = overhead.filter(|cost| cost.wall_ns > 0 && cost.target_ns > COMPUTES_NS) else {

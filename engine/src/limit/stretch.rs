@@ -55,7 +55,7 @@ impl Computing {
         for (thread, start, end) in self.alone() {
             let length = end - start;
             alone = match alone {
-                // What others, or nobody, computed in between is little beside it.
+                // What others, or nobody, computed in between is short compared with it.
                 Some((own, from, sum, _))
                     if own == thread
                         && ((end - from) - (sum + length)) as f64 <= OTHERS * (end - from) as f64 =>

@@ -12,7 +12,7 @@ fn program(threads: &str) -> Program {
         .expect("a program")
 }
 
-/// Threads of one kind: `name`, how many, what each does so many times.
+/// Threads of one kind: `name`, their number, and operations that each repeats `rounds` times.
 fn alike(name: &str, count: usize, rounds: usize, operations: &str) -> String {
     let operations = vec![operations; rounds].join(",");
     let thread = |number| format!("{{\"name\":\"{name}{number}\",\"ops\":[{operations}]}}");
@@ -207,7 +207,8 @@ fn devices_timers_and_work() {
     assert!(matches!(kind(&waits(r#"["io",1,"disk"]"#), 2), Kind::Work { .. }));
 }
 
-/// Of threads that sleep beside one that reads a timer neither wait limited by itself, and "the work itself" did.
+/// Where threads sleep and another one reads a timer, neither wait limited by itself, and "the work itself"
+/// did.
 #[test]
 fn a_timer_that_is_read_is_a_sleep() {
     let thread = |name: &str, wait: &str| format!(r#"{{"name":"{name}","ops":[["exec","f",100],{wait}]}}"#);

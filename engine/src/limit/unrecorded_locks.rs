@@ -6,7 +6,7 @@ use crate::finding::Finding;
 use crate::program::{FUTEX, Program, Recorded};
 use probe_abi::SyncFamily;
 
-/// So many threads wait for it on average at least.
+/// At least this many threads wait for it on average.
 const LEAST: f64 = 0.1;
 /// With so large a share of the CPUs busy nothing but these limits.
 const BUSY: f64 = 0.9;

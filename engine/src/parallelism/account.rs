@@ -1,5 +1,5 @@
-//! The accounts of a run in one pass: who computes, spins, waits, in which function, with which locks, on whose behalf
-//! (1989, sections 3.1 and 3.3). Whoever feeds them tells what happens in order of time.
+//! The accounts of a run in one pass: who computes, spins, waits, in which function, with which locks, on
+//! whose behalf (1989, sections 3.1 and 3.3). The caller reports what happens in order of time.
 //!
 //! - **Profile stack** (section 3.3): functions, and objects from when a thread comes to them until it need not wait any
 //!   more; a lock until it is given back, so that what is executed in a critical section is the lock's. It need not be on
@@ -331,7 +331,7 @@ impl Account {
         stack.iter().map(|frame| frame.row).filter(|row| *row < self.places.functions).collect()
     }
 
-    /// It was entered so many times more.
+    /// It was entered this many more times.
     pub(super) fn also(&mut self, row: u32, times: u64) {
         if let Some(calls) = self.calls.get_mut(row as usize) {
             *calls = calls.saturating_add(times);

@@ -19,7 +19,7 @@ pub enum Advice {
         /// Share of its normalized time.
         all_busy: f64,
     },
-    /// Others are idle, and it runs beside some of them already: more threads would use them.
+    /// Others are idle, and it already runs in parallel: more threads would use them.
     MoreThreads {
         /// Busy processors, on the average.
         busy: f64,
@@ -62,7 +62,8 @@ pub enum Advice {
 const WORTH: f64 = 0.02;
 /// Advice follows what is true for at least this share of a row's time.
 const MOSTLY: f64 = 0.5;
-/// So many threads that are runnable and not busy, on the average, are spinning: a ready one would be busy.
+/// If at least this many threads, on average, are runnable and not busy, they are spinning: a ready one would
+/// be busy.
 const SPINNING: f64 = 0.5;
 
 impl Parallelism {

@@ -16,7 +16,8 @@
 /// Parts of a tick in what is divided.
 pub(super) const SCALE: u128 = 1 << 40;
 
-/// Numbers of runnable threads are told apart up to here; more count as so many in distributions, not in averages.
+/// Distributions distinguish numbers of runnable threads up to here, and count more as this many; averages do
+/// not.
 pub(super) const MOST_RUNNABLE: usize = 32;
 
 /// What a thread does (section 3.1, Table 1).
@@ -54,7 +55,7 @@ const EXACT: u32 = 64;
 /// Above that, clocks between a number and its double: each is of numbers that differ by a sixteenth at most.
 const PARTS: u32 = 16;
 
-/// The place of the clock for so many busy processors.
+/// The place of the clock for a number of busy processors.
 pub(super) fn place_of(busy: u32) -> usize {
     if busy < EXACT {
         return busy as usize;

@@ -38,8 +38,8 @@ use spread::{Part, RowErrors, Shares, spread};
 /// Numbers of runnable threads are told apart up to here in distributions; the last one stands for more, too.
 pub const MOST_RUNNABLE: u32 = clock::MOST_RUNNABLE as u32;
 
-/// Of the run that is predicted on so many processors: with ideal sharing for a program written by hand, on the model of
-/// the scheduler for a recording.
+/// Of the run that is predicted on a number of processors: with ideal sharing for a program written by hand,
+/// on the model of the scheduler for a recording.
 ///
 /// # Errors
 /// The program fails [`Program::check`]. A deadlock is no error but a finding; the run goes up to it.

@@ -2,7 +2,7 @@
 //! to those that lost most, of equals to the first (the method of the largest remainder). So every number is within a
 //! nanosecond of its exact value.
 
-/// Whole numbers in the proportions of `values`, each of which is so many times `unit`, that add up to `total`.
+/// Whole numbers in the proportions of `values`, each a multiple of `unit`, that add up to `total`.
 pub(super) fn apportion(values: &[u128], unit: u128, total: u64) -> Vec<u64> {
     let whole = |value: u128| u64::try_from(value / unit).unwrap_or(u64::MAX);
     let mut parts: Vec<u64> = values.iter().map(|value| whole(*value)).collect();

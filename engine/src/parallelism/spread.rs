@@ -48,7 +48,7 @@ pub(super) struct Part<'s> {
     pub(super) top: u32,
     /// By the number of busy processors; `None`: too few samples to tell.
     pub(super) levels: Vec<Option<&'s Shares>>,
-    /// Where nothing is said about one.
+    /// For numbers without an entry.
     pub(super) all: Option<&'s Shares>,
     /// Who waits in it without a processor.
     pub(super) blocked: Option<&'s Shares>,

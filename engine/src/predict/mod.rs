@@ -1,7 +1,7 @@
-//! How a program will run on any number of CPUs (VPPB; papers 1999 and 2001): its operations, run on a model of that
-//! machine ([`crate::schedule`]), several times with what is left open decided differently. Beside the predicted time: where
-//! more CPUs stop helping, and at which CPU count another function becomes the one to start with. What limits it is for
-//! [`crate::limit`] to say.
+//! How a program will run on any number of CPUs (VPPB; papers 1999 and 2001): its operations, run on a model
+//! of that machine ([`crate::schedule`]), several times with the scheduler's free choices made differently.
+//! In addition to the predicted time: where more CPUs stop helping, and at which CPU count another function
+//! becomes the one to start with. What limits it is for [`crate::limit`] to say.
 //!
 //! Time that the threads compute is taken as recorded: that it grows when CPUs share caches and memory is not in a recording
 //! and not modelled here.

@@ -62,7 +62,7 @@ pub enum Scheduler {
     Ideal,
 }
 
-/// How many waits a device serves at once if nothing is said about it by name.
+/// How many waits a device serves at once unless a setting names it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Io {
     /// As many as the recording shows; any number if it shows nothing.
@@ -96,7 +96,8 @@ pub struct Assumptions {
     pub wake_latency: Known,
     /// Of a hundred of these, as recorded, ten take longer than the first and one longer than the second, ns; 0: not known.
     pub slow_wakes: [u64; 2],
-    /// Of a thousand wake-ups beside an idle CPU of threads whose own was busy: how many got an idle one, as recorded.
+    /// Of a thousand recorded wake-ups of threads whose own CPU was busy while another was idle: how many got
+    /// an idle one.
     pub idle_found: Option<u16>,
     /// CPU time that waking a thread on an idle CPU takes of who wakes it, beyond what is in its compute times.
     pub wake_cost: Known,
@@ -118,7 +119,7 @@ const USUAL_LATENCY_NS: u64 = 10_000;
 const MOST_NS: u64 = 1_000_000_000;
 /// Nor slices less than this.
 const LEAST_SLICE_NS: u64 = 1_000;
-/// There are at most so many slices in a run, whatever the program: longer ones change nothing that could be seen.
+/// A run has at most this many slices, for any program; longer slices make no visible difference.
 const MOST_SLICES: u64 = 1 << 26;
 
 impl Assumptions {

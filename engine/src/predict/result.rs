@@ -56,7 +56,7 @@ pub struct CpuPrediction {
     pub ready_ns: f64,
     /// Time that threads waited without wanting a CPU, summed, ns.
     pub blocked_ns: f64,
-    /// Time during which so many CPUs were in use, by their number, ns.
+    /// Time by the number of CPUs in use, ns.
     pub busy_cpus_ns: Vec<f64>,
     /// A CPU went on with another thread than before.
     pub switches: u64,

@@ -1,6 +1,7 @@
-//! One answer for every question about a program's time: what the scheduler's model says how long it takes on so many CPUs, and
-//! the path of that run, which says what the time went to. A program that runs ideally has the extended critical path instead. All
-//! commands take their times and weights from here, so that no two of them differ.
+//! One answer for every question about a program's time: how long the scheduler's model takes on a number of
+//! CPUs, and the path of that run, which shows where the time went. A program that runs ideally has the
+//! extended critical path instead. All commands take their times and weights from here, so that no two of
+//! them differ.
 
 use super::model::{Assumptions, Model, Scheduler};
 use crate::cpus::Cpus;
@@ -91,7 +92,8 @@ const PATHS: usize = 5;
 const FEWER_PATHS: usize = 3;
 const MANY_OPERATIONS: usize = 200_000;
 
-/// How many standard errors the 95 % interval of the mean of so many numbers has to each side (Student's t).
+/// How many standard errors the 95 % interval of a mean has to each side, by the number of values (Student's
+/// t).
 fn student(count: usize) -> f64 {
     match count {
         0..=3 => 4.303,
@@ -105,7 +107,7 @@ fn student(count: usize) -> f64 {
 pub struct Fluid {
     /// How long it is, nanoseconds.
     pub length_ns: f64,
-    /// Ticks during which so many threads execute, by their number.
+    /// Ticks by the number of threads that execute.
     pub executing: Vec<u64>,
     /// Deadlocks and contradictions in the program.
     pub findings: Vec<Finding>,
@@ -287,7 +289,7 @@ impl<'a> Timing<'a> {
         renamed.collect()
     }
 
-    /// The schedule on so many processors that are shared ideally, with what waking costs.
+    /// The schedule on a number of ideally shared processors, with the costs of waking.
     pub fn fluid(&self, cpus: Cpus) -> Fluid {
         if let Some(path) = &self.shared {
             let (executing, findings) = (path.executing().to_vec(), path.findings().to_vec());
@@ -298,7 +300,7 @@ impl<'a> Timing<'a> {
         Fluid { length_ns: path.time().as_ns_f64(), executing, findings }
     }
 
-    /// What waking costs on so many CPUs that are shared ideally.
+    /// What waking costs on a number of ideally shared CPUs.
     pub fn costs(&self, cpus: Cpus) -> Costs {
         self.assumptions.costs(cpus, self.program.threads.len())
     }

@@ -6,14 +6,14 @@ use super::{Background, ObjectId, Operation, Program, Thread, ThreadId};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Threads of which only the window's end is known, or which computed without sleeping, are in the background if they compute
-/// at most one part in so many of what the others do.
+/// Threads of which only the window's end is known, or which computed without sleeping, are in the background
+/// if they compute at most one part in this many of what the others do.
 const BESIDE: u64 = 10;
 
 /// The kernel takes no longer than this to take a thread apart: one that goes on for longer was woken for something.
 const MOST_AFTER_THE_END: Ticks = Ticks::from_ns(5_000_000);
 
-/// What is known of a thread beside its operations.
+/// What is known of a thread in addition to its operations.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lifetime {
     pub(super) pid: u32,
@@ -76,7 +76,8 @@ pub(super) fn find(program: &mut Program, lives: &[Lifetime]) {
 /// was seen.
 type Candidate = (usize, usize, Option<usize>);
 
-/// The candidates without those that compute most, so that the others compute at most one part in so many of the rest.
+/// The candidates without those that compute most, so that the others compute at most one part in [`LITTLE`]
+/// of the rest.
 fn beside(threads: &[Thread], mut candidates: Vec<Candidate>, parts: u64) -> Vec<Candidate> {
     // What a thread did before it let others go on for the last time, they may have waited for.
     let own = |place: usize| computes(after_the_last(&threads[place].operations));
@@ -292,7 +293,7 @@ mod tests {
         // It works more than it sleeps.
         let worker = [SLEEP, Operation::Exec(Ticks(100))];
         assert_eq!(found(&[&[Operation::Exec(Ticks(1500))], &worker], false), [None, None]);
-        // Beside threads that hardly compute it is the program.
+        // Where the other threads hardly compute, it is the program.
         assert_eq!(found(&[&[EXEC], &timer], false), [None, None]);
     }
 

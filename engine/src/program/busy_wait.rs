@@ -1,5 +1,5 @@
-//! Time that threads spend asking again and again for something that others do: which functions only do that, and what
-//! is said of it. [`super::spins`] makes it waiting where samples and other threads tell what ended it.
+//! Time that threads spend polling for something that others do: which functions only do that, and the note
+//! about it. [`super::spins`] turns it into waiting where samples and other threads show what ended it.
 
 use super::Program;
 use crate::finding::{Finding, SeenWaiting, Yielded};
@@ -33,7 +33,7 @@ pub(super) const WORTH_SAYING: f64 = 0.01;
 /// Nor are fewer yields than this.
 const FEWEST_YIELDS: u64 = 100;
 
-/// What is said if it is much and counts as computing.
+/// The note for a large amount of it that counts as computing.
 pub(super) fn finding(timeline: &Timeline, program: &Program) -> Option<Finding> {
     let ran_ns = timeline.threads.iter().map(ran).fold(0, u64::saturating_add);
     let seen = seen(program);

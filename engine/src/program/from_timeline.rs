@@ -91,7 +91,7 @@ fn lived(timeline: &Timeline) -> impl Iterator<Item = (u32, &timeline::Thread)> 
     (0u32..).zip(&timeline.threads).filter(|(_, thread)| thread.has_lived())
 }
 
-/// After so many deadlocks nothing is decided anew.
+/// After this many deadlocks everything stays as recorded.
 const MOST_ATTEMPTS: usize = 8;
 
 /// The program with all operations simulated that can be, but for those that are forced to be replayed, and whether there are any.

@@ -17,7 +17,7 @@ pub struct MachineFacts {
     /// just left was idle: how many got an idle CPU at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_found: Option<u16>,
-    /// What waking a thread on an idle CPU takes, as measured on the machine beside the recording.
+    /// What waking a thread on an idle CPU takes, as measured on the machine during the recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_wake: Option<IdleWake>,
     /// The time between two ticks of the kernel's clock, ns: slices end at ticks.

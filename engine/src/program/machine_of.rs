@@ -111,7 +111,8 @@ struct Cases {
     /// Latencies of wake-ups by anything else.
     by_others: Vec<u64>,
     slices: Vec<u64>,
-    /// Wake-ups beside an idle CPU of threads whose last CPU was busy, and those that got an idle one.
+    /// Wake-ups, while a CPU was idle, of threads whose last CPU was busy; and those of them that got an idle
+    /// one.
     beside_idle: u32,
     found: u32,
 }
@@ -186,7 +187,7 @@ fn just_left(occupied: &Occupied, taken: &FxHashMap<u16, Vec<u64>>, at: u64) -> 
     occupied.iter().any(|stretches| is_left(&stretches))
 }
 
-/// The value that so many of a hundred are below.
+/// The value that this percentage of the values is below.
 fn quantile(values: &mut [u64], percent: usize, fewest: usize) -> Option<u64> {
     if values.len() < fewest {
         return None;

@@ -1,5 +1,5 @@
-//! What an account of the measured run needs to know beside its timeline, in the numbers of the program that was made from
-//! it: who had which lock, who waited where, which stretches of running only waited.
+//! What an account of the measured run needs in addition to its timeline, in the numbers of the program that
+//! was made from it: which thread held which lock, which waited where, which running time was only waiting.
 
 use super::lock_replay::{Inside, sections};
 use super::sampled_code::SampledCode;

@@ -1,4 +1,4 @@
-//! What is said of a program that was made from a recording.
+//! The notes about a program that was made from a recording.
 
 use super::busy_wait::{WORTH_SAYING, ran};
 use super::spins::Spins;
@@ -59,7 +59,7 @@ pub(super) fn trust(timeline: &Timeline) -> Trust {
     }
 }
 
-/// What is said of stretches that count as waiting.
+/// The notes about running time that counts as waiting.
 pub(super) fn replayed(timeline: &Timeline, spins: &Spins) -> Option<Finding> {
     let ran_ns = timeline.threads.iter().map(ran).fold(0, u64::saturating_add);
     let share = spins.spun_ns as f64 / ran_ns.max(1) as f64;

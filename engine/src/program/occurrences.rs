@@ -43,13 +43,13 @@ pub struct LockSection {
     pub thread: u32,
     /// When it was taken.
     pub from: Timestamp,
-    /// When it was given back, or `from` if that is not known.
+    /// When it was released, or `from` if that is not known.
     pub to: Timestamp,
     /// How long the thread waited for it before, ns; 0: it was free.
     pub waited_ns: u64,
     /// The shared side of a read-write lock.
     pub reads: bool,
-    /// The recording shows when it was given back.
+    /// The recording shows when it was released.
     pub given_back: bool,
 }
 

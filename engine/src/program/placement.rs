@@ -1,5 +1,5 @@
-//! On which CPU a thread of a recording computed what. The program itself does not depend on it: it is kept for whoever
-//! wants to see a path by CPU (1994, near-critical paths, section VI: "from a processor perspective").
+//! On which CPU a thread of a recording computed what. The program itself does not depend on it: it is kept
+//! for showing a path by CPU (1994, near-critical paths, section VI: "from a processor perspective").
 
 use crate::time::Ticks;
 

@@ -1,5 +1,6 @@
-//! Stacks of a recording as places with functions: those that had probes, and those that only samples know. The library
-//! that longpole puts into a command is in none of them: whoever called a function of libc through it called that function.
+//! Stacks of a recording as places with functions: those that had probes, and those that only samples know.
+//! The library that longpole preloads is in none of them: a caller that reached libc through it counts as the
+//! caller of the libc function.
 
 use super::{FunctionRef, Place, PlaceId};
 use crate::event::{

@@ -5,9 +5,10 @@
 //! comes at any time comes in the middle of a hold, on average: so it began as long before as it lasted after that, but not
 //! before the thread began to compute, or got the lock, or another one had it.
 //!
-//! A hold lies in one stretch of plain computing: no wait and no recorded operation is in it, so that whoever has a lock
-//! gives it back, whatever others do: replayed as locks they cannot make a deadlock. Who gets a lock first is open, as it is
-//! in the program; and a thread that loses its CPU with the lock lets others spin. All loops of a process count as one lock.
+//! A hold lies in one stretch of plain computing: no wait and no recorded operation is in it, so the holder
+//! of a lock always releases it: replayed as locks, these cannot deadlock. Which thread gets a lock first is
+//! open, as it is in the program; and a thread that loses its CPU while it holds the lock makes others spin.
+//! All loops of a process count as one lock.
 
 use super::spins::{Mark, MarkKind};
 use rustc_hash::FxHashMap;
@@ -15,7 +16,7 @@ use rustc_hash::FxHashMap;
 /// A stretch of spinning for a lock was over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct HandOver {
-    /// When it was given back, when the next one went on, and when that one had begun to spin, ns.
+    /// When it was released, when the next thread went on, and when that one had begun to spin, ns.
     pub(super) given: u64,
     pub(super) taken: u64,
     pub(super) begun: u64,
@@ -153,7 +154,7 @@ mod tests {
         assert_eq!(of(1, &locks), [(5_010, MarkKind::Touch(0))]);
     }
 
-    /// Each is taken before it is given back, and no thread has two.
+    /// Each is taken before it is released, and no thread holds two.
     #[test]
     fn holds_of_a_thread_follow_each_other_whatever_was_seen() {
         for seed in 0..200 {

@@ -19,7 +19,7 @@ pub(super) struct Ticking<'a> {
     probes: Probes<'a>,
 }
 
-/// A hit may have taken so many times what was measured.
+/// A hit may have taken up to this many times what was measured.
 const LONGER: u64 = 2;
 
 /// Where a thread was in probes: samples from there show what was taken out of its time.

@@ -16,7 +16,8 @@ pub(super) struct BackgroundState {
     runs_before: u32,
     /// It does them again.
     repeats: bool,
-    /// When a thread that does nothing again last had a turn before it began anew, and how long it may go on without one.
+    /// When a thread that repeats its operations last had a turn before it started over, and how long it may
+    /// go on without one.
     patience: u64,
 }
 
@@ -40,7 +41,7 @@ pub(super) fn states(program: &Program) -> Vec<BackgroundState> {
 }
 
 impl<M: Machine, O: Operations> Simulation<'_, M, O> {
-    /// Whether the program is at its end: whoever is left, nobody waits for.
+    /// Whether the program is over: no thread waits for the remaining ones.
     pub(super) fn is_over(&self) -> bool {
         self.foreground == 0 && !self.backgrounds.is_empty()
     }

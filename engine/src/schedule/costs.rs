@@ -56,7 +56,7 @@ impl<'a> Simulation<'a, Shared<'static, true>> {
         self.finish_with_costs()
     }
 
-    /// What is left when it is over, with the steps that were no computing.
+    /// The result, with the steps that were no computing.
     pub(crate) fn finish_with_costs(mut self) -> Costed {
         let (latencies, charges) = (take(&mut self.latencies), take(&mut self.charges));
         let (delays, repeated) = (take(&mut self.delays), take(&mut self.echoes));

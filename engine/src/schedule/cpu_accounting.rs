@@ -66,7 +66,7 @@ pub(super) struct CpuAccounting<'w> {
     states: Vec<(Doing, u64)>,
     pub(super) threads: Vec<ThreadUse>,
     pub(super) objects: Vec<Waiting>,
-    /// Time during which so many processors were busy, by their number.
+    /// Time by the number of busy processors.
     pub(super) busy: Vec<u64>,
     executing: usize,
     since: u64,
@@ -172,7 +172,7 @@ impl<'w> CpuAccounting<'w> {
         }
     }
 
-    /// Time has passed up to now with so many executing.
+    /// Accounts for the time up to now, during which `executing` threads ran.
     fn flow(&mut self, now: u64) {
         if self.busy.len() <= self.executing {
             self.busy.resize(self.executing + 1, 0);

@@ -83,7 +83,7 @@ pub trait Machine {
         0
     }
 
-    /// A thread that waited acts after so many ticks; only if [`Machine::COSTS`].
+    /// A thread that waited acts after this delay in ticks; only if [`Machine::COSTS`].
     fn wake_after(&mut self, _thread: u32, _delay: u64) {}
 
     /// What the thread has been charged for waking others and not computed yet, ticks.

@@ -73,7 +73,7 @@ pub(crate) struct Delay {
     pub(crate) length: Ticks,
 }
 
-/// What a simulation with costs leaves beside the schedule.
+/// The results of a simulation with costs, in addition to the schedule.
 #[derive(Debug)]
 pub(crate) struct Costed {
     pub(crate) schedule: Schedule,

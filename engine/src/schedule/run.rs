@@ -47,8 +47,8 @@ pub struct Outcome {
     pub threads: Vec<ThreadUse>,
     /// How each object was used.
     pub objects: Vec<ObjectUse>,
-    /// Time during which so many threads used processors, by their number. With ideal sharing they may be more than
-    /// there are processors.
+    /// Time by the number of threads that used processors. With ideal sharing that may be more than there are
+    /// processors.
     pub busy: Vec<u64>,
     /// What the scheduler did; nothing with ideal sharing.
     pub counts: Counts,

@@ -27,7 +27,7 @@ pub struct PathStretch {
 /// See [`PathStretch`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnPath {
-    /// A part of this run of compute operations, from so many ticks in it.
+    /// A part of this run of compute operations, from an offset in ticks.
     Computes {
         /// Number of the run ([`super::Runs`]).
         run: u32,

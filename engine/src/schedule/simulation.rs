@@ -25,8 +25,8 @@ use crate::program::{ObjectId, Operation, Program, ProgramError, ThreadId};
 use crate::time::Ticks;
 use rustc_hash::FxHashMap;
 
-/// A program being scheduled, on unlimited processors if nothing else is said. Ask for one instant after the other with
-/// [`Simulation::next_instant`], or collect the vertices as an iterator.
+/// A program being scheduled, on unlimited processors by default. Call [`Simulation::next_instant`] for one
+/// instant after the other, or collect the vertices as an iterator.
 #[derive(Debug)]
 pub struct Simulation<'a, M = Agenda, O = Whole<'a>> {
     /// Names; the operations come from `source`.
@@ -110,7 +110,7 @@ impl<'a> Simulation<'a> {
         Some(Ticks(now))
     }
 
-    /// What is left when it is over; goes on to the end if it is not.
+    /// The results; first runs to the end if it is not over.
     pub fn finish(mut self) -> Schedule {
         let mut vertices = Vec::new();
         while self.next_instant(&mut vertices).is_some() {}
@@ -124,7 +124,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         &self.forest
     }
 
-    /// What is left of a simulation that is over.
+    /// The results of a simulation that is over.
     pub(super) fn into_schedule(mut self) -> Schedule {
         Schedule {
             findings: self.findings(),

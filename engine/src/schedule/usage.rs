@@ -81,7 +81,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         }
     }
 
-    /// A lock is given back by one who had it.
+    /// A lock is released by a thread that held it.
     #[inline]
     pub(super) fn note_given_back(&mut self, object: ObjectId) {
         if !M::DECIDES {

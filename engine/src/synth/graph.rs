@@ -16,7 +16,7 @@ pub fn large_graph(edges: u32, seed: u64) -> Result<ActivityGraph, GraphError> {
     const THREADS: u32 = 8;
     let mut numbers = Numbers::new(seed);
     let mut all: Vec<Activity> = Vec::with_capacity(edges as usize);
-    // Every vertex but the source has one edge, the sink one for each thread; what is left over are wakes.
+    // Every vertex but the source has one edge, the sink one for each thread; the remaining edges are wakes.
     let inner = (u64::from(edges.saturating_sub(THREADS)) * 243_447 / 261_776).max(u64::from(THREADS)) as u32;
     let mut wakes = edges.saturating_sub(inner + THREADS);
     let mut last = [VertexId(0); THREADS as usize];

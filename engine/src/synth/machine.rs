@@ -1,6 +1,6 @@
-//! Executes a program on a machine with P processors and writes down what the kernel would record, beside what
-//! the recording must be understood as. Round-robin time slices with pre-emption, wake-up latency, interrupts
-//! that land on whoever runs.
+//! Executes a program on a machine with P processors and writes down what the kernel would record, and the
+//! correct reading of that recording. It has round-robin time slices with pre-emption, wake-up latency, and
+//! interrupts that hit the running thread.
 //!
 //! Time goes in whole grains of [`GRAIN_NS`]; what a CPU does in a grain is stamped with its number inside it.
 //! So no two CPUs share a time stamp, records in order of time are in the order in which things were done here,
@@ -64,7 +64,7 @@ pub(super) struct Actor {
     pub(super) next: usize,
     /// Compute left in the current operation.
     pub(super) left_ns: u64,
-    /// Part of it that is planned now, and what is left of the time slice.
+    /// Part of it that is planned now, and the rest of the time slice.
     pub(super) chunk_ns: u64,
     pub(super) slice_ns: u64,
     pub(super) stack: Vec<(u32, u64, bool)>,
@@ -358,7 +358,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// A device or a timer: the interrupt lands on whoever runs on the CPU.
+    /// A device or a timer: the interrupt hits the thread that runs on the CPU.
     pub(super) fn timer(&mut self, cpu: usize, thread: usize) {
         let in_device = self.actors[thread].in_futex.is_none();
         let (context, state) = match (in_device, self.numbers.below(2)) {

@@ -1,5 +1,5 @@
 //! Recordings with a known answer: a program is executed on P processors, and what the kernel would have
-//! recorded comes out as real records, beside what every stage behind it must find.
+//! recorded comes out as real records, together with what every later stage must find.
 
 use super::execution::Execution;
 use super::expected::{Doing, MODULE, Truth};

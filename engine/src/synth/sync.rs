@@ -248,7 +248,7 @@ impl Machine<'_> {
         }
         let shared = &mut self.shared[place];
         let mut woken = Vec::new();
-        // A condition signals whoever waits, asleep or not.
+        // A condition signals a waiter, asleep or not.
         match kind {
             S::SemaphoreInit => {}
             S::ConditionSignal => {

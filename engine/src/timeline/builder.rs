@@ -292,7 +292,7 @@ impl Builder {
         let mut steps = std::mem::take(&mut thread.out.steps);
         let mut log = StepLog { time: Timestamp(header.time_ns), steps: &mut steps };
         match apply(thread, &mut log) {
-            // Whoever came back to probes while it was open was not seen to begin.
+            // For threads that got probes again while it was open, its beginning was not recorded.
             Some((function, ExitOutcome::OpenSinceStart))
                 if thread.out.base_stacks.last().is_some_and(|base| {
                     !probe_intervals.has_held_since(header.pid, function, base.time.0)

@@ -49,7 +49,7 @@ impl Builder {
         }
     }
 
-    /// Whoever was thought to be on this CPU is not.
+    /// The thread that was thought to be on this CPU is not.
     pub(super) fn displace(&mut self, cpu: u16, by: Option<u32>) {
         let Some(other) = self.on(cpu) else { return };
         if Some(other) == by {

@@ -27,8 +27,8 @@ pub(super) struct Joined {
     pub(super) pairs: u64,
 }
 
-/// Puts recorded bursts where they belong, in about so many pairs at most; `Some` if one stands for several that somebody
-/// might have waited for.
+/// Puts recorded bursts where they belong, as about `most_pairs` pairs at most; `Some` if one pair stands for
+/// several that a thread might have waited for.
 pub(super) fn expand_bursts(threads: &mut [Thread], locks: &mut Locks, most_pairs: u64) -> Option<Joined> {
     if locks.bursts.is_empty() {
         return None;

@@ -1,5 +1,5 @@
-//! The end of the window: what is still open is closed or truncated, /proc's second opinion is heard, and what
-//! was noticed is said.
+//! The end of the window: closes or truncates what is still open, compares with /proc, and notes what was
+//! noticed.
 
 use super::builder::Builder;
 use super::expand_bursts::Joined;
@@ -16,12 +16,13 @@ use crate::time::{Nanos, Timestamp};
 use probe_abi::SyncFamily;
 use rustc_hash::FxHashMap;
 
-/// /proc and the events may differ by this share of the time between the two readings, and by this much at all
-/// (interrupt time; whoever reads /proc may be pre-empted between the clock and the file).
+/// /proc and the events may differ by this share of the time between the two readings, and by this much in
+/// any case (interrupt time; the reader of /proc may be pre-empted between the clock and the file).
 const CPU_TIME_TOLERANCE_PERCENT: u64 = 5;
 const CPU_TIME_TOLERANCE_NS: u64 = 20_000_000;
 
-/// Ends all threads at the window's end. What was recorded as sums becomes about so many pairs of operations at most.
+/// Ends all threads at the window's end. What was recorded as sums becomes about `most_pairs` pairs of
+/// operations at most.
 pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, most_pairs: u64) -> Timeline {
     let facts = &recording.facts;
     builder.advance_to(end_ns);
@@ -130,9 +131,10 @@ fn over(cost: Overhead, start_ns: u64, end_ns: u64) -> Overhead {
     Overhead { wall_ns, ..cost }
 }
 
-/// Families of lock operations that lost some, with the process. A ring of a thread tells by its numbers where some are
-/// missing, and the operations beside the hole tell of which families; what was left out on purpose was alone and misses
-/// nobody. The kernel's rings hold all kinds of records: where one was full, any family that comes that way may miss some.
+/// Families of lock operations that lost some, with the process. The sequence numbers of a thread's ring show
+/// where some are missing, and the operations next to the hole show which families. Operations left out on
+/// purpose were of a single thread, so none is missing for others. The kernel's rings hold all kinds of
+/// records: where one was full, any family that uses it may miss some.
 fn lossy(recording: &Recording, locks: &Locks) -> Vec<(u32, SyncFamily)> {
     let is_told = |end: &WindowEnd| end.loss.operations > 0 || end.loss.operations_left_out == 0;
     let lost = recording.facts.end.as_ref().is_none_or(is_told);

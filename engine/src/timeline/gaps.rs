@@ -119,7 +119,7 @@ impl Gaps {
         }
     }
 
-    /// Counts looks at threads; joins what is left if there were too many.
+    /// Counts looks at threads; joins the rest if there were too many.
     fn looked_at(&mut self, looks: u64) {
         if let Some(left) = self.looks_left.checked_sub(looks) {
             self.looks_left = left;

@@ -51,7 +51,8 @@ impl Builder {
             }
         };
         let Some(wakee) = wakee else { return };
-        // The fork has been noted as a step of the parent; where it was not seen, whoever wakes is the parent.
+        // The fork has been noted as a step of the parent; where it was not recorded, the waker is the
+        // parent.
         let parent = match self.state(wakee) {
             Now::Forked { parent: Some(parent) } if known.is_some() => Some(parent),
             _ => {
@@ -71,7 +72,7 @@ impl Builder {
     pub(super) fn exec(&mut self, exec: &Exec) {
         let Header { time_ns, tid, pid, cpu, .. } = exec.header;
         self.unprobed_locks.exec(pid);
-        // Where the record of an earlier exec is missing, whoever was to run it may have ended since.
+        // Where the record of an earlier exec is missing, the thread that was to run may have ended since.
         let exchanged = self.exchanged.remove(&pid).filter(|&caller| self.state(caller) != Now::Dead);
         let caller = exchanged.or_else(|| self.find(pid, exec.old_tid, true));
         // Not all threads there are: a build makes a process for each file, and each of them runs exec.
@@ -104,10 +105,11 @@ impl Builder {
         thread.out.base_stacks.push(BaseStack { first_step, time, functions: Vec::new() });
     }
 
-    /// Whoever shows under the number of a leader that has ended. A thread that does not lead its process and calls
-    /// exec waits for all others to end and exchanges numbers with the leader then (`de_thread` in fs/exec.c,
-    /// `exchange_tids` in kernel/pid.c): some time before the exec is told, in which it may be switched from and to,
-    /// and maybe before the leader's last switch. It is the only thread left.
+    /// The thread that appears under the number of a leader that has ended. A thread that does not lead its
+    /// process and calls exec waits for all others to end and then exchanges numbers with the leader
+    /// (`de_thread` in fs/exec.c, `exchange_tids` in kernel/pid.c). This happens some time before the exec is
+    /// reported; meanwhile the thread may be switched from and to, maybe before the leader's last switch. It
+    /// is the only thread left.
     pub(super) fn exchange(&mut self, pid: u32) -> Option<u32> {
         let &leader = self.live.get(&pid)?;
         let ended = |thread: &Machine| thread.exiting || thread.now == Now::Dead;
@@ -134,8 +136,8 @@ impl Builder {
         })
     }
 
-    /// Whoever is switched away from for good, unless its end is known: the leader, where it ended under the number
-    /// of the thread that replaces the program.
+    /// The thread that is switched away from for good, unless its end is known: the leader, if it ended under
+    /// the number of the thread that replaces the program.
     pub(super) fn dying(&mut self, header: &Header, tracked: bool) -> Option<u32> {
         let named = self.live.get(&header.tid).and_then(|&index| self.threads.get(index as usize));
         let named = named.filter(|thread| thread.out.pid == header.pid);

@@ -21,7 +21,7 @@ pub(super) struct Locks {
     programs: FxHashMap<u32, u32>,
     /// Thread → the number of its last record, where threads number their own, and of which family that was.
     last: FxHashMap<u32, (u32, SyncFamily)>,
-    /// Families, with their process, of which a thread's last or next operation stands beside a hole.
+    /// Families, with their process, whose operation is a thread's last before or first after a hole.
     pub(super) lossy: BTreeSet<(u32, SyncFamily)>,
     /// Families, with their process, whose operations come with the kernel's records.
     pub(super) probed: BTreeSet<(u32, SyncFamily)>,

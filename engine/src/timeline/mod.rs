@@ -56,7 +56,7 @@ pub fn build(recording: &Recording) -> Timeline {
     build_with(recording, expand_bursts::MOST_PAIRS)
 }
 
-/// What was recorded as sums becomes about so many pairs of operations at most.
+/// What was recorded as sums becomes about this many pairs of operations at most.
 fn build_with(recording: &Recording, most_pairs: u64) -> Timeline {
     let facts = &recording.facts;
     let last_ns = || recording.events.iter().map(|event| event.header().time_ns).max();

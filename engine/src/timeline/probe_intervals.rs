@@ -76,7 +76,7 @@ impl ProbeIntervals {
             probe_intervals.coming.push(Change { time_ns: note.time_ns, on, functions: functions.clone() });
         }
         for note in notes {
-            // The same note beside `ProbesOn` is of those functions only.
+            // Where the same note comes with `ProbesOn`, it is about those functions only.
             if let NoteKind::Gap { pid, until_ns, reason: GapReason::ProbesNotYetAttached, .. } = note.kind
                 && !beside.contains(&(pid, until_ns))
             {

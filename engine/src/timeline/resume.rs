@@ -169,7 +169,7 @@ fn condition(now: Now) -> Condition {
         Now::Running { cpu } => Condition::Running { cpu },
         Now::Runnable => Condition::Runnable,
         Now::Blocked { reason: WaitReason::Kernel { task_state, .. } } => Condition::Blocked { task_state },
-        // The futex call is kept beside it; any sleeping state will do.
+        // The futex call is stored separately, so any sleeping state will do.
         Now::Blocked { reason: WaitReason::Futex(_) } => Condition::Blocked { task_state: 1 },
         Now::Gap => Condition::Gap,
     }

@@ -1,5 +1,5 @@
-//! Synchronization operations that are missing from some instant on, because their probes were taken off: whoever held a
-//! lock then may have given it back at any time.
+//! Synchronization operations that are missing from some instant on, because their probes were removed: a
+//! thread that held a lock then may have released it at any time.
 
 use super::builder::Builder;
 use super::model::{NO_OBJECT, StepKind, Timeline, Use};

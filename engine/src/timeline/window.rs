@@ -73,13 +73,14 @@ impl Window {
         });
     }
 
-    /// Forgets the names of places that none of its stacks has, but for so many that came last, and such as came twice.
+    /// Forgets the names of places that no stack contains, except the last `last` ones, and forgets
+    /// duplicates.
     pub fn forget_code(&mut self, last: usize) {
         let code = std::mem::take(&mut self.recording.facts.code);
         let used: FxHashSet<CodePlace> = unnamed_code(&self.recording).into_iter().collect();
         let kept_from = code.len().saturating_sub(last);
         let mut seen: FxHashSet<CodePlace> = FxHashSet::default();
-        // What was said last counts.
+        // The last name of a place counts.
         let mut kept: Vec<CodeFact> = Vec::new();
         for (number, fact) in code.into_iter().enumerate().rev() {
             let place =

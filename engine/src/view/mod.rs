@@ -2,7 +2,7 @@
 //! sums; what is here adds up to them.
 //!
 //! - [`Measured`]: states of threads, function slices, wake-ups and lock sections of a recording, in its own time.
-//! - [`path`]: the path of the predicted run on so many CPUs, stretch by stretch.
+//! - [`path`]: the path of the predicted run on a number of CPUs, stretch by stretch.
 //! - [`Stacks`]: call stacks with their CPU time and what of the predicted time each owes, for each CPU count.
 //! - [`Together`]: these stacks with a report and a prediction, from the same runs.
 

@@ -1,8 +1,8 @@
-//! Call stacks with what is computed on them. Probed functions come from the operations, what is below them from samples, as
-//! in a report ([`crate::attribution`]): the time of a stratum is divided among the stacks that its samples have. So a
-//! function's own time, summed over stacks, is that of its row in a report, and so is its time with all that it calls,
-//! but where a stratum has stacks of different callers: there a report counts a caller that a sample shows beside one that
-//! probes show, and a stack has it once.
+//! Call stacks with what is computed on them. Probed functions come from the operations, what is below them
+//! from samples, as in a report ([`crate::attribution`]): the time of a stratum is divided among the stacks
+//! that its samples have. So a function's own time, summed over stacks, is that of its row in a report. So is
+//! its time with all that it calls, unless a stratum has stacks of different callers: there a report counts a
+//! caller from a sample and one from probes separately, and a stack has it once.
 
 use crate::attribution::{Attribution, Grouping, NO_STRATUM};
 use crate::cpus::Cpus;

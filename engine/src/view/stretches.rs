@@ -9,7 +9,7 @@ use crate::report::{WaitKind, wait_kind};
 use crate::schedule::{Interval, OnPath, PathStretch, Runs};
 use crate::time::Ticks;
 
-/// What limits on so many CPUs.
+/// What limits on a number of CPUs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CriticalPath {
     /// The stretches follow each other without a hole and take the whole predicted time. Otherwise the program runs ideally:
@@ -46,8 +46,9 @@ pub enum StretchKind {
     Passes(WaitKind),
 }
 
-/// The path on so many CPUs. Functions that only samples know have a place on it if the program has them as calls
-/// ([`crate::attribution::with_sampled_calls`]); which of several short operations is theirs is then a guess.
+/// The path on a number of CPUs. Functions that only samples know have a place on it if the program has them
+/// as calls ([`crate::attribution::with_sampled_calls`]); which of several short operations is theirs is then
+/// a guess.
 pub fn path(timing: &Timing<'_>, cpus: Cpus) -> CriticalPath {
     match timing.route(cpus, None) {
         Some((_, route, runs)) => one_path(timing, &route, &runs),

@@ -179,7 +179,7 @@ fn split(program: &mut Program, lock: ObjectId, parts: u32) -> Result<(), EditEr
     for (number, thread) in program.threads.iter_mut().enumerate() {
         // Drawn for each thread by itself, so that an edit elsewhere changes nothing here.
         let mut numbers = Numbers::new(number as u64 + 1);
-        // What the thread has taken, the last first: it is given back in that order.
+        // What the thread holds, the last taken first: it is released in that order.
         let mut taken: Vec<ObjectId> = Vec::new();
         for operation in &mut thread.operations {
             match operation {

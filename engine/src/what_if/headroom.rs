@@ -26,7 +26,7 @@ pub struct Curve {
 /// A point of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CurvePoint {
-    /// What is left of the function's own computing: 1 is all.
+    /// The remaining part of the function's own computing: 1 is all.
     pub scale: f64,
     /// Predicted time, nanoseconds.
     pub time_ns: f64,

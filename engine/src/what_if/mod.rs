@@ -1,6 +1,7 @@
-//! What if: a program with some of it made faster, run again on every CPU count (1994, near-critical paths, section VI; the
-//! 2001 paper's future work). Beside the predicted times: what the extended critical path promised, how far a function can
-//! be made faster before another one takes its place, and what every function would bring.
+//! What if: a program with some of it made faster, run again on every CPU count (1994, near-critical paths,
+//! section VI; the 2001 paper's future work). In addition to the predicted times: what the extended critical
+//! path promised, how far a function can be made faster before another one takes its place, and what every
+//! function would bring.
 
 mod edit;
 mod headroom;

@@ -8,7 +8,7 @@ use crate::program::{FunctionRef, Program, ProgramError};
 use crate::report::{Detail, report_by};
 use rustc_hash::FxHashMap;
 
-/// How much is taken off each function, as what is left of it: 10 %, 20 %, 50 % and all of it.
+/// How much is taken off each function, as the part that remains: 10 %, 20 %, 50 % and all of it.
 pub const FACTORS: [f64; 4] = [0.9, 0.8, 0.5, 0.0];
 
 /// Functions by what they bring, on one CPU count.
@@ -59,7 +59,7 @@ pub struct Ranker<'a> {
     functions: Vec<FunctionRef>,
 }
 
-/// A function and what is left of it; `None` is the program as it is.
+/// A function and the part of it that remains; `None` is the unchanged program.
 pub type RankChange = Option<(FunctionRef, f64)>;
 
 impl<'a> Ranker<'a> {

@@ -1,4 +1,5 @@
-//! What leaving a function out brings when everything is decided again: beside what a graph of the recorded order says.
+//! What leaving a function out gains when every order is simulated again, compared with a graph of the
+//! recorded order.
 
 use super::edit::{Edit, edited};
 use crate::cpus::Cpus;
@@ -15,7 +16,7 @@ pub struct Without<'a> {
 }
 
 impl<'a> Without<'a> {
-    /// On so many CPUs. One run.
+    /// On a number of CPUs. One run.
     ///
     /// # Errors
     /// The program fails [`Program::check`].

@@ -193,8 +193,8 @@ fn a_lock_that_comes_after_its_probes_are_off_goes_back() {
     assert_ends(&script);
 }
 
-/// Probes are taken off one after the other: a lock taken in between, whose giving back nobody told, was held to the end of a
-/// recording of pigz, and was said to limit it ("held 96 % of the time").
+/// Probes are removed one after the other. A lock taken in between, whose release was not recorded, counted
+/// as held to the end of a recording of pigz, and as its limit ("held 96 % of the time").
 #[test]
 fn a_lock_that_is_taken_while_its_probes_are_taken_off_goes_back() {
     let mut script = Script::default();

@@ -197,7 +197,7 @@ fn a_lock_made_by_hand_is_a_lock() {
     let mut script = Script::default();
     for round in 0..6 {
         let [first, second] = if round % 2 == 0 { [1, 2] } else { [2, 1] };
-        // Free for the first one; the second one waits until it is given back.
+        // Free for the first one; the second one waits until it is released.
         script.lock(first, 10).unlock(first).lock(second, 10).waits(second);
         script.lock(first, 20).signal(first).unlock(first).returns(second).unlock(second);
         script.lock(second, 20).signal(second).unlock(second);

@@ -1,4 +1,4 @@
-//! The longest paths, and what is said of them, against the paper's four algorithms and against listing all paths.
+//! The longest paths and their rows, against the paper's four algorithms and against listing all paths.
 
 mod arrays;
 mod best_first;

@@ -1,9 +1,9 @@
-//! On whose behalf threads work, as far as the recording shows it (1989, section 3.3: a thread has its creator's profile
-//! stack). A thread that another one wakes while it waits for something to do (for a condition, a semaphore, a completion,
-//! what comes through a descriptor, a futex through which work is handed over) works for that one until it waits so again:
-//! what a pool does is done for who submitted it, and an OpenMP region for its function. Of what it has from its creator
-//! only that stays which is on the submitter's stack, too. Whoever is woken by the thread that it woke to work is only
-//! answered, and so is who created it.
+//! On whose behalf threads work, as far as the recording shows it (1989, section 3.3: a thread has its
+//! creator's profile stack). A thread may wait for work: for a condition, a semaphore, a completion, a
+//! descriptor, or a futex that passes work on. The thread that wakes it is the one that it works for, until
+//! it waits like that again: a pool works for the submitter, an OpenMP region for its function. Of its
+//! creator's profile stack it keeps only what is on the submitter's stack, too. A wake-up in the other
+//! direction, to the submitter or to the creator, is only an answer.
 //!
 //! What is open on the other thread's stack is what probes say, and what the sample at this wake-up has. Without one it is
 //! what all samples of its wake-ups have in common: those between wake-ups tell nothing of the function that wakes. A

@@ -18,7 +18,7 @@ pub(super) enum Change {
     Leave,
     /// It creates a thread, by its index in the timeline.
     Create(u32),
-    /// It comes to an object, so many times at once.
+    /// It arrives at an object, this many times at once.
     Comes(u32, u32),
     /// It need not wait for it any more.
     Gets(u32),

@@ -23,7 +23,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-/// What a thread does beside what the accounts know.
+/// What a thread does that the accounts do not know.
 #[derive(Clone, Debug, Default)]
 struct Now {
     state: Option<State>,

@@ -1,7 +1,8 @@
-//! What samples say of the measured run. Time is divided by thread, innermost function with probes, innermost object and
-//! number of busy processors: what a sample stands for was like it in all of these. So a function that runs alone gets the
-//! time in which its thread was alone, and none of another that runs beside others. Where that are too few samples to
-//! tell, those of other threads count, then those of other numbers of busy processors; what is left stays where it is.
+//! What samples say of the measured run. Time is divided by thread, innermost function with probes, innermost
+//! object and number of busy processors: a sample stands only for time that agrees with it in all of these.
+//! So a function that runs alone gets the time in which its thread was alone, and a function that runs in
+//! parallel gets none of it. Where there are too few samples, those of other threads count, then those of
+//! other numbers of busy processors; the rest stays undivided.
 
 use super::super::account::NONE;
 use super::super::balance::Balance;
@@ -100,7 +101,7 @@ impl Parts {
         Some(number)
     }
 
-    /// A sample saw this while so many processors were busy.
+    /// A sample saw this while this many processors were busy.
     pub(super) fn add(&mut self, part: u32, level: usize, view: u32) {
         let level = u32::try_from(level).unwrap_or(u32::MAX);
         *self.seen.entry((part, level)).or_default().entry(view).or_insert(0) += 1;

@@ -83,7 +83,7 @@ pub fn write(program: &Program, to: impl Write) -> io::Result<()> {
     out.flush()
 }
 
-/// What is known about functions beyond their names; left out if it is nothing.
+/// What is known about functions beyond their names; omitted if there is nothing.
 fn functions(program: &Program, names: &Names, out: &mut impl Write) -> io::Result<()> {
     let mut first = true;
     for (function, name) in program.functions.iter().zip(&names.functions) {
@@ -114,7 +114,7 @@ fn functions(program: &Program, names: &Names, out: &mut impl Write) -> io::Resu
     if first { Ok(()) } else { out.write_all(b"]") }
 }
 
-/// What was recorded of locks; left out without any.
+/// What was recorded of locks; omitted if there are none.
 fn locks(program: &Program, names: &Names, out: &mut impl Write) -> io::Result<()> {
     let mut first = true;
     for lock in &program.locks {

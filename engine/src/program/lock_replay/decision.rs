@@ -81,8 +81,9 @@ impl ReplayDecisions {
         for &stray in &sections.strays {
             let Some(used) = timeline.uses.get(stray as usize) else { continue };
             let list = by_object.get(used.object as usize).map_or(&[][..], Vec::as_slice);
-            // What was taken before the recording saw it is given back before anyone else takes it, and what a thread
-            // is not known to have given back it may have given back where operations are missing.
+            // A lock taken before the recording saw it is released before another thread takes it. A lock
+            // that a thread is not known to have released may have been released where operations are
+            // missing.
             let earlier = list.iter().take_while(|section| section.from < used.began.0);
             if earlier.filter(|section| section.thread != used.thread).any(|section| section.given_by == NONE)
             {
@@ -91,7 +92,7 @@ impl ReplayDecisions {
         }
     }
 
-    /// Whoever ends a wait for an object does an operation on it.
+    /// The thread that ends a wait for an object does an operation on it.
     pub(super) fn check_wakers(&mut self, timeline: &Timeline, inside: &Inside, threads: &Threads) {
         for (index, thread) in timeline.threads.iter().enumerate() {
             let waits = inside.wait_in.get(index).map_or(&[][..], Vec::as_slice);

@@ -5,7 +5,7 @@ use crate::program::ObjectId;
 use crate::timeline::Timeline;
 use std::collections::BTreeSet;
 
-/// Objects that keep the program from coming to its end when they are decided anew.
+/// Objects with which the program does not finish when they are simulated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::program) struct ForcedReplay {
     objects: BTreeSet<u32>,
@@ -20,7 +20,7 @@ impl ForcedReplay {
         ForcedReplay { all: true, ..ForcedReplay::default() }
     }
 
-    /// Whether nothing at all is decided anew.
+    /// Whether nothing at all is simulated.
     pub(in crate::program) fn is_all(&self) -> bool {
         self.all
     }
@@ -47,7 +47,7 @@ impl ForcedReplay {
         self.misread.contains(&condition)
     }
 
-    /// The objects, of so many.
+    /// The objects among the first `count`.
     pub(super) fn objects(&self, count: usize) -> impl Iterator<Item = u32> + '_ {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         (0..count).filter(|object| self.all || self.objects.contains(object))

@@ -1,7 +1,8 @@
-//! A thread that joins another while it has a lock which that one had, too: pools whose owner collects its threads under
-//! the lock of their list. Whoever joins knows under the lock that the other has let it go for the last time; otherwise the
-//! program would stand still, which it did not. How it knows (a flag, a list, a condition that it would have waited for)
-//! the recording does not tell, but the order follows: the joined thread's last section first. **Ours.**
+//! A thread that joins another while it has a lock which that one had, too: pools whose owner collects its
+//! threads under the lock of their list. The joining thread knows, under the lock, that the other has
+//! released it for the last time; otherwise the program would have deadlocked. The recording does not show
+//! how it knows (a flag, a list, a condition), but the order follows: the joined thread's last section comes
+//! first. **Ours.**
 //!
 //! In the program, who joins lets the lock go before that, waits for that section, and takes the lock again. If the section
 //! is over, as in the recording, that takes no time; if not, it is what waiting for the condition would have been.

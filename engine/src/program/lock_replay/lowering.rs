@@ -83,7 +83,7 @@ impl Known<'_> {
         lowered
     }
 
-    /// Gives back what a thread had before this operation and may have given back where operations are missing.
+    /// Releases what a thread held before this operation and may have released where operations are missing.
     pub(super) fn forget(&self, number: u32, section: u32, lowered: &mut Lowered) {
         let Some(section) = self.sections.all.get(section as usize) else { return };
         if self.decisions.is_lost(section.object) {
@@ -257,7 +257,7 @@ impl Known<'_> {
     }
 }
 
-/// An edge of its own, beside those of wake-ups.
+/// An edge of its own, in addition to those of wake-ups.
 pub(super) fn edge(number: usize) -> EdgeId {
     EdgeId(u32::try_from(number).unwrap_or(u32::MAX))
 }

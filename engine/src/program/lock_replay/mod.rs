@@ -1,4 +1,4 @@
-//! Recorded synchronization operations become operations of the program, which the simulation decides anew at every
+//! Recorded synchronization operations become operations of the program, which are simulated again on each
 //! number of CPUs: a recording made on one CPU shows the contention that eight would have.
 //!
 //! A recorded operation is an interval of its thread. Taking has its effect at the interval's end and giving back at
@@ -9,14 +9,15 @@
 //! What the records of an object say must make sense as operations of such an object (`decision`); an object of which
 //! they do not stays as it was recorded (`sections` and `freed`, with the edges), and a finding names it.
 //!
-//! **No false deadlock.** The recorded order is an order in which the program can be done, but the simulation may find
-//! another. With locks only, whose order within threads has no cycle, every order comes to its end: whoever waits waits
-//! for a thread that has a later lock, and who has the last one goes on. With cycles, or with other waits under locks, it
-//! may not, as the real program may not. A call that only tries never waits in reality, so it is no `lock` in a
-//! thread that has another lock: a thread that waits and has nothing is in no cycle. And the program is simulated in every
-//! way in which commands do ([`crate::translation`]): if threads then wait in vain for conditions, these do not count what they seemed to
-//! count, and stay as they were recorded; if for locks alone, so do those, which is a finding. It is simulated again, at
-//! the end without any, which cannot deadlock ([`super::from_timeline`]).
+//! **No false deadlock.** The program can finish in the recorded order, but the simulation may find another
+//! order. If there are only locks, and their order within threads has no cycle, every order finishes: a
+//! thread that waits waits for one that holds a later lock, and the holder of the last one runs. With cycles,
+//! or with other waits under locks, an order may deadlock, as may the real program. A try-lock never waits in
+//! reality, so it becomes no `lock` in a thread that holds another lock: a waiting thread that holds nothing
+//! is in no cycle. The program is then simulated in every way that a command may use
+//! ([`crate::translation`]). If threads wait forever for conditions, these do not count what they seemed to
+//! count, and are replayed; if only for locks, those are replayed, which is a finding. Then it is simulated
+//! again, in the end without any simulated lock, which cannot deadlock ([`super::from_timeline`]).
 
 mod condvar_model;
 mod contention;
@@ -79,7 +80,7 @@ pub(super) struct Plan {
     pub(super) facts: Vec<LockFact>,
     /// What was noticed.
     pub(super) findings: Vec<Finding>,
-    /// Whether anything is decided anew.
+    /// Whether anything is simulated.
     pub(super) simulates: bool,
 }
 
@@ -133,7 +134,7 @@ impl Plan {
         plan
     }
 
-    /// Which waits are decided anew, and the edges of all others.
+    /// Which waits are simulated, and the edges of all others.
     fn decide(&mut self, known: &mut Known<'_>) {
         let timeline = known.timeline;
         for (index, thread) in timeline.threads.iter().enumerate() {

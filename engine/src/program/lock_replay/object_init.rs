@@ -73,8 +73,8 @@ impl ObjectInit {
     }
 }
 
-/// How many a barrier is for: as it was initialized, or all that came for each that was told to be the last. In order
-/// of their arrivals each so many make a group, of which nobody leaves before all have come.
+/// The size of a barrier: from its initialization, or the number of arrivals for each one that was the last.
+/// Arrivals in order form groups of this size; no thread leaves before its group is complete.
 fn barrier(uses: &[(u32, &Use)]) -> Result<Option<u32>, ReplayReason> {
     let init = uses.iter().find(|(_, used)| used.operation == S::BarrierInit).map(|(_, used)| used.value);
     let mut came: Vec<&Use> =

@@ -1,5 +1,6 @@
-//! Who has which lock from when to when, from the operations of each thread in its own order. A lock is taken when
-//! the call came back and given back when the call began: between the two nobody else can have it.
+//! Which thread holds which lock from when to when, from the operations of each thread in its own order. A
+//! lock counts as taken when the lock call returned and as released when the unlock call began: in between no
+//! other thread can hold it.
 
 use super::inside::{Inside, NONE};
 use crate::timeline::{NO_OBJECT, Timeline, Use};
@@ -19,7 +20,7 @@ pub(in crate::program) struct Section {
     pub(super) taken_by: u32,
     /// Index of the operation that gave it back; [`NONE`]: nothing is known of that.
     pub(in crate::program) given_by: u32,
-    /// When it was taken, and when it was given back: as long as the recording shows it.
+    /// When it was taken, and when it was released, as far as the recording shows it.
     pub(in crate::program) from: u64,
     pub(in crate::program) to: u64,
     /// How long the thread waited for it, 0 if it was free.
@@ -113,7 +114,7 @@ impl Sections {
         for &number in uses {
             let Some(used) = timeline.uses.get(number as usize) else { continue };
             if used.after_hole {
-                // What it had before it may have given back.
+                // What it had before it may have released.
                 self.forgotten.extend(sections_of(&held).into_iter().map(|section| (number, section)));
                 held.clear();
             }
@@ -163,7 +164,7 @@ impl Sections {
                 *depth = depth.saturating_add(1);
                 return;
             }
-            // It cannot be had twice: that it was given back was not recorded.
+            // No thread holds it twice: its release was not recorded.
             self.forgotten.push((number, *before));
             held.remove(&object);
         }

@@ -8,7 +8,8 @@ use crate::time::Timestamp;
 use crate::timeline::{External, State, Thread, Wait, WaitReason, Wake};
 use rustc_hash::FxHashMap;
 
-/// A look takes at most one part in so many of the wait before it: who computes for longer does something each time.
+/// A check takes at most this fraction (one part in `LOOK`) of the wait before it: a thread that computes
+/// longer does real work each time.
 const LOOK: u64 = 20;
 /// After a short sleep it may take so long, nanoseconds.
 const ANY_LOOK_NS: u64 = 10_000;

@@ -5,7 +5,7 @@ use super::{Poll, Polls};
 use crate::program::lock_replay::Plan;
 use crate::timeline::{State, StepKind, Thread, Timeline};
 
-/// A thread that stops others only computes at most one part in so many of what its process does.
+/// A thread that only stops others computes at most one part in this many of what its process does.
 const BESIDE: u64 = 10;
 /// It does not do that more often than once in so long, nanoseconds: stopping threads costs them some 0.1 ms.
 const SHORTEST_NS: u64 = 1_000_000;

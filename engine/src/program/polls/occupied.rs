@@ -4,7 +4,7 @@ use super::shares::Shares;
 use crate::timeline::{State, Timeline};
 use rustc_hash::FxHashMap;
 
-/// A wait is beside the work if there is work in all of it but one part in so many.
+/// A wait counts as parallel to the work if there is work in all of it but one part in this many.
 const LITTLE: u64 = 10;
 
 /// From when to when at least one of them runs or waits for a CPU: apart, ascending.

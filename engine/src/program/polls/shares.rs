@@ -3,8 +3,8 @@
 use crate::timeline::{State, Thread, Timeline};
 use rustc_hash::FxHashMap;
 
-/// A thread that has less than one part in so many of what its process computes keeps house (Go's `sysmon`): it has nothing that
-/// others wait for.
+/// A thread that has less than one part in this many of what its process computes does housekeeping (Go's
+/// `sysmon`): no thread waits for it.
 const HARDLY: u64 = 100;
 
 /// How long threads ran, ns.

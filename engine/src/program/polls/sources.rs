@@ -17,7 +17,7 @@ pub(super) struct Sources {
     peers: FxHashMap<u32, Vec<usize>>,
     /// By thread: its waits with a time limit for conditions, in order of their ends.
     timed: Vec<Vec<Use>>,
-    /// Mutex → when it was given back, and by whom, ascending.
+    /// Mutex → when it was released, and by whom, ascending.
     given: FxHashMap<u32, Vec<(u64, usize)>>,
 }
 
@@ -60,7 +60,7 @@ impl Sources {
         let timed = self.timed.get(index)?;
         let at = timed.partition_point(|used| used.ended.0 < wait.end);
         let used = timed.get(at).filter(|used| used.began.0 <= wait.start);
-        // What it looks at may be a word beside the mutex.
+        // The polled word may lie next to the mutex.
         used.and_then(|used| self.by_mutex(index, used, wait.start, wait.end))
             .or_else(|| self.by_computing(index, timeline.threads.get(index)?.pid, wait.start, wait.end))
     }

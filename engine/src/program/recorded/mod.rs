@@ -56,8 +56,8 @@ pub(super) fn unseen(timeline: &Timeline, recorded: &Recorded) -> Option<Finding
     (objects > 0 || go || all_locks || rust).then_some(Finding::Uncontended { objects, all_locks, rust, go })
 }
 
-/// Whether it is taken and given back, as far as that is known: a condition, a barrier or a once control is not, nor is a
-/// futex of which names of the code that waits say so.
+/// Whether it is taken and released, as far as that is known: conditions, barriers and once controls are not,
+/// nor are futexes whose waiting functions have names that say so.
 fn is_acquired(object: &RecordedObject) -> bool {
     match object.kind.as_str() {
         "mutex" | "rwlock" | "spin lock" | "semaphore" => true,

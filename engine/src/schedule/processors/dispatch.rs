@@ -51,7 +51,7 @@ impl Processors<'_> {
         cpu.allowance = cpu.allowance.saturating_sub(used);
     }
 
-    /// The thread, on its processor, computes what is left.
+    /// The thread, on its processor, computes the rest.
     pub(super) fn run(&mut self, thread: u32) {
         let now = self.agenda.now();
         let task = &mut self.tasks[thread as usize];

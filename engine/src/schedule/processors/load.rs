@@ -28,7 +28,7 @@ pub(super) struct Load {
     towards: u64,
 }
 
-/// What is left of this after so long.
+/// The rest of this load after a time.
 fn left(value: u64, length: u64) -> u64 {
     let (steps, rest) = (length / STEP, length % STEP);
     let Some(halved) = value.checked_shr(u32::try_from(steps / STEPS).unwrap_or(u32::MAX)) else { return 0 };

@@ -9,7 +9,7 @@ use super::Numbers;
 
 /// Sides of the dice.
 const SIDES: u32 = 1024;
-/// After so many times the ratio is renewed, and half of them forgotten.
+/// After this many attempts the ratio is computed again, and half of the attempts are forgotten.
 const RENEWED: u32 = 1024;
 
 /// What a processor has learned about asking.
@@ -44,7 +44,7 @@ impl NewidleBalance {
         Some((SIDES + weight / 2) / weight)
     }
 
-    /// So many times it helped, of one more time.
+    /// One more attempt, which stands for `helped` successes.
     pub(super) fn learn(&mut self, helped: u32) {
         self.times = self.times.saturating_add(1);
         self.helped = self.helped.saturating_add(helped);
@@ -60,7 +60,7 @@ impl NewidleBalance {
 mod tests {
     use super::{NewidleBalance, Numbers};
 
-    /// The share of so many times in which it asks, if asking always or never helps.
+    /// The share of `times` attempts in which it asks, if asking always or never helps.
     fn share(times: u32, helps: bool, mut numbers: Option<Numbers>) -> f64 {
         let mut balance = NewidleBalance::new();
         let asked = (0..times).filter(|_| {

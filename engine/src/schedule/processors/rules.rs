@@ -33,7 +33,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// So many processors, without any costs.
+    /// This many processors, without any costs.
     pub fn free(cpus: u32) -> Rules {
         Rules {
             cpus: cpus.max(1),
@@ -50,8 +50,9 @@ impl Rules {
     }
 }
 
-/// EEVDF's base slice on so many processors: 0.7 ms × (1 + log2 of them, at most 8 counted); kernel/sched/fair.c,
-/// `sysctl_sched_base_slice` and `get_update_sysctl_factor`, since Linux 6.15 (before: 0.75 ms).
+/// EEVDF's base slice on a number of processors: 0.7 ms × (1 + log2 of them, at most 8 counted);
+/// kernel/sched/fair.c, `sysctl_sched_base_slice` and `get_update_sysctl_factor`, since Linux 6.15 (before:
+/// 0.75 ms).
 pub fn base_slice(cpus: u32) -> Ticks {
     Ticks::from_ns(700_000 * u64::from(1 + cpus.clamp(1, 8).ilog2()))
 }

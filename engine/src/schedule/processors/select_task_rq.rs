@@ -5,7 +5,7 @@ use super::load::Load;
 use super::task::{NONE, Place};
 use crate::time::Ticks;
 
-/// Processors that are not idle compare queues at most once in so many milliseconds for each processor (`sd_init` in
+/// Processors that are not idle compare queues at most once in this time for each processor (`sd_init` in
 /// kernel/sched/topology.c: a millisecond times `busy_factor`).
 const BALANCE_PER_CPU: u64 = 16_000_000 * Ticks::PER_NS;
 

@@ -32,7 +32,7 @@ pub(super) struct Task {
     pub(super) event: Option<u32>,
     /// It waited for no time at all: its turn at this instant is the end of that wait.
     pub(super) expires: bool,
-    /// What is left of its computation.
+    /// The rest of its computation.
     pub(super) left: u64,
     /// What it has spent on waking others and not computed yet ([`super::Rules::wake_cost`]).
     pub(super) debt: u64,

@@ -12,7 +12,7 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// One of so many, from 0.
+    /// A number from 0, below `count`.
     pub(super) fn below(&mut self, count: usize) -> usize {
         let wide = u128::from(self.next()) * count as u128;
         usize::try_from(wide >> 64).unwrap_or(0)

@@ -16,7 +16,8 @@ const LONGEST: u64 = 6;
 /// If half of the lengths are more than this many times the tenth part's, they are several sections (of lengths by chance,
 /// exponentially spread, it is 6.6 times).
 const MANY: u64 = 20;
-/// This part of the samples in sections may lie in code that is not known to be under the lock, and so many beside.
+/// Of the samples in sections, this part and a few more may lie in code that is not known to be under the
+/// lock.
 const MOST_ELSEWHERE: f64 = 0.25;
 const FEW_ELSEWHERE: f64 = 2.0;
 /// Lengths kept of a lock.

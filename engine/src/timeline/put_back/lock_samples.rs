@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 /// A call that takes a lock, by number.
 pub(super) type CallId = u32;
 
-/// So many innermost frames of a stack tell what a thread waits in.
+/// This many innermost frames of a stack show what a thread waits in.
 const INNERMOST: usize = 4;
 /// Samples that a thread's own share has to stand against those of all threads together: with few of its own it is theirs.
 const COMMON: f64 = 50.0;
@@ -74,7 +74,7 @@ impl Calls {
         self.stack(stack).into_iter().flat_map(|stack| stack.takes.iter().copied())
     }
 
-    /// Whether whoever waits there waits for a mutex.
+    /// Whether a thread that waits there waits for a mutex.
     pub(super) fn is_mutex(&self, stack: u32) -> bool {
         self.stack(stack).is_some_and(|stack| stack.is_mutex)
     }

@@ -2,12 +2,12 @@
 //! for it: without all the times when it was free, who waits for whom would stay as it was recorded, and more CPUs would
 //! seem to help where the lock is held all the time.
 //!
-//! Three things are known. Events: when a thread got the lock after waiting, and when it woke who waited next; between the
-//! two it had it, which gives how long it is held, and how that spreads. Samples: how much of its running time a thread
-//! is in code that lies under the lock ([`crate::event::CodeFact::under`]), waits or not. So what is left of that time,
-//! beside the sections that events show, is divided into sections of the lengths that events show, and these are spread
-//! evenly over the time between ([`fill`]). They become operations as of a recording that saw them, and the simulation
-//! decides them again.
+//! Three things are known. Events: when a thread got the lock after waiting, and when it woke the next
+//! waiter; it held the lock in between, which gives the distribution of hold times. Samples: how much of its
+//! running time a thread is in code that runs under the lock ([`crate::event::CodeFact::under`]), with or
+//! without a wait. The part of that time that is not in sections shown by events is divided into sections of
+//! the same lengths, spread evenly over the time between ([`fill`]). They become operations as if they had
+//! been recorded, and are simulated like those.
 //!
 //! No section spans a wait for anything else, and none lies in another: what is put back cannot deadlock.
 

@@ -45,11 +45,11 @@ pub(super) struct Kept {
     /// By thread, in order, none in another.
     pub(super) by_thread: Vec<Vec<Section>>,
     pub(super) by_lock: Vec<Made>,
-    /// Each that was put back stands for so many.
+    /// Each estimated section stands for this many.
     pub(super) each_stands_for: u64,
 }
 
-/// The sections of these locks, at most about so many put back.
+/// The sections of these locks, with at most about `most` estimated ones.
 pub(super) fn all(
     timeline: &Timeline,
     locks: &[Lock<'_>],

@@ -37,7 +37,7 @@ struct Shape {
 const HOT: Shape =
     Shape { threads: 4, apart_ns: 15_000, held_ns: 25_000, walked: true, waits_in: "pthread_mutex_lock" };
 
-/// A CPU that threads share in slices, and one lock; what really happened beside what the kernel shows of it.
+/// A CPU that threads share in slices, and one lock; what really happened, and what the kernel shows of it.
 struct Run {
     timeline: Timeline,
     acquisitions: u64,

@@ -1,11 +1,11 @@
-//! Operations that were recorded as sums, and what is said when they are too many.
+//! Operations that were recorded as sums, and the note if there are too many.
 
 use super::{PID, recording, tid};
 use crate::finding::Finding;
 use crate::timeline::{Timeline, Use, build, build_with};
 use probe_abi::{Burst, Header, Kind, Record, SyncOperation};
 
-/// A mutex taken so many times by a thread, until this instant.
+/// A thread takes a mutex several times, until this instant.
 fn burst(who: &str, until_ns: u64, object: u64, count: u16) -> Record {
     let header = Header {
         time_ns: until_ns,

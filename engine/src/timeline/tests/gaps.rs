@@ -48,7 +48,8 @@ fn lost_entries_do_not_make_functions_open_since_the_start() {
     );
 }
 
-/// A child that ended before it could be probed was said to have run without probes for the rest of the recording.
+/// A child that ended before it could be probed counted as running without probes for the rest of the
+/// recording.
 #[test]
 fn a_process_without_probes_misses_no_calls_after_its_end() {
     let mut recording = recording(

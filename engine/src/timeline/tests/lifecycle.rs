@@ -157,7 +157,7 @@ fn a_leader_may_leave_under_the_number_of_who_replaces_the_program() {
     // Pre-empted once more on its way: it seemed to be one more thread, born after the exec.
     let preempted = "70 0 B preempted to idle\n75 0 idle to B";
     check(&script("", "", &format!("{preempted}\n{}", dies(80))), &drawing("_="));
-    // Its number is free then, and belongs to whoever is born with it.
+    // Its number is free then, and belongs to the next thread that gets it.
     let reborn = "82 1 G forks B\n82 1 G begins B\n85 0 idle to B";
     let born = "        B          =\n";
     let drawing = drawing("_=").replace("        truncated", &format!("{born}        truncated"));

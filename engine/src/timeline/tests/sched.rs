@@ -1,4 +1,4 @@
-//! Who runs, who waits for a CPU, and what is said where records contradict each other.
+//! Who runs, who waits for a CPU, and the notes where records contradict each other.
 
 use super::{check, record, recording};
 use crate::event::ThreadState;

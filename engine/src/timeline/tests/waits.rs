@@ -1,4 +1,4 @@
-//! Waits: which waking ends a sleep, and who is said to have caused it.
+//! Waits: which waking ends a sleep, and which thread counts as its cause.
 
 use super::{build, check, draw, recording};
 use crate::event::ThreadState;

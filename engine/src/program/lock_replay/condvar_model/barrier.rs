@@ -1,5 +1,6 @@
-//! A barrier made of a mutex and a condition variable: each of so many visits waits, but for the last one, which
-//! broadcasts (VPPB, 1999, treats broadcasts so). Who comes last is decided anew. **Ours**.
+//! A barrier made of a mutex and a condition variable: each visit of a group waits except the last one, which
+//! broadcasts (VPPB, 1999, treats broadcasts this way). The simulation decides which thread comes last.
+//! **Ours**.
 
 use super::super::inside::NONE;
 use super::mutex_history::{Give, Visit};

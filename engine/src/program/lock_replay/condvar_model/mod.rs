@@ -5,8 +5,8 @@
 //! 1. *A barrier* (`barrier`), 2. *a lock* (`user_lock`), 3. *a count* (`semaphore`): then it is a `barrier`, or operations
 //!    of a lock or a semaphore around the mutex. Accepted only if every wait of the recording, and every visit without one,
 //!    agrees with it.
-//! 4. Else it stays as it was recorded: the mutex is given back, the recorded wake-up awaited and the mutex taken again.
-//!    A signal that nobody waited for leaves nothing then, so none can be lost.
+//! 4. Otherwise it stays as recorded: the mutex is released, the recorded wake-up awaited and the mutex taken
+//!    again. A signal without a waiter then has no effect, so none can be lost.
 
 mod barrier;
 mod mutex_history;
@@ -42,7 +42,7 @@ pub(super) struct CondvarModel {
     keeps: FxHashSet<u32>,
     /// What stands at the begin of a signal, a broadcast or a wait.
     gives: FxHashMap<u32, Vec<Operation>>,
-    /// What stands before a mutex is taken, and before it is given back.
+    /// What comes before a mutex is taken, and before it is released.
     before_take: FxHashMap<u32, Vec<Operation>>,
     before_give: FxHashMap<u32, Vec<Operation>>,
     simulated: FxHashSet<u32>,
@@ -252,7 +252,7 @@ impl CondvarModel {
         }
     }
 
-    /// A lock that is taken before the mutex, and given back before that is.
+    /// A lock that is taken before the mutex and released before it.
     fn locked(&mut self, history: &MutexHistory, condition: u32, turns: &Turns) {
         self.simulated.insert(condition);
         let object = ObjectId(condition);
@@ -307,7 +307,7 @@ impl CondvarModel {
         list.extend(self.gives.get(&number).into_iter().flatten());
     }
 
-    /// Whether a condition is decided anew.
+    /// Whether a condition is simulated.
     pub(super) fn is_simulated(&self, object: u32) -> bool {
         self.simulated.contains(&object)
     }

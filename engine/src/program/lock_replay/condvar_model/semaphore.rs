@@ -1,7 +1,7 @@
-//! A condition that counts: a visit takes one of what others give, and waits while there is none. That is what stands
-//! behind most condition variables (queues, pools, bounded buffers), and other than the signals themselves it can be
-//! decided anew: a semaphore. **Ours**, checked against the recording: each visit that waited must have found nothing, and
-//! each that did not wait must have found something.
+//! A condition that counts: a visit takes one of what others give, and waits while there is none. Most
+//! condition variables have that purpose (queues, pools, bounded buffers), and unlike the signals themselves
+//! it can be simulated: a semaphore. **Ours**, checked against the recording: each visit that waited must
+//! have found nothing, and each that did not wait must have found something.
 
 use super::super::inside::NONE;
 use super::mutex_history::{MutexHistory, Visit};
@@ -58,7 +58,7 @@ pub(super) struct Question<'h> {
     pub(super) history: &'h MutexHistory,
     pub(super) condition: u32,
     pub(super) kind: Kind,
-    /// Kinds of visits that take, beside those that waited.
+    /// Kinds of visits that take, in addition to those that waited.
     pub(super) takers: FxHashSet<u64>,
 }
 

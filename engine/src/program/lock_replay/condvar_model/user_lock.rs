@@ -6,8 +6,8 @@
 //! back of the same thread before anybody else takes. A queue fails that (another thread gives), a pool of two as well
 //! (two take in a row), and one disagreement is enough.
 //!
-//! Then it is a lock around the visits of the mutex, decided anew as any other; where that is not possible it is replayed as
-//! recorded, and marked as held ([`Operation::Held`], [`Operation::Freed`]).
+//! Then it is a lock around the visits of the mutex, simulated as any other; where that is not possible it is
+//! replayed as recorded, and marked as held ([`Operation::Held`], [`Operation::Freed`]).
 
 use super::super::inside::NONE;
 use super::super::sections::Sections;
@@ -40,7 +40,7 @@ pub(in super::super) struct UserLock {
 }
 
 impl UserLocks {
-    /// `is_decided` tells of a condition variable whether it is decided anew.
+    /// `is_decided`: whether a condition variable is simulated.
     pub(in super::super) fn of(
         timeline: &Timeline,
         sections: &Sections,
@@ -121,7 +121,7 @@ fn only_mutex(uses: &Uses) -> Option<u32> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     thread: u32,
-    /// The visits in which the lock is taken and given back; [`NONE`]: not seen.
+    /// The visits in which the lock is taken and released; [`NONE`]: not seen.
     pub(super) taken: u32,
     pub(super) given: u32,
     from: u64,
@@ -162,7 +162,7 @@ impl Turns {
             let first = *came.entry(part.visit).or_insert(part.from);
             let is_last = part.wait == NONE;
             if takers.contains(&visit.place) && is_last {
-                // Not given back: it is missing, or it is no lock.
+                // Never released: the record is missing, or it is no lock.
                 if is_held == Some(true) {
                     return None;
                 }
