@@ -36,7 +36,7 @@ pub fn both<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> 
     })
 }
 
-/// The first answer, by the number of the attempt, of so many that are independent of each other: each core makes the next one.
+/// The first answer by attempt number, of a number of independent attempts: each core makes the next one.
 pub fn first_on_all_cores<A: Send>(count: usize, attempt: &(dyn Fn(usize) -> Option<A> + Sync)) -> Option<A> {
     let numbers: Vec<usize> = (0..count).collect();
     let best: Mutex<Option<(usize, A)>> = Mutex::new(None);

@@ -166,7 +166,7 @@ fn expected(name: &str, path: &Path, metadata: &Metadata) -> Result<(), UserErro
     ))
 }
 
-/// `<(COMMAND)` of a shell and `/dev/stdin`: open already, so whoever writes is there.
+/// `<(COMMAND)` of a shell and `/dev/stdin`: open already, so there is a writer.
 fn is_own_descriptor(path: &Path) -> bool {
     path == Path::new("/dev/stdin") || path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd")
 }

@@ -15,9 +15,9 @@ pub struct Failure {
     pub text: String,
 }
 
-/// Starts a named thread. If it panics the loop hears of it and ends in an orderly way, with the terminal given
-/// back and the file closed. `hold` is dropped after that: whoever waits for its other end does not take the
-/// failure for an ordinary end.
+/// Starts a named thread. If it panics the loop hears of it and ends in an orderly way, with the terminal
+/// given back and the file closed. `hold` is dropped after that, so that a thread waiting for its other end
+/// does not take the failure for an ordinary end.
 pub fn spawn<T: Send + 'static, M: From<Failure> + Send + 'static>(
     part: &'static str,
     news: UnboundedSender<M>,
@@ -116,7 +116,7 @@ impl Drop for Hurry {
 }
 
 const NICE: i32 = -10;
-/// As for whoever reads symbols: a tenth of the share of an ordinary thread.
+/// As for the threads that read symbols: a tenth of the share of an ordinary thread.
 const PATIENT: i32 = 10;
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

@@ -1,5 +1,5 @@
-//! What is wrong with a file or a command line is said in one line, with a hint, and the exit code tells whose fault it
-//! is. Issue 2, "Bad input".
+//! An error in a file or a command line is reported in one line, with a hint, and the exit code shows whose
+//! fault it is. Issue 2, "Bad input".
 
 use longpole_tests::{Longpole, data_folder};
 

@@ -82,7 +82,7 @@ impl<'a> Model<'a> {
         self.expanded.get_or_init(|| with_sampled_calls(self.program.clone()))
     }
 
-    /// The path of the predicted run on so many CPUs.
+    /// The path of the predicted run on a number of CPUs.
     pub fn path(&self, cpus: Cpus) -> CriticalPath {
         // It has been checked, and spelling it out changes nothing of that.
         match Timing::new(self.expanded(), &self.machine) {
@@ -91,7 +91,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// The predicted time on so many CPUs, nanoseconds: that of a report.
+    /// The predicted time on a number of CPUs, nanoseconds: that of a report.
     pub fn time_ns(&self, cpus: Cpus) -> f64 {
         self.timing.time_ns(cpus)
     }

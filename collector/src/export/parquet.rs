@@ -1,5 +1,5 @@
-//! Apache Parquet, by the `parquet` crate without Arrow: a row group for each so many rows, so that memory does not grow
-//! with their number.
+//! Apache Parquet, by the `parquet` crate without Arrow: row groups have a fixed number of rows, so that
+//! memory does not grow with the number of rows.
 
 use super::tables::{Cell, Kind, Sink, Table};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
@@ -112,7 +112,7 @@ impl<'w> Parquet<'w> {
         Ok(Parquet { out, written, file: file.map_err(io::Error::other)?, columns, rows: 0 })
     }
 
-    /// Writes what is left, and the table of contents.
+    /// Writes the last rows, and the table of contents.
     pub fn finish(mut self) -> io::Result<()> {
         self.group()?;
         self.file.finish().map_err(io::Error::other)?;

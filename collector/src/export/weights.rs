@@ -52,8 +52,8 @@ impl Weight {
     }
 }
 
-/// Stacks as names of functions, the outermost first, each once and in order of names, and what passes without being
-/// computed as stacks of one name. What is negative cannot be drawn: it is left out, and that is said.
+/// Stacks as names of functions, the outermost first, each once and in order of names, and time without
+/// computing as stacks of one name. Negative weights cannot be drawn: they are left out, with a note.
 pub fn by_names<'m>(model: &'m Model<'_>, stacks: &Stacks, weight: Weight) -> Vec<(Vec<Cow<'m, str>>, f64)> {
     let mut sums: BTreeMap<Vec<Cow<'m, str>>, f64> = BTreeMap::new();
     for stack in &stacks.stacks {

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-/// A secret that whoever looks at the page has to know.
+/// A secret that a browser must send to see the page.
 #[derive(Clone)]
 pub struct Token(String);
 

@@ -234,8 +234,8 @@ fn namespace(process: &Process) -> Option<(u64, u64)> {
 mod tests {
     use super::*;
 
-    /// A program that took the place of another one was looked at in between, and taken for one without the library: its
-    /// locks got probes beside what it recorded itself.
+    /// A program that was replaced by another one was examined in between, and taken for one without the
+    /// library: its locks got probes in addition to its own records.
     #[test]
     fn a_program_that_is_not_there_yet_is_looked_at_again() {
         let stage = |mapped: &[&str], environment: &str| {

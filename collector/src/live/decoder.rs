@@ -61,7 +61,7 @@ impl Decoder {
             overhead: None,
             changes: Vec::new(),
             seen: source.is_live().then(KnownAddresses::default),
-            // Whoever wants the records themselves analyses them, and sees more than this.
+            // Where the records themselves are wanted, they are analysed, which shows more than this.
             tallying: source.is_live().then(|| Tallying::new(Instant::now(), false)),
         }
     }

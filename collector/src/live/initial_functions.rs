@@ -1,4 +1,4 @@
-//! Which functions of the processes at the start are probed from the start on, and what is said of them.
+//! Which functions of the processes at the start are probed from the start on, and the remarks about them.
 
 use super::alive::is_alive;
 use super::message::NewFunctions;
@@ -79,7 +79,7 @@ pub(super) fn choose(
                 }
             }
             Err(error) if number < strict && is_alive(*pid) => return Err(error.into()),
-            // Whoever named it can say which of them before anything has begun.
+            // The user who named it can say which of them, before anything has begun.
             Err(error @ SymbolError::Unclear { .. }) if number == 0 => return Err(error.into()),
             Err(error) => {
                 remarks.push(format!("{name}: no function is probed: {error}"));

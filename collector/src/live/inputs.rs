@@ -20,7 +20,7 @@ pub struct Inputs {
     in_a_row: u32,
 }
 
-/// After so many messages in a row the loop paints and looks at signals and time, too.
+/// After this many messages in a row the loop paints and looks at signals and time, too.
 const MOST_IN_A_ROW: u32 = 256;
 
 impl Inputs {

@@ -1,4 +1,4 @@
-//! The kernel as a source, and beside it what the target writes about itself.
+//! The kernel as a source, together with what the target writes about itself.
 
 use super::poll_backoff::PollBackoff;
 use super::source::Attach;
@@ -65,7 +65,7 @@ impl Kernel {
         Kernel { sampler: sampler.map(|sampler| sampler.hearing_of_mappings(told)), ..self }
     }
 
-    /// Whoever listens forgets what is old: stacks may come without end.
+    /// The consumer forgets old stacks: they may come without end.
     #[must_use]
     pub fn without_end(mut self) -> Kernel {
         self.sampler.iter_mut().for_each(Sampler::without_end);
@@ -87,7 +87,7 @@ impl Kernel {
             },
             &mut || began.elapsed() >= SAMPLES_TURN,
         );
-        // What has waited may go on in what is left of this time.
+        // Waiting samples use the rest of this time.
         sampler.go_on(&mut || began.elapsed() >= SAMPLES_TURN);
         let codes = sampler.take_codes();
         if !codes.is_empty() && !capture.tell_code(&codes) {

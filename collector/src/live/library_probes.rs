@@ -1,5 +1,5 @@
-//! Functions beside a program's own: those of the libraries that a process has mapped, if patterns name them, and those
-//! that somebody at the screen asks for while it runs.
+//! Functions in addition to a program's own: those of mapped libraries that patterns name, and those that a
+//! user at the screen asks for while it runs.
 
 use super::message::{Chosen, FunctionRequest, Granted, NewFunctions, Placing};
 use super::probed_functions::{ProbedFunctions, clear, probe_of};
@@ -55,7 +55,7 @@ impl ProbedFunctions {
         new
     }
 
-    /// Forgets what a process had beside its program.
+    /// Forgets a process's libraries.
     pub(super) fn forget_libraries(&mut self, pid: u32) {
         self.beside.remove(&pid);
     }

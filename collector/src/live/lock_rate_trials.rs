@@ -1,9 +1,9 @@
 //! Which families of lock functions of a running program get probes: those whose calls, counted for a moment, would cost
 //! little with them. The others never get any.
 //!
-//! A probed call takes microseconds, and a program may make a hundred thousand a second while it serves others: whoever
-//! attaches to it must not find out by slowing it. So calls are counted as those of functions are ([`count_calls`]), in the
-//! threads that run most, a few entry points at a time.
+//! A probed call takes microseconds, and a program may make a hundred thousand a second while it serves
+//! others: finding that out by probing would slow it down. So calls are counted like those of functions
+//! ([`count_calls`]), in the threads that run most, a few entry points at a time.
 
 use super::c_libraries::{CLibraries, LibcChoice};
 use super::message::LibcChosen;
@@ -55,7 +55,7 @@ struct Counted {
     /// In a second, in all threads.
     wall_each_s: f64,
     ran_s: f64,
-    /// Of the points, so many could be counted.
+    /// How many of the points could be counted.
     known: usize,
     /// It is too expensive already.
     over: bool,

@@ -50,7 +50,7 @@ pub enum StopReason {
 /// What the loop has to do.
 #[derive(Debug)]
 pub enum Effect {
-    /// Take what is left in the rings, write it, detach.
+    /// Take the rest from the rings, write it, detach.
     StopCapture,
     /// No report of what came last is needed.
     SkipLastReport,

@@ -178,7 +178,7 @@ pub struct UnprobedCounts {
 }
 
 impl UnprobedCounts {
-    /// So many that ended before.
+    /// Processes that ended before they got probes.
     pub fn ended(ended: usize) -> UnprobedCounts {
         UnprobedCounts { ended, ..UnprobedCounts::default() }
     }

@@ -9,8 +9,8 @@
 //!
 //! Where nobody but the session file wants them, records leave the decoder as the file's chunks.
 //!
-//! What takes its time is done beside it: the thread "attach" puts probes on, "symbols" chooses what to probe, and those of
-//! [`capture::unwind`] read what stacks need.
+//! Slow work is done in other threads: the thread "attach" puts probes on, "symbols" chooses what to probe,
+//! and those of [`capture::unwind`] read what stacks need.
 //!
 //! Bulk data flows through bounded channels between plain threads; one loop on the main thread reads
 //! [`message::Message`]s and decides. If a stage falls behind, the one before waits, at last the kernel's rings

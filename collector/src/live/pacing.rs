@@ -1,7 +1,7 @@
 //! How much of the window is analysed, and when: analysing takes a small share of one CPU, however many events come and
 //! however expensive each of them is. What an analysis took decides when the next one may begin, and how many events it gets.
 
-/// Analysing may take one part in so many of the time: 2 % of one CPU.
+/// Analysing may take one part in this many of the time: 2 % of one CPU.
 const ONE_IN: u64 = 50;
 /// Numbers get this old before the next analysis gets fewer events instead of coming even later.
 const LONGEST_NS: u64 = 5_000_000_000;
@@ -92,7 +92,8 @@ mod tests {
         last_events: usize,
     }
 
-    /// An hour beside a program of so many events a second, of which each costs so much beside what any analysis costs.
+    /// An hour of analysing a program with `per_second` events, which cost `each_ns` each, and `fixed_ns` for
+    /// any analysis.
     fn hour(per_second: u64, each_ns: u64, fixed_ns: u64) -> Hour {
         let mut pacing = Pacing::new(0, SECOND, 1_000_000);
         let mut hour = Hour::default();
@@ -115,7 +116,7 @@ mod tests {
         hour
     }
 
-    /// `top` beside a Redis at full load took 29 % of a CPU at first and 141 % after a minute.
+    /// `top` of a Redis at full load took 29 % of a CPU at first and 141 % after a minute.
     #[test]
     fn an_hour_takes_its_share_whatever_events_cost() {
         for per_second in [100, 10_000, 50_000, 500_000] {

@@ -26,18 +26,18 @@ use symbols::{self, ChosenFunction, Parser, Parsers, SymbolError};
 /// Processes that get function probes; every one of them costs links in the kernel and time to detach.
 const MOST_PROCESSES: usize = 256;
 
-/// What is said of a program whose functions have no probes yet.
+/// The remark about a program whose functions have no probes yet.
 const SEEN_FIRST: &str = "functions are known from samples (±) until some are found to be worth probes (--functions '*' probes all at once)";
 
-/// From so many functions of one program on none has probes before samples have shown which of them matter: a browser or a
-/// language's runtime calls so many of them while it starts that it stands still until they are off again (node with four
-/// workers did 21 rounds in its first second instead of 12,000).
+/// A program with at least this many functions gets no probes before samples show which functions matter. A
+/// browser or a language's runtime calls a great number of them while it starts, and makes no progress until
+/// the probes are removed (node with four workers did 21 rounds in its first second instead of 12,000).
 const MOST_AT_ONCE: usize = 1_024;
 /// The same where no samples are taken.
 const NEVER_SEEN: &str =
     "no function gets probes: without samples none is found to be worth them (--functions 'GLOB' names some)";
 
-/// What is said of a program that a probe may end.
+/// The remark about a program that a probe may end.
 const MOVES_CODE: &str = "may copy or move its own code, and a copy with a probe in it would end it (SIGTRAP): functions are \
                           known from samples (±) only; --functions 'GLOB' probes some in spite of that";
 
@@ -47,7 +47,7 @@ pub struct ProbedFunctions {
     pub(super) selection: symbols::Selection,
     /// As many as one program may have if it is the only one.
     max_functions: usize,
-    /// Numbers are below this: counters are there for so many.
+    /// Numbers are below this: the size of the table of counters.
     number_limit: u32,
     pub(super) files: HashMap<FileKey, Arc<[ChosenFunction]>>,
     pub(super) binaries: Binaries,
@@ -65,7 +65,7 @@ pub struct ProbedFunctions {
     from_samples: bool,
     /// The same holds for programs with more functions than [`MOST_AT_ONCE`].
     few_at_once: bool,
-    /// What is said of that.
+    /// The remark about that.
     seen_first: &'static str,
     /// Of files that samples fell into.
     pub(super) tables: Tables,
@@ -289,7 +289,8 @@ impl ProbedFunctions {
         let places = chosen.iter().flat_map(|chosen| {
             std::iter::once(chosen.entry_offset).chain(chosen.exit_offsets.iter().copied())
         });
-        // What stands there is remembered, or known to be something else by now: then it gets no probes, and that is said.
+        // Remembers the bytes there. If they have changed since the file was read, it gets no probes, with a
+        // remark.
         let _ = binary.vouch(places);
         first.probes = chosen.iter().map(|chosen| probe_of(chosen, pid, binary)).collect();
         self.probed.insert(pid, key);
@@ -326,7 +327,7 @@ fn path_of(pid: u32, binary: &Path) -> String {
     }
 }
 
-/// What is said of a program with more functions than [`MOST_AT_ONCE`].
+/// The remark about a program with more functions than [`MOST_AT_ONCE`].
 fn too_many(functions: usize) -> String {
     format!(
         "{} functions, too many to have probes at once: known from samples (±); --functions or --max-functions says which get \

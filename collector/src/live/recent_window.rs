@@ -8,8 +8,8 @@ use engine::event::{
 use engine::timeline::Window;
 use std::collections::VecDeque;
 
-/// A stretch that holds as many records as it may gives up one in so many, the oldest: moving its start on record
-/// by record would take too long.
+/// A stretch with the maximum number of records drops one part in this many, the oldest: moving its start
+/// record by record would take too long.
 const GIVE_UP: usize = 8;
 
 /// Mappings of sampled processes, and names of places in them, that are kept.
@@ -242,9 +242,9 @@ mod tests {
         assert_eq!(recent.ending(end(200, 9), usize::MAX).facts.end.map(|end| end.loss.dropped), Some(2));
     }
 
-    /// `top` beside a program that makes code all the time: after an hour it had a million names, copied with every report,
-    /// and had forgotten where the program itself lies. Each report went through up to 65,536 stacks that no sample in it named,
-    /// so that reports took longer and longer.
+    /// `top` of a program that generates code all the time: after an hour it had a million names, copied with
+    /// every report, and had forgotten where the program itself is mapped. Each report went through up to
+    /// 65,536 stacks that no sample in it named, so that reports took longer and longer.
     #[test]
     fn an_hour_of_new_code_takes_no_more_memory_than_some_minutes() {
         use engine::event::{Note, NoteKind};

@@ -118,7 +118,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
             limit: limit_line(&path, ended.file.unwrap_or_default().events),
             ..summary(subject, &ended, &path, &functions_known)
         };
-        // Whoever has closed stderr does not want to know.
+        // A user who has closed stderr does not want to know.
         let _ = summary.write(&style::for_stderr(), style::columns_of_stderr(), io::stderr().lock());
     }
     Ok(outcome(&ended))
@@ -131,7 +131,7 @@ fn nowhere() -> Result<File, UserError> {
     })
 }
 
-/// What is said before it begins.
+/// The remarks before it begins.
 fn announce(plan: &RecordPlan, subject: &str, remarks: &[String], is_launched: bool) {
     let style = style::for_stderr();
     for line in remarks.iter().flat_map(|remark| paragraph(&style.text(remark), style::columns_of_stderr())) {

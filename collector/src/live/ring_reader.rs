@@ -23,7 +23,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 /// What the loop asks of this thread.
 pub enum Command {
-    /// Take what is left, and detach.
+    /// Take the rest, and detach.
     Stop {
         /// Processes that are still alive.
         pids: Vec<u32>,
@@ -59,7 +59,7 @@ const SHORTEST: Duration = Duration::from_millis(10);
 /// writes the file. A record leaves its ring after at most 100 ms, and the order of records is known after as much again:
 /// what a killed longpole loses is less than 250 ms old.
 const HAND_ON_EVERY: Duration = Duration::from_millis(90);
-/// What recording costs is told for the last so many seconds.
+/// The cost of recording is reported for the last 10 seconds.
 const RECENT_NS: u64 = 10_000_000_000;
 /// A source that brings records faster than they can be taken is cut off after this long.
 const LONGEST_STOP: Duration = Duration::from_secs(2);
@@ -304,7 +304,7 @@ impl RingReader {
         let _ = self.hand_on_these(mappings, feed);
         batch.notes.extend(notes);
         self.see_stacks(&batch);
-        // Whoever does not listen any more has its own reason.
+        // A receiver that is gone has its own reason.
         if hand_on(batch, feed, news).is_some() {
             if let Some(namer) = self.namer {
                 namer.ask(self.decoder.take_asks());

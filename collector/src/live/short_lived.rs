@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// They are told together, no later than this after the first: what is not told yet gets lost when longpole is killed.
 const TOGETHER: Duration = Duration::from_millis(100);
-/// So many fill a note.
+/// This many fill a note.
 const MOST: usize = 1_000;
 
 /// Those that nobody was told of yet.

@@ -11,11 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// When there is a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// Every so many nanoseconds of recorded time, or more seldom and of less if that takes too much ([`Pacing`]).
+    /// Always after this many nanoseconds of recorded time, or more seldom and for fewer events if that takes
+    /// too much ([`Pacing`]).
     Every(u64),
     /// Once, when the window is full for the first time.
     WhenFull {
-        /// Until then samples are looked at every so many nanoseconds of recorded time, or more seldom.
+        /// Until then samples are looked at after every `look_ns` of recorded time, or more seldom.
         look_ns: u64,
     },
 }

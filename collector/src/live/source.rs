@@ -33,8 +33,8 @@ pub trait EventSource: Send {
         Vec::new()
     }
 
-    /// Whoever calls [`EventSource::drain`] has so many bytes of records that wait for their place in time: what can, should
-    /// wait in its ring.
+    /// The caller of [`EventSource::drain`] holds this many bytes of records that wait for their place in
+    /// time: new records should wait in their rings where possible.
     fn held(&mut self, _bytes: u64) {}
 
     /// Hands over records that are there, ring by ring, at most as many as the source thinks right for one turn.
@@ -153,8 +153,8 @@ pub trait Attach: Send {
     /// calls are missing until now. `Err`: why not.
     fn add_process(&mut self, pid: u32, since: Since, functions: &[ProbeFunction]) -> Result<(), Unprobed>;
 
-    /// Puts function probes into a process beside those that it has. `wanted`: somebody wants them from now on; otherwise
-    /// their calls have been missing. `Err`: why not.
+    /// Puts function probes into a process, in addition to those that it has. `wanted`: somebody wants them
+    /// from now on; otherwise their calls have been missing. `Err`: why not.
     fn add_functions(
         &mut self,
         pid: u32,

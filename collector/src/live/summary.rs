@@ -13,7 +13,7 @@ use std::time::Duration;
 /// In front of what goes on under a line: as wide as its label.
 const INDENT: &str = "          ";
 
-/// So many samples left out for each that was taken are too many to be passed over.
+/// If more than this many samples were left out for each one that was taken, the summary says so.
 const FEW_LEFT: u64 = 3;
 
 /// Everything the summary tells.
@@ -60,8 +60,8 @@ pub struct RecordSummary {
 }
 
 impl RecordSummary {
-    /// Writes the summary: one fact a line, the next command last. What is longer than so many `columns` goes on under its
-    /// beginning, in between words; without a number every fact is one line, however long.
+    /// Writes the summary: one fact a line, the next command last. Lines longer than `columns` are wrapped
+    /// between words and indented; without a number every fact is one line, however long.
     pub fn write(&self, style: &Style, columns: Option<usize>, mut out: impl Write) -> io::Result<()> {
         let room = columns.map(|columns| columns.saturating_sub(INDENT.len()));
         let mut put = |label: &str, paint: Paint, words: &[&str], where_cut: &str| {
@@ -125,14 +125,15 @@ impl RecordSummary {
         Ok(())
     }
 
-    /// What is not in the recording so that it cost no more than it may, beyond probes of functions, whose calls are still in
-    /// the samples: without it whoever reads on would take what is there for the whole.
+    /// What the recording lacks so that it kept its budget, apart from probes of functions, whose calls are
+    /// still in the samples. Without this line a reader would take the recording for complete.
     fn left_out_text(&self) -> Option<String> {
         let mut parts = Vec::new();
         if self.loss.operations_left_out > 0 {
             parts.push(format!("{} lock operations", grouped(self.loss.operations_left_out)));
         }
-        // Half of the ticks and the shares are the same with a wider ±; of few samples little can be said.
+        // With half of the ticks the shares are the same, with a wider ±; few samples show little in any
+        // case.
         if let Some((_, counts)) = self.samples
             && counts.left_out > FEW_LEFT.saturating_mul(counts.taken)
         {
@@ -251,7 +252,8 @@ impl RecordSummary {
     }
 }
 
-/// A sentence in lines of at most so many columns, the second and later ones indented; in one line without a number.
+/// A sentence in lines of at most `columns`, the second and later ones indented; in one line without a
+/// number.
 pub fn paragraph(text: &str, columns: Option<usize>) -> Vec<String> {
     let room = columns.map(|columns| columns.saturating_sub(2));
     let mut lines = folded(&text.split(' ').collect::<Vec<_>>(), room, "");

@@ -1,5 +1,5 @@
-//! What samples say while a recording is written: which threads run, and where. No names are read for it, and nothing is
-//! analysed; it is counted beside the records as they come.
+//! What samples say while a recording is written: which threads run, and where. No names are read for it, and
+//! nothing is analysed; it is counted as the records come.
 
 use engine::event::{Note, NoteKind};
 use probe_abi::{Record, SampleReason};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const FIRST: Duration = Duration::from_millis(300);
 const EVERY: Duration = Duration::from_secs(1);
 const LATER: Duration = Duration::from_secs(5);
-/// From so many on they are later ones.
+/// After this many they are later ones.
 const MANY: u32 = 20;
 /// Stacks kept: further ones are counted for their threads only.
 const MOST_STACKS: usize = 16_384;

@@ -1,4 +1,4 @@
-//! What is to be said of a program before it is recorded: who else is at it, and whether its file is still there.
+//! Remarks about a program before it is recorded: who else traces it, and whether its file is still there.
 
 use super::alive::is_alive;
 use capture::target::Process;

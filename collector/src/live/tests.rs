@@ -414,7 +414,7 @@ impl Choose for NoRoom {
     }
 }
 
-/// Whoever looked at the session or the report of 300 processes could not know that 44 of them had no probes.
+/// Neither the session nor the report of 300 processes showed that 44 of them had no probes.
 #[test]
 fn processes_without_probes_reach_summary_file_and_report() {
     let dir = tempfile::tempdir().expect("dir");

@@ -197,7 +197,7 @@ fn finish(
     Ok(result)
 }
 
-/// One report, whole: whoever reads lines gets it at once.
+/// One report, written at once and whole, for readers that take lines.
 fn print(plan: &TopPlan, subject: &str, snapshot: &Snapshot) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let Snapshot { report, limits, .. } = snapshot;

@@ -20,7 +20,7 @@ pub(super) const BATCHES: usize = 64;
 /// How often it is looked whether the file is still there.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// So many items that wait are too many: the kernel's rings fill up when there is no room for more.
+/// More waiting items than this are too many: the kernel's rings fill up when there is no room for more.
 const BEHIND: usize = BATCHES / 4;
 
 /// Where the reader's feed goes.

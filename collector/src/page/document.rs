@@ -47,7 +47,7 @@ pub struct Curve {
 /// A step of a [`Curve`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stop {
-    /// What is left of a function's computing, or the number of locks.
+    /// The remaining part of a function's computing, or the number of locks.
     pub value: f64,
     /// Predicted time on each CPU count, nanoseconds.
     pub times_ns: Vec<f64>,

@@ -1,4 +1,4 @@
-//! The critical path on so many CPUs.
+//! The critical path on a number of CPUs.
 
 use super::lanes::{Item, Lanes, quantum, summed};
 use super::palette::{Palette, PathColour};

@@ -1,4 +1,4 @@
-//! A predicted run: what threads do on so many CPUs, and its critical path.
+//! A predicted run: what threads do on a number of CPUs, and its critical path.
 
 use super::columns::Columns;
 use super::lanes::{Item, Lanes, quantum, summed};

@@ -283,7 +283,7 @@ pub struct SymbolPlan {
     pub folders: Vec<PathBuf>,
     /// Ask debuginfod servers.
     pub debuginfod: bool,
-    /// Functions that only wait, beside those of which the recording says so: patterns of names.
+    /// Patterns of functions that only wait, in addition to those that the recording names.
     pub spin: Vec<String>,
 }
 
@@ -342,7 +342,7 @@ pub struct ViewPlan {
     pub input: InputPlan,
     /// CPU counts, in the order asked; not empty.
     pub cpus: Vec<Cpus>,
-    /// Where to; `None`: beside what was read.
+    /// The output file; `None`: next to the input.
     pub output: Option<OutputPlan>,
     /// Opens the page when it is written.
     pub open: bool,

@@ -131,9 +131,9 @@ pub enum Question {
 /// A change, by name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EditPlan {
-    /// Functions with this name, or matching it as a pattern, take so many times as long; at least 0.
+    /// Functions with this name, or matching it as a pattern, take this many times as long; at least 0.
     Scale(String, f64),
-    /// A lock becomes so many; at least 1.
+    /// A lock becomes this many locks; at least 1.
     SplitLock(String, u32),
     /// Waiting for devices takes no time.
     FreeIo,

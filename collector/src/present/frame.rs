@@ -145,7 +145,7 @@ pub(super) fn sure(findings: &[Finding], computes: bool) -> &'static str {
     }
 }
 
-/// A line in so many columns: what is too long is cut off at its end.
+/// A line of at most `columns`: a longer one is cut off at its end.
 pub(crate) fn clip(line: &str, columns: usize, style: &Style) -> String {
     let line = line.trim_end();
     if width(line) <= columns {

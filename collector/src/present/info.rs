@@ -169,7 +169,7 @@ pub fn json(facts: &Facts, mut out: impl Write) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// What is known beside what the file holds.
+/// What is known in addition to what the file holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Beside<'a> {
     /// What limits, if that can be told.

@@ -18,7 +18,7 @@ use std::io::{self, Write};
 /// The schema's name and version.
 pub const SCHEMA: &str = "longpole-report/1";
 
-/// What goes out beside the functions.
+/// What is written in addition to the functions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// `segments` in every result.

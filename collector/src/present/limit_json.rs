@@ -147,7 +147,7 @@ struct FixJson<'a> {
     function: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     location: Option<&'a str>,
-    /// What is left of the function.
+    /// The remaining part of the function.
     #[serde(skip_serializing_if = "Option::is_none")]
     factor: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]

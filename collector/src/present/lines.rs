@@ -1,5 +1,5 @@
-//! The report by source line, file or binary: what limits on the recorded machine, and the source beside it where the file is
-//! there.
+//! The report by source line, file or binary: what limits on the recorded machine, and the source next to it
+//! where the file exists.
 
 use super::frame::{clip, more};
 use super::source::Sources;

@@ -5,7 +5,7 @@ use super::text;
 use engine::report::{Finding, Report, Severity};
 use std::io::{self, Write};
 
-/// Everything that is to be said: what can change the answer first.
+/// All notes: those that can change the answer first.
 pub fn write(report: &Report, style: &Style, mut out: impl Write) -> io::Result<()> {
     let out = &mut out;
     type Of = fn(Severity) -> bool;

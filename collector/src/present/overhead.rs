@@ -207,7 +207,7 @@ mod tests {
             "overhead 0.7 % (no budget): 14,000 events/s × 300 ns + collector 8.72 ms/s"
         );
         assert_eq!(overhead(&Overhead::default()), "overhead not known (no budget)");
-        // A program that slept all the time was said to be recorded at more than the budget.
+        // The recording of a program that slept all the time was reported to cost more than the budget.
         let asleep = Overhead { target_ns: 0, hits: 0, events: 0, event_ns: 0, hit_ns: 0, ..COST };
         assert_eq!(
             overhead(&asleep),
@@ -215,7 +215,7 @@ mod tests {
         );
     }
 
-    /// A server that waited for work was said to be recorded at 341 %.
+    /// The recording of a server that waited for work was reported to cost 341 %.
     #[test]
     fn of_a_program_that_hardly_runs_the_cost_is_told_in_time_of_a_cpu() {
         let idle = Overhead { target_ns: 40_000_000, ..COST };

@@ -63,7 +63,7 @@ pub fn write(out: &mut impl Write, style: &Style, points: &[Point]) -> io::Resul
     writeln!(out, "{}", labels(&points, pitch).trim_end())
 }
 
-/// At most so many of the points, evenly, with the first and the last one.
+/// At most `most` of the points, evenly, with the first and the last one.
 fn thinned(points: &[Point], most: usize) -> Vec<Point> {
     if points.len() <= most || most < 2 {
         return points.iter().take(most.max(points.len().min(1))).cloned().collect();

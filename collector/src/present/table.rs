@@ -11,12 +11,12 @@ pub struct Layout {
     pub label: usize,
     /// Columns of each cell, the space before it included.
     pub cell: usize,
-    /// Cells that fit beside the label; at least 1.
+    /// Cells that fit next to the label; at least 1.
     pub cells_per_block: usize,
 }
 
 impl Layout {
-    /// Cells of this width beside a label, as many as fit but not more than `cells`.
+    /// Cells of this width next to a label, as many as fit but not more than `cells`.
     pub fn new(style: &Style, cells: usize, cell: usize, label: usize) -> Layout {
         let cells_per_block = (style.width.saturating_sub(label) / cell).clamp(1, cells.max(1));
         Layout { label, cell, cells_per_block }

@@ -177,7 +177,7 @@ fn functions(out: &mut impl Write, report: &Report, options: Options, style: &St
         return Ok(());
     }
     let count = report.results.len();
-    // Shares and times beside each other where that fits.
+    // Shares and times next to each other where that fits.
     let wide = LABEL + count * WIDE_CELL <= style.width;
     let cell = if wide { WIDE_CELL } else { NARROW_CELL };
     let layout = Layout::new(style, count, cell, LABEL);

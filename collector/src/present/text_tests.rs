@@ -309,7 +309,7 @@ fn by_wait_the_rows_are_kinds_of_waits() {
     assert!(text.lines().all(|line| width(line) <= 80), "{text}");
 }
 
-/// Lines have the source beside them where the file is there.
+/// Lines have the source next to them where the file exists.
 #[test]
 fn by_line_the_source_stands_beside_it() {
     let own = concat!(env!("CARGO_MANIFEST_DIR"), "/src/present/source.rs:1");

@@ -26,7 +26,7 @@ pub enum Action {
     Show(View),
     /// Type a pattern.
     Ask(PromptKind),
-    /// Go down by so many rows.
+    /// Go down by this many rows.
     Scroll(isize),
     /// Go by a page.
     Page(Direction),

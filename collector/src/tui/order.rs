@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// A row goes up past another if it weighs so many times as much.
+/// A row moves up past another if it weighs this many times as much.
 const CLEARLY: f64 = 1.2;
 /// What the newest weight counts for; the rest is what it was before.
 const NEWEST: f64 = 0.5;

@@ -1,4 +1,4 @@
-//! What the screen looks like: lines of text, painted as those of `report` are, of which the screen has so many.
+//! What the screen looks like: lines of text, painted like those of `report`, as many as the screen has.
 //!
 //! Where there is little room, what is worth least goes first: empty lines, how sure all that is, the curve, the changes.
 
@@ -99,7 +99,7 @@ fn all(blocks: Vec<Block>) -> Vec<String> {
     blocks.into_iter().flat_map(|block| block.lines).collect()
 }
 
-/// What is known of the program beside its report.
+/// What is known of the program in addition to its report.
 fn about(state: &State, snapshot: &Snapshot) -> About {
     let mut stretch = format!("last {}", duration(snapshot.window_ns as f64));
     let age = state.age().as_secs();

@@ -1,4 +1,4 @@
-//! Predicted beside measured: pure arithmetic.
+//! Compares predicted with measured: pure arithmetic.
 
 use super::measure::{Measurement, Run};
 
@@ -68,8 +68,8 @@ pub fn inflation(measured: &[Measurement]) -> Vec<f64> {
         .collect()
 }
 
-/// Sets them beside each other: the measurements and, for each recording, the predictions from it begin with one CPU
-/// and have the same CPU counts.
+/// Puts them side by side: the measurements and, for each recording, the predictions from it begin with one
+/// CPU and have the same CPU counts.
 pub fn compare(measured: &[Measurement], predicted: &[Vec<Predicted>]) -> Comparison {
     let inflation = inflation(measured);
     let times: Vec<[f64; 3]> = measured.iter().map(|here| spread(&here.runs)).collect();
@@ -116,7 +116,7 @@ pub fn compare(measured: &[Measurement], predicted: &[Vec<Predicted>]) -> Compar
     }
 }
 
-/// Share of the CPUs' time that others took during the measurement: beside them no figure is worth much.
+/// Share of the CPUs' time that others took during the measurement: with much of it no figure is reliable.
 pub fn taken_by_others(measured: &[Measurement]) -> f64 {
     let runs = measured.iter().flat_map(|here| here.runs.iter().map(move |run| (here.cpus, run)));
     let (mut others, mut all) = (0.0, 0.0);

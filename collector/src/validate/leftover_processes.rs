@@ -23,8 +23,8 @@ pub(super) struct LeftoverProcesses {
 }
 
 impl LeftoverProcesses {
-    /// From now on whoever loses its parent becomes a child of longpole, however it has gone into the background: what a
-    /// run leaves behind can be told from all other processes.
+    /// From now on a process that loses its parent becomes a child of longpole, however it went into the
+    /// background. So processes that a run leaves behind can be told from all others.
     pub fn watch() -> LeftoverProcesses {
         if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
             log::warn!("processes that the command leaves behind are not noticed: {error}");

@@ -127,7 +127,8 @@ impl<'p> Takes<'p> {
         Ok(Take { setups, many })
     }
 
-    /// What they predict, where the same work takes so many times the CPU time on each number of CPUs.
+    /// Their predictions, where the same work takes a different multiple of the CPU time on each number of
+    /// CPUs.
     ///
     /// # Errors
     /// A recording cannot be read.

@@ -102,7 +102,8 @@ impl<'a> Work<'a> {
         Ok(Work { plan, command, keep_root: *keep_root, pool, folder, style, left })
     }
 
-    /// After each run: says when one has left processes behind, once, before all others are run beside them.
+    /// After each run: reports processes that a run left behind, once, before the other runs share the
+    /// machine with them.
     fn look_for_left(&self) {
         let mut left = self.left.borrow_mut();
         if left.look()
@@ -210,13 +211,14 @@ impl Recorder for Work<'_> {
     }
 }
 
-/// How many of the recordings are made in this of so many rounds: spread evenly, the first one in the first.
+/// How many of the recordings are made in this round: spread evenly over all rounds, the first one in the
+/// first.
 fn due(recordings: usize, rounds: usize, round: usize) -> usize {
     let until = |round: usize| (recordings * round).div_ceil(rounds.max(1));
     until(round + 1) - until(round)
 }
 
-/// More than this of the CPUs' time taken by others is said.
+/// If others took more than this of the CPUs' time, a note says so.
 const MOST_BY_OTHERS: f64 = 0.03;
 
 fn busy_machine(measured: &[Measurement]) -> Option<Finding> {

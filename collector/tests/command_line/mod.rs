@@ -36,7 +36,7 @@ pub(crate) fn run(command: Command, stdin: &[u8]) -> Run {
     run_in(command, stdin, 80)
 }
 
-/// The same in so many columns.
+/// The same on a screen of this width.
 pub(crate) fn run_in(mut command: Command, stdin: &[u8], columns: usize) -> Run {
     for variable in ["LONGPOLE_LOG", "NO_COLOR", "CLICOLOR_FORCE", "COLUMNS", "LC_CTYPE", "LANG"] {
         command.env_remove(variable);

@@ -166,7 +166,7 @@ fn a_damaged_session_says_how_much_is_missing() {
     assert_eq!(at + damage["unread_bytes"].as_u64().expect("a size"), bytes.len() as u64);
     assert!(at <= middle as u64);
     assert!(damage["unread_chunks"].as_u64().is_some_and(|chunks| chunks > 0), "{damage}");
-    // The export of what is left says it, too.
+    // The export of the rest has the note, too.
     let exported = folder.path("exported.json");
     longpole(&["export", &damaged, "--format", "program", "-o", &exported]).works();
     let report = |path: &str| longpole(&["report", path, "--json"]).works().to_owned();

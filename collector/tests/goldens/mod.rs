@@ -156,7 +156,7 @@ fn whole_predictions_stay_as_they_are() {
     }
 }
 
-/// 2001, section 4.1: the crossover between five and six processors is said.
+/// 2001, section 4.1: the crossover between five and six processors is reported.
 #[test]
 fn the_paper_s_crossover_is_a_sentence() {
     let ended = Longpole::with(["predict", "--cpus", "1-8"]).and(program("quicksort")).ok();

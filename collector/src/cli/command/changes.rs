@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 /// Functions and locks at most.
 const MOST: usize = 20;
-/// What is left of a function.
+/// The part of a function that remains.
 const FACTORS: [f64; 4] = [0.9, 0.8, 0.5, 0.0];
 /// How many locks there are instead of one.
 const PARTS: [u32; 3] = [2, 4, 8];
@@ -95,7 +95,7 @@ fn functions(report: &Report, program: &Program) -> Vec<Change> {
     shares.into_iter().map(|(_, function)| Change::Function(function)).collect()
 }
 
-/// So many at most.
+/// At most `most` of them.
 fn locks(report: &Report, program: &Program, most: usize) -> Vec<Change> {
     let mut waited: Vec<(f64, &str)> = report
         .locks

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), UserError> {
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let result = write(&mut out).and_then(|()| out.flush());
-    // What is left of a failed write must not be tried again when the buffer goes.
+    // The rest of a failed write must not be tried again when the buffer is dropped.
     let _ = out.into_parts();
     match result {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(UserError::runtime(

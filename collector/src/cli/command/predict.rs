@@ -8,7 +8,8 @@ use crate::present::{predict, predict_json, style};
 use engine::predict::{Forecast, Prediction, combine};
 use engine::program::Program;
 
-/// Reads all recordings, runs each on every CPU count, shows what they say together. What limits is said of the first.
+/// Reads all recordings, runs each on every CPU count, shows the combined result. The limits are those of the
+/// first.
 pub fn run(plan: &PredictPlan) -> Result<Outcome, UserError> {
     let mut predictions = Vec::with_capacity(plan.inputs.len());
     let mut frame = None;

@@ -14,7 +14,7 @@ pub struct TracePacket {
     /// Who numbers names.
     #[prost(uint32, optional, tag = "10")]
     pub trusted_packet_sequence_id: Option<u32>,
-    /// 1: numbers begin anew; 2: numbers are used.
+    /// 1: numbers start again; 2: numbers are used.
     #[prost(uint32, optional, tag = "13")]
     pub sequence_flags: Option<u32>,
     /// Something on a track.

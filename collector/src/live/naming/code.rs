@@ -26,8 +26,8 @@ const GATHER: Duration = Duration::from_millis(300);
 const LAST_WAIT: Duration = Duration::from_secs(60);
 /// Most places named in one recording.
 const MOST_PLACES: usize = 1 << 20;
-/// Most places remembered as named where somebody watches. Then they are named again when they come back: whoever keeps the
-/// names forgets old ones, and a program may make code without end.
+/// Most places remembered as named on a live screen. Later they are named again when they come back: the
+/// consumer of the names forgets old ones, and a program may make code without end.
 pub const PLACES_AT_ONCE: usize = 1 << 16;
 /// Most mappings remembered.
 const MOST_MAPPINGS: usize = 1 << 16;
@@ -35,7 +35,8 @@ const MOST_MAPPINGS: usize = 1 << 16;
 const MOST_PARSERS: usize = 64;
 /// Most binaries kept open until somebody asks for their symbols.
 const MOST_FILES: usize = 96;
-/// So many new stacks are gone through although their names are not yet read: a stack takes more room than its places.
+/// This many new stacks are processed although their names are not yet read: a stack takes more memory than
+/// its places.
 const MANY_STACKS: usize = 4096;
 
 enum News {
@@ -143,7 +144,7 @@ struct Work {
     /// Stacks not yet looked at.
     stacks: Vec<Note>,
     seen: HashSet<CodePlace>,
-    /// Whoever gets the names forgets old ones.
+    /// The consumer of the names forgets old ones.
     forgets: bool,
     wanted: Wanted,
     /// Code that no file holds.
@@ -304,8 +305,9 @@ impl Work {
     }
 }
 
-/// Forgets mappings if there are more than so many: first code that no file holds, which a program makes and gives up
-/// again, the oldest first; then whatever is oldest. A quarter more than has to be, so that this is rare.
+/// Forgets mappings if there are more than the limit: first code without a file, which programs generate and
+/// discard, the oldest first; then the oldest of all. It forgets a quarter more than needed, so that this is
+/// rare.
 pub fn forget_mappings(mappings: &mut Vec<MappingFact>, most: usize) {
     if mappings.len() <= most {
         return;

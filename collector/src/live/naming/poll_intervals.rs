@@ -1,4 +1,4 @@
-//! How often something is done beside taking records, which costs CPU time that the program may want.
+//! How often other work than taking records is done: it costs CPU time that the program may want.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 pub struct PollIntervals {
     /// Names are not read before this, from the start on.
     first: Duration,
-    /// Reading names takes at most one part in so many of the time.
+    /// Reading names takes at most one part in this many of the time.
     share: u32,
     /// Between two looks at the counters of loss and cost, which take some system calls.
     pub counts: Duration,

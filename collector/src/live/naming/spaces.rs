@@ -102,7 +102,7 @@ impl Spaces {
     pub fn mapped(&mut self, pid: u32) {
         match self.processes.get_mut(&pid) {
             Some(space) => space.stale = true,
-            // Whoever came during the recording is known.
+            // A process that came during the recording is known.
             None => self.begin(pid, 0, None, 0),
         }
     }

@@ -16,8 +16,8 @@ const MARGIN: &str = "       ";
 /// Gains that differ by more than this are a band.
 const BAND: f64 = 0.05;
 
-/// Writes both, and at most so many changes; `machine`: the one that was recorded, if the reader may think that it is the one
-/// that is looked at.
+/// Writes both, and at most `most` changes; `machine`: the recorded one, if a reader could take the result
+/// for that machine's.
 pub(crate) fn write(
     out: &mut impl Write,
     machine: Option<Cpus>,
@@ -56,7 +56,7 @@ pub(crate) fn write(
 pub(crate) struct Words {
     /// What limits, in one sentence.
     pub(crate) limit: String,
-    /// What else is to be said of it.
+    /// The other remarks about it.
     pub(crate) more: Vec<String>,
     /// What to change, the best first.
     pub(crate) fixes: Vec<FixWords>,

@@ -20,7 +20,7 @@ use engine::limit::{Kind, Limits};
 use engine::report::{CpuResult, Cpus, Report};
 use std::io::{self, Write};
 
-/// What is known of the program beside the report.
+/// What is known of the program in addition to the report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
     /// Its name.
@@ -85,7 +85,7 @@ pub(crate) fn computes(report: &Report) -> bool {
     report.results.iter().any(|result| result.time_ns > 0.0)
 }
 
-/// Whether the predicted run is but what an idle program computed beside its waiting.
+/// Whether the predicted run is only what an idle program computed while it waited.
 pub(crate) fn is_beside(report: &Report, limits: &Limits) -> bool {
     let wall_ns = report.overhead.map_or(0.0, |cost| cost.wall_ns as f64);
     let first = limits.at.first();
@@ -119,7 +119,7 @@ pub(crate) fn facts(out: &mut impl Write, report: &Report, about: &About, style:
         1 => "1 sample".to_owned(),
         count => format!("{} samples", grouped(count)),
     });
-    // Beside a program that hardly ran a share says nothing.
+    // For a program that hardly ran, a share means nothing.
     let cost = report.overhead.filter(|cost| cost.target_ns > HARDLY_NS).and_then(|cost| cost.share());
     let goal = report.overhead.and_then(|cost| cost.budget());
     let goal = goal.filter(|goal| cost.is_some_and(|share| share > 1.25 * goal));

@@ -12,7 +12,7 @@ use std::io::{self, Write};
 /// Columns of a number.
 const CELL: usize = 12;
 
-/// Columns that a name has at least beside its numbers.
+/// Minimum columns of a name in front of its numbers.
 const NAME: usize = 16;
 
 /// One line: a name, cut if need be, and cells under each other at the right; on a narrow screen the cells have a line of their

@@ -17,7 +17,7 @@ use engine::what_if::{Curve, CurvePoint, RankRow, Ranking, WhatIf, WhatIfRow};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Curves beside each other.
+/// Curves next to each other.
 const CURVES: usize = 4;
 /// Functions that come first instead, of which a sentence tells.
 const TURNS: usize = 3;

@@ -7,7 +7,7 @@ use engine::report::Trust;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// The first run, and all others beside it.
+/// The first run, and all others in addition.
 pub fn write(runs: &[Parallelism], out: &mut dyn Write) -> io::Result<()> {
     let Some((first, others)) = runs.split_first() else { return Ok(()) };
     let document = Document {

@@ -9,7 +9,7 @@ pub(super) fn is_empty(run: &Parallelism) -> bool {
     run.elapsed_ns == run.nobody_busy_ns
 }
 
-/// What is to be said first; `None`: rows say it.
+/// The notice that comes first; `None`: rows say it.
 pub(super) fn problem(run: &Parallelism) -> Option<String> {
     if let Some(deadlock) = deadlock(&run.findings) {
         return Some(deadlock);

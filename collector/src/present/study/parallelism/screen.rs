@@ -17,7 +17,7 @@ pub struct Asked<'a> {
     pub top: Option<usize>,
     /// The file, for what to ask next.
     pub file: &'a str,
-    /// The measured run's prediction on as many CPUs, to stand beside it.
+    /// The measured run's prediction on as many CPUs, shown next to it.
     pub beside: Option<&'a Parallelism>,
 }
 
@@ -290,12 +290,12 @@ fn cell(text: &str, columns: usize, style: &Style) -> String {
     format!("{}{text}", " ".repeat(columns.saturating_sub(width(&text))))
 }
 
-/// Columns of a name beside so many columns of numbers.
+/// Columns of a name, if `numbers` columns are for numbers.
 fn name_columns(numbers: usize, style: &Style) -> usize {
     style.width.saturating_sub(numbers).clamp(12, NAME)
 }
 
-/// A row: what to do about it stands beside it, or below it where that is no room.
+/// A row: the advice is next to it, or below it where there is no room.
 fn advised(run: &Parallelism, row: &Row, line: &str, style: &Style, out: &mut impl Write) -> io::Result<()> {
     let advice = run.advice(row).map(brief).unwrap_or_default();
     if advice.is_empty() || width(line) + 2 + width(&advice) <= style.width {

@@ -1,4 +1,4 @@
-//! All rows of a run in one table, and what is to be said about one of them: the parallelism of `longpole top`.
+//! All rows of a run in one table, and the advice for one of them: the parallelism of `longpole top`.
 
 use super::screen::{column, is_worth};
 use super::words::{name, sentence, share};
@@ -45,7 +45,7 @@ pub(crate) fn nothing(run: Option<&Parallelism>) -> String {
     problem.unwrap_or_else(|| "no function, lock or thread takes a part worth telling".to_owned())
 }
 
-/// What to do about a row and its histogram, in so many lines at most, after an empty one.
+/// The advice for a row and its histogram, in at most `lines` lines, after an empty one.
 pub(crate) fn about(run: &Parallelism, of: &str, most: usize, style: &Style) -> Vec<String> {
     let Some(row) = found(run, of) else { return Vec::new() };
     let mut lines = vec![String::new()];
