@@ -84,7 +84,7 @@ impl Rights {
 }
 
 impl Refusal {
-    /// What the user can do; `guarded` is said if it is [`Refusal::Guarded`].
+    /// What the user can do; `guarded` is the hint for [`Refusal::Guarded`].
     pub fn hint(self, guarded: &str) -> String {
         match self {
             Refusal::NotRoot => {

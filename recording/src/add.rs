@@ -7,8 +7,9 @@ use std::io::{self, BufReader, BufWriter, Write};
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::Path;
 
-/// Puts more facts into a whole session. The file is replaced in one step: whoever reads it sees the old or the new one, and
-/// if this fails the old one stays. Owner and rights stay as they are. Gives back how many entries the file had no room for.
+/// Puts more facts into a whole session. The file is replaced in one step: a reader sees the old or the new
+/// one, and if this fails the old one stays. Owner and rights do not change. Returns how many entries the
+/// file had no room for.
 pub fn add_facts(path: &Path, facts: &Facts) -> io::Result<u64> {
     // A link stays a link.
     let path = path.canonicalize()?;

@@ -89,8 +89,8 @@ pub fn create_file(path: &Path, overwrite: Overwrite) -> Result<File, CreateErro
     create(path, overwrite).map_err(fail)
 }
 
-/// Whether [`create_file`] would refuse what exists under the name, or its folder is missing; changes nothing. For
-/// whoever has much to do before the file is due: in the end [`create_file`] decides.
+/// Whether [`create_file`] would refuse what exists under the name, or its folder is missing; changes
+/// nothing. For callers that do much work before the file is needed; in the end [`create_file`] decides.
 pub fn check_file(path: &Path, overwrite: Overwrite) -> Result<(), CreateError> {
     place(path, overwrite).map(drop).map_err(|problem| CreateError { path: path.to_path_buf(), problem })
 }
@@ -103,7 +103,7 @@ pub(super) fn place(
 ) -> Result<(File, PathBuf, Option<FileType>), CreateProblem> {
     let name = path.file_name().ok_or(CreateProblem::NoName)?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // All that follows happens in this one directory, whoever renames or replaces what is above it.
+    // Everything below happens in this one directory, even if a directory above it is renamed or replaced.
     let directory = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_PATH | libc::O_DIRECTORY)

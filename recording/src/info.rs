@@ -2,7 +2,7 @@
 
 use super::{Damage, Meta};
 
-/// Beside the recording: the file it came from.
+/// In addition to the recording: the file it came from.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionInfo {
     /// Version of the format: major, minor.

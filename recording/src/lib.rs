@@ -1,4 +1,4 @@
-//! The session file: what the kernel said, re-coded without loss, and the facts taken beside it.
+//! The session file: the kernel's records, re-coded without loss, and the facts recorded with them.
 //!
 //! A session is a header and append-only chunks, each with its length and checksum, so that whatever happens to
 //! the writer (`kill -9`, a full disk) or to the file (cut, damaged) it reads up to the last whole chunk. There is

@@ -25,7 +25,7 @@ pub fn write_whole(
     if found.is_some_and(|kind| !kind.is_file()) {
         let mut out = BufWriter::with_capacity(BUFFER, create_file(path, overwrite)?);
         let written = write(&mut out).and_then(|()| out.flush());
-        // What is left of a failed write must not be tried again when the buffer goes.
+        // The rest of a failed write must not be tried again when the buffer is dropped.
         let _ = out.into_parts();
         return written.map_err(to_system);
     }

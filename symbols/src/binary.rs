@@ -86,7 +86,8 @@ impl Binary {
         &self.name
     }
 
-    /// The path that it was opened by, which may lead elsewhere by now: for messages, and for what lies beside it.
+    /// The path that it was opened by, which may lead elsewhere by now: for messages, and for files next to
+    /// it.
     pub fn opened_by(&self) -> &Path {
         &self.opened_by
     }

@@ -1,5 +1,5 @@
-//! A binary's separate debug file: found by build-id, else by debug link and checksum; one that does not belong to the
-//! binary is refused, and that is said.
+//! A binary's separate debug file: found by build-id, else by debug link and checksum; one that does not
+//! belong to the binary is refused, with a reason.
 
 use super::debug_link::{checksum, debug_link};
 use super::elf_file::ElfFile;

@@ -116,7 +116,8 @@ impl HostFiles {
                     in_folders(&Path::new(".build-id").join(&by_id));
                     below.push(Path::new(DEBUG_ROOT).join(".build-id").join(&by_id));
                 }
-                // Relative to the debug file, which lies beside the binary or in the debug folder's copy of its folder.
+                // Relative to the debug file, which is next to the binary or in the debug folder's copy of
+                // its folder.
                 below.push(beside.join(path));
                 if path.is_relative() {
                     below.push(Path::new(DEBUG_ROOT).join(relative(beside)).join(path));
@@ -143,7 +144,7 @@ impl HostFiles {
                 in_folders(Path::new(&package));
                 below.push(beside.join(&package));
                 below.push(Path::new(DEBUG_ROOT).join(relative(beside)).join(&package));
-                // A stripped copy lies beside the program that was built.
+                // A stripped copy lies next to the program that was built.
                 if let Some(stem) = self.binary.file_stem().filter(|stem| *stem != name) {
                     let mut package = stem.to_owned();
                     package.push(".dwp");

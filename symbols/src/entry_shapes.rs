@@ -62,18 +62,18 @@ enum Step {
     Fixed(u32),
     /// Number of variable length.
     Variable,
-    /// A length of so many bytes, then that many.
+    /// A length in this many bytes, then that many bytes.
     Block(u8),
     /// A length of variable length, then that many.
     VariableBlock,
     Text,
-    /// Where the next entry behind the children is: so many bytes, from the unit's start.
+    /// Where the entry after the children is, in this many bytes, from the unit's start.
     Sibling(u8),
-    /// The first address: so many bytes.
+    /// The first address, in this many bytes.
     Low(u8),
-    /// How many addresses: so many bytes.
+    /// The number of addresses, in this many bytes.
     Size(u8),
-    /// Where the list of ranges is: so many bytes.
+    /// Where the list of ranges is, in this many bytes.
     List(u8),
 }
 

@@ -33,7 +33,7 @@ pub enum Exits {
 /// Where a function's entry is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// So many bytes behind its first one: 0, or the length of the `nop`s that must not be replaced
+    /// Offset in bytes from its first one: 0, or the length of the `nop`s that must not be replaced
     /// ([`super::probeable::is_rewritten`]). Registers and stack are there as at the first instruction.
     At(u64),
     /// The kernel lets no probe replace it.

@@ -1,5 +1,5 @@
-//! Further files that a binary's symbols may lie in, and who opens them. A parser without rights asks for them over
-//! this border; whoever has the rights decides which file it gets to see.
+//! Further files that a binary's symbols may lie in, and who opens them. A parser without rights asks for
+//! them through this interface; the process that has the rights decides which file it may read.
 
 use super::build_id::BuildId;
 use serde::{Deserialize, Serialize};

@@ -19,7 +19,7 @@ use std::collections::hash_map::Entry;
 
 /// Instructions behind one call: more is no critical section that samples could tell from the rest.
 const MOST_STEPS: usize = 20_000;
-/// So many instructions after freeing a lock whoever waits has been woken.
+/// At most this many instructions after freeing a lock, the waiter has been woken.
 const WAKES_WITHIN: usize = 12;
 /// Most calls and places of one question.
 pub const MOST_CALLS: usize = 1 << 12;

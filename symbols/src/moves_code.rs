@@ -14,7 +14,7 @@ use super::imports::{Import, imports};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, OpAccess, Register};
 use rustc_hash::FxHashMap;
 
-/// Instructions and constants are looked at in pieces of so many bytes, and so many of each file at most.
+/// Instructions and constants are read in pieces of this many bytes, up to a limit for each file.
 const PIECE: u64 = 1 << 20;
 const MOST_BYTES: u64 = 256 << 20;
 /// How far before a call its arguments are looked for, bytes. Pieces overlap by as much.

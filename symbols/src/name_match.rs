@@ -28,8 +28,8 @@ pub fn match_name<N: AsRef<str>>(typed: &str, names: impl Iterator<Item = N>) ->
     match_within(typed, names, Fit::BeginningOfPart)
 }
 
-/// The same for whole names, with or without parameters and template arguments: where there are so many names that some
-/// begin like any other.
+/// The same for whole names, with or without parameters and template arguments: for cases with a great number
+/// of names, where some begin like any other.
 pub fn match_whole_name<N: AsRef<str>>(typed: &str, names: impl Iterator<Item = N>) -> NameMatch {
     match_within(typed, names, Fit::WithoutTemplate)
 }
@@ -116,7 +116,7 @@ fn fit(typed: &str, name: &str) -> Option<Fit> {
         let matches = glob::matches(typed, name) || glob::matches(typed, without_parameters(plain));
         return matches.then_some(Fit::Pattern);
     }
-    // Whatever is left out below, what is left has these letters in this order.
+    // Whatever is left out below, the rest has these letters in this order.
     let first = typed.trim_start_matches(['<', '*', '&']);
     let head = first.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(first.len());
     if !name.contains(first.get(..head)?) {

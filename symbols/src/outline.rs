@@ -164,7 +164,7 @@ fn build_id(file: &File, notes: &[(u64, u64)]) -> Option<BuildId> {
     })
 }
 
-/// Up to so many bytes, and less where the file ends.
+/// Up to this many bytes, and fewer where the file ends.
 fn read(file: &File, offset: u64, most: usize) -> Vec<u8> {
     let mut bytes = vec![0; most.min(MOST_BYTES)];
     let mut count = 0;
@@ -179,7 +179,7 @@ fn read(file: &File, offset: u64, most: usize) -> Vec<u8> {
     bytes
 }
 
-/// Whole entries of a table, at most so many.
+/// Whole entries of a table, at most this many.
 fn entries(file: &File, offset: u64, count: u16, size: usize, most: usize) -> Vec<Vec<u8>> {
     let bytes = read(file, offset, usize::from(count).min(most).saturating_mul(size));
     let entries = bytes.chunks_exact(size).map(<[u8]>::to_vec);

@@ -1,4 +1,4 @@
-//! Why functions are not probed, and how that is said.
+//! Why functions are not probed, and the text for each reason.
 
 use serde::{Deserialize, Serialize};
 

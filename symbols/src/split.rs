@@ -1,4 +1,5 @@
-//! Split debug information (`-gsplit-dwarf`): `.dwo` files beside the program, or one `.dwp` file with all of them.
+//! Split debug information (`-gsplit-dwarf`): `.dwo` files next to the program, or one `.dwp` file with all
+//! of them.
 
 use super::catch_panic::catch_panic;
 use super::elf_file::ElfFile;

@@ -49,8 +49,8 @@ fn index_of(elf: &ElfFile, kind: u32) -> Option<usize> {
     elf.sections.iter().position(|section| section.kind == kind && section.size > 0)
 }
 
-/// The binary's own table, else that of its debug file, else what is left: dynamic symbols with the small table packed
-/// into the binary, Go's table.
+/// The binary's own table, else that of its debug file, else the remaining sources: dynamic symbols with the
+/// small table packed into the binary, Go's table.
 pub fn read(
     elf: &ElfFile,
     debug: Option<&ElfFile>,

@@ -4,7 +4,7 @@ use super::split::Slice;
 use super::units::{OneUnit, Units};
 use gimli::{AttributeValue, Dwarf, FileEntry, LineProgramHeader, UnitOffset, UnitRef};
 
-/// How often a name may be said to be somewhere else.
+/// How many references a name may be followed through.
 const MOST_STEPS: usize = 16;
 
 /// It is for addr2line to answer: damaged, or out of the ordinary.

@@ -1,8 +1,9 @@
 //! How a function's caller is found, for every instruction of a binary: its `.eh_frame` in a form of our own.
 //!
-//! DWARF's tables are programs, with expressions that are programs again. A parser without rights runs them once, here, and keeps
-//! what compilers make of them for the registers that a stack can be followed by: two sums and what they point to. What is
-//! left are rows of six bytes, looked up and applied by total functions, so that samples are unwound in longpole itself.
+//! DWARF's tables are programs, with expressions that are programs again. A parser without rights runs them
+//! once, here. For the registers needed to follow a stack it keeps the forms that compilers use: two sums and
+//! what they point to. The result is rows of six bytes, looked up and applied by total functions, so that
+//! samples are unwound in longpole itself.
 
 use super::catch_panic::catch_panic;
 use super::elf_file::ElfFile;
@@ -215,7 +216,7 @@ impl UnwindRows {
             .saturating_add(self.rules.len().saturating_mul(size_of::<Rule>()))
     }
 
-    /// To be told to somebody who does not trust us: what goes beside it, and all rows.
+    /// To be sent to a process that does not trust us: the metadata, and all rows.
     pub fn told(&self) -> (RowsTold, Vec<u8>) {
         let mut bytes = Vec::with_capacity(self.starts.len().saturating_mul(ROW));
         for (start, number) in self.starts.iter().zip(&self.numbers) {

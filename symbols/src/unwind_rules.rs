@@ -17,7 +17,7 @@ const RETURN_ADDRESS: Register = Register(16);
 const MOST_OPERATIONS: usize = 10;
 
 impl Rule {
-    /// For code about which something is said, but nothing that two registers are enough for.
+    /// For code with a rule that needs more than two registers.
     pub const UNKNOWN: Rule =
         Rule { frame: FrameAt::Unknown, pointer: Saved::Lost, back: Saved::Lost, is_signal: false };
 }

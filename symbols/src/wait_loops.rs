@@ -8,9 +8,10 @@
 //!    itself the work;
 //! 2. every address that it reads is the same in each turn: a search or a comparison of texts goes on to the next one;
 //! 3. it is left on what it has read there, not only on what it has counted (or it does nothing but pause); and
-//! 4. it takes nothing from turn to turn, and uses no vector registers: it computes nothing. Beside a pause, a yield or a try it
-//!    may count turns, by constants or by doubling. Without these, a loop that counts and looks at memory is most often one
-//!    whose compiler could not know that the memory stays as it is.
+//! 4. it carries nothing from iteration to iteration, and uses no vector registers: it computes nothing. If
+//!    it has a pause, a yield or a try, it may count iterations, by constants or by doubling. Without these,
+//!    a loop that counts and looks at memory is most often one whose compiler could not know that the memory
+//!    stays as it is.
 //!
 //! A call of anything but a yield makes it no wait, nor does a loop count that waits in a way not told here: to miss one is
 //! better than to call work waiting.

@@ -1,6 +1,6 @@
-//! The same names, lines and inline chains as llvm-symbolizer, on programs built in the ways that distributions and build
-//! systems build them. The oracle always sees the unstripped program with its debug information inside; longpole sees
-//! what is left of it and has to find the rest.
+//! The same names, lines and inline chains as llvm-symbolizer, on programs built in the ways that
+//! distributions and build systems build them. The oracle always sees the unstripped program with its debug
+//! information inside; longpole sees the stripped parts and has to find the rest.
 
 use super::sources::{Built, C, CPP, OTHER_C, build};
 use std::collections::BTreeMap;
@@ -245,7 +245,7 @@ fn separate_debug_file_by_debug_link() {
     let module = functions_of(&stripped).expect("readable");
     assert!(matches!(module.source(), SymbolSource::DebugFile(_)), "{:?}", module.source());
 
-    // One byte of it changed: the checksum is wrong, and that is said.
+    // One byte of it changed: the checksum is wrong, and the message says so.
     let changed = path(&built, ".debug/program.debug");
     let mut bytes = std::fs::read(&changed).expect("read");
     let last = bytes.len() - 1;

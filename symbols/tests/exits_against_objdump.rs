@@ -1,5 +1,5 @@
-//! Exits of real binaries, with objdump as second opinion: no exit in the middle of an instruction, none that is
-//! neither a return nor a jump out, and none missed in a function whose exits are said to be sure.
+//! Exits of real binaries, with objdump as second opinion: no exit in the middle of an instruction, none that
+//! is neither a return nor a jump out, and none missed in a function whose exits are marked as sure.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader};

@@ -294,7 +294,7 @@ fn a_hang_up_ends_a_recording_which_can_be_read() {
     assert!(entries > 50, "{entries}");
 }
 
-/// Whoever asked for some minutes need not come back to end it.
+/// A user who asked for some minutes need not come back to end it.
 #[test]
 fn a_screen_leaves_by_itself_when_its_time_is_up() {
     skip_unless_live!();
@@ -396,7 +396,8 @@ fn cpu_ns(pid: u32, name: &str) -> (u64, u64) {
     (all, named)
 }
 
-/// Beside a program that switches all the time the whole window was analysed again each second: half a CPU and more.
+/// For a program that switches all the time, the whole window was analysed again each second: half a CPU and
+/// more.
 #[test]
 fn watching_a_busy_program_stays_as_cheap_as_it_was() {
     skip_unless_live!();

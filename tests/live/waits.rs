@@ -131,7 +131,7 @@ fn what_a_disk_is_asked_for_is_waited_for_from_the_disk() {
     const FEWEST: usize = 3;
     skip_unless_live!();
     let program = skip_unless_built!(workload::build("disk.c"));
-    // Beside the program: temporary folders are often in memory.
+    // Next to the program: temporary folders are often in memory.
     let folder = tempfile::tempdir_in(program.parent().expect("a folder")).expect("a folder");
     let file = folder.path().join("data");
     let file = file.to_str().expect("a name");

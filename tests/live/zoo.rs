@@ -40,7 +40,7 @@ programs! {
     a_channel: "crossbeam",
 }
 
-/// Recorded on two CPUs, launched and attached, what the program is said to gain from the second one.
+/// Recorded on two CPUs, launched and attached: the predicted gain of the second one.
 fn gains(keep: &Keep, entry: &Entry, program: &str, range: std::ops::Range<f64>) {
     let launched = keep.launched(entry, program);
     let attached = keep.attached(entry, program, None);

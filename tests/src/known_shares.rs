@@ -42,7 +42,7 @@ impl Compared {
         self.sampled - self.outside.len()
     }
 
-    /// The deviations beside those that ± promises: 1 where it is right, more where it is too narrow.
+    /// The deviations compared with those that ± promises: 1 where it is right, more where it is too narrow.
     pub fn spread(&self) -> f64 {
         (self.squares / self.sampled as f64).sqrt() * 1.96
     }

@@ -42,7 +42,7 @@ pub fn shell(script: &str) -> Command {
     command
 }
 
-/// Whether the process has ended, whoever waits for it.
+/// Whether the process has ended, even if its parent has not waited for it.
 pub fn has_ended(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
@@ -199,7 +199,7 @@ impl Background {
         })
     }
 
-    /// What is left in its streams. A process that it left behind may hold them open: no waiting for that one.
+    /// The rest of its streams. A process that it left behind may hold them open: does not wait for that one.
     fn drain(&mut self) {
         let end = Instant::now() + Duration::from_secs(2);
         while !self.readers.iter().all(JoinHandle::is_finished) && Instant::now() < end {

@@ -61,7 +61,7 @@ impl Recorded {
         Longpole::export(&self.file)
     }
 
-    /// A file beside the recording.
+    /// A file next to the recording.
     pub fn beside(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }

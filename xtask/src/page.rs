@@ -21,7 +21,7 @@ pub const BENCHMARKS: Kind = Kind {
 largest\nmeasurement in brackets; what is compared was run in alternation on the same machine.\n",
 };
 
-/// Predictions beside real runs.
+/// Predictions compared with real runs.
 pub const VALIDATION: Kind = Kind {
     file: "VALIDATION.md",
     head: "# Validation\n\nPredicted and measured, by `./x validate`, which replaces the sections below. Speed-ups are \

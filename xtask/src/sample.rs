@@ -1,4 +1,4 @@
-//! Repeated measurements: the median, with the smallest and largest beside it.
+//! Repeated measurements: the median, with the smallest and largest.
 
 use std::fmt;
 
@@ -28,8 +28,8 @@ impl Sample {
         }
     }
 
-    /// How far the mean of so many may be from that of any number of them: their standard deviation through the root of
-    /// their number; nothing can be said of fewer than two.
+    /// The standard error of the mean: the standard deviation divided by the root of their number; unknown
+    /// for fewer than two.
     pub fn standard_error(&self) -> Option<f64> {
         let count = self.0.len() as f64;
         let mean = self.0.iter().sum::<f64>() / count;

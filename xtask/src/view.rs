@@ -1,4 +1,5 @@
-//! `./x view`: makes the page of `longpole view` anew from `view/`, or proves that what is checked in is what its sources give.
+//! `./x view`: makes the page of `longpole view` again from `view/`, or proves that what is checked in is
+//! what its sources give.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

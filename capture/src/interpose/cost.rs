@@ -87,7 +87,7 @@ mod tests {
         };
         assert_eq!(total(sums(10, 0, 0)), (10, 1_000));
         assert_eq!(total(sums(1_000, 2, 400)), (1_010, 201_000));
-        // Dearer from here on; what was before stays as it was.
+        // More expensive from here on; earlier costs do not change.
         assert_eq!(total(sums(100, 1, 500)), (1_110, 251_000));
         // None was measured: as before.
         assert_eq!(total(sums(10, 0, 0)), (1_120, 256_000));

@@ -1,7 +1,8 @@
 //! The bell in the shared memory: what wakes the thread that empties the rings before its time.
 //!
-//! The target may do with it what it likes. If it rings without need, that thread looks in vain, as often as whoever
-//! waits lets it; if it takes the bell away or waits for it itself, its rings are emptied as late as if there were no bell.
+//! The target may do with it what it likes. If it rings without need, that thread looks in vain, as often as
+//! the waiting side allows; if it takes the bell away or waits for it itself, its rings are emptied as late
+//! as if there were no bell.
 
 use probe_abi::interpose::SharedWord;
 use rustix::thread::futex;
@@ -14,7 +15,7 @@ use std::time::Duration;
 /// Bytes that are mapped: the header.
 const BYTES: usize = 4096;
 
-/// The first page of the shared memory, mapped apart: whoever has it depends on nobody else.
+/// The first page of the shared memory, mapped separately: its owner depends on nothing else.
 #[derive(Debug)]
 pub struct Doorbell {
     page: NonNull<AtomicU64>,
@@ -53,14 +54,14 @@ impl Doorbell {
         unsafe { word.as_ref() }
     }
 
-    /// Wakes whoever waits, or will.
+    /// Wakes the waiting thread, or the next one to wait.
     pub fn ring(&self) {
         self.word().store(1, Ordering::Release);
         // It can only fail for an address that is not mapped.
         let _ = futex::wake(self.word(), futex::Flags::empty(), 1);
     }
 
-    /// What has been rung is heard: to be said before that is done for which it is rung.
+    /// Acknowledges a ring: to be called before doing the work that was rung for.
     pub fn silence(&self) {
         self.word().swap(0, Ordering::AcqRel);
     }
@@ -68,7 +69,7 @@ impl Doorbell {
     /// Waits until it rings, or has rung since [`Doorbell::silence`], and no longer than this; may come back early without that.
     pub fn wait(&self, at_most: Duration) {
         let Ok(limit) = futex::Timespec::try_from(at_most) else { return };
-        // It has rung, the time is over, a signal: whoever asked looks anyway.
+        // It has rung, the time is over, or a signal came: the caller looks in any case.
         let _ = futex::wait(self.word(), futex::Flags::empty(), 0, Some(&limit));
     }
 }

@@ -10,7 +10,8 @@ use std::sync::atomic::Ordering;
 const PART: u64 = 8;
 /// With less, hardly anything could be recorded of a few threads.
 const LEAST_BYTES: u64 = 1 << 20;
-/// More is no use: nobody empties so much before it is full again. At least so much for so many rings, however large.
+/// More is no use: it could not be emptied before it is full again. But at least room for [`MOST_FULL_RINGS`]
+/// rings of any size.
 const MOST_BYTES: u64 = 256 << 20;
 const MOST_FULL_RINGS: u64 = 32;
 
@@ -25,7 +26,7 @@ pub(super) fn bytes_of(available: u64, ring_bytes: u64) -> u64 {
 pub(super) fn bytes_now(pid: Option<u32>, used: u64, ring_bytes: u64) -> u64 {
     let pids = [std::process::id()].into_iter().chain(pid);
     let available = pids.filter_map(memory::available_bytes).min();
-    // Whoever cannot tell has enough.
+    // If the kernel does not say, there is enough.
     bytes_of(available.map_or(u64::MAX, |available| available.saturating_add(used)), ring_bytes)
 }
 
@@ -62,7 +63,7 @@ impl MemoryPool {
         (used as u64).saturating_mul(shared.layout().piece_bytes())
     }
 
-    /// Whether what has been read is to come back, whoever may need it again.
+    /// Whether memory that has been read must be returned, for any ring that may need it.
     pub fn is_short(self, shared: &Shared) -> bool {
         self.free(shared) < self.pieces / 2
     }
@@ -89,8 +90,8 @@ mod tests {
         assert_eq!(bytes_of(u64::MAX, u64::MAX), u64::MAX / PART);
     }
 
-    /// Lets so many threads take pieces in turn, as many as they can get, up to a ring's; what each has then, and what is
-    /// left.
+    /// Lets `threads` threads take pieces in turn, as many as they can get, up to a ring's; what each has
+    /// then, and what remains.
     fn shared_out(pieces: i64, threads: usize, of_ring: u64) -> (Vec<u64>, i64) {
         let (mut each, mut free) = (vec![0u64; threads], pieces);
         while let Some(taker) = each.iter_mut().filter(|own| **own < of_ring && may_take(**own, free)).min() {

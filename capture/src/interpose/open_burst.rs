@@ -212,7 +212,7 @@ mod tests {
         }
     }
 
-    /// A burst of so many pairs, from 1,000 to the end, and since when the mutex is taken once more.
+    /// A burst of `count` pairs, from 1,000 to the end, and since when the mutex is taken once more.
     fn holds_burst(shared: &Shared, number: u64, count: u64, ended_ns: u64, since_ns: u64) {
         set(
             shared,

@@ -24,8 +24,8 @@ const DEBT_NS: f64 = 250e6;
 /// A thread that would fill its ring in this time is busy.
 const BUSY_NS: u64 = 160_000_000;
 
-/// Up to so many rings all memory that they have ever used is kept while there is enough, and of more rings that of busy
-/// threads.
+/// Up to this many rings keep all memory that they have ever used while there is enough; of more rings, only
+/// busy threads' do.
 pub(super) const GENEROUS: usize = 32;
 
 /// What is known of a ring from reading it. Only what lies in our own memory is believed.
@@ -132,7 +132,7 @@ impl Ring {
     ) -> (u64, Emptied) {
         // Before it is looked what is in the ring: what is there now and is written meanwhile comes twice, not never.
         let look = OpenBurst::look(turn.shared, turn.number, false);
-        // Whoever has taken a place has taken the ring before.
+        // The thread that has taken a place took the ring before.
         let head = turn.control(RingWord::HEAD).load(Ordering::Acquire);
         self.see_owner(turn);
         let last_head = std::mem::replace(&mut self.last_head, head);
@@ -236,8 +236,8 @@ impl Ring {
         records
     }
 
-    /// Lets a thread leave out what it may if its operations cost more than they are allowed to. That stays so: it makes no
-    /// difference to a thread that has others beside it.
+    /// Lets a thread leave out uncontended operations if they cost more than they may. This is never undone:
+    /// it changes nothing for a thread that is not alone.
     fn weigh(&mut self, turn: &Turn<'_>, operations: u64, in_bursts: u64) {
         let Some(share) = turn.share else { return };
         let since_last_ns = turn.before_ns.saturating_sub(self.weighed_ns) as f64;

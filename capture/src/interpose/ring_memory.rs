@@ -9,10 +9,11 @@ use std::sync::atomic::Ordering;
 /// After this many records the writer learns that they have been read: a page of them.
 const ROOM_EVERY: u64 = 64;
 
-/// So many pieces are given back at once, if as many have been read: doing it interrupts the CPUs that the target runs on.
+/// This many pieces are given back at once, if as many have been read: doing it interrupts the CPUs that the
+/// target runs on.
 const TOGETHER: u64 = 16;
 
-/// Up to so many pieces stay with the ring of a thread that has ended: threads that live for a moment need no more.
+/// Up to this many pieces stay with the ring of a thread that has ended: short-lived threads need no more.
 const KEPT: u32 = 4;
 
 /// Places that have been passed on: the thread knows that they have been read.

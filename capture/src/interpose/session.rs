@@ -93,8 +93,8 @@ impl Interposed {
         self.rings.may_use(self.most_bytes);
     }
 
-    /// Whether the rings are left alone for now: records that were taken from them before fill so many bytes already, and
-    /// those leave when their time has come. Meanwhile the rings fill, and what does not fit into them is counted.
+    /// Whether the rings are left alone for now: records taken from them earlier already fill too many bytes,
+    /// and leave in time order. Meanwhile the rings fill, and records that do not fit are counted.
     pub fn waits(&self, held_bytes: u64) -> bool {
         held_bytes > self.most_bytes
             && self.is_recording()
@@ -206,9 +206,10 @@ impl Interposed {
         self.rings.thread_ended(pid, tid);
     }
 
-    /// Hands the records that are there to `sink`, with the number of their ring. Never waits. The number of records, and
-    /// up to when all have been handed over, if the rings were emptied. With far too many bytes `held` by whoever takes them,
-    /// they are only counted: a thread that is stopped while it writes one may keep all others from leaving for a while.
+    /// Hands the records that are there to `sink`, with the number of their ring. Never waits. The number of
+    /// records, and up to when all have been handed over, if the rings were emptied. With far too many bytes
+    /// `held` by the receiver, they are only counted: a thread that is stopped while it writes one may keep
+    /// all others from leaving for a while.
     pub fn drain(&mut self, held_bytes: u64, sink: &mut dyn FnMut(usize, &[u8])) -> (usize, Option<u64>) {
         self.drained_ns = now_ns();
         self.reckon(self.drained_ns);
@@ -264,7 +265,8 @@ impl Interposed {
 impl Drop for Interposed {
     fn drop(&mut self) {
         self.end();
-        // Whoever has it may still start programs, which inherit the wish to load it and would complain.
+        // A process that has the library may still start programs, which inherit the variable that loads it
+        // and would complain.
         if mapped().contains(self.place.path()) {
             log::info!("{} stays: the command still has it", self.place.path().display());
             self.place.leave();

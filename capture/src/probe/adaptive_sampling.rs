@@ -36,9 +36,10 @@ const LEVEL: f64 = 0.7;
 const TICKS_SHARE: f64 = 0.75;
 /// Of the budget: what samples at sleeps and wake-ups may cost, whatever rate was asked for.
 const EVENTS_SHARE: f64 = 0.0625;
-/// Of the budget: what is left for samples if somebody asked for a rate, however much is spent otherwise.
+/// Of the budget: the remainder for samples if a user asked for a rate, however much else is spent.
 const LEAST_SHARE: f64 = 0.25;
-/// What taking a stack is expected to cost beside the tick: of the order of what was measured on several machines.
+/// What taking a stack is expected to cost in addition to the tick: the order of magnitude measured on
+/// several machines.
 const STACK_NS: u64 = 6_000;
 /// What samples may cost of one CPU although the recorded processes hardly run.
 const LEAST_OF_CPU: f64 = 0.001;
@@ -52,8 +53,8 @@ const MOST: u32 = 5;
 pub(crate) struct AdaptiveSampling {
     /// Share of the processes' own CPU time; `None`: no limit.
     share: Option<f64>,
-    /// What these samples may cost of the budget whatever else is spent; `None`: somebody asked for a rate, and they may have
-    /// what is left.
+    /// What these samples may cost of the budget whatever else is spent; `None`: a user asked for a rate, and
+    /// they may have the rest.
     own: Option<f64>,
     /// Of two to the power of it one is taken.
     level: u32,

@@ -1,7 +1,7 @@
 //! Probes for processes that come while a capture runs, and for functions and C libraries that come to those that it has.
 //!
-//! Attaching keeps the kernel busy for some hundred milliseconds, and waits for whoever else is at it. So it has a handle of
-//! its own, for a thread that may wait: whoever empties the rings must not.
+//! Attaching keeps the kernel busy for some hundred milliseconds, and waits for others that attach. So it has
+//! its own handle, for a thread that may wait: the ring reader must not.
 
 use std::sync::Arc;
 
@@ -41,8 +41,8 @@ impl Attacher {
     ///
     /// # Errors
     ///
-    /// If the process is gone, whoever may have its number now, runs yet another program, or cannot be probed; it is then
-    /// recorded without function calls.
+    /// If the process is gone (even if another one has its number now), runs yet another program, or cannot
+    /// be probed; it is then recorded without function calls.
     pub fn add_process(&self, pid: u32, since: Since, functions: &[ProbeFunction]) -> Result<(), ProbeError> {
         if !self.common.shared.is_tracked(pid) {
             let message = format!("process {pid} is not recorded any more");
@@ -66,9 +66,10 @@ impl Attacher {
         Ok(())
     }
 
-    /// Puts probes on functions of a process that has some, or none yet, beside those that are there: those that have
-    /// probes already keep them, those that rest or were called too often get them back. `wanted`: somebody wants them from
-    /// now on; otherwise they have been in the process for a while, and their calls are missing.
+    /// Puts probes on functions of a process that has some, or none yet, in addition to existing ones: those
+    /// that have probes already keep them, those that rest or were called too often get them back. `wanted`:
+    /// a user wants them from now on; otherwise they have been in the process for a while, and their calls
+    /// are missing.
     ///
     /// # Errors
     ///

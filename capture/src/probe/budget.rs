@@ -241,8 +241,8 @@ impl Budget {
         for window in &mut self.windows {
             window.probes.retain(|(probe, _)| !gone.contains(probe));
         }
-        // What is left of it has to be worked off: should the rest turn out to be expensive as well, now that the program gets
-        // on, it goes at the next look.
+        // The rest of the debt has to be worked off: if the remaining probes turn out to be expensive as
+        // well, now that the program makes progress, they are removed at the next look.
         self.debt_ns = self.debt_ns.min(excess);
         shed
     }

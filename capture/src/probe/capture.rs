@@ -115,8 +115,8 @@ impl Capture {
         Attacher::new(self.common.clone())
     }
 
-    /// Whoever empties the rings waits for nobody: somebody who changes probes may need some hundred milliseconds. After
-    /// [`Capture::end`] nothing is left to be emptied.
+    /// The ring reader never waits: a thread that changes probes may need some hundred milliseconds. After
+    /// [`Capture::end`] there is nothing left to empty.
     fn probes_now(&self) -> Option<MutexGuard<'_, Probes>> {
         if self.ended { Some(self.common.lock()) } else { self.common.try_lock() }
     }

@@ -35,7 +35,7 @@ const SAMPLE_EVERY_NS: u64 = 10_000_000_000;
 const LONGEST_SAMPLE_NS: u64 = 250_000_000;
 /// After such a one: not at once, or the statistics would be on all the time where somebody always looks late.
 const SAMPLE_AGAIN_NS: u64 = 1_000_000_000;
-/// So many events at least: of a few the cost is mostly that of events of others, which leave no record.
+/// Fewest events: with fewer, most of the cost is that of other events, which leave no record.
 const ENOUGH_EVENTS: u64 = 50;
 
 /// How soon the books should be looked at.
@@ -355,7 +355,7 @@ impl CostAccounting {
 
     /// As of the last look.
     pub(crate) fn overhead(&self) -> Overhead {
-        // What reads symbols, names and shows is no reason to take probes off, but whoever pays sees it.
+        // Reading symbols and drawing are no reason to remove probes, but the user sees their cost.
         let longpole_ns =
             own_cpu_time_ns().saturating_sub(self.longpole_before_ns).max(self.last.collector_ns);
         let event_ns = self.event_ns as u64;
@@ -517,8 +517,9 @@ mod tests {
         assert_eq!(each_event_ns(18_000_000, 3_000, 610_000_000), Err(HeldUp));
     }
 
-    /// In a test a function called forty times a second once lost its probes beside a hot one. What the collector takes to
-    /// take probes off was on its account then; that this was the reason is concluded from the books, not seen again.
+    /// In a test a function called forty times a second once lost its probes because of a hot one. The
+    /// collector's cost of removing probes was on its account then; that this was the reason follows from the
+    /// accounting and was not reproduced.
     #[test]
     fn what_an_idle_collector_takes_is_no_probes_doing() {
         assert_eq!(reading_ns(7_000_000.0, 80.0, 14.0, 6_500.0), 80.0 * 6_500.0);

@@ -1,10 +1,11 @@
 //! On which CPUs the clock that samples are taken by has to tick: those that are online and where recorded threads have run
 //! lately. Pure: what is online and what has been seen come in, changes go out.
 //!
-//! A tick interrupts whoever runs, and wakes a CPU that sleeps: a program with two threads on a machine with sixty-four CPUs
-//! has no use for the ticks of the other sixty-two. All of them tick at first. Where no recorded thread has run for a while
-//! the clock stands, and goes again with the first look that finds one there; what did not tick until then is counted. A CPU that
-//! was taken off the machine and put back has lost its clock.
+//! A tick interrupts the running thread, and wakes a sleeping CPU: a program with two threads on a machine
+//! with sixty-four CPUs has no use for the ticks of the other sixty-two. All of them tick at first. Where no
+//! recorded thread has run for a while the clock stands, and goes again with the first look that finds one
+//! there; what did not tick until then is counted. A CPU that was taken off the machine and put back has lost
+//! its clock.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -34,20 +34,20 @@ pub fn usual_bytes() -> usize {
     share(cpus.min(probe_abi::MAX_RINGS), at_hand(USUAL_OF_ALL), USUAL)
 }
 
-/// So many bytes for all rings together, but no more than an eighth of what this process may still take: the kernel takes
-/// all of it at once, and whoever has a limit is ended for it.
+/// At most `most` bytes for all rings together, but no more than an eighth of what this process may still
+/// take: the kernel allocates all of it at once, and a process over its limit is killed.
 pub(crate) fn at_hand(most: usize) -> usize {
     let available = memory::available_bytes(std::process::id()).map_or(usize::MAX, |bytes| bytes as usize);
     most.min(available / 8)
 }
 
-/// Bytes of each of so many rings, where somebody wants so many: a power of two.
+/// Bytes of each of `rings` rings, where the user asks for a size: a power of two.
 pub(crate) fn bytes(rings: usize, wanted: usize) -> usize {
     let wanted = wanted.clamp(*EACH.start(), *EACH.end()).next_power_of_two();
     wanted.min(share(rings, MOST_OF_ALL, EACH))
 }
 
-/// What each of so many rings gets of so many bytes: a power of two within bounds that are some.
+/// The size of each of `rings` rings that share `of` bytes: a power of two within the bounds `each`.
 pub(crate) fn share(rings: usize, of: usize, each: RangeInclusive<usize>) -> usize {
     let share = (of / rings.max(1)).clamp(*each.start(), *each.end());
     1 << share.ilog2()
@@ -60,7 +60,8 @@ pub(crate) struct Placing {
     rings: Vec<OwnedFd>,
 }
 
-/// Makes rings of so many bytes each. They are written to from when they have been put into the programs' array.
+/// Makes rings of `bytes` bytes each. They are written to from when they have been put into the programs'
+/// array.
 pub(crate) fn make(
     ebpf: &Ebpf,
     array: &'static str,

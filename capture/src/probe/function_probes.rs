@@ -149,8 +149,8 @@ impl FunctionProbes {
         Ok(())
     }
 
-    /// Puts probes on `functions` of process `pid` beside those that it has, but for those that it has. `insist`: also
-    /// on those that were called too often, which are counted again.
+    /// Puts probes on `functions` of process `pid` except those that already have them. `insist`: also on
+    /// those that were called too often, which are counted again.
     pub(crate) fn add_more(
         &mut self,
         ebpf: &mut Ebpf,
@@ -187,7 +187,7 @@ impl FunctionProbes {
         for few in batched_attach::in_small_groups(&group.functions, ProbeFunction::points) {
             attach_some(probe, group, generation, few, &mut links, &mut refused)?;
         }
-        // Whoever has written to it meanwhile did so to what has breakpoints now.
+        // If the file was written to meanwhile, the breakpoints are in the changed code.
         if let Err(error) = group.vouch() {
             self.close(links);
             return Err(error);

@@ -456,7 +456,7 @@ fn attach(
             });
         }
     }
-    // Whoever has written to it meanwhile did so to what has breakpoints now.
+    // If the file was written to meanwhile, the breakpoints are in the changed code.
     vouched()?;
     Ok(links)
 }

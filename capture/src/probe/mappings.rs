@@ -1,8 +1,8 @@
 //! Notices executable files that recorded processes map while they run: libraries that are loaded later.
 //!
-//! The kernel tells of each such mapping through `perf_event_open(2)`: a counter that counts nothing, one on each CPU,
-//! whose buffer gets a record for every file that is mapped with the right to execute. Whoever maps nothing pays
-//! nothing.
+//! The kernel tells of each such mapping through `perf_event_open(2)`: a counter that counts nothing, one on
+//! each CPU, whose buffer gets a record for every file that is mapped with the right to execute. A process
+//! that maps nothing pays nothing.
 
 use std::{
     fs::File,
@@ -147,7 +147,7 @@ impl Buffer {
     }
 }
 
-/// What a record of so many words says, if it is one of ours.
+/// What a record of `words` words says, if it is one of ours.
 fn mapping(words: usize, record: &dyn Fn(usize) -> u64, wanted: &dyn Fn(u32) -> bool) -> Option<NewMapping> {
     let time_ns = record(words - 1);
     match record(0) as u32 {

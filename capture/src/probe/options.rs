@@ -10,7 +10,8 @@ pub const MOST_NUMBERS: u32 = 1 << 20;
 /// Counters that are there if nobody asks for more.
 const USUAL_NUMBERS: u32 = 1 << 16;
 
-/// Function numbers are below this where so many functions are wanted at most. C libraries' counters lie behind them.
+/// Function numbers are below this if at most `most_functions` are wanted. C libraries' counters come after
+/// them.
 pub fn number_limit(most_functions: u32) -> u32 {
     most_functions.clamp(USUAL_NUMBERS, MOST_NUMBERS)
 }
@@ -20,8 +21,8 @@ pub fn number_limit(most_functions: u32) -> u32 {
 pub struct CaptureOptions {
     /// Processes (tgid) to record, all threads of each.
     pub pids: Vec<u32>,
-    /// The last so many of them go without function probes if they cannot be probed; without the others there is no
-    /// capture.
+    /// The last ones, this many, go without function probes if they cannot be probed; without the others
+    /// there is no capture.
     pub optional_pids: usize,
     /// Record processes that they make, from their first instant.
     pub children: bool,
@@ -29,8 +30,8 @@ pub struct CaptureOptions {
     pub running: bool,
     /// Functions to probe in those processes.
     pub functions: Vec<ProbeFunction>,
-    /// Functions that may get numbers in all, those that come later among them: counters are there for so many. At most
-    /// [`MOST_NUMBERS`]; there are always some ten thousand.
+    /// How many functions may get numbers in all, those that come later among them: it sizes the table of
+    /// counters. At most [`MOST_NUMBERS`]; there are always some ten thousand.
     pub most_functions: u32,
     /// C libraries to probe in them.
     pub libc: Vec<LibcProbes>,

@@ -80,7 +80,7 @@ pub(crate) struct Common {
     pub(crate) shared: Arc<Shared>,
     /// As of the overhead controller's last look.
     overhead: Mutex<Overhead>,
-    /// What whoever attaches has done. A lock of its own: whoever empties the rings takes it.
+    /// What the attaching thread has done. It has its own lock, because the ring reader takes it.
     notes: Mutex<Vec<Note>>,
     /// CPUs that are online, if that has changed.
     online: Mutex<Option<Vec<u32>>>,
@@ -145,8 +145,8 @@ impl Common {
         spent
     }
 
-    /// `None` while the other thread is at work: replacing links takes some hundred milliseconds, in which whoever
-    /// empties the rings must not wait.
+    /// `None` while the other thread is at work: replacing links takes some hundred milliseconds, in which
+    /// the ring reader must not wait.
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, Probes>> {
         match self.probes.try_lock() {
             Ok(probes) => Some(probes),

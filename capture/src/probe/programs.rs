@@ -1,5 +1,5 @@
-//! Since when each process runs the program that it runs, as far as records tell. What was chosen of one program is nothing
-//! for the next: whoever brings it later has come too late.
+//! Since when each process runs the program that it runs, as far as records tell. What was chosen for one
+//! program does not apply to the next: a choice that arrives after that is too late.
 
 use std::{collections::HashMap, mem::offset_of};
 

@@ -29,8 +29,8 @@ use super::{
     shared_map::Shared,
 };
 
-/// Sleeps and wake-ups of a thread are looked at once in so many periods of the clock at most: there may be many more
-/// threads than CPUs, and the same few places come again and again.
+/// Sleeps and wake-ups of a thread are sampled at most once in this many periods of the clock: there may be
+/// many more threads than CPUs, and the same few places come again and again.
 const EVENTS_APART: u32 = 4;
 
 /// The program that a tick runs.
@@ -40,9 +40,9 @@ pub(crate) const TICK: &str = "sample_tick";
 pub(crate) const AT_EVENTS: [(&str, &str); 2] =
     [("sample_block", "BLOCK_SAMPLER"), ("sample_wake", "WAKE_SAMPLER")];
 
-/// Bytes of each of so many rings: a CPU that takes a stack of 16 KiB 1,500 times a second (ticks, and sleeps and wake-ups
-/// of many threads) writes 1.2 MB in the longest pause between two turns. Where there are many CPUs hardly all of them do.
-/// `at_hand`: what there is for so many bytes that all of them may have.
+/// Bytes of each of `rings` rings: a CPU that takes a stack of 16 KiB 1,500 times a second (ticks, and sleeps
+/// and wake-ups of many threads) writes 1.2 MB in the longest pause between two turns. Where there are many
+/// CPUs hardly all of them do. `at_hand`: how much of a wanted total is available.
 pub(crate) fn ring_bytes(call_graph: CallGraph, rings: usize, at_hand: impl Fn(usize) -> usize) -> usize {
     match call_graph {
         CallGraph::Fp => cpu_rings::share(rings, at_hand(32 << 20), 64 << 10..=1 << 20),

@@ -1,4 +1,4 @@
-//! What a running capture tells beside events, and is told.
+//! What a running capture reports apart from events, and what it is told.
 
 use super::capture::Capture;
 use super::clocks::{now_ns, this_thread_ns};

@@ -66,7 +66,7 @@ impl Breakpoint {
         }
         // SAFETY: a new descriptor that nobody else has.
         let breakpoint = Breakpoint(unsafe { File::from_raw_fd(number) });
-        // `PERF_EVENT_IOC_REFRESH`: on, and off again after so many.
+        // `PERF_EVENT_IOC_REFRESH`: on, and off again after this many overflows.
         const REFRESH: libc::c_ulong = 0x2402;
         // SAFETY: a descriptor of ours; the argument is a number.
         let failed = unsafe { libc::ioctl(breakpoint.0.as_raw_fd(), REFRESH, MOST_HITS) };

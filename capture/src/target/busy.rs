@@ -1,4 +1,4 @@
-//! How busy CPUs are, whoever uses them.
+//! How busy CPUs are, with any processes.
 
 use super::CpuList;
 use super::clock::tick_ns;

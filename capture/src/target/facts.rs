@@ -9,8 +9,8 @@ use super::process::{Process, comm, descendants};
 use engine::event::{Facts, ProcessFact, ThreadFact};
 use std::collections::BTreeSet;
 
-/// New threads and children may appear while the lists are read: they are read again until nothing is new, this
-/// often at most. Whoever is born later is in the events, since capture starts before this.
+/// New threads and children may appear while the lists are read: they are read again until nothing is new,
+/// this often at most. Later threads are in the events, since capture starts before this.
 const MAX_ROUNDS: usize = 16;
 
 /// The processes and threads of `asked` (and its existing descendants, if `children`) as /proc shows them now; the

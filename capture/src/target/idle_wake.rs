@@ -144,7 +144,7 @@ fn wake(shared: &Shared, began: Instant, sleeper: &Thread, meanwhile: Meanwhile,
     Some(Took { latency: part(latencies, 4)?, call: part(calls, 10)? })
 }
 
-/// The one below which one part of so many lies.
+/// The value that one part in `parts` is below.
 fn part(mut times: Vec<Duration>, parts: usize) -> Option<Duration> {
     times.sort_unstable();
     times.get(times.len() / parts.max(1)).copied()

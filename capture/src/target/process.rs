@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(below(7, 3, &children), [0u32; 0]);
     }
 
-    /// A program whose threads came and went was said to have ended, when the one that stood for it did.
+    /// A program whose threads came and went counted as ended when the thread that represented it did.
     #[test]
     fn a_leader_stands_for_its_process_whatever_its_number() {
         assert_eq!(foremost(32765, true, || [433, 434, 32765].into_iter()), Some(32765));

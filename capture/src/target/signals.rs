@@ -63,8 +63,8 @@ pub fn now_listening() {
     LISTENS.store(true, Ordering::Relaxed);
 }
 
-/// A signal that ends this process from here on, before somebody listens for it, leaves a line that says so. Whoever has once
-/// listened goes on to do so: a second recording of the same process changes nothing.
+/// From here on, a signal that ends this process before there is a handler leaves a line that says so. A
+/// handler stays installed: a second recording of the same process changes nothing.
 pub fn say_if_ended_early() {
     static FIRST: std::sync::Once = std::sync::Once::new();
     FIRST.call_once(say_until_somebody_listens);

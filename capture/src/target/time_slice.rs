@@ -21,8 +21,9 @@ struct Attributes {
 /// `SCHED_FLAG_KEEP_POLICY`.
 const KEEP_POLICY: u64 = 0x08;
 
-/// From now on the calling thread, and those that it starts, get their share of a CPU in short turns: whoever waits for that
-/// CPU waits for the rest of one. The share stays what it was. A kernel before 6.12 knows no such thing, and changes nothing.
+/// From now on the calling thread, and those that it starts, get their share of a CPU in short turns: a
+/// thread that waits for that CPU waits for the rest of one turn. The share does not change. Kernels before
+/// 6.12 do not support this and change nothing.
 pub fn take_short_turns() {
     let nice = rustix::process::getpriority_process(None).unwrap_or(0);
     let attributes = Attributes {

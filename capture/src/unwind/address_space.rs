@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 /// each time that nothing was found.
 const AGAIN_AFTER: Duration = Duration::from_millis(20);
 const AGAIN_AT_LAST: Duration = Duration::from_secs(2);
-/// Where the kernel tells what is mapped later, looks that find nothing may take one part in so many of the time: stacks
-/// through hand-written machine code have frames that are nowhere, again and again, and a look at a program of a hundred
-/// libraries takes milliseconds (x264: by a profile a fifth of what the thread did that empties the rings).
+/// Where the kernel reports later mappings, looks that find nothing may take one part in this many of the
+/// time: stacks through hand-written machine code have frames that are nowhere, again and again, and a look
+/// at a program of a hundred libraries takes milliseconds (x264: by a profile, a fifth of the ring reader's
+/// time).
 const LOOKS_TAKE: u32 = 2_000;
 const AGAIN_AT_VERY_LAST: Duration = Duration::from_secs(60);
 
@@ -151,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_look_tells_what_is_new_and_a_process_that_is_gone_keeps_its_code() {
-        // Whoever runs the tests: longpole does not look at itself.
+        // The process that runs the tests: longpole does not look at itself.
         let pid = std::os::unix::process::parent_id();
         let first = look(pid, 7, &[]);
         assert_eq!(first.new.len(), first.now.len());

@@ -268,7 +268,7 @@ fn caller_by_rule(at: &Frame, rule: &Rule, stack: &Stack<'_>) -> Option<Caller> 
     let sp = at.stack_pointer;
     let frame = match rule.frame {
         FrameAt::Unknown => return None,
-        // Whatever else is said: its caller is nobody.
+        // Whatever else the rule says: it has no caller.
         _ if rule.back == Saved::Lost => return Some(Caller::None),
         FrameAt::Stack(distance) => above(sp, distance),
         FrameAt::Pointer(distance) => above(at.frame_pointer?, distance),

@@ -6,7 +6,7 @@
 
 use probe_abi::{COPY_PIECE, COPY_PIECES};
 
-/// So many whole stacks are looked at first.
+/// This many whole stacks are looked at first.
 const FIRST_LOOK: u64 = 64;
 const MOST_DOUBLINGS: u32 = 12;
 

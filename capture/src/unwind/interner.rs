@@ -30,12 +30,12 @@ pub enum Interned {
 }
 
 impl Interner {
-    /// Numbers from 1 on, for stacks that take so many bytes in all.
+    /// Numbers from 1 on, for stacks that take at most `room` bytes in all.
     pub fn new(room: Option<u64>) -> Interner {
         Interner { known: FxHashMap::default(), next: 1, floor: 1, room }
     }
 
-    /// From now on without end: whoever listens forgets old ones.
+    /// From now on without end: the consumer forgets old ones.
     pub fn without_end(&mut self) {
         self.room = None;
     }
@@ -104,7 +104,7 @@ mod tests {
         }
         assert_eq!(interner.number(7, 0, &[1, 2]), Interned::Known(1));
         assert_eq!(interner.number(9, 0, &[1]), Interned::New(STACKS_AT_ONCE + 1));
-        // Begun again: only numbers that lie less than so many below are used again.
+        // Begun again: only numbers less than [`STACKS_AT_ONCE`] below are used again.
         assert_eq!(interner.number(7, 0, &[1, 2]), Interned::New(STACKS_AT_ONCE + 2));
     }
 

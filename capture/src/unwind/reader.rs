@@ -97,7 +97,7 @@ impl Reader {
 #[derive(Debug)]
 pub struct Gone;
 
-/// A binary on its way to whoever reads it.
+/// A binary on its way to its parser.
 struct Opened {
     pid: u32,
     since_ns: u64,

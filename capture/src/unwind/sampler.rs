@@ -1,8 +1,8 @@
-//! Raw samples in, samples out; what they need beside them is told by notes and facts.
+//! Raw samples in, samples out; notes and facts bring everything else that they need.
 //!
-//! Whoever drives it empties rings, so nothing here waits: where a process has its code and what its binaries say is found
-//! out by others ([`super::reader`]). A stack that needs an answer gets its number at once, so that its sample can go on
-//! its way, and is told when the answer is there.
+//! The ring reader calls it, so nothing here waits: other threads find out where a process has its code and
+//! what its binaries say ([`super::reader`]). A stack that needs an answer gets its number at once, so that
+//! its sample can be passed on; the stack itself follows with the answer.
 
 use super::copies::{Copied, Unwound};
 use super::interner::{Interned, Interner};
@@ -102,7 +102,7 @@ impl Sampler {
         self.most_mappings = usize::MAX;
     }
 
-    /// Whoever drives it says what processes map later ([`Sampler::mapped`]): they are looked at less often.
+    /// The caller reports later mappings of processes ([`Sampler::mapped`]): they are looked at less often.
     #[must_use]
     pub fn hearing_of_mappings(self, hears_of_mappings: bool) -> Sampler {
         Sampler { hears_of_mappings, ..self }
@@ -317,7 +317,7 @@ impl Sampler {
         let looking = process.is_some_and(|process| ask_look(process, looker, pid, time_ns));
         let stack = Kept::Frames(frames.to_vec());
         if looking && self.has_room_for(&stack) {
-            // Where its code is comes before it: whoever names stacks looks at each once.
+            // The mappings of its code come before it: the code that names stacks looks at each once.
             self.wait(Waiting { number, pid, time_ns, since_ns, stack, on: On::Look, looked: false });
         } else {
             // The sample itself says whether it is cut off.
@@ -506,7 +506,7 @@ mod tests {
         notes.filter_map(stack).collect()
     }
 
-    /// Whoever empties the rings waited for a parser, ten seconds for a binary.
+    /// The ring reader waited for a parser, ten seconds for a binary.
     #[test]
     fn a_sample_does_not_wait_for_tables_and_its_stack_is_told_when_they_are_there() {
         let (mut sampler, asked, tell) = played();

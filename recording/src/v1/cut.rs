@@ -14,7 +14,7 @@ const MOST_NAME_BYTES: usize = 1024;
 /// Threads and pending operations of an end that has no parts.
 const MOST_WHOLE: usize = 1 << 12;
 
-/// Takes the JSON of a chunk with so many entries.
+/// Takes the JSON of a chunk with this number of entries.
 pub type Put<'a> = &'a mut dyn FnMut(u32, Vec<u8>) -> io::Result<()>;
 
 /// Puts facts into chunks. `end` is left out: see [`end`]. Gives back how many entries there was no room for.

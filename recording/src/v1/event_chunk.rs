@@ -1,5 +1,5 @@
-//! Records → chunks of events, wherever that is done: whoever puts records in order has them at hand, and who writes the
-//! file gets a twentieth of the bytes.
+//! Records → chunks of events, in any thread: the decoder has the records in its cache, and the writer thread
+//! gets a twentieth of the bytes.
 
 use super::columns::Encoder;
 use probe_abi::Record;
@@ -7,7 +7,7 @@ use probe_abi::Record;
 /// Records per chunk: enough to pack well, few enough to lose little.
 const RECORDS_PER_CHUNK: u32 = 1 << 14;
 
-/// Recorded time per chunk. A quiet target fills none: whoever records also takes the open one by a timer.
+/// Recorded time per chunk. A quiet target fills none, so the open one is also taken by a timer.
 const NS_PER_CHUNK: u64 = 1_000_000_000;
 
 /// A record names another kind in its header than it is.

@@ -31,8 +31,8 @@ pub struct Merger {
 }
 
 impl Merger {
-    /// Adds a chunk's facts: what has a known key replaces, the rest is appended. `false`: that would be more than so many
-    /// entries. A writer counts what it replaces, too, so that it never comes to this.
+    /// Adds a chunk's facts: an entry with a known key replaces the old one, others are appended. `false`:
+    /// that would be too many entries. A writer counts replaced entries, too, so it never gets here.
     pub fn add(&mut self, more: Facts, most: usize) -> bool {
         if entries(&self.facts) + entries(&more) > most {
             return false;

@@ -66,7 +66,7 @@ impl Growing {
         }
     }
 
-    /// Bytes that it has more with an entry of so many in that list.
+    /// How many bytes longer it is with an entry of this size in that list.
     pub fn adds(&self, list: List, entry_bytes: usize) -> usize {
         let with_it = self.json.len() + self.before(list).len() + entry_bytes + list.end().len();
         with_it - self.bytes()

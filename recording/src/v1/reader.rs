@@ -340,7 +340,7 @@ impl Contents {
         Ok(())
     }
 
-    /// Stacks in so many bytes of memory, for which there is room.
+    /// Stacks that take this many bytes of memory, for which there is room.
     fn add_stacks(&mut self, notes: Vec<Note>, bytes: u64) -> Result<(), &'static str> {
         if !self.room.take_notes(notes.len(), bytes) {
             return Err("there are more stacks than any recording has");

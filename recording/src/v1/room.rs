@@ -66,25 +66,25 @@ impl Room {
         self.limits.bytes.saturating_sub(self.bytes)
     }
 
-    /// Entries of facts in so many bytes of JSON are there, whether there is room for them or not.
+    /// Counts facts with this many bytes of JSON, whether there is room for them or not.
     pub fn count_facts(&mut self, entries: usize, bytes: u64) {
         self.facts = self.facts.saturating_add(entries);
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// The same for notes, or for stacks in so many bytes of memory.
+    /// The same for notes, or for stacks with this many bytes of memory.
     pub fn count_notes(&mut self, notes: usize, bytes: u64) {
         self.notes = self.notes.saturating_add(notes);
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// Takes room for entries of facts in so many bytes of JSON. `false`: there is not so much, and none was taken.
+    /// Takes room for facts with this many bytes of JSON. `false`: there is too little, and none was taken.
     pub fn take_facts(&mut self, entries: usize, bytes: u64) -> bool {
         let limits = self.limits;
         take((&mut self.facts, entries, limits.facts), (&mut self.bytes, bytes, limits.bytes))
     }
 
-    /// The same for notes, or for stacks in so many bytes of memory.
+    /// The same for notes, or for stacks with this many bytes of memory.
     pub fn take_notes(&mut self, notes: usize, bytes: u64) -> bool {
         let limits = self.limits;
         take((&mut self.notes, notes, limits.notes), (&mut self.bytes, bytes, limits.bytes))

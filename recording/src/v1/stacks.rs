@@ -23,10 +23,10 @@ pub enum NoStacks {
     TooLarge,
 }
 
-/// Memory of a stack beside its frames, in bytes.
+/// Memory of a stack in addition to its frames, in bytes.
 const EACH: u64 = 64;
 
-/// Memory that a stack of so many frames takes when it is read, in bytes.
+/// Memory that a stack with this number of frames takes when it is read, in bytes.
 pub fn memory(frames: usize) -> u64 {
     EACH + 8 * frames.min(MOST_FRAMES) as u64
 }
@@ -76,7 +76,7 @@ pub struct Packed {
 }
 
 impl Encoder {
-    /// Adds a stack; only so many of its innermost frames as a stack may have.
+    /// Adds a stack, with at most [`MOST_FRAMES`] of its innermost frames.
     pub fn push(&mut self, time_ns: u64, (id, pid): (u32, u32), frames: &[u64], is_cut: bool) {
         let near = |payload: &mut Vec<u8>, last: u64, value: u64| {
             put(payload, zigzag(value.wrapping_sub(last)));

@@ -80,7 +80,8 @@ impl<D: Disk> Tail<D> {
         Ok(())
     }
 
-    /// Writes a draft of what will be kept, of so many records. After an error the one before it is there.
+    /// Writes a draft of what will be kept, with this number of records. After an error the previous draft is
+    /// there.
     pub fn draft(&mut self, records: u32, chunks: &[u8]) -> io::Result<()> {
         let bytes = draft(self.kept, records, chunks)?;
         if let Err(error) = self.put(self.drafts, &bytes) {

@@ -190,8 +190,8 @@ impl<D: Disk> Writer<D> {
         self.keep()
     }
 
-    /// Writes what is held back as a draft: it is in the file whatever becomes of this process. `open` is the chunk that
-    /// whoever calls [`Writer::events`] has begun.
+    /// Writes what is held back as a draft: it is in the file even if this process dies. `open` is the chunk
+    /// that the caller of [`Writer::events`] has begun.
     pub fn draft(&mut self, open: Option<EventChunk>) -> io::Result<()> {
         self.check()?;
         let open = open.or_else(|| self.events.draft());
@@ -313,7 +313,7 @@ impl<D: Disk> Writer<D> {
         self.stored(kind, items, (0, 0), Packed::plain(payload))
     }
 
-    /// Parts of the index after so many chunks.
+    /// Begins a new part of the index after this many chunks.
     #[cfg(test)]
     pub fn with_parts_of(mut self, most_entries: usize) -> Writer<D> {
         self.most_entries = most_entries;

@@ -29,8 +29,8 @@ impl Default for Limits {
     }
 }
 
-/// Whoever reads symbols takes CPU time beside a program that works: it comes after that, but not so far behind that it
-/// would not get its answers out on a full machine.
+/// A parser competes for CPU time with the recorded program: it has a lower priority, but one high enough to
+/// finish on a busy machine.
 const NICE: i32 = 10;
 
 /// Confines this process for good. After an error it must not go on.

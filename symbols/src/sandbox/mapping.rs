@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io;
 use std::ops::Deref;
 
-/// A mapped stretch of a file. Whoever may write to the file can change it while it is looked at or cut it short, which
-/// kills the reader: only for processes that may be lost, see [`super`].
+/// A mapped stretch of a file. Anyone who may write to the file can change it while it is read, or truncate
+/// it, which kills the reader: only for expendable processes, see [`super`].
 #[derive(Debug)]
 pub struct Mapping(memmap2::Mmap);
 

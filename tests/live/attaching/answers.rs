@@ -1,4 +1,4 @@
-//! Whoever waits for a server's answers does not feel that longpole attaches to it, or that it goes.
+//! Clients that wait for a server's answers do not notice that longpole attaches to it, or that it detaches.
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -87,7 +87,7 @@ fn answers_come_as_fast_while_longpole_attaches_and_detaches() {
     assert!(report.at(1).functions().iter().any(|name| name.starts_with("HotStep")), "samples show it");
 }
 
-/// What somebody names gets its probes at once, locks too, and it is said what that costs.
+/// Named functions get their probes at once, locks too, and a message says what that costs.
 #[test]
 fn what_is_named_is_probed_at_once() {
     skip_unless_live!();

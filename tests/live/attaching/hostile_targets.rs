@@ -53,7 +53,8 @@ fn targets_that_end_while_being_attached_to() {
     }
 }
 
-/// No names are guessed: functions of a stripped binary are not probed, what remains is recorded, and it is said.
+/// No names are guessed: functions of a stripped binary are not probed, the rest is recorded, and a message
+/// says so.
 #[test]
 fn a_stripped_program_is_recorded_without_functions() {
     skip_unless_live!();

@@ -1,5 +1,5 @@
-//! Libraries that a program loads while it is recorded: their functions and their locks get probes as those of the
-//! program have, and what is missing before that is said.
+//! Libraries that a program loads while it is recorded: their functions and their locks get probes like those
+//! of the program, and a note says what is missing before that.
 
 use std::path::Path;
 use std::process::Command;

@@ -86,7 +86,7 @@ fn terminated_at_any_moment_it_leaves_a_recording_or_a_line() {
     skip_unless_live!();
     let program = skip_unless_built!(workload::build("turns.c"));
     let mut target = Background::must_start(Command::new(program).arg("1000000000"));
-    // Of what the kernel does before longpole's first instruction nothing can be said.
+    // What the kernel does before longpole's first instruction is not known.
     for delay in [100, 150, 200, 300, 400, 600, 1_000] {
         let (record, _folder, file) = Recorded::attach_in_background(&[], target.pid());
         std::thread::sleep(Duration::from_millis(delay));

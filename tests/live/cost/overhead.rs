@@ -10,7 +10,7 @@ use longpole_tests::{
 
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Calls per second of CPU time in so many lines of 100 ms each.
+/// Calls per second of CPU time, from this many lines of 100 ms each.
 fn speed(target: &mut Background, lines: usize) -> f64 {
     let (mut calls, mut cpu_ns) = (0.0, 0.0);
     for _ in 0..lines {

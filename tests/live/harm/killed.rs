@@ -1,4 +1,4 @@
-//! What is left when longpole is killed, when its disk is full and when its limits are small: a file that can be read, a
+//! What remains if longpole is killed, if its disk is full or if its limits are small: a readable file, a
 //! program that runs on, and nothing else.
 
 use longpole_tests::{
@@ -143,7 +143,7 @@ fn a_command_ends_by_sigxfsz_if_it_would_alone() {
     let script = format!("{} -- sh -c 'kill -XFSZ $$; echo survived'", record("b.lp"));
     let ended = run(&mut shell(&script), LIMIT).unwrap();
     assert!(!ended.stdout.contains("survived"), "{}", ended.stdout);
-    // Whoever ignores it is obeyed.
+    // If the caller ignores the signal, the command does, too.
     let script = format!("trap '' XFSZ; {} -- sh -c 'kill -XFSZ $$; echo survived'", record("c.lp"));
     let ended = run(&mut shell(&script), LIMIT).unwrap();
     assert_eq!(ended.stdout, "survived\n", "{}", ended.stderr);

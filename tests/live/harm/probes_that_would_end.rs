@@ -1,4 +1,5 @@
-//! Programs that a probe would end: each runs as it does alone, and what is said about it is right. Issue 19.
+//! Programs that a probe would end: each runs as it does alone, and the messages about it are right. Issue
+//! 19.
 
 use std::time::Duration;
 

@@ -15,7 +15,7 @@ fn rounds() -> u32 {
     std::env::var("LONGPOLE_SOAK_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(ROUNDS)
 }
 
-/// Attaches so many times for a short while each, in all the ways a recording can end.
+/// Attaches this many times for a short while each, in all the ways a recording can end.
 fn soak(name: &str, command: &mut Command) {
     let mut target = Background::must_start(command);
     assert_eq!(target.line(LIMIT).expect("a program that runs"), "ready", "{name}");

@@ -304,7 +304,7 @@ fn switches_chain_and_tell_the_stack_pointer() {
         assert_eq!(switch.flags & SwitchFlags::PREV_TRACKED != 0, switch.header.pid == target);
         assert_eq!(switch.flags & SwitchFlags::NEXT_TRACKED != 0, switch.next_pid == target);
         assert!(switch.header.pid == target || switch.next_pid == target);
-        // Whoever leaves is who came last, if that was a tracked thread.
+        // The thread that leaves is the one that came last, if that was a tracked one.
         if let Some((tid, true)) =
             last_next.insert(switch.header.cpu, (switch.next_tid, switch.next_pid == target))
         {

@@ -51,7 +51,7 @@ fn a_hot_lock_is_the_long_pole_and_its_numbers_are_exact() {
         assert!(held_ns(&report, place, &cold) < 0.2 * held);
     }
 
-    // People see the same, and so does whoever reads the exported program.
+    // The screen shows the same, and so does the report of the exported program.
     let text = Longpole::with(["report", "--by", "lock"]).and(&recorded.file).ok().stdout;
     let row = text.lines().find(|line| line.starts_with("hot ")).unwrap_or_default();
     assert!(row.ends_with("UnderTheLock") && row.contains(&format!(" {} ", ROUNDS * THREADS)), "{text}");

@@ -9,7 +9,7 @@ use longpole_tests::{Longpole, Recorded, run, skip, skip_unless_built, skip_unle
 
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// What is said about what is not visible, which is said once, by every command and in every form.
+/// The note about what is not visible: it comes once, in every command and in every form.
 fn said(recorded: &Recorded) -> String {
     let report = recorded.report("1,4");
     let findings = report.findings("uncontended");
@@ -88,7 +88,7 @@ fn what_goroutines_wait_for_is_not_taken_for_futexes() {
     assert!(text.starts_with("what goroutines wait for is decided in Go's runtime"), "{text}");
 }
 
-/// The C library's locks are all visible from inside: nothing is said.
+/// The C library's locks are all visible from inside: no note.
 #[test]
 fn nothing_is_missing_of_the_c_librarys_locks() {
     skip_unless_live!();

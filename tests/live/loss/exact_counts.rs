@@ -1,4 +1,5 @@
-//! Exact counts: what a workload is built to do so many (prime) times is recorded so many times.
+//! Exact counts: operations that a workload does a known (prime) number of times are recorded exactly that
+//! many times.
 
 use longpole_tests::{Recorded, skip_unless_built, skip_unless_live, workload};
 

@@ -14,8 +14,8 @@ fn info(file: &std::path::Path) -> Value {
     serde_json::from_str::<Value>(&said).expect("JSON")["session"].clone()
 }
 
-/// Rings of one page, and a program that makes exactly so many function calls: what is in the file and what is
-/// reported lost is together what was caused, counted by the program itself.
+/// Rings of one page, and a program that makes a known number of function calls: recorded and lost calls add
+/// up to the count of the program itself.
 #[test]
 fn a_flood_of_calls_is_lost_to_the_last_record() {
     skip_unless_live!();
@@ -96,8 +96,8 @@ fn a_reader_that_is_stopped_loses_what_it_says() {
     assert!(others < 5_000, "{others} events beside the calls: {session}");
 }
 
-/// What was recorded of a thread that takes and releases a lock so often and does nothing else, each operation by itself,
-/// with what was said on stderr: how many operations came and how many were lost.
+/// Records a thread that only takes and releases a lock, each operation by itself: how many operations came,
+/// how many were lost, and the text on stderr.
 fn locks_of_pairs(options: &[&str], pairs: u64, work_ns: &str) -> Option<(u64, u64, String)> {
     let program = workload::build("pairs.c").ok()?;
     let options =

@@ -23,7 +23,7 @@ impl Drop for Map {
     }
 }
 
-/// Of a launched command the number is in what was said.
+/// For a launched command, the message contains the number.
 fn map_of(recorded: &Recorded) -> Map {
     map_in(&recorded.ended.stderr)
 }

@@ -116,8 +116,8 @@ fn who_waits_by_asking_again_and_again_is_told_with_the_time_that_takes() {
         skip!("one CPU only, on which who yields is hardly ever asked again");
     }
     let program = skip_unless_built!(workload::build("impatient.c"));
-    // Three share what the one that computes leaves of two CPUs. Beside other programs those get what is yielded, and nobody
-    // waits busily for long: then it is tried again.
+    // Three threads share what the one that computes leaves of two CPUs. If other programs run, they get the
+    // yielded time, and no thread spins for long: then the test tries again.
     let options = ["--cpu-list", "0,1", "--overhead", "none"];
     let mut told = None;
     for again in 0..TRIES {

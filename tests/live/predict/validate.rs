@@ -107,7 +107,8 @@ fn children_are_part_of_the_command() {
     assert!(said.len() == 1 && said[0].starts_with("2 child processes are not recorded"), "{said:?}");
 }
 
-/// A run that leaves a daemon behind disturbs all later ones: it is said at once and with the result, and left alone.
+/// A run that leaves a daemon behind disturbs all later ones: it is reported at once and with the result, and
+/// the daemon is left alone.
 #[test]
 fn a_daemon_that_the_command_leaves_behind_is_told() {
     skip_unless_live!();

@@ -18,7 +18,7 @@ use symbols::Parsers;
 /// Small ones: at 8,000 records a second they are full within a quarter of a second.
 const RING_BYTES: usize = 64 << 10;
 
-/// A parser that sleeps for so many seconds before it does anything.
+/// A parser that sleeps for this many seconds before it does anything.
 fn sleeping_parser(folder: &Path, seconds: u32) -> PathBuf {
     let path = folder.join(format!("parser{seconds}"));
     let longpole = binary().display();

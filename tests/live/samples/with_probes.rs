@@ -1,4 +1,5 @@
-//! Samples beside probes: the same program recorded with both and with samples alone, through to the report.
+//! Samples together with probes: the same program recorded with both and with samples alone, through to the
+//! report.
 
 use super::support::{KEPT, Sampled};
 use engine::attribution::Grouping;

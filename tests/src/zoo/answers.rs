@@ -13,7 +13,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// Asked for in every report.
 const CPUS: &str = "1,2,4,8,16,inf";
 
-/// What was said of a recording.
+/// The messages about a recording.
 #[derive(Clone, Debug)]
 pub struct Answers {
     /// Predicted for the recorded machine, seconds.
@@ -79,8 +79,9 @@ pub fn ask(longpole: &Path, file: &Path, cpus: u32, real_s: f64, thorough: bool)
     })
 }
 
-/// Whether a change is claimed between two recordings, on so many CPUs: by how much the predicted time grew, chance, both as
-/// parts of it, and whether that is said to be more than chance. With it how far its time is from the report's.
+/// Whether a change is claimed between two recordings, on a number of CPUs: by how much the predicted time
+/// grew, chance, both as parts of it, and whether diff calls it more than chance. Also how far its time is
+/// from the report's.
 ///
 /// # Errors
 /// As [`ask`].

@@ -11,8 +11,9 @@ pub struct Entry {
     pub made_with: &'static str,
     /// Where it comes from.
     pub source: Source,
-    /// The command: variables of its environment, then its words. `PROGRAM` is what was built of its source, `N` how much it
-    /// does, `FILES` the data file so many times, `WORK` the folder with input, in which it may write, too.
+    /// The command: variables of its environment, then its words. `PROGRAM` is what was built of its source,
+    /// `N` how much it does, `FILES` the data file, repeated, `WORK` the folder with input, in which it may
+    /// write, too.
     pub line: &'static str,
     /// How much it does: a second or so on two CPUs.
     pub size: u32,
@@ -20,7 +21,7 @@ pub struct Entry {
     pub longer: u32,
     /// Options of `longpole record`.
     pub record: &'static [&'static str],
-    /// A script beside it that drives it and ends it; without one it ends by itself.
+    /// A script next to it that drives it and ends it; without one it ends by itself.
     pub client: Option<&'static str>,
     /// Whether it writes the same each time.
     pub repeatable: bool,

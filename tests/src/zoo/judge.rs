@@ -25,7 +25,7 @@ pub enum What {
     SameLeader,
     /// It is what is true.
     TrueLeader,
-    /// No deadlock is said of a program that ended.
+    /// A program that ended has no note about a deadlock.
     NoDeadlock,
     /// Advice names what a person can change.
     Advice,
@@ -95,7 +95,7 @@ pub struct Bounds {
     pub shares: (f64, f64),
     /// By how much the commands' times may differ.
     pub agree: f64,
-    /// Whether two recordings are set beside each other.
+    /// Whether two recordings are compared with each other.
     pub change: bool,
     /// The largest cost that longpole may tell, of the target's CPU time.
     pub told_cost: Option<f64>,

@@ -1,5 +1,5 @@
-//! The zoo: programs for which nobody tuned longpole, recorded as a user would, and what longpole says of them set beside
-//! what is true. `./x zoo` runs all of them, the live tests some.
+//! The zoo: programs for which nobody tuned longpole, recorded as a user would, and longpole's answers
+//! compared with the truth. `./x zoo` runs all of them, the live tests some.
 
 mod answers;
 mod entries;

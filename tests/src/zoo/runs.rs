@@ -35,13 +35,14 @@ pub struct Figures {
     pub recorded: Vec<Ending>,
     /// Measured from one CPU to two.
     pub speedup: Option<f64>,
-    /// What was said of each recording.
+    /// The messages of each recording.
     pub answers: Vec<Answers>,
-    /// Between the first two recordings: growth of the predicted time, chance, and whether it is said to be more than that.
+    /// Between the first two recordings: growth of the predicted time, chance, and whether diff calls it more
+    /// than that.
     pub change: Option<(f64, f64, bool)>,
-    /// Measured cost, as a part of the target's CPU time. Launched: CPU time of longpole and the program, from when that is let
-    /// go to its end, above that of the program alone. Attached: CPU time of longpole while it records beside that of the
-    /// program meanwhile.
+    /// Measured cost, as a part of the target's CPU time. Launched: CPU time of longpole and the program,
+    /// from when that is let go to its end, above that of the program alone. Attached: CPU time of longpole
+    /// while it records, compared with that of the program in that time.
     pub cost: Option<f64>,
 }
 

@@ -210,7 +210,7 @@ pub(super) fn drive_redis(side: &Side) -> Result<()> {
     Ok(())
 }
 
-/// Connections that ask again and again, as browsers do: so many that no CPU waits for another.
+/// Connections that send requests back to back, as browsers do: enough of them that no CPU is idle.
 pub(super) fn drive_nginx(side: &Side) -> Result<()> {
     let client = |address: &str| -> Result<()> {
         let stream = TcpStream::connect(address)?;

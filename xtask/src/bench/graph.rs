@@ -1,5 +1,5 @@
-//! What stands on the activity graph, on generated graphs of the paper's largest size and of 10 million edges, beside the
-//! paper's best-first search.
+//! The algorithms on the activity graph, with generated graphs of the paper's largest size and of 10 million
+//! edges, compared with the paper's best-first search.
 
 use std::fmt::Write;
 use std::path::Path;

@@ -72,7 +72,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// Wall and CPU time of the pairs, as the program itself measured them, and what was said on stderr.
+/// Wall and CPU time of the pairs, as the program itself measured them, and the text on stderr.
 fn once(command: &mut Command) -> Result<([f64; 2], String)> {
     let ended = run(command, Duration::from_secs(300)).context("pairs")?;
     if ended.code != Some(0) {

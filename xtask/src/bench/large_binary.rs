@@ -18,7 +18,7 @@ use crate::command;
 const UNITS: usize = 4;
 const FUNCTIONS: usize = 500;
 
-/// Builds a program with at least so many bytes of debug information in `folder`.
+/// Builds a program with at least `debug_bytes` bytes of debug information in `folder`.
 ///
 /// # Errors
 /// There is no `g++`, or it fails.

@@ -1,4 +1,4 @@
-//! What the limit takes beside the report that it stands on.
+//! What finding the limit takes, compared with the report that it is based on.
 
 use std::fmt::Write;
 use std::process::Command;

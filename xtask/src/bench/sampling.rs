@@ -16,7 +16,7 @@ const RUNS: usize = 15;
 /// Of each thread: some seconds of a CPU in all.
 const ROUNDS: u64 = 4_000;
 
-/// What is measured beside the program alone.
+/// What is measured in addition to the program alone.
 const WAYS: [(&str, &[&str]); 4] = [
     ("`-F 0`: scheduler events only", &["-F", "0"]),
     ("`--call-graph fp`", &["-F", "499", "--call-graph", "fp"]),

@@ -1,5 +1,5 @@
-//! What whoever waits for a server's answers feels of an attach: a client that asks every millisecond, in the seconds before
-//! longpole comes, while it is there, and from the moment that it is told to go.
+//! What a server's clients notice of an attach: a client that sends a request every millisecond, in the
+//! seconds before longpole attaches, while it records, and from the moment that it is told to stop.
 
 use std::fmt::Write as _;
 use std::os::unix::net::UnixStream;

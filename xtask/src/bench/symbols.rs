@@ -1,5 +1,5 @@
-//! Looking up 100,000 addresses of a binary with a lot of debug information, beside addr2line, llvm-symbolizer and perf
-//! script.
+//! Looking up 100,000 addresses of a binary with a lot of debug information, compared with addr2line,
+//! llvm-symbolizer and perf script.
 
 use std::fmt::Write as _;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Weights of all segments of a generated program, beside the paper's way of finding them.
+//! Weights of all segments of a generated program, compared with the paper's way of finding them.
 
 use std::fmt::Write;
 use std::path::Path;

@@ -53,7 +53,7 @@ fn cargo(workspace: &Workspace, tools: &Tools, action: &str) -> Command {
     cargo
 }
 
-/// Source paths as they would be in any folder, beside the flags of probe-ebpf/.cargo/config.toml.
+/// Source paths as they would be in any folder, in addition to the flags of probe-ebpf/.cargo/config.toml.
 fn remap(workspace: &Workspace, sysroot: &Path) -> String {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).unwrap_or_default();
@@ -68,7 +68,7 @@ fn remap(workspace: &Workspace, sysroot: &Path) -> String {
     format!("target.{TARGET}.rustflags={flags:?}")
 }
 
-/// What building kernel programs takes beside cargo.
+/// What building kernel programs takes in addition to cargo.
 struct Tools {
     linker: PathBuf,
     /// Takes what debuggers read out of the object.

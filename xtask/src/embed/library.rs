@@ -52,9 +52,10 @@ fn link(linker: &Path, archive: &Path, source: &Path, to: &Path) -> Command {
     link.arg("--version-script").arg(source.join("versions.map")).arg("--undefined-version");
     link.args(["-soname", "longpole-preload.so", "--hash-style=gnu", "--build-id", "--strip-all"]);
     link.args(["--eh-frame-hdr", "-z", "now", "-z", "noexecstack"]);
-    // Two mappings, and none that is split for a part to become read-only: that part would be the addresses of seven
-    // variables and functions of libc, and one of a vDSO's beside it is written later in any case. Each mapping costs a
-    // program that starts, forks and ends some microseconds, as much as all that the library does itself.
+    // Two mappings, and none that is split for a part to become read-only: that part would be the addresses
+    // of seven variables and functions of libc, and the next one, of a vDSO function, is written later in any
+    // case. Each mapping costs a program that starts, forks and ends some microseconds, as much as all that
+    // the library does itself.
     link.args(["-z", "norelro", "-z", "separate-loadable-segments", "--no-rosegment"]);
     link.arg("-T").arg(source.join("sections.ld"));
     link

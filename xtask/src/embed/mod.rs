@@ -185,7 +185,7 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for entry in std::fs::read_dir(path).with_context(|| format!("cannot list {}", path.display()))? {
         let entry = entry.with_context(|| format!("cannot list {}", path.display()))?.path();
         let name = entry.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        // Editors leave files beside those that they have open.
+        // Editors leave files next to those that they have open.
         let ours =
             entry.extension().and_then(|ending| ending.to_str()).is_some_and(|own| ENDINGS.contains(&own));
         let hidden = name.starts_with('.') && name != ".cargo";

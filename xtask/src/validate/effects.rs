@@ -1,5 +1,5 @@
-//! The three programs of the 2001 paper, section 4: which function dominates on how many CPUs, and what optimizing each
-//! by a fifth really gains, beside what the recording says.
+//! The three programs of the 2001 paper, section 4: which function dominates on how many CPUs, and what
+//! optimizing each by a fifth really gains, compared with the recording's answer.
 
 use std::fmt::Write;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Shares of functions as longpole tells them, beside those that programs know of themselves: are numbers without ± exact, and does
-//! the truth lie within those with ±?
+//! Shares of functions in longpole's reports, compared with those that programs measure themselves: are
+//! numbers without ± exact, and does the truth lie within those with ±?
 
 use std::fmt::Write;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! The ten programs of the 1999 paper's Tables 1 and 2, from the sources of Splash-4, beside the paper's own figures.
+//! The ten programs of the 1999 paper's Tables 1 and 2, from the sources of Splash-4, compared with the
+//! paper's own figures.
 //!
 //! The sources are not part of longpole: `git clone https://github.com/OdnetninI/Splash-4`, then
 //! `./x validate splash --sources Splash-4`. They are built with barriers of a mutex and a condition variable, as

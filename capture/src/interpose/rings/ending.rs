@@ -63,7 +63,8 @@ impl Rings {
         self.notice_new(next);
     }
 
-    /// Looks whether threads live, in case the kernel's word that they have ended got lost. A few each time: whoever is left has their turn later.
+    /// Looks whether threads live, in case the kernel's word that they have ended got lost. A few each time:
+    /// the others have their turn later.
     pub(super) fn free_some(&mut self, now_ns: u64, lives: &mut dyn FnMut(u32, u32) -> bool) {
         let scarce = self.rings.len() == self.shared.layout().rings;
         let mut looks = if scarce { LOOKS_WHEN_SCARCE } else { LOOKS };

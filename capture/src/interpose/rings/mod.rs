@@ -1,4 +1,4 @@
-//! All rings of the shared memory, as further rings beside the kernel's.
+//! All rings of the shared memory: further rings in addition to the kernel's.
 //!
 //! **What a turn may promise.** The clock is read, then every ring is emptied as far as it was filled. A thread takes
 //! its place before it reads the clock for the record's time, so that what is not yet there is newer than this turn's
@@ -84,7 +84,8 @@ impl Rings {
         }
     }
 
-    /// All rings together may use so many bytes from now on. If they have more already, it comes back as it is read.
+    /// All rings together may use this many bytes from now on. If they have more already, it is given back as
+    /// it is read.
     pub fn may_use(&mut self, bytes: u64) {
         self.pool.becomes(&self.shared, bytes);
     }

@@ -54,7 +54,7 @@ fn decode_all(payload: &[u8], records: &mut Vec<Record>) -> Result<u64, Malforme
 }
 
 struct Columns<'a> {
-    /// What is left of each column.
+    /// The unread rest of each column.
     bytes: Vec<&'a [u8]>,
     /// Thread ids in order of appearance.
     threads: Vec<u32>,

@@ -1,4 +1,4 @@
-//! Cut and damaged files: what is read is a prefix, and what is missing is said.
+//! Cut and damaged files: what is read is a prefix, and what is missing is reported.
 
 use super::{likely_record, opened, session};
 use crate::v1::chunk::ChunkHeader;

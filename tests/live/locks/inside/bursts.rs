@@ -5,8 +5,9 @@ use crate::locks::support::{Recorded, c};
 use longpole_tests::{skip_unless_built, skip_unless_live};
 use probe_abi::{Burst, Record, SyncOperation};
 
-/// Takes and gives back a mutex: so many times in the first thread, 999,983 times in one that ends, 13 times in a child that
-/// is forked between an acquisition and its release; then it ends as the second word says.
+/// Takes and releases a mutex: a number of times in the first thread, 999,983 times in one that ends, 13
+/// times in a child that is forked between an acquisition and its release; then it ends as the second word
+/// says.
 const MANY: &str = r#"
 #include <pthread.h>
 #include <signal.h>
@@ -99,8 +100,8 @@ fn what_is_folded_is_counted_exactly_in_threads_that_end_forked_children_and_kil
     }
 }
 
-/// Two threads that take one mutex in turns: whoever has it ends what the other has folded, so that nobody seems to have it
-/// while the other does.
+/// Two threads that take one mutex in turns: taking it ends the other thread's burst, so that they never seem
+/// to hold it at the same time.
 #[test]
 fn nobody_has_a_mutex_in_the_middle_of_anothers_burst() {
     skip_unless_live!();

@@ -1,4 +1,4 @@
-//! Beside other libraries that are put before libc, sanitizers, and programs that cannot have any.
+//! Together with other preloaded libraries and sanitizers, and in programs that cannot have any.
 
 use crate::locks::support::{LIMIT, program, record_in};
 use longpole_tests::workload::{self, Problem};

@@ -44,7 +44,7 @@ int main(void) {
 }
 "#;
 
-/// What is left with `longjmp` was no finished call, and hides nothing that comes after it.
+/// A call left through `longjmp` was not finished, and hides nothing that comes after it.
 #[test]
 fn calls_left_by_longjmp_are_none() {
     skip_unless_live!();

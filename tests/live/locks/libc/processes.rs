@@ -193,7 +193,7 @@ fn owners_in_another_pid_namespace_are_known() {
     let ended = longpole.wait(LIMIT).expect("an end");
     let said = &ended.stderr;
     assert_eq!(ended.code, Some(0), "{said}");
-    // The number inside is no number of ours: whoever gives it is told which one is.
+    // The number inside the container means nothing outside: the message names the right one.
     assert!(said.contains(&format!("(pid {inner}, 1 in its PID namespace)")), "{said}");
     let info = Longpole::with(["info"]).and(&file).ok().stdout;
     assert!(info.contains(&format!("{inner} (1 in its PID namespace)")), "{info}");

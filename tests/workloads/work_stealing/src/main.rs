@@ -1,6 +1,6 @@
-//! Work stealing with rayon: a range is split until it is small, and halves that a thread has left for later are taken by
-//! whoever has nothing to do. Halves differ, so that there is always something to steal.
-//! usage: work_stealing [threads 4] [units in all 400000000] [smallest part 1000000]
+//! Work stealing with rayon: a range is split until it is small, and halves that a thread has left for later
+//! are taken by idle threads. Halves differ, so that there is always something to steal. usage: work_stealing
+//! [threads 4] [units in all 400000000] [smallest part 1000000]
 
 use std::hint::black_box;
 use std::process::ExitCode;

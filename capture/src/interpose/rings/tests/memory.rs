@@ -79,7 +79,7 @@ fn threads_that_flood_their_rings_at_once_share_what_there_is() {
         }
         let used = bytes(&shared);
         assert!(used <= OF_ALL, "{} KiB", used >> 10);
-        // Whoever comes now and writes a little loses nothing.
+        // A thread that comes now and writes a little loses nothing.
         let late = Writer::claims(&shared, THREADS, 100 + THREADS as u32);
         (0..250).for_each(|i| late.writes(round * 1_000_000 + i));
         (made, written) = (made + 250, written + 250);
