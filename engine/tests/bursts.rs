@@ -261,7 +261,8 @@ fn what_is_only_read_is_kept_as_one_pair_and_counted_exactly() {
     }
 }
 
-/// A lock that only one thread has is in nobody's way, and costs no time in the simulation; what is told of it is whole.
+/// A lock that only one thread takes delays no other thread and costs no time in the simulation; its counts
+/// are complete.
 #[test]
 fn locks_of_one_thread_each_are_counted_exactly_and_in_nobodys_way() {
     let pairs = pairs(|tid| 0x1000 * u64::from(tid));

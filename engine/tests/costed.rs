@@ -73,7 +73,8 @@ fn with_steady_waits(program: &Program, path: &CostedPath<'_>) -> Program {
     steady
 }
 
-/// 82,820,570 % and -1,896 % were told of a program that computes and waits for its disk, when waits moved with the clock.
+/// A program that computes and waits for its disk got 82,820,570 % and -1,896 %, when waits moved with the
+/// clock.
 #[test]
 fn a_weight_is_what_a_little_less_brings_while_waits_are_steady() {
     let (mut different, mut compared, mut waited) = (Vec::new(), 0, 0);

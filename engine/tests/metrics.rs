@@ -1,4 +1,5 @@
-//! Metrics side by side, on programs of which it is known what improving each function gains (Hollingsworth and Miller 1994).
+//! Metrics side by side, on programs for which the gain of improving each function is known (Hollingsworth
+//! and Miller 1994).
 
 use engine::metrics::{Metric, Metrics, metrics};
 use engine::predict::Model;

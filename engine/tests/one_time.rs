@@ -63,8 +63,8 @@ fn all_commands_say_the_same_time() {
     assert!(compared > 300, "{compared}");
 }
 
-/// A tenth off a function brings a tenth of its share, where nothing else comes first meanwhile; and asked as a scale, in the
-/// ranking and as headroom it brings the same to the last digit.
+/// A tenth off a function gains a tenth of its share, unless something else becomes critical first. As a
+/// scale, in the ranking and as headroom it gains the same to the last digit.
 #[test]
 fn a_scale_is_a_scale_however_it_is_asked_for() {
     let cpus = Cpus::parse_list("1,2,inf").expect("counts");

@@ -123,8 +123,8 @@ fn who_wakes_several_on_idle_processors_spends_time_on_each() {
     check(threads, slow(1), &["A@0 3-23", "B@0 23-33", "C@0 33-43"]);
 }
 
-/// Three threads on two processors, the second of which is soon free. The dice's first side without a seed is 633, the
-/// second 242: the first throw says not to ask, the second to ask.
+/// Three threads on two processors; the second one is soon free. Without a seed the first random number is
+/// 633 and the second 242: the first means not to pull, the second to pull.
 #[test]
 fn an_idle_processor_waits_for_the_clock_where_it_does_not_ask_at_once() {
     let threads = r#"{"name":"A","ops":[["exec",500]]},{"name":"B","ops":[["exec",150]]},
@@ -150,8 +150,8 @@ fn a_mutex_is_taken_by_who_is_running_not_handed_to_who_sleeps() {
     let threads = r#"{"name":"A","ops":[["lock","m"],["exec",10],["unlock","m"],["lock","m"],["exec",10],["unlock","m"],
             ["lock","m"],["exec",10],["unlock","m"]]},
         {"name":"B","ops":[["exec",1],["lock","m"],["exec",10],["unlock","m"]]}"#;
-    // B is woken at 10 and at 20, comes 5 later and finds the lock taken again. Handed over, the lock would idle for 5
-    // each time: a convoy of 45 for A alone.
+    // B is woken at 10 and at 20, comes 5 later and finds the lock taken again. With direct hand-over the
+    // lock would idle for 5 each time: a convoy of 45 for A alone.
     let slow = Rules { wake_latency: Ticks::from_ns(5), ..rules(2) };
     let program = program(threads);
     let (outcome, intervals) = run(&program, slow);
@@ -273,7 +273,7 @@ fn a_quota_stops_all_until_the_next_period() {
         ms(100)
     ));
     assert_eq!(run(&two, quota(2, 100)).0.length.0, Ticks::from_ns(ms(150)).0);
-    // More than they can use takes nothing away; sleeping gives back what was not used.
+    // More than they can use takes nothing away; sleeping returns what was not used.
     assert_eq!(run(&two, quota(2, 200)).0.length.0, Ticks::from_ns(ms(100)).0);
     let sleeper =
         program(&format!(r#"{{"name":"A","ops":[["exec",{0}],["sleep",{0}],["exec",{0}]]}}"#, ms(3)));

@@ -136,8 +136,8 @@ fn futex_words_are_objects() {
     assert_eq!(again.trust, program.trust);
 }
 
-/// Locks that lost their probes count as objects of which free uses are not seen, once, however often somebody waited
-/// for them afterwards; conditions and barriers are not acquired.
+/// Locks that lost their probes count as objects whose free uses are unknown, once, however often a thread
+/// waited for them afterwards; conditions and barriers are not acquired.
 #[test]
 fn locks_that_lost_their_probes_are_not_seen_free() {
     let lock = |address, kind| Lock {
@@ -266,8 +266,8 @@ fn some_use() -> Use {
     }
 }
 
-/// Idle is who waits for anything to do and gets nothing from anybody of the recording; never a wait that a thread of it
-/// ended, and never a futex that may be a lock.
+/// A thread is idle if it waits for anything to do and gets nothing from a thread of the recording. A wait
+/// that a thread of it ended is not idle, nor is a futex that may be a lock.
 #[test]
 fn idle_waits_are_kept_apart() {
     let (poll, read, fsync) = (7, 0, 74);

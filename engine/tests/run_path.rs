@@ -1,4 +1,4 @@
-//! What is told of recordings: shares of the path of the predicted run.
+//! The answers for recordings: shares of the path of the predicted run.
 
 use engine::attribution::Grouping;
 use engine::predict::{Model, Scheduler};

@@ -268,7 +268,7 @@ proptest! {
                 let Some(same) = same else { continue };
                 if probed[program.functions.iter().position(|f| f.name == row_.function).expect("known")] {
                     prop_assert_eq!(same.calls, row_.calls, "{} at {}", &row_.function, place);
-                    // Exact, but for what samples saw of it where its probe did not.
+                    // Exact, except for what samples show of it where its probe did not.
                     if same.tetid_error_ns.is_none() {
                         prop_assert_eq!(same.tetid_ns.to_bits(), row_.tetid_ns.to_bits());
                     }

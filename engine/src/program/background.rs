@@ -6,8 +6,8 @@ use super::{Background, ObjectId, Operation, Program, Thread, ThreadId};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Threads of which only the window's end is known, or which computed without sleeping, are in the background
-/// if they compute at most one part in this many of what the others do.
+/// Threads that ended only with the window, or that computed without sleeping, are in the background if they
+/// compute at most one part in this many of what the others do.
 const BESIDE: u64 = 10;
 
 /// The kernel takes no longer than this to take a thread apart: one that goes on for longer was woken for something.
@@ -132,7 +132,7 @@ fn ended_by(thread: &Thread, other: &Thread) -> Option<usize> {
     last.any(|operation| *operation == Operation::Release(*edge)).then_some(own)
 }
 
-/// What a thread may still do when it has ended: leave its functions, and give back what it had.
+/// What a thread may still do when it has ended: leave its functions, and release what it holds.
 fn leaves(operation: &Operation) -> bool {
     matches!(
         operation,
@@ -302,7 +302,7 @@ mod tests {
         let busy = Operation::Exec(Ticks(150));
         let (other, others_end) = (Operation::Release(EdgeId(1)), Operation::Await(EdgeId(1)));
         let unlock = Operation::Unlock(ObjectId(0));
-        // The first thread was asleep, as Go's may be; the timer gives back its mutex when it is ended.
+        // The first thread was asleep, as Go's may be; the timer releases its mutex when it is ended.
         let first = [EXEC, ENDED, EXEC];
         let timer = [SLEEP, EXEC, SLEEP, others_end, EXEC, unlock, EXEC];
         let exits = [busy, END, other, EXEC];

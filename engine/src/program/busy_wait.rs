@@ -25,7 +25,7 @@ const WAITERS: [&str; 14] = [
     "machine_pause",
 ];
 
-/// Libraries that compute nothing of their own: where such a one is on top, threads wait for each other.
+/// Libraries that compute nothing of their own: where one of them is on top, threads wait for each other.
 const LIBRARIES: [&str; 3] = ["libgomp.so", "libomp.so", "libiomp5.so"];
 
 /// Less than this share of the compute time is not worth a word.

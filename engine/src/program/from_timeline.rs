@@ -94,7 +94,8 @@ fn lived(timeline: &Timeline) -> impl Iterator<Item = (u32, &timeline::Thread)> 
 /// After this many deadlocks everything stays as recorded.
 const MOST_ATTEMPTS: usize = 8;
 
-/// The program with all operations simulated that can be, but for those that are forced to be replayed, and whether there are any.
+/// The program with all operations simulated that can be, except those that are forced to be replayed, and
+/// whether there are any.
 fn translate(
     timeline: &Timeline,
     forced: &ForcedReplay,
@@ -221,7 +222,7 @@ struct Script<'a> {
     /// Functions on the stack, and whether each was written as a call.
     stack: Vec<(FunctionId, bool)>,
     open: FxHashMap<FunctionId, u32>,
-    /// Recorded operations that are open and of which nothing counts as compute.
+    /// Open recorded operations that do not count as compute.
     muted: u32,
     /// What probe hits took of the running stretches to come, and of those so far, ns.
     probes: ProbeTime<'a>,
@@ -236,7 +237,7 @@ struct Script<'a> {
 }
 
 impl<'a> Translator<'a> {
-    /// The stack of samples of which none is known.
+    /// The stack of samples without known frames.
     fn empty_stack(&mut self) -> u32 {
         let stacks = &mut self.samples.stacks;
         match stacks.last() {

@@ -48,7 +48,7 @@ impl<'a> Addresses<'a> {
     }
 }
 
-/// How objects are called that cannot be told apart by what they are: `mutex at hash.c:12`, without the number that
+/// The name of objects that have no distinguishing property: `mutex at hash.c:12`, without the number that
 /// makes it unique.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Base {
@@ -115,13 +115,13 @@ pub(super) fn user_lock(
             _ => format!("lock of {}", name(condition)),
         }
     };
-    // Several of one name are told apart by what they are made of.
+    // Several of one name are distinguished by their parts.
     if names.contains(&base) { format!("{base} ({})", name(condition)) } else { base }
 }
 
-/// Names of the recorded locks, each its own: with the process if there are several, and a number if several are called
-/// the same. Of those that lived at one place in turn the first one is just called by it; those that were first used on
-/// one line live side by side, and all have numbers.
+/// Names of the recorded locks, each its own: with the process if there are several, and a number if several
+/// are called the same. If several lived at one place in turn, the first one has no number; several that were
+/// first used on one line live side by side, and all have numbers.
 pub(super) fn names(all: &[Lock], timeline: &Timeline) -> Vec<String> {
     let addresses = Addresses::new(&timeline.addresses);
     let several = all.iter().any(|lock| all.first().is_some_and(|first| first.pid != lock.pid));

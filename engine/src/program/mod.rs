@@ -93,7 +93,7 @@ pub struct LockFact {
     pub waited: Ticks,
     /// How long threads had it, summed.
     pub held: Ticks,
-    /// Of a read-write lock: the part of all this that only read; the rest wrote. Nothing of another lock.
+    /// Of a read-write lock: the part of all this that only read; the rest wrote. Zero for other locks.
     pub reading: LockSide,
 }
 

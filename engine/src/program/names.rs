@@ -157,7 +157,7 @@ pub(super) fn device(wait: &Wait) -> &'static str {
         (External::UnknownContext, _) => "unknown waker",
         (External::BeforeWindow, _) => "woken before the window",
         (External::NotSeen, _) => "wake-up not seen",
-        // What it waited for says more than which interrupt told of it.
+        // What it waited for says more than which interrupt reported it.
         (_, Some(name)) => name,
         (External::Timer, _) => "timer",
         (External::Network, _) => "network",
@@ -199,7 +199,7 @@ pub(crate) const IDLE: &str = "idle";
 /// Device name of the time in which a thread was stopped, by a signal or by a debugger.
 pub(super) const STOPPED: &str = "stopped";
 
-/// Device name of time of which nothing is known.
+/// Device name of time about which nothing is known.
 pub(super) const UNKNOWN: &str = "unknown";
 
 /// A device's name for time that passes by itself, or with nothing to do: nothing makes that shorter.

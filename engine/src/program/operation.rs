@@ -33,12 +33,12 @@ pub enum Operation {
     Signal(ObjectId),
     /// Take one from it, waiting for one if there is none ("Wait for event").
     Wait(ObjectId),
-    /// Mutex, not handed over: unlock frees it and wakes one waiter, which tries again.
+    /// Mutex without direct hand-over: unlock frees it and wakes one waiter, which tries again.
     Lock(ObjectId),
     /// See `Lock`.
     Unlock(ObjectId),
-    /// Shared side of a read-write lock. As in glibc it is handed over: by the last reader to the writer that is next, by a
-    /// writer to all readers that wait.
+    /// Shared side of a read-write lock. As in glibc, ownership is passed on directly: by the last reader to
+    /// the next writer, by a writer to all waiting readers.
     ReadLock(ObjectId),
     /// Exclusive side of a read-write lock.
     WriteLock(ObjectId),

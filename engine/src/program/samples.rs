@@ -1,5 +1,5 @@
-//! What samples of the recording show of the compute time between the probes: which stack a thread had at instants of
-//! a clock that knows nothing of the program.
+//! What samples of the recording show of the compute time between the probes: which stack a thread had at
+//! instants of a clock that is independent of the program.
 
 use super::{FunctionRef, Program};
 
@@ -7,13 +7,13 @@ use super::{FunctionRef, Program};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PlaceId(pub u32);
 
-/// Samples of a program; nothing of them if it was recorded without, or written by hand.
+/// Samples of a program; empty if it was recorded without, or written by hand.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Samples {
     /// Places in code, each only once.
     pub places: Vec<Place>,
-    /// Stacks, each only once: the innermost place first, functions that were inlined among them. One of which nothing
-    /// is known is empty.
+    /// Stacks, each only once: the innermost place first, functions that were inlined among them. An unknown
+    /// one is empty.
     pub stacks: Vec<Vec<PlaceId>>,
     /// By thread (as [`super::ThreadId`] counts), in order of operations; may be shorter than the list of threads.
     pub threads: Vec<Vec<Sample>>,

@@ -37,7 +37,7 @@ struct State {
     got: Option<u64>,
 }
 
-/// Who takes and gives back which lock, by thread.
+/// Which thread takes and releases which lock, by thread.
 #[derive(Debug, Default)]
 pub(super) struct SpinLocks {
     pub(super) marks: Vec<(usize, Mark)>,

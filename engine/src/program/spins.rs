@@ -1,9 +1,10 @@
 //! Stretches of running in which a thread only asks again and again whether it may go on, and who let it go on.
 //!
-//! Samples tell where: those whose innermost function only waits ([`super::busy_wait::is_waiter`]), those in loops that only
-//! wait ([`crate::event::CodeFact::waits`]), and those in functions of which the user says so. Between two samples
-//! the function probes are exact: a function (or what lies between two of them) that is nearly always seen waiting waits
-//! from its begin to its end; elsewhere a sample stands for the time up to halfway to its neighbours.
+//! Samples tell where: those whose innermost function only waits ([`super::busy_wait::is_waiter`]), those in
+//! loops that only wait ([`crate::event::CodeFact::waits`]), and those in functions that the user named.
+//! Between two samples the function probes are exact. A function (or the time between two of them) that is
+//! almost always sampled waiting waits from its beginning to its end. Elsewhere a sample stands for the time
+//! up to halfway to its neighbours.
 //!
 //! A stretch is no work. It ends when another thread of the process has done something: the one that itself stopped
 //! computing just then, else one that computes, else the one that computed last. That stays as it was recorded: an edge
@@ -93,7 +94,7 @@ struct Stretch {
     tries: bool,
 }
 
-/// What only waits: stacks, by number, and functions with probes of which the user says so.
+/// What only waits: stacks, by number, and functions with probes that the user named.
 struct Known<'a> {
     waiting: Vec<bool>,
     /// Stacks that wait for spin locks.
@@ -154,7 +155,7 @@ impl Spins {
         spins
     }
 
-    /// Adds a stretch; what it says of a spin lock is given back.
+    /// Adds a stretch; returns what it says about a spin lock.
     fn add(
         &mut self,
         (index, pid): (usize, u32),
@@ -398,7 +399,7 @@ fn mark_tries<'a>(
     }
 }
 
-/// Decides which pieces spin; cuts those of which a part does.
+/// Decides which pieces spin; cuts those that spin partly.
 fn mark(pieces: &mut Vec<Piece>, ticks: &[(u64, bool)], period_ns: u64) {
     let key = |piece: &Piece, time: u64| (piece.context, time / BUCKET_NS);
     let within = |piece: &Piece| {
@@ -588,7 +589,7 @@ mod tests {
         assert!(share.is_some_and(|share| (share - 0.5).abs() < 0.005), "{share:?}");
     }
 
-    /// Loops of a program's own: found in its code, or told by the user.
+    /// Loops of a program's own: found in its code, or named by the user.
     #[test]
     fn a_loop_that_waits_and_a_function_that_does_so_as_the_user_says_are_waiting() {
         let serial_ns = 2_000 * 600 * US;

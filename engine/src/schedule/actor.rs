@@ -18,7 +18,7 @@ pub(super) enum Stage {
     NotCreated,
     /// It comes to its next operation.
     Going,
-    /// It has tried to take a lock in vain; `since` is when it first tried.
+    /// It has failed to take a lock; `since` is when it first tried.
     Again,
     /// It waits for a condition to be signalled.
     Unsignalled,

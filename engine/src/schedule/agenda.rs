@@ -19,9 +19,9 @@ pub struct Agenda {
     ready: VecDeque<u32>,
 }
 
-/// When a timed step ends (upper 64 bits), the how-manieth entry it is (32 bits), and whose (32 bits). One number,
-/// since comparing these is most of the work of the whole simulation. A program has at most 2^31 operations, each of
-/// which is entered once.
+/// When a timed step ends (upper 64 bits), the number of the entry (32 bits), and of the thread (32 bits).
+/// One number, since comparing these is most of the work of the whole simulation. A program has at most 2^31
+/// operations, each of which is entered once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Due(u128);
 

@@ -34,10 +34,10 @@ pub struct Interval {
     pub cpu: Option<u32>,
 }
 
-/// Who is told of every interval when it is over.
+/// Receives every interval when it is over.
 pub type Watcher<'w> = Box<dyn FnMut(Interval) + 'w>;
 
-/// Who is told of every change when it happens: the thread, when, and what it does from then on.
+/// Receives every change when it happens: the thread, when, and what it does from then on.
 pub(super) type ChangeWatcher<'w> = Box<dyn FnMut(u32, u64, Doing) + 'w>;
 
 /// What a thread has spent its time on; times in ticks.
@@ -97,7 +97,7 @@ impl<'w> CpuAccounting<'w> {
         }
     }
 
-    /// Tells of every change from now on.
+    /// Reports every change from now on.
     pub(super) fn tell(&mut self, told: ChangeWatcher<'w>) {
         self.told = Some(told);
     }

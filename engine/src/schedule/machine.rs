@@ -43,8 +43,9 @@ pub trait Machine {
     /// Whether what decides each moment is kept: deciding points, vertices and runs, for weights.
     const DECIDES: bool;
 
-    /// Whether time passes at another rate than work is done, so that waits by the clock and the time until a woken thread acts
-    /// are steps of their own, each with a deciding point (design: `critical_path::costed`).
+    /// Whether time passes at another rate than work is done. Then waits by the clock and the time until a
+    /// woken thread acts are steps of their own, each with a deciding point (design:
+    /// `critical_path::costed`).
     const COSTS: bool = false;
 
     /// The present instant, ticks from the start.
@@ -64,7 +65,7 @@ pub trait Machine {
     /// A thread that waited, or has just come to life, acts as soon as it has a processor. `by` is who woke it.
     fn wake(&mut self, thread: u32, by: Option<u32>);
 
-    /// Whether runs of compute operations are told of.
+    /// Whether runs of compute operations are reported.
     fn follows_runs(&self) -> bool {
         Self::DECIDES
     }

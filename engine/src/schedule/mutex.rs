@@ -1,6 +1,6 @@
-//! Mutexes as the C library makes them: not handed over. Unlocking frees the mutex and wakes one waiter, which tries
-//! again at the end of the instant's queue; a thread that comes first takes it (barging). Handing over instead would
-//! predict convoys that do not exist.
+//! Mutexes as in the C library, without direct hand-over. Unlocking frees the mutex and wakes one waiter,
+//! which tries again at the end of the instant's queue; a thread that comes first takes it (barging). Direct
+//! hand-over would predict convoys that do not exist.
 
 use super::actor::{Flow, Moment, Stage};
 use super::machine::{Machine, Why};

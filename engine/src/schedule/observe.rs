@@ -1,4 +1,5 @@
-//! A run with somebody who is told of everything in order of time: what each thread does, and which operation it comes to.
+//! A run with an observer that receives everything in order of time: what each thread does, and which
+//! operation it reaches.
 
 use super::cpu_accounting::{CpuAccounting, Doing};
 use super::run::{Outcome, Setup, on_machine};
@@ -6,7 +7,8 @@ use super::source::{Operations, Whole};
 use crate::program::{Operation, Program};
 use std::cell::RefCell;
 
-/// Is told of a run. Times are ticks and never fall; what is told after a time happens at it.
+/// Receives the events of a run. Times are ticks and never decrease; what is reported after a time happens at
+/// it.
 pub(crate) trait Observer {
     /// It is so late.
     fn now(&mut self, time: u64);
@@ -14,8 +16,8 @@ pub(crate) trait Observer {
     /// The thread does this from now on.
     fn does(&mut self, thread: u32, doing: Doing);
 
-    /// The thread comes to its operation with this number, so that it has done the one before. `None`: it is over. It is
-    /// told again each time that the thread tries again.
+    /// The thread comes to its operation with this number, and has finished the one before. `None`: it is
+    /// over. Reported again each time that the thread tries again.
     fn comes_to(&mut self, thread: u32, number: u32, operation: Option<Operation>);
 }
 

@@ -1,10 +1,10 @@
-//! Read-write locks as glibc makes them (`nptl/pthread_rwlock_common.c`). A reader gets in whenever no writer has the lock,
-//! also past a waiting writer. The lock is **handed over** between readers and writers: the last reader to leave gives it
-//! to the writer that is next, and a writer that leaves gives it to all readers that wait, each at that instant, before
-//! the woken threads run. Without that a thread that reads again at once would keep a woken writer out for ever. From
-//! writer to writer it is not handed over: one that waits is woken and tries again. Locks that prefer writers
-//! ([`crate::program::Program::writers_first`]) are handed from writer to writer first, and a reader waits behind the
-//! writer that is next.
+//! Read-write locks as in glibc (`nptl/pthread_rwlock_common.c`). A reader gets the lock whenever no writer
+//! holds it, also before a waiting writer. Between readers and writers **ownership is passed on directly**:
+//! the last reader gives it to the next writer, and a writer gives it to all waiting readers, at that
+//! instant, before the woken threads run. Without that, a thread that reads again at once would keep a woken
+//! writer out for ever. From writer to writer it is not passed on: a waiting writer is woken and tries again.
+//! Locks that prefer writers ([`crate::program::Program::writers_first`]) are passed from writer to writer
+//! first, and a reader waits behind the next writer.
 
 use rustc_hash::FxHashMap;
 
@@ -101,7 +101,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
             return self.go_on(thread);
         }
         self.note_given_back(object);
-        // Who gets the lock handed over gets past after this.
+        // A thread that is given the lock passes its operation after this.
         let flow = self.go_on(thread);
         if was_writer {
             self.after_writer(thread, object, here);

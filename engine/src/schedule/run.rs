@@ -101,7 +101,8 @@ pub(crate) fn run_with_path(program: &Program, rules: Rules, servers: &[u32]) ->
     run_with_trail(program, rules, servers, None, |machine, end| machine.path(end))
 }
 
-/// The same with every stretch of the path, from its start; tells of every interval of every thread when it is over.
+/// The same with every stretch of the path, from its start; reports every interval of every thread when it is
+/// over.
 pub(crate) fn run_with_route(
     program: &Program,
     rules: Rules,

@@ -469,7 +469,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         }
     }
 
-    /// A waiting thread gets past its operation because of `cause`, which is what `by` has done, and acts at the end of
+    /// A waiting thread passes its operation because of `cause`, which `by` has done. It acts at the end of
     /// this instant's queue, as soon as it has a processor.
     pub(super) fn grant(&mut self, waiter: u32, cause: Moment, by: u32) {
         self.pass(waiter, Some(cause));

@@ -1,9 +1,10 @@
-//! The path of a run: where its time went, told backwards from its end (ours; what a person would draw as the thick line through
-//! the chart of the predicted run). Each stretch of a thread on a processor began when the later of two things came: the thread was
-//! ready (made so by what it did before, by who woke it, by a device or a timer), or the processor was free (who had it until
-//! then). A stretch hangs below that one, and ends when the next begins, so that the stretches above any moment fill the time
-//! from the start to it without a hole and without overlap. Those above the end of the run are its path: every tick of the time
-//! belongs to one of them.
+//! The path of a run: where its time went, followed backwards from its end (ours; the line that a person
+//! would draw through the chart of the predicted run). Each stretch of a thread on a processor began when the
+//! later of two things happened. Either the thread became ready, because of its own previous step, a waker, a
+//! device or a timer; or the processor became free, because of the thread that had it. A stretch is a child
+//! of that one, and ends when the next begins. So the ancestors of any moment fill the time from the start to
+//! it without a hole and without overlap. The ancestors of the end of the run are its path: every tick of the
+//! time belongs to one of them.
 //!
 //! O(1) for each event. All in integers.
 

@@ -130,7 +130,7 @@ proptest! {
     /// Attached to in the middle: from there on the same intervals as of the whole run.
     #[test]
     fn attached_in_the_middle(case in case(), part in 0u64..1000) {
-        // A second waking is told from the first one only by who saw the first one.
+        // A second waking is distinguished from the first one only by its waker.
         let execution = Execution { second_wakings: false, ..case.execution };
         let generated = generate(&case.program, &execution).expect("supported");
         let start = generated.facts.start_ns;

@@ -79,8 +79,9 @@ fn a_barrier_made_by_hand_is_a_barrier() {
     assert!(kinds(&program).is_empty(), "{:?}", program.findings);
 }
 
-/// The same barrier at several places of the program, as SPLASH's Ocean has it, was taken for a count (one thread took what
-/// it had given itself, and on one CPU the other waited for ever) or not understood.
+/// The same barrier at several places of the program, as SPLASH's Ocean has it, was taken for a count or not
+/// understood. As a count, one thread took what it had given itself, and on one CPU the other one waited for
+/// ever.
 #[test]
 fn a_barrier_made_by_hand_may_be_met_at_several_places() {
     let mut script = Script::default();
@@ -190,8 +191,8 @@ fn what_one_queue_shows_holds_for_another_of_its_kind() {
     assert!(kinds(&program).is_empty(), "{:?}", program.findings);
 }
 
-/// A mutex, a condition variable and a flag, as CPython's GIL: the mutex was told to be held for 0.2 %, the lock itself not
-/// at all.
+/// A mutex, a condition variable and a flag, as CPython's GIL: the mutex was reported to be held for 0.2 %,
+/// the lock itself not at all.
 #[test]
 fn a_lock_made_by_hand_is_a_lock() {
     let mut script = Script::default();

@@ -1,4 +1,4 @@
-//! Recordings of which any tenth of the records is missing: answers get vaguer, never absurd.
+//! Recordings that lack any tenth of their records: answers get vaguer, never absurd.
 
 use super::execution;
 use super::programs::{self, Kinds};

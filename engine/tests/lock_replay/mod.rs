@@ -72,7 +72,7 @@ fn translated(generated: &Generated) -> Program {
 fn assert_comes_back(program: &Program, execution: &Execution) -> Program {
     let generated = generate(program, execution).expect("supported");
     let translated = translated(&generated);
-    // A generated sleep is a wait for a futex, which no operation tells of.
+    // A generated sleep is a wait for a futex without an operation.
     let told = translated.findings.iter().filter(|finding| finding.kind() != "uncontended");
     let findings: Vec<_> = told.collect();
     let (got, wanted) = (numbered_as_executed(&translated), threads(&generated.expected));

@@ -58,7 +58,7 @@ pub fn best_first(lists: &Lists, most: usize, mut output: impl FnMut(u64, &[u32]
 }
 
 impl Search<'_> {
-    /// Evaluates the edges out of a vertex, but for the first `skipped`.
+    /// Evaluates the edges out of a vertex, except the first `skipped`.
     fn evaluate_from(&mut self, vertex: u32, skipped: u32, free_sum: u64, parent: u32, shared: u32) {
         for place in skipped..self.out_degree[vertex as usize] {
             let edge = self.lists.out_of(vertex)[place as usize];

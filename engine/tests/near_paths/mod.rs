@@ -376,9 +376,9 @@ fn the_largest_component_is_not_the_best_one_to_improve() {
     assert!(find(&two, 0).settled() && find(&two, 1).settled() && !find(&one, 0).settled());
 }
 
-/// Hollingsworth and Miller 1994, Fig. 1 to 3, rebuilt from what the text says of them: the critical path A B C D E F; A and
-/// C meet off it in G, where what comes from A is 1 shorter; from G two more units lead over H to F. Fig. 3 names the four
-/// slack segments.
+/// Hollingsworth and Miller 1994, Fig. 1 to 3, rebuilt from the text. The critical path is A B C D E F. A and
+/// C meet off it in G, where the way from A is 1 shorter; from G two more units lead over H to F. Fig. 3
+/// names the four slack segments.
 #[test]
 fn the_four_slack_segments_of_hollingsworth_and_miller() {
     let (a, b, c, d, g, e, h, f) = (0, 1, 2, 3, 4, 5, 6, 7);
@@ -406,8 +406,9 @@ fn the_four_slack_segments_of_hollingsworth_and_miller() {
     assert_eq!(picture, ["(A-C,1)", "(B-E,0)", "(C-F,2)", "(C-D,1)"]);
 }
 
-/// Their Fig. 5: in a data-parallel program that is well balanced the slack metric promises little, while leaving a function
-/// out gains nearly all of its time on the critical path; a function outside of the parallel part has all three alike.
+/// Their Fig. 5. In a well-balanced data-parallel program the slack metric promises little, while leaving a
+/// function out gains nearly all of its time on the critical path. For a function outside of the parallel
+/// part, all three are alike.
 #[test]
 fn a_data_parallel_program_has_the_order_of_figure_5() {
     let mut threads = vec![String::new(); 4];

@@ -1,4 +1,4 @@
-//! Processors that are shared ideally, waits, and runs of which there is little to tell.
+//! Processors that are shared ideally, waits, and runs with few facts.
 
 use super::{function, on, row};
 use engine::parallelism::Kind;

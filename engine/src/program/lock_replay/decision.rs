@@ -51,7 +51,7 @@ impl ReplayDecisions {
         }
     }
 
-    /// Nobody has what another has, and who gives back had it.
+    /// No thread holds what another one holds, and a thread that releases a lock held it.
     pub(super) fn check_locks(&mut self, timeline: &Timeline, sections: &Sections) {
         let mut by_object: Vec<Vec<&Section>> = vec![Vec::new(); timeline.locks.len()];
         for section in &sections.all {

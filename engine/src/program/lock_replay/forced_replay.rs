@@ -57,7 +57,7 @@ impl ForcedReplay {
 /// A simulated deadlock.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeadEnd {
-    /// What threads wait for in vain.
+    /// What threads wait for forever.
     pub(crate) objects: Vec<ObjectId>,
     /// Who waits for what.
     pub(crate) threads: finding::Stuck,

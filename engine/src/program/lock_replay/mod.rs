@@ -1,13 +1,13 @@
 //! Recorded synchronization operations become operations of the program, which are simulated again on each
 //! number of CPUs: a recording made on one CPU shows the contention that eight would have.
 //!
-//! A recorded operation is an interval of its thread. Taking has its effect at the interval's end and giving back at
-//! its begin. The waits inside it are decided by the simulation, and the wake-ups that ended them leave no edge: nothing
-//! is decided twice. What is computed inside is the cost of waiting, or of waking who waits, and not the program's work,
-//! if the object was not free or a thread was woken; else it is work.
+//! A recorded operation is an interval of its thread. An acquisition takes effect at the interval's end and a
+//! release at its beginning. The simulation decides the waits inside it, so the wake-ups that ended them
+//! leave no edge: nothing is decided twice. If the object was not free or a thread was woken, the computing
+//! inside is the cost of waiting or waking; otherwise it is the program's work.
 //!
-//! What the records of an object say must make sense as operations of such an object (`decision`); an object of which
-//! they do not stays as it was recorded (`sections` and `freed`, with the edges), and a finding names it.
+//! What the records of an object say must make sense as operations of such an object (`decision`); an object
+//! whose records do not is replayed (`sections` and `freed`, with the edges), and a finding names it.
 //!
 //! **No false deadlock.** The program can finish in the recorded order, but the simulation may find another
 //! order. If there are only locks, and their order within threads has no cycle, every order finishes: a
@@ -72,7 +72,7 @@ pub(super) struct Plan {
     pub(super) gates: Vec<String>,
     /// What is there before anything begins.
     pub(super) first: Vec<Operation>,
-    /// By thread of the timeline: what it gives back at its end.
+    /// By thread of the timeline: what it releases at its end.
     last: Vec<Vec<Operation>>,
     /// Names of the recorded objects.
     pub(super) names: Vec<String>,

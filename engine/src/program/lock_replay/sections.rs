@@ -51,7 +51,7 @@ pub(super) enum LockEffect {
     Wait,
 }
 
-/// What a successful operation does; `None` if nothing changes hands.
+/// What a successful operation does; `None` if no ownership changes.
 pub(super) fn lock_effect(used: &Use) -> Option<LockEffect> {
     let take = |reads, tries| Some(LockEffect::Take { reads, tries });
     match used.operation {
@@ -77,7 +77,7 @@ pub(in crate::program) struct Sections {
     pub(super) taken: Vec<u32>,
     /// By operation: the section that it ends.
     pub(super) given: Vec<u32>,
-    /// Operations with the sections that were open before them, of a thread of which operations are missing.
+    /// Operations with the sections that were open before them, for a thread with missing operations.
     pub(super) forgotten: Vec<(u32, u32)>,
     /// By thread: sections open at its end.
     pub(super) open: Vec<Vec<u32>>,
@@ -98,7 +98,7 @@ fn sections_of(held: &Held) -> Vec<u32> {
 }
 
 impl Sections {
-    /// `contended` tells of an operation whether it had to wait.
+    /// `contended`: whether an operation had to wait.
     pub(super) fn of(timeline: &Timeline, inside: &Inside, contended: &[bool], waited: &[u64]) -> Sections {
         let count = timeline.uses.len();
         let mut sections =

@@ -83,7 +83,7 @@ pub(super) struct Chains {
 }
 
 impl Chains {
-    /// `occupied`: of a thread that keeps house, when others of its process have something to do.
+    /// `occupied`: for a housekeeping thread, when others of its process have something to do.
     pub(super) fn of(index: usize, thread: &Thread, plan: &Plan, occupied: Option<&Occupied>) -> Chains {
         let mut chains = Chains { polls: vec![Poll::Time; thread.waits.len()], gone_on: Vec::new() };
         if !thread.waits.iter().any(|wait| matches!(wait.wake, Wake::External(External::Timer))) {
@@ -205,8 +205,9 @@ impl Things {
     }
 }
 
-/// What a wait is for: the eight bytes around a futex, in which glibc's condition variables have the words of both their
-/// groups; for short sleeps it is the same, and for all sleeps of a thread that keeps house while others have work.
+/// What a wait is for: the eight bytes around a futex, in which glibc's condition variables have the words of
+/// both their groups; for short sleeps it is the same, and for all sleeps of a housekeeping thread while
+/// others have work.
 fn thing(wait: &Wait, (start, end): (u64, u64), occupied: Option<&Occupied>) -> Option<u64> {
     match wait.reason {
         WaitReason::Futex(futex) => Some(futex.word & !7),

@@ -2,14 +2,16 @@
 //! of virtual machines, Go's `usleep(3)`. **Ours.** What comes after such a wait stays as it was recorded: behind what another
 //! thread did until then (an edge from there), whenever that comes.
 //!
-//! 1. *A wait that is entered again* for the same thing is one wait (`chains`), unless the thread let others go on in between: one
-//!    that does is a clock for them. What ended the last wait ends it: a thread of the recording; or, if a time limit ended that
-//!    one, too, and after most of its limits the thread only had a look, what it looked at has changed during the last wait.
-//!    Who has changed it is the last one that gave back the mutex of the condition, where that is recorded, else the one that
-//!    stopped computing last, else one that computes (`sources`).
-//! 2. *A sleep so short* that the kernel's own slack is most of it lets others get ahead, and is followed by a look at what they
-//!    did: the same. So is every sleep of a thread that keeps house and mostly only has a look after it (Go's `sysmon`, which
-//!    sleeps longer and longer), while others have work: how long it slept is a floor under nothing.
+//! 1. *A wait that is entered again* for the same thing is one wait (`chains`), unless the thread woke others
+//!    in between: one that does is a clock for them. What ended the last wait ends it: a thread of the
+//!    recording. If a time limit ended it, and after most of its limits the thread only checked something,
+//!    that changed during the last wait. The thread that changed it is the last one that released the mutex
+//!    of the condition, where that is recorded, else the one that stopped computing last, else one that
+//!    computes (`sources`).
+//! 2. *A sleep so short* that the kernel's own slack is most of it lets others get ahead, and is followed by
+//!    a look at what they did: the same. So is every sleep of a housekeeping thread that mostly only checks
+//!    something after it (Go's `sysmon`, which sleeps longer and longer), while others have work: the length
+//!    of such a sleep bounds nothing.
 //! 3. *An interruption* (`interrupts`): a thread that hardly computes lets others go on when its time is over, but all of those
 //!    began to wait after that, since it had stopped them. That happens to them wherever they are.
 

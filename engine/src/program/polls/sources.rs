@@ -11,7 +11,8 @@ use rustc_hash::FxHashMap;
 const JUST_NOW_NS: u64 = 100_000;
 /// Who may have changed what a thread looks at.
 pub(super) struct Sources {
-    /// By thread: from when to when it ran, ascending, without mere looks; nothing of one that hardly computes.
+    /// By thread: from when to when it ran, ascending, without mere checks; empty for one that hardly
+    /// computes.
     ran: Vec<Vec<(u64, u64)>>,
     /// Process → its threads that do more.
     peers: FxHashMap<u32, Vec<usize>>,
@@ -65,8 +66,8 @@ impl Sources {
             .or_else(|| self.by_computing(index, timeline.threads.get(index)?.pid, wait.start, wait.end))
     }
 
-    /// The last one that gave back the mutex before the thread had it again; one that has it when the time is over gives it
-    /// back a little later, and the mutex decides about that.
+    /// The last one that released the mutex before the thread took it again. One that holds it at the time
+    /// limit releases it a little later; the mutex covers that case.
     fn by_mutex(&self, index: usize, used: &Use, start: u64, end: u64) -> Option<(usize, u64)> {
         let given = self.given.get(&used.second)?;
         let before = given.partition_point(|(time, _)| *time < used.ended.0);

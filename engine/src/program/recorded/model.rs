@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Recorded {
-    /// Synchronization objects: first those of which operations were recorded, then futex words.
+    /// Synchronization objects: first those with recorded operations, then futex words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<RecordedObject>,
     /// What threads slept for, the longest first, what was idle last.
@@ -139,7 +139,7 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
-/// The kind of an object of which only waits are known.
+/// The kind of an object of which only waits are recorded.
 pub const FUTEX: &str = "futex";
 
 /// Most names in a list of shares.

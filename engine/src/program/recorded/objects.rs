@@ -1,5 +1,5 @@
-//! Who synchronization objects are, and who waited for them: those of which operations were recorded, and the futex
-//! words of what the recording shows only when somebody has to wait.
+//! Synchronization objects and the threads that waited for them: objects with recorded operations, and the
+//! futex words of objects that show only when a thread has to wait.
 
 use super::model::{FUTEX, PutBackUses, RecordedObject, shares};
 use super::threads::Context;

@@ -1,7 +1,8 @@
-//! How much a processor has lately been wanted, as Linux counts it (kernel/sched/pelt.c): a mean of the weights of the
-//! threads that want it, of which half is forgotten every 32 ms. A thread that sleeps still counts for a while where it
-//! slept. New and woken threads go by this where no processor is idle, and not by the length of queues: these differ for
-//! a while, and processors that become idle have to ask for threads more often.
+//! How much demand a processor has lately had, as Linux counts it (kernel/sched/pelt.c): a mean of the
+//! weights of the threads that want it, which decays by half every 32 ms. A sleeping thread still counts for
+//! a while where it slept. New and woken threads are placed by this where no processor is idle, and not by
+//! the length of queues. So queues differ for a while, and processors that become idle have to pull threads
+//! more often.
 
 use crate::time::Ticks;
 
@@ -18,7 +19,7 @@ const LEFT: [u64; STEPS as usize + 1] = [
     610123, 597049, 584256, 571736, 559485, 547496, 535764, 524288,
 ];
 
-/// A mean over the time that is past, of which half is forgotten every 32 ms.
+/// A mean over past time that decays by half every 32 ms.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Load {
     value: u64,

@@ -1,8 +1,9 @@
-//! A number of processors with a scheduler modelled on Linux's EEVDF (kernel/sched/fair.c; Stoica and Abdel-Wahab,
-//! "Earliest eligible virtual deadline first", 1995): a queue for each processor; who is not ahead of its share and has the
-//! first deadline goes on; a thread keeps its processor for a slice while others want it, and as long as nobody does; a
-//! woken thread goes to its last processor if that is idle, else to an idle one, else it queues; a processor that becomes
-//! idle pulls a thread from the longest queue, or waits for the next tick of the clock ([`newidle_balance`]).
+//! A number of processors with a scheduler modelled on Linux's EEVDF (kernel/sched/fair.c; Stoica and
+//! Abdel-Wahab, "Earliest eligible virtual deadline first", 1995): a queue for each processor. The thread
+//! that is not ahead of its share and has the first deadline runs. A thread keeps its processor for a slice
+//! while others want it, and without a limit otherwise. A woken thread goes to its last processor if that is
+//! idle, else to an idle one, else it queues. A processor that becomes idle pulls a thread from the longest
+//! queue, or waits for the next tick of the clock ([`newidle_balance`]).
 //!
 //! Within an instant all threads that have a processor act first; then processors that were given up, or whose slice is
 //! over, are given away. Nothing here depends on anything but the program, the rules and their seed.
@@ -104,7 +105,7 @@ impl<'w> Processors<'w> {
             let mut mask: Vec<u32> = thread.cpus.iter().copied().filter(|number| *number < cpus).collect();
             mask.sort_unstable();
             mask.dedup();
-            // As the kernel does with a mask of which no processor is left: all.
+            // As the kernel treats a mask without any existing processor: all.
             let mask = (!mask.is_empty() && mask.len() < cpus as usize).then(|| {
                 let known = masks.iter().position(|known| *known == mask);
                 known.unwrap_or_else(|| {

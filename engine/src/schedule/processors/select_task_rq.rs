@@ -58,8 +58,8 @@ impl Processors<'_> {
         }
     }
 
-    /// Nobody is idle: its last processor, or that of who woke it if that has lately been wanted less (`wake_affine_weight`
-    /// in kernel/sched/fair.c); for a new thread the one that has lately been wanted least.
+    /// No processor is idle: its last one, or the waker's if that has lately had less demand
+    /// (`wake_affine_weight` in kernel/sched/fair.c); for a new thread the one with the least demand.
     fn shorter(&mut self, thread: u32, last: u32, near: Option<u32>) -> u32 {
         let near = near.filter(|near| *near != NONE && self.may_use(thread, *near));
         let now = self.agenda.now();
@@ -278,7 +278,7 @@ impl Processors<'_> {
         }
     }
 
-    /// The clock has ticked where threads wait: idle processors were told, and each takes one.
+    /// The clock has ticked where threads wait: idle processors were notified, and each takes one.
     pub(super) fn ticks(&mut self, entry: u32) {
         if self.tick != Some(entry) {
             return;

@@ -28,7 +28,7 @@ pub(super) struct Task {
     pub(super) place: Place,
     /// Its processor, or the last that it had.
     pub(super) cpu: u32,
-    /// Number of the entry in the agenda that is meant for it; others are out of date.
+    /// Number of its valid entry in the agenda; others are out of date.
     pub(super) event: Option<u32>,
     /// It waited for no time at all: its turn at this instant is the end of that wait.
     pub(super) expires: bool,

@@ -1,6 +1,6 @@
-//! What condition variables stand for. To do the waits and signals again as they were would lose signals as soon as
-//! their order changes, and a wait that did not happen on one CPU may have to happen on eight. What is waited for is
-//! not in the recording, but it shows in it: who waited when, and who did not. **Ours**:
+//! The purpose of condition variables. Replaying the waits and signals as they were would lose signals as
+//! soon as their order changes, and a wait that did not happen on one CPU may have to happen on eight. The
+//! condition itself is not recorded, but follows from which threads waited when, and which did not. **Ours**:
 //!
 //! 1. *A barrier* (`barrier`), 2. *a lock* (`user_lock`), 3. *a count* (`semaphore`): then it is a `barrier`, or operations
 //!    of a lock or a semaphore around the mutex. Accepted only if every wait of the recording, and every visit without one,

@@ -22,7 +22,7 @@ pub(super) enum Giving {
     Countdown,
 }
 
-/// How visits are told apart by kind.
+/// How visits are divided into kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// By where the mutex is taken.
@@ -217,7 +217,7 @@ impl Sums {
         }
     }
 
-    /// `is_missed`: somebody waits and is not told.
+    /// `is_missed`: a thread waits and gets no signal.
     fn visit_gives(&mut self, visit: u32, signals: bool, is_missed: bool) -> Option<()> {
         // Then it is more than this that is waited for.
         if is_missed && self.there == 0 {

@@ -1,10 +1,10 @@
 //! Locks that programs make of a mutex, a condition variable and a flag: CPython's GIL, locks with a time limit or with a
 //! fair order. The mutex guards the flag only and is free nearly all the time; what is held is the flag. **Ours**:
 //!
-//! Visits of the mutex are of two kinds, by the place where it is taken: some wait for the condition now and then (they
-//! take), others signal it (they give back). It is a lock if, in the mutex's order, each taking is followed by a giving
-//! back of the same thread before anybody else takes. A queue fails that (another thread gives), a pool of two as well
-//! (two take in a row), and one disagreement is enough.
+//! Visits of the mutex are of two kinds, by the place where it is taken: some wait for the condition now and
+//! then (they take), others signal it (they release). It is a lock if, in the mutex's order, each acquisition
+//! is followed by a release by the same thread before another thread takes it. A queue fails that (another
+//! thread releases), a pool of two as well (two take in a row), and one disagreement is enough.
 //!
 //! Then it is a lock around the visits of the mutex, simulated as any other; where that is not possible it is
 //! replayed as recorded, and marked as held ([`Operation::Held`], [`Operation::Freed`]).
