@@ -1,10 +1,11 @@
 //! longpole's pure analysis. Read top to bottom, the modules are the data flow: recorded [`event`]s become a
-//! [`timeline`] (what happened), that becomes a [`program`] (what the threads do, with scheduling removed), its
-//! [`schedule`] on unlimited processors gives the extended [`critical_path`] for any number of CPUs, and a
-//! [`report`] holds the answers; on other machines it gives a prediction ([`predict`]). On the same program stand the
-//! activity [`graph`] (slack, the longest paths), [`parallelism`], [`what_if`] and [`compare`], and [`metrics`] sets what
-//! they say side by side; a [`view`] of it has for other tools what happened, one by one. With the feature `synth`, which
-//! only tests and benchmarks have, `synth` makes programs and recordings whose answer is known.
+//! [`timeline`] (what happened), that becomes a [`program`] (what the threads do, with scheduling removed),
+//! its [`schedule`] on unlimited processors gives the extended [`critical_path`] for any number of CPUs, and
+//! a [`report`] holds the answers; on other machines it gives a prediction ([`predict`]). The activity
+//! [`graph`] (slack, the longest paths), [`parallelism`], [`what_if`] and [`compare`] use the same program,
+//! and [`metrics`] shows their results side by side. A [`view`] lists what happened, for other tools. With
+//! the feature `synth`, which only tests and benchmarks have, `synth` makes programs and recordings whose
+//! answer is known.
 //!
 //! No I/O, clock, thread or unsafe code in here; the same input gives the same output; bad data gives a value
 //! and findings, never a panic.

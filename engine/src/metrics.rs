@@ -1,10 +1,9 @@
-//! Metrics that tell a user which function to improve, side by side on one program (Hollingsworth and Miller,
-//! "Slack: A New Performance Metric for Parallel Programs", 1994, compare theirs this way): a plain CPU
-//! profile, normalized processor time (Quartz, 1989), the extended critical path (2001), slack and logical
-//! zeroing (1994), maximum benefit (1994), and the simulated gain of leaving the function out. All are of
-//! functions' own time. Profile, Quartz, extended critical path and simulation are of the run that is
-//! predicted on a number of processors; the other three are defined on the run on unlimited ones, with locks
-//! taken in its order.
+//! Metrics that show which function to improve, side by side on one program, as in Hollingsworth and Miller,
+//! "Slack: A New Performance Metric for Parallel Programs", 1994. They are: a plain CPU profile, normalized
+//! processor time (Quartz, 1989), the extended critical path (2001), slack and logical zeroing (1994),
+//! maximum benefit (1994), and the simulated gain of leaving the function out. All are of functions' own
+//! time. Profile, Quartz, extended critical path and simulation are of the run that is predicted on a number
+//! of processors; the other three are defined on the run on unlimited ones, with locks taken in its order.
 
 use crate::attribution::{Grouping, with_sampled_calls};
 use crate::cpus::Cpus;

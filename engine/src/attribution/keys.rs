@@ -44,7 +44,7 @@ pub(crate) struct Keys {
     own: Vec<u32>,
     /// By place.
     places: Vec<u32>,
-    /// Whether what is on the stack of probed functions says which rows are open: it says nothing of lines.
+    /// Whether the stack of probed functions determines which rows are open: for lines it does not.
     opens: bool,
 }
 

@@ -5,19 +5,19 @@
 //! which weight. Only the *self* time of the innermost probed function is divided, in proportion to samples:
 //!
 //! - **Strata.** A proportion is only valid for time that is like the time the samples came from. So compute
-//!   time is divided into strata of one thread, one innermost probed function and one surrounding (the
-//!   operations before and after the run, the lock held), each long enough that some samples are expected in
-//!   it. A long segment is one stratum or several; short ones are joined with the next ones of the same kind.
-//!   Time that does not fill a stratum is joined by thread and function, then by function. What is still too
-//!   short stays undivided and is reported. Strata are formed by lengths, which are exact, and never by where
+//!   time is divided into strata of one thread, one innermost probed function and one context: the operations
+//!   before and after the run, and the lock held. Each is long enough that some samples are expected in it. A
+//!   long segment is one stratum or several; short ones are joined with the next ones of the same kind. Time
+//!   that does not fill a stratum is joined by thread and function, then by function. What is still too short
+//!   stays undivided and is reported. Strata are formed by lengths, which are exact, and never by where
 //!   samples fell: most short segments have no sample, and their time would go to the functions of the long
 //!   ones.
 //! - **Weights.** Each stratum's Σ weight · length is exact and is divided by counts as integers, so that the sum over
 //!   all rows is the same with and without samples, for every number of CPUs.
-//! - **±.** Within a stratum the count of a function is binomial: with n samples of which a share p is in it and a
-//!   stratum worth W, the variance is W²·p(1−p)/(n−1) (unbiased), and the strata are independent of each other. One
-//!   sample more than were seen is added to the variance, so that a function that was seen once is not called certain.
-//!   What is given is the half-width of the 95 % interval.
+//! - **±.** Within a stratum the count of a function is binomial: with n samples of which a share p is in it
+//!   and a stratum worth W, the variance is W²·p(1−p)/(n−1) (unbiased), and the strata are independent of
+//!   each other. The variance counts one more sample than there are, so that a function with a single sample
+//!   is not reported as certain. Rows show the half-width of the 95 % interval.
 //! - A place on a sample's stack that is also open as a probed function is not counted again, whether it lies above or
 //!   below; a function counts once however often it is on the stack.
 

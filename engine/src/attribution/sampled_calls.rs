@@ -7,9 +7,9 @@ use crate::program::{FunctionRef, Move, Operation, Program, Samples, Thread};
 use crate::time::Ticks;
 use std::iter::Peekable;
 
-/// The program with its compute time divided among calls of the functions that samples show, and without samples. Nothing
-/// else changes: each operation computes as long as before, so that the program runs as before on any number of CPUs,
-/// and each probed function has the time that it had with all that it calls.
+/// The program with its compute time divided among calls of the functions that samples show, and without
+/// samples. Nothing else changes. Each operation computes as long as before, so the program runs as before on
+/// any number of CPUs. Each probed function keeps its time with all that it calls.
 ///
 /// A stratum (see the module) is divided as in a report. An operation that is at least as long as the time of
 /// one sample gets a part for each function. A shorter one goes as a whole to the function that is furthest

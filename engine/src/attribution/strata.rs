@@ -198,7 +198,7 @@ impl Gatherer<'_> {
         (slots, rest)
     }
 
-    /// Puts chunks together by rows, in their order; what is still too short is given back.
+    /// Puts chunks together by rows, in their order; returns what is still too short.
     fn pool(&mut self, chunks: Vec<(u32, u32)>) -> Vec<(u32, u32)> {
         let mut filling: FxHashMap<u32, u32> = FxHashMap::default();
         let mut full: FxHashMap<u32, u32> = FxHashMap::default();

@@ -3,8 +3,8 @@
 //! n₋ + ΣΔ(clusters below) instead of n₋, the number before the instant. The segment's weight therefore gets
 //! s(n₋) − s(n₋ + ΣΔ): a term for every instant, depending on which clusters of that instant lie below.
 //!
-//! Written as sums over subtrees: in the tree that the clusters and their pairwise common ancestors span, a node u with D(u) =
-//! ΣΔ at and below it carries s(n₋) − s(n₋ + D(u)) less the same of its children (ours).
+//! Written as sums over subtrees (ours): take the tree that the clusters and their pairwise common ancestors
+//! span. A node u with D(u) = ΣΔ at and below it carries s(n₋) − s(n₋ + D(u)) minus the same of its children.
 
 use crate::schedule::{Forest, PointId, Vertex};
 
@@ -66,8 +66,8 @@ impl Clusters {
         after
     }
 
-    /// Changes by point, without those that are 0. Among many clusters a point may stand more than once, which `many` makes
-    /// nothing of.
+    /// Changes by point, without those that are 0. Among many clusters a point may occur more than once,
+    /// which `many` tolerates.
     fn gather(&mut self, vertices: &[Vertex]) {
         self.clusters.clear();
         const FEW: usize = 8;

@@ -1,14 +1,15 @@
-//! The critical path where time passes without computing: sleeps, devices, and the time until a woken thread acts (engine
-//! design, section 8; ours). In virtual time (work done by each executing thread) such a wait is longer or shorter with the
-//! number of processors, so that each of them has a schedule of its own.
+//! The critical path where time passes without computing: sleeps, devices, and the time until a woken thread
+//! acts (engine design, section 8; ours). In virtual time (work done by each executing thread) the length of
+//! such a wait depends on the number of processors, so each number has its own schedule.
 //!
-//! Weights are *steady*: every wait keeps the virtual length that it has in that schedule, and only computations move. So they
-//! are those of a program in which the waits are computations on processors of their own: with s(n) = max(1, n ÷ P), the sum of
-//! s(n⁻) − s(n⁺) over the events at and below a step ([`super::clusters`]), from one sweep over the forest. With w the weight of a
-//! step and l its length, a computation is owed w · l of the time and a wait w · (its virtual length), and all of them add up to
-//! the time: T = Σ over events of τ · (s(n⁻) − s(n⁺)), and τ is the sum of the virtual lengths above the event. The exact
-//! derivative, in which waits answer to how crowded the processors are meanwhile, is of no use: every wait multiplies what
-//! disturbs it by s(n⁻) ÷ s(n⁺), which with some hundred waits is anything.
+//! Weights are *steady*: every wait keeps the virtual length that it has in that schedule, and only
+//! computations move. So they are those of a program in which the waits are computations on processors of
+//! their own. With s(n) = max(1, n ÷ P) a weight is the sum of s(n⁻) − s(n⁺) over the events at and below a
+//! step ([`super::clusters`]), from one sweep over the forest. With w the weight of a step and l its length,
+//! a computation accounts for w · l of the time, and a wait for w · (its virtual length). All of them add up
+//! to the time: T = Σ over events of τ · (s(n⁻) − s(n⁺)), where τ is the sum of the virtual lengths above the
+//! event. The exact derivative, in which waits depend on how crowded the processors are, is useless: every
+//! wait multiplies a disturbance by s(n⁻) ÷ s(n⁺), so some hundred waits give an arbitrary result.
 
 use super::clusters::{Clusters, Term};
 use super::lanes::Lane;

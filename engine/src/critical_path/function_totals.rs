@@ -1,7 +1,8 @@
 //! Calls, TET and TETID per function (2001, section 2.2), one pass over the operations of each thread.
 //!
-//! A stack a thousand frames deep must not cost a thousand additions per segment: with C the sum of weight · length of
-//! the thread so far, the share of a function between its outermost entry and exit is the difference of C at the two.
+//! A stack a thousand frames deep must not cost a thousand additions per segment. Let C be the sum of weight
+//! · length of the thread so far: the share of a function between its outermost entry and exit is the
+//! difference of C at the two.
 //!
 //! An entry counts on the first compute operation that its thread does at or after the call (after the last one: on that).
 //!

@@ -32,8 +32,8 @@ impl Scaled {
     }
 }
 
-/// An integer wide enough for the sums made with it, which who chooses it has to show; wraps around like all integers
-/// of the machine, so that only the results have to fit, not what is met on the way.
+/// An integer wide enough for the sums made with it, which the code that chooses it has to prove. It wraps
+/// around like machine integers, so only the results have to fit, not intermediate values.
 pub(super) trait Sum: Copy + Default {
     /// The number itself, in the lower bits.
     fn from_wide(number: i128) -> Self;

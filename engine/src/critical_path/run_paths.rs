@@ -1,6 +1,7 @@
-//! Recordings: what lies on the path of the run whose length is the predicted time, and of others that decide by chance what the
-//! model of the scheduler leaves open ([`crate::schedule::RunPath`]). Every tick of a run belongs to one function, wait or hand-over,
-//! so that shares lie between 0 and the whole and add up to it, on any number of CPUs.
+//! For recordings: the path of the run whose length is the predicted time, and paths of other runs, with
+//! random choices where the scheduler's model leaves a choice open ([`crate::schedule::RunPath`]). Every tick
+//! of a run belongs to one function, wait or hand-over, so shares are never negative and add up to the whole,
+//! on any number of CPUs.
 
 use super::costed::Wait;
 use super::pieces::Pieces;

@@ -177,7 +177,7 @@ pub struct ThreadFact {
 pub struct ThreadBefore {
     /// What it was doing.
     pub condition: Condition,
-    /// A waking was seen of which it is not yet known which sleep it ends, if any.
+    /// A waking was recorded, but it is not yet known which sleep it ends, if any.
     pub woken: bool,
     /// The futex that it waits for, or was about to when that waking was seen.
     pub futex: Option<FutexFact>,
@@ -370,8 +370,8 @@ pub struct LossCounts {
     pub late: u64,
     /// Bytes that were no record.
     pub undecodable: u64,
-    /// Switches of recorded threads that the kernel did not tell of, though nothing says why: a thread left a CPU
-    /// to which it had not come. What the timeline makes of each is a contradiction.
+    /// Switches of recorded threads that the kernel did not report, for no known reason: a thread left a CPU
+    /// to which it had not come. The timeline makes a contradiction of each.
     pub unseen_switches: u64,
     /// Left out on purpose: calls below the first open frame of the same function.
     pub recursion_folded: u64,
@@ -424,17 +424,17 @@ pub enum NoteKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pid: Option<u32>,
     },
-    /// A stack that samples name by its number from now on. Told before the first of them.
+    /// A stack that samples name by its number from now on. It comes before the first of them.
     Stack {
         /// Its number, not 0. Numbers go up, and none is used twice. One that lies [`STACKS_AT_ONCE`] or more below the
         /// latest is not used by any later sample.
         id: u32,
-        /// Of which process: what its addresses mean.
+        /// The process, for the meaning of its addresses.
         pid: u32,
         /// User-space addresses, the innermost frame first: where it was, and then where each call returns to.
         /// At most [`MOST_FRAMES`].
         frames: Vec<u64>,
-        /// It goes on above the last one. A sample whose stack was told later than itself does not know of it.
+        /// It goes on above the last one. A sample whose stack came later than itself lacks this.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cut: bool,
     },

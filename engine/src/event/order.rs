@@ -25,9 +25,9 @@ use probe_abi::{Header, Record};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Disorder allowed inside a ring unless told otherwise. A record's time is read before its place in the ring is
-/// taken; in between a virtual CPU may be held up, and a thread in a function probe may even be pre-empted and
-/// wait for its next turn.
+/// Disorder allowed inside a ring by default. A record's time is read before its place in the ring is taken;
+/// in between a virtual CPU may be held up, and a thread in a function probe may even be pre-empted and wait
+/// for its next turn.
 pub const DISORDER_NS: u64 = 100_000_000;
 
 /// A ring keeps memory for this many records out of order; it is seldom needed.
@@ -118,7 +118,7 @@ impl Ring {
         }
     }
 
-    /// Hands out its records that come before `until`; how many.
+    /// Passes on its records that come before `until`; how many.
     fn run(
         &mut self,
         index: usize,
@@ -237,7 +237,7 @@ impl Merger {
         records
     }
 
-    /// Hands out the records that may leave now, in order.
+    /// Passes on the records that may leave now, in order.
     pub fn release_to(&mut self, sink: &mut impl FnMut(&Record)) {
         let watermark = self.watermark_ns();
         self.leave(Some(watermark), sink);

@@ -123,7 +123,7 @@ impl Sequence {
         self.highest.map_or(0, |(_, time_ns)| time_ns)
     }
 
-    /// Gives up the holes that no record in time can fill any more, and hands them out.
+    /// Removes and returns the holes that no record in time can fill any more.
     pub(super) fn settle(&mut self, bound_ns: u64, mut lost: impl FnMut(Hole)) {
         if self.holes.iter().all(|hole| hole.until_ns >= bound_ns) {
             return;

@@ -3,8 +3,8 @@
 use super::CallKind;
 use probe_abi::Descriptor;
 
-/// Short name of a wait in a call of this family whose descriptor stands for that, e.g. `pipe read`; `None` for a call
-/// that says nothing of its own about the wait.
+/// Short name of a wait in a call of this family whose descriptor determines it, e.g. `pipe read`; `None` for
+/// a call that does not describe the wait.
 pub const fn io_name(kind: CallKind, descriptor: Descriptor) -> Option<&'static str> {
     use Descriptor as D;
     Some(match kind {

@@ -84,7 +84,7 @@ pub struct Holder {
     pub ended: bool,
 }
 
-/// What a thread waits for in vain.
+/// What a thread waits for forever.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "names and holders of what the variant says")]
@@ -168,7 +168,8 @@ pub struct Stuck {
 pub enum Finding {
     /// Records were lost.
     Loss { records: u64 },
-    /// Records are missing in so much of the recording, summed over CPUs; `joined` gaps were not told apart from others.
+    /// Records are missing in a part of the recording, summed over CPUs; `joined` gaps were merged with
+    /// others.
     Gap { missing_ns: u64, joined: u64 },
     /// New processes and libraries ran so long without function probes.
     ProbesLate { missing_ns: u64 },
@@ -215,13 +216,13 @@ pub enum Finding {
     ProbeCost { cost_ns: u64, ran_ns: u64 },
     /// Waits that ended without a recorded wake-up, of all that ended.
     Unmatched { waits: u64, of: u64 },
-    /// Recorded lengths, or else the predicted time, are longer than can be told, and were cut there.
+    /// Recorded lengths, or else the predicted time, are longer than can be represented, and were cut there.
     TooLong { recorded: bool },
     /// With its locks simulated the program ends in a deadlock that did not happen: they stay as recorded.
     SimulatedDeadlock { stuck: Stuck },
     /// The first objects whose waits stay as recorded, and how many more there are.
     Replayed { objects: Vec<ReplayedObject>, more: usize },
-    /// Condition variables of which it is not known what they count.
+    /// Condition variables whose purpose is not known.
     ConditionsReplayed { conditions: Names },
     /// Condition variables that were signalled and never waited for.
     NeverAwaited { conditions: Names },
@@ -231,14 +232,14 @@ pub enum Finding {
     /// Acquisitions of locks without probes: threads waited or woke others at `seen`, `added` are estimated
     /// from samples of the code under the lock; each of those stands for several.
     PutBack { locks: usize, seen: u64, added: u64, each_stands_for: u64 },
-    /// Locks without probes of which it is not known how long they are held.
+    /// Locks without probes whose hold times are not known.
     HeldNotMeasured { locks: usize },
     /// Polling and spinning that counts as waiting; the end of `guessed` of the `waits` is a guess.
     /// `hand_overs` more are for spin locks that only samples show.
     Spinning { spun_ns: u64, ran_ns: u64, waits: u32, guessed: u32, hand_overs: usize },
     /// Time of asking again and again that counts as computing.
     BusyWait { yielded: Option<Yielded>, seen: Option<SeenWaiting>, most_ns: u64, ran_ns: u64 },
-    /// Compute time of which too few samples tell whose it is.
+    /// Compute time with too few samples to attribute it.
     FewSamples { undivided_ns: f64, all_ns: f64 },
     /// Samples whose stacks end before their beginning.
     TruncatedStacks { stacks: u64, of: u64 },

@@ -14,7 +14,7 @@ pub struct Trust {
     pub lost: Option<u64>,
     /// Waits that ended without a recorded wake-up.
     pub unmatched: u64,
-    /// Thread time of which it is not known what happened, nanoseconds.
+    /// Thread time during which it is unknown what happened, nanoseconds.
     pub unknown_ns: u64,
     /// Waits cut by the window's edges.
     #[serde(rename = "censored")]

@@ -1,10 +1,11 @@
 //! Where paths can leave the longest way, thinned out to those that matter, and arranged so that the cheapest detour
 //! along any part of the way is found in logarithmic time.
 //!
-//! The longest way into each vertex forms a tree under the source. Every path is the way back from the sink along that
-//! tree, left at some *detours*: edges that are not the longest way into their vertex, each of which costs its free slack.
-//! The cheapest path with a detour costs the detour's total slack, and these paths differ from each other. So the detours
-//! with the k smallest total slacks (and those equal to the last) are all that the k longest paths can use.
+//! The longest way into each vertex forms a tree under the source. Every path goes back from the sink along
+//! that tree, and leaves it at some *detours*: edges that are not the longest way into their vertex. Each
+//! detour costs its free slack. The cheapest path with a detour costs the detour's total slack, and these
+//! paths differ from each other. So the detours with the k smallest total slacks (and those equal to the
+//! last) are all that the k longest paths can use.
 
 use super::activity::ActivityGraph;
 use super::timing::Timing;

@@ -1,9 +1,9 @@
 //! The longest paths in nonincreasing order, each found only when it is asked for (1994, near-critical paths, III: the same
 //! answers as its four algorithms, which live in the tests).
 //!
-//! Ours: a path is stored as the path that it shares its end with, and the one detour by which it leaves it (see
-//! [`super::detours`]); its edges are listed only for who wants to see them. The first path and k more take
-//! O(edges + k log k), and memory for k of these pairs.
+//! Ours: a path is stored as the path that it shares its end with, and the one detour by which it leaves it
+//! (see [`super::detours`]); its edges are listed only on request. The first path and k more take O(edges + k
+//! log k), and memory for k of these pairs.
 
 use super::activity::{ActivityGraph, ActivityId};
 use super::detours::Detours;

@@ -47,7 +47,7 @@ impl Stay {
     }
 }
 
-/// The way of a path. Stays in which no time passes are left out, but for the last.
+/// The way of a path. Stays in which no time passes are left out, except the last one.
 pub(super) fn route(program: &Program, graph: &ActivityGraph, path: &[ActivityId]) -> Vec<Stay> {
     let mut stays: Vec<(u32, Stay)> = Vec::new();
     for edge in path {

@@ -3,11 +3,11 @@
 //!
 //! The paper sends messages along the graph; the result has a short definition. Let the *split* of a vertex
 //! be the last vertex of the critical path on the longest way to it. Every edge that is not the longest way
-//! into its vertex makes a *slack segment*: the critical path between the splits of its two ends, as long as
-//! the former comes first, and the segment's slack is the edge's free slack (the paper's S messages, from
-//! critical vertices and from merges off the critical path alike). While the calls on the critical path get
-//! shorter by no more than every segment's slack in sum, no other path becomes the longest: an excursion from
-//! the critical path lacks at least what the segments that it crosses add up to.
+//! into its vertex makes a *slack segment*: the critical path between the splits of its two ends, if the
+//! former comes first. The segment's slack is the edge's free slack (the paper's S messages, from critical
+//! vertices and from merges off the critical path alike). While the calls on the critical path get shorter by
+//! no more than every segment's slack in sum, no other path becomes the longest: an excursion from the
+//! critical path lacks at least what the segments that it crosses add up to.
 
 use super::activity::ActivityGraph;
 use super::subjects::function;

@@ -44,10 +44,10 @@ impl Places {
 /// Numbers kept at once: with few threads at a time, those of many thousand subjects.
 const MOST_NUMBERS: usize = 1 << 23;
 
-/// How much shorter the critical path gets if a subject takes no time, for each of them, in order: all in one walk, side
-/// by side, unless the graph is so wide that it would need too much memory. O(edges + subjects · meetings), where a
-/// meeting is a vertex with more than one edge into it: everything else happens to all subjects alike, but for the few
-/// that an edge belongs to.
+/// How much shorter the critical path gets if a subject takes no time, for each of them, in order. All are
+/// done in one walk, unless the graph is so wide that it would need too much memory. O(edges + subjects ·
+/// meetings), where a meeting is a vertex with more than one edge into it: everything else is the same for
+/// all subjects, except the few that an edge belongs to.
 pub fn zeroing(graph: &ActivityGraph, timing: &Timing, subjects: &Subjects, which: &[Subject]) -> Vec<Ticks> {
     let places = Places::of(graph);
     let mut gains = Vec::with_capacity(which.len());

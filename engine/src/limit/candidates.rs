@@ -149,7 +149,7 @@ impl Search {
         locks
     }
 
-    /// The time without this constraint, nanoseconds; `None` if that cannot be told.
+    /// The time without this constraint, nanoseconds; `None` if it is unknown.
     pub(super) fn time_without(&self, cpus: Cpus, question: &Question, base: &Outcome) -> Option<f64> {
         let mut program = match question {
             Question::Cpus => return self.time_ns(&self.program, Cpus::Infinite, &self.model, 0),
@@ -177,8 +177,8 @@ impl Search {
             Question::OneMore(group) => {
                 let group = self.groups.get(*group)?;
                 let count = group.threads.len() as f64;
-                // Of several threads that do the same, those locks count for which they wait already: of one that is replayed
-                // it may not be known when it was given back.
+                // Of several threads that do the same, only locks that they already wait for count: the
+                // release of a replayed lock may be unknown.
                 let waited = self.locks(base, base.length.0 / 100);
                 let waited: FxHashSet<ObjectId> = waited
                     .into_iter()

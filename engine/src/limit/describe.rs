@@ -15,7 +15,7 @@ use rustc_hash::FxHashSet;
 
 /// What threads wait for where records are missing (`program::names`).
 const UNKNOWN: &str = "unknown";
-/// Functions told of that run while a lock is held.
+/// How many functions are named that run while a lock is held.
 const UNDER: usize = 8;
 
 impl Search {

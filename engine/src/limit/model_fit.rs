@@ -9,7 +9,7 @@ use crate::finding::Finding;
 const OFF: f64 = 0.1;
 /// A recording that takes more than this of the program's own CPU time is part of what is seen.
 const COSTLY: f64 = 0.1;
-/// CPU time of a program of which a share means something, nanoseconds.
+/// A program needs this much CPU time, nanoseconds, for a share of it to mean something.
 const COMPUTES_NS: u64 = 100_000_000;
 
 impl Limits {

@@ -18,7 +18,7 @@ pub(super) enum Question {
 }
 
 impl Question {
-    /// Of two that bring the same the first is told.
+    /// Of two that gain the same, the first is reported.
     pub(super) fn order(&self) -> u32 {
         match self {
             Question::Locks(_) => 0,

@@ -84,7 +84,7 @@ impl Search {
         program.findings.clear();
         let operations = program.threads.iter().map(|thread| thread.operations.len()).sum();
         let groups = groups(&program, &owners, &samples);
-        // What is told of a change are times; one run is one.
+        // Only times are reported for a change, and one run gives them.
         let model = Model { runs: 1, ..model.clone() };
         Ok(Search { program, owners, model, recorded, counts, operations, groups, samples, rest, unrecorded })
     }

@@ -3,7 +3,7 @@
 use crate::program::ThreadId;
 use crate::schedule::{Doing, Interval};
 
-/// Parts of computing, as the simulation tells of them.
+/// Parts of computing, as the simulation reports them.
 #[derive(Debug, Default)]
 pub(super) struct Computing {
     /// Thread, start, end.

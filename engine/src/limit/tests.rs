@@ -63,7 +63,7 @@ fn a_hot_lock_that_conditions_are_used_with() {
     assert!(matches!(kind(&program, 8), Kind::Lock { lock, .. } if lock == "m"));
 }
 
-/// A lock of which only waits are known is replayed as recorded; without them its threads run at once.
+/// A lock with known waits only is replayed as recorded; without them its threads run at once.
 #[test]
 fn a_replayed_lock() {
     let first = r#"["held","g",0],["exec","eval",100],["freed","g",100],["release","e{}"]"#;
@@ -76,7 +76,7 @@ fn a_replayed_lock() {
         rounds(first),
         rounds(second)
     );
-    // One holds the other up only by the time of a round: what it would gain is told, and it is not the limit.
+    // One holds the other up only by the time of a round: its gain is reported, and it is not the limit.
     let program = program(&threads);
     assert!(matches!(kind(&program, 2), Kind::Work { .. }));
     let back = r#"["await","f{}"],["held","g",100],["exec","eval",100],["freed","g",100],["release","e{}"]"#;
@@ -180,7 +180,7 @@ fn stages_that_compute_the_same_function_are_no_pool() {
     }
 }
 
-/// Of locks that are replayed it may not be known when they were given back: nothing that their threads computed later could be
+/// It may not be known when replayed locks were released: nothing that their threads computed later could be
 /// divided, and a pool's limit depended on the recording.
 #[test]
 fn a_lock_that_is_never_given_back_does_not_hide_a_small_pool() {
@@ -280,8 +280,8 @@ fn recorded(program: Program, waits: &[(&str, bool, &str)]) -> Program {
     Program { recorded, overhead, machine: Some(crate::program::MachineFacts::default()), ..program }
 }
 
-/// A `sleep 100` that was attached to was limited by "the work itself", a server that is started and gets no requests by the
-/// milliseconds of its start, and a program that sleeps by its sleeping.
+/// An attached `sleep 100` was limited by "the work itself", a server without requests by the milliseconds of
+/// its start, and a program that sleeps by its sleeping.
 #[test]
 fn who_waits_for_work_or_time_is_idle() {
     let is_idle = |program: &Program| {
@@ -299,7 +299,7 @@ fn who_waits_for_work_or_time_is_idle() {
     assert!(is_idle(&recorded(starts(), &[jobs[0], jobs[1], ("poll", true, "timer")])));
     let sleeps = || program(&alike("w", 1, 40, r#"["exec","f",400000],["sleep",50000000]"#));
     assert!(is_idle(&recorded(sleeps(), &[("sleep", false, "timer")])));
-    // Who computes, waits for a lock that is never given back, or for a slow peer, is not.
+    // A program that computes, or waits for a lock that is never released or for a slow peer, is not idle.
     let computes = program(&alike("w", 1, 40, r#"["exec","f",10000000],["sleep",40000000]"#));
     assert!(!is_idle(&recorded(computes, &[("sleep", false, "timer")])));
     assert!(!is_idle(&recorded(attached(), &[("mutex lock", false, "not ended")])));

@@ -9,7 +9,7 @@ use crate::what_if::{Edit, edited};
 const FUNCTIONS: usize = 8;
 /// Those with less than this share of what is computed are not.
 const LEAST: f64 = 0.005;
-/// Functions whose share is told.
+/// How many functions are reported with their share.
 const TOLD: usize = 256;
 /// A tenth off, and a tenth more.
 const FACTORS: [f64; 2] = [0.9, 1.1];

@@ -34,8 +34,8 @@ impl UnrecordedLocks {
         (waiting >= LEAST).then(|| UnrecordedLocks { word: word.name.clone(), waiting })
     }
 
-    /// What is to be told instead of a limit that the simulation finds where waits are replayed; `busy` is the share of the
-    /// CPUs that are busy.
+    /// What is reported instead of a limit that the simulation finds where waits are replayed; `busy` is the
+    /// share of the CPUs that are busy.
     pub(super) fn instead_of(&self, kind: &Kind, busy: f64) -> Option<Kind> {
         let is_doubtful = matches!(kind, Kind::HandOver { .. } | Kind::Cpus { .. } | Kind::Work { .. });
         (is_doubtful && busy < BUSY)

@@ -91,7 +91,8 @@ pub(super) fn devices(program: &mut Program, devices: &[ObjectId]) {
     }
 }
 
-/// Nobody sleeps or waits for a timer, but for threads in the background: they would go round and round.
+/// No thread sleeps or waits for a timer, except threads in the background, which would then loop without a
+/// pause.
 pub(super) fn sleeps(program: &mut Program) {
     let timers = timers(program);
     for thread in program.threads.iter_mut().filter(|thread| thread.background.is_none()) {
@@ -125,8 +126,8 @@ pub(super) fn spinning(program: &mut Program) {
     }
 }
 
-/// What these threads compute takes this many times as long, but for what they compute with a lock of `shared`, that nobody else
-/// may have: that does not go faster for being divided among more threads.
+/// What these threads compute takes this many times as long. The exception is what they compute while they
+/// hold a lock of `shared`: that does not get faster by being divided among more threads.
 pub(super) fn threads(
     program: &mut Program,
     threads: &[usize],

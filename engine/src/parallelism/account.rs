@@ -1,17 +1,18 @@
 //! The accounts of a run in one pass: who computes, spins, waits, in which function, with which locks, on
 //! whose behalf (1989, sections 3.1 and 3.3). The caller reports what happens in order of time.
 //!
-//! - **Profile stack** (section 3.3): functions, and objects from when a thread comes to them until it need not wait any
-//!   more; a lock until it is given back, so that what is executed in a critical section is the lock's. It need not be on
-//!   top when it goes.
+//! - **Profile stack** (section 3.3): functions, and objects from when a thread arrives until it need not
+//!   wait any more. A lock stays until it is released, so a critical section belongs to its lock. An entry
+//!   need not be on top when it is removed.
 //! - **Self** of a function: it is on top of the functions. Of an object: it is the innermost object. Of a thread: its own.
 //!   So functions divide the time among them, and so do threads; objects lie across.
 //! - **On its behalf**: it is anywhere on the stack, counted once however often it is there.
 //! - **A thread inherits the stack of its creator** (section 3.3), as far as that is functions and threads. A lock is not
 //!   inherited: what a created thread does is not done in the critical section.
 //!
-//! O(numbers of busy processors and of runnable threads that are told apart: some hundred) for each change of a thread, whatever
-//! the number of threads, and for a call only for what the thread did in it; memory grows with rows and threads, not with what happens.
+//! A change of a thread takes O(distinguished numbers of busy processors and of runnable threads: some
+//! hundred), whatever the number of threads. A call takes O(what the thread did in it). Memory grows with
+//! rows and threads, not with events.
 
 use super::balance::{Balance, Meter, Total};
 use super::clock::{Clock, PHASES, Phase, at};
@@ -124,7 +125,7 @@ pub(super) struct Waiting {
 pub(super) struct Account {
     pub(super) places: Places,
     pub(super) clock: Clock,
-    /// By row: itself, but for threads; and with all on its behalf.
+    /// By row: itself (not for threads), and with all on its behalf.
     meters: Vec<Sum>,
     totals: Vec<Sum>,
     /// By row: normalized time on its behalf of threads that it created or woke.
@@ -391,8 +392,8 @@ impl Account {
         self.close(thread, frame);
     }
 
-    /// The thread is created: what is on the creator's stack is on its own, too, but for `own`: functions that created
-    /// threads were seen in themselves.
+    /// The thread is created: it starts with the creator's stack, except for `own`: functions that created
+    /// threads call themselves.
     pub(super) fn inherit(&mut self, creator: u32, thread: u32, own: &FxHashSet<u32>) {
         let Some(parent) = self.actors.get(creator as usize) else { return };
         let inherited = |frame: &Frame| !self.places.is_object(frame.row) && !own.contains(&frame.row);

@@ -1,4 +1,4 @@
-//! When a run is over: what the clocks told becomes the times of rows, all in parts of a tick.
+//! When a run is over: the clocks' values become the times of rows, all in parts of a tick.
 
 use super::account::{Arc, Places, Waiting};
 use super::clock::{EXECUTING, PHASES, Phase, SCALE, at};

@@ -7,11 +7,12 @@
 //! Large n share clocks ([`place_of`]), so that a change costs the same with a hundred threads and with a hundred thousand.
 //! These count dt ÷ n in parts of a tick, rounded down: after a thousand million changes that is a thousandth of a tick.
 //!
-//! Processors that are shared ideally (2001, section 2.3) may have more executing threads than there are: n threads on P
-//! processors are each on a processor for P ÷ n of the time, and ready for the rest. Then the *busy processors* are those of
-//! the P that compute, P · (computing ÷ executing), rounded up to a whole number; a thread's processor time divided by them is
-//! again dt ÷ (number of computing threads). A thread that spins keeps its processor, but is not busy (section 3.1: "spin time
-//! is factored out"): it is among the executing and not among the computing.
+//! Ideally shared processors (2001, section 2.3) may have more executing threads than processors: each of n
+//! threads on P processors runs for P ÷ n of the time, and is ready for the rest. Then the *busy processors*
+//! are those of the P that compute, P · (computing ÷ executing), rounded up to a whole number; a thread's
+//! processor time divided by them is again dt ÷ (number of computing threads). A thread that spins keeps its
+//! processor, but is not busy (section 3.1: "spin time is factored out"): it is among the executing and not
+//! among the computing.
 
 /// Parts of a tick in what is divided.
 pub(super) const SCALE: u128 = 1 << 40;

@@ -1,10 +1,11 @@
-//! What to change first (ours; the paper's user walks down by hand, section 4). Code costs the program the processors that
-//! are idle while it runs: at k of P busy ones, 1 − k/P of its normalized time. From the outermost function that costs most,
-//! with all done on its behalf, the walk goes down as long as one callee has most of that: there it is split among several,
-//! or it is the function's own. What only starts others and waits for them is passed, to the one of them that costs most: of
-//! a pipeline the slow stage. If threads queue for a lock meanwhile and most of it is executed under that, it is the lock.
-//! Where next to nothing is lost, what is left is the function with the most normalized time of its own, what code of the
-//! language, the C library and without names did for it included.
+//! What to change first (ours; the paper's user walks down by hand, section 4). Code costs the program the
+//! processors that are idle while it runs: at k of P busy ones, 1 − k/P of its normalized time. The walk
+//! starts at the outermost function that costs most, with all done on its behalf. It goes down while one
+//! callee has most of that cost, and stops where several share it or the function has it itself. From a
+//! function that only starts others and waits for them, the walk continues with the most expensive of those:
+//! the slow stage of a pipeline. If threads queue for a lock and most of the cost is executed under it, the
+//! answer is the lock. Where next to nothing is lost, the answer is the function with the most normalized
+//! time of its own, including what the language's runtime, the C library and unnamed code did for it.
 
 use super::advice::Advice;
 use super::result::{Kind, Parallelism, Row};
@@ -14,7 +15,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 const MOST: f64 = 0.6;
 /// A callee with more than this times its caller's time is called by others, too: it is not the caller's part.
 const INSIDE: f64 = 1.1;
-/// A function of which others do this share, or the outermost one, whose callees do, is no code that could be changed.
+/// A function is not code that could be changed if others do this share of its work, or if it is an outermost
+/// one and its callees do.
 const STARTS: f64 = 0.9;
 /// A lock under which this share of it is executed is what costs it.
 const UNDER: f64 = 0.5;
@@ -91,8 +93,8 @@ impl Parallelism {
         is_others(row) || is_left && is_outermost(row, functions)
     }
 
-    /// What threads wait for at least as long as the row costs: a barrier, if the row's code cannot be made parallel, or
-    /// what may be a lock of which it is not known what is executed under it. Locks of which that is known are
+    /// What threads wait for at least as long as the row costs: a barrier, if the row's code cannot be made
+    /// parallel, or a possible lock with unknown critical sections. Locks whose sections are known are
     /// [`Self::lock_over`]'s.
     fn waited_for(&self, row: &Row) -> Option<&Row> {
         let is_optimized = matches!(self.advice(row), Some(Advice::Optimize { .. }) | None);

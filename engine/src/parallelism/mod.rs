@@ -1,11 +1,11 @@
 //! Where the parallelism of a program goes: Quartz (Anderson and Lazowska, "Quartz: A Tool for Tuning Parallel Program
 //! Performance", 1989), for functions, locks, barriers, conditions and threads.
 //!
-//! *Normalized processor time* (Equation 1) of a piece of code is its processor time divided by the number of processors
-//! that are busy meanwhile, summed. Code that runs alone weighs as much as the time that it takes; code that P processors
-//! run at once a P-th. So functions divide the elapsed time among them, but for the time in which nobody is busy, and the
-//! one with the largest part is what the program waits for: parallelize it if it runs alone, optimize it if all processors
-//! are busy anyway ([`advice`]).
+//! *Normalized processor time* (Equation 1) of a piece of code is its processor time divided by the number of
+//! processors that are busy meanwhile, summed. Code that runs alone counts with all of its time, code that P
+//! processors run at once with one P-th. So the functions divide the elapsed time, except when no processor
+//! is busy, and the program waits for the one with the largest part: parallelize it if it runs alone,
+//! optimize it if all processors are busy anyway ([`advice`]).
 //!
 //! [`of_run`] feeds the accounts ([`account`]) from the predicted run, [`of_timeline`] from the measured one; [`build`]
 //! makes rows of them. One pass, in memory that grows with rows and threads only.
@@ -35,7 +35,7 @@ use crate::timeline::Timeline;
 use of_run::Feed;
 use spread::{Part, RowErrors, Shares, spread};
 
-/// Numbers of runnable threads are told apart up to here in distributions; the last one stands for more, too.
+/// Distributions distinguish numbers of runnable threads up to here; the last one stands for more, too.
 pub const MOST_RUNNABLE: u32 = clock::MOST_RUNNABLE as u32;
 
 /// Of the run that is predicted on a number of processors: with ideal sharing for a program written by hand,

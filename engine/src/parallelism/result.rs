@@ -14,8 +14,8 @@ pub struct Parallelism {
     pub elapsed_ns: u64,
     /// How much of that no processor was busy: threads waited, or only spun.
     pub nobody_busy_ns: u64,
-    /// Time by the number of busy processors, 0 included; adds up to `elapsed_ns`. From 64 on numbers that differ by a
-    /// sixteenth at most are told together, by their middle; so everywhere here.
+    /// Time by the number of busy processors, 0 included; adds up to `elapsed_ns`. From 64 on, numbers that
+    /// differ by a sixteenth at most are joined, with their middle; this holds everywhere here.
     pub levels: Vec<(u32, u64)>,
     /// Threads that lived.
     pub threads: u32,
@@ -23,7 +23,7 @@ pub struct Parallelism {
     pub samples: u64,
     /// CPU time that recording took of the program's own code and that is no function's, ns; 0 if none was measured.
     pub recording_ns: u64,
-    /// Threads of which the recording does not tell on whose behalf they work; 0 of a predicted run.
+    /// Threads for which the recording does not show on whose behalf they work; 0 for a predicted run.
     pub orphans: u32,
     /// First functions, then objects, then threads; each by normalized time with all that is done on its behalf, the
     /// most first.

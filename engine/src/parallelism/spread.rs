@@ -1,6 +1,6 @@
-//! Parts of functions' time that samples divide. What a part has had is exact; the functions get it in proportion to the
-//! samples in it, as integers, so that the sum stays the same, and each number has the half-width of its 95 % interval
-//! ([`crate::attribution`]).
+//! Parts of functions' time that samples divide. The time of a part is exact. The functions get it in
+//! proportion to the samples in it, as integers, so that the sum stays the same. Each number has the
+//! half-width of its 95 % interval ([`crate::attribution`]).
 
 use super::balance::{Balance, Meter};
 use super::clock::{PHASES, Phase, at};

@@ -64,8 +64,8 @@ impl Tally {
     }
 }
 
-/// What a row has had, as a [`Tally`] has it: of many threads, so that it may be more than a machine word holds. Of what is
-/// done on its behalf nothing is told by runnable threads.
+/// The times of a row, as in a [`Tally`]: summed over many threads, so they may exceed a machine word. What
+/// is done on its behalf is not divided by runnable threads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sum {
     pub(super) computing: Vec<u128>,

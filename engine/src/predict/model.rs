@@ -239,8 +239,8 @@ impl Assumptions {
         if slow <= ns {
             return self.wake_latency;
         }
-        // Halves, tenths and hundredths of the draws lie evenly between half of the middle one, that, the two told, and twice
-        // the last.
+        // The median, the 90th and the 99th percentile are given. Draws are spread evenly between half of the
+        // median, these three, and twice the last.
         let sum = 375 * ns + 200 * (ns + slow) + 45 * (slow + slowest) + 15 * slowest;
         Known { ns: sum / 1000, from }
     }

@@ -169,8 +169,9 @@ impl<'a> Timing<'a> {
         run_checked(self.program, &setup, watcher)
     }
 
-    /// The path of the run that leaves nothing to chance, from its start to its end, and the runs of compute operations that it
-    /// refers to; tells of every interval of every thread when it is over. `None` for a program that runs ideally.
+    /// The path of the run without random choices, from its start to its end, and the runs of compute
+    /// operations that it refers to; reports every interval of every thread when it is over. `None` for a
+    /// program that runs ideally.
     pub(crate) fn route(
         &self,
         cpus: Cpus,

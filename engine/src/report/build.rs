@@ -49,7 +49,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// What it adds, but for the speed-up.
+    /// What it adds, except the speed-up.
     pub(crate) fn result(&self) -> &CpuResult {
         &self.result
     }
@@ -250,8 +250,8 @@ fn rows<const N: usize>(
 
 /// What differs from run to run by less than this share of the time is as good as the same.
 const WORTH_TELLING: f64 = 0.0005;
-/// What probe hits may have cost besides is told from this share of the time on: a number without ± is right within half a
-/// point.
+/// The unmeasured cost of probe hits is reported from this share of the time on: a number without ± is right
+/// within half a point.
 const PROBES_WORTH_TELLING: f64 = 0.0025;
 
 fn segments<const N: usize>(

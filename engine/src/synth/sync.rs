@@ -48,7 +48,8 @@ pub(super) enum Way {
     Returns,
 }
 
-/// A spinning thread is known by its CPU time, if it is more than this many times that of giving back.
+/// A spinning thread is recognized by its CPU time, if that is more than this many times the cost of a
+/// release.
 const SPAN: u64 = 4;
 
 impl Machine<'_> {

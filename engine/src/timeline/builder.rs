@@ -32,7 +32,7 @@ pub(super) struct Builder {
     pub(super) threads: Vec<Machine>,
     /// Thread id → index of the thread that has it now.
     pub(super) live: FxHashMap<u32, u32>,
-    /// Process → who has exchanged numbers with its leader, until the exec is told.
+    /// Process → the thread that has exchanged numbers with its leader, until the exec is reported.
     pub(super) exchanged: FxHashMap<u32, u32>,
     /// Process → its threads since its last exec, dead ones included.
     pub(super) by_process: FxHashMap<u32, Vec<u32>>,
@@ -48,7 +48,7 @@ pub(super) struct Builder {
     listed_ns: u64,
     /// The last process that a thread (by its id) has forked, until its first wake-up shows that it is recorded.
     pub(super) unborn: FxHashMap<u32, Fork>,
-    /// Processes of which no waking came after their fork.
+    /// Processes without a waking after their fork.
     pub(super) unfollowed: u64,
     costs: FunctionCosts,
     pub(super) stacks: Stacks,
@@ -394,7 +394,7 @@ impl Builder {
         if tracked { self.add_thread(pid, tid, 0, &[], Now::Unseen(missed)) } else { None }
     }
 
-    /// The same, of a thread that is on this CPU: a leader that is ending on another one is not meant.
+    /// The same, for a thread that is on this CPU; not for a leader that is ending on another one.
     pub(super) fn find_on(&mut self, cpu: u16, pid: u32, tid: u32, tracked: bool) -> Option<u32> {
         let index = self.find(pid, tid, tracked)?;
         let elsewhere = |thread: &Machine| {

@@ -1,4 +1,4 @@
-//! Waits for a point in time, which are told from waits for so long.
+//! Waits until a point in time, as opposed to waits for a length of time.
 
 use super::model::Wait;
 use super::wait_reason::WaitReason;

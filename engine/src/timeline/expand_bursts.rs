@@ -18,7 +18,7 @@ pub(super) const MOST_PAIRS: u64 = 4_000_000;
 /// No thread.
 const NOBODY: u32 = u32::MAX;
 
-/// Acquisitions that were too many to be told apart.
+/// Acquisitions in bursts that could not be made one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Joined {
     /// How many there were, of mutexes that several threads use.
@@ -56,7 +56,7 @@ struct Pairs {
     only_read: Vec<bool>,
     /// Pairs of all bursts on objects of several threads.
     shared: u64,
-    /// Most of these that are made, but for one for each burst.
+    /// Most of these that are made, not counting one for each burst.
     most: u64,
 }
 

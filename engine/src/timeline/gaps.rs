@@ -56,7 +56,7 @@ pub(super) struct Gaps {
     looks_left: u64,
     /// What `looks_left` begins with after the next time.
     looks_next: u64,
-    /// Gaps that are no longer told apart from others.
+    /// Gaps that were merged with others.
     pub(super) joined: u64,
 }
 

@@ -85,7 +85,7 @@ impl Machine {
         self.out.end = Timestamp(self.since_ns);
     }
 
-    /// Writes the open interval as what is known of it, when nothing more will be told.
+    /// Writes the open interval with what is known of it, when nothing more will be reported.
     pub(super) fn resolve(&mut self, time_ns: u64, at_end: Option<AtEnd>, tally: &mut Tally) {
         let woken = self.woken;
         let cut = if at_end.is_some() { Wake::CutAtEnd } else { Wake::CutByUnknown };

@@ -19,7 +19,7 @@ pub(super) struct Locks {
     live: FxHashMap<(u32, u32, u64), Lifetime>,
     /// Process → programs that it has run before (exec).
     programs: FxHashMap<u32, u32>,
-    /// Thread → the number of its last record, where threads number their own, and of which family that was.
+    /// Thread → the number and family of its last record, where threads number their own.
     last: FxHashMap<u32, (u32, SyncFamily)>,
     /// Families, with their process, whose operation is a thread's last before or first after a hole.
     pub(super) lossy: BTreeSet<(u32, SyncFamily)>,
@@ -60,7 +60,7 @@ enum Sign {
     Gone,
 }
 
-/// The kind of object that an operation is on, and what it tells of its life; `None` for threads.
+/// The kind of object that an operation is on, and what it shows of its life; `None` for threads.
 fn object(operation: SyncOperation) -> Option<(&'static str, Sign)> {
     use SyncOperation as S;
     Some(match operation {
@@ -143,7 +143,7 @@ impl Builder {
         });
         self.step(thread, header.time_ns, StepKind::Operated(number));
         if self.unprobed_locks.is_cut(header.pid, operation.family(), began_ns) {
-            // It came back with a lock, say, when the probes were off that would tell of its giving back.
+            // It came back with a lock, for example when the probes were off that would show the release.
             self.forgets_what_it_holds(thread, header.time_ns);
         }
     }
@@ -214,7 +214,7 @@ impl Locks {
                 let born = matches!(sign, Sign::Made).then_some(first);
                 self.live.insert(key, Lifetime { object: NO_OBJECT, since_ns: time_ns, before, born });
             }
-            // One of which nothing more is ever heard is no object of the program. Of these the count is needed.
+            // One without any later record is no object of the program. These two are needed for their count.
             return match operation {
                 S::BarrierInit | S::SemaphoreInit if record.outcome == 0 => {
                     (self.at(key, kind, time_ns, first), NO_OBJECT)

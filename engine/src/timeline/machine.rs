@@ -61,7 +61,7 @@ pub(super) struct Tally {
     pub(super) spurious: u64,
     pub(super) truncated_waits: u64,
     pub(super) contradictions: u64,
-    /// Switches that the kernel did not tell of, and whose times its count of CPU time gave.
+    /// Switches that the kernel did not report, with times from its count of CPU time.
     pub(super) inferred: u64,
     pub(super) stray_exits: u64,
 }

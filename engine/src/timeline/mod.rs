@@ -8,12 +8,12 @@
 //! | `Blocked` | `Switch` from it with a sleeping state | first `Waking` |
 //! | `Unknown` | last proof of the state before | next proof of a state |
 //!
-//! The state at the window's start (and after a gap or a contradiction, when events are complete again) follows
-//! from the thread's first event, since any change before it would have been recorded; a thread without any
-//! event is what /proc says. A later waking of the same sleep, and a waking of a thread that does not sleep, end
-//! nothing. A waking may overtake the switch that takes the sleeper off its CPU: it then ends that sleep at once.
-//! While records are missing ([`crate::event::GapReason::RingFull`]), a thread is `Unknown` unless it stays on a
-//! CPU whose records are complete.
+//! The state at the window's start follows from the thread's first event, since any change before it would
+//! have been recorded; so does the state after a gap or a contradiction, when events are complete again. A
+//! thread without any event has the state from /proc. A later waking of the same sleep, and a waking of a
+//! thread that does not sleep, end nothing. A waking may overtake the switch that takes the sleeper off its
+//! CPU: it then ends that sleep at once. While records are missing ([`crate::event::GapReason::RingFull`]), a
+//! thread is `Unknown` unless it stays on a CPU whose records are complete.
 
 mod builder;
 mod cpus;

@@ -19,7 +19,7 @@ pub struct Timeline {
     pub threads: Vec<Thread>,
     /// Wake-ups by tracked threads on their own behalf, in order of time.
     pub wakeups: Vec<Wakeup>,
-    /// Locks and other synchronization objects of which operations were recorded.
+    /// Locks and other synchronization objects with recorded operations.
     pub locks: Vec<Lock>,
     /// Places where operations of a thread are missing.
     pub lock_holes: u64,
@@ -89,7 +89,7 @@ impl Timeline {
     }
 }
 
-/// One thread, told apart by process, id and start time.
+/// One thread, identified by process, id and start time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Thread {
     /// Host process id.
@@ -366,7 +366,7 @@ pub struct Counts {
     pub truncated_waits: u64,
     /// Places where events contradicted each other.
     pub contradictions: u64,
-    /// Switches that the kernel did not tell of, and whose times its count of CPU time gave.
+    /// Switches that the kernel did not report, with times from its count of CPU time.
     pub inferred: u64,
     /// Function exits that fitted no entry.
     pub stray_exits: u64,
@@ -376,12 +376,12 @@ pub struct Counts {
     pub maybe_more_lost: bool,
     /// Thread time in `State::Unknown`.
     pub unknown: Nanos,
-    /// Processes that threads of the recording made and of which nothing more was recorded.
+    /// Processes that threads of the recording made and that have no further records.
     pub unfollowed: u64,
 }
 
 impl Thread {
-    /// Whether anything was seen of it: a thread of which nothing was is no thread of the program.
+    /// Whether there is any record of it: a thread without one is no thread of the program.
     pub fn has_lived(&self) -> bool {
         !self.intervals.is_empty() || !self.steps.is_empty()
     }

@@ -1,10 +1,12 @@
-//! Which functions had probes when, as the notes tell it. What records say of a function holds only while its probes are all
-//! there: a call that began before, or that goes on behind, is not known from them, and samples tell of it.
+//! Which functions had probes when, according to the notes. Records of a function are only valid while its
+//! probes are all there: a call that began before, or continues after, is not known from them, but from
+//! samples.
 //!
-//! - A function that loses its probes is closed on every thread at that moment. What is told of it from then on, by probes
-//!   that are still on their way out, counts for nothing.
-//! - Probes come one by one. What a function does in a process counts from when all of its probes were there, and an exit
-//!   without an entry says that it was open all the time only if its probes were there all the time.
+//! - A function that loses its probes is closed on every thread at that moment. Later records, from probes
+//!   that are still being removed, are ignored.
+//! - Probes come one by one. What a function does in a process counts from when all of its probes were there.
+//!   An exit without an entry shows that the function was open all the time only if its probes were there all
+//!   the time.
 
 use super::builder::Builder;
 use super::machine::Now;
@@ -159,7 +161,7 @@ impl ProbeIntervals {
             && self.late.get(&pid).is_none_or(|late| late.iter().all(|(_, until)| *until <= since_ns))
     }
 
-    /// Whether only its entries are told, while samples tell of its time.
+    /// Whether only its entries are recorded, while samples show its time.
     pub(super) fn is_entry_only(&self, function: FunctionId) -> bool {
         self.entry_only.contains(&function)
     }

@@ -1,11 +1,11 @@
-//! What probe hits took of a thread's running time, so that a program can be told without it.
+//! What probe hits took of a thread's running time, so that it can be subtracted.
 //!
-//! A hit lies around its record's time: the trap before it, the rest of the program and the way back after it. Which
-//! part of a running stretch is the thread's own follows from the hits in it. Ours, and only as good as the cost of a
-//! hit is known: it was measured on longpole's own functions with everything in the caches, and a hit in the
-//! recorded program may cost more (what is then left stays in the compute time) or less (a stretch then becomes
-//! shorter than it was, but never shorter than nothing). Hits without a record (folded recursion, calls below the
-//! depth limit, functions that were being taken off) are not known one by one and stay in.
+//! A hit lies around its record's time: the trap before it, the rest of the program and the way back after
+//! it. Which part of a running stretch is the thread's own follows from the hits in it. Ours, and only as
+//! good as the known cost of a hit, which was measured on longpole's own functions with everything in the
+//! caches. A hit in the recorded program may cost more: the difference stays in the compute time. It may cost
+//! less: a stretch then becomes too short, but never negative. Hits without a record (folded recursion, calls
+//! below the depth limit, functions whose probes were being removed) are not known one by one and stay in.
 
 use super::model::Hit;
 use crate::time::Timestamp;

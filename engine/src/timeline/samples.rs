@@ -18,7 +18,7 @@ pub(super) struct Stacks {
 }
 
 impl Stacks {
-    /// As the notes tell of them. No number is used twice; of a hostile recording's the first one counts.
+    /// As the notes have them. No number is used twice; in a malformed recording the first one counts.
     pub(super) fn new(notes: &[Note]) -> Stacks {
         let mut stacks = Stacks::default();
         for note in notes {
@@ -43,7 +43,7 @@ impl Builder {
         let header = &sample.header;
         let Some(reason) = SampleReason::from_byte(sample.reason) else { return };
         let stack = self.stacks.numbers.get(&sample.stack).copied().unwrap_or(NO_STACK);
-        // A thread that nothing else tells of is not made up.
+        // A thread that occurs nowhere else is not invented.
         let Some(&index) = self.live.get(&header.tid) else { return };
         let Some(thread) = self.threads.get_mut(index as usize) else { return };
         if thread.out.pid == header.pid && thread.now != Now::Dead {

@@ -1,4 +1,4 @@
-//! Which probed functions are open on a thread, told from stack pointers (x86-64: stacks grow down; at a
+//! Which probed functions are open on a thread, derived from stack pointers (x86-64: stacks grow down; at a
 //! function's first instruction and at its `ret` the stack pointer is the address of its return address).
 //!
 //! Rules, all ours:
@@ -46,7 +46,7 @@ pub(super) struct Stacks {
 /// Closed frames whose exits are waited for; those of more are strays.
 const MAX_CLOSED: usize = 256;
 
-/// What a function exit told.
+/// What a function exit showed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExitOutcome {
     /// It ended a known frame.
@@ -112,7 +112,7 @@ impl Stacks {
         stack.latest = stack_pointer;
     }
 
-    /// A function starts of which nothing tells when it ends.
+    /// A function starts without a probe that shows when it ends.
     pub(super) fn touch(&mut self, function: FunctionId, stack_pointer: u64, log: &mut StepLog<'_>) {
         self.enter(function, stack_pointer, log);
         if let Some(stack) = self.active.last().and_then(|&index| self.stacks.get_mut(index))

@@ -19,7 +19,7 @@ pub(super) struct UnprobedLocks {
     coming: Vec<(u64, u32, SyncFamily)>,
     /// By process: since when some are missing, the latest of several instants.
     since: BTreeMap<u32, u64>,
-    /// By process: families of which operations are missing until it runs another program.
+    /// By process: families with missing operations until it runs another program.
     missing: BTreeMap<u32, BTreeSet<SyncFamily>>,
 }
 
@@ -46,7 +46,7 @@ impl UnprobedLocks {
         Some((from_ns, pid))
     }
 
-    /// A process runs another program: what is told of that one is whole.
+    /// A process runs another program: the records of that one are complete.
     pub(super) fn exec(&mut self, pid: u32) {
         self.missing.remove(&pid);
     }
@@ -59,7 +59,7 @@ impl UnprobedLocks {
     }
 }
 
-/// When, in which process and of which family.
+/// When, in which process and for which family.
 fn off(notes: &[Note]) -> impl Iterator<Item = (u64, u32, SyncFamily)> {
     notes.iter().filter_map(|note| match note.kind {
         NoteKind::Gap { pid, reason: GapReason::OperationsOff { family, .. }, .. } => {

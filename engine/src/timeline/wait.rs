@@ -53,8 +53,8 @@ impl Wait {
         }
     }
 
-    /// Whether it was for a futex and ended at its time limit: of all interrupts only the timer ends such a wait,
-    /// and a signal from one is told apart ([`External::Signal`]).
+    /// Whether it was for a futex and ended at its time limit: of all interrupts only the timer ends such a
+    /// wait, and a signal from one is distinguished ([`External::Signal`]).
     pub fn timed_out(&self) -> bool {
         matches!(self.reason, WaitReason::Futex(_)) && matches!(self.wake, Wake::External(External::Timer))
     }
@@ -86,7 +86,7 @@ pub enum External {
     Block,
     /// A device's hardware interrupt.
     Device,
-    /// Another hardware interrupt, or one that nothing told of.
+    /// Another hardware interrupt, or one without a record.
     HardIrq,
     /// Other deferred interrupt work.
     SoftIrq,

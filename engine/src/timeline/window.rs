@@ -1,5 +1,5 @@
-//! A window that slides over a live stream. It is a [`Recording`] all the time, so it goes through the very same
-//! timeline as a file; moving its start on turns the events that fall out into facts at the new start.
+//! A window that slides over a live stream. It is always a [`Recording`], so it goes through the same
+//! timeline as a file; moving its start turns the events that fall out into facts at the new start.
 
 use crate::event::{
     CodeFact, CodePlace, Facts, Note, NoteKind, Recording, STACKS_AT_ONCE, WindowEnd, unnamed_code,
@@ -103,8 +103,9 @@ impl Window {
         &self.recording.notes
     }
 
-    /// A copy of the window as a recording that ends as told; what happened later is not in it. Nor are stacks that none of
-    /// its samples names: the window keeps tens of thousands for samples to come, and who reads it would go through all.
+    /// A copy of the window as a recording that ends at the given time; later events are not in it. Nor are
+    /// stacks that no sample names: the window keeps tens of thousands for later samples, and a reader would
+    /// go through all of them.
     pub fn ending(&self, end: WindowEnd) -> Recording {
         let end_ns = end.end_ns;
         let Recording { facts, events, notes } = &self.recording;

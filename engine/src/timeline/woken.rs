@@ -4,8 +4,8 @@ use super::model::Wake;
 use crate::event::FutexFact;
 use probe_abi::Call;
 
-/// A waking of which it is not yet known which sleep it ends: the waker may be faster than the switch that takes
-/// the sleeper off its CPU.
+/// A waking for which it is not yet known which sleep it ends: the waker may be faster than the switch that
+/// takes the sleeper off its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Woken {
     pub(super) time_ns: u64,

@@ -91,7 +91,7 @@ impl<'a> Measured<'a> {
         (self.timeline.start, self.timeline.end)
     }
 
-    /// All threads of which anything was seen.
+    /// All threads with any record.
     pub fn threads(&self) -> &[ThreadFacts<'a>] {
         &self.threads
     }
@@ -112,7 +112,7 @@ impl<'a> Measured<'a> {
         Calls::of(self, thread.index)
     }
 
-    /// When a clock that knows nothing of the program saw the thread running, and the stack that it had: a number of
+    /// When an independent clock found the thread running, and the stack that it had: a number of
     /// [`crate::program::Samples::stack`].
     pub fn samples(&self, thread: &ThreadFacts<'_>) -> impl Iterator<Item = (Timestamp, u32)> + '_ {
         let samples =
@@ -131,7 +131,8 @@ impl<'a> Measured<'a> {
         self.timeline.wakeups.get(place as usize).map(wake_up)
     }
 
-    /// All lock sections of which a report's rows of locks are sums, each thread's in the order in which it took them.
+    /// All lock sections that a report's rows of locks sum up, each thread's in the order in which it took
+    /// them.
     pub fn lock_sections(&self) -> impl Iterator<Item = LockSection> + '_ {
         self.occurrences.lock_sections()
     }

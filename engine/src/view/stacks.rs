@@ -18,7 +18,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub struct Frame {
     /// Which.
     pub function: FunctionRef,
-    /// Where in it, as samples show it; `None`: only probes tell of it.
+    /// Where in it, as samples show it; `None`: it is known from probes only.
     pub place: Option<PlaceId>,
 }
 

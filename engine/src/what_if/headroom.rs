@@ -17,7 +17,7 @@ const HALVINGS: u32 = 7;
 pub struct Curve {
     /// The CPU count.
     pub cpus: Cpus,
-    /// From the function as it is down to nothing of it.
+    /// From the full cost of the function down to zero.
     pub points: Vec<CurvePoint>,
     /// Where another function has the largest share of the extended critical path from, in the same order.
     pub takeovers: Vec<Takeover>,

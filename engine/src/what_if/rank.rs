@@ -75,7 +75,7 @@ impl<'a> Ranker<'a> {
     ) -> Result<Ranker<'a>, ProgramError> {
         program.check()?;
         let functions = candidates(program, cpus, most, model);
-        // What is told of a change are times; one run is one.
+        // Only times are reported for a change, and one run gives them.
         let model = Model { runs: 1, ..model.clone() };
         Ok(Ranker { program, cpus: cpus.to_vec(), model, functions })
     }

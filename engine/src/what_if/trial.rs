@@ -17,7 +17,7 @@ pub(super) struct Trial {
 /// # Errors
 /// The program fails [`Program::check`].
 pub(super) fn trial(program: &Program, cpus: &[Cpus], model: &Model) -> Result<Trial, ProgramError> {
-    // What is told of a change are times; one run is one.
+    // Only times are reported for a change, and one run gives them.
     let model = Model { runs: 1, ..model.clone() };
     let forecast = Forecast::new(program, cpus, &model)?.without_band();
     let runs = cpus.iter().map(|cpus| forecast.at(*cpus)).collect();

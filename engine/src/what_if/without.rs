@@ -6,7 +6,7 @@ use crate::cpus::Cpus;
 use crate::predict::{Model, Timing};
 use crate::program::{FunctionRef, Program, ProgramError};
 
-/// A program of which functions are left out. [`Without::gain_ns`] is the work: a run for each function.
+/// A program whose functions are left out. [`Without::gain_ns`] is the work: a run for each function.
 #[derive(Debug)]
 pub struct Without<'a> {
     program: &'a Program,

@@ -5,11 +5,11 @@
 //! creator's profile stack it keeps only what is on the submitter's stack, too. A wake-up in the other
 //! direction, to the submitter or to the creator, is only an answer.
 //!
-//! What is open on the other thread's stack is what probes say, and what the sample at this wake-up has. Without one it is
-//! what all samples of its wake-ups have in common: those between wake-ups tell nothing of the function that wakes. A
-//! creator that has no such sample has open what its samples before and after have in common in their outermost frames;
-//! before the first sample, what all have in common there. Only the author's functions are taken over, and none that
-//! threads have on their own stacks anyway.
+//! The open functions on the other thread's stack are those of probes, and those of the sample at this
+//! wake-up. Without one, they are the common frames of all samples of its wake-ups: samples between wake-ups
+//! tell nothing about the function that wakes. For a creator without such a sample, they are the common
+//! outermost frames of its samples before and after; before the first sample, those of all samples there.
+//! Only the author's functions are taken over, and none that threads have on their own stacks anyway.
 
 use crate::attribution::{Keys, NO_KEY, is_standard};
 use crate::program::Program;
@@ -20,10 +20,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Samples of a creator that are compared, at most.
 const COMPARED: usize = 64;
-/// Fewer samples tell nothing of what they have in common.
+/// Fewer samples are too few to find their common frames.
 const FEWEST: usize = 2;
-/// A futex that was woken less often may be a lock that one thread happened to wait for and the other not; and the samples of
-/// fewer wake-ups may have in common what others have not.
+/// A futex that was woken less often may be a lock that only one of the threads happened to wait for; and the
+/// samples of fewer wake-ups may agree by chance.
 const OFTEN: usize = 8;
 /// Frames that are taken over, at most.
 const DEEPEST: usize = 64;
@@ -61,7 +61,7 @@ impl Stacks<'_> {
         rows
     }
 
-    /// Whether a thread that wakes another one at this instant was seen in a function that hands work over.
+    /// Whether a thread that wakes another one at this instant was in a function that passes work on.
     pub(super) fn submits(&self, thread: &Thread, time: Timestamp) -> bool {
         let from = thread.samples.partition_point(|seen| seen.time < time);
         let at = thread.samples.get(from..).unwrap_or_default().iter().take_while(|seen| seen.time == time);
@@ -130,8 +130,8 @@ struct Used {
     times: usize,
 }
 
-/// Futex words, by process, through which work is handed over: some threads only wait for them and others only wake those.
-/// Who takes a lock does both, sooner or later.
+/// Futex words, by process, through which work is passed on: some threads only wait for them and others only
+/// wake those. Threads that use a lock do both, sooner or later.
 pub(super) fn handed_over(timeline: &Timeline) -> FxHashSet<(u32, u64)> {
     let mut words: FxHashMap<(u32, u64), Used> = FxHashMap::default();
     for wakeup in &timeline.wakeups {

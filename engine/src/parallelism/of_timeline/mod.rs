@@ -55,7 +55,7 @@ pub(super) struct Accounted {
     pub(super) errors: Vec<RowErrors>,
     /// How many samples made them.
     pub(super) samples: u64,
-    /// Threads of which it is not known on whose behalf they work.
+    /// Threads for which it is unknown on whose behalf they work.
     pub(super) orphans: u32,
 }
 
@@ -72,7 +72,7 @@ struct Feed<'a> {
     now: Vec<Now>,
     /// Functions on sampled stacks of all threads but the first, and those that are the author's.
     own: FxHashSet<u32>,
-    /// Futex words, by process, through which work is handed over.
+    /// Futex words, by process, through which work is passed on.
     handed_over: FxHashSet<(u32, u64)>,
     /// By thread: what is always open when it wakes others, once it was asked for.
     always_waking: FxHashMap<usize, Vec<u32>>,
@@ -324,9 +324,9 @@ impl Feed<'_> {
         is_ancestor(self.timeline, woken, waker) || chain.skip(1).any(|submitter| submitter == woken)
     }
 
-    /// Whether a thread waits for something to do: for a condition or a semaphore, or for what comes through a descriptor;
-    /// for a futex of which no operation was recorded if work is handed over through it, or the function that wakes it is
-    /// known for that.
+    /// Whether a thread waits for something to do: for a condition or a semaphore, or for input from a
+    /// descriptor; for a futex without recorded operations if work is passed on through it, or if the
+    /// function that wakes it is known for that.
     fn waits_for_work(&self, woken: usize, wakeup: &Wakeup) -> bool {
         let Some(now) = self.now.get(woken) else { return false };
         if !now.waits.is_empty() {
@@ -380,7 +380,7 @@ impl Feed<'_> {
         }
     }
 
-    /// Threads that live, but for the first, of which nobody knows for whom they work.
+    /// Threads that live, except the first one, for which it is unknown for whom they work.
     fn orphans(&self) -> u32 {
         let lived = self.now.iter().zip(&self.measured.threads).filter(|(_, number)| number.is_some());
         let orphans = lived.skip(1).filter(|(now, _)| !now.has_creator).count();

@@ -1,6 +1,6 @@
-//! What a thread had between the sections that events show: each lock as often as its share of the running time asks for, at
-//! the distances that this makes, so that sections follow each other as evenly as they do in the program. A sample that met the
-//! thread under a lock, or under none, moves all that comes from there on by as little as is needed.
+//! The locks that a thread held between the sections that events show: each as often as its share of the
+//! running time requires, at equal distances, as in the program. A sample that met the thread under a lock,
+//! or under none, moves all that comes from there on by as little as is needed.
 
 use super::lengths::Lengths;
 use super::sections::{OfThread, Section};

@@ -7,7 +7,7 @@ use super::futex_words::{Marks, Word};
 use super::lock_samples::Calls;
 use probe_abi::SampleReason;
 
-/// Fewer lengths of sections than this say nothing of how long the lock is held.
+/// With fewer lengths of sections than this, it is unknown how long the lock is held.
 pub(super) const FEWEST_LENGTHS: usize = 5;
 
 /// A thread that wakes the next one after more than this many times the usual length had given the lock back, and taken it

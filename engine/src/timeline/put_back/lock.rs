@@ -4,7 +4,7 @@ use super::futex_words::Word;
 use super::lengths::Lengths;
 use super::lock_samples::Share;
 
-/// A lock of which acquisitions are put back.
+/// A lock whose acquisitions are put back.
 pub(super) struct Lock<'a> {
     pub(super) word: &'a Word,
     /// By thread: the part of its running time that it has the lock.

@@ -1,6 +1,6 @@
-//! Acquisitions that nobody saw are put back (ours). A lock without probes shows in a recording only where a thread waits
-//! for it: without all the times when it was free, who waits for whom would stay as it was recorded, and more CPUs would
-//! seem to help where the lock is held all the time.
+//! Acquisitions without a record are put back (ours). A lock without probes shows in a recording only where a
+//! thread waits for it: without all the times when it was free, the order of waits would stay as it was
+//! recorded, and more CPUs would seem to help where the lock is held all the time.
 //!
 //! Three things are known. Events: when a thread got the lock after waiting, and when it woke the next
 //! waiter; it held the lock in between, which gives the distribution of hold times. Samples: how much of its
@@ -34,7 +34,7 @@ const MOST_SECTIONS: u64 = 400_000;
 /// Locks that are put back, those with the longest waits: samples cannot tell more apart.
 const MOST_LOCKS: usize = 64;
 
-/// Puts back what is missing, as far as it can be told; says of which locks it cannot.
+/// Puts back what is missing, as far as it is known; reports the locks for which it is not.
 pub(super) fn put_back(timeline: &mut Timeline) {
     if timeline.stacks.is_empty() {
         return;
@@ -53,7 +53,7 @@ pub(super) fn put_back(timeline: &mut Timeline) {
     timeline.put_back = facts.into_iter().zip(numbers).map(|(fact, lock)| PutBack { lock, ..fact }).collect();
 }
 
-/// The locks of which enough is known, and addresses of the others.
+/// The locks about which enough is known, and addresses of the others.
 fn measured<'a>(
     timeline: &Timeline,
     words: &'a [Word],

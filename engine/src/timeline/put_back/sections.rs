@@ -224,7 +224,7 @@ impl OfThread<'_> {
 }
 
 impl Known {
-    /// A section of which nobody saw the end: as long as one that somebody saw, up to what the thread did next.
+    /// A section without a known end: as long as one with a known end, up to what the thread did next.
     fn close(&mut self, open: Option<Section>, locks: &[Lock<'_>], chance: &mut Chance, next_ns: u64) {
         let Some(open) = open else { return };
         let lengths = locks.get(open.lock).map_or(&[][..], |lock| &lock.lengths.held);

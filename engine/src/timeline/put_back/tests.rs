@@ -58,7 +58,8 @@ impl Run {
             (0..shape.threads).map(|n| Doing::Apart(shape.apart_ns + u64::from(n))).collect();
         let (mut ready, mut waiting): (Vec<usize>, Vec<usize>) = ((0..doing.len()).collect(), Vec::new());
         let (mut now, mut owner, mut tick) = (1_000u64, None, 1_000_000u64);
-        // As glibc does it: who had to wait does not know whether others still do, and wakes one when it gives back.
+        // As in glibc: a thread that had to wait does not know whether others still do, and wakes one when it
+        // releases.
         let (mut waited, mut wakes) = (vec![false; doing.len()], false);
         while now < end_ns && !ready.is_empty() {
             let thread = ready.remove(0);

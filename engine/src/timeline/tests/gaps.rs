@@ -77,7 +77,7 @@ fn that_operations_are_missing_is_nothing_to_wait_for() {
     assert_eq!(names, ["in the kernel"]);
 }
 
-/// Processes without any function probes were not told apart from those that got theirs late.
+/// Processes without any function probes were not distinguished from those that got theirs late.
 #[test]
 fn processes_without_function_probes_are_a_finding_of_their_own() {
     let mut recording = recording("a runs\nend 100");

@@ -25,7 +25,7 @@ fn threads_are_born_and_die() {
     );
 }
 
-/// It was taken for a thread that ran to the end of the window: what it did was told of no more.
+/// It was taken for a thread that ran to the end of the window: its later events were ignored.
 #[test]
 fn a_forked_process_that_is_not_recorded_is_no_thread() {
     check(
@@ -152,7 +152,7 @@ fn a_leader_may_leave_under_the_number_of_who_replaces_the_program() {
     };
     check(&script(&dies(40), "", ""), &drawing("_==="));
     check(&script("", &dies(55), ""), &drawing("_====="));
-    // Its last switch came after the exec had ended it: how long it ran on is not told any more.
+    // Its last switch came after the exec had ended it: how long it ran on is no longer recorded.
     check(&script("", "", &dies(70)), &drawing("_="));
     // Pre-empted once more on its way: it seemed to be one more thread, born after the exec.
     let preempted = "70 0 B preempted to idle\n75 0 idle to B";

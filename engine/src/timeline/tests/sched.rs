@@ -132,7 +132,7 @@ fn cpu_time_that_differs_from_proc_is_said() {
     assert_eq!(findings, [wanted]);
 }
 
-/// The kernel does not tell of every switch. Its count of a thread's CPU time tells of it afterwards.
+/// The kernel does not report every switch. Its count of a thread's CPU time shows it afterwards.
 #[test]
 fn a_switch_that_nobody_saw_is_found_from_the_cpu_time() {
     // After a sleep and after a pre-emption.
