@@ -21,10 +21,10 @@ const FIRST_USER_NAMESPACE: u64 = 0xEFFF_FFFD;
 pub struct Rights {
     /// The effective user is 0, in whatever namespace.
     pub root: bool,
-    /// Effective capabilities, one bit each. `None`: they cannot be told.
+    /// Effective capabilities, one bit each. `None`: unknown.
     pub capabilities: Option<u64>,
-    /// In the first user namespace: capabilities of another one do not count for BPF, nor for processes outside of it.
-    /// `None`: cannot be told.
+    /// In the first user namespace: capabilities of another one do not count for BPF, nor for processes
+    /// outside of it. `None`: unknown.
     pub first_user_namespace: Option<bool>,
 }
 
@@ -61,8 +61,9 @@ impl Rights {
         Rights { root: effective_user == Some("0"), capabilities, first_user_namespace: None }
     }
 
-    /// Whether a capability is effective; also if that cannot be told, since then trying tells. `CAP_SYS_ADMIN` stands
-    /// for the two that were cut out of it, as it does in the kernel (`bpf_capable`, `perfmon_capable`).
+    /// Whether a capability is effective; also if that is unknown, since then trying will show.
+    /// `CAP_SYS_ADMIN` stands for the two that were split off from it, as it does in the kernel
+    /// (`bpf_capable`, `perfmon_capable`).
     pub fn has(&self, number: u32) -> bool {
         let Some(capabilities) = self.capabilities else { return true };
         let has = |number: u32| capabilities >> number & 1 == 1;
@@ -117,7 +118,7 @@ mod tests {
         Rights { first_user_namespace: Some(true), ..Rights::of(&status) }
     }
 
-    /// Root was told to run it as root.
+    /// Root was asked to run it as root.
     #[test]
     fn the_hint_fits_the_cause() {
         let hint = |rights: Rights| rights.refusal(&NEEDED).hint("guarded");

@@ -16,7 +16,7 @@ pub enum Choice {
     Not(String),
 }
 
-/// What to do about a command: `binary` is the ELF file that will run, if that can be told.
+/// What to do about a command: `binary` is the ELF file that will run, if known.
 pub fn decide(mode: InterposeMode, scheduler_only: bool, binary: Option<&Path>) -> Choice {
     let because = |reason: &str| Choice::Not(reason.to_owned());
     match mode {

@@ -1,8 +1,8 @@
 //! The bell in the shared memory: what wakes the thread that empties the rings before its time.
 //!
-//! The target may do with it what it likes. If it rings without need, that thread looks in vain, as often as
-//! the waiting side allows; if it takes the bell away or waits for it itself, its rings are emptied as late
-//! as if there were no bell.
+//! The target may misuse it. If it rings without need, that thread wakes for nothing, as often as the waiting
+//! side allows; if it takes the bell away or waits for it itself, its rings are emptied as late as if there
+//! were no bell.
 
 use probe_abi::interpose::SharedWord;
 use rustix::thread::futex;

@@ -184,7 +184,7 @@ mod tests {
         let used = made("longpole-4194305-3", NAME);
         let file = File::open(used.join(NAME)).expect("file");
         let size = 4096;
-        // SAFETY: a new mapping of an open file, of which nothing is read.
+        // SAFETY: a new mapping of an open file that is never read.
         let address = unsafe {
             libc::mmap(std::ptr::null_mut(), size, libc::PROT_READ, libc::MAP_PRIVATE, file.as_raw_fd(), 0)
         };

@@ -1,5 +1,6 @@
-//! What a thread has folded and not yet written into its ring. It lies in the ring's control block, and what it will become
-//! is certain as soon as it cannot go on: then it is told from here, and what the thread writes of it later is left out.
+//! What a thread has folded and not yet written into its ring. It is in the ring's control block. As soon as
+//! it cannot continue, its record is certain: then it is reported from here, and the record that the thread
+//! writes later is dropped.
 
 use super::shared::Shared;
 use probe_abi::interpose::{BURST_COUNTED, RECORD_WORDS, RingWord};
@@ -37,7 +38,7 @@ pub(super) enum Look {
     Changing(u64),
 }
 
-/// What has been told of what is in the words: the number of its last record, as long as the thread may write it.
+/// What has been reported of the words: the number of its last record, as long as the thread may write it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReportedBurst {
     burst: Option<u32>,
@@ -100,7 +101,7 @@ impl OpenBurst {
         now_ns.saturating_sub(self.last_ns()) > most_ns
     }
 
-    /// Hands over what it is, once. Numbers and times are the target's.
+    /// Passes on what it is, once. Numbers and times are the target's.
     pub fn tell(&self, told: &mut ReportedBurst, owner: u64, sink: &mut dyn FnMut(&[u8; RECORD_WORDS * 8])) {
         let (burst, lock) = (self.number as u32, self.lock_number());
         if self.has_burst() && told.burst != Some(burst) {
@@ -171,7 +172,8 @@ impl OpenBurst {
 }
 
 impl ReportedBurst {
-    /// Whether this record of the thread's, by its header's number and time and its kind, has been told before it came.
+    /// Whether this record of the thread's, by its header's number and time and its kind, has been reported
+    /// before it came.
     pub fn takes_back(&mut self, kind: u8, number: u32, time_ns: u64) -> bool {
         if kind == Kind::Burst as u8 {
             return self.burst.take_if(|told| *told == number).is_some();
@@ -179,8 +181,8 @@ impl ReportedBurst {
         self.lock.take_if(|told| *told == (number, time_ns)).is_some()
     }
 
-    /// Numbers that have been told for good of a thread that is gone: those that it had counted, and whether one more is
-    /// used that it had not.
+    /// Numbers that are final for a thread that is gone: those that it had counted, and whether it used one
+    /// more that it had not counted.
     pub fn of_one_gone(&self, open: &OpenBurst) -> (u64, bool) {
         let burst = open.has_burst() && self.burst == Some(open.number as u32);
         let lock = self.lock.is_some_and(|(number, _)| number == open.lock_number());
@@ -373,7 +375,7 @@ mod tests {
         assert_eq!(ring.dropped(&shared, 0), 0);
     }
 
-    /// As above, of a thread that is gone with the mutex in its hands.
+    /// As above, for a thread that died while it held the mutex.
     #[test]
     fn an_acquisition_behind_what_is_counted_is_told_of_one_who_is_gone() {
         let (shared, mut ring) = (shared(), Ring::default());

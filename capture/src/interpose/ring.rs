@@ -57,15 +57,15 @@ pub(super) struct Ring {
     weighed_ns: u64,
     /// What is known of recording's cost to its threads.
     costs: Sums,
-    /// What has been told of what its thread has folded and not written.
+    /// What has been reported of the records that its thread has folded and not written.
     told: ReportedBurst,
     /// What its thread folds was being changed: at which version, and since when that may have been.
     changing: Option<(u64, u64)>,
-    /// What its thread has folded and nobody was told of is no older than this; `None`: there is nothing.
+    /// Folded and unreported operations of its thread are no older than this; `None`: there are none.
     pub burst_since_ns: Option<u64>,
     /// Operations that its threads had folded by the last turn.
     burst_operations: u64,
-    /// Numbers that were told from the control block and never written.
+    /// Numbers that were reported from the control block and never written.
     unwritten: u64,
 }
 
@@ -91,9 +91,10 @@ pub(super) struct Turn<'a> {
     pub most: u64,
     /// What recording may cost of the thread's time; `None`: no limit.
     pub share: Option<f64>,
-    /// Memory that has been read is given back, unless the thread is busy ([`BUSY_NS`]) and needs it again at once.
+    /// Memory that has been read is returned, unless the thread is busy ([`BUSY_NS`]) and needs it again at
+    /// once.
     pub frugal: bool,
-    /// It is given back in any case: others need it.
+    /// It is returned in any case: others need it.
     pub short: bool,
     /// Nothing more is recorded: what is folded by now is all.
     pub last: bool,
@@ -123,7 +124,7 @@ impl Turn<'_> {
 }
 
 impl Ring {
-    /// Hands over what is there. `clock` is asked again for records that are newer than the turn.
+    /// Passes on what is there. `clock` is asked again for records that are newer than the turn.
     pub fn read(
         &mut self,
         turn: &Turn<'_>,
@@ -202,8 +203,8 @@ impl Ring {
         (records, emptied)
     }
 
-    /// Tells of what its thread has folded, as far as that cannot change any more and has not been `written` meanwhile; how
-    /// many records.
+    /// Reports what its thread has folded, if that can no longer change and has not been `written` meanwhile;
+    /// how many records.
     fn tell(&mut self, turn: &Turn<'_>, look: Look, written: bool, sink: &mut dyn FnMut(&[u8])) -> u64 {
         let mut records = 0;
         self.burst_since_ns = None;
@@ -259,7 +260,7 @@ impl Ring {
         }
     }
 
-    /// Whether everything that was written has been read, and everything told that was folded.
+    /// Whether everything that was written has been read, and everything that was folded has been reported.
     pub fn is_empty(&self, turn: &Turn<'_>) -> bool {
         turn.control(RingWord::HEAD).load(Ordering::Acquire) == self.tail && self.burst_since_ns.is_none()
     }
@@ -341,7 +342,7 @@ impl Ring {
         word(RingWord::BURST_OPERATIONS).wrapping_add(word(RingWord::COUNTED))
     }
 
-    /// Records of which it is known that they found no memory.
+    /// Records that are known to have found no memory.
     pub fn short(shared: &Shared, number: usize) -> u64 {
         let short = shared.word(shared.layout().control(number) + RingWord::SHORT);
         // The target may have written anything.

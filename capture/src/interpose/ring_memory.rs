@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 /// After this many records the writer learns that they have been read: a page of them.
 const ROOM_EVERY: u64 = 64;
 
-/// This many pieces are given back at once, if as many have been read: doing it interrupts the CPUs that the
-/// target runs on.
+/// This many pieces are returned at once, if as many have been read: returning them interrupts the CPUs that
+/// the target runs on.
 const TOGETHER: u64 = 16;
 
 /// Up to this many pieces stay with the ring of a thread that has ended: short-lived threads need no more.
@@ -73,7 +73,7 @@ impl Passed {
     }
 }
 
-/// Gives back what a ring has and does not need now.
+/// Returns the memory that a ring does not need now.
 pub(super) fn give_idle_back(shared: &Shared, number: usize) {
     let layout = shared.layout();
     let control = layout.control(number);

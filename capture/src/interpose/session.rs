@@ -159,7 +159,7 @@ impl Interposed {
         self.rings.shared.word(SharedWord::RECORDING).store(0, Ordering::Release);
     }
 
-    /// What the user should know about how it went: where nothing was recorded although it was meant to be.
+    /// What the user should know about how it went: where nothing was recorded although it was wanted.
     pub fn shortcomings(&self) -> Vec<String> {
         let word = |word| self.rings.shared.word(word).load(Ordering::Relaxed);
         let mut sentences = Vec::new();
@@ -206,10 +206,10 @@ impl Interposed {
         self.rings.thread_ended(pid, tid);
     }
 
-    /// Hands the records that are there to `sink`, with the number of their ring. Never waits. The number of
-    /// records, and up to when all have been handed over, if the rings were emptied. With far too many bytes
-    /// `held` by the receiver, they are only counted: a thread that is stopped while it writes one may keep
-    /// all others from leaving for a while.
+    /// Passes the records that are there to `sink`, with the number of their ring. Never waits. Returns the
+    /// number of records, and up to when all have been passed on, if the rings were emptied. With far too
+    /// many bytes `held` by the receiver, they are only counted: a thread that is stopped while it writes one
+    /// may keep all others from leaving for a while.
     pub fn drain(&mut self, held_bytes: u64, sink: &mut dyn FnMut(usize, &[u8])) -> (usize, Option<u64>) {
         self.drained_ns = now_ns();
         self.reckon(self.drained_ns);

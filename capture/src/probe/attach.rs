@@ -33,7 +33,7 @@ const TRACEPOINTS: [&str; 13] = [
     "sched_switch",
 ];
 
-/// Where packets are told apart: what ends the taking in of one comes first.
+/// The order where packets are distinguished: what ends the processing of one comes first.
 const NETWORK: [&str; 3] = ["napi_poll", "netif_receive_skb", "net_dev_start_xmit"];
 
 /// Programs that [`attach_kernel`] attaches and that have to be there.

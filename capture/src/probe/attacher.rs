@@ -123,10 +123,10 @@ impl Attacher {
         Ok(())
     }
 
-    /// Probes the C library of a process that is recorded, as far as it is not probed already, and notes that its operations
-    /// are missing since `since_ns`, if so; without files it is decided later. Families in [`LibcProbes::unfit`] get none, which
-    /// is noted, too. `executed`: it runs another program than before, and whether its leading
-    /// thread has started it.
+    /// Probes the C library of a process that is recorded, unless it is probed already, and notes that its
+    /// operations are missing since `since_ns`, if so; without files this is decided later. Families in
+    /// [`LibcProbes::unfit`] get none, which is noted, too. `executed`: it runs another program than before,
+    /// and whether its leading thread has started it.
     ///
     /// # Errors
     ///

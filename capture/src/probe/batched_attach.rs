@@ -1,9 +1,10 @@
 //! Putting breakpoints on and taking them off so that the target does not feel it.
 //!
-//! For each breakpoint the kernel takes the target's memory map for writing, for some 15 µs; threads that map or unmap memory,
-//! or fault where that needs the map, wait meanwhile, and who puts the breakpoints on takes a CPU. Of 4,096 in one link
-//! threads waited 16 ms (50 threads on two CPUs, which mapped memory all the time); with 64 in a link and a pause behind
-//! each their longest waits were those without. Closing links was not felt in any size: the kernel mostly sleeps there.
+//! For each breakpoint the kernel takes the target's memory map for writing, for some 15 µs. Threads that map
+//! or unmap memory wait meanwhile, as do page faults that need the map, and the attaching thread uses a CPU.
+//! With 4,096 in one link threads waited 16 ms (50 threads on two CPUs, which mapped memory all the time).
+//! With 64 in a link and a pause after each, their longest waits were those without probes. Closing links had
+//! no effect in any size: the kernel mostly sleeps there.
 
 use std::time::Duration;
 

@@ -1,13 +1,13 @@
 //! The overhead budget: which probes have to go so that recording costs no more than it may, and which can come back.
 //! Pure: time and what was spent come in, decisions go out.
 //!
-//! Ours. A debt grows by what probes cost and shrinks by what they may cost; when it reaches one second's worth of the
-//! budget, the most expensive probes go until the rest fits. So a burst is stopped within milliseconds and a slight excess
-//! within seconds, and neither costs more than that one debt: it stays until it is worked off, and what shows only now
-//! that more expensive ones are gone goes at the next look. What probes may cost is the budget (a share of the
-//! recorded processes' own CPU time) less what is spent whatever the probes do: scheduler events, and the threads that
-//! take them. If that alone is most of the budget, a quarter of it stays for probes, so that a busy scheduler does not
-//! leave a recording without any function.
+//! Ours. A debt grows by what probes cost and shrinks by what they may cost; when it reaches one second's
+//! worth of the budget, the most expensive probes go until the rest fits. So a burst is stopped within
+//! milliseconds and a slight excess within seconds, and neither costs more than that one debt. The debt stays
+//! until it is worked off; probes that turn out to be expensive after the worst are gone are removed at the
+//! next look. Probes may cost the budget (a share of the recorded processes' own CPU time) less what is spent
+//! without them: scheduler events, and the threads that take them. If that alone is most of the budget, a
+//! quarter of it stays for probes, so that a busy scheduler does not leave a recording without any function.
 //!
 //! A probe that went is tried again when there is room for it: its last known cost counts for half as much after each
 //! pause, and the pause is four times as long each time that it has to go again. So none comes and goes more than a
@@ -132,7 +132,7 @@ impl Budget {
         }
     }
 
-    /// Whether anything is ever taken off or given back by it.
+    /// Whether it ever removes or restores anything.
     pub(crate) fn is_limited(&self) -> bool {
         self.share.is_some()
     }

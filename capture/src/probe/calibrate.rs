@@ -138,8 +138,8 @@ fn time_calls(function: extern "C" fn()) -> Vec<(u64, u64)> {
     (0..BATCH).map(time).collect()
 }
 
-/// From when each call began and ended, and the times of the records, with `plain` nanoseconds for a call without a
-/// probe, half of which (reading the clock) lies on each side.
+/// Computed from when each call began and ended, and the times of the records. A call without a probe takes
+/// `plain` nanoseconds; half of that (reading the clock) lies on each side.
 fn cost_of(timed: &[(u64, u64)], times: &mut [u64], plain: u64) -> Option<HitCost> {
     times.sort_unstable();
     let (mut before, mut after) = (Vec::new(), Vec::new());

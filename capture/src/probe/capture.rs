@@ -90,9 +90,9 @@ impl Capture {
         self.rings.descriptors()
     }
 
-    /// Hands the records that are there to `sink`, with the number of their ring, and says how many. Never waits, and
-    /// stops after some 10,000 records per ring; 0 means that all rings were empty. Within a ring that serves
-    /// one CPU, records are nearly in time order.
+    /// Passes the records that are there to `sink`, with the number of their ring, and says how many. Never
+    /// waits, and stops after some 10,000 records per ring; 0 means that all rings were empty. Within a ring
+    /// that serves one CPU, records are nearly in time order.
     pub fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> usize {
         let Capture { rings, common, .. } = self;
         let records = rings.drain(&mut |ring, bytes| {
@@ -239,7 +239,7 @@ impl Capture {
         Ok(())
     }
 
-    /// Records a process that the programs were not told of from its birth on.
+    /// Records a process that the programs did not know from its birth on.
     pub fn record_process(&mut self, pid: u32) {
         self.track(pid);
     }

@@ -126,7 +126,7 @@ impl WaitedFor {
         }
         self.looked_ns = now_ns;
         let by_first = sum(first.iter().copied());
-        // Who is gone is told by its parent.
+        // An ended process is accounted for by its parent.
         clocks.forget_processes(|pid| !first.contains(&pid) && !later.contains(&pid));
         let waited_for = by_first.saturating_sub(self.before_ns).saturating_add(sum(later.iter().copied()));
         self.used_ns = self.used_ns.max(clocks.total_ns().saturating_add(waited_for));
@@ -339,7 +339,7 @@ impl CostAccounting {
             target_ns: self.target_ns,
             hits_ns: self.hit_ns,
             probes_ns: self.hit_ns.saturating_add(self.probe_collector_ns as u64),
-            // What met others is told ([`CostAccounting::overhead`]), but no reason to sample less: on a full machine it would be.
+            // Ticks of others count in [`CostAccounting::overhead`] only; on a full machine they never end.
             samples_ns: counted.sampling_ns().saturating_add(counted.unwinding_ns),
             event_samples_ns: counted.events_cost_ns(),
             fixed_ns: ((self.event_ns + self.fixed_collector_ns) as u64)
@@ -508,8 +508,9 @@ mod tests {
         assert_eq!(haste, [Haste::Idle, Haste::Idle, Haste::Usual, Haste::Usual, Haste::Urgent]);
     }
 
-    /// Of a server that ran in turns with another one, held with longpole for half a second each time, an overhead of 77 %
-    /// was told once, instead of 5: that it was given the other's events is concluded, not seen.
+    /// A server ran in turns with another one, stopped together with longpole for half a second each time.
+    /// Once its overhead was reported as 77 % instead of 5 %. That it got the other's events is a conclusion,
+    /// not an observation.
     #[test]
     fn what_was_measured_while_longpole_was_held_is_not_believed() {
         assert_eq!(each_event_ns(3_000_000, 3_000, 110_000_000), Ok(Some(1_000.0)));

@@ -3,9 +3,9 @@
 //!
 //! A tick interrupts the running thread, and wakes a sleeping CPU: a program with two threads on a machine
 //! with sixty-four CPUs has no use for the ticks of the other sixty-two. All of them tick at first. Where no
-//! recorded thread has run for a while the clock stands, and goes again with the first look that finds one
-//! there; what did not tick until then is counted. A CPU that was taken off the machine and put back has lost
-//! its clock.
+//! recorded thread has run for a while, the clock is stopped; it starts again with the first look that finds
+//! one there, and the ticks missed until then are counted. A CPU that went offline and came back has lost its
+//! clock.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -114,8 +114,8 @@ impl Placing {
             element_flags: 0,
             flags: 0,
         };
-        // SAFETY: the kernel reads `batch`, which is as long as it is told, and as many keys and values as it counts, and
-        // writes to its `count` alone; all of them live until it returns.
+        // SAFETY: the kernel reads `batch`, whose length it is given, and as many keys and values as it
+        // counts, and writes to its `count` alone; all of them live until it returns.
         match unsafe { libc::syscall(libc::SYS_bpf, UPDATE_BATCH, &raw mut batch, size_of::<Batch>()) } {
             0 => Ok(()),
             _ => Err(ProbeError::from_cause(format_args!("map {}", self.name), &io::Error::last_os_error())),
@@ -138,7 +138,7 @@ fn create(bytes: usize) -> io::Result<OwnedFd> {
     const RING: u32 = 27;
     let entries = u32::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
     let wanted = Wanted { kind: RING, key_bytes: 0, value_bytes: 0, entries, flags: 0 };
-    // SAFETY: the kernel reads `wanted`, which is as long as it is told.
+    // SAFETY: the kernel reads `wanted`, whose length it is given.
     let made = unsafe { libc::syscall(libc::SYS_bpf, CREATE, &raw const wanted, size_of::<Wanted>()) };
     let made = i32::try_from(made).map_err(|_| io::ErrorKind::InvalidData)?;
     if made < 0 {

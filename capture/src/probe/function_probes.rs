@@ -1,9 +1,10 @@
 //! Probes on functions of the target.
 //!
-//! Functions of one process are spread over few groups, and those of a group over links that are so small that nobody waits
-//! for one (`batched_attach`), each with entries and exits of its functions. A link is never changed: to take probes off some
-//! functions new links without them are attached, then the valid generation of the group's slot is switched, then the old
-//! ones are closed. While both are there the programs believe the valid ones only.
+//! Functions of one process are spread over few groups, and those of a group over links that are small enough
+//! that no thread waits for one (`batched_attach`). Each link has the entries and exits of its functions. A
+//! link is never changed. To remove probes from some functions, new links without them are attached, then the
+//! valid generation of the group's slot is switched, then the old ones are closed. While both exist, the
+//! programs accept hits of the valid ones only.
 
 use std::{
     collections::BTreeSet,
@@ -99,8 +100,8 @@ impl FunctionProbes {
         }
     }
 
-    /// Puts probes on `functions` of process `pid`, as it was at `chosen_ns`, but for those that were called too often in
-    /// another one.
+    /// Puts probes on `functions` of process `pid`, as it was at `chosen_ns`, except those that were called
+    /// too often in another one.
     pub(crate) fn add(
         &mut self,
         ebpf: &mut Ebpf,
@@ -225,9 +226,9 @@ impl FunctionProbes {
         })
     }
 
-    /// Takes the probes off these functions at once, and off those that share a link with one: new links for the others would
-    /// take seconds where there are thousands of functions and a program that does nothing but hit probes. All of them rest,
-    /// but for those in `for_good`; gives back all.
+    /// Removes the probes of these functions at once, and of those that share a link with one. New links for
+    /// the others would take seconds with thousands of functions and a program that does nothing but hit
+    /// probes. All of them rest, except those in `for_good`; returns all.
     pub(crate) fn rest_at_once(&mut self, tired: &BTreeSet<u32>, for_good: bool) -> BTreeSet<u32> {
         // A function has probes in all processes or in none.
         let mut all = tired.clone();

@@ -47,7 +47,7 @@ fn seen(functions: &LibcFunctions) -> impl Iterator<Item = (&LibcCall, CodePlace
     })
 }
 
-/// Offsets in the file and what the probe there is told.
+/// Offsets in the file, and the argument of the probe there.
 pub(crate) fn points(
     slot: usize,
     file: &LibcFile,

@@ -56,7 +56,7 @@ pub(crate) struct LockProbes {
     slots: Vec<bool>,
     closing: Vec<JoinHandle<()>>,
     got: Vec<u32>,
-    /// Processes of which it is not decided yet, and since when their operations are missing.
+    /// Undecided processes, and since when their operations are missing.
     undecided: BTreeMap<u32, u64>,
     version: u64,
 }
@@ -102,7 +102,7 @@ impl LockProbes {
         self.undecided.insert(pid, since_ns);
     }
 
-    /// Those of which it was not decided, and since when: nothing is known of their operations.
+    /// The undecided ones, and since when: their operations are unknown.
     pub(crate) fn take_undecided(&mut self) -> BTreeMap<u32, u64> {
         std::mem::take(&mut self.undecided)
     }
@@ -119,8 +119,8 @@ impl LockProbes {
         let pid = NonZeroU32::new(probes.pid).ok_or_else(|| {
             ProbeError::new(ProbeErrorKind::Target, "process 0 cannot be probed", "give the PID of a process")
         })?;
-        // Another program is not to blame for what the one before did. What lost its probes since is its own doing: this may
-        // be told later than it happened.
+        // A new program does not inherit what the previous one did. Probes removed since then are because of
+        // the new one: this may be reported later than it happened.
         let blames_another = |executed: Executed| {
             !executed.by_leader
                 || self.watched.iter().any(|watched| {
@@ -158,7 +158,7 @@ impl LockProbes {
                 }
                 self.clear_counters(slot);
                 let since_ns = super::clocks::now_ns();
-                // Since ever: what the program before had is not meant.
+                // Since ever; not what the previous program had.
                 let off = probes.unfit.iter().map(|(family, _)| (*family, u64::MAX)).collect();
                 self.watched.push(Watched { pid, since_ns, slot, files: Vec::new(), off });
                 self.watched.len() - 1
@@ -204,7 +204,7 @@ impl LockProbes {
         const WORDS: usize = size_of::<LibcProcess>() / 8;
         let words: [u64; WORDS] = zerocopy::transmute!(process);
         let mut map = processes(ebpf)?;
-        // What the loader's start has told already is known no better here.
+        // What the loader's start has shown already is not known better here.
         if probes.own.is_empty() && map.get(&probes.pid, 0).is_ok() {
             return Ok(());
         }

@@ -1,6 +1,6 @@
 //! Notices executable files that recorded processes map while they run: libraries that are loaded later.
 //!
-//! The kernel tells of each such mapping through `perf_event_open(2)`: a counter that counts nothing, one on
+//! The kernel reports each such mapping through `perf_event_open(2)`: a counter that counts nothing, one on
 //! each CPU, whose buffer gets a record for every file that is mapped with the right to execute. A process
 //! that maps nothing pays nothing.
 
@@ -16,7 +16,8 @@ use super::shared_map::SharedWords;
 /// Pages of data in each buffer; a power of two. Starting a program takes some ten records of 100 bytes.
 const PAGES: usize = 16;
 const PAGE: usize = 4096;
-/// Where the kernel says how far it has written, and is told how far has been read (`struct perf_event_mmap_page`).
+/// Where the kernel stores how far it has written, and reads how far we have read (`struct
+/// perf_event_mmap_page`).
 const HEAD_WORD: usize = 1024 / 8;
 const TAIL_WORD: usize = 1032 / 8;
 const FIRST_WORD: usize = PAGE / 8;

@@ -1,15 +1,17 @@
 //! Live capture: the only user of aya, and the user side of the kernel programs in `probe-ebpf`.
 //!
-//! Read in this order: `btf` and `layout` look up the kernel's structs; `object`, `load` and `loading` bring the programs in.
-//! `attach` puts them on tracepoints, `function_probes` on functions, `lock_probes` on C libraries' functions, both in small
-//! steps (`batched_attach`) so that the program does not stall; `attacher` does so while a capture runs. `filter` says which
-//! processes count, `coverage` on which CPUs the sampling clock ticks.
+//! Read in this order: `btf` and `layout` look up the kernel's structs; `object`, `load` and `loading` bring
+//! the programs in. `attach` puts them on tracepoints, `function_probes` on functions, `lock_probes` on C
+//! libraries' functions. The latter two work in small steps (`batched_attach`) so that the program does not
+//! stall; `attacher` uses them while a capture runs. `filter` says which processes count, `coverage` on which
+//! CPUs the sampling clock ticks.
 //!
-//! `calibrate` measures what a hit costs, `cost_accounting` and `clocks` what all of it costs. `budget` decides,
-//! `overhead_controller` removes probes of functions that are too hot or too expensive, `adaptive_sampling` makes samples
-//! rarer. `cpu_rings` makes the rings, `ring` drains them, `counters` knows what was lost. `programs` and `stale_probes` drop
-//! what was chosen of a program that is no more; `mappings` notices libraries that are loaded later; `trial` counts calls of
-//! functions that may be worth probes. [`Capture`] is all of it together, and `start` begins it.
+//! `calibrate` measures what a hit costs, `cost_accounting` and `clocks` what all of it costs. `budget`
+//! decides, `overhead_controller` removes probes of functions that are too hot or too expensive,
+//! `adaptive_sampling` makes samples rarer. `cpu_rings` makes the rings, `ring` drains them, `counters` knows
+//! what was lost. `programs` and `stale_probes` drop what was chosen of a program that has ended; `mappings`
+//! notices libraries that are loaded later; `trial` counts calls of functions that may be worth probes.
+//! [`Capture`] is all of it together, and `start` begins it.
 
 mod adaptive_sampling;
 mod attach;

@@ -35,10 +35,10 @@ use super::{
     spending::Spent,
 };
 
-/// How often the counters are looked at after probes were put on or taken off, or while they are hit all the time. A very
-/// hot function passes the limit early in the programs' window of 134 ms; with this and the time of a new link it is free
-/// again within 200 ms. Without news the looks become as rare as [`LOOK_EVERY`]: on a virtual machine every wake-up of a
-/// thread takes some tenths of a millisecond.
+/// How often the counters are read after probes were attached or removed, or while they are hit all the time.
+/// A very hot function passes the limit early in the programs' window of 134 ms; with this and the time of a
+/// new link it is free again within 200 ms. Without news the looks become as rare as [`LOOK_EVERY`]: on a
+/// virtual machine every wake-up of a thread takes some tenths of a millisecond.
 const TICK: Duration = Duration::from_millis(5);
 
 /// As for the threads that empty the rings.
@@ -122,7 +122,7 @@ impl Common {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(note);
     }
 
-    /// What was told since the last call.
+    /// What was reported since the last call.
     pub(crate) fn take_notes(&self) -> Vec<Note> {
         std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -265,7 +265,7 @@ fn keep_to_the_rate(common: &Common, probes: &mut Probes, budget: &mut Budget) {
     if hot.is_empty() {
         return;
     }
-    // Without a limit nobody gives back what goes along.
+    // Without a limit, nothing restores probes that are removed with others.
     if budget.is_limited() && functions.functions().nth(MANY).is_some() {
         let tired = hot.keys().copied().collect();
         rest_at_once(functions, budget, notes, &tired, true);
@@ -313,7 +313,7 @@ fn keep_to_the_budget(
     let (of_libc, shed): (Vec<u32>, Vec<u32>) =
         shed.into_iter().partition(|number| operations.is_counters(*number));
     if !of_libc.is_empty() {
-        // Locks that are seen now and then would be told as if nobody had them in between: these go for good.
+        // Locks that are recorded now and then would look free in between: these are removed for good.
         operations.shed(ebpf, now_ns(), &|number| of_libc.contains(&number), notes);
         budget.forget(|number| of_libc.contains(&number));
     }

@@ -39,7 +39,7 @@ pub(crate) enum Began {
 }
 
 impl Programs {
-    /// Whether a record may tell of one.
+    /// Whether a record may start one.
     pub(crate) fn are_told_of_in(bytes: &[u8]) -> bool {
         let kind = bytes.get(offset_of!(Header, kind)).copied().and_then(Kind::from_byte);
         matches!(kind, Some(Kind::Exec | Kind::Fork))

@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(check(&Rights { capabilities: None, ..rights(0) }), Ok(()));
     }
 
-    /// It came as far as starting the command, failed with a map's name, and told root to become root.
+    /// It came as far as starting the command, failed with a map's name, and asked root to become root.
     #[test]
     fn root_of_a_user_namespace_is_told_before_anything_is_started() {
         let inside = Rights { root: true, first_user_namespace: Some(false), ..rights(u64::MAX) };

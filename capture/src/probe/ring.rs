@@ -15,8 +15,8 @@ impl Rings {
         Rings { rings }
     }
 
-    /// Hands what is there to `sink`, ring by ring, and says how many records that was. Never waits; 0 means that
-    /// all rings were empty.
+    /// Passes what is there to `sink`, ring by ring, and says how many records that was. Never waits; 0 means
+    /// that all rings were empty.
     pub(crate) fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> usize {
         let mut total = 0;
         for (number, ring) in self.rings.iter_mut().enumerate() {

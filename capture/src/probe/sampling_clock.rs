@@ -1,4 +1,4 @@
-//! Sampling: a clock on every CPU, and what the programs are told of the processes' code.
+//! Sampling: a clock on every CPU, and what the kernel programs know about the processes' code.
 
 use aya::{
     Ebpf,
@@ -87,7 +87,7 @@ pub(crate) fn start(
     Ok((Some(clock), tick_ns, adaptive))
 }
 
-/// Lets stacks be taken at sleeps and wake-ups, too: until then scheduler events tell of these alone.
+/// Enables stacks at sleeps and wake-ups, too: until then only scheduler events record these.
 pub(crate) fn start_at_events(ebpf: &mut Ebpf, kernel: &Kernel) -> Result<(), ProbeError> {
     load_together(ebpf, kernel, &AT_EVENTS.map(|(name, _)| name))?;
     for (name, place) in AT_EVENTS {
@@ -142,7 +142,7 @@ impl Clock {
     pub(crate) fn slow(&mut self, ebpf: &mut Ebpf, skip_shift: u32) -> Result<(), ProbeError> {
         // One after the other, so that no tick comes twice; closing waits for all CPUs.
         for closing in self.stop() {
-            // A panic in there would have been told.
+            // A panic in there would have been reported.
             let _ = closing.join();
         }
         set_skip_shift(ebpf, OF_TICKS, skip_shift)?;
@@ -236,7 +236,7 @@ pub(super) fn tell_code(ebpf: &mut Ebpf, pid: u32, code: Option<&SampledCode>) {
             map.insert(&pid, &words, 0)
         }
         None => {
-            // It may never have been told.
+            // It may never have been reported.
             let _ = map.remove(&pid);
             Ok(())
         }

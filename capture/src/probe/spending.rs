@@ -16,7 +16,7 @@ pub(crate) struct Spent {
     pub(crate) hits_ns: u64,
     /// On probes: hits, and reading their records.
     pub(crate) probes_ns: u64,
-    /// On anything that taking probes off does not change, but for samples.
+    /// On anything that removing probes does not change, except samples.
     pub(crate) fixed_ns: u64,
     /// On samples: taking and reading them.
     pub(crate) samples_ns: u64,

@@ -51,7 +51,7 @@ impl FunctionProbes {
         functions.iter().copied().filter(|function| on.contains(function)).collect()
     }
 
-    /// Whether a process has probes, and all of these among them, but for those that were called too often.
+    /// Whether a process has probes, and all of these among them, except those that were called too often.
     pub(crate) fn has_all(&self, pid: u32, functions: &[ProbeFunction]) -> bool {
         let own = || self.groups.iter().filter(|group| group.pid.get() == pid);
         let known: BTreeMap<u32, &Arc<Binary>> = own()
@@ -90,7 +90,8 @@ impl FunctionProbes {
 }
 
 impl LockProbes {
-    /// Gives up processes whose numbers others were born with. What runs another program is told to [`LockProbes::add`].
+    /// Gives up processes whose numbers others were born with. Processes that run another program go through
+    /// [`LockProbes::add`].
     pub(crate) fn remove_stale(&mut self, news: &[NewProgram]) -> Vec<Watched> {
         let is_after = |new: &NewProgram, watched: &Watched| {
             new.began == Began::Born && new.pid == watched.pid.get() && watched.since_ns < new.at_ns

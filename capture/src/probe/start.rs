@@ -132,7 +132,7 @@ impl Capture {
 
     /// Puts the probes on that were chosen before the capture began.
     fn probe_first(&mut self, options: &CaptureOptions) -> Result<(), ProbeError> {
-        // Before anything is looked for in the processes: what comes later is told.
+        // Before the processes are searched: later events are reported.
         self.mappings = Mappings::watch(u32::try_from(self.common.shared.cpu_count).unwrap_or(0))
             .inspect_err(|error| log::warn!("libraries that are loaded later get no probes: {error}"))
             .ok();

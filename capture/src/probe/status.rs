@@ -24,7 +24,7 @@ impl Capture {
         self.mappings.is_some()
     }
 
-    /// The budget counts what happens in the target itself, though it takes nothing of it off.
+    /// The budget counts what happens in the target itself, though it cannot reduce it.
     pub fn see_operations(&self, seen: &PreloadCost) {
         self.common.shared.operations.store(seen);
     }
@@ -34,7 +34,7 @@ impl Capture {
         self.sample_rings.count()
     }
 
-    /// Hands samples that are there to `sink`, as the programs wrote them ([`probe_abi::RawStack`],
+    /// Passes samples that are there to `sink`, as the programs wrote them ([`probe_abi::RawStack`],
     /// [`probe_abi::RawCopy`]), until `enough` says so; whether the rings were emptied. Never waits.
     pub fn drain_samples(
         &mut self,

@@ -91,7 +91,7 @@ impl AtStart {
             return Err(io::Error::from_raw_os_error(error));
         }
         for fd in (0..3).filter(|fd| self.flags & (2 << fd) != 0) {
-            // SAFETY: nothing of ours uses it between here and exec.
+            // SAFETY: our code does not use it between here and exec.
             unsafe { libc::close(fd) };
         }
         Ok(())

@@ -54,8 +54,8 @@ fn library(module: &Module) -> Option<CLibrary> {
     Some(CLibrary { file, name: module.name().to_owned(), kind, range: Some((start, end)) })
 }
 
-/// What the program in `binary` will map when it is started here: nothing of it runs yet. Where its libraries are found
-/// in other places than its loader's folder this is not what it will have; [`mapped_c_libraries`] tells later.
+/// What the program in `binary` will map when it is started here, before any of it runs. If its libraries are
+/// found elsewhere than in its loader's folder, this is wrong; [`mapped_c_libraries`] shows the truth later.
 pub fn c_libraries_to_come(binary: &Path) -> Vec<CLibrary> {
     let Some((_, outline)) = Outline::open(binary) else { return Vec::new() };
     let Some(interpreter) = outline.interpreter else {

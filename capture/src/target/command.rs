@@ -64,8 +64,8 @@ fn check(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The ELF file that will hold the instructions when `path` is executed: itself, a script's interpreter, or what
-/// `env` in a script's first line will find. `None` if that cannot be told.
+/// The ELF file that will hold the instructions when `path` is executed: itself, a script's interpreter, or
+/// what `env` in a script's first line will find. `None` if that is unknown.
 pub fn binary_of(path: &Path, search: Option<&OsStr>) -> Option<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..=MAX_SCRIPTS {
@@ -78,7 +78,7 @@ pub fn binary_of(path: &Path, search: Option<&OsStr>) -> Option<PathBuf> {
                 resolve(&program_of_env(&arguments)?, search).ok()?
             }
             Some((interpreter, _)) => interpreter,
-            // The C library hands a text without `#!` to the shell.
+            // The C library passes a text without `#!` to the shell.
             None if !start.is_empty() && !start.contains(&0) => PathBuf::from("/bin/sh"),
             None => return None,
         };

@@ -13,10 +13,11 @@ use std::collections::BTreeSet;
 /// this often at most. Later threads are in the events, since capture starts before this.
 const MAX_ROUNDS: usize = 16;
 
-/// The processes and threads of `asked` (and its existing descendants, if `children`) as /proc shows them now; the
-/// process asked for comes first. One that has ended since it was opened, or ends meanwhile, is told of as it was then, with
-/// those of its threads that could still be read. `Facts::start_ns` stays 0: only the capture knows from when on events are
-/// complete. Call this after it has started, so that no thread can be born unseen.
+/// The processes and threads of `asked` (and its existing descendants, if `children`) as /proc shows them
+/// now; the process asked for comes first. One that has ended since it was opened, or ends meanwhile, is
+/// reported as it was then, with those of its threads that could still be read. `Facts::start_ns` stays 0:
+/// only the capture knows from when on events are complete. Call this after it has started, so that no
+/// thread's birth can be missed.
 pub fn attach_facts(asked: &Process, children: bool) -> Facts {
     let pid = asked.pid;
     let mut facts = Facts::default();

@@ -190,7 +190,7 @@ impl GatedChild {
         self.child.id()
     }
 
-    /// The ELF file that will hold the command's instructions after the exec, if that can be told: probes can be
+    /// The ELF file that will hold the command's instructions after the exec, if that is known: probes can be
     /// put on it before [`GatedChild::release`].
     pub fn command_binary(&self) -> Option<&Path> {
         self.binary.as_deref()

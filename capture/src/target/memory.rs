@@ -1,5 +1,5 @@
-//! How much memory a process may still take: what the machine has, and what the control groups allow that it is in, of
-//! either version, from its own up to the last one that can be seen from here.
+//! How much memory a process may still take: limited by the machine, and by the control groups that it is in,
+//! of either version, from its own up to the last visible one.
 
 use recording::free_memory;
 use std::ffi::OsStr;

@@ -76,7 +76,7 @@ impl Process {
             let features = status_field(status, "x86_Thread_features")?;
             Some(features.contains("shstk"))
         };
-        // A kernel that has shadow stacks tells of them for every thread.
+        // A kernel that has shadow stacks reports them for every thread.
         let shadow_stack = guarded(&status_of_first).is_some_and(|first| {
             let of_thread = |tid: u32| {
                 guarded(&folder.text(&format!("task/{tid}/status")).unwrap_or_default()).unwrap_or(false)

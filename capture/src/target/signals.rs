@@ -76,7 +76,8 @@ fn say_until_somebody_listens() {
             return;
         }
         const TEXT: &[u8] = b"longpole: ended by a signal before the recording began: nothing is recorded\n";
-        // SAFETY: writes as many bytes as there are; allowed at any instant. Nobody is left to be told that it failed.
+        // SAFETY: writes as many bytes as there are; allowed at any instant. A failure cannot be reported
+        // anywhere.
         unsafe { libc::write(libc::STDERR_FILENO, TEXT.as_ptr().cast(), TEXT.len()) };
         // SAFETY: no pointer is involved; allowed at any instant.
         unsafe { libc::signal(signal, libc::SIG_DFL) };

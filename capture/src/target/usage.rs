@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// CPU time, in the program and in the kernel, of all children of this process that have ended and been waited for,
-/// with their own; zero if the kernel refuses, which it does not.
+/// CPU time, in the program and in the kernel, of all children of this process that have ended and been
+/// waited for, with their own. Zero if the kernel refuses, which it does not.
 pub fn children_cpu_time() -> Duration {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `usage` is a valid place for one rusage for the time of the call.

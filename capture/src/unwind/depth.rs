@@ -1,8 +1,9 @@
 //! How much of a process's stacks is worth copying.
 //!
-//! Ours. Copying and reading sixteen times a thousand bytes costs more than all else in a sample, and most stacks need two
-//! or three of them. After some whole stacks the programs are told what the deepest of them needed and a quarter more;
-//! when one is cut off because of that, everything is copied again, for twice as many stacks.
+//! Ours. Copying and reading sixteen pieces of a thousand bytes costs more than all else in a sample, and
+//! most stacks need two or three of them. After some whole stacks the programs copy what the deepest of them
+//! needed and a quarter more; when one is cut off because of that, everything is copied again, for twice as
+//! many stacks.
 
 use probe_abi::{COPY_PIECE, COPY_PIECES};
 
@@ -29,7 +30,7 @@ impl Depth {
         u32::try_from(self.told).unwrap_or(0)
     }
 
-    /// A stack was whole and took this many bytes of its copy; whether the programs are to be told something new.
+    /// A stack was whole and took this many bytes of its copy; whether the programs need a new setting.
     pub fn whole(&mut self, bytes: usize) -> bool {
         self.deepest = self.deepest.max(bytes);
         if self.told != 0 {
@@ -49,10 +50,10 @@ impl Depth {
         true
     }
 
-    /// A stack went on behind its copy of this many bytes; whether the programs are to be told something new.
+    /// A stack went on behind its copy of this many bytes; whether the programs need a new setting.
     pub fn cut(&mut self, copied: usize) -> bool {
         if self.told == 0 || copied < self.told * COPY_PIECE {
-            // Where the copy ended, memory ended, or it was copied before that was told.
+            // Where the copy ended, memory ended, or it was copied before the last setting.
             return false;
         }
         (self.told, self.whole, self.cut) = (0, 0, self.cut.saturating_add(1));

@@ -23,7 +23,7 @@ pub struct Interner {
 pub enum Interned {
     /// It has this number and is known.
     Known(u32),
-    /// It has this number, which has to be told.
+    /// It has this number, and is new to the recording.
     New(u32),
     /// There is no room for it.
     Full,

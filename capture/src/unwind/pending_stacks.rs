@@ -1,4 +1,4 @@
-//! Stacks that wait for what somebody else finds out, and are told when it is there.
+//! Stacks that wait for an answer of another thread, and are reported when it is there.
 
 use super::copies::Unwound;
 use super::process::{Kept, On, Waiting};
@@ -50,8 +50,8 @@ impl Sampler {
         }
     }
 
-    /// Waits for what is being found out, but no longer than this; afterwards every stack has been told as far as it is
-    /// known.
+    /// Waits for the pending answers, but no longer than this; afterwards every stack has been reported as
+    /// far as it is known.
     pub fn finish_all(&mut self, patience: Duration) {
         let until = Instant::now() + patience;
         self.go_on(&mut || false);

@@ -18,7 +18,7 @@ pub(super) struct SampledProcess {
     pub waiting: Vec<Waiting>,
 }
 
-/// A stack that cannot be told yet; samples name it already.
+/// A stack that cannot be reported yet; samples name it already.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub number: u32,
@@ -92,7 +92,7 @@ impl SampledProcess {
         self.unwinding.keeping.iter().any(|[start, length]| address.wrapping_sub(*start) < *length)
     }
 
-    /// Learns from a stack; whether the programs are to be told something new.
+    /// Learns from a stack; whether the programs need a new setting.
     pub fn learn(&mut self, unwound: &Unwound, copied: usize) -> bool {
         let new_depth = match unwound {
             Unwound { whole: true, reach, .. } => self.depth.whole(*reach),

@@ -18,7 +18,7 @@ use symbols::Parsers;
 
 /// Most binaries that are held open until their turn: a process may be gone by then.
 const MOST_OPEN: usize = 128;
-/// Binaries remembered as having been handed on.
+/// Binaries remembered as passed on.
 const MOST_SEEN: usize = 4096;
 /// As for the thread that empties the rings: a process that is looked at may end soon.
 const NICE: i32 = -10;
@@ -104,7 +104,7 @@ struct Opened {
     code: Code,
     /// `None`: it cannot be opened.
     key: Option<FileKey>,
-    /// `None`: somebody has handed it on before.
+    /// `None`: another caller has passed it on before.
     file: Option<File>,
 }
 

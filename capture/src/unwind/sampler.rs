@@ -25,7 +25,7 @@ use zerocopy::FromBytes as _;
 const ROOM: u64 = Limits::FILE.bytes / 2;
 /// Most processes remembered at once.
 const MOST_PROCESSES: usize = 4096;
-/// Most mappings told of a recording: a program may map without end.
+/// Most mappings in a recording: a program may map without end.
 const MOST_MAPPINGS: usize = 1 << 16;
 /// User-space addresses are below this (x86-64).
 const USER_END: u64 = 1 << 47;
@@ -39,7 +39,7 @@ pub struct Sampler {
     pub(super) spaces: FxHashMap<u32, SampledProcess>,
     /// Processes that run another program now, or were forgotten, while stacks of them wait.
     pub(super) past: Vec<(u32, SampledProcess)>,
-    /// Who answers; `None`: nobody, so that stacks are told as far as they are known.
+    /// Finds answers; `None`: nothing does, so stacks are reported as far as they are known.
     pub(super) reader: Option<Reader>,
     /// Stacks that wait, and their bytes, those in `ready` among them.
     pub(super) waiting: usize,
@@ -257,7 +257,7 @@ impl Sampler {
         self.spaces.entry(pid).or_default()
     }
 
-    /// A sample whose stack is told later, if there is room for it.
+    /// A sample whose stack is reported later, if there is room for it.
     fn keep(&mut self, raw: &RawCopy, since_ns: u64, on: On) -> Sample {
         self.counts.taken += 1;
         let stack = Kept::of(raw);
@@ -276,7 +276,7 @@ impl Sampler {
         Sample { header, stack: number.unwrap_or(0), reason: raw.reason, flags: raw.flags, reserved: 0 }
     }
 
-    /// Gives the stack a number, and tells what has to be told first.
+    /// Gives the stack a number, and reports first what it needs.
     fn finish(&mut self, header: &Header, reason: u8, mut flags: u8, frames: &[u64]) -> Sample {
         let frames = match frames.get(..MOST_FRAMES) {
             Some(innermost) if frames.len() > MOST_FRAMES => {
@@ -342,7 +342,7 @@ impl Sampler {
         std::mem::take(&mut self.codes)
     }
 
-    /// These could not be told: later.
+    /// These could not be sent: later.
     pub fn give_back_codes(&mut self, mut codes: Vec<(u32, Option<SampledCode>)>) {
         codes.append(&mut self.codes);
         self.codes = codes;
@@ -601,7 +601,7 @@ mod tests {
         assert_eq!(sampler.counts(0), counts);
         drop(tell);
         sampler.finish_all(Duration::from_secs(600));
-        // By frame pointers, of which there is none: the innermost frame is known.
+        // By frame pointers, but there is none: the innermost frame is known.
         let told = stacks(&mut sampler);
         assert_eq!((told.len(), &told[0]), (MOST_WAITING, &(10, 1, vec![CODE])));
         assert_eq!((sampler.waiting, sampler.waiting_bytes, sampler.past.len()), (0, 0, 0));

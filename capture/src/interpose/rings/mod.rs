@@ -1,10 +1,11 @@
 //! All rings of the shared memory: further rings in addition to the kernel's.
 //!
-//! **What a turn may promise.** The clock is read, then every ring is emptied as far as it was filled. A thread takes
-//! its place before it reads the clock for the record's time, so that what is not yet there is newer than this turn's
-//! clock, but for places taken and not yet filled: their times are newer than the last turn that did not see them. A
-//! thread may be pre-empted right there, so the promise waits for it, though not for longer than [`PATIENCE_NS`]: a
-//! stopped process must not hold up all others. What comes later than that is counted as late.
+//! **What a turn may promise.** The clock is read, then every ring is emptied as far as it was filled. A
+//! thread takes its place before it reads the clock for the record's time, so records that are not yet there
+//! are newer than this turn's clock. The exception are places taken and not yet filled: their times are newer
+//! than the last turn that did not see them. A thread may be pre-empted right there, so the promise waits for
+//! it, but no longer than [`PATIENCE_NS`]: a stopped process must not hold up all others. A record that comes
+//! later than that is counted as late.
 
 mod counts;
 mod ending;
@@ -59,7 +60,7 @@ pub(super) struct Rings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Turned {
     pub records: usize,
-    /// Everything up to here has been handed over; `None`: there is more to take first.
+    /// All records up to here have been passed on; `None`: there are more to take first.
     pub complete_to_ns: Option<u64>,
 }
 
@@ -84,7 +85,7 @@ impl Rings {
         }
     }
 
-    /// All rings together may use this many bytes from now on. If they have more already, it is given back as
+    /// All rings together may use this many bytes from now on. If they have more already, it is returned as
     /// it is read.
     pub fn may_use(&mut self, bytes: u64) {
         self.pool.becomes(&self.shared, bytes);
@@ -100,7 +101,7 @@ impl Rings {
         self.rings.len()
     }
 
-    /// Empties all rings. `clock` is `CLOCK_MONOTONIC`; `lives` tells of a `(pid, tid)` whether it does.
+    /// Empties all rings. `clock` is `CLOCK_MONOTONIC`; `lives`: whether a `(pid, tid)` is alive.
     pub fn drain(
         &mut self,
         clock: &mut dyn FnMut() -> u64,
