@@ -1,4 +1,4 @@
-//! Opening what an analysis command is given: a session or a program JSON, told apart by content.
+//! Opening what an analysis command is given: a session or a program JSON, distinguished by content.
 
 use crate::cores::first_on_all_cores;
 use crate::exit::{UserError, say};

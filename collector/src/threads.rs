@@ -15,8 +15,8 @@ pub struct Failure {
     pub text: String,
 }
 
-/// Starts a named thread. If it panics the loop hears of it and ends in an orderly way, with the terminal
-/// given back and the file closed. `hold` is dropped after that, so that a thread waiting for its other end
+/// Starts a named thread. If it panics, the loop gets a message and ends in an orderly way: it restores the
+/// terminal and closes the file. `hold` is dropped after that, so that a thread waiting for its other end
 /// does not take the failure for an ordinary end.
 pub fn spawn<T: Send + 'static, M: From<Failure> + Send + 'static>(
     part: &'static str,

@@ -129,7 +129,7 @@ fn what_stands_on_the_graph_has_a_word_for_everything() {
     fails(&["diff"], 2, "");
     fails(&["check"], 2, "--rules");
     fails(&["check", "--rules", "/no/such/rules.toml"], 1, "/no/such/rules.toml");
-    // An unknown function: what was probably meant.
+    // An unknown function: suggestions.
     let (_folder, call) = report_of(&program(r#"["exec","parse_line",5],["exec","hash",7]"#));
     call.ok();
     let (folder, _) = report_of(&program(r#"["exec","parse_line",5],["exec","hash",7]"#));

@@ -1,5 +1,5 @@
-//! Real recordings of which any tenth of the records is missing: answers get vaguer, never absurd. The same of generated ones
-//! is in `engine/tests/lock_replay/lossy.rs`.
+//! Real recordings that lack any tenth of their records: answers get vaguer, never absurd. The same for
+//! generated ones is in `engine/tests/lock_replay/lossy.rs`.
 
 use engine::event::{Merger, Recording};
 use engine::program::Program;

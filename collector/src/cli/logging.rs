@@ -9,7 +9,8 @@ use env_logger::{Builder, Target};
 /// warnings are shown.
 pub fn init() {
     let wanted = std::env::var("LONGPOLE_LOG").ok().filter(|text| !text.is_empty());
-    // aya warns of every feature that it tries in vain; what that means for the user is our own error.
+    // aya warns about every feature that it tries without success; what that means for the user is in our own
+    // error.
     let filter = wanted.as_deref().unwrap_or("warn,aya=error,aya_obj=error");
     let mut log = Builder::new();
     log.parse_filters(filter).target(Target::Pipe(Box::new(crate::tui::LogWriter)));

@@ -155,7 +155,7 @@ pub fn ring_bytes(option: &str, text: &str) -> Result<u32, UserError> {
     u32::try_from(bytes.next_power_of_two()).map_err(|_| wrong())
 }
 
-/// `0`, `0-3,8`: CPUs by number, all of which longpole may use.
+/// `0`, `0-3,8`: CPUs by number; longpole must be allowed to use all of them.
 pub fn cpus_to_run_on(option: &str, text: &str) -> Result<CpuList, UserError> {
     let example = || format!("give CPU numbers such as {option} 0 or {option} 0-3");
     let cpus = CpuList::parse(text)

@@ -53,7 +53,7 @@ struct Arguments<'a> {
     ended_by: Option<&'a str>,
 }
 
-/// Microseconds, as the format wants them; nothing of a nanosecond is lost below some hundred days.
+/// Microseconds, as the format wants them; exact to the nanosecond for up to some hundred days.
 fn us(ns: u64) -> Option<f64> {
     Some(ns as f64 / 1_000.0)
 }

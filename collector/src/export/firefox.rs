@@ -1,5 +1,6 @@
-//! A profile for the Firefox Profiler (profiler.firefox.com): each thread with its samples and markers for what it waited for
-//! and which locks it had; the critical path of each CPU count as threads of a process of their own.
+//! A profile for the Firefox Profiler (profiler.firefox.com): each thread with its samples and markers for
+//! what it waited for and which locks it had; the critical path of each CPU count as threads of another
+//! process.
 //!
 //! The one format that is made in memory first: [`Profile`] numbers names and stacks for each thread.
 

@@ -84,7 +84,7 @@ impl<'a> Model<'a> {
 
     /// The path of the predicted run on a number of CPUs.
     pub fn path(&self, cpus: Cpus) -> CriticalPath {
-        // It has been checked, and spelling it out changes nothing of that.
+        // It has been checked, and stays valid when it is spelled out.
         match Timing::new(self.expanded(), &self.machine) {
             Ok(timing) => engine::view::path(&timing, cpus),
             Err(_) => CriticalPath::default(),

@@ -54,8 +54,8 @@ impl Access {
         Access { token, is_local: address.ip().is_loopback() }
     }
 
-    /// Whether the host that was asked for may be this one. On a loopback address it has to be told by its number, or as
-    /// `localhost`: under any other name a page of somebody else's site could have it (DNS rebinding).
+    /// Whether the requested host may be this one. On a loopback address it has to be the number, or
+    /// `localhost`: under any other name, a page of another site could read it (DNS rebinding).
     pub(super) fn is_host(&self, host: &str) -> bool {
         let name = match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,

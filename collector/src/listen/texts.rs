@@ -26,7 +26,7 @@ pub struct Texts {
     pub report: Bytes,
     /// The event `counts`.
     pub counts: Bytes,
-    /// Of which report.
+    /// The report that it is from.
     pub number: u64,
 }
 

@@ -10,7 +10,7 @@ use engine::predict::Model;
 use engine::report::{Cpus, Detail, report_by};
 use std::time::Instant;
 
-/// Functions whose callers and callees are told.
+/// How many functions are listed with callers and callees.
 const AROUND: usize = 64;
 
 /// What to ask of each window.

@@ -34,7 +34,7 @@ pub struct AnalysisThread {
 impl AnalysisThread {
     /// Starts the thread; reports go to `news`.
     pub fn start(asked: Asked, news: UnboundedSender<Message>) -> std::io::Result<AnalysisThread> {
-        // No room: a job is handed over, or there is none.
+        // No room: the thread takes a job, or there is none.
         let (jobs, inbox) = sync_channel::<Job>(0);
         let busy = Arc::new(AtomicBool::new(false));
         let is_busy = Arc::clone(&busy);
@@ -73,7 +73,7 @@ impl AnalysisThread {
         self.spent.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Hands over a job, waiting until the one before is done.
+    /// Passes on a job, after waiting for the one before.
     pub fn answer(&self, job: Job) {
         // If the thread is gone it has said why.
         let _ = self.jobs.send(job);

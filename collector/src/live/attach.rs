@@ -141,7 +141,7 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
     let late: Vec<u32> =
         facts.processes.iter().map(|process| process.pid).filter(|pid| !known.contains(pid)).collect();
     let attacher = capture.attacher();
-    // No record tells of a program that was begun between the choice and the start.
+    // No record shows a program that was begun between the choice and the start.
     let runs_another = |pid: &u32| functions.as_ref().is_some_and(|functions| functions.runs_another(*pid));
     let begun: Vec<u32> = known.iter().copied().filter(runs_another).collect();
     for &pid in late.iter().chain(&begun) {
@@ -251,8 +251,9 @@ struct Started {
     libraries: InitialLibraries,
 }
 
-/// Chooses functions and starts the capture. A program that cannot be read, or a process that cannot be probed, is an
-/// error for the first `strict` subjects, unless they have ended meanwhile, and a remark for the others.
+/// Chooses functions and starts the capture. A program that cannot be read, or a process that cannot be
+/// probed, is an error for the first `strict` subjects, unless they have ended meanwhile. For the others it
+/// is a remark.
 fn start(
     plan: &CapturePlan,
     subjects: &[Subject],

@@ -49,8 +49,8 @@ pub struct AttachResults {
 }
 
 impl AttachResults {
-    /// What is to be handed on since the last call. Functions and binaries are told before the first record that names
-    /// them: hand them on behind looking at the rings, and before what was in them.
+    /// What is to be passed on since the last call. Functions and binaries must come before the first record
+    /// that names them: pass them on after reading the rings, and before the records from them.
     pub fn take(&self) -> impl Iterator<Item = Feed> + '_ {
         self.done.try_iter()
     }
@@ -92,7 +92,7 @@ struct Worker {
     done: Sender<Feed>,
     news: UnboundedSender<Message>,
     over: Arc<AtomicBool>,
-    /// Processes that ended too soon, until they are told.
+    /// Processes that ended too soon, until they are reported.
     ended: ShortLived,
 }
 
@@ -130,7 +130,7 @@ impl Worker {
         let _ = self.tell_ended();
     }
 
-    /// Tells of the processes that ended too soon. `None`: nobody listens.
+    /// Reports the processes that ended too soon. `None`: the receiver is gone.
     fn tell_ended(&mut self) -> Option<()> {
         let Some((count, note)) = self.ended.take() else { return Some(()) };
         self.news.send(Message::Unprobed(UnprobedCounts::ended(count))).ok()?;
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(counts, UnprobedCounts::ended(3_000));
     }
 
-    /// Nobody comes after it, and the recording goes on: it is told all the same, soon.
+    /// No process comes after it, and the recording goes on: it is reported all the same, soon.
     #[test]
     fn one_that_ended_too_soon_is_told_while_nothing_else_happens() {
         let (news, mut told) = tokio::sync::mpsc::unbounded_channel();
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(attach_results.finish().len(), 1);
     }
 
-    /// Takes until it is told to go on for each process, and says that it has begun.
+    /// For each process it waits until it may go on, and says that it has begun.
     struct Slow(SyncSender<u32>, Receiver<()>);
 
     impl Attach for Slow {

@@ -165,7 +165,7 @@ impl CLibraries {
                 Stage::Inside => return true,
                 Stage::Without => return false,
                 Stage::ToCome => return capture::interpose::c_library(&process.open_path()).is_ok(),
-                // One that has ended has no program any more, and would be waited for in vain.
+                // One that has ended has no program any more; waiting for it would never end.
                 Stage::Nowhere if std::fs::read_link(process.open_path()).is_err() => return false,
                 Stage::Nowhere => std::thread::sleep(NEW_PROGRAM_PAUSE),
             }

@@ -74,7 +74,7 @@ impl Decoder {
         Decoder { chunks: Some(EventChunks::default()), tallying, ..self }
     }
 
-    /// One turn of the source: whatever it hands over is decoded and waits for its place in time.
+    /// One turn of the source: decodes what it passes on, which then waits for its place in time.
     pub fn drain(&mut self, source: &mut dyn EventSource) -> Drained {
         source.held(self.merger.held_bytes());
         let drained = source.drain(&mut |ring, bytes| match Record::decode(bytes) {

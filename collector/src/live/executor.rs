@@ -19,8 +19,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Between a process's last record and its exit status there are a few microseconds; an exiting process may have to
-/// give back much memory first.
+/// Between a process's last record and its exit status there are a few microseconds; an exiting process may
+/// have to free much memory first.
 const LAST_MOMENT: Duration = Duration::from_secs(5);
 
 /// What the loop can act on.
@@ -222,7 +222,7 @@ impl Executor {
         self.tell_end(loop_state);
     }
 
-    /// Lets a command go that was held until now; `meter` is told first. Gives why it cannot run.
+    /// Releases a command that was held until now, after informing `meter`. Returns why it cannot run.
     pub fn release_child(&mut self, meter: Option<Box<dyn Fn() + Send>>) -> Option<LaunchError> {
         let child = self.child.as_mut()?;
         if let Some(begins) = meter {

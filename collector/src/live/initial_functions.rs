@@ -11,7 +11,7 @@ use engine::event::{Facts, HitCosts};
 use std::path::PathBuf;
 use symbols::SymbolError;
 
-/// A process of which to choose functions.
+/// A process whose functions are to be chosen.
 pub(super) struct Subject {
     pub(super) pid: u32,
     pub(super) name: String,

@@ -12,7 +12,7 @@ use tokio::time::{Interval, MissedTickBehavior, Sleep};
 /// All of it.
 pub struct Inputs {
     inbox: UnboundedReceiver<Message>,
-    /// Keeps the inbox open: an end of all threads is told by messages.
+    /// Keeps the inbox open: messages report the end of all threads.
     _open: UnboundedSender<Message>,
     signals: [(i32, Signal); 4],
     ticks: Interval,

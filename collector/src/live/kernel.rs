@@ -130,7 +130,7 @@ impl EventSource for Kernel {
     }
 
     fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> Drained {
-        // Whatever was recorded before this instant is in the rings: it is all handed over if they are emptied.
+        // All records from before this instant are in the rings, so emptying those yields all of them.
         let before_ns = now_ns();
         let Kernel { capture, interposed, sampler, .. } = self;
         let mut stirred = false;

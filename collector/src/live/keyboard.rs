@@ -29,7 +29,7 @@ pub struct Keyboard {
 }
 
 impl Keyboard {
-    /// Starts the thread. If the terminal goes away, the loop is told to end.
+    /// Starts the thread. If the terminal goes away, the loop gets a message to end.
     pub fn start(news: UnboundedSender<Message>) -> io::Result<Keyboard> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
@@ -39,7 +39,8 @@ impl Keyboard {
             let mut size = window_size();
             while !stopped.load(Ordering::Relaxed) {
                 let next = next(patience);
-                // A changed size is asked for: looking for the signal that tells of it takes a hundred times as much.
+                // The size is polled: checking for the signal that reports a change takes a hundred times as
+                // long.
                 let is_resized = std::mem::replace(&mut size, window_size()) != size;
                 patience = if matches!(next, Ok(Some(_))) { Duration::ZERO } else { PATIENCE };
                 let message = match next {
@@ -67,7 +68,7 @@ fn next(patience: Duration) -> io::Result<Option<Event>> {
     if may_be_there && event::poll(A_LOOK)? { event::read().map(Some) } else { Ok(None) }
 }
 
-/// Columns and rows, if they can be told.
+/// Columns and rows, if known.
 fn window_size() -> Option<(u16, u16)> {
     rustix::termios::tcgetwinsize(io::stdin()).ok().map(|size| (size.ws_col, size.ws_row))
 }

@@ -12,8 +12,8 @@ use std::path::Path;
 /// A recording of more events takes longer than a person waits for a summary.
 const MOST_EVENTS: u64 = 200_000;
 
-/// What limits the program of this recording on the machine that it was recorded on; or that it takes longer to say. `None`: that
-/// cannot be told.
+/// What limits the program of this recording on the machine that it was recorded on; or a text that this
+/// takes longer. `None`: unknown.
 pub fn limit_line(file: &Path, events: u64) -> Option<String> {
     too_many(events).or_else(|| {
         let input = Input::open(&InputPlan::File(file.to_owned())).ok()?;

@@ -20,7 +20,7 @@ use std::time::Duration;
 const TRIAL: Duration = Duration::from_millis(50);
 /// Threads that they are tried in.
 const MOST_THREADS: usize = 4;
-/// Less running time than this says nothing of how a program behaves when it runs.
+/// Less running time than this does not show how a program behaves when it runs.
 const LEAST_RUN_S: f64 = 0.01;
 /// What probes may cost of one CPU although the program hardly runs.
 const LEAST_OF_CPU: f64 = 0.001;
@@ -205,7 +205,7 @@ fn entries(process: &Process, probes: &LibcProbes) -> Vec<(SyncFamily, u64)> {
     entries.into_iter().map(|(_, family, address)| (family, address)).collect()
 }
 
-/// Taking and giving back first: one of them decides most often.
+/// Acquisitions and releases first: one of them usually decides.
 fn order(name: &str) -> u16 {
     match name {
         _ if name.ends_with("_lock") || name.ends_with("lock_rdlock") || name.ends_with("_wait") => 0,

@@ -256,7 +256,7 @@ impl LoopState {
         let earlier = self.signals;
         self.signals = self.signals.saturating_add(1);
         let relation = match self.mode {
-            // Keys go to the screen, not to the command: what comes here is meant for longpole.
+            // Keys go to the screen, not to the command: what comes here is for longpole.
             Mode::Screen => Relation::Attached,
             // A command that has ended cannot react.
             Mode::Record | Mode::Once | Mode::Batch if self.stop.is_some() => Relation::Attached,
@@ -343,7 +343,7 @@ impl LoopState {
                 self.choose(change)
             }
             ChangeKind::Executed { .. } if self.alive.contains(&change.pid) => self.choose(change),
-            // Missed: of which process is not known.
+            // Missed: for an unknown process.
             ChangeKind::Mapped { .. } if change.pid == 0 => {
                 let all: Vec<u32> = self.alive().collect();
                 all.into_iter().flat_map(|pid| self.choose(ProcessChange { pid, ..change })).collect()

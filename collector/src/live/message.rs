@@ -173,7 +173,7 @@ pub struct UnprobedCounts {
     pub ended: usize,
     /// The others.
     pub refused: usize,
-    /// What the first of the others was told.
+    /// The reason for the first of the others.
     pub why: Option<String>,
 }
 
@@ -183,7 +183,7 @@ impl UnprobedCounts {
         UnprobedCounts { ended, ..UnprobedCounts::default() }
     }
 
-    /// One that was told this.
+    /// One with this reason.
     pub fn refused(why: String) -> UnprobedCounts {
         UnprobedCounts { refused: 1, why: Some(why), ..UnprobedCounts::default() }
     }
@@ -214,7 +214,7 @@ pub struct LibcCounts {
     pub probed: BTreeSet<u32>,
     /// Processes whose C library has none.
     pub without: usize,
-    /// What the first of those was told.
+    /// The reason for the first of those.
     pub why: Option<String>,
     /// Families that lost their probes in some process.
     pub off: BTreeSet<SyncFamily>,

@@ -1,6 +1,6 @@
-//! Which new programs are worth a look: what lives for less than [`NEW_PROCESS_DELAY`], as most of what `make`, `configure` and
-//! shells start, would be gone before its symbols are read, and pays for probes without being worth them.
-//! Pure: changes and the time come in, those that are due go out.
+//! Which new programs are worth a look. A program that lives for less than [`NEW_PROCESS_DELAY`], as most
+//! that `make`, `configure` and shells start, would be gone before its symbols are read, and would pay for
+//! probes without a benefit. Pure: changes and the time come in, those that are due go out.
 
 use super::message::{ChangeKind, ProcessChange};
 use std::collections::BTreeMap;

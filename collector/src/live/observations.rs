@@ -1,4 +1,4 @@
-//! What the loop has been told of a capture, kept for its end.
+//! What the loop has learned about a capture, kept for its end.
 
 use super::Probed;
 use super::loop_state::Effect;

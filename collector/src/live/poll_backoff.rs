@@ -1,5 +1,5 @@
-//! How long the rings of a running capture may be left alone. A turn costs the target more than its own time: it finds
-//! nothing in the caches, and leaves nothing of the target's there. So there are half as many where little happens.
+//! How long the rings of a running capture may be left alone. A turn costs the target more than its own time:
+//! it starts with cold caches and evicts the target's data. So there are half as many where little happens.
 
 use probe_abi::Kind;
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ impl PollBackoff {
         PollBackoff { records: RECORDS.min(ring_bytes / ROOM_BYTES), stirred: now, little: false }
     }
 
-    /// Whether a record tells of a thread or a program that begins or ends.
+    /// Whether a record reports a thread or a program that begins or ends.
     pub fn stirs(kind: Kind) -> bool {
         matches!(kind, Kind::Fork | Kind::Exec | Kind::Exit)
     }

@@ -165,8 +165,8 @@ impl ProbedFunctions {
         self.lock_trials.wait(pid, since_ns);
     }
 
-    /// Programs with very many functions begin without probes, unless somebody has said which functions or how many. `sampled`:
-    /// samples tell of them instead.
+    /// Programs with very many functions begin without probes, unless somebody has said which functions or
+    /// how many. `sampled`: samples show them instead.
     #[must_use]
     pub fn few_at_once(self, sampled: bool) -> ProbedFunctions {
         let asked = !self.selection.include.is_empty() || self.max_functions != plan::MOST_FUNCTIONS;
@@ -237,7 +237,7 @@ impl ProbedFunctions {
         Ok(self.first(pid, key, &chosen, binary, first))
     }
 
-    /// Whether a process runs another program than the one of which its functions were chosen.
+    /// Whether a process runs another program than the one whose functions were chosen.
     pub fn runs_another(&self, pid: u32) -> bool {
         let Some(key) = self.probed.get(&pid) else { return false };
         let Ok(process) = Process::open(pid) else { return false };
@@ -245,8 +245,9 @@ impl ProbedFunctions {
         found.is_ok_and(|found| !FileKey::of(&found).is_same_inode(key))
     }
 
-    /// What was chosen of this file before it was renamed, linked or touched, or of another file that is the same in all
-    /// that matters, as when a program is built again while it is started: its functions keep their numbers.
+    /// The functions chosen for this file before it was renamed, linked or touched, or for another file that
+    /// is the same in all that matters, as when a program is built again while it starts. They keep their
+    /// numbers.
     fn chosen_before(
         &self,
         key: &FileKey,
@@ -452,7 +453,7 @@ impl Choose for ProbedFunctions {
 }
 
 impl ProbedFunctions {
-    /// Another process, or another program: what the one before had is not meant for it.
+    /// Another process, or another program: settings of the previous one do not apply to it.
     fn try_locks_later(&mut self, change: ProcessChange) -> Option<LibcChosen> {
         let ProcessChange { pid, time_ns, kind } = change;
         let executed = match kind {

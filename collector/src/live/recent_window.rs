@@ -92,9 +92,9 @@ impl RecentWindow {
         forget_mappings(known, MOST_MAPPINGS);
     }
 
-    /// Code of sampled stacks has names. Names of places that no stack of the stretch has any more are forgotten when there
-    /// are too many: a program may make code without end. Those that came last stay, since they are not told again soon
-    /// ([`PLACES_AT_ONCE`]).
+    /// Code of sampled stacks has names. Names of places that no stack of the stretch contains are forgotten
+    /// when there are too many: a program may make code without end. The last ones stay, since they are not
+    /// sent again soon ([`PLACES_AT_ONCE`]).
     pub fn add_code(&mut self, code: &[CodeFact]) {
         self.window.facts_mut().code.extend_from_slice(code);
         if self.window.facts_mut().code.len() > MOST_CODE {
@@ -287,7 +287,7 @@ mod tests {
                 let kind = NoteKind::Stack { id, pid: 1, frames, cut: false };
                 notes.push(Note { time_ns: second * SECOND, kind });
             }
-            // A process that was told to go without probes, and has ended since.
+            // A process that was to go without probes, and has ended since.
             let kind = NoteKind::Gap {
                 pid: 1_000 + second as u32,
                 cpu: None,

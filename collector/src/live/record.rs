@@ -97,7 +97,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
     ended.elapsed += before;
     functions_known.extend(ended.observed.more_functions.iter().cloned());
     if let Some(error) = ended.launch_error {
-        // Nothing of the command is in it.
+        // It contains nothing from the command.
         let _ = std::fs::remove_file(&path);
         return Err(error.into());
     }

@@ -140,7 +140,7 @@ impl EventSource for Replay {
         self.loss
     }
 
-    /// The time up to which everything has been handed over.
+    /// The time up to which everything has been passed on.
     fn now_ns(&self) -> u64 {
         let next = self.rings.iter().filter_map(|ring| ring.records.get(ring.next));
         next.map(|record| record.header().time_ns.saturating_sub(1)).min().unwrap_or(self.end_ns)

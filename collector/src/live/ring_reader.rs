@@ -30,7 +30,7 @@ pub enum Command {
     },
 }
 
-/// What this thread hands on.
+/// What this thread passes on.
 #[derive(Debug)]
 pub enum Feed {
     /// Records and notes.
@@ -64,8 +64,8 @@ const RECENT_NS: u64 = 10_000_000_000;
 /// A source that brings records faster than they can be taken is cut off after this long.
 const LONGEST_STOP: Duration = Duration::from_secs(2);
 
-/// How long the end waits for stacks of which something is still to be found out: a file is to be whole, and who looks has
-/// seen most of it.
+/// How long the end waits for unfinished stacks: a file should be complete, and a live screen has shown most
+/// of it.
 const LAST_WAIT: Duration = Duration::from_secs(15);
 const LAST_WAIT_OF_A_VIEW: Duration = Duration::from_millis(500);
 
@@ -133,7 +133,7 @@ struct RingReader {
     costs: VecDeque<Overhead>,
     counted: Option<Instant>,
     counts_every: Duration,
-    /// When records were handed on last, and how many have come since.
+    /// When records were passed on last, and how many have come since.
     handed_on: Instant,
     waiting: usize,
     interval: Duration,
@@ -152,7 +152,7 @@ enum Turn {
 }
 
 impl RingReader {
-    /// Drains once and hands on what may leave. `None`: nobody listens.
+    /// Drains once and passes on what may leave. `None`: the receiver is gone.
     fn turn(
         &mut self,
         source: &mut dyn EventSource,
@@ -415,7 +415,7 @@ mod tests {
         assert_eq!(next_interval(short / 4, 1_000_000, short), short / 4);
     }
 
-    /// Functions that had been given back were still said to be off.
+    /// Functions that had their probes back were still reported as off.
     #[test]
     fn who_lost_probes_and_who_got_them_back_is_told() {
         let (news, mut inbox) = tokio::sync::mpsc::unbounded_channel();

@@ -5,12 +5,13 @@ use engine::event::{Note, NoteKind};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// They are told together, no later than this after the first: what is not told yet gets lost when longpole is killed.
+/// They are reported together, no later than this after the first: what is not reported yet is lost when
+/// longpole is killed.
 const TOGETHER: Duration = Duration::from_millis(100);
 /// This many fill a note.
 const MOST: usize = 1_000;
 
-/// Those that nobody was told of yet.
+/// Those that are not reported yet.
 #[derive(Debug, Default)]
 pub struct ShortLived {
     /// A process may come twice: when it was forked, and when it ran its program.
@@ -32,13 +33,13 @@ impl ShortLived {
         (self.since_ns, self.until_ns) = (since_ns.min(self.since_ns), until_ns.max(self.until_ns));
     }
 
-    /// When they are to be told; `None`: there are none.
+    /// When they are to be reported; `None`: there are none.
     pub fn due_in(&self) -> Option<Duration> {
         let first = self.first?;
         Some(if self.pids.len() >= MOST { Duration::ZERO } else { TOGETHER.saturating_sub(first.elapsed()) })
     }
 
-    /// How many there are, and the note that tells of them.
+    /// How many there are, and the note that reports them.
     pub fn take(&mut self) -> Option<(usize, Note)> {
         let ShortLived { pids, since_ns, until_ns, first } = std::mem::take(self);
         first?;

@@ -37,8 +37,8 @@ pub trait EventSource: Send {
     /// time: new records should wait in their rings where possible.
     fn held(&mut self, _bytes: u64) {}
 
-    /// Hands over records that are there, ring by ring, at most as many as the source thinks right for one turn.
-    /// Never waits.
+    /// Passes on records that are there, ring by ring, at most as many as the source thinks right for one
+    /// turn. Never waits.
     fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> Drained;
 
     /// What the source did or noticed since the last call.
@@ -63,8 +63,8 @@ pub trait EventSource: Send {
         None
     }
 
-    /// What is to be told that a command that was held until now runs: what recording costs it is counted from there on.
-    /// Asked for once, at the start.
+    /// The object to inform when a command that was held until now runs: from then on the cost of recording
+    /// it is counted. Asked for once, at the start.
     fn meter(&mut self) -> Option<Box<dyn Fn() + Send>> {
         None
     }
@@ -132,10 +132,10 @@ pub struct Probed {
 /// What one turn of [`EventSource::drain`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drained {
-    /// Records handed over.
+    /// Records passed on.
     pub records: usize,
-    /// Everything up to this time has been handed over: the clock was read, then the rings were emptied. `None`:
-    /// they were not.
+    /// Everything up to this time has been passed on: the clock was read, then the rings were emptied.
+    /// `None`: they were not.
     pub complete_to_ns: Option<u64>,
     /// There is more already: call again without a pause.
     pub more: bool,

@@ -19,7 +19,7 @@ const FEW_LEFT: u64 = 3;
 /// Everything the summary tells.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordSummary {
-    /// What limits, if that can be told.
+    /// What limits, if known.
     pub limit: Option<String>,
     /// Who was recorded, e.g. `quicksort (pid 4242)`.
     pub subject: String,
@@ -465,7 +465,7 @@ mod tests {
         assert!(!said(9, 0).contains("found no memory"));
     }
 
-    /// Processes beyond the limit got no probes, and nobody was told.
+    /// Processes beyond the limit got no probes, without any message.
     #[test]
     fn tells_which_processes_got_no_probes() {
         let mut unprobed = UnprobedCounts::default();

@@ -60,7 +60,7 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
     } else {
         let mut state = State::new(subject.clone(), plan.window);
         asked.wish = state.wish();
-        // Where the output is, is told in the end, too.
+        // Where the output is, is reported in the end, too.
         state.remark = page.or_else(|| output.as_ref().map(OutputFile::sentence));
         let guard = Guard::take().map_err(|error| {
             UserError::runtime(

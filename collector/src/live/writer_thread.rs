@@ -34,7 +34,7 @@ pub struct WriterThread<D: Disk> {
 }
 
 impl<D: Disk> WriterThread<D> {
-    /// The thread's whole life. Gives back what the file holds, if there is one and it could be finished.
+    /// The thread's whole life. Returns what the file holds, if there is one and it could be finished.
     pub fn run(mut self, feed: &Receiver<Feed>, news: &UnboundedSender<Message>) -> Option<Summary> {
         let mut looked = Instant::now();
         let mut summary = None;
@@ -71,7 +71,7 @@ impl<D: Disk> WriterThread<D> {
     }
 }
 
-/// Writes one item; gives back the end, if that is what it was.
+/// Writes one item; returns the end, if that is what it was.
 fn keep<D: Disk>(
     writer: &mut Writer<D>,
     item: Feed,

@@ -14,9 +14,10 @@ pub struct Item {
     pub more: u32,
 }
 
-/// Hands on items. What is shorter than `quantum` is put together with its neighbours until that is as long: one item for each
-/// code then, in the order in which codes came, with the time of all together. So sums over any longer stretch stay exact;
-/// within such a group only the order is gone. The flag says that an item is such a sum.
+/// Passes on items. Items shorter than `quantum` are joined with their neighbours until the group is that
+/// long. The group has one item for each code, in the order in which codes came, with their summed time. So
+/// sums over any longer stretch stay exact; within a group only the order is lost. The flag says that an item
+/// is such a sum.
 pub fn summed(items: impl Iterator<Item = Item>, quantum: u64, mut take: impl FnMut(Item, bool)) {
     let mut group = Group::default();
     for item in items.filter(|item| item.ns > 0) {

@@ -212,7 +212,7 @@ pub struct ValidatePlan {
 /// Where an analysis command reads from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InputPlan {
-    /// A session or a program, told apart by content.
+    /// A session or a program, distinguished by content.
     File(PathBuf),
     /// `-`
     Stdin,

@@ -172,7 +172,7 @@ pub fn json(facts: &Facts, mut out: impl Write) -> io::Result<()> {
 /// What is known in addition to what the file holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Beside<'a> {
-    /// What limits, if that can be told.
+    /// What limits, if known.
     pub limit: Option<&'a str>,
     /// The file as the user gave it; empty for the newest one.
     pub file: &'a str,

@@ -84,7 +84,7 @@ struct Of<'a> {
     /// CPUs in use on average.
     #[serde(skip_serializing_if = "Option::is_none")]
     busy: Option<f64>,
-    /// The share of threads' time of which nothing is known.
+    /// The share of threads' time that is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     missing: Option<f64>,
 }

@@ -14,7 +14,7 @@ use std::io::{self, Write};
 
 /// Columns of a name.
 const NAME: usize = 20;
-/// Locks of which more than a row is told.
+/// How many locks get more than a row.
 const DETAILS: usize = 3;
 
 /// Writes the `shown` first locks, their shares for `result`; says what is missing if there are none.

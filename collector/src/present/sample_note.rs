@@ -48,7 +48,7 @@ mod tests {
         let missing = "12 cut off, 3 lost, 1,000 left out to keep to the budget";
         assert_eq!(text, format!("4,990 stacks at up to 499 Hz (unwind tables), {missing}"));
 
-        // More than 128 MiB of different stacks: the rest had none, and nobody was told why.
+        // More than 128 MiB of different stacks: the rest had none, without any message.
         let counts =
             SampleCounts { taken: 9, without_stack: 6, no_room: 3, unread: 1, ..SampleCounts::default() };
         let text = samples(&sampling, Some(&counts));

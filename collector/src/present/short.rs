@@ -25,7 +25,8 @@ fn last_word(part: &str) -> &str {
     part.rsplit(' ').next().unwrap_or(part)
 }
 
-/// What is in `<>` and `()` goes, but for what a name begins with: of `<u64 as Trait>::method` the type stays.
+/// Removes what is in `<>` and `()`, except at the beginning of a name: of `<u64 as Trait>::method` the type
+/// stays.
 fn without_arguments(name: &str) -> String {
     let name = name.split("::h").next().filter(|_| has_hash(name)).unwrap_or(name);
     let (head, rest) = match name.strip_prefix('<').and_then(own_type) {

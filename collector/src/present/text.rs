@@ -87,7 +87,7 @@ pub fn write(
     findings(out, &report.findings, style)
 }
 
-/// What is known of the recording, but for findings.
+/// The facts about the recording, except findings.
 pub(super) fn closing(out: &mut impl Write, report: &Report, style: &Style) -> io::Result<()> {
     trust(out, &report.trust, style)?;
     if let Some(facts) = &report.samples {

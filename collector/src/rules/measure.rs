@@ -36,7 +36,7 @@ pub enum Measure {
     Lost,
     /// Waits whose end nobody explained.
     Unmatched,
-    /// Thread time of which nothing is known.
+    /// Thread time about which nothing is known.
     Unknown,
     /// Findings of this kind, or of any.
     Findings(Option<String>),

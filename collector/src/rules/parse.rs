@@ -218,7 +218,7 @@ impl NumberToml {
                 .and_then(|text| text.trim().parse::<f64>().ok())
                 .map(|percent| percent / 100.0),
             (NumberToml::Text(text), Unit::Times | Unit::Count) => text.trim().parse().ok(),
-            // A bare number of seconds or percent could be meant either way.
+            // A bare number of seconds or percent is ambiguous.
             (_, Unit::Nanoseconds | Unit::Share) => None,
             (NumberToml::Whole(number), _) => Some(*number as f64),
             (NumberToml::Fraction(number), _) => Some(*number),

@@ -14,8 +14,8 @@ use std::mem::ManuallyDrop;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether the terminal is taken. Giving it back twice would put the cursor back to where it was before a panic
-/// told its reason, and the next line would overwrite that.
+/// Whether the terminal is taken. Restoring it twice would put the cursor back to where it was before a panic
+/// printed its reason, and the next line would overwrite that.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// Holds the terminal in raw mode on its alternate screen. Dropping it gives the terminal back, and so does a
@@ -59,7 +59,7 @@ impl Guard {
             return Ok(());
         }
         let size = self.terminal.size()?;
-        // Painted in any case: what has no colour is told apart by weight.
+        // Painted in any case: text without colour is distinguished by weight.
         let style = Style { colour: true, width: size.width.into(), ..self.style };
         let lines = picture(state, &style, size.height.into());
         let lines: Vec<Line<'_>> = lines.iter().map(|line| self.line(line)).collect();

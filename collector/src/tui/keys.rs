@@ -63,7 +63,7 @@ pub fn action_of(key: KeyEvent) -> Option<Action> {
     }
     if key.modifiers.contains(KeyModifiers::CONTROL) {
         return match key.code {
-            // A raw terminal hands ^C over as a key.
+            // A raw terminal sends ^C as a key.
             KeyCode::Char('c') => Some(Action::Quit),
             _ => None,
         };

@@ -1,4 +1,4 @@
-//! Log lines while the screen is up: kept, and shown when the terminal is given back.
+//! Log lines while the screen is up: kept, and shown when the terminal is restored.
 
 use super::guard;
 use std::collections::VecDeque;

@@ -78,7 +78,7 @@ fn clipped(line: &str, style: &Style) -> String {
     clipped
 }
 
-/// What stays in the terminal when the screen is gone: all of it but for keys, and rows as there is room for.
+/// What stays in the terminal when the screen is gone: all of it except keys, and as many rows as fit.
 pub fn last_picture(state: &mut State, style: &Style, height: usize) -> Vec<String> {
     if state.shown().is_none() {
         return Vec::new();

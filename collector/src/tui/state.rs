@@ -1,4 +1,4 @@
-//! What the screen shows, and how keys and news change it. Knows nothing of terminals.
+//! What the screen shows, and how keys and news change it. It is independent of terminals.
 
 use super::keys::{Action, Direction, PromptKind};
 use super::order::Order;

@@ -164,7 +164,7 @@ fn arrows_choose_the_cpu_count_and_the_next_analysis_is_asked_for_it() {
         press(&mut state, KeyCode::Left);
     }
     assert_eq!(state.wish().get(), Some(Cpus::ONE));
-    // What the next analysis says is told to be of that count.
+    // The next analysis is labelled with that count.
     let path = format!("{}/../tests/data/recordings/store.lp", env!("CARGO_MANIFEST_DIR"));
     let (recording, _) = recording::read(path.as_ref()).expect("a session");
     state.show(Arc::new(snapshot(&recording, &Asked { wish: state.wish(), ..asked() }, false)));

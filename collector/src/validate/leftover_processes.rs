@@ -1,5 +1,5 @@
-//! Processes that the command leaves behind when it ends: they take their part of the machine from whatever is measured
-//! after them. They are told, and left alone.
+//! Processes that the command leaves behind when it ends: they use the machine while later runs are measured.
+//! They are reported, and left alone.
 
 use crate::present::finding::sentence;
 use capture::target::{Process, descendants};
@@ -24,7 +24,7 @@ pub(super) struct LeftoverProcesses {
 
 impl LeftoverProcesses {
     /// From now on a process that loses its parent becomes a child of longpole, however it went into the
-    /// background. So processes that a run leaves behind can be told from all others.
+    /// background. So processes that a run leaves behind can be distinguished from all others.
     pub fn watch() -> LeftoverProcesses {
         if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
             log::warn!("processes that the command leaves behind are not noticed: {error}");

@@ -76,7 +76,7 @@ impl Run {
     #[track_caller]
     pub(crate) fn works(&self) -> &str {
         assert_eq!(self.code, 0, "{}", self.stderr);
-        // How long it will take is told where it takes long, as in a build without optimization.
+        // The expected time is shown where it is long, as in a build without optimization.
         assert_eq!(self.stderr.lines().find(|line| !line.starts_with("simulating ")), None);
         &self.stdout
     }

@@ -125,7 +125,8 @@ fn a_session_cut_anywhere_is_read_up_to_its_last_whole_chunk() {
     assert!(most > 10);
 }
 
-/// What was lost is written at the end: `lost: 0` was told of a recording whose recorder had been killed.
+/// What was lost is written at the end: `lost: 0` was reported for a recording whose recorder had been
+/// killed.
 #[test]
 fn what_a_session_without_its_end_has_lost_is_not_known() {
     let folder = Folder::new();

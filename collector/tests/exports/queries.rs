@@ -54,7 +54,7 @@ fn questions_about_many_recordings_have_the_same_answers_in_two_engines() {
     let has = |answer: &str, words: &[&str]| {
         answer.lines().any(|line| words.iter().all(|word| line.split(' ').any(|part| part == *word)))
     };
-    // A mean over recordings of which some do not have the function; one that was nowhere before.
+    // A mean over recordings, some of which do not have the function; one that was nowhere before.
     let line = told[0].lines().find(|line| line.starts_with("parse_row "));
     let line = line.unwrap_or_else(|| panic!("{}", told[0]));
     let [_, before, now] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };

@@ -1,5 +1,5 @@
-//! What a person sees: every screen of the recordings that are kept, at 80 and 120 columns, and of recordings of which little can
-//! be known. `LONGPOLE_BLESS=1` writes the screens again.
+//! What a person sees: every screen of the kept recordings, at 80 and 120 columns, and of recordings about
+//! which little can be known. `LONGPOLE_BLESS=1` writes the screens again.
 
 use longpole_tests::data_folder;
 use std::path::PathBuf;

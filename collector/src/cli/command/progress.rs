@@ -1,5 +1,5 @@
-//! How far a command is and how long it takes: on a terminal, for anything above a second, and gone when it is done. Where
-//! standard error is no terminal, one line at the start tells of what takes longer.
+//! How far a command is and how long it takes: on a terminal, for anything above a second, and gone when it
+//! is done. Where standard error is no terminal, one line at the start announces what takes longer.
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Functions and locks by name, and what was probably meant where there is none of that name.
+//! Functions and locks by name, and suggestions where there is none of that name.
 
 use crate::exit::UserError;
 use engine::program::{FunctionRef, ObjectId, Operation, Program, bare_name};
@@ -45,7 +45,7 @@ fn at<'n>(names: impl Iterator<Item = &'n str>, places: &[usize]) -> Vec<&'n str
     places.iter().filter_map(|&place| all.get(place).copied()).collect()
 }
 
-/// More than one thing can be meant.
+/// The name is ambiguous.
 fn several(what: &str, name: &str, names: &[&str]) -> UserError {
     let or_all =
         if what == "functions" { format!("; or '{name}*' for all that begin so") } else { String::new() };

@@ -1,7 +1,7 @@
-//! A trace for Perfetto (`ui.perfetto.dev`, `trace_processor`): below each process its threads, each with the calls of probed
-//! functions and a track of its states, joined by arrows where one woke another; below "Locks" a track for each lock and thread
-//! that used it; below "Critical path" one for each CPU count, in the time of the predicted run, which begins where the
-//! recording does. Times are those of `CLOCK_MONOTONIC`.
+//! A trace for Perfetto (`ui.perfetto.dev`, `trace_processor`): each process has its threads, with the calls
+//! of probed functions and a track of their states, joined by arrows where one woke another. "Locks" has a
+//! track for each lock and thread that used it. "Critical path" has one for each CPU count, in the time of
+//! the predicted run, which begins where the recording does. Times are those of `CLOCK_MONOTONIC`.
 
 mod measured;
 mod messages;

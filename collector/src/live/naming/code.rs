@@ -31,7 +31,7 @@ const MOST_PLACES: usize = 1 << 20;
 pub const PLACES_AT_ONCE: usize = 1 << 16;
 /// Most mappings remembered.
 const MOST_MAPPINGS: usize = 1 << 16;
-/// Most binaries of which symbols are kept.
+/// Most binaries whose symbols are kept.
 const MOST_PARSERS: usize = 64;
 /// Most binaries kept open until somebody asks for their symbols.
 const MOST_FILES: usize = 96;

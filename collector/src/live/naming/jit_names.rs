@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Most processes whose files are held.
 const MOST_PROCESSES: usize = 256;
-/// Most addresses of one process that wait for a name: a runtime may tell of its code when it ends, or never.
+/// Most addresses of one process that wait for a name: a runtime may publish its code when it ends, or never.
 const MOST_WAITING: usize = 1 << 17;
 
 /// The processes that make code.

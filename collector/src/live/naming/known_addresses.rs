@@ -1,4 +1,4 @@
-//! Which addresses of which program have been seen: each is asked about once.
+//! Which addresses of which program are known: each is asked for once.
 
 use super::lock_stacks::{LockStack, LockStacks};
 use engine::event::awaited_futex;
@@ -57,7 +57,7 @@ pub struct KnownAddresses {
     /// The key of the address that each entry last held.
     front: Vec<(u32, u64)>,
     known: FxHashSet<(u32, u64, u64)>,
-    /// Since when each process runs what it runs, where records told.
+    /// Since when each process runs its program, according to the records.
     since: FxHashMap<u32, u64>,
     asks: Vec<Ask>,
     lock_stacks: LockStacks,

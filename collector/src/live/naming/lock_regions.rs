@@ -81,8 +81,8 @@ impl LockRegionFinder {
         self.changed && !self.lock_stacks.is_empty()
     }
 
-    /// Facts that are new: places of which it has turned out that they lie under a lock, or under another one. `ask` asks
-    /// about the calls and places of a binary.
+    /// New facts: places that turned out to be under a lock, or under another one. `ask` asks about the calls
+    /// and places of a binary.
     pub(super) fn find(
         &mut self,
         map: &CodeMap<'_>,
@@ -118,7 +118,8 @@ impl LockRegionFinder {
         news
     }
 
-    /// The calls that take locks, by the function that they are in, each with those that give back what it takes.
+    /// The calls that take locks, by the function that they are in, each with the calls that release what it
+    /// takes.
     fn calls(&self, map: &CodeMap<'_>) -> BTreeMap<Function, Vec<LockCall>> {
         // Of each word, the stacks that take it and those that give it back.
         type Stacks = BTreeSet<Vec<(Function, u64)>>;
@@ -183,7 +184,7 @@ mod tests {
     use super::*;
     use engine::event::MappingFact;
 
-    /// Calls that the program makes to take and to give back; each library function lies on its own page.
+    /// Calls of the program that take and release; each library function lies on its own page.
     const TAKES: u64 = 0x110;
     const GIVES: u64 = 0x120;
 

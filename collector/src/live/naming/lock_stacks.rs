@@ -18,7 +18,7 @@ pub struct LockStack {
     pub gives: bool,
 }
 
-/// Most stacks told in one recording.
+/// Most stacks in one recording.
 const MOST: usize = 1 << 14;
 /// Records that wait for their sample, or samples for their record: they come together.
 const PENDING: usize = 1 << 12;

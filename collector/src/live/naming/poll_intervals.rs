@@ -11,7 +11,7 @@ pub struct PollIntervals {
     share: u32,
     /// Between two looks at the counters of loss and cost, which take some system calls.
     pub counts: Duration,
-    /// Between two looks whether processes are alive: mostly records tell of their end.
+    /// Between two checks whether processes are alive: mostly records report their end.
     pub alive: Duration,
 }
 

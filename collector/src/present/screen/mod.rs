@@ -147,7 +147,7 @@ pub(crate) fn facts(out: &mut impl Write, report: &Report, about: &About, style:
     }
 }
 
-/// The predicted time by CPU count; equal columns at the end are one, but for the chosen one.
+/// The predicted time by CPU count; equal columns at the end are joined, except the chosen one.
 pub(crate) fn curve(
     out: &mut impl Write,
     report: &Report,

@@ -77,7 +77,7 @@ pub fn text(
         .iter()
         .chain(after.iter().filter(|finding| !before.iter().any(|known| known.is_like(finding))));
     let both: Vec<_> = both.cloned().collect();
-    // Of which of them a note is `longpole notes` tells.
+    // `longpole notes` shows which of them a note belongs to.
     let computes = comparison.curve.iter().any(|row| row.time.before_ns > 0.0 || row.time.after_ns > 0.0);
     foot(&both, computes, "FILE", None, style, out)
 }

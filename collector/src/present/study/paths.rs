@@ -147,7 +147,7 @@ fn benefits(report: &PathsReport, top: usize, style: &Style, out: &mut dyn Write
             let name = if kind == "lock" { bare_name(&row.name) } else { &row.name };
             line(out, style, Paint::Plain, &placed(name, row.location.as_deref()), &cells)?;
         }
-        // Without an option the rest is told once.
+        // Without an option, one line summarizes the rest.
         rest += rows.len() - shown.len();
         if top != TOP {
             let how = format!("--top {} shows all", rows.len());
@@ -249,7 +249,7 @@ fn stays(route: &[Stay], style: &Style, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// What handed the way on: ` (lock registry.gate)`; nothing where the run begins.
+/// What passed the path on: ` (lock registry.gate)`; empty where the run begins.
 fn by(by: &str) -> String {
     match by {
         "start" => String::new(),

@@ -19,7 +19,7 @@ use std::io::{self, Write};
 
 /// Curves next to each other.
 const CURVES: usize = 4;
-/// Functions that come first instead, of which a sentence tells.
+/// How many functions that come first instead are named in a sentence.
 const TURNS: usize = 3;
 /// What gains less than this share of the run is no row.
 const LEAST: f64 = 0.005;

@@ -1,4 +1,4 @@
-//! Runs of which there is little to tell: a sentence instead of an empty table.
+//! Runs with little to show: a sentence instead of an empty table.
 
 use crate::cell::duration;
 use crate::present::study::listing::deadlock;
