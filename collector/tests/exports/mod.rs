@@ -10,6 +10,7 @@ mod perfetto;
 mod pprof;
 mod queries;
 mod speedscope;
+mod streams;
 mod tables;
 pub(crate) mod tools;
 mod traces;
