@@ -1,3 +1,3 @@
-//! What recording costs, and that it is told.
+//! The cost of recording, and that it is reported.
 
 mod overhead;

@@ -1,4 +1,4 @@
-//! What limits programs of which that is known.
+//! What limits programs whose limit is known.
 
 use longpole_tests::{Longpole, Recorded, Report, skip_unless_built, skip_unless_live, workload};
 

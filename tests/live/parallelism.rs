@@ -1,4 +1,4 @@
-//! Quartz's case (1989, section 4), recorded: a serial start of which logging is 2 % of the CPU time.
+//! Quartz's case (1989, section 4), recorded: a serial start, with 2 % of the CPU time for logging.
 
 use longpole_tests::{Longpole, Recorded, skip_unless_built, skip_unless_live, workload};
 use serde_json::Value;
@@ -67,8 +67,9 @@ fn is_it(own: &str, name: &str) -> bool {
     own.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with("::<"))
 }
 
-/// What two functions of the main thread hand to others counts for them, in the proportion of three to one. Some of it may
-/// count for nobody: wake-ups of which there is neither a stack nor a probe, and work that was there without a wait.
+/// Work that two functions of the main thread pass to others counts for them, in the proportion of three to
+/// one. Some of it may count for no function: wake-ups with neither a stack nor a probe, and work that was
+/// there without a wait.
 fn counts_for_who_ordered(what: &str, recorded: &Recorded, [large, small, work]: [&str; 3]) {
     let run = parallelism(recorded, &[]);
     adds_up(&run);
@@ -90,7 +91,7 @@ fn what_is_handed_over_counts_for_who_did_it() {
     for how in ["condition", "semaphore", "futex", "pipe", "socket", "io_uring"] {
         let recorded = Recorded::good(&[], &program, &[how]);
         counts_for_who_ordered(how, &recorded, ["OrderLarge", "OrderSmall", "Work"]);
-        // It computes one and a half times as much as all jobs, and hands nothing over.
+        // It computes one and a half times as much as all jobs, and passes no work on.
         let run = parallelism(&recorded, &[]);
         let busy = |name: &str| ns(&row(&run, "function", name)["total"], "busy_ns") as f64;
         let part = busy("Prepare") / busy("Work");

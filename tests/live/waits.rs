@@ -154,8 +154,9 @@ fn what_a_disk_is_asked_for_is_waited_for_from_the_disk() {
     assert!(by_disk.is_some_and(|end| end["count"].as_u64() > Some(reads as u64 / 2)), "{row}");
 }
 
-/// A wait that began on one word and was moved to another is ended by who wakes that one, and is still called by the
-/// first; a PI lock is handed over; and of several words it was the one that was woken, where that can be known.
+/// A wait that began on one word and was moved to another is ended by the thread that wakes that one, and
+/// keeps the first one's name. A PI lock is passed on directly. Of several words it was the one that was
+/// woken, where that can be known.
 #[test]
 fn every_wake_of_a_futex_is_an_edge_and_names_its_word() {
     skip_unless_live!();

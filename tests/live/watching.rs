@@ -79,7 +79,7 @@ fn no_empty_log_stays_behind() {
     }
 }
 
-/// Without a terminal: what it is told by SIGTERM ends it, the program runs on, and the port is free again.
+/// Without a terminal: SIGTERM ends it, the program runs on, and the port is free again.
 #[test]
 fn metrics_of_a_running_program_are_served_until_it_is_told_to_end() {
     skip_unless_live!();

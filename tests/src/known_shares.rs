@@ -97,8 +97,8 @@ impl Compared {
     }
 }
 
-/// All CPU time of the program: of `forever`, which every thread runs from beginning to end. Where it had probes all the time it
-/// leaves out what comes before and behind it; attached there is nothing of that.
+/// All CPU time of the program: of `forever`, which every thread runs from beginning to end. Where it had
+/// probes all the time, it leaves out what comes before and after it; attached, there is no such time.
 fn whole(report: &Report, forever: Option<&Value>) -> f64 {
     let samples = &report.0["samples"];
     let is_probed = |row: &&Value| row["uncounted"].is_null() && row["calls_partial"].is_null();

@@ -125,7 +125,7 @@ impl Program {
         self.operations().filter(|(thread, op)| threads.contains(thread) && counts(op)).count()
     }
 
-    /// The part of all computing that is done between taking and giving back a mutex, or a spin lock.
+    /// The part of all computing that is done between acquiring and releasing a mutex, or a spin lock.
     pub fn held_share(&self, lock: &str) -> f64 {
         let (mut held, mut all, mut has) = (0.0, 0.0, false);
         for (_, op) in self.operations() {

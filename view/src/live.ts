@@ -1,4 +1,4 @@
-// The page of `longpole top --listen`: what is told each second, as it comes.
+// The page of `longpole top --listen`: shows each second's report as it comes.
 
 import type { Limit, Report, Trust } from "./data";
 import { button, el } from "./dom";

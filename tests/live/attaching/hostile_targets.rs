@@ -18,7 +18,7 @@ fn record(folder: &tempfile::TempDir, pid: &str) -> Longpole {
 fn no_such_process() {
     skip_unless_live!();
     let folder = tempfile::tempdir().unwrap();
-    // Beyond the largest PID any Linux hands out (4194304).
+    // Beyond the largest PID that any Linux uses (4194304).
     record(&folder, "4194399").fails(1, "4194399");
     assert!(!folder.path().join("hostile.lp").exists(), "a recording of nothing");
 }

@@ -30,8 +30,8 @@ fn record(loader: &Path, library: &Path, options: &[&str]) -> Option<(Program, R
             return None;
         }
     }
-    // Until the recording tells of the function of the library that is called meanwhile; a loaded machine takes its time. Where
-    // that one has no probe nothing says when it is enough.
+    // Until the recording has the library's function, which is called meanwhile; a loaded machine takes its
+    // time. If that function has no probe, nothing shows when it is enough.
     let end = Instant::now() + if options.is_empty() { Duration::from_millis(1_500) } else { LIMIT };
     while Instant::now() < end {
         std::thread::sleep(Duration::from_millis(100));

@@ -1,5 +1,6 @@
-//! Locks of running programs have no probes: which one limits, how long it is held and what a second CPU brings come from
-//! waits, wake-ups and samples, and must be what the same program says that was launched.
+//! Locks of running programs have no probes. Which one limits, how long it is held and what a second CPU
+//! gains come from waits, wake-ups and samples. The answers must agree with those for the same program,
+//! launched.
 
 use longpole_tests::{
     Background, Longpole, Program, Recorded, skip_unless_built, skip_unless_live, workload,
@@ -16,7 +17,7 @@ const ENDLESS: &str = "100000000";
 /// Speed-ups differ by no more than this part.
 const NEAR: f64 = 0.15;
 
-/// A program of which the locks are known.
+/// A program whose locks are known.
 struct Case {
     source: &'static str,
     /// Before the number of rounds.

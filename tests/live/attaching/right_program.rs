@@ -1,6 +1,6 @@
-//! Breakpoints stand in the program that was meant and in no other, whatever processes do meanwhile: become another program,
-//! be born and die by the thousand, have their file replaced. Issue 18, "The right program, always": about one child in 1,000
-//! died of a byte that stood where another program has it.
+//! Breakpoints are in the chosen program and in no other, even if processes run another program, are born and
+//! die by the thousand, or have their file replaced. Issue 18, "The right program, always": about one child
+//! in 1,000 died of a breakpoint at an offset chosen for another program.
 
 use std::fs;
 use std::path::PathBuf;

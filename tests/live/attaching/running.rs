@@ -58,7 +58,8 @@ fn threads_that_are_there_at_attach_are_known() {
     assert!(time("StageTransform") > time("StageParse"), "{}", report.0);
 }
 
-/// A summary told of 3.7 µs where a second of the program had been recorded while longpole still read its symbols.
+/// A summary reported 3.7 µs where a second of the program had been recorded while longpole still read its
+/// symbols.
 #[test]
 fn the_summary_tells_of_all_that_was_recorded() {
     skip_unless_live!();

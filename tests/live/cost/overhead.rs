@@ -1,4 +1,4 @@
-//! What recording costs: it is kept to the budget, told, and taken out of what is reported.
+//! The cost of recording: it stays within the budget, is reported, and is subtracted from results.
 
 use std::path::Path;
 use std::process::Command;
@@ -50,8 +50,8 @@ fn a_hot_function_is_let_go_to_keep_to_the_budget() {
     assert_eq!(report.findings("folded").len(), 1, "{}", report.0);
     let cost = &report.0["overhead"];
     assert_eq!(cost["budget"], 0.02, "{cost}");
-    // The one excess up to which nothing is done, and the time to take the probes away, which is longer on a machine that
-    // is full; without that it is ten times as much.
+    // The excess that is tolerated, and the time to remove the probes, which is longer on a busy machine;
+    // without the limit it is ten times as much.
     assert!(cost["share"].as_f64().unwrap() < 1.0, "{cost}");
     assert!(cost["hits"].as_u64().unwrap() > 100, "{cost}");
     // The function around it keeps its probes.
@@ -157,7 +157,7 @@ fn a_program_with_thousands_of_functions_begins_without_probes() {
     let usual = launch(&["--overhead", "none"]);
     assert_eq!(on(&usual), 0, "{}", usual.ended.stderr);
     assert!(usual.ended.stderr.contains("too many to have probes at once"), "{}", usual.ended.stderr);
-    // Somebody says how many, or takes no samples that could tell of them instead.
+    // The user gives a number, or takes no samples that could show them instead.
     for options in [["--max-functions", "4000"], ["-F", "0"]] {
         let asked = launch(&[&["--overhead", "none"], &options[..]].concat());
         assert!(on(&asked) > 1_000, "{options:?}: {}", asked.ended.stderr);

@@ -20,7 +20,7 @@ fn forked_children_of_functions_that_begin_with_a_nop_live() {
         let recorded = Recorded::good(options, &program, &["211"]);
         let said = &recorded.ended;
         assert!(said.stdout.contains("211 children, 0 bad"), "{}{}", said.stdout, said.stderr);
-        // One of them is probed behind its nop, the other would be told again and again there.
+        // One of them is probed after its nop; the other would be counted again and again there.
         assert!(
             said.stderr.contains("1 of ") && said.stderr.contains("1 that begin with a nop"),
             "{}",
@@ -80,8 +80,9 @@ fn signals_and_closed_streams_are_handed_on_as_they_are() {
     }
 }
 
-/// A copy of a function with a probe has a breakpoint in it of which the kernel knows nothing: all ended by SIGTRAP, in
-/// whichever way they get their memory. What is written over a probe is lost when it is taken off.
+/// A copy of a function with a probe contains a breakpoint that the kernel does not know: all ended by
+/// SIGTRAP, in whichever way they get their memory. What is written over a probe is lost when the probe is
+/// removed.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn programs_that_copy_or_move_their_code_live() {

@@ -139,7 +139,8 @@ fn a_program_that_drops_its_privileges() {
     finish(target);
 }
 
-/// From outside nothing of ours runs in it; from inside the library read the clock, and each run ended by SIGSEGV.
+/// From outside, none of our code runs in it; from inside, the library read the clock, and each run ended by
+/// SIGSEGV.
 #[test]
 fn a_program_under_strict_seccomp() {
     skip_unless_live!();

@@ -121,7 +121,8 @@ fn child_processes_are_recorded_if_asked_for() {
         let forks = recorded.records.iter().filter(|r| matches!(r, Record::Fork(f) if f.child_pid == child));
         assert_eq!(forks.count(), 1, "the fork itself is the parent's");
         if !children {
-            // The CPU goes from the child to a tracked thread and back: that is all that may be told of it.
+            // The CPU goes from the child to a tracked thread and back: nothing else may be reported about
+            // it.
             assert!(
                 by_child.iter().all(|r| matches!(r, Record::Switch(_) | Record::Waking(_))),
                 "{by_child:?}"
@@ -206,7 +207,7 @@ fn a_child_gets_its_own_probes() {
     }
 }
 
-/// Nothing of this process is recorded, whatever is asked for.
+/// No record of this process, whatever is asked for.
 #[test]
 fn own_events_are_never_recorded() {
     skip_unless_live!();

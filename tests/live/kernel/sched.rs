@@ -189,8 +189,8 @@ fn timer_wakes_on_a_busy_threads_cpu_are_no_ones() {
         _ => false,
     });
     let sleeps = sleeps.count();
-    // A timer may fire before the thread is off the CPU. And some virtual machines run no tracer on the back of their first
-    // process: of what wakes a thread there nobody is told.
+    // A timer may fire before the thread is off the CPU. And some virtual machines run no tracer in the
+    // context of their first process: wake-ups from there have no record.
     assert!(sleeps > 400 && timers >= sleeps * 9 / 10, "sleeps end with a wake: {sleeps}, {timers}");
     // Most fire while the busy thread has the CPU; without contexts these would be its wakes.
     assert!(by_main > 100, "the test needs timers on the busy thread's back: {by_main} of {timers}");
@@ -203,8 +203,8 @@ fn timer_wakes_on_a_busy_threads_cpu_are_no_ones() {
     }
 }
 
-/// What the network brings to a thread is the network's, also where its soft interrupt runs on the back of a busy
-/// thread that has nothing to do with it; a signal is told from a time limit.
+/// What the network brings to a thread is the network's, also where its soft interrupt runs in the context of
+/// an unrelated busy thread; a signal is distinguished from a time limit.
 #[test]
 fn network_and_signals_are_told_from_threads() {
     skip_unless_live!();

@@ -120,7 +120,7 @@ fn a_folder_that_is_not_there_is_said_like_everywhere() {
     assert!(said.contains("\nhint: make the directory first\n"), "{said}");
 }
 
-/// A target that slept the whole time: nothing to report, so nothing of that kind is proposed.
+/// A target that slept the whole time: nothing to report, so no such command is proposed.
 #[test]
 fn a_recording_of_nothing_says_so() {
     skip_unless_live!();

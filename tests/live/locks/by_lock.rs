@@ -96,7 +96,7 @@ fn one_cpu_shows_what_a_lock_does_to_eight() {
     }
 }
 
-/// What a program waits for that no lock makes: the start of the recording, and time of which nothing is known.
+/// Waits without a lock: the start of the recording, and unknown time.
 fn waits_ns(recorded: &Recorded) -> f64 {
     let program = recorded.program();
     let waits = program.operations().filter_map(|(_, operation)| match operation {
@@ -211,7 +211,7 @@ fn a_thread_that_is_alone_leaves_out_what_costs_too_much() {
     if lost == 0 {
         assert!(report.findings("loss").is_empty(), "{}", report.0);
     }
-    // What it pays for each is told. A slow machine may take a hundred nanoseconds, and no machine nothing.
+    // The cost of each is reported. A slow machine may take a hundred nanoseconds, and no machine zero.
     let cost = Longpole::told_cost(&recorded.file);
     let (_, each) = cost.split_once(" left out/s × ").unwrap_or_else(|| panic!("{cost}"));
     let each_ns = each.split_once(" ns").and_then(|(each, _)| each.parse::<u64>().ok());

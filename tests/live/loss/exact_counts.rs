@@ -46,7 +46,7 @@ fn wakes_of_a_hand_off_chain() {
     assert!(program.count("release") >= 499, "{} wakes", program.count("release"));
 }
 
-/// The same recorded from inside: what is handed over is a semaphore, decided again, and no edge is left of it.
+/// The same recorded from inside: what is passed on is a semaphore, which is simulated, and no edge remains.
 #[test]
 fn semaphores_of_a_hand_off_chain() {
     skip_unless_live!();

@@ -29,7 +29,7 @@ fn a_flood_of_calls_is_lost_to_the_last_record() {
     let lost = session["loss"]["dropped"].as_u64().unwrap();
     assert!(lost > 1_000, "nothing was lost, so nothing is tested: {session}");
     for (reason, count) in session["loss"].as_object().unwrap() {
-        // Switches that the kernel never told of are not lost: there is no record of them.
+        // Switches that the kernel never reported are not lost: they have no record.
         if reason != "dropped" && reason != "unseen_switches" {
             assert_eq!(count.as_u64(), Some(0), "{reason}: {session}");
         }

@@ -39,7 +39,8 @@ fn the_long_branch_is_critical_only_with_enough_cpus() {
     assert_eq!(most_of_its_own(&report.at(1)), "ShortBranch");
     for many in [report.at(16), report.at("inf")] {
         assert_eq!(most_of_its_own(&many), "LongBranch");
-        // All 23, but for rounds in which a busy machine took a short branch for longer, or lost sight of a long one.
+        // All 23, except rounds in which a busy machine took a short branch for longer, or lost sight of a
+        // long one.
         let calls = many.function("LongBranch", "calls").unwrap_or(0.0);
         within(calls, 12.0, 23.0, "calls of the long branch on the path");
         // Seven short branches of one unit and a long one of four: 11 units of work on a path of 4, give or take what

@@ -114,7 +114,7 @@ fn a_daemon_that_the_command_leaves_behind_is_told() {
     skip_unless_live!();
     let folder = tempfile::tempdir().expect("a folder");
     let pids = folder.path().join("pids");
-    // In a session of its own, with nothing of its parent's: nobody but its ancestry tells whose it is.
+    // In a session of its own, sharing nothing with its parent: only its ancestry shows whose it is.
     let script = format!("setsid env -i sleep 60 >/dev/null 2>&1 & echo $! >> {}; true", pids.display());
     let ended = Longpole::with([
         "validate",
@@ -156,7 +156,7 @@ fn a_daemon_that_the_command_leaves_behind_is_told() {
         text.contains("3 processes") && pids.iter().all(|pid| text.contains(&format!("sleep (pid {pid})"))),
         "{text}"
     );
-    // A command that waits has nothing of the kind.
+    // A command that waits has no such processes.
     let quiet = validation(&["--runs", "1", "--cpus", "1", "--", "sh", "-c", "sleep 0.05 | cat"]);
     let findings = quiet["findings"].as_array().cloned().unwrap_or_default();
     assert!(findings.iter().all(|finding| finding["kind"] != "left_running"), "{quiet}");

@@ -1,9 +1,10 @@
 //! Numbers that one would stake one's name on: programs whose functions have known shares of the CPU time, recorded as a user
 //! would. Functions of 60, 30 and 10 % that lost their probes while they were open showed totals of 99.5 %, without ±.
 //!
-//! What is asked for is that a number with ± holds the truth in 93 to 97 % of the cases: `./x validate shares` measures that over
-//! 200 recordings. Some 150 numbers of 18 recordings, of which those of one recording hang together, cannot tell 94 from 96.
-//! The bound here is for what is certainly wrong: of intervals half as wide as they should be 67 % hold the truth.
+//! What is asked for is that a number with ± holds the truth in 93 to 97 % of the cases: `./x validate
+//! shares` measures that over 200 recordings. Some 150 numbers of 18 recordings, which are correlated within
+//! a recording, cannot distinguish 94 from 96. The bound here finds what is certainly wrong: of intervals
+//! half as wide as they should be, 67 % hold the truth.
 
 use longpole_tests::known_shares::{self, Compared};
 use longpole_tests::{skip_unless_built, skip_unless_live, workload};

@@ -97,7 +97,7 @@ impl Screen {
         self.master = None;
     }
 
-    /// Waits for the end; gives back the exit code.
+    /// Waits for the end; returns the exit code.
     pub(super) fn end(mut self) -> (u32, String, bool) {
         loop {
             match self.output.recv_timeout(PATIENCE) {

@@ -25,7 +25,7 @@ pub struct Entry {
     pub client: Option<&'static str>,
     /// Whether it writes the same each time.
     pub repeatable: bool,
-    /// Parts of names of functions and locks of which one leads on two CPUs; empty: not known.
+    /// Parts of names of functions and locks; one of them comes first on two CPUs. Empty: not known.
     pub leads: &'static [&'static str],
 }
 

@@ -5,8 +5,8 @@ use crate::locks::support::{Recorded, c};
 use longpole_tests::{skip_unless_built, skip_unless_live};
 use probe_abi::{Burst, Record, SyncOperation};
 
-/// Takes and releases a mutex: a number of times in the first thread, 999,983 times in one that ends, 13
-/// times in a child that is forked between an acquisition and its release; then it ends as the second word
+/// Takes and releases a mutex: a number of times in the first thread, 999,983 times in one that ends, and 13
+/// times in a child that is forked between an acquisition and its release. Then it ends as the second word
 /// says.
 const MANY: &str = r#"
 #include <pthread.h>

@@ -1,4 +1,4 @@
-//! What recording operations costs the program is told, as it was measured in there.
+//! The cost of recording operations is reported, as measured inside the program.
 
 use crate::locks::support::c;
 use longpole_tests::{Longpole, skip_unless_built, skip_unless_live};
@@ -22,7 +22,7 @@ int main(int count, char **words) {
 }
 "#;
 
-/// The overhead left them out: x264 was told to cost 2.5 % where it was 4 % slower.
+/// The overhead left them out: x264 was reported to cost 2.5 % where it was 4 % slower.
 #[test]
 fn operations_are_a_part_of_the_overhead_with_what_they_were_measured_to_take() {
     skip_unless_live!();

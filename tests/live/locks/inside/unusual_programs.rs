@@ -256,7 +256,7 @@ fn limits_are_handed_on_as_they_are() {
     }
 }
 
-/// A program that never does a synchronization operation has nothing of ours but a mapped file.
+/// A program that never does a synchronization operation has only a mapped file of ours.
 #[test]
 fn a_program_without_operations_pays_for_the_mapping_only() {
     skip_unless_live!();

@@ -176,8 +176,8 @@ int main(int count, char **words) {
 }
 "#;
 
-/// A process's own libc has no section that would name its functions. Another file of that name in the usual place got probes
-/// instead, of which none was ever hit, and longpole said that operations were recorded.
+/// A process's own libc has no section that would name its functions. Another file of that name in the usual
+/// place got probes instead, which were never hit, and longpole reported that operations were recorded.
 #[test]
 fn a_libc_without_symbols_is_said_to_be_one() {
     skip_unless_live!();

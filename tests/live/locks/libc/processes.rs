@@ -212,7 +212,7 @@ fn owners_in_another_pid_namespace_are_known() {
     assert_eq!(contended(SyncOperation::MutexTryLock), [true]);
 }
 
-/// Who gives the number that a process has in its container is told the one that counts here.
+/// A user who gives the number that a process has in its container gets the outside number in the message.
 #[test]
 fn a_number_from_inside_a_container_gets_a_hint() {
     skip_unless_live!();
