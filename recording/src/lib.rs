@@ -1,8 +1,8 @@
 //! The session file: the kernel's records, re-coded without loss, and the facts recorded with them.
 //!
-//! A session is a header and append-only chunks, each with its length and checksum, so that whatever happens to
-//! the writer (`kill -9`, a full disk) or to the file (cut, damaged) it reads up to the last whole chunk. There is
-//! one module per version of the format; `src/v1/mod.rs` describes the bytes.
+//! A session is a header and append-only chunks, each with its length and checksum. So it reads up to the
+//! last whole chunk, even after `kill -9`, on a full disk, or if the file is cut or damaged. There is one
+//! module per version of the format; `src/v1/mod.rs` describes the bytes.
 //!
 //! What a recording holds, in any program (all of it: `examples/contents.rs`):
 //!

@@ -86,7 +86,7 @@ pub struct Frame {
 pub enum Reason {
     /// The binary cannot be read; the text says why.
     Unreadable(String),
-    /// The file is not the one that was meant.
+    /// The file is not the expected one.
     BuildIdDiffers {
         /// What the file has.
         found: Option<BuildId>,

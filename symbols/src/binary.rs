@@ -24,7 +24,7 @@ pub struct Binary {
     key: FileKey,
     name: String,
     opened_by: PathBuf,
-    /// Whether it had a name when it was opened, until it was told that it has none any more.
+    /// Whether it had a name when it was opened, until it is known to have lost it.
     has_name: AtomicBool,
     known: Mutex<Known>,
 }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 /// Most bytes of indexes that are kept; then all are made again. They are a twentieth of the debug information.
 const MOST_KEPT: usize = 256 << 20;
-/// Most frames of one chain handed out.
+/// Most frames of one chain that are returned.
 pub const MAX_FRAMES: usize = 128;
 
 /// Finds chains.

@@ -40,7 +40,7 @@ pub enum Flow {
     TableJump,
     /// Through a single memory slot at a fixed address (`jmp *f@GOTPCREL(%rip)`): to another function.
     SlotJump,
-    /// To an address that cannot be told from here.
+    /// To an address that is unknown here.
     UnknownJump,
     /// Nowhere (`ud2`, `hlt`).
     Stop,
@@ -56,9 +56,9 @@ impl Step {
 /// How many instructions before an indirect jump are looked at to recognise a jump table.
 const WINDOW: usize = 8;
 
-/// Decodes `bytes` as instructions from the first to the last byte. Anything that compiled code does not hold
-/// (invalid, privileged, zeros, an instruction that reaches beyond the end) means that there is data in between,
-/// so that no address in there can be trusted.
+/// Decodes `bytes` as instructions from the first to the last byte. Anything that compiled code does not
+/// contain (invalid, privileged, zeros, an instruction that reaches beyond the end) means that there is data
+/// in between. Then no address in there can be trusted.
 pub fn decode(bytes: &[u8], address: u64) -> Result<Vec<Step>, UnknownExits> {
     let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
     let mut steps = Vec::with_capacity(bytes.len() / 4);

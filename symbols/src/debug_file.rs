@@ -6,7 +6,7 @@ use super::elf_file::ElfFile;
 use super::files::{Candidate, FileRequest, Files, search};
 use super::name::safe_path;
 
-/// Most refusals that are told.
+/// Most refusals that are reported.
 const MAX_REFUSED: usize = 8;
 
 /// The outcome of a search.

@@ -5,7 +5,7 @@ use super::elf_file::{ElfFile, text_at};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Largest file of which a checksum is made.
+/// Largest file that gets a checksum.
 const MAX_SUMMED: u64 = 16 << 30;
 
 /// `.gnu_debuglink`: a file name and a checksum of the whole file.

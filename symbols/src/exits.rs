@@ -26,11 +26,11 @@ use super::unwind::UnwindTables;
 pub enum Exits {
     /// All of them, as file offsets in order. None at all if it never returns.
     Sure(Vec<u64>),
-    /// They cannot be told with certainty: probe its entry only.
+    /// They are not known with certainty: probe its entry only.
     Unsure(UnknownExits),
 }
 
-/// Where a function's entry is told.
+/// Where a function's entry is probed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// Offset in bytes from its first one: 0, or the length of the `nop`s that must not be replaced
@@ -136,8 +136,8 @@ fn start_of(module: &ModuleFunctions, function: &Function) -> Start {
 }
 
 impl Body {
-    /// Whether anything inside jumps to behind the first instruction, up to its end: an entry that is told there would be
-    /// told again.
+    /// Whether anything inside jumps to after the first instruction, up to its end: a probe there would count
+    /// that as another entry.
     fn leads_into(&self, start: u64, shift: u64) -> bool {
         self.steps.iter().any(|step| match step.flow {
             Flow::Jump(to) | Flow::Branch(to) | Flow::Call(Some(to)) => {

@@ -1,10 +1,10 @@
 //! What a binary says about its functions: names, places, exits, source lines. Every binary is untrusted input:
 //! nothing here panics on it, sizes are bounded, and names are safe to print.
 //!
-//! [`functions_of`] reads the symbol table, [`choose`] picks functions to probe with the file offsets of their
-//! entries and exits, [`resolve`] answers what lies at an address (one serializable question and answer, so that
-//! a sandboxed child can take over). [`sandbox`] is that child's: a process without rights. [`symbolize`] gives names to a
-//! recording later.
+//! [`functions_of`] reads the symbol table, and [`choose`] picks functions to probe with the file offsets of
+//! their entries and exits. [`resolve`] answers what lies at an address: one serializable question and
+//! answer, so that a sandboxed child can do it. [`sandbox`] is that child: a process without rights.
+//! [`symbolize`] gives names to a recording later.
 
 // They panic when nobody listens any more.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]

@@ -1,5 +1,5 @@
-//! A C library's functions as a parser without rights tells of them. Which operation a name stands for is not its to say,
-//! and every place must lie in the file where the file's own headers put it.
+//! A C library's functions in the answer of a parser without rights. The parser does not decide which
+//! operation a name stands for, and every place must lie in the file where the file's own headers put it.
 
 use super::libc_functions::{CodePlace, ErrnoPlace, LibcCall, LibcFunctions};
 use super::libc_names::known;

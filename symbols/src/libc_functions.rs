@@ -120,7 +120,7 @@ pub fn functions_in(elf: &ElfFile) -> Result<LibcFunctions, SymbolError> {
     let unwind = UnwindTables::read(elf);
     let bounds = Bounds { unwind: unwind.as_ref(), symbols: &symbols.ends };
     for (&address, &known) in &symbols.known {
-        // One address for two operations: which of them a call is cannot be told.
+        // One address for two operations: it is unknown which of them a call is.
         let Some(known) = known else { continue };
         match call(elf, &bounds, address, known) {
             Ok(call) => found.functions.push(call),

@@ -27,8 +27,8 @@ impl Known {
         }
     }
 
-    /// Which of two functions at one address it is; `None` if that cannot be told. glibc has one code for the two that
-    /// set a spin lock free: the first use of one is then taken for its release, which frees nothing.
+    /// Which of two functions at one address it is; `None` if that is unknown. glibc has one code for the two
+    /// that set a spin lock free: the first use of one is then taken for its release, which frees nothing.
     pub fn or(&'static self, other: &'static Known) -> Option<&'static Known> {
         match (self.operation, other.operation) {
             // musl has one code for a C11 name and the older one, with the older one's result.

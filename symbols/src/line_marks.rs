@@ -3,8 +3,8 @@
 //! The rows of a large program take nearly as much memory as all its debug information. Marks, one for 32 of them, take a
 //! thirtieth of that, and making 32 rows again takes a fraction of a microsecond.
 //!
-//! Means the same as what gimli and addr2line make of a line program; what is out of the ordinary (several operations in an
-//! instruction, files defined inside the program, damage) is left to them.
+//! Has the same meaning as gimli's and addr2line's reading of a line program. Unusual things (several
+//! operations in an instruction, files defined inside the program, damage) are left to them.
 
 use super::cursor::Cursor;
 use gimli::{EndianSlice, LineProgramHeader, LittleEndian};

@@ -19,7 +19,7 @@ pub struct Locator<'a> {
 }
 
 impl Locator<'_> {
-    /// Reads a module's debug information and hands out a locator over it.
+    /// Reads a module's debug information and returns a locator for it.
     pub fn with<T>(module: &ModuleFunctions, work: impl FnOnce(&mut Locator<'_>) -> T) -> T {
         Locator::over(module, &DebugInformation::of(module), work)
     }

@@ -1,9 +1,10 @@
 //! Which places of a function lie behind a call that takes a lock and before any that gives it back: a thread that is
 //! there has the lock (ours: calls are known from the stacks of threads that waited and of those that woke them).
 //!
-//! The walk begins where the taking call returns and takes every way on, as [`super::libc_exit_points`] does, up to the calls that
-//! give back and to the function's end. Where taking and giving back are inlined, only the slow ways are calls, and what
-//! frees the lock is an atomic instruction shortly before the call that wakes a waiter: the walk ends there, too.
+//! The walk begins where the taking call returns and takes every way on, as [`super::libc_exit_points`] does,
+//! up to the releasing calls and to the function's end. Where taking and releasing are inlined, only the slow
+//! paths are calls, and an atomic instruction shortly before the call that wakes a waiter frees the lock: the
+//! walk ends there, too.
 
 use super::code::{Flow, Step, Walker};
 use super::elf_file::ElfFile;
@@ -175,7 +176,7 @@ impl Section {
         Ok(())
     }
 
-    /// Atomic instructions shortly before a call that gives back.
+    /// Atomic instructions shortly before a releasing call.
     fn freeing(&self) -> FxHashSet<u64> {
         let atomic = self.steps.values().filter(|seen| seen.is_atomic);
         atomic.map(|seen| seen.step.address).filter(|&from| self.gives_soon(from)).collect()

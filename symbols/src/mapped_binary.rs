@@ -44,8 +44,8 @@ impl MappedBinary {
         self.outline.bias(start, file_offset)
     }
 
-    /// The linked address of an address in a process of which only the page is known where its instructions begin, and
-    /// of that only the low 32 bits; `None` if it does not lie in this binary.
+    /// The linked address of an address in a process. Only the low 32 bits of the page where its instructions
+    /// begin are known. `None` if it does not lie in this binary.
     pub fn linked_at(&self, first_page: u32, address: u64) -> Option<u64> {
         const PAGE_BITS: u32 = 12;
         let first = self.segments_with_code().map(|segment| segment.address).min()?;
@@ -94,8 +94,9 @@ impl MappedBinary {
         self.parser.as_mut()?.variables(&[linked]).ok()?.pop()?
     }
 
-    /// Where calls were made that return to these linked addresses, in the same order. Lines of the standard library's
-    /// headers are not the program's: the line that got there by inlining is told instead, or none.
+    /// Where calls were made that return to these linked addresses, in the same order. Lines of the standard
+    /// library's headers are not the program's: the line that it was inlined into is returned instead, or
+    /// none.
     pub fn calls(&mut self, returns: &[u64]) -> Vec<CallPlace> {
         let places: Vec<Place> =
             returns.iter().map(|linked| Place::Address(linked.wrapping_sub(1))).collect();
@@ -106,7 +107,8 @@ impl MappedBinary {
     }
 }
 
-/// What of a location is told of a call: lines of the standard library's headers are not the program's.
+/// The part of a location that is reported for a call: lines of the standard library's headers are not the
+/// program's.
 pub fn call_place(location: &Location) -> CallPlace {
     let frames = location.frames.as_deref().unwrap_or_default();
     let own = frames.iter().find(|frame| !is_standard(frame));

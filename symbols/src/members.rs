@@ -171,7 +171,7 @@ impl<'d> Walk<'_, 'd> {
                             }
                             (kind, left) = (inner, left - start);
                         }
-                        // Its inside is nobody's business, and what is meant begins where it does.
+                        // Its inside is private, and the wanted part begins where it does.
                         None => return (left == 0).then_some(text),
                     }
                 }

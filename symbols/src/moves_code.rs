@@ -1,5 +1,6 @@
-//! Whether a program may copy, move or patch its own instructions: a copy of a function with a probe has a breakpoint in
-//! it that the kernel knows nothing of, and ends the program by SIGTRAP; a patch over a probe is lost when it is taken off.
+//! Whether a program may copy, move or patch its own instructions: a copy of a function with a probe contains
+//! a breakpoint that the kernel does not know, which ends the program by SIGTRAP. A patch over a probe is
+//! lost when the probe is removed.
 //!
 //! To run a copy a program has to make memory executable: by `mmap`, `mprotect`, `pkey_mprotect` (the third argument says
 //! it) or `mremap`, or by the same calls through libc's `syscall` or instructions of its own. So each place that refers

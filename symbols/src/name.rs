@@ -4,7 +4,8 @@ use super::catch_panic::catch_panic;
 use std::fmt::{self, Write};
 use std::path::Path;
 
-/// Longest name handed out, in bytes. Real C++ names reach some hundred bytes, template monsters some thousand.
+/// Longest name that is returned, in bytes. Real C++ names reach some hundred bytes, template monsters some
+/// thousand.
 pub const MAX_NAME_BYTES: usize = 2048;
 
 /// Longest symbol name that is read; the rest of a longer one is cut off.

@@ -12,7 +12,7 @@
 
 use engine::glob;
 
-/// What was meant.
+/// The matching names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NameMatch {
     /// No name fits.
@@ -238,7 +238,7 @@ fn without_template(name: &str) -> String {
     let (before, operator) = name.split_at(head);
     let mut text = String::with_capacity(name.len());
     let mut depth = 0i32;
-    // Of a name that begins with a type in angle brackets the type is told, without the trait.
+    // For a name that begins with a type in angle brackets, the type is used, without the trait.
     let mut inside = before.starts_with('<');
     let from = usize::from(inside);
     for (at, c) in before.char_indices().skip(from) {
@@ -360,7 +360,7 @@ mod tests {
         assert_eq!(of("ha", &overloads).map_err(|several| several.len()), Err(3));
         assert_eq!(of("hash*", &overloads).map(|found| found.len()), Ok(3));
         assert_eq!(of("hash(*)", &overloads).map(|found| found.len()), Ok(2));
-        // Two of one very name are both meant.
+        // Two of exactly the same name both match.
         assert_eq!(of("work", &["work", "work", "worker"]).map(|found| found.len()), Ok(2));
         assert_eq!(of("work", &["work (a.c:1)", "work (b.c:1)"]).map_err(|several| several.len()), Err(2));
     }

@@ -7,7 +7,7 @@ use engine::glob;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Names told of a name that is not clear.
+/// How many names are listed if a name is ambiguous.
 const MOST_TOLD: usize = 32;
 
 /// A name that may be one of several functions.
@@ -81,8 +81,8 @@ impl<'p> NamedFunctions<'p> {
         None
     }
 
-    /// Whether one of the names at an address is meant: patterns match the readable name, the same without parameters, or
-    /// the raw one.
+    /// Whether one of the names at an address matches: patterns match the readable name, the same without
+    /// parameters, or the raw one.
     pub(super) fn holds(&self, module: &ModuleFunctions, names: &[Function]) -> bool {
         if names.first().is_some_and(|function| self.places.contains(&function.address)) {
             return true;

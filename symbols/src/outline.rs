@@ -1,9 +1,10 @@
 //! The outline of an ELF file: what longpole itself, with all its rights, reads of binaries that it does not trust.
 //!
-//! Everything else is read by a process without rights ([`crate::sandbox`]). This here is needed before such a process
-//! is started, or would need one for twenty bytes, so it is made to be harmless by itself: no other parser, no loop and no memory
-//! whose size the file decides, only reads of at most [`MOST_BYTES`] at a time into memory that is there, and every number
-//! out of the file is only ever compared or added with a check. A file that is cut or lies is a file without these things.
+//! Everything else is read by a process without rights ([`crate::sandbox`]). This here is needed before such
+//! a process is started, or would need one for twenty bytes, so it is harmless by design: no other parser,
+//! and no loop or memory whose size the file decides. It reads at most [`MOST_BYTES`] at a time into existing
+//! memory, and only compares numbers from the file or adds them with a check. A file that is cut or wrong is
+//! treated as a file without these things.
 
 use crate::{BuildId, Segment};
 use std::ffi::OsStr;
@@ -39,7 +40,7 @@ pub struct Outline {
     pub build_id: Option<BuildId>,
     /// The loader that it names; a statically linked program names none. Empty: its name cannot be read.
     pub interpreter: Option<PathBuf>,
-    /// Place and size of what the loader is told.
+    /// Place and size of the loader's information.
     dynamic: Option<(u64, u64)>,
 }
 

@@ -5,9 +5,10 @@ use iced_x86::{Code, EncodingKind, FlowControl, Instruction, Mnemonic, Register}
 
 /// Whether `bytes` (one instruction, decoded as `instruction`) can carry a uprobe on x86-64.
 ///
-/// A conservative reading of `validate_insn_64bits` and its tables in the kernel's arch/x86/kernel/uprobes.c: no
-/// `lock` or segment prefixes other than fs and gs, no instruction of three opcode bytes or with a VEX or EVEX
-/// prefix (older kernels refuse those), nothing privileged, no traps, no system calls. Nor what [`is_rewritten`].
+/// A conservative reading of `validate_insn_64bits` and its tables in the kernel's arch/x86/kernel/uprobes.c.
+/// Refused are: `lock` or segment prefixes other than fs and gs; instructions of three opcode bytes or with a
+/// VEX or EVEX prefix (older kernels refuse those); privileged ones, traps and system calls. Also what
+/// [`is_rewritten`].
 pub fn can_hold_probe(instruction: &Instruction, bytes: &[u8]) -> bool {
     if instruction.is_invalid() || instruction.is_privileged() {
         return false;

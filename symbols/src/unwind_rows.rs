@@ -21,7 +21,7 @@ const MAX_BYTES: u64 = 256 << 20;
 const MOST_ROWS: usize = 8 << 20;
 /// Code shorter than this is a stub, whatever the rest of the binary does.
 const STUB_BYTES: u64 = 16;
-/// Bytes of a row when it is told: where it begins, and the number of its rule.
+/// Bytes of a row in a message: where it begins, and the number of its rule.
 const ROW: usize = 6;
 /// The number of no rule: no function is known there.
 pub const NO_RULE: u16 = u16::MAX;
@@ -248,7 +248,7 @@ impl RowsTold {
             rows.starts.push(u32::from_le_bytes([a, b, c, d]));
             rows.numbers.push(u16::from_le_bytes([e, f]));
         }
-        // A search in what is not in order ends, too; but then it was not us who told this.
+        // A search in unsorted rows ends, too; but such rows are not ours.
         Ok(rows.starts.is_sorted_by(|a, b| a < b).then_some(rows))
     }
 }

@@ -13,8 +13,8 @@
 //!    a loop that counts and looks at memory is most often one whose compiler could not know that the memory
 //!    stays as it is.
 //!
-//! A call of anything but a yield makes it no wait, nor does a loop count that waits in a way not told here: to miss one is
-//! better than to call work waiting.
+//! A call of anything but a yield makes it no wait, nor does a loop count that waits in a way not listed
+//! here: it is better to miss one than to call work waiting.
 
 use super::wait_values::{Kept, Turn, does_more, is_locked};
 use iced_x86::{

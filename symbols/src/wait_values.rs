@@ -118,7 +118,7 @@ impl Kept {
             return None;
         }
         for used in info.used_registers().iter().filter(|used| writes(used.access())) {
-            // What the rest of a register holds of which a part is written is never asked for by compilers.
+            // If a part of a register is written, compilers never use the rest.
             let keeps = used.access() == OpAccess::CondWrite;
             let old = if keeps { values.get(used.register()) } else { Value::Same };
             values.set(used.register(), result.max(old));
@@ -190,7 +190,7 @@ impl Values {
             instruction.op_kind(operand) != OpKind::Register
                 || self.get(instruction.op_register(operand)) == Value::Same
         };
-        // Where a place is told by memory, a list or a queue is being worked on.
+        // If a place is computed from memory, the loop works on a list or a queue.
         let place = [instruction.memory_base(), instruction.memory_index()];
         if place.into_iter().any(|register| register != Register::None && self.get(register) != Value::Same) {
             return false;

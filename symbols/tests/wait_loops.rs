@@ -1,4 +1,4 @@
-//! Loops that only wait are told from loops that look like them, as compilers write both.
+//! Loops that only wait are distinguished from loops that look like them, as compilers write both.
 
 use super::sources::build;
 use symbols::{Locator, Place, functions_of};

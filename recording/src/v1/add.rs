@@ -8,8 +8,9 @@ use super::{cut, stacks};
 use engine::event::Facts;
 use std::io::{self, Read, Write};
 
-/// Copies a whole session from `from` to `to`, with more facts at its end, as many as there is room for. The session has been
-/// read before, so whatever is wrong with it is an error here. Gives back how many entries there was no room for.
+/// Copies a whole session from `from` to `to`, with more facts at its end, as many as there is room for. The
+/// session has been read before, so any damage is an error here. Returns how many entries there was no room
+/// for.
 pub fn add_facts(mut from: impl Read, mut to: impl Write, facts: &Facts, limits: Limits) -> io::Result<u64> {
     let bad = || io::Error::new(io::ErrorKind::InvalidData, "the session has changed while it was read");
     let mut head = [0u8; FileHeader::BYTES];

@@ -17,7 +17,7 @@ const MOST_WHOLE: usize = 1 << 12;
 /// Takes the JSON of a chunk with this number of entries.
 pub type Put<'a> = &'a mut dyn FnMut(u32, Vec<u8>) -> io::Result<()>;
 
-/// Puts facts into chunks. `end` is left out: see [`end`]. Gives back how many entries there was no room for.
+/// Puts facts into chunks. `end` is left out: see [`end`]. Returns how many entries there was no room for.
 pub fn facts(facts: &Facts, room: &mut Room, put: Put<'_>) -> io::Result<u64> {
     let Facts {
         start_ns,
@@ -79,8 +79,8 @@ fn single_facts(single: &Facts) -> serde_json::Result<serde_json::Map<String, se
     Ok(object)
 }
 
-/// Puts threads and pending operations into parts of the end, if they are many. Gives back the end that is to be written
-/// behind them, and how many there was no room for.
+/// Puts threads and pending operations into parts of the end, if they are many. Returns the end that is to be
+/// written after them, and how many there was no room for.
 pub fn end(mut end: WindowEnd, room: &mut Room, put: Put<'_>) -> io::Result<(WindowEnd, u64)> {
     if end.threads.len() + end.pending.len() <= MOST_WHOLE {
         end.threads.iter_mut().for_each(shorten_thread);

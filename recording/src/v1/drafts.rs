@@ -11,7 +11,7 @@ const MOST_LOOKED_AT: usize = 16;
 /// What lies behind the chunks that stay.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Behind {
-    /// Nothing of a writer.
+    /// No data that a writer left.
     Nothing,
     /// Drafts of what has been written in full since, or the beginning of one.
     Remains,

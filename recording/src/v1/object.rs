@@ -1,5 +1,5 @@
-//! JSON that grows entry by entry, so that no chunk becomes too large whatever an entry holds, and it is known before how
-//! much of a file's room an entry takes.
+//! JSON that grows entry by entry. No chunk becomes too large, whatever an entry holds, and it is known in
+//! advance how much of a file's room an entry takes.
 
 use std::borrow::Cow;
 

@@ -128,7 +128,8 @@ impl Encoder {
     }
 }
 
-/// Marks those of a chunk's stacks that a payload says are cut off; gives back how many. `None`: it says what cannot be.
+/// Marks those of a chunk's stacks that a payload says are cut off; returns how many. `None`: the payload is
+/// invalid.
 pub fn mark_cut(mut payload: &[u8], stacks: &mut [Note]) -> Option<u32> {
     let (mut rest, mut marked) = (stacks.iter_mut(), 0u32);
     while !payload.is_empty() {

@@ -11,10 +11,10 @@
 //! … chunk chunk chunk │ remains of drafts      which is then written over the first
 //! ```
 //!
-//! A writer may be killed between any two bytes of this. Before the full chunk begins to take the first draft's place the
-//! last draft holds the same, further on than the full chunk reaches. What remains of drafts behind the full chunk tells by
-//! the offset in its header that it is older; the next drafts are written over it, and what stays without a draft before it,
-//! or the end of the recording, cuts it off.
+//! A writer may be killed between any two bytes of this. Before the full chunk begins to take the first
+//! draft's place the last draft holds the same, further on than the full chunk reaches. Remains of drafts
+//! after the full chunk are recognized as older by the offset in their header. The next drafts are written
+//! over them; if none comes before, or at the end of the recording, they are cut off.
 
 use super::chunk::{ChunkHeader, ChunkKind};
 use super::disk::Disk;
@@ -110,7 +110,7 @@ impl<D: Disk> Tail<D> {
 
     /// After a write that failed: its beginning is of no use.
     fn cut(&mut self, at: u64) {
-        // It is told what failed before.
+        // The caller reports the earlier failure.
         if self.disk.cut(at).is_ok() {
             self.reach = at;
         }

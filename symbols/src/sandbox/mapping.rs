@@ -19,8 +19,9 @@ impl Mapping {
         let len = usize::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?;
         let mut options = memmap2::MmapOptions::new();
         options.offset(offset).len(len);
-        // SAFETY: the bytes are only ever read as bytes, none of which is invalid; that they may change under a parser is
-        // no worse than a hostile file, and that the file may be cut ends this process, which is made for that.
+        // SAFETY: the bytes are only ever read as bytes, and every byte is valid. That they may change under
+        // a parser is no worse than a hostile file. That the file may be cut ends this process, which is
+        // expendable.
         let map = unsafe { options.map(file)? };
         Ok(Mapping(map))
     }

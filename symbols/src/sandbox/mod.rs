@@ -1,5 +1,5 @@
-//! What lets untrusted binaries be read without harm: a process that may be lost. It gives up its user, its capabilities
-//! and all system calls but those that read what is open already ([`confine`]), gets files handed in over a socket, and
+//! Reads untrusted binaries without harm, in an expendable process. It gives up its user, its capabilities
+//! and all system calls except those that read open files ([`confine`]). It gets files over a socket, and
 //! answers in messages of limited size ([`wire`]).
 
 mod confine;

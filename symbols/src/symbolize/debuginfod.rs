@@ -173,12 +173,12 @@ impl Client {
         Ok(())
     }
 
-    /// Writes the answer into the file that is open (by its name it could be another one by now); on standard error what went
-    /// wrong and, as the last line, the answer's number.
+    /// Writes the answer into the open file (its name could lead to another one by now). Standard error gets
+    /// what went wrong and, as the last line, the answer's number.
     fn curl(&self, url: &str, to: File) -> Command {
         let seconds = |time: Duration| time.as_secs().max(1).to_string();
         let mut curl = Command::new("curl");
-        // Nothing of a user's own configuration, which could write elsewhere.
+        // Without a user's own configuration, which could write elsewhere.
         curl.args(["--disable", "--globoff", "--fail", "--silent", "--show-error"]);
         curl.args(["--location", "--max-redirs", "5", "--proto", "=http,https"]);
         curl.args(["--connect-timeout", &seconds(self.settings.timeout.min(Duration::from_secs(10)))]);
@@ -198,7 +198,7 @@ impl Running {
     fn words(&mut self) -> String {
         let mut text = Vec::new();
         if let Some(stream) = self.0.stderr.take() {
-            // What cannot be read is not told.
+            // What cannot be read is not reported.
             let _ = stream.take(4096).read_to_end(&mut text);
         }
         String::from_utf8_lossy(&text).into_owned()

@@ -1,5 +1,6 @@
-//! Names for a recording after it was made: functions and calls of which it knows the place but not the name or line, with
-//! whatever debug information there is here, in folders, or (only if asked for) on debuginfod servers.
+//! Names for a recording after it was made, for functions and calls whose place is known but not their name
+//! or line. It uses the debug information that there is here, in folders, or (only if asked for) on
+//! debuginfod servers.
 
 mod code;
 mod debuginfod;

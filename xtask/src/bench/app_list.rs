@@ -11,8 +11,9 @@ pub(super) struct App {
 }
 
 pub(super) enum Load {
-    /// What a shell does before, and a command that ends by itself, in its words; `DATA` is a file of some ten megabytes,
-    /// `WORK` a folder with others, `SIDE` one for what it writes, `WORKLOAD/NAME.c` what a workload of the tests is built to.
+    /// What a shell runs first, and a command that ends by itself, in its words. `DATA` is a file of some ten
+    /// megabytes, `WORK` a folder with others, `SIDE` one for what it writes. `WORKLOAD/NAME.c` is the
+    /// program that a workload of the tests is built to.
     Command(&'static str, &'static str),
     /// The same of a command that starts others, which are recorded, too.
     Commands(&'static str, &'static str),

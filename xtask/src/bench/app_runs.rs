@@ -15,7 +15,7 @@ use super::in_turns::{Took, Work, in_turns};
 /// No run takes this long on a machine that has anything left for it.
 pub(super) const LIMIT: Duration = Duration::from_secs(120);
 
-/// Probes that are too expensive go within some tenths of a second: the time in which they do is told apart.
+/// Probes that are too expensive go within some tenths of a second: that time is reported separately.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Since {
     Attach,

@@ -1,5 +1,5 @@
-//! What a server's clients notice of an attach: a client that sends a request every millisecond, in the
-//! seconds before longpole attaches, while it records, and from the moment that it is told to stop.
+//! What a server's clients notice of an attach. A client sends a request every millisecond: in the seconds
+//! before longpole attaches, while it records, and from the moment that it is told to stop.
 
 use std::fmt::Write as _;
 use std::os::unix::net::UnixStream;
@@ -20,10 +20,10 @@ const STRETCH: Duration = Duration::from_secs(5);
 const LIMIT: Duration = Duration::from_secs(60);
 /// Rounds, unless `LONGPOLE_BENCH_RUNS` says otherwise.
 const ROUNDS: usize = 3;
-/// What is told of the answers of a stretch.
+/// What is reported about the answers of a stretch.
 const SHARES: [f64; 4] = [0.5, 0.99, 0.999, 1.0];
 
-/// Who comes, and how it is told to go.
+/// The program that attaches, and how it is told to stop.
 struct Way {
     name: &'static str,
     /// In the shell's words; `LONGPOLE`, `PID` and `FILE` stand for what they say. Empty: nobody.

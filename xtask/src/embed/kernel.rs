@@ -93,7 +93,7 @@ fn tools(workspace: &Workspace) -> Result<Provided<Tools>> {
         return Ok(Err("the toolchain has no rust-objcopy".into()));
     };
     let tools = Tools { linker, objcopy, sysroot: toolchain.sysroot };
-    // Told apart from a compile error: a machine without network may lack the crates.
+    // Distinguished from a compile error: a machine without network may lack the crates.
     let mut fetch = command::cargo(workspace);
     fetch.current_dir(workspace.ebpf_crate()).env("RUSTC_BOOTSTRAP", "1");
     fetch.args(["fetch", "--locked", "-Z", "build-std=core", "--target", TARGET]);

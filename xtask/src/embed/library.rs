@@ -1,7 +1,7 @@
 //! The library that is put before libc of launched programs.
 //!
-//! cargo makes a static library of it, and the toolchain's own linker a shared one: so nothing of the building machine's
-//! libc is named in it, and it can have symbol versions, which rustc's own export list excludes.
+//! cargo makes a static library of it, and the toolchain's own linker a shared one: so it names nothing from
+//! the build machine's libc, and can have symbol versions, which rustc's own export list excludes.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -12,7 +12,7 @@ use crate::toolchain::Toolchain;
 use crate::workspace::Workspace;
 
 const VERSION: &str = "0.13.0";
-/// The LLVM that this version of bpf-linker links without being told.
+/// The LLVM that this version of bpf-linker links by default.
 const DEFAULT_LLVM: u32 = 23;
 
 /// Path of a working bpf-linker, built now if it is not cached. `LONGPOLE_BPF_LINKER` names another one.

@@ -135,7 +135,7 @@ fn upward(name: &str, layers: &[&str], arrows: &BTreeMap<&Module, BTreeSet<&Modu
     complaints
 }
 
-/// Groups of files each of which needs all others, directly or by way of others.
+/// Groups of files that all need each other, directly or indirectly.
 fn circles<'a>(arrows: &BTreeMap<&'a Module, BTreeSet<&'a Module>>) -> Vec<Vec<&'a Module>> {
     let reached: BTreeMap<&Module, BTreeSet<&Module>> =
         arrows.keys().map(|from| (*from, reachable(from, arrows))).collect();

@@ -116,7 +116,8 @@ fn opens_unsafe(line: &str) -> bool {
     has_word(code, "unsafe")
 }
 
-/// The text with raw strings (`r#"…"#`) emptied but for their line ends: they may hold the source of another program.
+/// The text with raw strings (`r#"…"#`) emptied except for their line ends: they may hold the source of
+/// another program.
 fn without_raw_strings(text: &str) -> String {
     let mut parts = text.split("r#\"");
     let mut out = parts.next().unwrap_or_default().to_owned();

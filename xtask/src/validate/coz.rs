@@ -1,6 +1,6 @@
-//! Two shapes of coz's own examples (Curtsinger and Berger, "Coz", 2015): what it estimates with a run for each question,
-//! what one recording says to all of them, what follows from how the programs are built, and what really shortened
-//! functions gain.
+//! Two shapes of coz's own examples (Curtsinger and Berger, "Coz", 2015). They compare what coz estimates
+//! with a run for each question, one recording's answers to all of them, the answers that follow from how the
+//! programs are built, and the measured gain of really shortened functions.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
-//! Which metric names the right function first: for programs of which each function can really be made faster, that is done, and
-//! the function with which most is gained is the right one. Where another gains as much, as far as can be told, both are.
+//! Which metric names the right function first, on programs whose functions can really be made faster. Each
+//! one is, and the function that gains most is the right one. If another gains as much, as far as can be
+//! measured, both are.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -107,7 +108,7 @@ const NAMERS: [&str; 8] =
 
 /// Recordings of each program: metrics of each are asked.
 const RECORDINGS: usize = 3;
-/// Times the standard error of a median that are told as ±, and within which gains are equal.
+/// How many standard errors of a median ± shows; gains within that are equal.
 const SURE: f64 = 2.0;
 
 /// What a change really gains.
@@ -123,7 +124,7 @@ impl Gain {
         median(&self.of_turns)
     }
 
-    /// As much is gained as with the best one, as far as can be told.
+    /// It gains as much as the best one, as far as can be measured.
     fn is_as_good_as(&self, best: &Gain) -> bool {
         let less: Vec<f64> = best.of_turns.iter().zip(&self.of_turns).map(|(best, own)| best - own).collect();
         median(&less) <= error(&less)
@@ -146,7 +147,8 @@ fn median(values: &[f64]) -> f64 {
     sample.median()
 }
 
-/// Half-width of the interval that the median of many would be in, were they spread normally but for a few.
+/// Half-width of the interval that would hold the median of many, if they had a normal distribution apart
+/// from outliers.
 fn error(values: &[f64]) -> f64 {
     let middle = median(values);
     let deviations: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();

@@ -29,8 +29,8 @@ pub enum Code {
     SameThread,
     /// The difference to the value this column last had for this value of the field before.
     SameAsFor,
-    /// The difference to what this part of a system call last was for the thread that sleeps or is woken, or to
-    /// no call at all if it does not sleep.
+    /// The difference to the value that this part of a system call last had for the thread that sleeps or is
+    /// woken, or to no call at all if it does not sleep.
     Sleeper(u8),
     /// A thread id: a number in the chunk's list of threads.
     Thread,

@@ -23,8 +23,8 @@ const fn body_column(kind: Kind, i: usize) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
-/// One direction of the walk. The encoder is handed each value and writes it down; the decoder ignores what it is
-/// handed and returns what was written. Both return the value.
+/// One direction of the walk. The encoder gets each value and writes it; the decoder ignores its argument and
+/// returns what was written. Both return the value.
 pub trait Direction {
     /// A number as it is.
     fn plain(&mut self, column: usize, width: Width, value: u64) -> Result<u64, Malformed>;
