@@ -311,8 +311,39 @@ async function pictures() {
   return { out };
 }
 
+/** The page of speedscope with a file of ours: each profile's functions and their own time, ns, as its table has them. */
+async function speedscope() {
+  // All rows are in the table only if all are seen.
+  const page = await browser.newPage({ viewport: { width: 1280, height: 8000 } });
+  const wrong = [];
+  page.on("console", (message) => message.type() === "error" && wrong.push(message.text()));
+  page.on("pageerror", (error) => wrong.push(error.message));
+  page.on("dialog", (dialog) => dialog.dismiss().then(() => wrong.push(dialog.message())));
+  await page.goto(address);
+  await page.setInputFiles("input[type=file]", rest[0]);
+  await page.click("text=Sandwich");
+  const count = Number((await page.textContent("text=/^\\(1\\/[0-9]+\\)$/")).split(/[/)]/)[1]);
+  const profiles = [];
+  for (let place = 1; place <= count; place++) {
+    const title = page.locator(`text="(${place}/${count})"`).locator("..");
+    const name = (await title.textContent()).replace(/ \(.*/, "");
+    // A row is a total, an own time and a name.
+    const rows = await page.$$eval("tr", (all) => all.map((row) => [...row.children].map((cell) => cell.textContent)).filter((row) => /%\)$/.test(row[1])));
+    profiles.push({ name, functions: rows.map(([, own, symbol]) => ({ symbol, own_ns: nanoseconds(own) })) });
+    await page.keyboard.press("n");
+  }
+  assert.deepEqual(wrong, []);
+  return profiles;
+}
+
+/** Of a text like `1.25ms (3%)`. */
+function nanoseconds(text) {
+  const [, number, unit] = /^([0-9.:]+)([a-zµ]*)/.exec(text);
+  return Number(number) * { ns: 1, "µs": 1e3, ms: 1e6, s: 1e9 }[unit];
+}
+
 try {
-  const found = await { numbers, use, points, open, live, source, speed, pictures }[what]();
+  const found = await { speedscope, numbers, use, points, open, live, source, speed, pictures }[what]();
   console.log(JSON.stringify(found));
 } finally {
   await browser.close();

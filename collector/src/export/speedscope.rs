@@ -3,7 +3,8 @@
 
 use super::model::{Model, NO_FUNCTION};
 use super::weights::{Rounded, Weight, say_left_out};
-use engine::view::{Frame, Stack, Stacks};
+use engine::program::FunctionRef;
+use engine::view::{Stack, Stacks};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -73,10 +74,10 @@ fn profile(stacks: &Stacks, frames: &Frames<'_>, weight: Weight, out: &mut dyn W
     out.write_all(b"}")
 }
 
-/// Frames by their numbers.
+/// Frames by their numbers. One for each function: speedscope takes two lines of a function for two functions.
 struct Frames<'m> {
     list: Vec<FrameJson<'m>>,
-    numbers: HashMap<Frame, usize>,
+    numbers: HashMap<FunctionRef, usize>,
     waits: HashMap<String, usize>,
 }
 
@@ -86,10 +87,15 @@ impl<'m> Frames<'m> {
         let list = vec![FrameJson { name: Cow::Borrowed(NO_FUNCTION), file: None, line: None }];
         let mut frames = Frames { list, numbers: HashMap::new(), waits: HashMap::new() };
         for frame in stacks.stacks.iter().flat_map(|stack| &stack.frames) {
-            if !frames.numbers.contains_key(frame) {
-                frames.numbers.insert(*frame, frames.list.len());
-                let (file, line) = model.source(frame);
-                let name = Cow::Borrowed(model.function(Some(frame.function)));
+            let function = frame.function;
+            if !frames.numbers.contains_key(&function) {
+                frames.numbers.insert(function, frames.list.len());
+                // Where it begins or, if that is not known, its file as samples show it.
+                let (file, line) = match model.declared(function) {
+                    (None, _) => (model.source(frame).0, None),
+                    known => known,
+                };
+                let name = Cow::Borrowed(model.function(Some(function)));
                 frames.list.push(FrameJson { name, file, line });
             }
         }
@@ -107,6 +113,6 @@ impl<'m> Frames<'m> {
         if stack.frames.is_empty() {
             return vec![0];
         }
-        stack.frames.iter().filter_map(|frame| self.numbers.get(frame).copied()).collect()
+        stack.frames.iter().filter_map(|frame| self.numbers.get(&frame.function).copied()).collect()
     }
 }

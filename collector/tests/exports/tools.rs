@@ -52,7 +52,16 @@ pub(crate) fn checked(python: &Path, script: &str, arguments: &[&str]) -> String
 
 /// The schema of speedscope's files, as its package on npm has it; or why there is none.
 pub(crate) fn speedscope_schema() -> Result<PathBuf, String> {
-    from_npm("speedscope", "speedscope@1.23.1", "dist/release/file-format-schema.json")
+    speedscope("file-format-schema.json")
+}
+
+/// speedscope itself: its page in the same package.
+pub(crate) fn speedscope_page() -> Result<PathBuf, String> {
+    speedscope("index.html")
+}
+
+fn speedscope(file: &str) -> Result<PathBuf, String> {
+    from_npm("speedscope", "speedscope@1.23.1", &format!("dist/release/{file}"))
 }
 
 /// The Firefox Profiler's own command line, which loads profiles as its page does; or why there is none.
