@@ -58,7 +58,7 @@ pub fn behind_others() {
     }
 }
 
-/// For a thread that has much to do and must not fall behind: it is one among others until it does.
+/// For a thread that has much to do and must not fall behind: it has normal priority until it does.
 pub struct Urgency {
     hurries: bool,
 }
@@ -92,10 +92,11 @@ impl Hurry {
         Hurry::at(NICE)
     }
 
-    /// The other way round: the calling thread comes behind others until this is dropped, if it may come back.
+    /// The other way round: the calling thread has a lower priority than others until this is dropped, if it
+    /// may come back.
     pub fn later() -> Option<Hurry> {
         take_short_turns();
-        // Who may come before others may come back from behind them.
+        // A thread that may raise its priority may come back from a lower one.
         drop(Hurry::now()?);
         Hurry::at(PATIENT)
     }

@@ -121,7 +121,7 @@ fn btf(path: &Path) -> Btf {
     }
 }
 
-/// Type information holds its names as C strings behind each other: a name that is there stands between two NULs.
+/// Type information holds its names as consecutive C strings: a name that is there is between two NULs.
 fn names_in(btf: &[u8]) -> Vec<&'static str> {
     let strings: std::collections::HashSet<&[u8]> = btf.split(|byte| *byte == 0).collect();
     let plain = [UPROBE_MULTI, RING_BUFFER].into_iter().filter(|name| strings.contains(name.as_bytes()));

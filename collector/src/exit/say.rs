@@ -1,5 +1,5 @@
-//! Words for people, on stderr. `eprintln!` panics when stderr is gone, for example with the terminal behind it;
-//! nothing that longpole says is worth that.
+//! Words for people, on stderr. `eprintln!` panics when stderr is gone, for example because its terminal is
+//! gone; no message is worth that.
 
 use std::fmt::Display;
 use std::io::Write;

@@ -117,7 +117,8 @@ fn label(stay: &Stay) -> String {
     lines.join("\n")
 }
 
-/// A string of the DOT language. A backslash begins an escape in labels, and no control character may stand in one.
+/// A string of the DOT language. A backslash begins an escape in labels, and control characters are not
+/// allowed in them.
 fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');

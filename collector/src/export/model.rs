@@ -77,7 +77,7 @@ impl<'a> Model<'a> {
         })
     }
 
-    /// The program behind [`Model::path`]: threads and functions have the same numbers as in [`Model::program`].
+    /// The program of [`Model::path`]: threads and functions have the same numbers as in [`Model::program`].
     pub fn expanded(&self) -> &Program {
         self.expanded.get_or_init(|| with_sampled_calls(self.program.clone()))
     }

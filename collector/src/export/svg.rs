@@ -1,5 +1,5 @@
-//! A flame graph as one static SVG: no script, no style that loads anything, names as text only. What is pointed at shows its
-//! name and share (`<title>`). Functions stand above their callers, in order of names.
+//! A flame graph as one static SVG: no script, no style that loads anything, names as text only. Pointing at
+//! a function shows its name and share (`<title>`). Functions are above their callers, in order of names.
 
 use super::Model;
 use super::weights::{Weight, by_names};

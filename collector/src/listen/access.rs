@@ -21,7 +21,7 @@ impl Token {
         Ok(Token(bits.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
-    /// One that somebody chose, if it can stand in an address as it is: letters, digits, `-` and `_`.
+    /// A token chosen by the user, if it can be in an address unescaped: letters, digits, `-` and `_`.
     pub fn chosen(text: &str) -> Option<Token> {
         let text = text.trim();
         let fits = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));

@@ -1,4 +1,4 @@
-//! What stands there to be read: the newest report, and nothing before it.
+//! What clients can read: the newest report, and nothing older.
 
 use crate::present::json::Stretch;
 use crate::tui::{LiveCounts, Snapshot};
@@ -12,7 +12,7 @@ pub struct Board(Arc<Mutex<Now>>);
 /// What is known.
 #[derive(Clone, Default)]
 pub(super) struct Now {
-    /// Who is looked at; not cleaned.
+    /// The subject; not cleaned.
     pub subject: String,
     /// The newest report and its stretch, once there is one.
     pub report: Option<(Arc<Snapshot>, Stretch)>,
@@ -44,7 +44,7 @@ impl Board {
         self.change(|now| now.counts = counts);
     }
 
-    /// The target has ended: what stands there stays.
+    /// The target has ended: the last report stays.
     pub fn end(&self) {
         self.change(|now| now.has_ended = true);
     }

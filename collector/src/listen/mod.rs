@@ -5,8 +5,8 @@
 //!                                            thread "listen", behind others
 //! ```
 //!
-//! Who reads cannot hold up who records: the loop leaves a report and goes on, and a reader who does not read is dropped. Nothing
-//! that is asked for leads to a file.
+//! Clients cannot hold up the recording: the loop leaves a report and goes on, and a client that does not
+//! read is dropped. No request leads to a file.
 
 mod access;
 mod answer;

@@ -34,7 +34,7 @@ use tokio_io_timeout::TimeoutStream;
 const PAGE: &str = include_str!("../../embedded/page/live.html");
 /// Connections at once; more are closed as they come.
 const CONNECTIONS: usize = 32;
-/// Pages at once: the others are for who asks for metrics.
+/// Pages at once: the other connections are for clients that ask for metrics.
 const PAGES: usize = 16;
 /// For a request to arrive, and for a reader to read on.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! What is answered to whom, and what stands in it; no socket here.
+//! What each client gets, and its content; no socket here.
 
 use super::access::{Access, Token};
 use super::answer::{Answer, answer};
@@ -143,7 +143,7 @@ fn names_are_labels_and_each_series_is_there_once() {
         );
     }
     assert!(text.ends_with("\n# EOF\n") && text.matches("\n# EOF").count() == 1, "{text}");
-    // An event is two lines, whatever names are.
+    // An event is two lines, with any names.
     for event in [&texts.report, &texts.counts] {
         let text = std::str::from_utf8(event).expect("UTF-8");
         assert_eq!(text.lines().count(), 3, "{text}");

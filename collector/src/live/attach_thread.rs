@@ -147,7 +147,7 @@ impl Worker {
                 if !modules.is_empty() {
                     self.done.send(Feed::Modules(modules)).ok()?;
                 }
-                // Whatever becomes of this process: the next one of the same program comes without them.
+                // Even if this process fails, the next one of the same program comes without them.
                 if !facts.is_empty() {
                     self.done.send(Feed::Functions(facts)).ok()?;
                 }

@@ -48,7 +48,7 @@ impl CLibraries {
         CLibraries { parsers, files: HashMap::new(), binaries: Binaries::default(), inside }
     }
 
-    /// For a process as it is now, and as it will be when its loader is done.
+    /// For a process in its present state, and after its loader is done.
     pub fn of_process(&mut self, process: &Process) -> LibcChoice {
         if self.records_itself(process) {
             return LibcChoice::Inside;
@@ -158,7 +158,7 @@ impl CLibraries {
         let inside = inside.to_string_lossy();
         let folder = PathBuf::from(format!("/proc/{}", process.pid));
         for _ in 0..NEW_PROGRAM_LOOKS {
-            // One look: between two of them a loader may have mapped the library and the C library behind it.
+            // One look: between two of them a loader may have mapped the library and the C library after it.
             let modules = mapped(process).unwrap_or_default();
             let Ok(environment) = std::fs::read(folder.join("environ")) else { return false };
             match stage(modules.iter().map(|module| module.path.as_str()), &environment, &inside) {

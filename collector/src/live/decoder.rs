@@ -24,7 +24,7 @@ pub struct Batch {
     pub notes: Vec<Note>,
     /// Records are complete up to here (nanoseconds of the source's clock).
     pub complete_to_ns: u64,
-    /// What had got lost by then, as far as it is known: the kernel's counters are read less often.
+    /// What had been lost by then, as far as it is known: the kernel's counters are read less often.
     pub loss: LossCounts,
     /// What recording had cost by then; it is read as rarely.
     pub overhead: Option<Overhead>,
@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(decoder.take_process_changes(), []);
     }
 
-    /// What the file gets is the same whether records become its bytes here or by the one who writes it.
+    /// The file's bytes are the same whether they are made here or by the writer thread.
     #[test]
     fn chunks_hold_the_records_that_would_have_left() {
         let exit = |number: u32| {

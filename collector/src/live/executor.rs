@@ -60,7 +60,7 @@ pub struct Executor {
 pub enum Flow {
     /// All is done.
     Leave,
-    /// Whatever is undone stays undone.
+    /// Undone work stays undone.
     Abort,
 }
 
@@ -101,7 +101,7 @@ impl Executor {
         None
     }
 
-    /// For who reads over the network.
+    /// For clients over the network.
     fn post(&self, effect: &Effect) {
         let Some(board) = &self.board else { return };
         match effect {

@@ -13,7 +13,8 @@ use tokio::sync::mpsc::UnboundedSender;
 
 /// Knows which functions of a process to probe.
 pub trait Choose: Send {
-    /// The functions of a process as it is now. `None`: it has ended as it should, or its probes are in place already.
+    /// The functions of a process in its present state. `None`: it has ended normally, or its probes are in
+    /// place already.
     fn choose(&mut self, change: ProcessChange) -> Option<Chosen>;
 
     /// A process has ended that was not looked at: what its calls are missing for, if anybody misses them.
@@ -22,7 +23,8 @@ pub trait Choose: Send {
         None
     }
 
-    /// The C library of a process as it is now, if its operations are to be recorded there. `Err`: why they cannot be.
+    /// The C library of a process in its present state, if its operations are to be recorded there. `Err`:
+    /// why they cannot be.
     fn choose_libc(&mut self, change: ProcessChange) -> Option<Result<LibcChosen, String>> {
         let _ = change;
         None

@@ -22,7 +22,7 @@ const SAMPLES_TURN: Duration = Duration::from_millis(10);
 /// A capture that is running.
 pub struct Kernel {
     capture: Capture,
-    /// A launched command's own records; its rings are numbered behind the kernel's.
+    /// A launched command's own records; its rings are numbered after the kernel's.
     interposed: Option<Interposed>,
     launched: Option<(u32, PathBuf)>,
     /// What threads were in the middle of at the end, as probes have seen it.

@@ -104,7 +104,7 @@ pub enum Effect {
     Forward(i32),
     /// Leave the loop.
     Leave,
-    /// Leave now, whatever is unfinished.
+    /// Leave now, with unfinished work.
     Abort,
 }
 

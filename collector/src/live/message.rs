@@ -1,4 +1,4 @@
-//! Everything that can happen while longpole watches: one closed list. Whatever thread notices something sends
+//! Everything that can happen while longpole watches: one closed list. A thread that notices something sends
 //! one of these; one loop reads them.
 
 use super::Probed;
@@ -144,7 +144,7 @@ pub enum Placing {
     Instead,
     /// They stay: these are of a library that it has loaded.
     Beside,
-    /// They stay: somebody wants these from now on, whatever became of them before.
+    /// They stay: a user wants these from now on, whatever happened to them before.
     Wanted,
 }
 

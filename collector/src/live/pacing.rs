@@ -7,7 +7,8 @@ const ONE_IN: u64 = 50;
 const LONGEST_NS: u64 = 5_000_000_000;
 /// Fewer events are not worth an analysis: a program that switches 100,000 times a second is seen for 40 ms.
 const FEWEST: usize = 4_096;
-/// How many the first analysis gets. Nothing is known of their cost yet; it is paid for by waiting, whatever it is.
+/// How many the first analysis gets. Their cost is unknown yet; the time until the next analysis depends on
+/// it.
 const FIRST: usize = 16_384;
 
 /// What an analysis took.

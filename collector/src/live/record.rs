@@ -26,8 +26,8 @@ pub fn record(plan: &RecordPlan) -> Result<Outcome, UserError> {
     record_with(plan, Silence::Speaking)
 }
 
-/// The same without a word; the command reads nothing and what it prints is dropped. It is over when the command ends,
-/// whatever it has left behind: a daemon never ends.
+/// The same without messages; the command has no input and its output is dropped. It is over when the command
+/// ends, even if that leaves a daemon, which never ends.
 pub fn record_silently(plan: &RecordPlan) -> Result<Outcome, UserError> {
     record_with(plan, Silence::Silent)
 }
@@ -72,7 +72,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         Some(_) => Duration::ZERO,
         None => Duration::from_nanos(capture::target::monotonic_ns().saturating_sub(facts.start_ns)),
     };
-    // A daemon that it leaves behind never ends.
+    // A daemon that it starts never ends.
     let ends_all = silence == Silence::Silent || !plan.capture.children_to_their_end;
     let command = child.as_ref().map(GatedChild::pid).filter(|_| ends_all);
     let mut ended = run(Setup {
@@ -145,8 +145,8 @@ fn announce(plan: &RecordPlan, subject: &str, remarks: &[String], is_launched: b
     say(style.text(&format!("recording {subject}{until}")));
 }
 
-/// A launched command's own end is ours, whatever ended the recording: its children may have outlived it. Otherwise all
-/// went well.
+/// A launched command's exit is ours, however the recording ended: its children may have outlived it.
+/// Otherwise all went well.
 pub fn outcome(ended: &Ended) -> Outcome {
     // Without a status it runs on: time was over, or the user left. That was asked for, so it is no failure, and there
     // is no exit code to pass on; the summary says that it runs on.

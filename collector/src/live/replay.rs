@@ -30,7 +30,7 @@ struct Ring {
 /// How fast a recording is played.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// This many records of each ring each turn, whatever their times.
+    /// This many records of each ring each turn, regardless of their times.
     Batches(usize),
     /// Each record when its time has come: 1.0 is as it was recorded, 2.0 twice as fast.
     Times(f64),

@@ -55,9 +55,9 @@ pub type EndThreads = Box<dyn FnOnce(&[u32]) -> Vec<ThreadFact> + Send>;
 /// Records in one turn that make the next one come sooner, or later if there were fewer.
 const TARGET_PER_TURN: usize = 8_192;
 const SHORTEST: Duration = Duration::from_millis(10);
-/// Few records wait for each other this long: rings may have to be emptied more often than it is worth waking the one who
-/// writes the file. A record leaves its ring after at most 100 ms, and the order of records is known after as much again:
-/// what a killed longpole loses is less than 250 ms old.
+/// Few records wait for each other this long: rings may have to be emptied more often than it is worth waking
+/// the writer thread. A record leaves its ring after at most 100 ms, and the order of records is known after
+/// as much again: what a killed longpole loses is less than 250 ms old.
 const HAND_ON_EVERY: Duration = Duration::from_millis(90);
 /// The cost of recording is reported for the last 10 seconds.
 const RECENT_NS: u64 = 10_000_000_000;

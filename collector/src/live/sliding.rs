@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// When there is a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// Always after this many nanoseconds of recorded time, or more seldom and for fewer events if that takes
+    /// Always after this many nanoseconds of recorded time, or less often and for fewer events if that takes
     /// too much ([`Pacing`]).
     Every(u64),
     /// Once, when the window is full for the first time.
     WhenFull {
-        /// Until then samples are looked at after every `look_ns` of recorded time, or more seldom.
+        /// Until then samples are looked at after every `look_ns` of recorded time, or less often.
         look_ns: u64,
     },
 }
@@ -81,7 +81,7 @@ impl Sliding {
         }
         let end = |end_ns| WindowEnd { end_ns, loss, overhead, ..WindowEnd::default() };
         if let Some(full_ns) = self.full_ns.filter(|full_ns| complete_to_ns >= *full_ns) {
-            // The first full window, to the nanosecond, whatever the batches.
+            // The first full window, to the nanosecond, with any batches.
             self.is_over = true;
             self.hand_over(end(full_ns), true);
         } else if self.pacing.is_due(complete_to_ns) {
@@ -91,7 +91,7 @@ impl Sliding {
     }
 
     fn hand_over(&mut self, end: WindowEnd, reported: bool) {
-        // The only window is analysed as a whole, whatever it takes.
+        // The only window is analysed as a whole, whatever it costs.
         let most = if self.full_ns.is_some() { usize::MAX } else { self.pacing.events() };
         let recording = self.recent.ending(end, most);
         self.analysis.answer(Job { recording, cut_by_events: self.recent.is_cut(), reported });

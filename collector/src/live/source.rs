@@ -93,7 +93,7 @@ pub trait EventSource: Send {
         Vec::new()
     }
 
-    /// Where sampled processes have code, as far as it is new since the last call.
+    /// Where sampled processes have code, if it is new since the last call.
     fn take_mappings(&mut self) -> Vec<MappingFact> {
         Vec::new()
     }
@@ -143,8 +143,8 @@ pub struct Drained {
     pub ended: bool,
 }
 
-/// Puts probes on and takes them off while somebody else empties the rings. What it does is among the notes of the source
-/// that it comes from.
+/// Attaches and removes probes while another thread empties the rings. What it does is among the notes of the
+/// source that it comes from.
 pub trait Attach: Send {
     /// The source's clock, as [`super::EventSource::now_ns`].
     fn now_ns(&self) -> u64;

@@ -21,7 +21,7 @@ const FEW_LEFT: u64 = 3;
 pub struct RecordSummary {
     /// What limits, if known.
     pub limit: Option<String>,
-    /// Who was recorded, e.g. `quicksort (pid 4242)`.
+    /// The recorded subject, e.g. `quicksort (pid 4242)`.
     pub subject: String,
     /// For how long.
     pub elapsed: Duration,
@@ -35,7 +35,7 @@ pub struct RecordSummary {
     pub loss: LossCounts,
     /// What the file had no room for.
     pub left_out: LeftOut,
-    /// Functions that got probes, in whatever process.
+    /// Functions that got probes, in any process.
     pub probed: usize,
     /// Names of those that lost them again because they were called too often.
     pub taken_off: Vec<String>,
@@ -113,7 +113,7 @@ impl RecordSummary {
             if let Some(limit) = &self.limit {
                 line("LIMIT", Paint::Bold, limit)?;
             }
-            // The shell reads on behind a backslash.
+            // The shell continues after a backslash.
             let file = style.text(&shell_word(&self.file));
             return put("next", Paint::Bold, &["longpole report", &file], " \\");
         }
@@ -261,7 +261,7 @@ pub fn paragraph(text: &str, columns: Option<usize>) -> Vec<String> {
     lines
 }
 
-/// Words in lines of at most so much room; `where_cut` stands behind each line but the last one.
+/// Words in lines of at most this width; `where_cut` is appended to each line but the last one.
 fn folded(words: &[&str], room: Option<usize>, where_cut: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in words {

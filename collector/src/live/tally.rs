@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The first one comes soon: until then nothing has probes. Later ones seldom: what is decided is decided.
+/// The first one comes soon: until then nothing has probes. Later ones are rarer: decisions are not revised.
 const FIRST: Duration = Duration::from_millis(300);
 const EVERY: Duration = Duration::from_secs(1);
 const LATER: Duration = Duration::from_secs(5);

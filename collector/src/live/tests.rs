@@ -350,7 +350,8 @@ fn a_commands_exit_code_is_ours_whatever_ended_the_recording() {
     }
 }
 
-/// Tells at each look that two functions have probes, that one is refused everywhere and one in a single process.
+/// Reports at each look that two functions have probes, that one is refused everywhere and one in a single
+/// process.
 struct Picky(Replay);
 
 impl EventSource for Picky {

@@ -220,8 +220,8 @@ fn print(plan: &TopPlan, subject: &str, snapshot: &Snapshot) -> io::Result<()> {
     out.flush()
 }
 
-/// Where the output of a launched command goes: the terminal belongs to the screen, and standard output to the
-/// report. If nothing was written, nothing stays behind, however `top` ends.
+/// Where the output of a launched command goes: the terminal belongs to the screen, and standard output to
+/// the report. If nothing was written, no file remains, however `top` ends.
 struct OutputFile {
     path: PathBuf,
     file: File,
@@ -275,7 +275,7 @@ impl Drop for OutputFile {
 mod tests {
     use super::*;
 
-    /// An empty log stayed behind when the terminal could not be had.
+    /// An empty log remained when the terminal could not be had.
     #[test]
     fn only_a_log_with_something_in_it_stays() {
         let folder = tempfile::tempdir().expect("folder");

@@ -17,7 +17,7 @@ use tokio::sync::mpsc::UnboundedSender;
 /// Batches between the reader and the writer: a hiccup of the disk of about a second.
 pub(super) const BATCHES: usize = 64;
 
-/// How often it is looked whether the file is still there.
+/// How often to check whether the file is still there.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// More waiting items than this are too many: the kernel's rings fill up when there is no room for more.

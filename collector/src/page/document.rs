@@ -40,7 +40,7 @@ pub struct Curve {
     pub kind: &'static str,
     /// Its name.
     pub name: String,
-    /// The first is the program as it is.
+    /// The first is the unchanged program.
     pub stops: Vec<Stop>,
 }
 
@@ -155,7 +155,7 @@ struct Flame {
 }
 
 impl Document<'_> {
-    /// Writes the JSON with its length before it (32 bits, lowest byte first), and the columns behind it.
+    /// Writes the JSON with its length before it (32 bits, lowest byte first), and the columns after it.
     ///
     /// # Errors
     /// What writing says; a JSON of more than 4 GiB.

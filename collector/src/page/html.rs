@@ -10,7 +10,7 @@ use std::io::{self, Write};
 
 /// The page without its document: styles, script and a policy that lets nothing else run.
 const PAGE: &str = include_str!("../../embedded/page/page.html");
-/// What stands where the document goes.
+/// The placeholder for the document.
 const PLACE: &str = "@document@";
 /// What each page begins with.
 const BEGINNING: &str = "<!DOCTYPE html><!-- longpole view -->";

@@ -66,7 +66,7 @@ pub enum Plan {
     Symbols(symbols::sandbox::Limits),
 }
 
-/// Who is watched.
+/// The watched subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetPlan {
     /// Running processes. Not empty, no pid is 0, no pid twice.
@@ -78,7 +78,7 @@ pub enum TargetPlan {
     Launch {
         /// Program and arguments; not empty.
         command: Vec<OsString>,
-        /// Under sudo: run it as root instead of as the user behind sudo.
+        /// Under sudo: run it as root instead of as the invoking user.
         keep_root: bool,
         /// The only CPUs it may run on; `None`: as longpole.
         cpus: Option<CpuList>,

@@ -409,7 +409,7 @@ fn busy_wait(yielded: Option<&Yielded>, seen: Option<&SeenWaiting>, most_ns: u64
     )
 }
 
-/// Processes that a command leaves behind.
+/// Processes that a command leaves running.
 pub fn left_running(left: &Names) -> String {
     let count = left.count();
     let (processes, they) = if count == 1 { ("process", "it") } else { ("processes", "they") };

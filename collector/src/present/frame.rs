@@ -1,5 +1,5 @@
-//! What stands around every command's own table: above it what limits, below it how far all that can be trusted, and what to do
-//! next. The same words everywhere.
+//! What surrounds every command's own table: above it what limits, below it how far all that can be trusted,
+//! and what to do next. The same words everywhere.
 
 use super::finding::sentence;
 use super::screen::limit;
@@ -11,12 +11,12 @@ use engine::report::{Finding, Severity};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Notes that stand there; `longpole notes` has all.
+/// Notes that are shown; `longpole notes` has all.
 const NOTES: usize = 2;
 /// Lines of a note that only may change the answer.
 const LINES: usize = 2;
 
-/// What is known of a recording, whatever the command.
+/// What is known of a recording, independent of the command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Frame {
     /// What limits; nothing if it was not looked for.
@@ -70,7 +70,7 @@ impl Trust {
     }
 }
 
-/// Whether something was seen that an answer can stand on.
+/// Whether the recording contains enough for an answer.
 fn computes(limits: &Limits) -> bool {
     let is_known = |limit: &Limit| limit.time_ns > 0.0 && limit.kind.is_known();
     limits.at.first().is_some_and(is_known)
@@ -84,7 +84,7 @@ fn weighty(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
     weighty.into_iter().take(NOTES)
 }
 
-/// The same without a frame; `computes`: something was seen that an answer can stand on.
+/// The same without a frame; `computes`: the recording contains enough for an answer.
 pub fn foot(
     findings: &[Finding],
     computes: bool,
@@ -112,7 +112,7 @@ pub(super) fn closing(
     for finding in weighty(findings) {
         let mut text = style.text(&format!("! {}", sentence(finding)));
         let room = LINES * style.width.saturating_sub(2);
-        // What makes the answer wrong stands there in full.
+        // What makes the answer wrong is shown in full.
         if finding.severity() != Severity::Wrong && width(&text) > room {
             text = clip(&text, room.saturating_sub(16), style);
         }
@@ -135,7 +135,7 @@ pub(super) fn closing(
 /// How far the answer can be trusted, in a word or two.
 pub(super) fn sure(findings: &[Finding], computes: bool) -> &'static str {
     if !computes {
-        // Nothing was seen that an answer could stand on.
+        // The recording contains nothing for an answer.
         return "not known";
     }
     match findings.iter().map(Finding::severity).min() {

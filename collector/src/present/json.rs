@@ -23,7 +23,7 @@ pub const SCHEMA: &str = "longpole-report/1";
 pub struct Options {
     /// `segments` in every result.
     pub segments: bool,
-    /// What the rows are that stand in `functions`.
+    /// The kind of the rows in `functions`.
     pub by: Grouping,
     /// Of a program that is watched: which stretch this is.
     pub live: Option<Stretch>,
@@ -232,7 +232,7 @@ struct LockShareJson<'a> {
     held_ns: f64,
 }
 
-/// A lock, whatever the number of CPUs. What is not known is left out.
+/// A lock, independent of the number of CPUs. Unknown values are left out.
 #[derive(Serialize)]
 struct LockJson<'a> {
     lock: &'a str,

@@ -53,7 +53,7 @@ pub(super) fn rows(report: &Report) -> Vec<Row<'_>> {
             row.name = format!("{} {} {place}", grouped(row.members.len() as u64), many(kind));
         }
     }
-    // Those in a group stand behind the worst one: as a whole they may be worse than what is before them.
+    // Those in a group come after the worst one: as a whole they may be worse than what is before them.
     let share = |row: &Row<'_>| {
         let shares = report.results.iter().filter(|result| result.time_ns > 0.0);
         shares.map(|result| row.held(result) / result.time_ns).fold(f64::NEG_INFINITY, f64::max)

@@ -67,8 +67,8 @@ pub fn overhead(cost: &Overhead) -> String {
     text
 }
 
-/// What takes more than the budget although no probe and no sample is behind it, the most expensive first: as few parts as do it
-/// together.
+/// What takes more than the budget although it is due to no probe and no sample, the most expensive first: as
+/// few parts as do it together.
 fn too_expensive(cost: &Overhead, budget: f64) -> String {
     let mut parts = [
         (cost.event_ns, "the events"),
@@ -143,7 +143,7 @@ mod tests {
         let sampled = Overhead { samples: 9_980, sample_ns: 99_800_000, unwinding_ns: 60_000_000, ..COST };
         let text = overhead(&sampled);
         assert!(text.contains(" + 998 samples/s × 10.0 µs + collector"), "{text}");
-        // They are no events, which stay whatever they cost.
+        // They are no events, which stay at any cost.
         let dear = Overhead { sample_ns: 500_000_000, ..sampled };
         assert!(!overhead(&dear).contains("more than the budget"), "{}", overhead(&dear));
     }

@@ -3,7 +3,7 @@
 use super::style::Style;
 use std::io::{self, Write};
 
-/// A point of the curve: what stands under it, its value, the ends of its band, and what it would ideally be.
+/// A point of the curve: its label, its value, the ends of its band, and what it would ideally be.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     /// Label of its place on the axis.

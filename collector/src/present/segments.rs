@@ -70,7 +70,7 @@ fn labels(style: &Style, [thread, operation, function, start, length]: [&str; 5]
     format!("{} {operation:>7} {} {start:>8} {length:>8}", left(thread, THREAD), left(function, FUNCTION))
 }
 
-/// At most four digits behind the point, none where there is nothing.
+/// At most four digits after the point, none for a whole number.
 fn weight(weight: f64) -> String {
     let text = format!("{weight:.4}");
     let text = text.trim_end_matches('0').trim_end_matches('.');

@@ -1,7 +1,7 @@
 //! Names as a person says them: without template arguments, parameters and all but the last two parts of their path.
 
-/// `HashMap::insert` of `std::collections::hash::map::HashMap<alloc::string::String, u32>::insert`, `operator()` and names in
-/// brackets as they are. What is no such name stays as it is.
+/// `HashMap::insert` of `std::collections::hash::map::HashMap<alloc::string::String, u32>::insert`,
+/// `operator()` and names in brackets unchanged. Anything else stays unchanged.
 pub fn short(name: &str) -> String {
     // A binary without names; a method of Go's.
     if name.starts_with('[') || name.contains(".(") {
@@ -17,7 +17,7 @@ pub fn short(name: &str) -> String {
     if kept.is_empty() { name.to_owned() } else { last_word(kept).to_owned() }
 }
 
-/// A return type stands before a template's name.
+/// A return type comes before a template's name.
 fn last_word(part: &str) -> &str {
     if part.contains("operator") || part.contains('{') {
         return part;

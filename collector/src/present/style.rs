@@ -119,7 +119,7 @@ impl Style {
     }
 }
 
-/// A path as it stands in a URL (RFC 3986, section 2.3): no character of it ends the link.
+/// A path as written in a URL (RFC 3986, section 2.3): no character of it ends the link.
 fn encoded(path: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
     let each = path

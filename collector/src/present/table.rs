@@ -1,10 +1,10 @@
-//! Columns of one width each behind a label, in as many blocks as the screen needs.
+//! Columns of one width each after a label, in as many blocks as the screen needs.
 
 use super::style::{Paint, Style};
 use crate::cell::width;
 use std::io::{self, Write};
 
-/// What stands in front of the cells.
+/// What comes before the cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Columns of the label.

@@ -108,7 +108,7 @@ struct Line<'a> {
     rows: Vec<Option<&'a FunctionRow>>,
 }
 
-/// What stands behind a function's name.
+/// What comes after a function's name.
 #[derive(Clone, Copy, Debug, Default)]
 struct Marks {
     probes_removed: bool,

@@ -285,7 +285,7 @@ fn plus_minus_is_ascii_where_there_is_no_utf8() {
     assert!(text.is_ascii() && text.contains("~: half of the 95 % interval"), "{text}");
 }
 
-/// Waits are a table; what was idle stands apart.
+/// Waits are a table; idle waits are separate.
 #[test]
 fn by_wait_the_rows_are_kinds_of_waits() {
     let share = |name: &str, count| Share { name: name.into(), count };

@@ -1,4 +1,4 @@
-//! What can stand in the table's place: a row's callers and callees, holders and waiters; all notes; the help.
+//! What can be in the table's place: a row's callers and callees, holders and waiters; all notes; the help.
 
 use super::lines::written;
 use super::state::{Snapshot, State};

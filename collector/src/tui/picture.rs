@@ -11,7 +11,7 @@ use crate::present::screen::{self, About, Live, Table};
 use crate::present::study::parallelism::table as parallelism;
 use crate::present::style::{Paint, Style, spans};
 
-/// Lines that the table keeps, with its head; and with what stands below it about the chosen row.
+/// Lines that the table keeps, with its head; and with the lines about the chosen row below it.
 const TABLE: usize = 7;
 const TABLE_WITH_ROW: usize = 14;
 /// Changes shown.
@@ -151,7 +151,7 @@ fn below(state: &State, style: &Style) -> Vec<Block> {
         let mut notes = written(|out| screen::notes(out, &snapshot.report, &snapshot.limits, &about, style));
         let sure = notes.iter().position(|line| line.starts_with("Sure")).unwrap_or(notes.len());
         let sure = notes.split_off(sure);
-        // Where all of them stand no first lines of some are needed.
+        // Where all of them are shown, no first lines of some are needed.
         let is_first = |line: &String| spans(line).first().is_some_and(|(_, text)| text.starts_with('!'));
         notes.retain(|line| is_first(line) && state.page != Some(Page::Notes));
         blocks.extend([Block { worth: 2, lines: notes }, Block { worth: 3, lines: sure }]);
@@ -193,7 +193,7 @@ fn bottom(state: &State, style: &Style) -> String {
     format!("{}  {}", style.paint(Paint::Selected, badge), style.paint(Paint::Dim, &keys))
 }
 
-/// The table, or what stands in its place.
+/// The table, or what replaces it.
 fn body(state: &mut State, style: &Style, lines: usize) -> Vec<String> {
     if let Some(page) = state.page.clone() {
         let page = pages::lines(state, &page, style);

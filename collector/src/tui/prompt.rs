@@ -27,7 +27,7 @@ pub enum Typed {
 }
 
 impl Prompt {
-    /// What stands before the text.
+    /// The text before the input.
     pub fn question(&self) -> &'static str {
         match self.what {
             PromptKind::Filter => "rows with: ",

@@ -19,7 +19,7 @@ use std::time::Duration;
 /// Everything the screen shows.
 #[derive(Clone, Debug)]
 pub struct State {
-    /// Who is looked at, e.g. `quicksort (pid 1234)`; not cleaned.
+    /// The subject, e.g. `quicksort (pid 1234)`; not cleaned.
     pub subject: String,
     /// How far it is.
     pub phase: Phase,
@@ -35,7 +35,7 @@ pub struct State {
     pub prompt: Option<Prompt>,
     /// The table.
     pub(super) view: View,
-    /// What stands in its place.
+    /// What replaces it.
     pub(super) page: Option<Page>,
     /// The CPU count that keys chose; `None`: the recorded machine's.
     pub(super) chosen: Option<Cpus>,
@@ -101,7 +101,7 @@ pub enum Phase {
     Ended(String),
 }
 
-/// Counts that are up to date on every refresh, whatever the analysis takes.
+/// Counts that are up to date on every refresh, however long the analysis takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LiveCounts {
     /// Records read since the start.
@@ -129,7 +129,7 @@ pub struct Snapshot {
     pub parallelism: Parallelism,
     /// Threads in the window.
     pub threads: usize,
-    /// Length of the window behind it, nanoseconds.
+    /// Length of its window, nanoseconds.
     pub window_ns: u64,
     /// How long making the report took, once it had its turn.
     pub took: Duration,

@@ -121,7 +121,7 @@ fn other_tables_and_pages() {
     assert!(help.contains("The same screen") && help.contains("A row passes another"), "all of it: {help}");
 }
 
-/// The lock that held three of four threads up stood nowhere: "No lock operation in this window".
+/// The lock that held three of four threads up was nowhere: "No lock operation in this window".
 #[test]
 fn it_says_what_report_says() {
     let mut state = showing(recorded("store"));

@@ -9,7 +9,8 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-/// Who ends by itself within this time is not left behind: parts of a pipeline end one after the other.
+/// A process that ends by itself within this time does not count as left behind: parts of a pipeline end one
+/// after the other.
 const GRACE: Duration = Duration::from_millis(200);
 /// Most of them that are named.
 const MOST_NAMED: usize = 3;

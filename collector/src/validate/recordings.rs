@@ -191,7 +191,7 @@ fn add_findings(findings: &mut Vec<Finding>, programs: &[Program]) {
     findings.append(&mut new);
 }
 
-/// Of all records, how many a recording may have lost to be predicted from as it is.
+/// Of all records, how many a recording may have lost and still be used for a prediction.
 const MOST_LOST: f64 = 0.01;
 
 fn lost_share(program: &Program) -> f64 {

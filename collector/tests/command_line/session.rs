@@ -67,7 +67,7 @@ fn a_session_and_its_export_have_the_same_report() {
     panic!("only {compared} of the random programs could be recorded");
 }
 
-/// On a machine with two CPUs what stood on top spoke of sixteen.
+/// On a machine with two CPUs the first lines spoke of sixteen.
 #[test]
 fn what_limits_is_about_the_recorded_machine_first() {
     let folder = Folder::new();

@@ -50,7 +50,7 @@ fn taken(cpu: &str, input: &str, arguments: &[&str]) -> Taken {
     taken
 }
 
-/// The largest resident memory so far; nothing of a process that has ended.
+/// The largest resident memory so far; none for a process that has ended.
 fn peak(child: &Child) -> f64 {
     status(&child.id().to_string(), "VmHWM:")
         .and_then(|line| line.trim_end_matches("kB").trim().parse::<f64>().ok())
@@ -94,7 +94,7 @@ fn memory_does_not_grow_with_what_is_written() {
         let wrote = growth(&["-f", "ndjson", "--table", table]);
         assert!(is_gone(read, wrote, wrote.written), "{table}: {read:?} {wrote:?}");
     }
-    // One run's path is what a trace needs beside that.
+    // One run's path is what a trace needs in addition.
     let paths = growth(&["-f", "csv", "--table", "paths", "--cpus", "1"]);
     // `firefox` is made in memory: what stays is seen.
     for (format, goes) in [("perfetto", true), ("chrome", true), ("firefox", false)] {

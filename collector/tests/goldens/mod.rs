@@ -172,7 +172,7 @@ fn a_report_is_deterministic() {
     assert!((0..3).all(|_| call() == first));
 }
 
-/// Issue 2, "Bad input": a deadlock is exit 0, the result up to it, and who waits for what.
+/// Issue 2, "Bad input": a deadlock is exit 0, the result up to it, and which thread waits for what.
 #[test]
 fn a_deadlock_is_a_finding() {
     let report = Longpole::report(&program("deadlock"), "1,inf");

@@ -67,7 +67,7 @@ fn many_connections_are_not_held() {
     served.is_well();
 }
 
-/// Who reports is never kept waiting by who does not read, and that one is dropped.
+/// The recorder never waits for a client that does not read; that client is dropped.
 #[test]
 fn a_reader_that_does_not_read_is_dropped() {
     let mut served = serve();

@@ -11,7 +11,7 @@ use std::io::Read;
 /// What the page is built into.
 const EMPTY: &str = include_str!("../../embedded/page/page.html");
 
-/// The document in a page: its JSON, and the columns behind it. All else in the file is as it was built.
+/// The document in a page: its JSON, and the columns after it. All else in the file is as it was built.
 fn document(page: &str) -> (serde_json::Value, Vec<u8>) {
     let (before, after) = EMPTY.split_once("@document@").expect("a place");
     let packed = page.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)).expect("the built page");

@@ -1,4 +1,5 @@
-//! Symbols read by a process without rights: the same answers, and a clean error for whatever a file does to it.
+//! Symbols read by a process without rights: the same answers, and a clean error for anything that a file
+//! does to it.
 
 use super::sources::{C, CPP, OTHER_C, build};
 use std::os::unix::fs::{FileExt, PermissionsExt};

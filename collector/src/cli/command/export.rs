@@ -109,7 +109,7 @@ fn to_folder(
     Ok(())
 }
 
-/// Makes the folder if there is none; under sudo it belongs to the user behind it.
+/// Makes the folder if there is none; under sudo it belongs to the invoking user.
 fn make(folder: &Path) -> io::Result<bool> {
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),

@@ -79,7 +79,7 @@ fn limit_on_all_cores(program: &Program, cpus: &[Cpus], model: &Model) -> Limits
     search.conclude(found, Vec::new(), Vec::new())
 }
 
-/// What stands around a command's table: what limits, and what the file is called.
+/// What surrounds a command's table: what limits, and the name of the file.
 fn frame(input: &InputPlan, program: &Program, cpus: &[Cpus], model: &Model) -> Frame {
     framed(input, program, limit_on_all_cores(program, cpus, model))
 }
@@ -118,8 +118,8 @@ fn simulated<T: Sync, A: Send>(things: &[T], what: &'static str, work: impl Fn(&
     })
 }
 
-/// A program whose single operations are looked at or changed: what samples show is written out as calls, or left out; and the
-/// same as it is, whose samples tell what limits.
+/// A program whose single operations are examined or changed: what samples show is written out as calls, or
+/// left out. Also the unchanged program, whose samples show what limits.
 struct Studied {
     program: Program,
     own: Program,

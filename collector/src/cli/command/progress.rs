@@ -66,7 +66,7 @@ fn left(done: usize, all: usize, took: Duration) -> Duration {
     took.mul_f64(all.saturating_sub(done) as f64 / done.max(1) as f64)
 }
 
-/// `simulating: 3 of 8, about 4 s left`; `None` as long as it is over soon.
+/// `simulating: 3 of 8, about 4 s left`; `None` if it is over soon.
 fn text(done: usize, all: usize, took: Duration) -> Option<String> {
     let left = left(done, all, took);
     (took + left >= PATIENCE && done < all)

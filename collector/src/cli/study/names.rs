@@ -55,8 +55,8 @@ fn several(what: &str, name: &str, names: &[&str]) -> UserError {
     )
 }
 
-/// The lock with this name: as it stands in reports, or without what it is (`cache` for `mutex cache`), or as much of that
-/// as is needed.
+/// The lock with this name: as reports show it, or without its kind (`cache` for `mutex cache`), or as much
+/// of that as is needed.
 pub fn lock(program: &Program, name: &str) -> Result<ObjectId, UserError> {
     if let Some(number) = program.objects.iter().position(|object| object == name) {
         return Ok(ObjectId(number as u32));

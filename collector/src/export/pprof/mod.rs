@@ -1,6 +1,7 @@
-//! A profile for pprof, Pyroscope, Parca and whatever else reads its format: CPU time, and for each CPU count the nanoseconds
-//! of the predicted time that each call stack owes (`critical_8` on 8 CPUs), compressed by gzip. What passes without being
-//! computed has frames in brackets, so that each critical column adds up to the predicted time.
+//! A profile for pprof, Pyroscope, Parca and others that read its format: CPU time, and for each CPU count
+//! the nanoseconds of the predicted time that each call stack accounts for (`critical_8` on 8 CPUs),
+//! compressed by gzip. Time without computing has frames in brackets, so that each critical column adds up to
+//! the predicted time.
 
 mod messages;
 

@@ -28,7 +28,7 @@ pub enum Table {
     Calls,
     /// Who woke whom.
     Wakes,
-    /// Who had which lock when.
+    /// Which thread held which lock when.
     Sections,
     /// Functions on each CPU count.
     Functions,

@@ -325,8 +325,8 @@ pub fn forget_mappings(mappings: &mut Vec<MappingFact>, most: usize) {
     forget(&|_| true);
 }
 
-/// The very file that the process has mapped, whatever has taken its place on disk; else the one at its path, if it is the
-/// same.
+/// The exact file that the process has mapped, even if it was replaced on disk; else the one at its path, if
+/// it is the same.
 fn hold(pid: u32, (path, build_id): &Binary) -> Option<Held> {
     let modules = Process::open(pid).and_then(|process| mapped(&process)).unwrap_or_default();
     let own = modules.into_iter().filter(|module| module.path == *path).map(|module| module.open_path);

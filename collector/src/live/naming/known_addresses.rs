@@ -19,7 +19,7 @@ pub enum Ask {
         pid: u32,
         /// Since when (`CLOCK_MONOTONIC` nanoseconds).
         since_ns: u64,
-        /// It was forked from this process and has what that one had.
+        /// It was forked from this process and has the parent's.
         like: Option<u32>,
         /// What the record of its exec says of where it lies ([`probe_abi::Exec::first_page`]); 0 if nothing.
         first_page: u32,

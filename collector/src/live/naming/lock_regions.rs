@@ -1,5 +1,6 @@
-//! Which places on sampled stacks lie under a lock: behind a call in which threads waited for a word, and before those
-//! that woke one who waited for it, in the innermost function that has both. The parser walks the code; here is who asks.
+//! Which places on sampled stacks run under a lock: after a call in which threads waited for a word, and
+//! before calls that woke a waiter for it, in the innermost function that has both. The parser walks the
+//! code; this module asks.
 
 use super::lock_stacks::LockStack;
 use engine::event::{CodeFact, CodeMap, Note, NoteKind, frame_address};

@@ -5,7 +5,7 @@ use engine::event::{futex_of_sleeper, futex_of_wakee};
 use probe_abi::{Record, SampleReason};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A stack at a wait for a word, or at a wake-up of one who waits for it.
+/// A stack at a wait for a word, or at a wake-up of a thread that waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LockStack {
     /// Number of the stack.

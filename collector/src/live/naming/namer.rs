@@ -33,8 +33,8 @@ pub struct Namer {
 }
 
 impl Namer {
-    /// Starts the thread. `launched` is the process that will run a certain program first: that one is opened now, since
-    /// the process may end before anybody has looked at it.
+    /// Starts the thread. `launched` is the process that will run a certain program first: that one is opened
+    /// now, since the process may end before the thread has looked at it.
     pub fn start(
         poll_intervals: PollIntervals,
         news: UnboundedSender<Message>,

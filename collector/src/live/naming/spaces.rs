@@ -163,7 +163,7 @@ impl Spaces {
             });
         }
         let modules = Rc::clone(&space.modules);
-        // Data lies behind the code of its binary: the nearest one below is most likely.
+        // Data lies after the code of its binary: the nearest one below is most likely.
         let mut near: Vec<usize> = (0..modules.len()).collect();
         near.retain(|&index| {
             modules[index].ranges.first().is_some_and(|range| range.start <= address.saturating_add(1 << 32))

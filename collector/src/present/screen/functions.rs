@@ -57,7 +57,7 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
     let there = largest.map(|largest| shares(report, largest, all)).unwrap_or_default();
     let mut functions: Vec<(&str, Share)> = here.into_iter().collect();
     functions.sort_by(|a, b| b.1.of.total_cmp(&a.1.of).then_with(|| a.0.cmp(b.0)));
-    // What stands above under FIX is not missing here, however unsure its share is.
+    // What is above under FIX is not missing here, however unsure its share is.
     let is_fix = |function: &str| limits.fixes.iter().any(|fix| fix.function.as_deref() == Some(function));
     functions.retain(|(function, share)| {
         let is_told = share.of > share.error || is_fix(function);

@@ -11,7 +11,7 @@ use engine::report::Cpus;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Below what stands behind a word in the margin.
+/// The indent below text that follows a word in the margin.
 const MARGIN: &str = "       ";
 /// Gains that differ by more than this are a band.
 const BAND: f64 = 0.05;

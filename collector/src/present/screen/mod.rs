@@ -157,7 +157,7 @@ pub(crate) fn curve(
     if report.results.is_empty() {
         return Ok(());
     }
-    // The chosen one stands alone.
+    // The chosen one is alone.
     let is_chosen = |result: &CpuResult| Some(result.cpus) == chosen;
     let times = |result: &&CpuResult| vec![result.time_ns; if is_chosen(result) { 2 } else { 1 }];
     let cells = counts::alike(&report.results, times).into_iter().map(|same| {
@@ -207,7 +207,7 @@ fn name_columns(usual: usize, style: &Style) -> usize {
     if style.width < 60 { 14 } else { usual }
 }
 
-/// A name as a person says it, or as it is.
+/// A name as a person would say it, or unchanged.
 fn named(name: &str, all: bool, style: &Style, columns: usize) -> String {
     let name = if all { style.fit(name, columns) } else { style.fit(&short(name), columns) };
     format!("{name}{}", " ".repeat(columns.saturating_sub(width(&name))))

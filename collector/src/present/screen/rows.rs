@@ -26,7 +26,7 @@ pub(crate) struct Table {
 /// A row of it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
-    /// What it is about: a name as it is.
+    /// What it is about: an unchanged name.
     pub of: String,
     /// By what rows are sorted.
     pub weight: f64,

@@ -118,7 +118,7 @@ fn eighty_columns() {
     check(include_str!("../snapshots/screen-80.txt"), "screen-80.txt", &text);
 }
 
-/// The lock that held three of four threads up stood in none of 79 lines.
+/// The lock that held three of four threads up was in none of 79 lines.
 #[test]
 fn the_limit_stands_on_top() {
     let text = shown(&hot(), false, &NARROW);

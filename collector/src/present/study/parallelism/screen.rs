@@ -21,7 +21,7 @@ pub struct Asked<'a> {
     pub beside: Option<&'a Parallelism>,
 }
 
-/// Rows that stand in one table.
+/// Rows in one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// Functions.
@@ -55,7 +55,7 @@ const BARS: usize = 7;
 const NAME: usize = 22;
 /// A row of less than this share of the run is shown only if all are asked for.
 const WORTH: f64 = 0.005;
-/// A foreign function with less of its own than this share of the run only stands between others.
+/// A foreign function with less of its own than this share of the run only connects others.
 const BETWEEN: f64 = 0.01;
 
 /// Writes it: columns for each run, the first one being what all else is about.
