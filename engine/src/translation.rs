@@ -1,6 +1,6 @@
-//! From what happened to what the threads do ([`crate::program`]), made sure by simulation. Whether the program of a recording
-//! comes to its end however it is simulated, and which objects keep it from that, is asked once, before any command sees it: so
-//! all of them see the same one.
+//! From what happened to what the threads do ([`crate::program`]), made sure by simulation. Whether the
+//! program of a recording finishes in every simulation, and which objects prevent that, is determined once,
+//! before any command gets it: so all of them get the same one.
 
 use crate::cpus::Cpus;
 use crate::finding::Finding;
@@ -10,7 +10,7 @@ use crate::program::{Operation, Program, from_timeline_with};
 use crate::schedule::Simulation;
 use crate::timeline::Timeline;
 
-/// The program behind a timeline. A function counts once from its outermost call: calls of it below itself are
+/// The program of a timeline. A function counts once from its outermost call: calls of it below itself are
 /// part of that one, whether the kernel recorded them or not.
 pub fn from_timeline(timeline: &Timeline) -> Program {
     from_timeline_on(timeline, &|count, attempt| (0..count).find_map(attempt))

@@ -1,7 +1,7 @@
-//! How names from the input stand in messages.
+//! How names from the input are quoted in messages.
 
-/// A name from the input as it may stand in a message: in quotes, at most 60 characters, nothing that a terminal
-/// would obey.
+/// A name from the input as quoted in a message: at most 60 characters, without control characters for a
+/// terminal.
 pub fn quoted(name: &str) -> String {
     const LONGEST: usize = 60;
     let mut text = String::from("\"");

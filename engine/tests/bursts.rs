@@ -175,7 +175,7 @@ fn a_lock_of_two_threads_is_predicted_as_if_there_were_no_bursts() {
     for (a, b) in in_bursts.results.iter().zip(&one_by_one.results) {
         assert!((a.time_ns / b.time_ns - 1.0).abs() < 0.01, "{:?}: {} and {}", a.cpus, a.time_ns, b.time_ns);
         let (held, as_recorded) = (a.locks_held_ns[0], b.locks_held_ns[0]);
-        // Both threads do the same again and again: who is just before whom goes on for ever, and shifts the weights.
+        // Both threads do the same again and again: their order goes on for ever, and shifts the weights.
         assert!((held / as_recorded - 1.0).abs() < 0.1, "{:?}: {held} and {as_recorded}", a.cpus);
     }
     let model = Model { scheduler: Some(Scheduler::Ideal), ..Model::default() };
@@ -230,7 +230,7 @@ fn of_readers(records: Vec<Record>, written: bool) -> Vec<Record> {
     records
 }
 
-/// Readers share, and wait for who writes, whether their turns were recorded one by one or as sums.
+/// Readers share, and wait for writers, whether their turns were recorded one by one or as sums.
 #[test]
 fn reads_of_a_lock_are_predicted_as_if_there_were_no_bursts() {
     let pairs = pairs(|_| 0x1000);

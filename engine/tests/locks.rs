@@ -1,4 +1,4 @@
-//! Locks: who has which, and what is computed on the critical path while it is held.
+//! Locks: which thread holds which, and what is computed on the critical path while it is held.
 
 use engine::event::{Facts, FunctionFact, Recording, WindowEnd};
 use engine::program::{Program, json};

@@ -105,7 +105,8 @@ fn ideal_sharing_takes_as_long_as_the_extended_critical_path_where_the_order_sta
     }
 }
 
-/// Whether the order in which threads get on decides nothing: who waits waits for one thing that one thread does.
+/// Whether the order in which threads run has no effect: each waiter waits for one thing that one thread
+/// does.
 fn order_decides_nothing(program: &Program) -> bool {
     let mut steps = program.threads.iter().flat_map(|thread| &thread.operations);
     steps.all(|step| {

@@ -116,7 +116,7 @@ fn devices_served_as_many_at_once_as_waited_at_once() {
     late.intervals.iter_mut().for_each(|interval| interval.start.0 += 500);
     late.end.0 += 500;
     assert_eq!(facts(vec![sleeper(1, 0, 30), late]).devices[0].most_at_once, 1);
-    // Who waits for the network waits for another machine.
+    // A thread that waits for the network waits for another machine.
     let remote = thread(1, Wake::External(External::Network), &[(0, State::Blocked(0)), (5, on(0))], 9);
     assert_eq!(facts(vec![remote]).devices, []);
 }

@@ -93,7 +93,7 @@ fn who_only_looks_when_its_time_is_over_goes_on_for_what_another_did() {
     let (release, awaits) = ("Release(EdgeId(1))", "Await(EdgeId(0))");
     assert_eq!(operations(&second), ["exec 300", release, awaits, "exec 10"]);
     assert_eq!(program.edges[1], "polling #0");
-    // Who computes when its time is over goes by time.
+    // A thread that computes when its time limit ends depends on the time.
     let program = from_timeline(&takes_turns(20));
     let sleeps = ["exec 10", "sleep 100", "exec 20", "sleep 100", "exec 20", "sleep 100", "exec 40"];
     assert_eq!(operations(&program), [&sleeps[..], &[woke, "exec 10"]].concat());
@@ -200,7 +200,7 @@ fn who_stops_others_when_its_time_is_over_does_so_wherever_they_are() {
     assert_eq!(operations(&of(1_999_999)), ["sleep 2000000", "exec 5", release, "exec 5"]);
 }
 
-/// Whatever is taken for polling, what follows comes later than what it follows.
+/// Whatever is taken for polling, an effect comes later than its cause.
 #[test]
 fn threads_that_poll_come_to_their_end_and_take_no_longer_than_recorded() {
     for seed in 0..300 {

@@ -1,4 +1,4 @@
-//! What a recording shows of objects and waits, whatever the number of CPUs.
+//! What a recording shows of objects and waits, independent of the number of CPUs.
 
 use engine::event::{AddressFact, FunctionFact, FutexFact};
 use engine::program::{Program, RecordedWait, json};
@@ -153,7 +153,7 @@ fn locks_that_lost_their_probes_are_not_seen_free() {
     };
     let timeline = |shed: &[(u32, SyncFamily)]| Timeline {
         end: Timestamp(100),
-        // The mutex's word, one inside the condition, and one behind it.
+        // The mutex's word, one inside the condition, and one after it.
         threads: vec![waiter(1, 0x1000), waiter(2, 0x2004), waiter(3, 0x2030)],
         locks: vec![
             lock(0x1000, "mutex"),

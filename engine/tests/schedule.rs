@@ -160,7 +160,7 @@ fn threads_at_one_instant_act_in_the_order_in_which_they_became_ready() {
         &["B b 0-1", "B b 1-2", "B b 3-4", "A a 0-2", "A a 2-3"],
         &[],
     );
-    // At the start in list order; who is woken goes to the end of the queue.
+    // At the start in list order; a woken thread goes to the end of the queue.
     check(
         r#"{"name":"A","ops":[["wait","s"],["lock","m"],["exec","a",1],["unlock","m"]]},
            {"name":"B","ops":[["signal","s"],["sleep",0],["lock","m"],["exec","b",1],["unlock","m"]]},

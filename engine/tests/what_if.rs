@@ -92,7 +92,7 @@ fn small_changes_keep_the_promise_of_the_extended_critical_path() {
         let result = what_if(&program, &after, &edits, &cpus("inf"), &ideal()).expect("an answer");
         for row in &result.results {
             let (gain, promised) = (row.before_ns - row.after_ns, row.promised_ns.expect("a promise"));
-            // A thousandth less can change who comes first at an object only where two come within a thousandth.
+            // A thousandth less can change the order at an object only where two arrive within a thousandth.
             if (gain - promised).abs() <= row.before_ns * 1e-9 + 1.0 {
                 compared += 1;
             }

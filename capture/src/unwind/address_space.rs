@@ -62,7 +62,7 @@ impl AddressSpace {
         self.before = self.read.replace(Instant::now()).map(|_| self.pause);
     }
 
-    /// What somebody has seen; whether there is more now. `is_told`: somebody says when there is more
+    /// What a look has found; whether there is more now. `is_told`: a caller reports when there is more
     /// ([`AddressSpace::mapped`]).
     pub fn looked(&mut self, seen: &CodeFound, is_told: bool) -> bool {
         self.pause = pause_after(self.before, if is_told { seen.took } else { Duration::ZERO });

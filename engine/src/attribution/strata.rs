@@ -73,7 +73,7 @@ impl Strata {
             let by_function = rest.into_iter().map(|((top, _), chunk)| (top, chunk));
             left.extend(gatherer.pool(by_function.collect()));
         }
-        // What is left over now has no other to go to: divided or not by the number of its samples.
+        // The remainder has no other stratum to go to: divided or not by the number of its samples.
         gatherer.pool(left);
         let mut strata = gatherer.finish(slots);
         for (index, thread) in program.threads.iter().enumerate() {
@@ -342,7 +342,7 @@ impl Views {
     }
 }
 
-/// What stands between the runs of a thread.
+/// The operations between the runs of a thread.
 struct Breaks<'a> {
     thread: &'a Thread,
     /// The last one passed, and the next.

@@ -102,8 +102,8 @@ impl Clusters {
         self.fold(None, before, terms);
     }
 
-    /// Takes what is finished off the path, down to `floor` (which is put there if it is missing) or altogether.
-    /// Points on a path are numbered downwards, so numbers tell who is below whom.
+    /// Takes what is finished off the path, down to `floor` (which is put there if it is missing) or
+    /// altogether. Points on a path are numbered downwards, so numbers show which point is below which.
     fn fold(&mut self, floor: Option<PointId>, before: i64, terms: &mut Vec<Term>) {
         while let Some(top) = self.path.last().copied() {
             if floor.is_some_and(|floor| top.point <= floor) {

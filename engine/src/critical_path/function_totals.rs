@@ -202,7 +202,7 @@ impl<S: Sum, const N: usize> Held<S, N> {
         }
     }
 
-    /// The thread ends, whatever it still has.
+    /// The thread ends, whatever is still open.
     fn ends(&mut self, so_far: &Lane<S, N>) {
         for object in self.now.drain(..) {
             self.depth[object.0 as usize] = 0;

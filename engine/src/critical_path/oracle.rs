@@ -97,8 +97,8 @@ fn order(program: &Program, trace: &[Step]) -> Order {
     sides.into_iter().map(|((side, object), steps)| (side, object, steps)).collect()
 }
 
-/// Which order an operation takes part in: giving and taking are ordered apart, since who comes first of a giver and a
-/// taker decides nothing but the time.
+/// Which order an operation takes part in: giving and taking are ordered separately, since the order of a
+/// giver and a taker only affects the time.
 fn side(operation: &Operation) -> Option<(u8, u32)> {
     Some(match *operation {
         Operation::Signal(object) | Operation::SemPost(object) | Operation::SemInit(object, _) => {

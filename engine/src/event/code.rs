@@ -19,7 +19,7 @@ pub struct CodeFact {
     /// The function, as symbols have it; `None`: it has no name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// Offset in the file of its first instruction, if known: which function it is, whatever it is called.
+    /// Offset in the file of its first instruction, if known: it identifies the function, whatever its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entry: Option<u64>,
     /// `file:line` of its first line, if debug information gives it.
@@ -37,7 +37,7 @@ pub struct CodeFact {
     /// That loop tries to take a lock, and keeps the CPU while it is not free.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub tries: bool,
-    /// Calls that take a lock and behind which this place lies, before any call that gives it back: their offsets in the
+    /// Calls that take a lock and come before this place, without a release in between: their offsets in the
     /// file, as [`CodeFact::offset`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub under: Vec<u64>,

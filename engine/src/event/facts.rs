@@ -76,7 +76,7 @@ pub struct MappingFact {
     pub since_ns: u64,
     /// First address.
     pub start: u64,
-    /// First address behind it.
+    /// First address after it.
     pub end: u64,
     /// Offset in the file of `start`.
     pub file_offset: u64,
@@ -181,9 +181,9 @@ pub struct ThreadBefore {
     pub woken: bool,
     /// The futex that it waits for, or was about to when that waking was seen.
     pub futex: Option<FutexFact>,
-    /// It waits for a CPU because it was taken off one, not because it was woken.
+    /// It waits for a CPU because it was pre-empted, not because it was woken.
     pub preempted: bool,
-    /// Its exit was seen, but not yet the switch that takes it off its CPU for good.
+    /// Its exit was recorded, but not yet the last switch that takes it off its CPU.
     pub exiting: bool,
     /// Function records were lost: a return without an entry proves nothing about the time before.
     pub functions_lost: bool,

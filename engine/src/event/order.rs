@@ -30,7 +30,7 @@ use std::collections::BinaryHeap;
 /// for its next turn.
 pub const DISORDER_NS: u64 = 100_000_000;
 
-/// A ring keeps memory for this many records out of order; it is seldom needed.
+/// A ring keeps memory for this many records out of order; it is rarely needed.
 const MUCH_SWAPPED: usize = 1024;
 
 /// What the merger left out, or missed.

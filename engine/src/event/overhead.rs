@@ -53,7 +53,7 @@ pub struct Overhead {
     pub hit_ns: u64,
     /// Scheduler and other kernel events written.
     pub events: u64,
-    /// CPU time of the kernel programs behind them, as far as the kernel tells it, nanoseconds.
+    /// CPU time of the kernel programs at them, as far as the kernel reports it, nanoseconds.
     pub event_ns: u64,
     /// Synchronization operations that were recorded in the processes themselves; not among the events.
     pub operations: u64,

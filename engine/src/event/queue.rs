@@ -1,6 +1,6 @@
-//! Records of one ring that wait for their place in time, in order. They lie in blocks that all rings take out of one heap and
-//! put back there: so memory is what waits now, not what each ring has ever had waiting, and a block that is used again is
-//! still in the caches.
+//! Records of one ring that wait for their place in time, in order. They are in blocks that all rings take
+//! from one pool and return to it. So memory follows what waits now, not each ring's maximum, and a reused
+//! block is still in the caches.
 
 use super::order::Key;
 use probe_abi::Record;

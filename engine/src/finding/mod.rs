@@ -73,7 +73,7 @@ pub struct ReplayedObject {
     pub reason: ReplayReason,
 }
 
-/// Who has what a thread waits for.
+/// Which thread has what a thread waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     /// Its name.
@@ -207,7 +207,7 @@ pub enum Finding {
     FileFull { left_out: LeftOut },
     /// CPU time from events and from /proc differ for some threads, most for this one.
     CpuTime { threads: u64, thread: String, events_ns: u64, proc_ns: u64 },
-    /// Functions whose probes were taken off, since they were called too often.
+    /// Functions whose probes were removed, since they were called too often.
     #[serde(rename = "folded")]
     ProbesRemoved { functions: Names },
     /// The same, on request.

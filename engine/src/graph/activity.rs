@@ -173,7 +173,7 @@ impl ActivityGraph {
         self.tails.len()
     }
 
-    /// The vertex behind all ends.
+    /// The vertex after all ends.
     pub fn sink(&self) -> VertexId {
         VertexId(self.vertices().saturating_sub(1) as u32)
     }

@@ -15,7 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 type OfThread<'a> = Box<dyn Iterator<Item = Option<(PointId, Ticks)>> + 'a>;
 
-/// Where a thread stands.
+/// The position of a thread.
 pub(super) struct Walker<'a> {
     /// Its last vertex; `None` before it starts.
     pub(super) at: Option<VertexId>,

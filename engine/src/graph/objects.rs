@@ -28,7 +28,7 @@ impl Counts {
         Some(vertex)
     }
 
-    /// Counts are given; returns who has taken some of them already.
+    /// Counts are given; returns the threads that have taken some of them already.
     pub(super) fn give(&mut self, vertex: VertexId, count: u32) -> Vec<usize> {
         let taken = self.early.len().min(count as usize);
         if count as usize > taken {
@@ -104,7 +104,7 @@ impl ReadWrite {
 /// A condition variable.
 #[derive(Debug, Default)]
 pub(super) struct Condition {
-    /// Who waits, first come first served.
+    /// The waiting threads, first come first served.
     pub(super) waiting: VecDeque<usize>,
 }
 

@@ -105,7 +105,7 @@ pub struct ShownPath {
 /// An edge of a path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShownEdge {
-    /// Thread name; of a wake-up, who is woken.
+    /// Thread name; for a wake-up, the woken thread.
     pub thread: String,
     /// Index in the thread's list of operations.
     pub operation: usize,

@@ -79,7 +79,7 @@ pub fn slack_segments(graph: &ActivityGraph, timing: &Timing) -> Vec<SlackSegmen
 
 /// Leaves out segments inside another with at most their slack: those say nothing more. They are in order.
 fn without_implied(mut segments: Vec<SlackSegment>, places: usize) -> Vec<SlackSegment> {
-    // The least slack of a segment so far that ends at a place or behind it: a Fenwick tree from the end.
+    // The least slack of a segment so far that ends at a place or after it: a Fenwick tree from the end.
     let mut least = vec![u64::MAX; places + 2];
     segments.retain(|segment| {
         let mut at = places + 1 - segment.to as usize;

@@ -11,13 +11,13 @@ use rustc_hash::FxHashMap;
 pub enum Subject {
     /// What threads compute with this function on top of the stack.
     Function(FunctionRef),
-    /// Whatever takes time in this thread.
+    /// Everything that takes time in this thread.
     Thread(ThreadId),
-    /// Whatever takes time in a thread while it has this lock.
+    /// Everything that takes time in a thread while it holds this lock.
     Lock(ObjectId),
     /// One kind of time in all threads.
     Class(Class),
-    /// Whatever takes time in any thread of the process of this thread, the first one of it.
+    /// Everything that takes time in any thread of this process, by its first thread.
     Process(ThreadId),
     /// What was computed on this CPU when the program was recorded.
     Cpu(u16),

@@ -55,7 +55,7 @@ pub(super) fn balance(program: &mut Program) -> Option<usize> {
         group.dedup();
         let whole = |other: usize| {
             let operations = &program.threads.get(other)?.operations;
-            // Who waits for others on the way has not just more to do.
+            // A thread that waits for others on the way does not simply have more to do.
             let meets_others = operations.iter().any(is_meeting);
             let computed = operations.iter().filter_map(computes).fold(0, u64::saturating_add);
             (!meets_others).then_some(Stretch { thread: other, from: 0, to: operations.len(), computed })

@@ -47,7 +47,7 @@ impl Owners {
     }
 }
 
-/// Whether nobody who has this program changes this function.
+/// Whether no user of this program can change this function.
 fn is_fixed(function: &Function) -> bool {
     const MODULES: [&str; 9] = [
         "liblongpole",

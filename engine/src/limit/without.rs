@@ -54,7 +54,8 @@ pub(super) fn locks(program: &mut Program, locks: &[ObjectId]) {
     }
 }
 
-/// The waits for a lock that are replayed as recorded: what stands before the thread has it, as far as nothing is computed.
+/// The waits for a lock that are replayed as recorded: what comes before the thread has it, up to the next
+/// computing.
 fn replayed(thread: &mut Thread, is_one: &impl Fn(&ObjectId) -> bool) {
     for place in 0..thread.operations.len() {
         let Some(Operation::Held(lock, waited)) = thread.operations.get(place).copied() else { continue };
@@ -71,7 +72,7 @@ fn replayed(thread: &mut Thread, is_one: &impl Fn(&ObjectId) -> bool) {
                     left -= length.0;
                     length.0 = 0;
                 }
-                // Who waits computes next to nothing.
+                // A waiting thread computes next to nothing.
                 Operation::Exec(length) | Operation::ExecIn(_, length) if length.0 > waited.0 / 8 => break,
                 Operation::Held(other, _) | Operation::Freed(other, _) if *other == lock => break,
                 _ => {}
@@ -115,7 +116,7 @@ pub(super) fn timers(program: &Program) -> Vec<bool> {
     program.objects.iter().map(|name| names::is_timer(name)).collect()
 }
 
-/// Who waits for a spin lock gives its CPU up.
+/// A thread that waits for a spin lock gives its CPU up.
 pub(super) fn spinning(program: &mut Program) {
     for operation in program.threads.iter_mut().flat_map(|thread| &mut thread.operations) {
         *operation = match *operation {

@@ -98,7 +98,7 @@ pub(super) struct Clock {
     counts: [u32; PHASES],
     /// The place of the busy processors.
     level: usize,
-    /// Ticks by that place, as far as it is of one number of computing threads alone ([`EXACT`]).
+    /// Ticks by that place, where it stands for a single number of computing threads ([`EXACT`]).
     pub(super) computing: Vec<u64>,
     /// Ticks by place from the first other one on.
     crowds: Vec<u64>,

@@ -64,7 +64,7 @@ impl Parallelism {
 
     fn down<'r>(&self, from: &'r Row, functions: &FxHashMap<&str, &'r Row>) -> Option<&'r Row> {
         let only_starts = |row: &Row| Self::only_starts(row, functions);
-        // What stands between two of the author's functions is passed through.
+        // Rows between two of the author's functions are passed through.
         let own = |row: &'r Row| (!row.is_foreign && !is_others(row)).then_some(row);
         let (mut row, mut found) = (from, own(from));
         let mut passed: FxHashSet<&str> = row.name.as_deref().into_iter().collect();

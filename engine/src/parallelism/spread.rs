@@ -50,7 +50,7 @@ pub(super) struct Part<'s> {
     pub(super) levels: Vec<Option<&'s Shares>>,
     /// For numbers without an entry.
     pub(super) all: Option<&'s Shares>,
-    /// Who waits in it without a processor.
+    /// Threads that wait in it without a processor.
     pub(super) blocked: Option<&'s Shares>,
 }
 
@@ -100,7 +100,8 @@ pub(super) fn spread(balance: &mut Balance, of: &Part<'_>, errors: &mut [RowErro
     within(balance, of, divided);
 }
 
-/// The elapsed time in each state: who was seen computing was ready there, too; who waits was seen going to sleep.
+/// The elapsed time in each state: a thread sampled computing was ready there, too; a waiting one was sampled
+/// as it went to sleep.
 fn states(balance: &mut Balance, of: &Part<'_>, meter: &Meter) {
     let top = row(balance, of.top);
     for phase in [Phase::Busy, Phase::Spinning, Phase::Ready, Phase::Blocked] {

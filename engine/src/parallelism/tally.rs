@@ -1,6 +1,7 @@
-//! How far the clocks went while a thread did what it did, and what of that rows have had. What the clocks say is taken off
-//! a thread's tally when it begins to do something and put back when it ends, so that what others do costs it nothing. A
-//! row gets what a thread's tally grew by in the same way, as the difference between then and now (2001, section 2.2).
+//! How far the clocks went while a thread did something, and the rows' parts of that. The clocks' values are
+//! subtracted from a thread's tally when it begins something and added when it ends. So other threads' work
+//! costs it nothing. A row gets what a thread's tally grew by in the same way, as the difference between then
+//! and now (2001, section 2.2).
 
 use super::clock::{Clock, EXECUTING, On, PHASES, Phase};
 

@@ -24,7 +24,7 @@ pub fn predict(program: &Program, cpus: &[Cpus], model: &Model) -> Prediction {
     }
 }
 
-/// What is left of a program that cannot be run.
+/// The result for a program that cannot be run.
 fn invalid(program: &Program, error: &ProgramError) -> Prediction {
     let mut findings = program.findings.clone();
     findings.push(Finding::InvalidProgram { error: error.to_string() });

@@ -15,7 +15,7 @@ pub(super) struct Leaders<'p> {
     pub(super) found: Vec<Led>,
 }
 
-/// A CPU count, with who comes first there and its share.
+/// A CPU count, with the function that comes first there and its share.
 #[derive(Clone, Debug)]
 pub(crate) struct Led {
     pub(crate) path: PathFacts,

@@ -5,7 +5,7 @@ use crate::program::{MachineFacts, ObjectId, Operation, Program};
 use crate::schedule::{Costs, Rules, Setup, Sharing, base_slice};
 use crate::time::Ticks;
 
-/// What is known about the machine to predict for; what is left open comes from the recording.
+/// What is known about the machine to predict for; the rest comes from the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
     /// How threads share processors; `None`: as Linux does if the program was recorded on a machine or any number of the
@@ -17,7 +17,7 @@ pub struct Model {
     pub switch_cost_ns: Option<u64>,
     /// From waking a thread to its first instruction on an idle CPU, ns.
     pub wake_latency_ns: Option<u64>,
-    /// CPU time that waking a thread on an idle CPU takes of who wakes it, beyond what is in the recording, ns.
+    /// CPU time that waking a thread on an idle CPU costs its waker, beyond what is in the recording, ns.
     pub wake_cost_ns: Option<u64>,
     /// An idle CPU asks the others for waiting threads by chance only, and looks again after this time at most, ns; 0:
     /// it takes one at once.
@@ -30,7 +30,7 @@ pub struct Model {
     pub io: Io,
     /// First of the numbers that decide what the model leaves open.
     pub seed: u64,
-    /// How many times each CPU count is run, each time deciding what is left open differently; at least 1.
+    /// How many times each CPU count is run, each time with other random choices; at least 1.
     pub runs: u32,
 }
 
@@ -99,7 +99,7 @@ pub struct Assumptions {
     /// Of a thousand recorded wake-ups of threads whose own CPU was busy while another was idle: how many got
     /// an idle one.
     pub idle_found: Option<u16>,
-    /// CPU time that waking a thread on an idle CPU takes of who wakes it, beyond what is in its compute times.
+    /// CPU time that waking a thread on an idle CPU costs its waker, beyond what is in its compute times.
     pub wake_cost: Known,
     /// How often an idle CPU that has not found a waiting thread looks again; 0: it takes one at once.
     pub idle_tick: Known,
@@ -178,7 +178,7 @@ impl Assumptions {
         }
     }
 
-    /// What the program is to run on, the how-manieth time. `work` is all that its threads do, in ticks.
+    /// What the program is to run on, and the number of the run. `work` is all that its threads do, in ticks.
     pub(super) fn setup(&self, cpus: Cpus, threads: usize, work: u64, time: u32) -> Setup {
         let count = match cpus {
             Cpus::Count(count) => count.get(),

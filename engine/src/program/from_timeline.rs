@@ -1,5 +1,5 @@
-//! From what happened to what the threads do. Scheduling is removed: compute lengths are the time in `Running`
-//! intervals only, and waiting for a CPU leaves nothing behind.
+//! From what happened to what the threads do. Scheduling is removed: compute lengths are the time in
+//! `Running` intervals only, and waiting for a CPU leaves no trace.
 //!
 //! | timeline | program |
 //! |---|---|
@@ -43,7 +43,7 @@ use crate::timeline::{
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 
-/// The program behind a timeline; `verify` says where a program does not come to its end. See
+/// The program of a timeline; `verify` reports where a program does not finish. See
 /// [`crate::translation::from_timeline`].
 pub(crate) fn from_timeline_with(
     timeline: &Timeline,
@@ -203,7 +203,7 @@ struct Translator<'a> {
     sampled: &'a SampledCode,
     spins: &'a Spins,
     polls: Polls,
-    /// Number of the first edge that ends a stretch of spinning. Behind those come the ones that end polling.
+    /// Number of the first edge that ends a stretch of spinning. After those come the ones that end polling.
     first_spin: u32,
     /// Number of the first spin lock that only samples know.
     first_spin_lock: u32,
@@ -334,8 +334,8 @@ impl<'a> Translator<'a> {
             }
             match state {
                 State::Blocked(wait) => {
-                    // A call that never returns is not recorded: who waits for a condition until the process ends has given
-                    // the mutex back.
+                    // A call that never returns is not recorded: a thread that waits for a condition until
+                    // the process ends has released the mutex.
                     let is_futex = |wait: &Wait| matches!(wait.reason, WaitReason::Futex(_));
                     let waits = thread.waits.get(wait as usize).is_some_and(is_futex);
                     if waits && steps.peek().is_none_or(|(number, _)| *number as usize >= operated) {

@@ -3,7 +3,7 @@
 use crate::event::IdleWake;
 use serde::{Deserialize, Serialize};
 
-/// Facts about the machine behind a recording. What the recording does not show is `None` or missing.
+/// Facts about the recorded machine. What the recording does not show is `None` or missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MachineFacts {

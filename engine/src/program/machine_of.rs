@@ -16,7 +16,7 @@ const FEWEST_BESIDE_IDLE: u32 = 30;
 const FEWEST_FOR_SLOWEST: usize = 100;
 /// A CPU that a thread left to wait has most likely been idle since, if that is no longer ago than this.
 const JUST_LEFT_NS: u64 = 200_000;
-/// Who comes to an idle CPU later than this after it was woken had queued elsewhere before.
+/// A thread that reaches an idle CPU later than this after its wake-up had queued elsewhere before.
 const AT_ONCE_NS: u64 = 200_000;
 /// As many cases as this tell enough.
 const MOST: usize = 1 << 20;
@@ -68,9 +68,10 @@ pub(super) fn machine(timeline: &Timeline) -> MachineFacts {
             if let State::Running { cpu: Some(cpu) } = state {
                 last_cpu = Some(cpu);
             }
-            // Taken off its CPU for another thread of the recording, which had wanted it all that time: one that has just
-            // been woken and takes the CPU at once tells nothing about slices. Nor does one that came to the CPU because
-            // another one went to sleep: slices end when the clock ticks, so that its first one is shorter.
+            // Pre-empted by another thread of the recording, which had wanted the CPU all that time. A thread
+            // that has just been woken and takes the CPU at once shows nothing about slices. Nor does one
+            // that came to the CPU because another one went to sleep: slices end when the clock ticks, so its
+            // first one is shorter.
             if let (Some((began, State::Running { cpu: Some(cpu) })), State::Runnable) = (before, state)
                 && follower(&occupied, cpu, start.0).is_some_and(|next| next.wanted <= began)
                 && taken.get(&cpu).is_some_and(|taken| taken.binary_search(&began).is_ok())

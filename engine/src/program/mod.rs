@@ -60,9 +60,9 @@ pub struct Program {
     pub edges: Vec<String>,
     /// Threads in list order; ties are broken by it.
     pub threads: Vec<Thread>,
-    /// How far the recording behind this program can be trusted; default for a hand-written one.
+    /// How far this program's recording can be trusted; default for a hand-written one.
     pub trust: Trust,
-    /// What the recording behind it cost, if that is known.
+    /// What its recording cost, if that is known.
     pub overhead: Option<Overhead>,
     /// What was noticed while it was built from a recording.
     pub findings: Vec<Finding>,
@@ -80,7 +80,7 @@ pub struct Program {
     pub samples: Samples,
 }
 
-/// What was recorded of a lock, whatever the simulation makes of it.
+/// What was recorded of a lock, independent of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockFact {
     /// The lock.
@@ -136,7 +136,7 @@ pub struct Function {
     pub name: String,
     /// `file:line`, if known.
     pub location: Option<String>,
-    /// Whether its probes were taken off during the recording, so that later calls count for its callers.
+    /// Whether its probes were removed during the recording, so that later calls count for its callers.
     pub probes_removed: bool,
     /// It had its probes for a part of the recording, so that there were more calls than are known.
     pub partly_counted: bool,
@@ -169,7 +169,7 @@ pub struct Thread {
 /// How a thread goes on that nobody waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Background {
-    /// It ends when this thread does, whatever it has done by then: the first of its process.
+    /// It ends when this thread does, at any point: the first of its process.
     pub ends_with: ThreadId,
     /// If it gets there before that, it does its operations from this one on again: they concern no other thread.
     pub repeats_from: u32,
@@ -181,7 +181,7 @@ pub struct Background {
 pub(crate) const SPINNING: &str = "spinning #";
 
 impl Program {
-    /// Whether who waits for an edge keeps a CPU busy, asking again and again, as recorded.
+    /// Whether the thread that waits for an edge keeps a CPU busy by polling, as recorded.
     pub fn is_spinning(&self, edge: EdgeId) -> bool {
         self.edges.get(edge.0 as usize).is_some_and(|name| name.starts_with(SPINNING))
     }

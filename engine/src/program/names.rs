@@ -106,8 +106,8 @@ fn uses(names: &[String]) -> FxHashMap<&str, u32> {
     uses
 }
 
-/// The name itself, or with the first free number behind it. `taken` holds the names given away, each with the number
-/// to try next, since a hostile recording may hold one name a million times.
+/// The name itself, or with the first free number after it. `taken` holds the names given away, each with the
+/// number to try next, since a hostile recording may hold one name a million times.
 pub(super) fn unique(name: String, taken: &mut FxHashMap<String, u64>) -> String {
     let Some(mut number) = taken.get(&name).copied() else {
         taken.insert(name.clone(), 2);

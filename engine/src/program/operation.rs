@@ -21,7 +21,7 @@ pub struct ThreadId(pub u32);
 /// One step of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Compute in whatever function is on top of the stack.
+    /// Compute in the function that is on top of the stack.
     Exec(Ticks),
     /// Call the function, compute, return: one entry of it.
     ExecIn(FunctionRef, Ticks),

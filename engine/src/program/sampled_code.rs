@@ -194,7 +194,7 @@ impl<'a> Finder<'a> {
         let module = mapping.path.rsplit('/').next().unwrap_or(&mapping.path);
         let code = self.named.get(&(mapping.path.as_str(), mapping.build_id.as_deref(), offset));
         let entry = code.and_then(|code| code.entry);
-        // Where the breakpoint is, or behind its byte.
+        // Where the breakpoint is, or after its byte.
         entry.is_some_and(|entry| {
             offset.wrapping_sub(entry) <= 1 && self.probed.contains_key(&(module, entry))
         })
@@ -238,7 +238,8 @@ impl<'a> Finder<'a> {
             let function = self.function(module, None, &inlined.function, None);
             places.push(self.place(function, inlined.line.clone(), true));
         }
-        // What a compiler has put elsewhere because it is seldom executed is the function's all the same.
+        // Code that a compiler has moved elsewhere because it is rarely executed still belongs to the
+        // function.
         let name = code.and_then(|code| code.function.as_deref()).map(|name| match name.find(".cold") {
             Some(at) if at > 0 => name.get(..at).unwrap_or(name),
             _ => name,

@@ -1,9 +1,10 @@
-//! Spin locks that only samples know: who had one while others span for it. **Ours.**
+//! Spin locks that only samples know: which thread held one while others spun for it. **Ours.**
 //!
-//! A stretch of spinning in a loop that tries to take a lock ends when the one who has it gives it back. That says, of two
-//! threads, that one had the lock up to then, at least since the other came, and that the other has it from then on. Who
-//! comes at any time comes in the middle of a hold, on average: so it began as long before as it lasted after that, but not
-//! before the thread began to compute, or got the lock, or another one had it.
+//! A stretch of spinning in a loop that tries to take a lock ends when the holder releases it. So one thread
+//! held the lock up to then, at least since the other came, and the other one holds it from then on. On
+//! average, a thread arrives in the middle of a hold. So the hold is taken to begin as long before the
+//! arrival as it lasted after it, but not before the thread began to compute, or got the lock, or another one
+//! held it.
 //!
 //! A hold lies in one stretch of plain computing: no wait and no recorded operation is in it, so the holder
 //! of a lock always releases it: replayed as locks, these cannot deadlock. Which thread gets a lock first is
@@ -144,7 +145,7 @@ mod tests {
         assert_eq!(locks.pids, [1]);
     }
 
-    /// A lock that is seldom waited for is not held all the time in between.
+    /// A lock that is rarely waited for is not held all the time in between.
     #[test]
     fn a_hold_is_no_longer_than_who_waits_tells() {
         let spans = [vec![(0, 10_000)], vec![(0, 5_000), (5_010, 10_000)]];

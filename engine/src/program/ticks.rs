@@ -94,7 +94,8 @@ impl<'a> Ticking<'a> {
 mod tests {
     use super::*;
 
-    /// Samples in probe hits made rows of their own in reports: `[uprobes]`, and the code behind a function's `ret`.
+    /// Samples in probe hits made rows of their own in reports: `[uprobes]`, and the code after a function's
+    /// `ret`.
     #[test]
     fn what_is_taken_out_of_the_time_is_taken_out_of_the_samples() {
         let seen: Vec<StackSample> = [5, 70, 95, 100, 139, 141, 150]

@@ -212,8 +212,8 @@ fn rows<const N: usize>(
         let by_name = || names[a.0].name.cmp(&names[b.0].name);
         b.3.ns.total_cmp(&a.3.ns).then_with(by_name)
     });
-    // Where hits are more expensive than they were taken to be, the rest is in who calls and who is called. A function is wrong by what is
-    // in it, and by its share of what makes the whole too long.
+    // Where hits are more expensive than assumed, the rest is in the callers and callees. A function is wrong
+    // by what is in it, and by its share of the excess in the total.
     let all_calls: u64 = numbers.iter().fold(0, |sum, (_, calls, ..)| sum.saturating_add(*calls));
     let probes_ns = |calls: u64, ns: f64| {
         let own = calls as f64 / all_calls.max(1) as f64 * (path.time_ns - ns).max(0.0);

@@ -1,4 +1,4 @@
-//! What a program says of its locks, whatever the number of CPUs.
+//! What a program shows about its locks, independent of the number of CPUs.
 
 use super::{LockRow, LockSideRow};
 use crate::program::{FunctionRef, LockSide, ObjectId, Operation, Program};
@@ -39,7 +39,7 @@ pub(super) fn rows(program: &Program) -> Vec<(ObjectId, LockRow)> {
         }
     }
     for fact in &program.locks {
-        // What was recorded, whatever the simulation decides.
+        // What was recorded, independent of the simulation.
         let counts = counts.entry(fact.object).or_default();
         counts.taken = fact.acquisitions;
         counts.recorded = true;

@@ -36,7 +36,7 @@ pub struct Report {
     pub results: Vec<CpuResult>,
     /// The program's locks, the one with the largest share of the predicted time at any CPU count first.
     pub locks: Vec<LockRow>,
-    /// What the recording shows of synchronization objects and waits, whatever the number of CPUs.
+    /// What the recording shows of synchronization objects and waits, independent of the number of CPUs.
     pub recorded: Recorded,
     /// How far the recording can be trusted.
     pub trust: Trust,
@@ -72,7 +72,7 @@ pub struct CpuResult {
     pub segments: Vec<SegmentRow>,
 }
 
-/// A lock, whatever the number of CPUs.
+/// A lock, independent of the number of CPUs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LockRow {
     /// Unique name.
@@ -130,7 +130,7 @@ pub struct FunctionRow {
     pub tetid_error_ns: Option<f64>,
     /// Samples that saw it where it was not open as a probed function.
     pub samples: u64,
-    /// Its probes were taken off during the recording: later calls count for its callers.
+    /// Its probes were removed during the recording: later calls count for its callers.
     pub probes_removed: bool,
     /// It has probes, and samples saw copies of it inlined into others, which they miss: the calls are those of the
     /// function alone.

@@ -8,7 +8,7 @@ use serde::Serialize;
 /// Less of its compute time than this left undivided is not worth a word.
 const WORTH_SAYING: f64 = 0.01;
 
-/// Samples behind a report.
+/// Samples that a report is based on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct SampleFacts {
     /// Samples in compute time.

@@ -25,7 +25,7 @@ pub enum WaitKind {
     Scheduling,
     /// Processors kept busy by threads that spin for this lock, while others want them.
     Spinning(String),
-    /// Waiting for a device, or whatever else was outside the program.
+    /// Waiting for a device, or for something else outside the program.
     Device(String),
 }
 

@@ -1,4 +1,4 @@
-//! A thread in the simulation: where it stands, and in the middle of what.
+//! A thread in the simulation: its position, and the operation that it is in.
 
 use super::PointId;
 use super::machine::Why;

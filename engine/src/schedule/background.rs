@@ -28,7 +28,8 @@ pub(super) fn states(program: &Program) -> Vec<BackgroundState> {
     }
     let lengths = program.threads.iter().flat_map(|thread| &thread.operations).filter_map(Operation::length);
     let longest = lengths.map(|length| length.0).max().unwrap_or(0);
-    // Nothing takes longer than this, however many share a processor with it: who waits longer waits for ever.
+    // Nothing takes longer than this, however many share a processor with it: a thread that waits longer
+    // waits for ever.
     let patience = longest.saturating_mul(program.threads.len() as u64 + 1);
     let states = program.threads.iter().map(|thread| {
         let from = thread.background.map_or(0, |background| background.repeats_from as usize);

@@ -133,14 +133,14 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         self.wake_from(thread, from, by, false);
     }
 
-    /// The same for a thread that tries again what it waited for: whether it has to go on waiting is decided then, and when that
-    /// is by who wakes it.
+    /// The same for a thread that tries again what it waited for: whether it has to go on waiting is decided
+    /// then, and its waker decides when that is.
     pub(super) fn wake_to_retry(&mut self, thread: u32, by: u32) {
         let from = self.actors[by as usize].point;
         self.wake_from(thread, from, Some(by), true);
     }
 
-    /// The same for a thread whose present moment is decided by who wakes it, and which has yet to take a lock.
+    /// The same for a thread whose present moment its waker decides, and which has yet to take a lock.
     pub(super) fn wake_to_lock(&mut self, thread: u32, by: u32) {
         let from = self.actors[thread as usize].point;
         self.wake_from(thread, from, Some(by), true);
@@ -178,7 +178,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         if debt > 0 && length.0 > 0 {
             let point = self.actors[thread as usize].point;
             let actor = &self.actors[thread as usize];
-            // A `once` is left behind when it ends.
+            // A `once` has been passed when it ends.
             let operation = actor.next.saturating_sub(u32::from(actor.stage != Stage::InOnce));
             let thread = ThreadId(thread);
             self.charges.push(Charge { point, length: Ticks(debt), thread, operation });

@@ -1,4 +1,4 @@
-//! When nothing can happen any more and threads still wait: who waits for what.
+//! When nothing can happen any more and threads still wait: which thread waits for what.
 
 use super::actor::Stage;
 use super::machine::Machine;

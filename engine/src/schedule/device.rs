@@ -14,7 +14,7 @@ use crate::time::Ticks;
 pub(super) struct Device {
     /// Servers at work.
     busy: u32,
-    /// Who waits for a server, with the length of what it wants, first come first served.
+    /// The threads that wait for a server, with the length of what they want, first come first served.
     queue: VecDeque<(u32, u64)>,
 }
 
@@ -92,7 +92,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         self.sleep_to(thread, Moment { time: end.0, ..start }, Origin::Start)
     }
 
-    /// Sleeping until a time that is so and so long after another moment, whatever the thread has done since.
+    /// Sleeping until a given length of time after another moment, whatever the thread has done since.
     fn sleep_from(&mut self, thread: u32, origin: Moment, end: u64) -> Flow {
         let length = end.saturating_sub(self.machine.now());
         if length == 0 {
@@ -148,7 +148,8 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
     fn sleep_to(&mut self, thread: u32, end: Moment, origin: Origin) -> Flow {
         let length = end.time.saturating_sub(self.machine.now());
         if length == 0 {
-            // Who comes just then is held up by neither alone, and would have to wait until then if it came earlier.
+            // A thread that arrives exactly then is delayed by neither alone, and would have to wait until
+            // then if it came earlier.
             self.arrive(thread);
             let flow = self.pass(thread, Some(end));
             if end.time == self.machine.now() {

@@ -1,6 +1,7 @@
-//! What a program runs on. The simulation decides who waits for whom; a machine decides who uses a processor, and when
-//! it acts next. One simulation, several machines: unlimited processors ([`super::agenda`]), processors shared in
-//! infinitely small slices ([`super::shared_cpus`]), and processors with a scheduler ([`super::processors`]).
+//! What a program runs on. The simulation decides which thread waits for which; a machine decides which one
+//! uses a processor, and when it acts next. One simulation, several machines: unlimited processors
+//! ([`super::agenda`]), processors shared in infinitely small slices ([`super::shared_cpus`]), and processors
+//! with a scheduler ([`super::processors`]).
 
 use super::cpu_accounting::Doing;
 use crate::program::ObjectId;
@@ -79,7 +80,8 @@ pub trait Machine {
     /// The end of the wait by the clock that the thread begins has been decided by this.
     fn wait_from(&mut self, _thread: u32, _origin: Origin) {}
 
-    /// What waking this thread takes, if [`Machine::COSTS`]: until it acts, ticks. Who wakes it (`by`) is charged for it.
+    /// What waking this thread takes, if [`Machine::COSTS`]: until it acts, ticks. Its waker (`by`) is
+    /// charged for it.
     fn wake_delay(&mut self, _by: Option<u32>) -> u64 {
         0
     }

@@ -1,6 +1,7 @@
-//! Discrete-event simulation of a program on unlimited processors (engine of 1999, section 3.2; paper 2001, section
-//! 2.1), re-deciding who waits for whom at every synchronization object. It advances by instants: all that happens
-//! at one moment comes out together, as [`Vertex`]es in time order, so a consumer can work on a stream.
+//! Discrete-event simulation of a program on unlimited processors (engine of 1999, section 3.2; paper 2001,
+//! section 2.1), re-deciding which thread waits for which at every synchronization object. It advances by
+//! instants: all that happens at one moment comes out together, as [`Vertex`]es in time order, so a consumer
+//! can work on a stream.
 //!
 //! Ties are decided by one rule: threads that act at the same instant act in the order in which they became ready
 //! (at the start in list order); each runs until it computes or waits; a thread it wakes goes to the end of that

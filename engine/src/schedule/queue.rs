@@ -41,7 +41,7 @@ impl WaitQueue {
     }
 }
 
-/// Who stands behind whom.
+/// The thread behind each thread.
 #[derive(Debug)]
 pub(super) struct Links(Vec<u32>);
 

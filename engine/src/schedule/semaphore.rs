@@ -12,11 +12,12 @@ use crate::program::{ObjectId, Operation};
 
 #[derive(Debug, Default)]
 pub(super) struct Semaphore {
-    /// Counts given before `fresh_time`; who takes one of them was never held up.
+    /// Counts given before `fresh_time`; a thread that takes one of them was never delayed.
     old: u64,
     /// Instant of the counts in `fresh`.
     fresh_time: u64,
-    /// Counts of that instant in order, with what decided them: who takes one at the same instant is decided by both.
+    /// Counts of that instant in order, with what decided them: a thread that takes one at the same instant
+    /// is decided by both.
     fresh: VecDeque<(PointId, u32)>,
     /// Not empty only while there is no count.
     waiters: WaitQueue,

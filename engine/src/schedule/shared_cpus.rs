@@ -15,7 +15,7 @@ use super::machine::{Machine, Turn, Why};
 use crate::program::ObjectId;
 use crate::time::Ticks;
 
-/// Who is due when: at this work or time, in the order of entering, whose.
+/// The threads that are due: at this work or time, in the order of entering.
 type Due = Reverse<(u128, u64, u32)>;
 
 /// Processors shared ideally, with what waking threads on idle ones costs.
@@ -25,7 +25,7 @@ pub struct Costs {
     pub hundredths: u64,
     /// From waking a thread to its first instruction on an idle processor.
     pub wake_latency: Ticks,
-    /// Processor time that this takes of who wakes it.
+    /// Processor time that this costs the waker.
     pub wake_cost: Ticks,
     /// How many each device serves at once, by object; 0, or beyond the end: any number.
     pub servers: Vec<u32>,

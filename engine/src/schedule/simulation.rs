@@ -1,5 +1,5 @@
-//! The simulation itself: what each thread does next, and the vertices that come of it. What an operation does to
-//! its object stands in the file named after the object.
+//! The simulation itself: what each thread does next, and the resulting vertices. What an operation does to
+//! its object is in the file named after the object.
 
 use super::actor::{Actor, Flow, Moment, Stage, Timer};
 use super::agenda::Agenda;

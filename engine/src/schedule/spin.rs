@@ -1,5 +1,5 @@
-//! Spin locks: like a mutex, but who waits keeps a processor busy. A thread that has lost its processor while it spins
-//! finds out only when it has one again whether the lock is free.
+//! Spin locks: like a mutex, but a waiter keeps a processor busy. A thread that has lost its processor while
+//! it spins finds out only when it has one again whether the lock is free.
 
 use std::collections::VecDeque;
 

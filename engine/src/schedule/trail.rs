@@ -68,7 +68,7 @@ struct Walker {
 pub(super) struct Trail {
     stretches: Vec<Stretch>,
     walkers: Vec<Walker>,
-    /// By processor: who had it last, and until when.
+    /// By processor: the thread that had it last, and until when.
     processors: Vec<Head>,
     /// By thread: it goes on for as long as the others do, so that nothing depends on when it does something.
     beside: Vec<bool>,

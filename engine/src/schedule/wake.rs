@@ -18,7 +18,7 @@ pub(super) struct Edges {
     all: Vec<Edge>,
     /// Those released, where it does not.
     released: Released,
-    /// Who waits, where it does not.
+    /// Waiting threads of edges whose release time does not matter.
     waiting: FxHashMap<u32, WaitQueue>,
 }
 

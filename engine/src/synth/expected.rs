@@ -188,7 +188,7 @@ impl ExpectedRun {
                 let number = self.lived[thread.0 as usize].unwrap_or_default();
                 Operation::Join(ThreadId(number as u32))
             }
-            // Behind the executed program's own objects.
+            // After the executed program's own objects.
             Operation::Io(_, length) if self.decided => {
                 Operation::Io(ObjectId(self.objects.len() as u32), length)
             }

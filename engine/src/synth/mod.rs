@@ -1,5 +1,5 @@
-//! Programs and recordings made from a number, for tests and benchmarks: the same number gives the same program,
-//! and a recording comes with the answer that every stage behind it must find.
+//! Programs and recordings made from a number, for tests and benchmarks: the same number gives the same
+//! program, and a recording comes with the answer that every later stage must find.
 
 mod execution;
 mod expected;

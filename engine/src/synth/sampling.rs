@@ -42,7 +42,7 @@ pub fn sampled_recording(
                     .enumerate()
                     .map(|(index, function)| {
                         let offset = offsets.get(function).copied().unwrap_or(0);
-                        // What a call returns to lies one byte behind it.
+                        // The address that a call returns to is one byte after it.
                         BASE + offset + INSIDE + u64::from(index > 0)
                     })
                     .collect();

@@ -335,7 +335,7 @@ impl Machine<'_> {
                     if semaphore.count > 0 {
                         semaphore.count -= 1;
                         self.actors[thread].way = None;
-                        // Past the lock behind it.
+                        // Past the lock after it.
                         self.actors[thread].next += 1;
                         return Ok(Outcome::GoesOn);
                     }

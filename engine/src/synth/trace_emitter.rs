@@ -32,7 +32,7 @@ pub(super) struct TraceEmitter {
     pub(super) rings: Vec<Vec<Record>>,
     sequences: Vec<u32>,
     pid: u32,
-    /// Rings of the CPUs; those of the threads come behind them.
+    /// Rings of the CPUs; those of the threads come after them.
     cpu_rings: usize,
     /// By thread: records written.
     own: Vec<u32>,

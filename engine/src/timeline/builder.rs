@@ -237,7 +237,7 @@ impl Builder {
             self.on_cpu(current, header.cpu);
         }
         let waker = current.filter(|_| in_task);
-        // Who wakes others is not falling asleep.
+        // A thread that wakes others is not falling asleep.
         self.past_sleep(waker);
         if waking.flags & WakingFlags::NEW != 0 {
             return self.first_waking(waking, waker);
@@ -446,7 +446,7 @@ impl Builder {
             && let Some(thread) = self.threads.get_mut(old as usize)
             && thread.now != Now::Dead
         {
-            // Its id is used again: it is gone, whatever became of it.
+            // Its id is used again: it is gone, in whatever way.
             thread.gone(now_ns, &mut self.tally);
             self.off_all_cpus(old);
         }

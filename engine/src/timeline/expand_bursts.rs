@@ -218,7 +218,7 @@ fn spread(recorded: &RecordedBurst, pieces: &[Piece], pairs: u64, uses: &mut Vec
 pub(super) fn insert(thread: &mut Thread, made: &[Made]) {
     let old = std::mem::take(&mut thread.steps);
     let mut steps: Vec<Step> = Vec::with_capacity(old.len() + made.len());
-    // Where each of the old steps is now, and what is behind the last.
+    // Where each of the old steps is now, and what comes after the last.
     let mut moved: Vec<u32> = Vec::with_capacity(old.len() + 1);
     let number = |steps: &[Step]| u32::try_from(steps.len()).unwrap_or(u32::MAX);
     let (mut next_old, mut next_made) = (0, 0);
@@ -263,7 +263,7 @@ pub(super) fn insert(thread: &mut Thread, made: &[Made]) {
     thread.steps = steps;
 }
 
-/// Numbers all operations by their ends, those from `first_new` on being behind the others of the same instant.
+/// Numbers all operations by their ends; those from `first_new` on come after the others of the same instant.
 pub(super) fn number_by_end(threads: &mut [Thread], uses: &mut Vec<Use>, first_new: usize) {
     let is_old = |number: u32| (number as usize) < first_new;
     let mut order: Vec<u32> = (0u32..).take(uses.len()).collect();

@@ -18,8 +18,8 @@ struct Gap {
 }
 
 impl Gap {
-    /// Whether records of this thread may be missing. What a thread does while it stays on a CPU is recorded on
-    /// that CPU; everything else (who wakes it, where it goes) may have been recorded anywhere.
+    /// Whether records of this thread may be missing. What a thread does while it stays on a CPU is recorded
+    /// on that CPU; everything else (its waker, where it goes) may have been recorded anywhere.
     fn hits(&self, thread: &Machine) -> bool {
         let elsewhere = match (self.cpu, thread.now) {
             (Some(cpu), Now::Running { cpu: on }) => cpu != on,

@@ -187,7 +187,7 @@ impl Builder {
 }
 
 impl Locks {
-    /// The process runs another program: nothing of its memory is left.
+    /// The process runs another program: its old memory is gone.
     pub(super) fn exec(&mut self, pid: u32) {
         let programs = self.programs.entry(pid).or_insert(0);
         *programs = programs.wrapping_add(1);

@@ -48,7 +48,7 @@ pub(super) enum Leaving {
     Runnable,
     /// To sleep.
     Blocked(WaitReason),
-    /// For good.
+    /// Permanently.
     Dead,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Machine {
     /// The open interval began before something known.
     pub(super) cut_at_start: bool,
     pub(super) woken: Option<Woken>,
-    /// It waits for a CPU because it was taken off one, not because it was woken.
+    /// It waits for a CPU because it was pre-empted, not because it was woken.
     pub(super) preempted: bool,
     /// The last contradiction found it waiting for a CPU.
     pub(super) was_ready: bool,

@@ -65,8 +65,8 @@ pub struct Timeline {
     pub idle_tick_ns: Option<u64>,
     /// The process that was held until the recording had begun.
     pub launched: Option<u32>,
-    /// The CPUs that its threads might use when it began, each set once: whatever the recorded machine, or `taskset`,
-    /// gave them.
+    /// The CPUs that its threads might use when it began, each set once: as set by the recorded machine, or
+    /// by `taskset`.
     pub first_cpus: Vec<Vec<u32>>,
     /// Sums over the whole window.
     pub counts: Counts,
@@ -251,7 +251,7 @@ pub struct Step {
 pub enum StepKind {
     /// A function was put on the stack.
     Enter(FunctionId),
-    /// The function on top of the stack was taken off.
+    /// The function on top of the stack lost its probes.
     Leave,
     /// The thread woke another: index in [`Timeline::wakeups`].
     Wake(u32),
@@ -372,7 +372,7 @@ pub struct Counts {
     pub stray_exits: u64,
     /// Records known to be lost: from the loss counters or the gaps, whichever says more.
     pub lost: u64,
-    /// There may be more: the recording has no end, where the loss counters stand.
+    /// There may be more: the recording has no end, which has the loss counters.
     pub maybe_more_lost: bool,
     /// Thread time in `State::Unknown`.
     pub unknown: Nanos,

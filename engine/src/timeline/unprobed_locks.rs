@@ -51,8 +51,8 @@ impl UnprobedLocks {
         self.missing.remove(&pid);
     }
 
-    /// Whether what began then in a process may have come back when its counterpart was no longer recorded: before some
-    /// went missing, or while the probes of its family were being taken off, one after the other.
+    /// Whether what began then in a process may have come back when its counterpart was no longer recorded:
+    /// before some went missing, or while the probes of its family were being removed, one after the other.
     pub(super) fn is_cut(&self, pid: u32, family: SyncFamily, began_ns: u64) -> bool {
         self.since.get(&pid).is_some_and(|&since_ns| began_ns <= since_ns)
             || self.missing.get(&pid).is_some_and(|missing| missing.contains(&family))

@@ -41,7 +41,7 @@ impl Wait {
         matches!(self.wake, Wake::External(_)) && self.is_for_anything()
     }
 
-    /// Whether it was for whatever comes next, not for something of its own.
+    /// Whether it was for any new work, not for something of its own.
     pub fn is_for_anything(&self) -> bool {
         match self.kind() {
             CallKind::Poll | CallKind::Accept | CallKind::Signal => true,

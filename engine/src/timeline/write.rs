@@ -38,7 +38,7 @@ impl Machine {
         }
     }
 
-    /// Writes a wait without length behind the last interval; gives its index.
+    /// Writes a wait without length after the last interval; returns its index.
     pub(super) fn no_length(
         &mut self,
         at: Timestamp,

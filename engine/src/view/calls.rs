@@ -54,7 +54,7 @@ impl<'m> Iterator for Calls<'m> {
             }
             let base = thread.base_stacks.get(self.base);
             if let Some(base) = base.filter(|base| base.first_step as usize <= self.step) {
-                // An exec ends whatever was open.
+                // An exec ends everything that was open.
                 if self.open > 0 {
                     self.open -= 1;
                     return Some(Slice { time: self.at(base.time, thread.end), enters: None });

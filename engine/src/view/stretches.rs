@@ -216,7 +216,7 @@ fn pieces(program: &Program, parts: Vec<Part>, runs: &Runs) -> Vec<Piece> {
     pieces
 }
 
-/// The parts of this run, cut where another function begins; they are taken off the list.
+/// The parts of this run, cut where another function begins; they are removed from the list.
 fn take(
     parts: &mut &[Part],
     run: u32,
@@ -241,7 +241,7 @@ fn take(
             from = to;
         }
         if from < part.to {
-            // What is behind the last operation of a run: no operation says whose it is.
+            // The time after the last operation of a run: no operation says whose it is.
             pieces.push(Piece { place: part.place, from, length: part.to - from, thread, function: None });
         }
     }

@@ -28,7 +28,7 @@ pub enum EditError {
     NotALock(String),
     /// Threads wait for conditions under the lock: those who signal must have the same one.
     WithCondition(String),
-    /// The lock's waits are replayed as recorded: they do not get shorter whatever becomes of the lock.
+    /// The lock's waits are replayed as recorded: they do not get shorter when the lock changes.
     Replayed(String),
 }
 

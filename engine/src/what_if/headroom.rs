@@ -43,7 +43,7 @@ pub struct Takeover {
     pub time_ns: f64,
     /// Who came first until here.
     pub over: String,
-    /// Who comes first from here.
+    /// The function that comes first from here.
     pub function: String,
 }
 

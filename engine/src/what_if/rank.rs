@@ -80,7 +80,7 @@ impl<'a> Ranker<'a> {
         Ok(Ranker { program, cpus: cpus.to_vec(), model, functions })
     }
 
-    /// What has to be run: the program as it is, then each function with each of [`FACTORS`].
+    /// The runs: the unchanged program, then each function with each of [`FACTORS`].
     pub fn changes(&self) -> Vec<RankChange> {
         let each = |function: &FunctionRef| FACTORS.map(|factor| Some((*function, factor)));
         std::iter::once(None).chain(self.functions.iter().flat_map(each)).collect()

@@ -1,4 +1,4 @@
-//! A program's times on several CPU counts, and who comes first there.
+//! A program's times on several CPU counts, and the function that comes first there.
 
 use crate::cpus::Cpus;
 use crate::finding::Finding;

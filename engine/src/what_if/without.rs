@@ -38,8 +38,8 @@ impl<'a> Without<'a> {
         (functions > 0).then(|| Without::new(program, cpus, model)).transpose()
     }
 
-    /// How much shorter the run gets if this function takes no time at all, nanoseconds, with locks taken in whatever order
-    /// then comes; below 0 it gets longer. `None` where the change cannot be made.
+    /// How much shorter the run gets if this function takes no time at all, nanoseconds, with the lock order
+    /// decided again; below 0 it gets longer. `None` where the change cannot be made.
     pub fn gain_ns(&self, function: FunctionRef) -> Option<f64> {
         let after = edited(self.program, &[Edit::Scale(vec![function], 0.0)]).ok()?;
         let after_ns = Timing::new(&after, self.model).ok()?.time_ns(self.cpus);

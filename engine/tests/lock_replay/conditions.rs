@@ -42,7 +42,7 @@ fn a_signal_only_when_it_was_empty() {
     assert_eq!(does(&program, 1), ["take c, lock m, unlock m"; 4].join(", "));
 }
 
-/// The last of three workers tells who waits for all of them.
+/// The last of three workers signals the thread that waits for all of them.
 #[test]
 fn a_countdown_is_waited_for_as_a_whole() {
     let mut script = Script::default();

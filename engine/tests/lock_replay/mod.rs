@@ -116,7 +116,7 @@ fn length_ns(program: &Program) -> u64 {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Every operation comes back in its place, on whatever machine it was recorded.
+    /// Every operation is restored in its place, on any recorded machine.
     #[test]
     fn programs_come_back_from_any_machine(seed in any::<u64>(), cpus in 1u16..5) {
         let program = programs::program(seed, &Kinds { locks: true, waits: true });
@@ -149,8 +149,8 @@ proptest! {
         }
     }
 
-    /// Where nothing depends on who comes first, the time on unlimited processors is that of the executed program, plus
-    /// what the operations themselves take: 64 ns each.
+    /// Where the arrival order has no effect, the time on unlimited processors is that of the executed
+    /// program, plus what the operations themselves take: 64 ns each.
     #[test]
     fn their_time_is_that_of_the_executed_program(seed in any::<u64>(), cpus in 1u16..5) {
         let program = programs::program(seed, &Kinds { locks: false, waits: true });

@@ -103,7 +103,7 @@ impl Script {
         self
     }
 
-    /// The probes on mutexes and condition variables are taken off.
+    /// The probes on mutexes and condition variables are removed.
     pub fn loses_probes(&mut self) -> &mut Script {
         let reason = GapReason::OperationsOff { family: SyncFamily::Mutex as u8, tried: None };
         let kind = NoteKind::Gap { pid: 7, cpu: None, until_ns: u64::MAX, lost: 0, reason };

@@ -42,6 +42,6 @@ pub fn random_graph(seed: u64, longest: u64) -> ActivityGraph {
             }
         }
     }
-    // The source leads on, even if no vertex was drawn behind it.
+    // The source leads on, even if no vertex was drawn after it.
     ActivityGraph::of_edges(vertices, &edges).expect("a graph")
 }

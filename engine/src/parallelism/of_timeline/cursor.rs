@@ -53,7 +53,7 @@ pub(super) struct Cursor<'a> {
     hit: (usize, bool),
     /// No probe's work begins before the last one's is over.
     probed_until: u64,
-    /// When something of each list changes next; of what changes at one instant what stands first here comes first.
+    /// When something of each list changes next; at the same instant, the earlier entry here comes first.
     times: [u64; LISTS],
     /// The first of these, and which list's it is.
     next: (u64, usize),

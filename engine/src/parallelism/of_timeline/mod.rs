@@ -317,7 +317,7 @@ impl Feed<'_> {
         }
     }
 
-    /// Whether a thread that is woken gets but an answer: it created who wakes it, or woke it to work.
+    /// Whether the wake-up is only an answer: the woken thread created its waker, or woke it to work.
     fn is_answered(&self, woken: usize, waker: usize) -> bool {
         let submitter = |of: &usize| self.now.get(*of).and_then(|now| now.submitter);
         let chain = std::iter::successors(Some(waker), submitter).take(MOST_SUBMITTERS);

@@ -39,7 +39,7 @@ pub(super) struct Parts {
     /// Samples by part and number of busy processors, and what they saw.
     seen: BTreeMap<(u32, u32), BTreeMap<u32, u32>>,
     pub(super) samples: u64,
-    /// Functions that are made of parallel regions, and in which function those stand.
+    /// Functions that are made of parallel regions, and the functions that contain them.
     regions: FxHashMap<u32, u32>,
 }
 
@@ -174,7 +174,7 @@ impl Parts {
     }
 }
 
-/// The function that a parallel region stands in, as GCC (`f._omp_fn.0`) and Clang (`f.omp_outlined`) name it.
+/// The function that contains a parallel region, as GCC (`f._omp_fn.0`) and Clang (`f.omp_outlined`) name it.
 fn function_of_region(name: &str) -> Option<&str> {
     let end = name.find("._omp_fn.").or_else(|| name.find(".omp_outlined"))?;
     name.get(..end).filter(|function| !function.is_empty())

@@ -78,7 +78,7 @@ fn assemble(mut document: Document) -> Result<Program, ProgramError> {
     let mut names = document.names;
     let mut known = HashMap::new();
     for entry in document.functions {
-        // Functions that only stand in the list get a number too: a function may have no calls at all.
+        // Functions that are only in the list get a number too: a function may have no calls at all.
         if let Some(number) = names.functions.number(&entry.name) {
             known.insert(number, entry);
         }

@@ -73,7 +73,7 @@ impl Visitor<'_> for Length {
     }
 }
 
-/// A number in few characters: `1e300` has 301 digits, and the reason comes behind them.
+/// A number in few characters: `1e300` has 301 digits, and the reason comes after them.
 fn shown(ns: f64) -> String {
     if ns.abs() < 1e20 { ns.to_string() } else { format!("{ns:e}") }
 }

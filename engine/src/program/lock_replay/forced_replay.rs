@@ -59,6 +59,6 @@ impl ForcedReplay {
 pub struct DeadEnd {
     /// What threads wait for forever.
     pub(crate) objects: Vec<ObjectId>,
-    /// Who waits for what.
+    /// Which thread waits for what.
     pub(crate) threads: finding::Stuck,
 }

@@ -81,7 +81,7 @@ impl Inside {
             inside.place_waits(timeline, thread, &own);
             inside.by_thread.push(own.iter().map(|own| own.begin.used).collect());
             let mut begins: Vec<Begin> = own.iter().map(|own| own.begin).collect();
-            // Of two that begin together the outer one ends later, and stands later in the list.
+            // Of two that begin together the outer one ends later, and is later in the list.
             begins.reverse();
             begins.sort_by_key(|begin| (begin.first_step, begin.time));
             inside.begins.push(begins);
@@ -90,9 +90,9 @@ impl Inside {
         inside
     }
 
-    /// A release that is recorded as an instant comes before what it wakes, where somebody began to wait just then: a
-    /// wake-up in no operation is its own if the woken thread waits for the same object. `behind` has the wake-ups in no
-    /// operation, with the operation before.
+    /// A release that is recorded as an instant comes before what it wakes, where a thread began to wait just
+    /// then. A wake-up outside of operations belongs to the release if the woken thread waits for the same
+    /// object. `behind` has the wake-ups outside of operations, with the operation before.
     fn place_behind(&mut self, timeline: &Timeline, behind: &[(u32, u32)]) {
         for &(wakeup, used) in behind {
             let Some(wake) = timeline.wakeups.get(wakeup as usize) else { continue };

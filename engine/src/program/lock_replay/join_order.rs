@@ -67,7 +67,7 @@ impl JoinOrder {
         self.released.len()
     }
 
-    /// The edge that begins behind this operation.
+    /// The edge that begins after this operation.
     pub(super) fn released_by(&self, number: u32) -> Option<EdgeId> {
         self.released.get(&number).copied()
     }

@@ -40,7 +40,7 @@ pub(super) struct Known<'a> {
 pub(super) struct Lowered {
     pub(super) begin: Vec<Operation>,
     pub(super) end: Vec<Operation>,
-    /// What is computed inside is the cost of waiting, or of waking who waits.
+    /// The computing inside is the cost of waiting, or of waking waiters.
     pub(super) muted: bool,
 }
 
@@ -171,7 +171,8 @@ impl Known<'_> {
         self.numbers.get(&self.joined.joined(number)?).copied()
     }
 
-    /// Who comes first runs it, if it is nothing but computing; otherwise who did in the recording.
+    /// The first thread to arrive runs it, if it is only computing; otherwise the one that did in the
+    /// recording.
     fn once(&self, number: u32, used: &Use, passed: &mut FxHashSet<u32>, lowered: &mut Lowered) {
         let Some(&runner) = self.object_init.onces.get(&used.object) else { return };
         if !passed.insert(used.object) {

@@ -49,7 +49,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use threads::Threads;
 
-/// Who had which lock from when to when.
+/// Which thread held which lock from when to when.
 pub(super) fn sections(timeline: &Timeline, inside: &Inside) -> Sections {
     let contention = Contention::of(timeline, inside);
     Sections::of(timeline, inside, &contention.contended, &contention.waited)
@@ -58,7 +58,7 @@ pub(super) fn sections(timeline: &Timeline, inside: &Inside) -> Sections {
 /// What becomes of all recorded operations of a timeline.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plan {
-    /// All operations, one recorded operation's behind the other's.
+    /// All operations, those of each recorded operation after those of the previous one.
     operations: Vec<Operation>,
     /// By recorded operation.
     places: Vec<Place>,
@@ -84,7 +84,7 @@ pub(super) struct Plan {
     pub(super) simulates: bool,
 }
 
-/// What stands in [`Plan::operations`] for one recorded operation.
+/// The part of [`Plan::operations`] for one recorded operation.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     first: u32,
@@ -208,8 +208,8 @@ impl Plan {
         self.simulates = self.operations.iter().any(|operation| !marks(operation));
     }
 
-    /// Which of the [`Plan::operation`]s stand at a recorded operation's begin, which at its end, and whether what it
-    /// computes in between counts for nobody.
+    /// Which of the [`Plan::operation`]s are at a recorded operation's beginning, which at its end, and
+    /// whether the computing in between counts for no function.
     pub(super) fn lowered(&self, number: u32) -> (Range<u32>, Range<u32>, bool) {
         let place = self.places.get(number as usize).copied().unwrap_or_default();
         let middle = place.first.saturating_add(place.begin);

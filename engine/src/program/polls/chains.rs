@@ -13,8 +13,8 @@ use rustc_hash::FxHashMap;
 const LOOK: u64 = 20;
 /// After a short sleep it may take so long, nanoseconds.
 const ANY_LOOK_NS: u64 = 10_000;
-/// The kernel lets a sleep last 50 µs longer than asked for, so that of one that is over then no more than half was asked for,
-/// nanoseconds.
+/// The kernel lets a sleep last 50 µs longer than requested, so a sleep of less than this was mostly that
+/// slack, nanoseconds.
 const SHORT_SLEEP_NS: u64 = 100_000;
 /// What sleeps are for that are not for time, as if it were a futex.
 const WHATEVER: u64 = u64::MAX;
@@ -89,7 +89,7 @@ impl Chains {
         if !thread.waits.iter().any(|wait| matches!(wait.wake, Wake::External(External::Timer))) {
             return chains;
         }
-        // A thread that acts whenever it has slept goes by time: only its short sleeps are for others.
+        // A thread that acts after every sleep depends on time: only its short sleeps are for others.
         let looks = |things: &Things| things.of.get(&WHATEVER).is_some_and(OneThing::is_polled);
         let things = occupied.map(|occupied| Things::of(thread, plan, Some(occupied))).filter(looks);
         let Things { of: things, goes_on } = things.unwrap_or_else(|| Things::of(thread, plan, None));

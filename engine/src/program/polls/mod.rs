@@ -1,6 +1,7 @@
-//! Waits that a time limit ended, though time is not what the thread goes by: CPython's GIL (5 ms), `wait_for` loops, the threads
-//! of virtual machines, Go's `usleep(3)`. **Ours.** What comes after such a wait stays as it was recorded: behind what another
-//! thread did until then (an edge from there), whenever that comes.
+//! Waits that a time limit ended, though the thread does not depend on the time: CPython's GIL (5 ms),
+//! `wait_for` loops, the threads of virtual machines, Go's `usleep(3)`. **Ours.** What follows such a wait
+//! keeps its recorded order: it comes after what another thread did until then (an edge from there), whenever
+//! that happens.
 //!
 //! 1. *A wait that is entered again* for the same thing is one wait (`chains`), unless the thread woke others
 //!    in between: one that does is a clock for them. What ended the last wait ends it: a thread of the

@@ -1,5 +1,5 @@
-//! What a recording shows of synchronization objects and of waits, whatever the number of CPUs: who an object is, who
-//! waited for it, how long its longest queue was, and what threads slept for.
+//! What a recording shows of synchronization objects and of waits, independent of the number of CPUs: the
+//! identity of an object, who waited for it, how long its longest queue was, and what threads slept for.
 
 mod model;
 mod objects;
@@ -20,7 +20,7 @@ use rustc_hash::FxHashMap;
 use threads::Context;
 pub(super) use waits::{ended_by, is_idle, wait_name};
 
-/// What the timeline behind a program shows. `functions` are the numbers of the program's functions in their order,
+/// What the program's timeline shows. `functions` are the numbers of the program's functions in their order,
 /// `threads` the places of its threads by index in the timeline.
 pub(super) fn of(
     timeline: &Timeline,

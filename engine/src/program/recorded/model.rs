@@ -86,7 +86,7 @@ pub struct PutBackUses {
 pub struct Queue {
     /// The threads that waited when it was longest, in the order in which they came.
     pub waiters: Vec<String>,
-    /// Who had the lock then, if that is known.
+    /// The thread that held the lock then, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
     /// How long the holder had had it by then, nanoseconds.

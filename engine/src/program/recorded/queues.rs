@@ -46,7 +46,7 @@ struct Convoy {
 
 /// The one with the most threads at once, and of those the longest one.
 fn worst(turns: &[Turn]) -> Option<Convoy> {
-    // (when, comes, turn): at one instant who leaves goes before who comes.
+    // (when, comes, turn): at one instant, leaving comes before arriving.
     let waited = || turns.iter().enumerate().filter(|(_, turn)| turn.got > turn.came);
     let mut events: Vec<(u64, bool, usize)> =
         waited().flat_map(|(index, turn)| [(turn.came, true, index), (turn.got, false, index)]).collect();
@@ -82,7 +82,7 @@ fn worst(turns: &[Turn]) -> Option<Convoy> {
 
 impl Convoy {
     fn queue(&self, turns: &[Turn], start: u64, context: &Context<'_>) -> Queue {
-        // Of several readers the one who has had it for the longest time.
+        // Of several readers, the one that has held it longest.
         let holder = turns
             .iter()
             .filter(|turn| turn.got <= self.peak && self.peak < turn.gave)

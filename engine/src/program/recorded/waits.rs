@@ -38,7 +38,7 @@ impl RecordedWait {
         self.idle || self.name == SLEEP || (never_ended() && !self.is_for_lock())
     }
 
-    /// By a lock, or from outside the program. Whom another thread lets go on waits as that one does.
+    /// By a lock, or from outside the program. A thread that another one wakes waits as that one does.
     pub(crate) fn is_held_up(&self) -> bool {
         let by_thread = || self.ended_by.first().is_some_and(|by| by.name == BY_THREAD);
         self.is_for_lock() || !(self.is_rest() || by_thread())

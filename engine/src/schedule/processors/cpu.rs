@@ -66,7 +66,7 @@ impl Cpu {
         self.queue.len() + usize::from(self.current != NONE)
     }
 
-    /// The weighted mean of the virtual times: who is not past it has not had its share yet.
+    /// The weighted mean of the virtual times: a thread that is not past it has not had its share yet.
     pub(super) fn average(&self) -> i64 {
         match i128::from(self.load) {
             0 => self.floor,

@@ -53,7 +53,7 @@ pub struct Processors<'w> {
     queued: usize,
     /// Threads that will do something by themselves: compute, act, or have a wait ended by the clock.
     live: usize,
-    /// Free spin locks that somebody spins for who has no processor.
+    /// Free spin locks with a spinning thread that has no processor.
     hope: usize,
     /// The entry of the agenda for the next tick, if an idle processor waits for it.
     tick: Option<u32>,

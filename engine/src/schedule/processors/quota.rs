@@ -1,6 +1,6 @@
-//! A group's processor time: so much in each period of 100 ms for all its threads, taken by the processors in portions of
-//! 5 ms (kernel/sched/fair.c: `cpu.max`, `sched_cfs_bandwidth_slice_us`). A processor that gets no portion stops until the
-//! next period; what one has left when it becomes idle goes back.
+//! A group's processor time: so much in each period of 100 ms for all its threads, taken by the processors in
+//! portions of 5 ms (kernel/sched/fair.c: `cpu.max`, `sched_cfs_bandwidth_slice_us`). A processor that gets
+//! no portion stops until the next period; a processor that becomes idle returns the rest of its portion.
 
 use super::super::agenda::Agenda;
 use super::Processors;

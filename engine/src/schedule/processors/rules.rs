@@ -20,8 +20,9 @@ pub struct Rules {
     /// The others queue: kernels look at few processors, or prefer to keep idle ones idle (`select_idle_cpu` in
     /// kernel/sched/fair.c).
     pub idle_found: u32,
-    /// Processor time that waking a thread on such a processor takes of who wakes it, beyond what is in its computing
-    /// already: the interrupt that gets the other processor going. Who wakes several wakes them one after the other.
+    /// Processor time that waking a thread on such a processor costs its waker, beyond what is in its
+    /// computing already: the interrupt that wakes the other processor. A thread that wakes several wakes
+    /// them one after the other.
     pub wake_cost: Ticks,
     /// Time between two ticks of the kernel's clock, for kernels whose idle processors ask the others for a waiting thread
     /// by chance only ([`super::newidle_balance`]); 0: an idle processor takes a waiting thread at once.

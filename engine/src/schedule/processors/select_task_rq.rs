@@ -113,8 +113,8 @@ impl Processors<'_> {
         }
     }
 
-    /// Who wakes a thread on an idle processor computes longer for it. What it has spent on others just before, so that
-    /// this one comes so much later.
+    /// A waker of a thread on an idle processor computes longer for it. Returns what it has spent on others
+    /// just before, which delays this thread.
     fn rouse(&mut self, by: Option<u32>) -> u64 {
         let cost = self.rules.wake_cost.0;
         match by {
@@ -162,7 +162,8 @@ impl Processors<'_> {
             _ => 0,
         };
         let task = &mut self.tasks[thread as usize];
-        // Who was behind stays behind, within two slices; who was ahead has waited for the others to catch up.
+        // A thread that was behind stays behind, within two slices; one that was ahead has waited for the
+        // others to catch up.
         let lag = task.lag.clamp(0, slice.saturating_mul(2));
         task.virtual_time = average.saturating_sub(lag);
         self.count(at, thread);

@@ -44,7 +44,7 @@ impl<'a, 'b> Fill<'a, 'b> {
         }
     }
 
-    /// Goes on behind a section that events show, or an instant that none spans.
+    /// Continues after a section that events show, or after an instant that none spans.
     pub(super) fn jump(&mut self, until: u64, section: Option<Section>) {
         self.at = self.at.max(until);
         if let Some(section) = section {

@@ -18,7 +18,7 @@ pub(super) struct Word {
     pub(super) address: u64,
     /// When it was first waited for, and by which thread.
     pub(super) first: (u64, u32),
-    /// Calls in which threads waited for it and behind which some code is known to lie under the lock.
+    /// Calls in which threads waited for it, with code after them that is known to run under the lock.
     pub(super) calls: BTreeSet<CallId>,
     /// By thread.
     pub(super) threads: BTreeMap<u32, Marks>,

@@ -13,15 +13,16 @@ pub(super) type CallId = u32;
 
 /// This many innermost frames of a stack show what a thread waits in.
 const INNERMOST: usize = 4;
-/// Samples that a thread's own share has to stand against those of all threads together: with few of its own it is theirs.
+/// The weight of the samples of all threads, as a number of samples: a thread with few of its own gets the
+/// common share.
 const COMMON: f64 = 50.0;
 
 /// By stack.
 #[derive(Clone, Debug, Default)]
 struct OfStack {
-    /// Its frames, as calls behind which some code is known to lie under a lock.
+    /// Its frames, as calls with code after them that is known to run under a lock.
     takes: Vec<CallId>,
-    /// The calls behind which it lies.
+    /// The calls that it comes after.
     under: Vec<CallId>,
     is_mutex: bool,
 }
@@ -79,7 +80,7 @@ impl Calls {
         self.stack(stack).is_some_and(|stack| stack.is_mutex)
     }
 
-    /// The calls that take locks and behind which it lies.
+    /// The calls that take locks and come before it.
     pub(super) fn under(&self, stack: u32) -> &[CallId] {
         self.stack(stack).map_or(&[], |stack| &stack.under)
     }

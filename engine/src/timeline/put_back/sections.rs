@@ -26,7 +26,7 @@ pub(super) struct Section {
     pub(super) waited: Option<(u64, u64)>,
     /// It woke the next one at this time.
     pub(super) woke: Option<u64>,
-    /// For how many it stands.
+    /// How many it stands for.
     pub(super) times: u32,
 }
 

@@ -35,7 +35,7 @@ fn said(timeline: &Timeline) -> Vec<&Finding> {
     timeline.findings.iter().filter(joined).collect()
 }
 
-/// Of more pairs than are made, each stood for several, and nothing said so.
+/// If there were more pairs than are made, each stood for several, and no note said so.
 #[test]
 fn acquisitions_that_are_too_many_to_be_told_apart_are_said() {
     let mut recording = recording("A runs\nB runs");

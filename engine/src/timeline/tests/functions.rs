@@ -1,4 +1,4 @@
-//! Functions on the stack: entries, exits, frames that end without one, probes taken off.
+//! Functions on the stack: entries, exits, frames that end without one, removed probes.
 
 use super::{check, function_id, recording, stack_over_time};
 use crate::timeline::build;

@@ -1,4 +1,4 @@
-//! Who runs, who waits for a CPU, and the notes where records contradict each other.
+//! Which thread runs, which waits for a CPU, and the notes where records contradict each other.
 
 use super::{check, record, recording};
 use crate::event::ThreadState;

@@ -28,7 +28,7 @@ fn what_operations_take_is_what_was_measured_of_some() {
     assert_eq!(after(&mut rings, 4_000), (20, 2_000));
     says(4, 450);
     assert_eq!(after(&mut rings, 5_000), (50, 5_000));
-    // What is left out counts as well, and nonsense is cut off.
+    // Operations left out count as well, and nonsense is cut off.
     let left_out = |rings: &mut Rings, now: u64, count: u64, each_ps: u64| {
         writer.control(RingWord::LEFT_OUT).store(count, Ordering::Relaxed);
         writer.control(RingWord::LEFT_OUT_PS).store(each_ps, Ordering::Relaxed);

@@ -40,7 +40,7 @@ pub(super) struct CondvarModel {
     decided: FxHashSet<u32>,
     /// Waits in which the mutex is kept: what they waited for was awaited before it was taken.
     keeps: FxHashSet<u32>,
-    /// What stands at the begin of a signal, a broadcast or a wait.
+    /// The operations at the beginning of a signal, a broadcast or a wait.
     gives: FxHashMap<u32, Vec<Operation>>,
     /// What comes before a mutex is taken, and before it is released.
     before_take: FxHashMap<u32, Vec<Operation>>,
@@ -242,7 +242,7 @@ impl CondvarModel {
         }
         let mutex = ObjectId(mutex);
         for &broadcast in &barrier.broadcasts {
-            // Who comes last in the recording need not come last: it may not have the mutex while it waits.
+            // The last thread in the recording need not come last: it may not hold the mutex while it waits.
             let list = if under.contains(&broadcast) {
                 vec![Operation::Unlock(mutex), meet, Operation::Lock(mutex)]
             } else {
@@ -302,7 +302,7 @@ impl CondvarModel {
         }
     }
 
-    /// What stands at the begin of this signal or broadcast.
+    /// The operations at the beginning of this signal or broadcast.
     pub(super) fn gives(&self, number: u32, list: &mut Vec<Operation>) {
         list.extend(self.gives.get(&number).into_iter().flatten());
     }
@@ -322,14 +322,14 @@ impl CondvarModel {
         self.keeps.contains(&number)
     }
 
-    /// What stands before this operation gives a mutex back.
+    /// The operations before this operation releases a mutex.
     pub(super) fn before_give(&self, number: u32, list: &mut Vec<Operation>) {
         if number != NONE {
             list.extend(self.before_give.get(&number).into_iter().flatten());
         }
     }
 
-    /// What stands before this operation takes a mutex.
+    /// The operations before this operation takes a mutex.
     pub(super) fn before_take(&self, number: u32, list: &mut Vec<Operation>) {
         list.extend(self.before_take.get(&number).into_iter().flatten());
     }

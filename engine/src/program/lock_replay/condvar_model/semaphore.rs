@@ -18,7 +18,7 @@ pub(super) enum Giving {
     Broadcasts,
     /// Each signal gives as many as are taken until the next wait: what was opened stays open.
     Opening,
-    /// Each visit of the kind that signals at times counts down one, and who waits takes all of them.
+    /// Each visit of the kind that signals at times counts down one, and a waiter takes all of them.
     Countdown,
 }
 

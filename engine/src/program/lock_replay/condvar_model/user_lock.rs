@@ -104,7 +104,7 @@ impl UserLocks {
         self.all.push(UserLock { fact, mutex, taken_at: turns.taken_at });
     }
 
-    /// What stands at the begin of this operation, and what at its end.
+    /// The operations at the beginning of this operation, and at its end.
     pub(in super::super) fn marks(&self, number: u32) -> (Option<Operation>, Option<Operation>) {
         (self.begins.get(&number).copied(), self.ends.get(&number).copied())
     }
