@@ -19,7 +19,7 @@ const FIRST_USER_NAMESPACE: u64 = 0xEFFF_FFFD;
 /// The rights of this process, as /proc tells them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rights {
-    /// The effective user is 0, in whatever namespace.
+    /// The effective user is 0, in any namespace.
     pub root: bool,
     /// Effective capabilities, one bit each. `None`: unknown.
     pub capabilities: Option<u64>,
@@ -35,7 +35,7 @@ pub enum Refusal {
     NotRoot,
     /// The user is root, but was left without the capabilities: a container.
     WeakRoot,
-    /// Whatever rights there are end with this process's user namespace.
+    /// All rights end with this process's user namespace.
     UserNamespace,
     /// All rights are there, so it is not a matter of them: a security module, lockdown, the filter of a sandbox.
     Guarded,

@@ -1,5 +1,5 @@
-//! What recording operations costs their threads. The library measures every now and then what one took where it was
-//! called, with whatever was in the caches there; the others are taken to be like those.
+//! What recording operations costs their threads. The library samples the cost of one where it was called,
+//! with that state of the caches; the others are assumed to cost the same.
 
 /// What an operation takes while none has been measured, nanoseconds: too few to matter.
 const UNMEASURED_NS: f64 = 100.0;

@@ -50,7 +50,7 @@ impl LibraryFile {
         let mut file = File::options().write(true).create_new(true).mode(0o600).open(&place.file)?;
         file.write_all(library())?;
         drop(file);
-        // Whatever the umask: everybody may load it.
+        // Independent of the umask: everybody may load it.
         std::fs::set_permissions(&place.file, Permissions::from_mode(0o444))?;
         std::fs::set_permissions(&place.folder, Permissions::from_mode(0o755))?;
         may_run(&File::open(&place.file)?)?;

@@ -21,8 +21,8 @@ pub(super) fn bytes_of(available: u64, ring_bytes: u64) -> u64 {
     (available / PART).clamp(LEAST_BYTES, most)
 }
 
-/// The same on this machine as it is now: what is free, and may be used by this process and that one, and what rings use
-/// already.
+/// The same for this machine's present state: what is free, and may be used by this process and that one, and
+/// what rings use already.
 pub(super) fn bytes_now(pid: Option<u32>, used: u64, ring_bytes: u64) -> u64 {
     let pids = [std::process::id()].into_iter().chain(pid);
     let available = pids.filter_map(memory::available_bytes).min();

@@ -57,7 +57,7 @@ impl Look {
 }
 
 impl OpenBurst {
-    /// Looks at the control block of a ring. `torn`: its thread is gone, and what it was about to change is as it is.
+    /// Looks at the control block of a ring. `torn`: its thread is gone, and may have been changing it.
     pub fn look(shared: &Shared, number: usize, torn: bool) -> Look {
         let control = shared.layout().control(number);
         let word = |word: usize| shared.word(control + word).load(Ordering::Relaxed);
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(pairs(&turn(&mut ring, &shared, 2_601 + MOST_HELD_NS, false)), [(6, 0)]);
     }
 
-    /// Above a burst's flags stands who wrote the lock last: that is the thread's own affair.
+    /// Above a burst's flags is the thread that wrote the lock last, which only that thread uses.
     #[test]
     fn a_lock_that_is_held_for_reading_is_told_as_read() {
         let (shared, mut ring) = (shared(), Ring::default());
@@ -356,7 +356,8 @@ mod tests {
         assert_eq!(ring.dropped(&shared, 0), 0);
     }
 
-    /// Pairs that are only counted have no number, so that none is missing; the acquisition behind them gets the next one.
+    /// Pairs that are only counted have no number, so that none is missing; the acquisition after them gets
+    /// the next one.
     #[test]
     fn what_is_only_counted_is_not_told_but_an_acquisition_that_lasts_is() {
         let (shared, mut ring) = (shared(), Ring::default());

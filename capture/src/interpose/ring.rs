@@ -17,8 +17,8 @@ const OPERATION_NS: f64 = 350.0;
 /// The same of one that was folded.
 const BURST_NS: f64 = 45.0;
 
-/// What a thread's operations may cost beyond what they are allowed to: so long at the whole budget. A part of a ring at
-/// the usual budget, so that nothing is lost before.
+/// What a thread's operations may cost beyond their limit: this long at the whole budget. At the usual budget
+/// that is a part of a ring, so that nothing is lost before.
 const DEBT_NS: f64 = 250e6;
 
 /// A thread that would fill its ring in this time is busy.
@@ -41,7 +41,7 @@ pub(super) struct Ring {
     passed: Passed,
     /// Places that were taken when the last turn looked.
     last_head: u64,
-    /// A place is being written, and was not yet taken at this time: what will stand there is newer.
+    /// A place is being written, and was not yet taken at this time: its record will be newer.
     pub writing_since_ns: Option<u64>,
     /// Bytes that were no record of its thread.
     pub undecodable: u64,
@@ -131,7 +131,8 @@ impl Ring {
         clock: &mut dyn FnMut() -> u64,
         sink: &mut dyn FnMut(&[u8]),
     ) -> (u64, Emptied) {
-        // Before it is looked what is in the ring: what is there now and is written meanwhile comes twice, not never.
+        // Before the ring is read: an operation that is here now and is written meanwhile comes twice, not
+        // never.
         let look = OpenBurst::look(turn.shared, turn.number, false);
         // The thread that has taken a place took the ring before.
         let head = turn.control(RingWord::HEAD).load(Ordering::Acquire);
@@ -191,7 +192,7 @@ impl Ring {
             }
         }
         self.passed.all(turn, self.tail, gives_back);
-        // Behind what had been taken by then: it was taken since.
+        // After the place taken by then: it was taken since.
         let new = self.tail.wrapping_sub(last_head) < 1 << 63;
         self.writing_since_ns = match self.writing_since_ns {
             _ if !waiting => None,
@@ -265,13 +266,13 @@ impl Ring {
         turn.control(RingWord::HEAD).load(Ordering::Acquire) == self.tail && self.burst_since_ns.is_none()
     }
 
-    /// What its thread, which is gone, was about to fold is as it is.
+    /// The unfinished burst of its thread, which is gone, is unreliable.
     pub fn give_up_folding(&mut self, turn: &Turn<'_>, sink: &mut dyn FnMut(&[u8])) -> u64 {
         let look = OpenBurst::look(turn.shared, turn.number, true);
         self.tell(turn, look, false, sink)
     }
 
-    /// Gives up the place that is being written, if somebody has gone on behind it or nobody can fill it any more.
+    /// Gives up the place that is being written, if a later place is in use or nothing can fill it any more.
     pub fn give_up(&mut self, turn: &Turn<'_>, owner_is_gone: bool) {
         let head = turn.control(RingWord::HEAD).load(Ordering::Acquire);
         let next = turn.shared.layout().place(turn.number, self.tail.wrapping_add(1));

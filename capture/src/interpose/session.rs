@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const RINGS: usize = 16_384;
 /// Records of one thread's ring unless asked otherwise: as many as a thread that does nothing else makes in some 8 ms.
 const RING_RECORDS: usize = 32_768;
-/// How often it is looked what memory there is.
+/// How often the available memory is checked.
 const RECKON_EVERY_NS: u64 = 1_000_000_000;
 const RECORD_BYTES: usize = size_of::<probe_abi::Operation>();
 

@@ -66,8 +66,8 @@ impl Shared {
         let index = index.min(self.words - 1);
         // SAFETY: inside the mapping.
         let word = unsafe { self.start.add(index) };
-        // SAFETY: the mapping is page-aligned and lives as long as `self`; the file behind it cannot shrink, and everybody
-        // who has it writes words.
+        // SAFETY: the mapping is page-aligned and lives as long as `self`; its file cannot shrink, and all
+        // writers write words.
         unsafe { word.as_ref() }
     }
 
@@ -172,8 +172,8 @@ fn memory_file() -> io::Result<File> {
     Ok(unsafe { File::from_raw_fd(descriptor) })
 }
 
-/// Gives the file its length. A limit on the size of files concerns this one, too, and sends a signal that ends the
-/// process: so it is asked for before, and set aside meanwhile as far as that is allowed.
+/// Gives the file its length. A limit on the size of files concerns this one, too, and sends a signal that
+/// ends the process: so it is read before, and raised meanwhile as far as that is allowed.
 fn make_room(file: &File, bytes: u64) -> io::Result<()> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: fills one `rlimit`, which is there.
@@ -193,7 +193,7 @@ fn make_room(file: &File, bytes: u64) -> io::Result<()> {
     made
 }
 
-/// The same file under a descriptor that programs seldom touch, if the limit allows it.
+/// The same file under a descriptor that programs rarely use, if the limit allows it.
 fn high(file: File) -> io::Result<File> {
     // A command that closes all descriptors that it may have closes this one, too.
     let most =
@@ -229,7 +229,7 @@ mod tests {
                 && numbers.contains(":7:")
                 && numbers.split(':').count() == 6
         );
-        // The last word is there; one behind it is not touched.
+        // The last word is there; the one after it is not touched.
         shared.word(layout.words() - 1).store(7, Ordering::Relaxed);
         assert_eq!(shared.word(usize::MAX).load(Ordering::Relaxed), 7);
         let last = shared.record(usize::MAX).last().map(|word| word.load(Ordering::Relaxed));

@@ -34,7 +34,8 @@ pub struct JitCodeMap {
 }
 
 impl JitCodeMap {
-    /// Adds a piece over whatever was there. A size or an address that no program has is refused and counted.
+    /// Adds a piece, replacing what was there. A size or an address that no program has is refused and
+    /// counted.
     pub fn add(&mut self, code: Code) {
         let size = code.end.saturating_sub(code.start);
         let in_user_space = code.end <= 1 << 56;

@@ -36,7 +36,7 @@ const WINDOW: Duration = Duration::from_millis(500);
 const LEVEL: f64 = 0.7;
 /// Of the budget: what ticks may cost if nobody asked for a rate; 1.5 % of the program's CPU time where the budget is 2 %.
 const TICKS_SHARE: f64 = 0.75;
-/// Of the budget: what samples at sleeps and wake-ups may cost, whatever rate was asked for.
+/// Of the budget: what samples at sleeps and wake-ups may cost, with any requested rate.
 const EVENTS_SHARE: f64 = 0.0625;
 /// Of the budget: the remainder for samples if a user asked for a rate, however much else is spent.
 const LEAST_SHARE: f64 = 0.25;
@@ -55,8 +55,8 @@ const MOST: u32 = 5;
 pub(crate) struct AdaptiveSampling {
     /// Share of the processes' own CPU time; `None`: no limit.
     share: Option<f64>,
-    /// What these samples may cost of the budget whatever else is spent; `None`: a user asked for a rate, and
-    /// they may have the rest.
+    /// What these samples may cost of the budget regardless of other costs; `None`: a user asked for a rate,
+    /// and they may have the rest.
     own: Option<f64>,
     /// Of two to the power of it one is taken.
     level: u32,
@@ -66,8 +66,8 @@ pub(crate) struct AdaptiveSampling {
 }
 
 impl AdaptiveSampling {
-    /// A rate that somebody asked for, with this share of the processes' own CPU time, in millionths; `None`: whatever it
-    /// costs.
+    /// A rate that a user asked for, with this share of the processes' own CPU time, in millionths; `None`:
+    /// no limit.
     pub(crate) fn asked(ppm: Option<u32>) -> AdaptiveSampling {
         let share = ppm.map(|ppm| f64::from(ppm) / 1e6);
         AdaptiveSampling { share, own: None, level: 0, last: None, debt_ns: 0.0, changed_ns: 0 }

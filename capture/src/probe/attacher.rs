@@ -35,9 +35,9 @@ impl Attacher {
     }
 
     /// Probes functions of a process that is recorded and has come up (a child, or a program after `exec`).
-    /// Since the time of its `Fork` or `Exec` record until now its function calls are missing, which becomes a gap among the
-    /// notes. Probes of an earlier program in the same process are taken off; where it is the same program again, and its
-    /// probes hold, they stay.
+    /// Since the time of its `Fork` or `Exec` record until now its function calls are missing, which becomes
+    /// a gap among the notes. Probes of an earlier program in the same process are removed; if it is the same
+    /// program again, and its probes still work, they stay.
     ///
     /// # Errors
     ///

@@ -36,7 +36,7 @@ pub(crate) struct Btf<'a> {
     names: FxHashMap<(u32, &'a [u8]), u32>,
 }
 
-/// A type as it stands in the data.
+/// A type as encoded in the data.
 #[derive(Clone, Copy)]
 struct Type {
     at: usize,
@@ -176,7 +176,7 @@ impl<'a> Btf<'a> {
         None
     }
 
-    /// The type behind names and qualifiers.
+    /// The type that names and qualifiers lead to.
     fn strip(&self, mut id: u32) -> Option<u32> {
         for _ in 0..DEEPEST {
             let found = self.get(id)?;

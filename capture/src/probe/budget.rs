@@ -27,7 +27,7 @@ const LEVEL: f64 = 0.7;
 /// Of that excess: probes that together have cost no more since the window began stay. A hot function is seen within some
 /// milliseconds, in which its program has hardly run, and one call of another one is no sign that it is called often.
 const SMALL: f64 = 0.05;
-/// Of that excess: one probe that has cost no more is among those, whatever it may become.
+/// Of that excess: a probe that has cost at most this is among those, whatever it may cost later.
 const FEW: f64 = 0.005;
 /// Of the budget that is left for probes, however much is spent otherwise.
 const LEAST_SHARE: f64 = 0.25;
@@ -119,7 +119,7 @@ impl Window {
 }
 
 impl Budget {
-    /// With this share of the processes' own CPU time, in millionths; `None`: whatever it costs.
+    /// With this share of the processes' own CPU time, in millionths; `None`: no limit.
     pub(crate) fn new(ppm: Option<u32>) -> Budget {
         Budget {
             share: ppm.map(|ppm| f64::from(ppm) / 1e6),
@@ -181,7 +181,7 @@ impl Budget {
         }
     }
 
-    /// Probes that something else has taken off do not come back.
+    /// Probes that were removed for another reason do not come back.
     pub(crate) fn forget(&mut self, gone: impl Fn(ProbeId) -> bool) {
         self.off.retain(|&probe, _| !gone(probe));
     }
@@ -192,7 +192,7 @@ impl Budget {
         let mut before = self.costs.iter().copied().peekable();
         for &(probe, cost) in &spent.probes {
             while before.next_if(|&(other, _)| other < probe).is_some() {}
-            // All that one which came since has cost is new.
+            // All costs of a probe that came since are new.
             let known = before.next_if(|&(other, _)| other == probe).map_or(0, |(_, known)| known);
             let more = cost.saturating_sub(known);
             if more > 0 {
@@ -503,7 +503,7 @@ mod tests {
 
     #[test]
     fn a_busy_scheduler_leaves_a_quarter_for_functions() {
-        // 1.7 % for functions, and more than the budget for what cannot be taken off.
+        // 1.7 % for functions, and more than the budget for costs that cannot be removed.
         let mut world = World::new(20_000, &[(1, 970.0, 17_000.0), (2, 10.0, 17_000.0), (3, 20.0, 17_000.0)]);
         world.fixed = 0.03;
         world.run(60.0);

@@ -44,7 +44,7 @@ extern "C" fn stepped() {
     naked_asm!("mov eax, 1", "ret")
 }
 
-/// Its exit is one byte behind its entry.
+/// Its exit is one byte after its entry.
 #[unsafe(naked)]
 extern "C" fn returning() {
     naked_asm!("nop", "ret")

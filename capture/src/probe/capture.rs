@@ -28,8 +28,8 @@ use super::{
 /// Between two questions to every program whether the kernel left it out: some thirty system calls.
 const MISSED_EVERY_NS: u64 = 1_000_000_000;
 
-/// Programs in the kernel, probes in the target. All of it goes when this is dropped, or when the process ends in
-/// whatever way.
+/// Programs in the kernel, probes in the target. All of it goes when this is dropped, or when the process
+/// ends in any way.
 pub struct Capture {
     pub(super) rings: Rings,
     pub(super) sample_rings: Rings,
@@ -110,7 +110,7 @@ impl Capture {
         records
     }
 
-    /// Puts probes on and takes them off, for a thread that has nothing else to do.
+    /// Attaches and removes probes, for a thread that has nothing else to do.
     pub fn attacher(&self) -> Attacher {
         Attacher::new(self.common.clone())
     }

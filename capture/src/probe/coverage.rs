@@ -35,7 +35,7 @@ pub(crate) struct Coverage {
 pub(crate) struct Changes {
     /// CPUs whose clock is to tick from now on.
     pub(crate) on: Vec<u32>,
-    /// CPUs whose clock is to stand, or is gone with them.
+    /// CPUs whose clock is to be stopped, or is gone with them.
     pub(crate) off: Vec<u32>,
     /// CPU time in which recorded threads may have run without a tick, nanoseconds.
     pub(crate) missed_ns: u64,

@@ -44,10 +44,10 @@ pub(crate) struct FunctionProbes {
     closing: Vec<JoinHandle<()>>,
     refused: Vec<u32>,
     got: Vec<u32>,
-    /// Rest, in whatever process: see [`FunctionProbes::rest`].
+    /// Rest, in any process: see [`FunctionProbes::rest`].
     resting: BTreeSet<u32>,
     version: u64,
-    /// Functions have counters below this number; behind it lie others'.
+    /// Functions have counters below this number; others' come after it.
     number_limit: u32,
 }
 
@@ -205,7 +205,8 @@ impl FunctionProbes {
         Ok(())
     }
 
-    /// Takes the probes off the functions that `hot` names, for good. On an error the old probes stay where they are.
+    /// Removes the probes of the functions that `hot` names permanently. On an error the old probes stay
+    /// where they are.
     pub(crate) fn shed(&mut self, ebpf: &mut Ebpf, hot: &dyn Fn(u32) -> bool) -> Result<(), ProbeError> {
         self.change(ebpf, &mut |group| {
             let before = group.functions.len();

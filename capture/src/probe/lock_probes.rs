@@ -107,9 +107,10 @@ impl LockProbes {
         std::mem::take(&mut self.undecided)
     }
 
-    /// Puts probes on a process's C library, as far as they are not there already; whether there was something to do.
-    /// `executed`: it runs another program than before. Probes are on files and hold for the new program, too; not so after the exec of another thread: a link knows its process by the thread
-    /// that led it when it was made, and that one is dead.
+    /// Puts probes on a process's C library, unless they are there already; whether there was something to
+    /// do. `executed`: it runs another program than before. Probes are on files and also work for the new
+    /// program, except after the exec of another thread. A link knows its process by the thread that led it
+    /// when it was made, and that one is dead.
     pub(crate) fn add(
         &mut self,
         ebpf: &mut Ebpf,
@@ -277,8 +278,8 @@ impl LockProbes {
         self.version
     }
 
-    /// Takes the probes off the families whose counters' number `hot` names, for good, and notes that their operations are
-    /// missing from `time_ns` on. On an error old probes stay where they are.
+    /// Permanently removes the probes of the families whose counters' number `hot` names, and notes that
+    /// their operations are missing from `time_ns` on. On an error old probes stay where they are.
     pub(crate) fn shed(
         &mut self,
         ebpf: &mut Ebpf,

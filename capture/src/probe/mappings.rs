@@ -33,7 +33,7 @@ const MAX_PATH: usize = 4096;
 /// A file that a process has mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewMapping {
-    /// The process; 0: some were missed, of whatever process.
+    /// The process; 0: some were missed, of any process.
     pub pid: u32,
     /// When (`CLOCK_MONOTONIC` nanoseconds).
     pub time_ns: u64,

@@ -41,8 +41,8 @@ pub struct CaptureOptions {
     pub ring_bytes: usize,
     /// Calls per second above which a function loses its probes; 0 = never.
     pub max_rate_hz: u64,
-    /// What recording may cost, in millionths of the processes' own CPU time: function probes are taken off to keep to
-    /// it. `None`: no limit.
+    /// What recording may cost, in millionths of the processes' own CPU time: function probes are removed to
+    /// keep to it. `None`: no limit.
     pub budget_ppm: Option<u32>,
     /// How stacks are sampled; `None`: not at all.
     pub sampling: Option<SamplingFact>,

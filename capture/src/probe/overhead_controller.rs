@@ -68,7 +68,7 @@ pub(crate) struct Probes {
 }
 
 impl Probes {
-    /// Another number whenever probes were put on or taken off.
+    /// A new number whenever probes were attached or removed.
     fn version(&self) -> u64 {
         self.functions.version().wrapping_add(self.operations.version())
     }
@@ -155,7 +155,7 @@ impl Common {
         }
     }
 
-    /// A panic elsewhere does not keep the probes from being taken off.
+    /// A panic elsewhere does not keep the probes from being removed.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Probes> {
         self.probes.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -281,8 +281,8 @@ fn keep_to_the_rate(common: &Common, probes: &mut Probes, budget: &mut Budget) {
     }
 }
 
-/// Takes probes off for a while, the most expensive first, when recording costs more than it may, and puts some back when
-/// there is room.
+/// Removes probes for a while, the most expensive first, when recording costs more than it may, and restores
+/// some when there is room.
 fn keep_to_the_budget(
     common: &Common,
     probes: &mut Probes,
@@ -313,7 +313,7 @@ fn keep_to_the_budget(
     let (of_libc, shed): (Vec<u32>, Vec<u32>) =
         shed.into_iter().partition(|number| operations.is_counters(*number));
     if !of_libc.is_empty() {
-        // Locks that are recorded now and then would look free in between: these are removed for good.
+        // Locks that are recorded now and then would look free in between: these are removed permanently.
         operations.shed(ebpf, now_ns(), &|number| of_libc.contains(&number), notes);
         budget.forget(|number| of_libc.contains(&number));
     }
@@ -341,7 +341,8 @@ fn keep_to_the_budget(
     }
 }
 
-/// Takes probes off without putting new ones on those that lose theirs along with them: these come back later.
+/// Removes probes without attaching new ones to functions that lose theirs along with them: these come back
+/// later.
 fn rest_at_once(
     functions: &mut FunctionProbes,
     budget: &mut Budget,

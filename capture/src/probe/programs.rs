@@ -33,8 +33,8 @@ pub(crate) enum Began {
     Born,
     /// Its leading thread has started it: links on the same file hold.
     ByLeader,
-    /// Another thread has started it: no link holds, since a link knows its process by the thread that led it when it was
-    /// made, and that one is dead.
+    /// Another thread has started it: no link works, since a link knows its process by the thread that led it
+    /// when it was made, and that one is dead.
     ByAnother,
 }
 

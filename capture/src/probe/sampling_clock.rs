@@ -116,7 +116,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// A clock that stands. Its program, [`TICK`], has been loaded.
+    /// A stopped clock. Its program, [`TICK`], has been loaded.
     pub(crate) fn new(rate_hz: u32) -> Clock {
         Clock { rate_hz, skip_shift: 0, links: BTreeMap::new(), coverage: Coverage::default() }
     }
@@ -133,7 +133,7 @@ impl Clock {
         median
     }
 
-    /// Lets it stand. The threads that do it wait for all CPUs.
+    /// Stops it. The threads that do it wait for all CPUs.
     pub(crate) fn stop(&mut self) -> Vec<JoinHandle<()>> {
         close_together(std::mem::take(&mut self.links).into_values().collect())
     }
@@ -162,7 +162,7 @@ impl Clock {
         let off: Vec<Link> = changes.off.iter().filter_map(|cpu| self.links.remove(cpu)).collect();
         if !off.is_empty() {
             log::debug!("no ticks any more on CPUs {:?}", changes.off);
-            // Nobody has to wait until they stand.
+            // No thread has to wait until they are stopped.
             drop(close_together(off));
         }
         if let Err(error) = self.tick_on(ebpf, &changes.on) {

@@ -2,7 +2,7 @@
 
 use super::adaptive_sampling::SampleSpent;
 
-/// What can be taken off: a function number, or whatever the caller counts by.
+/// What can be removed: a function number, or another number that the caller counts by.
 pub(crate) type ProbeId = u32;
 
 /// What has been spent since the start, nanoseconds of CPU time. Nothing in it ever falls.

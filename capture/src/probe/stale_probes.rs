@@ -67,8 +67,8 @@ impl FunctionProbes {
         own().next().is_some() && functions.iter().filter(wanted).all(has)
     }
 
-    /// Takes the probes off files that somebody has written to: what stands behind their places now is not known. Processes
-    /// that had some, and why.
+    /// Removes the probes from files that have been written to: the code at their places is unknown now.
+    /// Processes that had some, and why.
     pub(crate) fn drop_changed(&mut self) -> Vec<(u32, String)> {
         let mut told: Vec<(u32, String)> = Vec::new();
         for group in self.groups.iter().filter(|group| group.binary.has_just_lost_its_name()) {

@@ -201,7 +201,7 @@ impl HitCosting {
 fn load_maps(options: &CaptureOptions, kernel: &Kernel) -> Result<Loaded, ProbeError> {
     let highest = options.functions.iter().map(|function| function.id.saturating_add(1)).max();
     let mut functions = highest.unwrap_or(0).min(MOST_NUMBERS);
-    // More may come: of children, and of whatever program a process becomes.
+    // More may come: of children, and of any program that a process executes.
     if options.uprobes {
         functions = functions.max(number_limit(options.most_functions));
     }

@@ -91,7 +91,7 @@ fn attributes(address: u64) -> [u8; 112] {
     // Off at first; not in the kernel, nor in a hypervisor; gone with an exec: then the address is another program's.
     const FLAGS: u64 = 1 | 1 << 5 | 1 << 6 | 1 << 36;
     const EXECUTED: u32 = 4;
-    // Of an instruction it is the size of a word, whatever the instruction's.
+    // For an instruction breakpoint it is the size of a word, independent of the instruction.
     const LENGTH: u64 = size_of::<libc::c_long>() as u64;
     let mut attributes = [0; 112];
     let mut put = |at: usize, bytes: &[u8]| attributes[at..at + bytes.len()].copy_from_slice(bytes);

@@ -1,4 +1,4 @@
-//! What the user database says about the user behind sudo, and becoming that user before a command runs.
+//! What the user database says about the user who called sudo, and becoming that user before a command runs.
 
 use recording::SudoUser;
 use std::ffi::{CStr, CString, OsString};
@@ -44,7 +44,7 @@ pub fn account(user: &SudoUser) -> Option<Account> {
     Some(Account { name, home: OsString::from_vec(home) })
 }
 
-/// Makes this process theirs for good: supplementary groups, group, user. For the gate, just before exec.
+/// Permanently makes this process theirs: supplementary groups, group, user. For the gate, just before exec.
 pub fn take_over_process(user: &SudoUser) -> io::Result<()> {
     match account(user) {
         Some(account) => {

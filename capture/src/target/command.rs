@@ -103,7 +103,7 @@ fn interpreter(start: &[u8]) -> Option<(PathBuf, Vec<u8>)> {
     (!name.is_empty()).then(|| (PathBuf::from(OsStr::from_bytes(name)), rest.trim_ascii().to_vec()))
 }
 
-/// The first word behind `env` that is neither an option nor an assignment.
+/// The first word after `env` that is neither an option nor an assignment.
 fn program_of_env(arguments: &[u8]) -> Option<OsString> {
     arguments
         .split(u8::is_ascii_whitespace)

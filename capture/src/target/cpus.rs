@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn cores_come_before_their_second_threads() {
-        // CPUs 0 and 1 are one core, 2 and 3 another one, 4 stands alone.
+        // CPUs 0 and 1 are one core, 2 and 3 another one, 4 is alone.
         let siblings = |cpu: usize| CpuList::parse(["0-1", "0-1", "2-3", "2-3", "4"].get(cpu)?);
         let spread = |count| list("0-4").spread_over(count, siblings).to_string();
         assert_eq!((spread(1), spread(2), spread(3)), ("0".into(), "0,2".into(), "0,2,4".into()));

@@ -35,7 +35,7 @@ pub fn measure_beside(used: &CpuList) -> Option<IdleWake> {
     between(&here, &there, Meanwhile::Sleep)
 }
 
-/// What who wakes does until the other CPU is idle.
+/// What the waking thread does until the other CPU is idle.
 #[derive(Clone, Copy, PartialEq)]
 enum Meanwhile {
     /// Keeps its CPU awake.
@@ -78,8 +78,8 @@ struct Shared {
     over: AtomicBool,
 }
 
-/// Latencies depend on how deeply the CPU sleeps, so that the lower quartile is taken; a call does not, so that a short one
-/// is. Whatever else the CPUs do only makes them longer.
+/// Latencies depend on how deeply the CPU sleeps, so the lower quartile is used; a call does not, so a short
+/// one is used. Other work on the CPUs only makes them longer.
 fn rounds(here: &CpuList, there: &CpuList, meanwhile: Meanwhile, count: u32) -> io::Result<Option<Took>> {
     let (began, shared) = (Instant::now(), Shared::default());
     std::thread::scope(|scope| {

@@ -17,8 +17,8 @@ const MOST_PATH: usize = 4096;
 const AT_EXECFN: u64 = 31;
 const AT_NULL: u64 = 0;
 
-/// The path, safe to print; `None` if it ends as `executable` does, or leads to another file: what a script was started
-/// by is no name of its interpreter, and what stands in the process's memory is only believed where it leads to its
+/// The path, safe to print; `None` if it ends as `executable` does, or leads to another file: a script's path
+/// is no name of its interpreter, and a path in the process's memory is only believed if it leads to its
 /// program.
 pub(super) fn path(folder: &ProcDir, executable: &Path) -> Option<String> {
     let comm = folder.text("comm").ok()?;

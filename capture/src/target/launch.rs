@@ -27,9 +27,9 @@ pub struct Launch;
 /// How a command is started.
 #[derive(Debug)]
 pub struct LaunchOptions {
-    /// Under sudo: run it as root, not as the user behind sudo.
+    /// Under sudo: run it as root, not as the user who called sudo.
     pub keep_root: bool,
-    /// The user behind sudo, if there is one.
+    /// The user who called sudo, if there is one.
     pub sudo_user: Option<SudoUser>,
     /// Its standard input.
     pub stdin: ChildStream,
@@ -98,7 +98,7 @@ pub enum LaunchError {
         /// Why not.
         why: String,
     },
-    /// The user behind sudo could not be restored.
+    /// The user who called sudo could not be restored.
     #[error("cannot run the command as user {uid}: {why}")]
     User {
         /// The user.

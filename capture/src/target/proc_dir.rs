@@ -1,5 +1,5 @@
-//! One process's folder in /proc, held open: whatever is read through it belongs to this very process, even if
-//! its PID is given to another one meanwhile.
+//! One process's folder in /proc, held open: everything read through it belongs to exactly this process, even
+//! if its PID is given to another one meanwhile.
 
 use super::error::TargetError;
 use crate::rights::{CAP_SYS_PTRACE, Rights};

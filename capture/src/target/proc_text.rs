@@ -21,7 +21,7 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// Reads the line. The name stands in parentheses and may itself hold `) R 1 2`, so the last parenthesis
+    /// Reads the line. The name is in parentheses and may itself hold `) R 1 2`, so the last parenthesis
     /// counts.
     pub fn parse(text: &str) -> Option<Stat> {
         let (_, after) = text.rsplit_once(')')?;
@@ -52,7 +52,7 @@ impl Stat {
     }
 }
 
-/// The value behind a name in /proc/PID/status.
+/// The value after a name in /proc/PID/status.
 pub fn status_field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }

@@ -1,8 +1,9 @@
 //! Copied stack bytes become frames, by the unwind tables of what a process has mapped.
 //!
-//! The tables come from a parser without rights and say whatever the binary's maker wants them to; the stack is the
-//! program's own. So each step is a total function of both, a caller's frame lies above its callee's, and there are at most
-//! [`MOST_FRAMES`] steps of two searches each: nothing here can loop, allocate more than that, or panic.
+//! The tables come from a parser without rights, and the binary's maker may put anything into them; the stack
+//! is the program's own. So each step is a total function of both, a caller's frame lies above its callee's,
+//! and there are at most [`MOST_FRAMES`] steps of two searches each: nothing here can loop, allocate more
+//! than that, or panic.
 
 use super::address_space::holds;
 use super::binaries::{Binary, BinaryTables};
@@ -69,7 +70,7 @@ pub struct Unwound {
     pub whole: bool,
     /// Bytes of the copy that were needed.
     pub reach: usize,
-    /// It would go on behind the copy.
+    /// It would continue after the copy.
     pub beyond: bool,
 }
 
@@ -106,7 +107,7 @@ impl Unwinding {
         loop {
             match self.follow(&Copied::of(raw)) {
                 Ok(unwound) => return unwound,
-                // Read once, whatever comes of it: this ends.
+                // Read once; this ends in any case.
                 Err(NotRead(index)) => {
                     if let Some(placed) = self.placed.get_mut(index) {
                         placed.read(binaries.read(&placed.code));
@@ -245,7 +246,7 @@ struct Frame {
     stack_pointer: u64,
     /// `None`: nobody knows any more.
     frame_pointer: Option<u64>,
-    /// The instruction is the one behind a call.
+    /// The instruction is the one after a call.
     is_return: bool,
 }
 

@@ -42,7 +42,7 @@ impl Depth {
         }
         let enough = self.deepest.saturating_add(self.deepest / 4).div_ceil(COPY_PIECE) + 1;
         if enough >= COPY_PIECES {
-            // Nothing to be gained; it is looked at again when as many have come once more.
+            // Nothing to be gained; checked again after the same number of stacks.
             self.whole = 0;
             return false;
         }
@@ -50,7 +50,7 @@ impl Depth {
         true
     }
 
-    /// A stack went on behind its copy of this many bytes; whether the programs need a new setting.
+    /// A stack continued after its copy of this many bytes; whether the programs need a new setting.
     pub fn cut(&mut self, copied: usize) -> bool {
         if self.told == 0 || copied < self.told * COPY_PIECE {
             // Where the copy ended, memory ended, or it was copied before the last setting.

@@ -66,7 +66,7 @@ impl Interner {
         }
     }
 
-    /// The room that one more leaves; `None`: there is not so much.
+    /// The room after one more; `None`: there is not enough.
     fn room_after(&self, frames: &[u64]) -> Option<Option<u64>> {
         match self.room {
             Some(room) => room.checked_sub(stack_bytes(frames.len())).map(Some),

@@ -103,7 +103,8 @@ impl SampledProcess {
         new_depth || new_root
     }
 
-    /// Where a whole stack leaves the code that keeps frame pointers for good is a root; whether it is a new one.
+    /// A root is where a whole stack finally leaves the code that keeps frame pointers; whether it is a new
+    /// one.
     fn learn_root(&mut self, frames: &[u64]) -> bool {
         let Some(at) = frames.iter().position(|&frame| !self.keeps(frame)).filter(|&at| at > 0) else {
             return false;

@@ -487,7 +487,7 @@ mod tests {
         ReaderAnswer::Code { pid: PID, since_ns, seen }
     }
 
-    /// Callers are 16 bytes above; who is at 0x100 and later has none.
+    /// Callers are 16 bytes above; a frame at 0x100 or later has none.
     fn tables(since_ns: u64) -> ReaderAnswer {
         let rule = |back| Rule { frame: FrameAt::Stack(16), pointer: Saved::Same, back, is_signal: false };
         let spans = vec![(0, 0x100, 0), (0x100, 0x1000, 1)];

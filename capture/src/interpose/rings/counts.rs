@@ -7,7 +7,7 @@ use engine::event::PendingOperation;
 use probe_abi::interpose::SharedWord;
 use std::sync::atomic::Ordering;
 
-/// How often it is looked what more rings than a few say of operations that are left out.
+/// How often all rings, if there are more than a few, are read for operations that were left out.
 const LEFT_OUT_EVERY_NS: u64 = 500_000_000;
 
 impl Rings {

@@ -13,7 +13,7 @@ fn a_ring_of_a_dead_thread_is_free_again_when_it_is_empty() {
     // Its records are read in the turn in which it turns out to be gone.
     assert_eq!(turn(&mut rings, 20, &[]).0, [(0, 10)]);
     let owner = |ring: usize| shared.word(shared.layout().control(ring)).load(Ordering::Relaxed);
-    // The kernel did not tell: it is looked for once it has been quiet for a while, and not before.
+    // The kernel reported nothing: the end is checked once it has been quiet for a while, and not before.
     let later = 20 + LOOK_EVERY_NS;
     turn(&mut rings, later - 1, &[]);
     assert_ne!(owner(0), 0);

@@ -88,7 +88,7 @@ fn what_did_not_fit_is_counted_and_room_is_given() {
     thread.control(RingWord::FORBIDDEN).store(u64::MAX, Ordering::Relaxed);
     assert_eq!(rings.forbidden(), 2, "nonsense counts nothing");
     assert_eq!(thread.control(RingWord::TAIL).load(Ordering::Relaxed), 960);
-    // The numbers go on behind those that are missing, and the places round the end.
+    // The numbers continue after the missing ones, and the places around the end.
     thread.writes(2_100);
     thread.writes(2_101);
     assert_eq!(turn(&mut rings, 3_000, &[7]).0, [(2, 2_100), (2, 2_101)]);
@@ -110,7 +110,7 @@ fn a_target_that_writes_nonsense_is_not_believed() {
     thread.writes(13);
     assert_eq!(turn(&mut rings, 100, &[7]).0, [(0, 13)]);
     assert_eq!(rings.undecodable(), 4);
-    // Counters that no writer leaves behind.
+    // Counters that no writer would leave.
     for nonsense in [u64::MAX, 1 << 40, 0] {
         thread.control(RingWord::HEAD).store(nonsense, Ordering::Relaxed);
         let (got, complete) = turn(&mut rings, 200, &[7]);
