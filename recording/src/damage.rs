@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The session was read up to here; this is what lies behind.
+/// The session was read up to here; this describes the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// What happened.

@@ -82,8 +82,8 @@ impl CreateError {
     }
 }
 
-/// Creates a new file that only its owner can read and write; under sudo the owner is the user behind it.
-/// What exists under the name is unlinked first if `overwrite` allows it.
+/// Creates a new file that only its owner can read and write; under sudo the owner is the user who called it.
+/// An existing file of that name is unlinked first if `overwrite` allows it.
 pub fn create_file(path: &Path, overwrite: Overwrite) -> Result<File, CreateError> {
     let fail = |problem| CreateError { path: path.to_path_buf(), problem };
     create(path, overwrite).map_err(fail)
@@ -203,7 +203,7 @@ pub fn create_unused(path: &Path) -> Result<(File, PathBuf), CreateError> {
         };
         match create_file(&name, Overwrite::Nothing) {
             Ok(file) => return Ok((file, name)),
-            // Whatever lies there has the name: a link, too.
+            // Anything there has the name: a link, too.
             Err(error) if !matches!(error.problem, CreateProblem::Io(_) | CreateProblem::NoName) => {
                 taken = Some(error);
             }

@@ -1,4 +1,4 @@
-//! The user behind sudo: files and launched commands are theirs, not root's.
+//! The user who called sudo: files and launched commands are theirs, not root's.
 
 use std::fs::File;
 use std::io;

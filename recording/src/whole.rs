@@ -8,12 +8,12 @@ use std::path::Path;
 /// Bytes that go to the system at a time.
 const BUFFER: usize = 1 << 18;
 
-/// What `write` writes becomes the content of a file that only its owner can read and write; under sudo that is the user
-/// behind it. If anything fails, no file is left, and what existed under the name stays. A device or a pipe that may be
-/// written to gets it as it comes.
+/// What `write` writes becomes the content of a file that only its owner can read and write; under sudo that
+/// is the user who called it. If anything fails, no file is left, and what existed under the name stays. A
+/// device or a pipe that may be written to gets it as it comes.
 ///
 /// # Errors
-/// As [`create_file`], and whatever `write` says.
+/// Those of [`create_file`] and of `write`.
 pub fn write_whole(
     path: &Path,
     overwrite: Overwrite,

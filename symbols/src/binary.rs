@@ -32,7 +32,7 @@ pub struct Binary {
 /// What is known of a file's content.
 #[derive(Debug)]
 struct Known {
-    /// What stood at the places that have got probes, by offset in the file.
+    /// The original bytes at the places that have got probes, by offset in the file.
     code: BTreeMap<u64, [u8; CODE]>,
     /// The file's identity when all of these held that.
     as_of: FileKey,
@@ -97,7 +97,7 @@ impl Binary {
         &self.file
     }
 
-    /// A path that opens it in this process as long as it is open, whatever has become of its name.
+    /// A path that opens it in this process as long as it is open, even if it was renamed.
     pub fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
     }
@@ -115,7 +115,7 @@ impl Binary {
         std::ptr::eq(self, other) || now()
     }
 
-    /// Which file it is as of now: it changes with whatever is done to it, also with being renamed or deleted.
+    /// Identifies the file's present state: any change to it changes this, also renaming or deleting it.
     ///
     /// # Errors
     ///
@@ -180,7 +180,7 @@ impl Binary {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Zeros behind the end.
+    /// Zeros after the end.
     fn code_at(&self, offset: u64) -> io::Result<[u8; CODE]> {
         let (mut code, mut have) = ([0; CODE], 0);
         while let Some(rest) = code.get_mut(have..).filter(|rest| !rest.is_empty()) {
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(binary.vouch_for_all(), Ok(()));
         assert!(binary.has_just_lost_its_name() && !binary.has_just_lost_its_name(), "said once");
         assert_eq!(std::fs::read(binary.path()).expect("read")[3], 3, "and it is what was opened");
-        // What stood there when it was read is not known.
+        // Its content when it was read is not known.
         assert!(binary.vouch([32].into_iter()).is_err());
     }
 

@@ -1,9 +1,10 @@
 //! Chains of inlined calls out of small indexes of units: what addr2line answers, in half of its time and a twentieth of its
 //! memory, since it reads all functions and rows of a unit and keeps them.
 //!
-//! A unit's index has its functions' addresses and marks in its line table. What is inlined into a function and the rows
-//! around an address are read again when they are asked for, and only those names that are part of an answer. Split debug
-//! information and whatever is damaged or out of the ordinary is [`Beyond`] this: addr2line has the last word.
+//! A unit's index has its functions' addresses and marks in its line table. What is inlined into a function
+//! and the rows around an address are read again when they are asked for, and only those names that are part
+//! of an answer. Split debug information and anything damaged or unusual is [`Beyond`] this and left to
+//! addr2line.
 
 use super::dwarf::FrameNumbers;
 use super::entry_shapes::Shapes;

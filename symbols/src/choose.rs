@@ -57,7 +57,7 @@ pub struct ChosenFunction {
     pub address: u64,
     /// Bytes.
     pub size: u64,
-    /// File offset of the entry probe: the first instruction, or one behind nothing but `nop`s.
+    /// File offset of the entry probe: the first instruction, or one after nothing but `nop`s.
     pub entry_offset: u64,
     /// File offsets of the exit probes; empty if it never returns or if `unsure` says why there are none.
     pub exit_offsets: Vec<u64>,

@@ -141,7 +141,7 @@ impl<'a> Walker<'a> {
         &self.window[WINDOW - 1]
     }
 
-    /// The next instruction as it is, and steps over it.
+    /// The next instruction, unchanged; steps over it.
     pub fn instruction(&mut self) -> Result<Instruction, UnknownExits> {
         const LONGEST: u64 = 15;
         const CHUNK: u64 = 256;

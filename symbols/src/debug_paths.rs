@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Where distributions install debug files.
 const DEBUG_ROOT: &str = "/usr/lib/debug";
 
-/// Behind the last place.
+/// After the last place.
 const FETCHED: u32 = u32::MAX;
 
 /// Opens debug files of one binary. Only ordinary ELF files are opened, and only those that everybody may read or that

@@ -245,8 +245,8 @@ fn has_children(unit: &gimli::UnitRef<'_, Slice<'_>>) -> bool {
     entries.next_dfs().is_ok_and(|entry| entry.is_some_and(|entry| entry.has_children()))
 }
 
-/// Whether inlined calls nest no deeper than what addr2line's recursion can follow, in all of the file: units of
-/// a hostile file can overlap, so that one cannot tell beforehand which ones a search will enter.
+/// Whether inlined calls nest no deeper than addr2line's recursion can follow, in all of the file: units of a
+/// hostile file can overlap, so it is not known beforehand which ones a search will enter.
 fn is_shallow(dwarf: &gimli::Dwarf<Slice<'_>>) -> bool {
     let mut units = dwarf.units();
     // addr2line gives up at a damaged header too.

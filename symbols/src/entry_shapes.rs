@@ -47,7 +47,7 @@ pub enum Addresses {
 /// What has been seen on the way over an entry.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Passed {
-    /// Where the next entry behind its children is, from the unit's start; 0: it does not say.
+    /// Where the next entry after its children is, from the unit's start; 0: it does not say.
     pub sibling: usize,
     /// Its first address.
     pub low: u64,

@@ -3,8 +3,9 @@
 //! An exit probe tells which frame ends by its stack pointer: it has to be the one at the function's entry, where
 //! it points at the return address.
 //! - At a `ret` it is, since that is where `ret` takes the return address from.
-//! - At a jump to another function's start (a tail call) it is by the ABI: that function returns to whatever lies
-//!   on top of the stack, so it has to be our caller's address. Where there are unwind tables they must agree.
+//! - At a jump to another function's start (a tail call) it is by the ABI: that function returns to the
+//!   address on top of the stack, so it has to be our caller's. Where there are unwind tables they must
+//!   agree.
 //! - A jump inside the function, to its `.cold` part or through a `switch` table is no exit.
 //! - A conditional jump to another function would fire the probe whether it is taken or not: such a function is
 //!   [`UnknownExits::ConditionalTailCall`].
@@ -38,7 +39,7 @@ pub enum Entry {
     At(u64),
     /// The kernel lets no probe replace it.
     Closed,
-    /// It is such a `nop`, and what is behind it is not certain to be passed once for each call.
+    /// It is such a `nop`, and the code after it may not be passed exactly once for each call.
     Rewritten,
 }
 

@@ -1,10 +1,11 @@
-//! Which file it is, whatever its name.
+//! The identity of a file, independent of its name.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-/// What a file holds, whatever its name. An inode alone does not tell: a program that is built again may get the number
-/// of the one before, or be written over it, and probes in the old places would destroy it.
+/// The content of a file, independent of its name. An inode alone is not enough: a program that is built
+/// again may get the number of the one before, or be written over it, and probes in the old places would
+/// destroy it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileKey {
     device: u64,

@@ -19,8 +19,8 @@ use std::sync::{Mutex, PoisonError};
 /// Most sections of linker stubs looked at; an honest file has three.
 const MAX_STUB_SECTIONS: usize = 16;
 
-/// Every function that a binary's symbol table names, in order of address. The file stays open: whatever is
-/// read later (instructions, debug information) comes from the same file.
+/// Every function that a binary's symbol table names, in order of address. The file stays open: later reads
+/// (instructions, debug information) use the same file.
 #[derive(Debug)]
 pub struct ModuleFunctions {
     elf: ElfFile,
@@ -231,7 +231,7 @@ impl ModuleFunctions {
         open(files.as_mut())
     }
 
-    /// The symbol as it stands in the file (at most [`MAX_RAW_BYTES`] of it).
+    /// The symbol as it is in the file (at most [`MAX_RAW_BYTES`] of it).
     pub fn raw_name(&self, function: &Function) -> Cow<'_, str> {
         String::from_utf8_lossy(self.raw_name_bytes(function))
     }

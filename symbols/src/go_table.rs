@@ -142,7 +142,7 @@ impl GoTable {
         })
     }
 
-    /// Address and place of the description of a function; one behind the last gives the end.
+    /// Address and place of the description of a function; one after the last gives the end.
     fn row(&self, index: usize) -> Option<(u64, usize)> {
         if index > self.count {
             return None;

@@ -1,11 +1,11 @@
 //! Through which instructions a call of a function comes back, wherever jumps lead: libc's functions are stripped of
 //! the names that [`super::exits`] needs to tell a jump inside a function from one to another function.
 //!
-//! The walk begins at a function's first instruction and takes every way on: behind a call to the next instruction,
-//! at a jump to its target, at a branch to both. A jump to another function is no end: that one comes back to our
-//! caller. So every `ret` it finds ends a call of this function, whichever function it belongs to by name; a probe
-//! there tells by the stack pointer whose call ends. All addresses are reached by instructions from a function's
-//! start: no probe lands inside an instruction.
+//! The walk begins at a function's first instruction and follows every path: after a call to the next
+//! instruction, at a jump to its target, at a branch to both. A jump to another function is no end: that one
+//! returns to our caller. So every `ret` it finds ends a call of this function, whichever function it belongs
+//! to by name; a probe there knows from the stack pointer whose call ends. All addresses are reached by
+//! instructions from a function's start: no probe is inside an instruction.
 
 use super::code::{Flow, Walker, decode};
 use super::elf_file::ElfFile;

@@ -245,8 +245,8 @@ impl Symbols {
     }
 }
 
-/// Reads `__errno_location`, which does nothing but add up where it is: the thread pointer (`fs:0`) and a number, which
-/// stands in the code or, where the loader decides, in a variable.
+/// Reads `__errno_location`, which only computes its address: the thread pointer (`fs:0`) plus a number,
+/// which is in the code or, where the loader decides, in a variable.
 fn errno_place(elf: &ElfFile, address: u64) -> Option<ErrnoPlace> {
     let mut walker = Walker::new(elf, address);
     let (mut number, mut variable, mut thread_pointer) = (0i64, None, 0);

@@ -41,7 +41,7 @@ impl Known {
     }
 }
 
-/// The function of that name, whatever underscores are before it.
+/// The function of that name, with any underscores before it.
 pub fn known(name: &[u8]) -> Option<&'static Known> {
     let name = std::str::from_utf8(name).ok()?.trim_start_matches('_');
     KNOWN.iter().find(|known| known.name == name)

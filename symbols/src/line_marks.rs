@@ -29,7 +29,7 @@ struct Registers {
 
 const START: Registers = Registers { address: 0, file: 1, line: 1, column: 0, dropped: false };
 
-/// Behind a row.
+/// After a row.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     address: u64,

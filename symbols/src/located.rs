@@ -85,7 +85,7 @@ impl Located {
         self.frames.len()
     }
 
-    /// Whatever is in the texts, it may be printed.
+    /// Safe to print, whatever the texts contain.
     pub(super) fn make_safe(&mut self) {
         self.texts.iter_mut().for_each(|text| {
             if text.len() > MAX_NAME_BYTES || text.chars().any(is_unsafe) {

@@ -1,5 +1,6 @@
-//! Which places of a function lie behind a call that takes a lock and before any that gives it back: a thread that is
-//! there has the lock (ours: calls are known from the stacks of threads that waited and of those that woke them).
+//! Which places of a function come after a call that takes a lock and before any that releases it: a thread
+//! that is there holds the lock (ours: calls are known from the stacks of threads that waited and of those
+//! that woke them).
 //!
 //! The walk begins where the taking call returns and takes every way on, as [`super::libc_exit_points`] does,
 //! up to the releasing calls and to the function's end. Where taking and releasing are inlined, only the slow
@@ -18,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 
-/// Instructions behind one call: more is no critical section that samples could tell from the rest.
+/// Instructions after one call: more is no critical section that samples could distinguish from the rest.
 const MOST_STEPS: usize = 20_000;
 /// At most this many instructions after freeing a lock, the waiter has been woken.
 const WAKES_WITHIN: usize = 12;
@@ -31,16 +32,16 @@ pub const MOST_PLACES: usize = 1 << 16;
 /// that to which the call returns.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockCall {
-    /// Behind it the thread has the lock.
+    /// After it the thread holds the lock.
     pub taken: u64,
-    /// Behind these it has not.
+    /// After these it does not.
     pub given: Vec<u64>,
 }
 
 /// By call: the indices of those places (file offsets) that lie under the lock; `None` if its code cannot be followed.
 pub type LockRegions = Vec<Option<Vec<u32>>>;
 
-/// Which of these places lie behind which of these calls. x86-64 only.
+/// Which of these places come after which of these calls. x86-64 only.
 pub fn lock_regions(module: &ModuleFunctions, calls: &[LockCall], places: &[u64]) -> LockRegions {
     let elf = module.elf();
     if !elf.is_x86_64 {
@@ -82,7 +83,7 @@ impl Tables {
     }
 }
 
-/// The instructions behind a call, with the lock held.
+/// The instructions after a call, with the lock held.
 #[derive(Debug, Default)]
 struct Section {
     steps: BTreeMap<u64, Seen>,

@@ -9,7 +9,7 @@ use crate::outline::Outline;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// The symbols of one binary. The file stays open: its process may end before it is looked into.
+/// The symbols of one binary. The file stays open: its process may end before it is read.
 #[derive(Debug)]
 pub struct MappedBinary {
     file: File,

@@ -96,7 +96,8 @@ impl Members {
         Ok(())
     }
 
-    /// What lies so far behind the start of the variable at this linked address; an empty text for the variable itself.
+    /// What is this far after the start of the variable at this linked address; an empty text for the
+    /// variable itself.
     pub(super) fn at(&self, dwarf: &Dwarf<Slice<'_>>, variable: u64, distance: u64) -> Option<String> {
         let &(at, kind) = self.types.get(&variable)?;
         let header = dwarf.debug_info.header_from_offset(DebugInfoOffset(at)).ok()?;

@@ -112,7 +112,7 @@ impl References {
                         .then(|| references.slots.get(&relative(code, place + 2, at)?).copied())
                         .flatten();
                     let Some(asked) = asked else { continue };
-                    // The jump may stand behind `endbr64` and `bnd`.
+                    // The jump may come after `endbr64` and `bnd`.
                     for before in [0, 1, 4, 5] {
                         stubs.insert(at.wrapping_add(place as u64).wrapping_sub(before), asked);
                     }
@@ -149,14 +149,14 @@ impl References {
     }
 }
 
-/// The address that four bytes at a place are the distance to, from behind them.
+/// The address that four bytes at a place are the distance to, from after them.
 fn relative(code: &[u8], place: usize, at: u64) -> Option<u64> {
     let distance = i32::from_le_bytes(code.get(place..place + 4)?.try_into().ok()?);
     Some(at.wrapping_add(place as u64 + 4).wrapping_add_signed(i64::from(distance)))
 }
 
-/// Whether a system call instruction may make memory executable: behind the number of such a call, or behind any number
-/// that is not to be seen if the third argument is such a protection. Bytes that only look like the instruction have
+/// Whether a system call instruction may make memory executable: after the number of such a call, or after an
+/// unknown number if the third argument is such a protection. Bytes that only look like the instruction have
 /// neither before them.
 fn calls_itself(code: &[u8]) -> bool {
     let mut syscalls = (0..code.len().saturating_sub(1)).filter(|&at| code[at..at + 2] == [0x0f, 0x05]);
@@ -264,8 +264,9 @@ fn any_piece(
     false
 }
 
-/// Whether `mov $PROT, %edx` and `mov $FLAGS, %ecx`, the third and fourth arguments of a call, stand near each other with
-/// execution in the one and anonymous memory in the other: the same call may be reached with other constants, too.
+/// Whether `mov $PROT, %edx` and `mov $FLAGS, %ecx`, the third and fourth arguments of a call, are near each
+/// other, with execution in the one and anonymous memory in the other. The same call may be reached with
+/// other constants, too.
 fn has_arguments(code: &[u8]) -> bool {
     const NEAR: usize = 32;
     const ANONYMOUS: u32 = 0x20;

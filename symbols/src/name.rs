@@ -36,7 +36,7 @@ pub fn safe_within(text: &str, max_bytes: usize) -> String {
 }
 
 /// The name for people of a symbol's raw name: C++ (Itanium) and Rust (legacy and v0) are demangled, with
-/// parameters, without Rust's hash; any other name stays as it is. Always safe to print.
+/// parameters, without Rust's hash; any other name is unchanged. Always safe to print.
 pub fn demangled(raw: &str) -> String {
     if let Some(name) = demangled_rust(raw) {
         return name;

@@ -165,7 +165,7 @@ fn without_place(name: &str) -> &str {
     if is_line || is_offset { before } else { name }
 }
 
-/// Without the list of parameters and what stands behind it, and without the return type that templates have. What
+/// Without the list of parameters and what follows it, and without the return type that templates have. What
 /// compilers for JavaScript and Python add is left out in the same way.
 fn without_parameters(name: &str) -> &str {
     if let Some(script) = of_script(name) {

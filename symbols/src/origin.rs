@@ -109,8 +109,8 @@ fn is_libgcc_arithmetic(raw: &str) -> bool {
             }))
 }
 
-/// Whether the function's code stands in Rust's standard library, generic code instantiated for the program's
-/// own types included. `raw` is the symbol, `demangled` its readable name.
+/// Whether the function's code is in Rust's standard library, generic code instantiated for the program's own
+/// types included. `raw` is the symbol, `demangled` its readable name.
 pub fn is_rust_standard(raw: &str, demangled: &str) -> bool {
     if let Some(path) = raw.strip_prefix("_R") {
         return super::rust_v0::defining_crate(path).is_some_and(|name| RUST_STANDARD.contains(&name));
@@ -118,8 +118,8 @@ pub fn is_rust_standard(raw: &str, demangled: &str) -> bool {
     rustc_demangle::try_demangle(raw).is_ok() && is_standard_path(demangled)
 }
 
-/// Legacy names: the path's first name is the crate, except in `<Type as Trait>::method`. Such code stands in
-/// the crate of the type or of the trait (orphan rule): standard if neither is the program's own.
+/// Legacy names: the path's first name is the crate, except in `<Type as Trait>::method`. Such code is in the
+/// crate of the type or of the trait (orphan rule): standard if neither is the program's own.
 fn is_standard_path(demangled: &str) -> bool {
     let Some(inner) = demangled.strip_prefix('<') else {
         return RUST_STANDARD.contains(&demangled.split("::").next().unwrap_or_default());

@@ -225,7 +225,7 @@ impl Parser {
             }
             Work::There(worker) => match worker.question(Question::Choose(selection.clone()))? {
                 FromParser::Choice(mut choice) => {
-                    // Whatever the parser was made to say: numbers and names are ours.
+                    // Even if the parser was manipulated: numbers and names are ours.
                     choice.chosen.truncate(selection.max_functions);
                     for (number, chosen) in choice.chosen.iter_mut().enumerate() {
                         let number = u32::try_from(number).unwrap_or(u32::MAX);
@@ -262,7 +262,7 @@ impl Parser {
         }
     }
 
-    /// Which of these places (file offsets) lie behind which calls that take locks.
+    /// Which of these places (file offsets) come after which calls that take locks.
     pub fn lock_regions(&mut self, calls: &[LockCall], places: &[u64]) -> Result<LockRegions, SymbolError> {
         match &mut self.work {
             Work::Here(module) => Ok(lock_regions(module, calls, places)),

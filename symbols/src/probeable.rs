@@ -56,9 +56,10 @@ pub fn is_rewritten(instruction: &Instruction, bytes: &[u8]) -> bool {
     bytes.len() == 5 && (nop || lea_nothing)
 }
 
-/// Whether the kernel executes the probed instruction out of line, with a second trap behind it, instead of emulating
-/// it: all but `push` of a register, a one-byte `nop` and direct jumps and calls (`branch_setup_xol_ops` and
-/// `push_setup_xol_ops` in arch/x86/kernel/uprobes.c). Only what a hit costs depends on it.
+/// Whether the kernel executes the probed instruction out of line, with a second trap after it, instead of
+/// emulating it: all but `push` of a register, a one-byte `nop` and direct jumps and calls
+/// (`branch_setup_xol_ops` and `push_setup_xol_ops` in arch/x86/kernel/uprobes.c). Only what a hit costs
+/// depends on it.
 pub fn is_stepped(instruction: &Instruction, bytes: &[u8]) -> bool {
     let push = matches!(bytes, [0x50..=0x57] | [0x40..=0x4f, 0x50..=0x57]);
     let direct = matches!(

@@ -1,4 +1,4 @@
-//! Just enough of Rust's v0 mangling (RFC 2603) to find the crate in which a function's code stands.
+//! Just enough of Rust's v0 mangling (RFC 2603) to find the crate that contains a function's code.
 
 /// Paths nest; a hostile symbol may nest without end.
 const MAX_DEPTH: u32 = 64;
@@ -46,7 +46,7 @@ impl<'a> Parser<'a> {
                 self.disambiguator()?;
                 self.path(depth + 1)
             }
-            // A trait's provided method: the code stands where the trait does.
+            // A trait's provided method: the code is where the trait is.
             b'Y' => {
                 self.skip_type(depth + 1)?;
                 self.path(depth + 1)

@@ -72,7 +72,7 @@ pub enum Question {
     Locate(#[serde(with = "packed")] Vec<Place>),
     /// The variable at each of these linked addresses.
     Variables(Vec<u64>),
-    /// Which of these places (file offsets) lie behind which calls that take locks.
+    /// Which of these places (file offsets) come after which calls that take locks.
     LockRegions {
         /// The calls.
         calls: Vec<LockCall>,

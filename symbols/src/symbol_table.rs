@@ -14,7 +14,7 @@ const MAX_TABLE: u64 = 512 << 20;
 /// Most function symbols accepted.
 const MAX_FUNCTIONS: usize = 2_000_000;
 
-/// A function symbol as it stands in a table.
+/// A function symbol as it is in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Symbol {
     /// Address as linked.

@@ -27,7 +27,7 @@ pub struct Units<'a> {
 struct UnitRange {
     begin: u64,
     end: u64,
-    /// The lowest begin of this one and all behind it.
+    /// The lowest beginning of this one and all after it.
     lowest: u64,
     unit: u32,
 }

@@ -19,7 +19,7 @@ use std::os::unix::fs::FileExt as _;
 const MAX_BYTES: u64 = 256 << 20;
 /// Most rows kept. libc has 40,000, a browser 3 million.
 const MOST_ROWS: usize = 8 << 20;
-/// Code shorter than this is a stub, whatever the rest of the binary does.
+/// Code shorter than this is a stub, independent of the rest of the binary.
 const STUB_BYTES: u64 = 16;
 /// Bytes of a row in a message: where it begins, and the number of its rule.
 const ROW: usize = 6;
@@ -69,7 +69,7 @@ pub struct Rule {
     pub pointer: Saved,
     /// The return address; [`Saved::Lost`]: there is no caller.
     pub back: Saved,
-    /// It was interrupted: the address is that of the instruction itself, not the one behind a call.
+    /// It was interrupted: the address is that of the instruction itself, not the one after a call.
     pub is_signal: bool,
 }
 
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(found, [None, None, first, first, second, second, None, second, second, None, None]);
     }
 
-    /// Whatever the file says: it ends, and what comes out can be looked up everywhere.
+    /// For any file: it ends, and the result can be looked up everywhere.
     #[test]
     fn spoiled_tables_are_read_to_their_end() {
         let elf = ElfFile::open(Path::new("/bin/sh")).expect("a shell");

@@ -11,7 +11,7 @@
 //! 4. it carries nothing from iteration to iteration, and uses no vector registers: it computes nothing. If
 //!    it has a pause, a yield or a try, it may count iterations, by constants or by doubling. Without these,
 //!    a loop that counts and looks at memory is most often one whose compiler could not know that the memory
-//!    stays as it is.
+//!    does not change.
 //!
 //! A call of anything but a yield makes it no wait, nor does a loop count that waits in a way not listed
 //! here: it is better to miss one than to call work waiting.
@@ -215,8 +215,8 @@ impl Body {
     }
 }
 
-/// What the search for loops in one function has found out. Most instructions are part of no loop that waits, whatever is around
-/// them, so that most searches end after a few.
+/// What the search for loops in one function has found out. Most instructions are in no loop that waits, so
+/// most searches end after a few steps.
 struct Search {
     visits: usize,
     turn: u32,

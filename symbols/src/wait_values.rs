@@ -7,7 +7,7 @@ use iced_x86::{
 };
 use rustc_hash::FxHashMap;
 
-/// General registers, and the flags behind them.
+/// General registers, and the flags after them.
 const REGISTERS: usize = 17;
 const FLAGS: usize = 16;
 /// What a call may change (System V ABI).
@@ -142,7 +142,7 @@ impl Kept {
         if *known == was { Turn::Settled } else { Turn::Changed }
     }
 
-    /// Whether a branch goes by what memory held in this turn.
+    /// Whether a branch depends on what memory held in this iteration.
     pub(super) fn branches_on_memory(&self, node: usize) -> bool {
         self.before.get(&node).is_some_and(|values| values.0[FLAGS] == Value::Read)
     }

@@ -120,7 +120,7 @@ fn offsets_lead_to_the_instructions_of_pie_and_of_fixed_programs() {
         let function = &module.functions()[index_of(&module, "stub")];
         assert_eq!(module.elf().code_address_of(function.file_offset), Some(function.address));
         assert_ne!(function.address == function.file_offset, arguments.contains(&"-no-pie"));
-        // mov $7,%eax, behind endbr64 where the compiler puts one.
+        // mov $7,%eax, after endbr64 where the compiler puts one.
         let bytes = bytes_at(&built, function.file_offset);
         let code = bytes.strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa]).unwrap_or(&bytes);
         assert!(code.starts_with(&[0xb8, 7, 0, 0]), "{code:x?}");

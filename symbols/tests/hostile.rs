@@ -192,7 +192,7 @@ fn a_name_of_a_megabyte_with_terminal_codes_is_cut_and_cleaned() {
     let mut names = b"\0\x1b[2J\x07".to_vec();
     names.extend(std::iter::repeat_n(b'a', 1 << 20));
     names.push(0);
-    // The call behind the function leads to it.
+    // The call after the function leads to it.
     let code = [0x90, 0x90, 0x31, 0xc0, 0xc3, 0xe8, 0xf6, 0xff, 0xff, 0xff];
     std::fs::write(&path, with_symbols(&code, &[(1, 4096, 5)], &names)).expect("written");
     let module = functions_of(&path).expect("readable");

@@ -1,4 +1,4 @@
-//! Adding facts to a finished session: every chunk as it is, the facts, a new index.
+//! Adding facts to a finished session: every chunk unchanged, the facts, a new index.
 
 use super::chunk::{ChunkHeader, ChunkKind, Packed, Packer, Unpacker};
 use super::header::FileHeader;
@@ -44,7 +44,7 @@ pub fn add_facts(mut from: impl Read, mut to: impl Write, facts: &Facts, limits:
         }
         put(&mut to, &header, &payload)?;
         let (items, bytes) = (header.items as usize, u64::from(header.raw_bytes));
-        // What was there before stays, whatever room it takes.
+        // The existing facts stay, however much room they take.
         match ChunkKind::from_number(header.kind) {
             Some(ChunkKind::Facts) => room.count_facts(items, bytes),
             Some(ChunkKind::Notes) => room.count_notes(items, bytes),

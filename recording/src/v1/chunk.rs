@@ -175,7 +175,7 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// As it is.
+    /// Unchanged.
     pub fn plain(raw: Vec<u8>) -> Packed {
         Packed { flags: 0, raw_bytes: raw.len(), bytes: raw }
     }
@@ -187,7 +187,7 @@ impl Packer {
         Ok(Packer { zstd: zstd::bulk::Compressor::new(1)? })
     }
 
-    /// Packed where that helps and stays within [`MOST_RATIO`], else as it is.
+    /// Packed where that helps and stays within [`MOST_RATIO`], else unchanged.
     pub fn pack(&mut self, raw: Vec<u8>) -> io::Result<Packed> {
         let packed = self.zstd.compress(&raw)?;
         let helps = packed.len() < raw.len();

@@ -8,21 +8,22 @@ use std::io::{self, Read, Seek, SeekFrom};
 /// Drafts whose payload is looked at, the last ones first: a writer leaves at most a few that are not whole.
 const MOST_LOOKED_AT: usize = 16;
 
-/// What lies behind the chunks that stay.
+/// What comes after the chunks that stay.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Behind {
     /// No data that a writer left.
     Nothing,
     /// Drafts of what has been written in full since, or the beginning of one.
     Remains,
-    /// The chunks of the last whole draft that do not stay yet. They stand from `begin` on: if that lies before what was
-    /// taken for chunks that stay, some of these were remains of an older draft, to a byte where a chunk could have begun.
+    /// The chunks of the last whole draft that do not stay yet. They are from `begin` on. If that is before
+    /// the end of the chunks that seemed to stay, some of these were remains of an older draft, ending
+    /// exactly where a chunk could have begun.
     Draft { begin: u64, chunks: Vec<u8> },
 }
 
 /// Looks through the rest of the file, from `kept` on, once.
 pub fn find(source: &mut (impl Read + Seek), kept: u64) -> io::Result<Behind> {
-    // The last ones of those that would stand furthest on.
+    // The last ones of those that reach furthest.
     let mut found: VecDeque<(u64, ChunkHeader)> = VecDeque::new();
     let mut remains = false;
     let mut walk = Walk::from(source, kept)?;
@@ -30,7 +31,8 @@ pub fn find(source: &mut (impl Read + Seek), kept: u64) -> io::Result<Behind> {
         if header.kind != ChunkKind::Draft as u16 || header.first_ns > kept {
             continue;
         }
-        // A recording that has ended has none, and one that is damaged further ahead has them for places behind that.
+        // A recording that has ended has none, and one that is damaged earlier has them for places after
+        // that.
         remains = true;
         let furthest = found.back().map_or(0, |(_, last)| last.first_ns);
         if header.first_ns > furthest {
@@ -56,7 +58,7 @@ pub fn find(source: &mut (impl Read + Seek), kept: u64) -> io::Result<Behind> {
         let begin = header.first_ns;
         source.seek(SeekFrom::Start(begin))?;
         let mut there = Vec::new();
-        // A file may claim that it began anywhere: one byte too many is enough to see that it is not so.
+        // A file may claim that it began anywhere: one byte too many is enough to disprove that.
         let most = payload.len() as u64 + 1;
         source.by_ref().take((kept - begin).min(most)).read_to_end(&mut there)?;
         return Ok(match payload.strip_prefix(there.as_slice()) {

@@ -4,7 +4,7 @@
 /// that went through a text-mode transfer.
 pub const MAGIC: [u8; 8] = *b"\x9fLPS\r\n\x1a\n";
 
-/// The header behind the magic.
+/// The header after the magic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileHeader {
     /// Readers refuse a newer one.

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Offsets count from the start of the file to a chunk's header; differences are to the entry before, times
-//! zigzag. The payload is stored plain, so that the last 16 bytes of a whole file say where the index is. A part has another
-//! mark, so that a file that is cut behind it does not look whole.
+//! zigzag. The payload is stored plain, so that the last 16 bytes of a whole file say where the index is. A
+//! part has another mark, so that a file that is cut after it does not look whole.
 
 use super::chunk::{ChunkHeader, ChunkKind};
 use super::varint::{put, take, unzigzag, zigzag};

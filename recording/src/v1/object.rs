@@ -72,7 +72,7 @@ impl Growing {
         with_it - self.bytes()
     }
 
-    /// What stands before the next entry.
+    /// The text before the next entry.
     fn before(&self, list: List) -> Cow<'static, str> {
         match self.list {
             Some(open) if open == list => ",".into(),

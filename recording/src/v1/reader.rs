@@ -13,8 +13,8 @@ use engine::event::{Note, PendingOperation, Recording, ThreadFact, WindowEnd};
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::ops::Range;
 
-/// Reads what follows the file header. `file_bytes` is the size of the whole file. What lies behind the limits is damage of
-/// the kind [`DamageKind::TooLarge`].
+/// Reads what follows the file header. `file_bytes` is the size of the whole file. What exceeds the limits is
+/// damage of the kind [`DamageKind::TooLarge`].
 pub fn read<R: Read + Seek>(
     source: R,
     header: &FileHeader,
@@ -206,7 +206,7 @@ impl<R: Read + Seek> Reader<R> {
         }
     }
 
-    /// Counts what lies behind the last good chunk by its headers, without unpacking.
+    /// Counts what follows the last good chunk by its headers, without unpacking.
     fn rest(&mut self, kind: DamageKind) -> io::Result<Damage> {
         let mut damage = Damage {
             kind,

@@ -1,5 +1,5 @@
-//! How much one file may hold. The reader takes no more, so that it needs bounded memory whatever a file claims, and the
-//! writer leaves out what would be more, by the same count.
+//! How much one file may hold. The reader takes no more, so that it needs bounded memory for any file, and
+//! the writer leaves out the excess, by the same count.
 
 /// Most that a file may hold.
 #[derive(Clone, Copy, Debug)]

@@ -8,8 +8,8 @@
 //! `near` is the zigzag difference to the same value of the stack before, an address's to the address before it.
 //! The `shared` outermost frames are those of the stack before; the others follow, the outermost first.
 //!
-//! Which of them go on above their outermost frame stands in a chunk of its own behind them, if any do: for each such stack
-//! how many stacks lie between it and the one before (a varint).
+//! Which of them go on above their outermost frame is in a chunk of its own after them, if any do. For each
+//! such stack it has the number of stacks between it and the one before (a varint).
 
 use super::varint::{put, take, unzigzag, zigzag};
 use engine::event::{MOST_FRAMES, Note, NoteKind};
@@ -56,7 +56,7 @@ pub struct Encoder {
 pub struct Cut {
     /// How many.
     pub stacks: u32,
-    /// Number of the first stack behind the last of them.
+    /// Number of the first stack after the last of them.
     behind: u32,
     /// See the module.
     pub payload: Vec<u8>,

@@ -1,9 +1,10 @@
-//! The end of a file that is being written: whole chunks, and behind them drafts of those that are not yet full.
+//! The end of a file that is being written: whole chunks, and after them drafts of those that are not yet
+//! full.
 //!
-//! A chunk packs well when it holds thousands of records; a recording that is killed is to lose a quarter of a second. So
-//! what waits for its chunk to be full is written again and again as a draft, with more in it each time, and the full chunk
-//! takes the drafts' place. A draft is a chunk whose payload is the chunks that would stand where the drafts begin; of
-//! several the last whole one counts.
+//! A chunk packs well when it holds thousands of records, but a killed recording should lose only a quarter
+//! of a second. So the content of a chunk that is not full is written repeatedly as a draft, with more in it
+//! each time, and the full chunk replaces the drafts. A draft is a chunk whose payload is the chunks that
+//! would be where the drafts begin; of several, the last whole one counts.
 //!
 //! ```text
 //! … chunk chunk │ draft draft draft            waiting
@@ -23,13 +24,13 @@ use std::io;
 /// See the module.
 pub struct Tail<D> {
     disk: D,
-    /// Offset behind the last chunk that stays.
+    /// Offset after the last chunk that stays.
     kept: u64,
-    /// There is a draft behind that.
+    /// There is a draft after that.
     has_draft: bool,
-    /// Offset behind the last draft.
+    /// Offset after the last draft.
     drafts: u64,
-    /// Offset behind everything that was ever written.
+    /// Offset after everything that was ever written.
     reach: u64,
 }
 
@@ -44,7 +45,7 @@ impl<D: Disk> Tail<D> {
         &self.disk
     }
 
-    /// There is a draft behind what stays.
+    /// There is a draft after what stays.
     pub fn has_draft(&self) -> bool {
         self.has_draft
     }
@@ -117,7 +118,7 @@ impl<D: Disk> Tail<D> {
     }
 }
 
-/// A chunk that holds chunks, which would stand at `kept`.
+/// A chunk that holds chunks, which would be at `kept`.
 fn draft(kept: u64, records: u32, chunks: &[u8]) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(ChunkHeader::BYTES + chunks.len());
     bytes.extend_from_slice(&[0; ChunkHeader::BYTES]);

@@ -1,4 +1,4 @@
-//! Looking for chunks where none is known to begin: behind what is damaged, and among drafts.
+//! Looking for chunks where none is known to begin: after damage, and among drafts.
 
 use super::chunk::{CHUNK_MAGIC, ChunkHeader};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 /// Bytes that are read at once.
 const STEP: u64 = 1 << 16;
 
-/// Goes forward only, so that it takes time in proportion to the file whatever the file holds.
+/// Goes forward only, so that it takes time in proportion to the file, for any content.
 pub struct Walk<'a, R> {
     source: &'a mut R,
     /// `window[next..]`, which lies at `window_at + next` in the file, has not been looked at yet.
@@ -22,8 +22,8 @@ impl<'a, R: Read + Seek> Walk<'a, R> {
         Ok(Walk { source, window: Vec::new(), window_at: at, next: 0 })
     }
 
-    /// The next header with its offset; `None` at the end of the file. It goes on one byte behind that: what looks like a
-    /// header may lie in the middle of a chunk.
+    /// The next header with its offset; `None` at the end of the file. It continues one byte after that: what
+    /// looks like a header may be in the middle of a chunk.
     pub fn header(&mut self) -> io::Result<Option<(u64, ChunkHeader)>> {
         loop {
             let left = self.window.get(self.next..).unwrap_or_default();

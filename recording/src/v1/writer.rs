@@ -44,9 +44,9 @@ pub struct Summary {
     pub left_out: LeftOut,
 }
 
-/// Appends chunks to a file, and behind them drafts of those that are not yet full: see [`super::tail`]. After an
-/// error every further call fails: what was written before it stays readable. What no reader would take ([`Limits::FILE`])
-/// is left out and counted, which is no error.
+/// Appends chunks to a file, and after them drafts of those that are not yet full: see [`super::tail`]. After
+/// an error every further call fails: what was written before it stays readable. What no reader would take
+/// ([`Limits::FILE`]) is left out and counted, which is no error.
 pub struct Writer<D: Disk = File> {
     tail: Tail<D>,
     packer: Packer,
@@ -69,7 +69,7 @@ pub struct Writer<D: Disk = File> {
 }
 
 impl Writer<File> {
-    /// Creates `path` (mode 0600; under sudo it belongs to the user behind it) and writes the header. See
+    /// Creates `path` (mode 0600; under sudo it belongs to the user who called it) and writes the header. See
     /// [`create_file`] for what is refused.
     pub fn create(path: &Path, overwrite: Overwrite, meta: &Meta) -> Result<Writer<File>, CreateError> {
         Writer::begin(create_file(path, overwrite)?, path, meta)

@@ -33,7 +33,7 @@ impl Default for Limits {
 /// finish on a busy machine.
 const NICE: i32 = 10;
 
-/// Confines this process for good. After an error it must not go on.
+/// Confines this process permanently. After an error it must not go on.
 pub fn confine(limits: Limits) -> io::Result<()> {
     close_all_but_standard();
     // Without it everything works, too.

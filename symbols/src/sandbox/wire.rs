@@ -184,7 +184,7 @@ mod tests {
             assert!(began.elapsed() >= patience && began.elapsed() < patience * 15, "{:?}", began.elapsed());
             drop(there);
         });
-        // One who does not read is not written to for longer.
+        // A peer that does not read is not written to for longer.
         let (here, _there) = UnixStream::pair().expect("pair");
         let much = "x".repeat(16 << 20);
         let error = send(&here, &much, None, Some(Instant::now() + patience)).expect_err("nobody reads");

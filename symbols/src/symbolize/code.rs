@@ -72,7 +72,7 @@ fn fact(place: &CodePlace, location: &Location) -> CodeFact {
     }
 }
 
-/// `file:line` of the function itself, whatever is inlined there.
+/// `file:line` of the function itself, regardless of inlining there.
 fn own_line(location: &Location) -> Option<String> {
     let frame = location.frames.as_ref().ok()?.last()?;
     Some(format!("{}:{}", frame.file.as_deref()?, frame.line?))

@@ -57,7 +57,7 @@ impl Encoder {
         walked.is_ok()
     }
 
-    /// The payload as it is now.
+    /// The payload so far.
     pub fn payload(&self) -> Vec<u8> {
         let columns = &self.columns;
         let mut payload = Vec::with_capacity(columns.bytes.iter().map(|column| column.len() + 8).sum());

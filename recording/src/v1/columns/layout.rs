@@ -21,7 +21,7 @@ pub enum Width {
 /// How a field is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
-    /// As it is.
+    /// Unchanged.
     Plain,
     /// The difference to the last value in this column.
     Last,
@@ -91,7 +91,7 @@ const BURST: &[Field] = &[
     field(Width::Two, Code::Plain),
 ];
 
-/// The body of a record of this kind: everything behind the header.
+/// The body of a record of this kind: everything after the header.
 pub const fn body(kind: Kind) -> &'static [Field] {
     match kind {
         Kind::Switch => SWITCH,

@@ -26,7 +26,7 @@ pub struct Malformed;
 /// One direction of the walk. The encoder gets each value and writes it; the decoder ignores its argument and
 /// returns what was written. Both return the value.
 pub trait Direction {
-    /// A number as it is.
+    /// A plain number.
     fn plain(&mut self, column: usize, width: Width, value: u64) -> Result<u64, Malformed>;
     /// A number that is likely to be near `guess`.
     fn near(&mut self, column: usize, width: Width, guess: u64, value: u64) -> Result<u64, Malformed>;

@@ -75,7 +75,7 @@ fn cut_at_every_byte_gives_the_records_before_the_cut() {
 fn a_damaged_chunk_in_the_middle_ends_the_reading_and_the_rest_is_counted() {
     let records: Vec<Record> = (0..100).map(likely_record).collect();
     let mut bytes = session(&records, 10);
-    // The fourth chunk of events: behind meta and facts.
+    // The fourth chunk of events: after meta and facts.
     let mut at = FileHeader::BYTES;
     for _ in 0..5 {
         let header = ChunkHeader::decode(bytes[at..].first_chunk().expect("a header")).expect("a chunk");

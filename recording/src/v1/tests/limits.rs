@@ -51,7 +51,7 @@ fn many_threads_on_many_cpus_are_written_and_read() {
     assert!(recording.facts == Facts { end: Some(last), ..all }, "what goes in comes out");
     let parts = kinds(&bytes).into_iter().filter(|&kind| kind == ChunkKind::EndPart as u16).count();
     assert!(parts > 10, "{parts} parts");
-    // Names that are found later leave all of it as it is.
+    // Names that are found later change nothing of that.
     let mut more = Vec::new();
     assert_eq!(add_facts(bytes.as_slice(), &mut more, &facts(), Limits::FILE).expect("added"), 0);
     let (again, info) = opened(&more).expect("read");

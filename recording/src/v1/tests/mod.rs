@@ -1,4 +1,4 @@
-//! Whole files: what goes in comes out, and whatever is cut or damaged gives a prefix.
+//! Whole files: what goes in comes out, and a cut or damaged file gives a prefix.
 
 mod damage;
 mod hostile;

@@ -148,7 +148,7 @@ fn a_very_long_recording_has_its_index_in_parts() {
     let damage = info.damage.expect("a chunk is missing");
     assert!(matches!(damage.kind, DamageKind::Corrupt { .. }), "{damage:?}");
     assert!(recording.events.len() < 40, "{}", recording.events.len());
-    // Cut behind a part it does not look whole.
+    // Cut after a part it does not look whole.
     let part = bytes.windows(8).position(|bytes| bytes == b"LPinpart").expect("above") + 8;
     let (_, info) = opened(&bytes[..part]).expect("read");
     assert_eq!(info.damage.expect("no end").kind, DamageKind::NoEnd);
