@@ -1,4 +1,4 @@
-//! Commands of README.md and docs/ that record a running program work as they stand there.
+//! Commands of README.md and docs/ that record a running program work as written.
 
 use std::process::Command;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Whatever happens, the recorded program is none the worse for it.
+//! Nothing that happens harms the recorded program.
 
 mod killed;
 mod probes_that_would_end;

@@ -62,7 +62,7 @@ fn first_thread(run: &Value) -> String {
     thread.and_then(|row| row["name"].as_str()).expect("a thread").to_owned()
 }
 
-/// Whatever it is generic over.
+/// For any generic arguments.
 fn is_it(own: &str, name: &str) -> bool {
     own.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with("::<"))
 }

@@ -21,7 +21,7 @@ pub struct Document {
 pub struct Screen<'a> {
     /// What prints it.
     pub command: &'a str,
-    /// What stands in the document.
+    /// The text of the document.
     pub shown: &'a str,
 }
 

@@ -11,7 +11,7 @@ use crate::process::shell;
 /// Nothing takes longer on a machine that has anything left for it.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// A control group of version 2. Who is left in it when it is dropped is killed.
+/// A control group of version 2. Processes that are left in it when it is dropped are killed.
 pub struct Group {
     folder: PathBuf,
 }

@@ -27,7 +27,7 @@ pub struct Answered {
 }
 
 impl LatencyClient {
-    /// Asks over a connection that is there. An answer is whatever comes in one piece.
+    /// Sends a request over an existing connection. An answer is what comes in one piece.
     pub fn start<S: Read + Write + Send + 'static>(mut server: S, question: &'static [u8]) -> LatencyClient {
         let stop = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&stop);

@@ -54,7 +54,7 @@ macro_rules! skip_unless_built {
     };
 }
 
-/// The path of the test it stands in, as the test runner names it.
+/// The path of the test that contains it, as the test runner names it.
 #[macro_export]
 macro_rules! here {
     () => {{

@@ -1,5 +1,5 @@
-//! Locks of Rust's standard library: one that nobody ever waits for, and as many as asked for that one thread each waits
-//! for while the main thread has them. usage: own_locks [contended 2]
+//! Locks of Rust's standard library: one that no thread ever waits for, and a number of locks that one thread
+//! each waits for while the main thread holds them. usage: own_locks [contended 2]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;

@@ -1,4 +1,5 @@
-// From one event to the next: along the critical path, and from a wait to who ended it and who had the lock.
+// From one event to the next: along the critical path, and from a wait to the thread that ended it and the
+// one that held the lock.
 
 import type { Model } from "./model";
 import { LOCK, type Run, type Sections } from "./run";

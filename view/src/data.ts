@@ -1,4 +1,4 @@
-// What the file holds, as longpole wrote it: a JSON document and columns of whole numbers behind it.
+// What the file holds, as longpole wrote it: a JSON document and columns of whole numbers after it.
 
 export interface Place { kind: string; name: string }
 export interface FunctionRow {

@@ -1,4 +1,5 @@
-// What is known of an item that was clicked: facts, who woke it, who had what it waited for, stack and source.
+// What is known of an item that was clicked: facts, the thread that woke it, the holder of what it waited
+// for, stack and source.
 
 import { holders, neighbour, stretchAt, woken, type Stretch } from "./causes";
 import { duration, onCpus, percent } from "./format";

@@ -99,6 +99,6 @@ const app = document.getElementById("app");
 if (app) {
   colours();
   dark.addEventListener("change", colours);
-  // For whoever drives the page.
+  // For code that drives the page.
   Object.assign(window, { longpole: new Live(app) });
 }

@@ -172,7 +172,7 @@ async function start(): Promise<void> {
     packed.remove();
     const page = new Page(new Model(data), app);
     document.documentElement.dataset["ready"] = String(Math.round(performance.now()));
-    // For whoever drives the page.
+    // For code that drives the page.
     Object.assign(window, { longpole: page });
   } catch (error) {
     app.replaceChildren(el("p", { role: "alert" }, `This page cannot be shown: ${error instanceof Error ? error.message : String(error)}. A browser of 2023 or newer is needed.`));

@@ -1,4 +1,4 @@
-// A run as the pictures need it: lanes of threads, calls, samples, lock sections, who is called what.
+// A run as the pictures need it: lanes of threads, calls, samples, lock sections, and the names of threads.
 
 import type { Data, StateColour } from "./data";
 import { Lanes } from "./lanes";

@@ -56,7 +56,8 @@ export function functions(model: Model, run: Run, from: number, to: number, divi
   const own = new Map<number, number>();
   const total = new Map<number, number>();
   const called = new Map<number, [number, number]>();
-  // Each thread's normalized time goes to its functions as its samples do, those that few threads ran beside the more.
+  // Each thread's normalized time goes to its functions as its samples do, and more of it to those that ran
+  // while few threads did.
   const times = new Map<number, number>();
   let all = 0;
   const add = (sums: Map<number, number>, of: number) => sums.set(of, (sums.get(of) ?? 0) + 1);

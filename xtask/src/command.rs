@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace::Workspace;
 
-/// What a program left behind.
+/// The result of a program.
 pub struct Outcome {
     /// `None`: it ran past its limit and was killed.
     pub status: Option<ExitStatus>,

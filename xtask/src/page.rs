@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use crate::command;
 use crate::workspace::Workspace;
 
-/// A page and what stands on top of it.
+/// A page and its header.
 pub struct Kind {
     file: &'static str,
     head: &'static str,
@@ -37,7 +37,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// As it is, or new.
+    /// Unchanged, or new.
     ///
     /// # Errors
     /// It exists but cannot be read.

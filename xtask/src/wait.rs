@@ -80,7 +80,7 @@ fn change(workspace: &Workspace, file: &Path, tests: &[&str]) -> Result<Sample> 
     let before = Restored { path: file, text: std::fs::read_to_string(file)? };
     command::must(&mut nextest, "the tests before the change")?;
     let mut times = Sample::default();
-    // Behind what the file says of itself: all that follows is at another place, as with most changes.
+    // After the file's own comment: all that follows moves, as with most changes.
     let (head, rest) = before.text.split_once("\n\n").context("a file without a blank line")?;
     for run in 0..RUNS {
         std::fs::write(file, format!("{head}\n\n// Changed {run}.\n{}{rest}", "\n".repeat(run)))?;

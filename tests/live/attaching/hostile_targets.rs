@@ -110,7 +110,7 @@ fn a_thread_that_is_not_the_leader_replaces_the_program() {
         assert_eq!(report.findings("probes_late").len(), 1, "{next:?}: {}", report.0);
         let program = Longpole::export(&file);
         assert_eq!((program.entries("BeforeExec"), program.entries("AfterExec")), (14 + 17, 60), "{next:?}");
-        // The leader of before, the thread that became the new one, and that one's worker.
+        // The previous leader, the thread that became the new one, and that one's worker.
         assert_eq!(program.threads(), 3, "{next:?}");
     }
 }

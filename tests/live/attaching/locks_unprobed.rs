@@ -57,7 +57,7 @@ impl Case {
         Recorded::attach(&["-d", FOR], target.pid())
     }
 
-    /// The lock that limits is the first one, whatever the speed-up.
+    /// The lock that limits is the first one, with any speed-up.
     fn names_the_lock(&self, limit: &Value) {
         let (first, _) = self.held[0];
         assert_eq!(

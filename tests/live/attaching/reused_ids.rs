@@ -43,8 +43,8 @@ fn a_thread_and_a_process_with_the_number_of_one_that_is_gone() {
     assert!(report.findings("stray_exit").is_empty(), "{}", report.0);
 }
 
-/// Found where a child got the number that one of longpole's own processes had had a moment before: when the last trace of
-/// that one was removed, the child was forgotten.
+/// Found where a child got the number that one of longpole's own processes had just had: when the last trace
+/// of that one was removed, the child was forgotten.
 #[test]
 fn a_child_with_the_number_of_a_stranger_that_is_just_gone() {
     skip_unless_live!();
@@ -68,7 +68,7 @@ fn a_child_with_the_number_of_a_stranger_that_is_just_gone() {
     assert_eq!(Longpole::export(&file).entries("ChildOne"), 3);
 }
 
-/// Who is nobody's child of the recording is not recorded, whatever number it has got.
+/// A process that is no child of the recording is not recorded, whatever number it has.
 #[test]
 fn a_stranger_with_the_number_of_a_child_that_is_gone() {
     skip_unless_live!();

@@ -181,8 +181,8 @@ fn settled(output: &str) -> [f64; 3] {
     })
 }
 
-/// Whatever a program does, within a second longpole has found what may be recorded of it. By its own CPU time, alone and
-/// recorded, in turn.
+/// For any program, longpole has found within a second what may be recorded of it. By its own CPU time, alone
+/// and recorded, in turn.
 #[test]
 fn a_change_of_ways_is_dear_for_less_than_a_second() {
     skip_unless_live!();

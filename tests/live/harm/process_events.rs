@@ -56,7 +56,7 @@ pub(super) fn has_functions(file: &Path) {
     }
 }
 
-/// Whether there are calls of this function. Where two programs have such a one, its place stands behind the name.
+/// Whether there are calls of this function. Where two programs have one, its place follows the name.
 pub(super) fn has_calls(file: &Path, function: &str) -> bool {
     let program = Longpole::export(file);
     program.operations().any(|(_, operation)| match operation {
@@ -283,7 +283,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Lazily: whatever is still open goes when it is closed.
+        // Lazily: what is still open goes when it is closed.
         drop(run(Command::new("umount").arg("-l").arg(self.0.path()), LIMIT));
     }
 }

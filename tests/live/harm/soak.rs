@@ -127,7 +127,7 @@ fn python() {
     if let Some(reason) = missing("python3", "--version") {
         skip!("{reason}");
     }
-    // A launcher script would stand between: the interpreter itself.
+    // A launcher script would be in between: the interpreter itself.
     let which = "import sys; print(sys.executable)";
     let found = run(Command::new("python3").args(["-c", which]), LIMIT).unwrap();
     soak("Python", Command::new(found.stdout.trim()).arg(source("soak.py")));

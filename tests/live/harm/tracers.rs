@@ -33,8 +33,8 @@ fn a_program_under_gdb() {
     }
     let program = skip_unless_built!(workload::build("unharmed.c"));
     let (target, pid) = start(&program, &["work"]);
-    // A breakpoint of gdb's is passed some hundred times, then taken off. Not on a function that longpole probes: there
-    // the kernel keeps one breakpoint only, and it is longpole's.
+    // A breakpoint of gdb's is passed some hundred times, then removed. Not on a function that longpole
+    // probes: there the kernel keeps one breakpoint only, and it is longpole's.
     let mut gdb = Command::new("gdb");
     gdb.args(["-nx", "-batch", "-p", &pid.to_string(), "-ex", "break Outer", "-ex", "ignore 1 100"]);
     gdb.args(["-ex", "continue", "-ex", "delete", "-ex", "detach"]);

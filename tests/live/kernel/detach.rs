@@ -1,4 +1,4 @@
-//! Probes are there while they should be, and gone afterwards, whatever happens.
+//! Probes are there while they should be, and gone afterwards, in all cases.
 
 use std::{
     io::BufRead as _,

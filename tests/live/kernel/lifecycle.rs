@@ -207,7 +207,7 @@ fn a_child_gets_its_own_probes() {
     }
 }
 
-/// No record of this process, whatever is asked for.
+/// No record of this process, with any request.
 #[test]
 fn own_events_are_never_recorded() {
     skip_unless_live!();

@@ -53,7 +53,7 @@ fn a_flood_is_counted_to_the_last_record() {
     options.functions = program.functions(&["work"]);
     let mut capture = Capture::start(options).expect("capture");
     target.open_gate();
-    // Nobody reads until it stands at its second gate.
+    // Nothing reads until it is at its second gate.
     while capture.calls(0) != Some(3001) {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }

@@ -290,7 +290,7 @@ fn network_and_signals_are_told_from_threads() {
     assert!(signals.count() >= 1, "the timer's signal");
 }
 
-/// A thread that goes to sleep leaves its user stack pointer behind; switches chain without a gap on each CPU.
+/// A thread that goes to sleep has saved its user stack pointer; switches chain without a gap on each CPU.
 #[test]
 fn switches_chain_and_tell_the_stack_pointer() {
     skip_unless_live!();

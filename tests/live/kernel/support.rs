@@ -65,7 +65,7 @@ impl Program {
     }
 }
 
-/// The machine code of a function, as it stands in the file.
+/// The machine code of a function, as it is in the file.
 pub struct Code {
     pub address: u64,
     pub bytes: Vec<u8>,
@@ -102,7 +102,7 @@ impl Target {
         panic!("the target did not come to its gate");
     }
 
-    /// Its memory as it is now.
+    /// Its present memory.
     pub fn memory(&self, address: u64, length: usize) -> Vec<u8> {
         let file = std::fs::File::open(format!("/proc/{}/mem", self.pid())).expect("own child");
         let mut bytes = vec![0; length];

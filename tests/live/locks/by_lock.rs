@@ -142,7 +142,7 @@ fn one_cpu_shows_how_a_pipeline_runs_on_several() {
 fn every_kind_of_object_is_decided_anew() {
     skip_unless_live!();
     let cases: [(&str, &[&str], f64); 4] = [
-        // Half a second: in a tenth of that one thread that a busy machine holds up decides what all wait for.
+        // Half a second: in a tenth of that, one thread that a busy machine delays decides what all wait for.
         ("phases.c", &["4", "240", "200000"], 1.4),
         ("readers.c", &[], 1.3),
         ("spinblock.c", &["4", "1000", "3000"], 1.0),

@@ -2,11 +2,11 @@
 
 use longpole_tests::{Answer, Longpole, Recorded, skip_unless_built, skip_unless_live, workload};
 
-/// Functions keep their probes whatever they cost: with the usual budget it hangs on the machine which ones do. And what
-/// they call counts for them: samples would tell it apart.
+/// Functions keep their probes at any cost: with the usual budget it depends on the machine which ones do.
+/// And what they call counts for them: samples would separate it.
 const WHOLE: [&str; 4] = ["--overhead", "none", "-F", "0"];
 
-/// The workload's own function that has the most time of its own, whatever runs around it.
+/// The workload's own function that has the most time of its own, whatever else runs.
 fn most_of_its_own(answer: &Answer<'_>) -> String {
     let time = |name: &String| answer.function(name, "tet_ns").unwrap_or(0.0);
     let functions = answer.functions();

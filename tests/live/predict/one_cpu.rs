@@ -80,7 +80,8 @@ fn threads_keep_the_nice_value_and_the_cpus_that_they_chose() {
     assert!(json["machine"]["idle_wake"]["latency_ns"].as_u64().is_none_or(|ns| ns > 0), "{json}");
 }
 
-/// A point in time stays where it is, whatever the thread did before; a length starts when the thread comes to it.
+/// A point in time does not move, whatever the thread did before; a length of time starts when the thread
+/// comes to it.
 #[test]
 fn deadlines_and_lengths_are_told_apart() {
     skip_unless_live!();

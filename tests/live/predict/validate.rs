@@ -97,7 +97,7 @@ fn children_are_part_of_the_command() {
         validation(&["--runs", "1", "--cpus", "2", "--", "sh", "-c", &format!("{one} & {one} & wait")]);
     let predicted = number(&document["results"][1], "predicted_speedup");
     assert!((1.5..=2.05).contains(&predicted), "{document}");
-    // Who does not record them says so.
+    // A run that does not record them says so.
     let recorded = Recorded::good(
         &["-F", "0", "--no-children"],
         std::path::Path::new("/bin/sh"),

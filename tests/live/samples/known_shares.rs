@@ -1,5 +1,6 @@
-//! Numbers that one would stake one's name on: programs whose functions have known shares of the CPU time, recorded as a user
-//! would. Functions of 60, 30 and 10 % that lost their probes while they were open showed totals of 99.5 %, without ±.
+//! Numbers that must be right: programs whose functions have known shares of the CPU time, recorded as a user
+//! would. Functions of 60, 30 and 10 % that lost their probes while they were open showed totals of 99.5 %,
+//! without ±.
 //!
 //! What is asked for is that a number with ± holds the truth in 93 to 97 % of the cases: `./x validate
 //! shares` measures that over 200 recordings. Some 150 numbers of 18 recordings, which are correlated within

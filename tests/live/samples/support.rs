@@ -29,7 +29,7 @@ pub fn compiled(flags: &[&str]) -> Result<PathBuf, Problem> {
     workload::compile_text("program", "gcc", &flags, include_str!("program.c"))
 }
 
-/// Addresses of the program's functions in order of address, the end of the last one behind them.
+/// Addresses of the program's functions in order of address, with the end of the last one at the end.
 fn functions(program: &Path) -> Result<Vec<(u64, &'static str)>, Problem> {
     const NAMES: [&str; 7] = ["leaf_one", "leaf_three", "b", "a", "deep", "main", "end_of_known"];
     let listed = run(Command::new("nm").arg(program), LIMIT);
@@ -54,7 +54,7 @@ impl Sampled {
         Sampled::record_with(flags, &["--no-uprobes", "--call-graph", how], depth)
     }
 
-    /// The same with all functions probed, whatever that costs.
+    /// The same with all functions probed, at any cost.
     pub fn record_probed(flags: &[&str]) -> Result<Sampled, Problem> {
         Sampled::record_with(flags, &["--overhead", "none"], 0)
     }
@@ -97,7 +97,7 @@ impl Sampled {
         samples
             .map(|sample| {
                 let frames = stacks.get(&sample.stack).cloned().unwrap_or_default();
-                // A call returns behind itself; the innermost frame is where the thread was.
+                // A call returns to the address after itself; the innermost frame is where the thread was.
                 let places = frames.iter().enumerate().map(|(i, &frame)| frame - u64::from(i > 0));
                 (places.collect(), sample.flags)
             })
@@ -126,7 +126,7 @@ impl Sampled {
         let samples =
             self.recording.events.iter().filter(|record| matches!(record, Record::Sample(_))).count();
         let counts = self.recording.facts.end.as_ref().and_then(|end| end.samples).expect("counts");
-        // The last ones may lie behind the end of the recording.
+        // The last ones may lie after the end of the recording.
         assert!(
             counts.taken >= samples as u64 && counts.taken <= samples as u64 + 20,
             "{counts:?}, {samples}"

@@ -104,8 +104,8 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// On a machine that is left alone. What longpole tells is its budget of 2 %, rounded as it is printed; measured it may be
-    /// 5 %, as is the worst of the benchmarks' programs.
+    /// On an otherwise idle machine. longpole's own figure is its budget of 2 %, rounded as printed; measured
+    /// it may be 5 %, as is the worst of the benchmarks' programs.
     pub const QUIET: Bounds = Bounds {
         time: Some(0.1),
         speedup: Some(0.1),

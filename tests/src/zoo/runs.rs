@@ -17,7 +17,7 @@ const WARM: Duration = Duration::from_millis(500);
 /// For how long it is recorded then.
 const WINDOW: Duration = Duration::from_millis(1200);
 
-/// How a program ended, as far as it is the same each time.
+/// How a program ended, reduced to what is the same each time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ending {
     /// Its exit code, if no signal ended it.

@@ -26,7 +26,7 @@ const REDIS_NEEDS: [(&str, &str); 2] = [("redis-server", "redis-server"), ("redi
 const NGINX_SERVER: &str = "nginx -p SIDE -c SIDE/nginx.conf -e SIDE/nginx.log";
 const NGINX_NEEDS: [(&str, &str); 1] = [("nginx", "nginx-light")];
 
-/// Each takes some ten seconds: what longpole takes to begin is a part of that, as it is of a run that somebody records.
+/// Each takes some ten seconds, including longpole's start, as in a run that a user records.
 pub(super) const APPS: [App; 13] = [
     App {
         name: "pigz",

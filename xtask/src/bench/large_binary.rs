@@ -1,9 +1,10 @@
 //! A program with as much debug information as a browser's, made here: looking for one on a machine finds another every time.
 //!
-//! Some C++ units of hundreds of functions are compiled with `-O2 -g`: types of their own, helpers inlined three deep into
-//! each function, loops whose variables move between registers. Their functions are all local, so the linker takes one
-//! object file as often as it is named, each time at other addresses: debug information grows with the linker's speed, not the
-//! compiler's, and nothing in it is a copy for who reads it, since every unit is its own.
+//! Some C++ units of hundreds of functions are compiled with `-O2 -g`: types of their own, helpers inlined
+//! three deep into each function, loops whose variables move between registers. Their functions are all
+//! local, so the linker takes one object file as often as it is named, each time at other addresses. Debug
+//! information grows with the linker's speed, not the compiler's, and no reader finds copies in it, since
+//! every unit is its own.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -60,7 +60,7 @@ fn test(case: Node) -> Test {
 /// The reason in a line `SKIP name: reason`.
 fn skip_reason(output: &str) -> Option<String> {
     output.lines().find_map(|line| {
-        // Behind libtest's own words, the line may stand behind the unfinished `test name ... `.
+        // After libtest's own words, the line may follow the unfinished `test name ... `.
         let line = line
             .split_once(" ... ")
             .filter(|(test, _)| test.starts_with("test "))

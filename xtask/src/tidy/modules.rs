@@ -122,7 +122,7 @@ fn within(module: &Module, name: &str) -> Module {
     within
 }
 
-/// Words behind which the name of an item comes.
+/// Words that the name of an item follows.
 const DEFINES: [&str; 8] = ["struct", "enum", "trait", "fn", "type", "const", "static", "union"];
 
 impl File {
@@ -163,7 +163,7 @@ fn is_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// Reads what a `use` names from here on, behind `before`; gives where it ends.
+/// Reads what a `use` names from here on, after `before`; returns where it ends.
 fn tree(words: &[&str], mut at: usize, before: &Module, is_public: bool, uses: &mut Vec<Use>) -> usize {
     let mut path = before.clone();
     loop {

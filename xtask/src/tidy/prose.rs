@@ -171,7 +171,7 @@ fn is_item(line: &str) -> bool {
         || (after_number != line && after_number.starts_with(". "))
 }
 
-/// Whether these words stand in the line, whatever their case.
+/// Whether the line contains these words, in any case.
 fn has_phrase(line: &str, phrase: &str) -> bool {
     let line = line.to_lowercase();
     line.match_indices(phrase).any(|(at, _)| {

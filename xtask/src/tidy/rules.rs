@@ -129,7 +129,7 @@ fn without_raw_strings(text: &str) -> String {
     out
 }
 
-/// The line without what stands between double quotes; good enough for texts of one line.
+/// The line without what is between double quotes; good enough for texts of one line.
 fn without_strings(line: &str) -> String {
     let line = line.replace("\\\"", "").replace("'\"'", "");
     line.split('"').step_by(2).collect::<Vec<_>>().join("\"\"")

@@ -68,7 +68,7 @@ fn character_or_lifetime(rest: &str) -> usize {
     }
 }
 
-/// Leaves out attributes, and the items that `#[cfg(test)]` and `#[cfg(any(test, …))]` stand before.
+/// Leaves out attributes, and the items after `#[cfg(test)]` and `#[cfg(any(test, …))]`.
 fn without_tests<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let mut kept = Vec::new();
     let mut at = 0;
@@ -103,7 +103,7 @@ fn item(words: &[&str], mut at: usize) -> usize {
     at
 }
 
-/// Behind the bracket that closes the first one from here on.
+/// After the bracket that closes the first one from here on.
 fn closing(words: &[&str], from: usize) -> usize {
     let mut depth = 0usize;
     for (at, word) in words.iter().enumerate().skip(from) {

@@ -19,7 +19,7 @@ const FASTER: f64 = 0.2;
 struct Subject {
     source: &'static str,
     title: &'static str,
-    /// Arguments of the program as it is recorded.
+    /// Arguments of the recorded program.
     plain: &'static [&'static str],
     /// Options for its recording.
     options: &'static [&'static str],

@@ -22,7 +22,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 struct Subject {
     source: &'static str,
     title: &'static str,
-    /// Arguments of the program as it is recorded.
+    /// Arguments of the recorded program.
     plain: &'static [&'static str],
     /// Each function, and the arguments with which its change is made: half of its work, or what is written.
     changes: &'static [(&'static str, &'static [&'static str], &'static str)],

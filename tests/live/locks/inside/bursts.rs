@@ -1,5 +1,5 @@
-//! Mutexes, and read-write locks for reading, taken again and again are folded ([`probe_abi::Burst`]), and counted exactly
-//! whatever becomes of the program.
+//! Mutexes, and read-write locks for reading, taken again and again are folded ([`probe_abi::Burst`]), and
+//! counted exactly however the program ends.
 
 use crate::locks::support::{Recorded, c};
 use longpole_tests::{skip_unless_built, skip_unless_live};
@@ -73,7 +73,8 @@ fn what_is_folded_is_counted_exactly_in_threads_that_end_forked_children_and_kil
     skip_unless_live!();
     let many = skip_unless_built!(c(MANY));
     for (how, more_locks) in [("0", 0), ("1", 0), ("2", 1)] {
-        // Whatever has operations left out has none folded, and the other way round: without a budget nothing is.
+        // Where operations are left out, none are folded, and the other way round: without a budget nothing
+        // is left out.
         let recorded = many.record(&["--overhead", "none", "--children"], &["1000003", how]);
         let words = &recorded.ended.stdout;
         let pid: u32 = words.trim().parse().expect("a number");
@@ -201,7 +202,7 @@ fn readers_are_folded_as_long_as_nobody_writes() {
     let bursts = bursts(&recorded);
     let folded: u64 = bursts.iter().map(Burst::operations).sum();
     assert!(folded > 800_000, "more than half of them are folded: {folded}");
-    // Who has it for writing, from the call's end to the begin of the next that gives it back.
+    // The thread that has it for writing, from the call's end to the beginning of the next release.
     let mut writers: Vec<(u64, u64, u32)> = Vec::new();
     for event in &recorded.recording.events {
         let Record::Operation(operation) = event else { continue };

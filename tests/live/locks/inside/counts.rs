@@ -137,7 +137,7 @@ fn every_operation_is_there_exactly_as_often_as_it_was_called() {
             (SemaphoreDestroy, 1),
             (SemaphoreOpen, 1),
             (SemaphoreClose, 1),
-            // pthread_exit has some of its own, behind libgcc's unwinding.
+            // pthread_exit has some of its own, from libgcc's unwinding.
             (Once, recorded.of(Once).len()),
             (ThreadCreate, 61),
             (ThreadJoin, 60),

@@ -215,7 +215,7 @@ fn a_child_that_does_not_see_the_library_hears_nothing_of_it() {
     assert_eq!(recorded.text(0), alone.stdout);
 }
 
-/// Times of another clock stood in the recording.
+/// Times of another clock were in the recording.
 #[test]
 fn a_clock_of_its_own_is_left_to_probes() {
     skip_unless_live!();
