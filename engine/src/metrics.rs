@@ -16,7 +16,7 @@ use crate::report::{Detail, report_by};
 use crate::what_if::Without;
 use rustc_hash::FxHashMap;
 
-/// Longest paths that the maximum benefit is seen from.
+/// Longest paths that the maximum benefit is computed from.
 const PATHS: usize = 100;
 
 /// A metric.

@@ -162,7 +162,7 @@ fn rows(report: &Report) -> Vec<Row> {
     rows
 }
 
-/// Recorded on one CPU, where nobody was ever in the way: two CPUs contend for the lock all the same.
+/// Recorded on one CPU, where no thread ever waited: two CPUs contend for the lock all the same.
 #[test]
 fn a_lock_of_two_threads_is_predicted_as_if_there_were_no_bursts() {
     let pairs = pairs(|_| 0x1000);
@@ -307,8 +307,8 @@ fn what_a_burst_becomes_lies_where_the_thread_ran() {
     }
 }
 
-/// Somebody begins to wait just when a release has looked whether anybody does: the wake-up follows the release, and the
-/// lock is decided again all the same.
+/// A thread begins to wait just when a release has checked for waiters: the wake-up follows the release, and
+/// the lock is simulated all the same.
 #[test]
 fn a_wake_up_behind_a_release_is_the_releases() {
     let waits = |began_ns: u64, ended_ns: u64| {

@@ -170,8 +170,8 @@ fn the_activity_graph_is_as_long_as_the_schedule() {
     assert!(waited > 3_000, "{waited}");
 }
 
-/// Two threads compute 40 and 30 ms; a third one, which nobody waits for, sleeps 9 ms and computes 1 ms again and again, ten
-/// times when it was recorded.
+/// Two threads compute 40 and 30 ms; a third one, without a waiter, sleeps 9 ms and computes 1 ms again and
+/// again, ten times when it was recorded.
 fn with_a_timer(repeats: bool) -> Program {
     let ticks = [r#"["call","tick"],["sleep",9000000],["exec",1000000],["ret"]"#; 10].join(",");
     let background = if repeats { r#""background":["main",1,41],"# } else { "" };

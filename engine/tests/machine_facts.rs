@@ -151,7 +151,7 @@ fn how_many_wake_ups_find_an_idle_cpu() {
     assert_eq!(facts(beside_an_idle_cpu(40)).idle_found, Some(250));
     // Too few to tell.
     assert_eq!(facts(beside_an_idle_cpu(20)).idle_found, None);
-    // Nobody knows that the other CPU is idle.
+    // It is unknown that the other CPU is idle.
     assert_eq!(facts(beside_an_idle_cpu(40).drain(..2).collect()).idle_found, None);
 }
 

@@ -49,7 +49,7 @@ fn a_time_limit_before_the_same_wait_decides_nothing() {
     assert_eq!(of(&polls(&[64, 68, 64], true)), ["exec 15", awaits, "exec 55"]);
     // Time decided when it went on.
     assert_eq!(of(&polls(&[64, 64], false)), ["exec 5", "sleep 10", "exec 5", "sleep 10", "exec 70"]);
-    // Another wait was what somebody ended.
+    // Another wait was what a thread ended.
     assert_eq!(of(&polls(&[32, 64], true)), ["exec 5", "sleep 10", "exec 5", awaits, "exec 70"]);
     // It was a clock for another thread.
     let mut clock = polls(&[64, 64], true);
@@ -161,11 +161,11 @@ fn sleeps_of_a_thread_that_keeps_house_are_no_floor() {
     assert_eq!(of(false, &busy), 0);
     // A clock for others.
     assert_eq!(of(true, &busy), 3);
-    // Nobody has anything to do meanwhile.
+    // No thread has anything to do meanwhile.
     assert_eq!(of(false, &[(0, RUNNING), (3_000_000, State::Blocked(0))]), 3);
 }
 
-/// A loop that paces itself, with nobody there to wait for, takes as long as it slept.
+/// A loop that paces itself, without another thread to wait for, takes as long as it slept.
 #[test]
 fn short_sleeps_of_a_thread_alone_are_time() {
     let states = [(0, RUNNING), (10, State::Blocked(0)), (60_010, RUNNING), (60_020, State::Blocked(1))];
@@ -219,7 +219,7 @@ fn threads_that_poll_come_to_their_end_and_take_no_longer_than_recorded() {
                 now += 1 + numbers.below(most);
             }
             let mut thread = thread(1 + number as u32, &states);
-            // Each time it has computed it creates somebody who lives for an instant, so that others hear of it.
+            // Each time it has computed it creates a short-lived thread, so that others are woken.
             thread.steps =
                 (0..20).map(|at| Step { time: Timestamp(at * 10_000), kind: StepKind::Create(9) }).collect();
             for interval in &mut thread.intervals {

@@ -98,7 +98,7 @@ fn slices_alternate_and_their_ends_are_counted() {
     assert_eq!(outcome.counts.preemptions, 4);
     assert_eq!(ns(outcome.length), 8000.0);
     assert_eq!(outcome.threads[0].ready + outcome.threads[0].busy, Ticks::from_ns(7500).0);
-    // Every switch costs what it costs, but the first thread takes nobody's place.
+    // Every switch costs the same, but the first thread replaces none.
     let costly = Rules { switch_cost: Ticks::from_ns(10), ..rules(1) };
     assert_eq!(ns(run(&program, costly).0.length), 8050.0);
 }
@@ -119,7 +119,7 @@ fn who_wakes_several_on_idle_processors_spends_time_on_each() {
     let slow = |cpus| Rules { wake_latency: Ticks::from_ns(3), wake_cost: Ticks::from_ns(2), ..rules(cpus) };
     // C is woken when A is done with waking B, and A computes its 10 when it is done with both.
     check(threads, slow(3), &["A@0 3-27", "B@1 16-26", "C@2 18-28"]);
-    // On its own processor it has nobody to rouse.
+    // On its own processor it has no thread to wake.
     check(threads, slow(1), &["A@0 3-23", "B@0 23-33", "C@0 33-43"]);
 }
 

@@ -214,8 +214,8 @@ fn a_stopped_thread_waits_for_nothing() {
     assert_eq!(objects, [1]);
 }
 
-/// Words of Go's runtime are no locks, and conditions of other libraries neither; locks of Rust's that nobody had to wait
-/// for are nowhere, although the C library's operations are there.
+/// Words of Go's runtime are no locks, and conditions of other libraries neither; locks of Rust's without a
+/// wait are nowhere, although the C library's operations are there.
 #[test]
 fn what_is_not_visible_is_told_as_it_is() {
     let said = |timeline: Timeline| {

@@ -325,7 +325,7 @@ fn lengths_beyond_what_a_program_can_hold_are_cut_and_said() {
 
 #[test]
 fn functions_open_at_the_start_get_the_time_before_the_first_step() {
-    // Pre-empted and blocked before anything was seen of its functions; an exec in the middle of an interval.
+    // Pre-empted and blocked before any record of its functions; an exec in the middle of an interval.
     let states = [(0, RUNNING), (20, State::Runnable), (30, RUNNING), (40, State::Blocked(0)), (50, RUNNING)];
     let mut one = thread(1, &states);
     one.waits = vec![external(External::HardIrq)];

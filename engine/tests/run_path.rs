@@ -20,7 +20,7 @@ fn shares_of_a_report_add_up_to_the_whole() {
     };
     for seed in 0..500 {
         let mut program = random_program(seed, Lengths::Spread);
-        // What is computed outside of functions is nobody's.
+        // What is computed outside of functions belongs to none.
         for (number, thread) in program.threads.iter_mut().enumerate() {
             let function = engine::program::FunctionRef((number % program.functions.len()) as u32);
             thread.operations.insert(0, Operation::Call(function));

@@ -225,8 +225,8 @@ fn short_segments_are_not_given_to_the_functions_of_long_ones() {
     assert!((short.tet_ns - 500e6).abs() < error.min(60e6), "{} ± {error}", short.tet_ns);
 }
 
-/// Self times of all rows and what nobody has are the same with and without samples: every thread is wrapped in a
-/// function with a probe, so that somebody has everything.
+/// Self times of all rows and the unowned time are the same with and without samples: every thread is wrapped
+/// in a function with a probe, so that all time has an owner.
 fn wrapped(mut program: Program) -> Program {
     let root = FunctionRef(program.functions.len() as u32);
     program.functions.push(Function { name: "root".to_owned(), ..Function::default() });

@@ -87,8 +87,8 @@ fn small_changes_keep_the_promise_of_the_extended_critical_path() {
         let program = random_program(seed, Lengths::Spread);
         let edits = [Edit::Scale(vec![FunctionRef(0), FunctionRef(2)], 0.999)];
         let after = edited(&program, &edits).expect("edited");
-        // With ideal scheduling and no limits on devices the model of the weights is that of the simulation as long as
-        // nobody waits for a CPU.
+        // With ideal scheduling and no limits on devices the model of the weights is that of the simulation
+        // as long as no thread waits for a CPU.
         let result = what_if(&program, &after, &edits, &cpus("inf"), &ideal()).expect("an answer");
         for row in &result.results {
             let (gain, promised) = (row.before_ns - row.after_ns, row.promised_ns.expect("a promise"));

@@ -26,9 +26,9 @@ pub(crate) struct KeyName {
     pub(crate) name: String,
     pub(crate) location: Option<String>,
     pub(crate) probes_removed: bool,
-    /// Entries were seen for a part of the time.
+    /// Entries were recorded for a part of the time.
     pub(crate) partly_counted: bool,
-    /// Entries are not seen: of what has no probes.
+    /// Entries are not recorded: there are no probes.
     pub(crate) uncounted: bool,
     /// A function with probes that was inlined into others, too.
     pub(crate) partly_inlined: bool,
@@ -112,7 +112,7 @@ impl Keys {
         self.places.get(place.0 as usize).copied().unwrap_or(NO_KEY)
     }
 
-    /// Its place in the order of names; nobody comes last.
+    /// Its place in the order of names; the empty owner comes last.
     pub(crate) fn rank(&self, key: u32) -> u32 {
         self.ranks.get(key as usize).copied().unwrap_or(u32::MAX)
     }

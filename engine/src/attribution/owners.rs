@@ -13,8 +13,8 @@ use rustc_hash::FxHashMap;
 pub struct UsedBy {
     /// Its name.
     pub function: String,
-    /// The user's functions that it was seen innermost below, nearest first on the stack, each with its share of the
-    /// samples. What is missing to 1 was seen below none.
+    /// The user's functions that samples found it innermost below, nearest first on the stack, each with its
+    /// share of the samples. The rest up to 1 was below none.
     pub by: Vec<(String, f64)>,
 }
 
@@ -128,8 +128,9 @@ fn is_standard_source(line: &str) -> bool {
             .any(|part| line.contains(part))
 }
 
-/// By the name alone: Rust's and C++'s own paths, and Rust's methods of types that are nobody's (`<u64>::wrapping_mul`,
-/// `<&T as core::fmt::Debug>::fmt`), unless the type or the trait is somebody's.
+/// By the name alone: Rust's and C++'s own paths, and Rust's methods of built-in types
+/// (`<u64>::wrapping_mul`, `<&T as core::fmt::Debug>::fmt`), unless the type or the trait belongs to another
+/// crate.
 fn is_standard_name(name: &str) -> bool {
     const OWN: [&str; 5] = ["core", "alloc", "std", "__gnu_cxx", "__rust_alloc"];
     let is_own = |word: &str| OWN.contains(&word.split("::").next().unwrap_or_default());

@@ -1,9 +1,9 @@
-//! Functions that only samples know, and in which threads they were seen.
+//! Functions that only samples know, and the threads whose samples contain them.
 
 use crate::program::{Function, Program, ThreadId};
 use rustc_hash::FxHashMap;
 
-/// A function without probes that samples have seen on stacks, where it was not inlined.
+/// A function without probes that is on sampled stacks, where it was not inlined.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampledFunction<'a> {
     /// Which one.

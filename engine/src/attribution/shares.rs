@@ -1,4 +1,4 @@
-//! A stratum's time divided by what was seen in it, with what that may be wrong by.
+//! A stratum's time divided by its samples, with the possible error.
 
 use super::keys::{Keys, NO_KEY};
 use super::strata::{Strata, Stratum, View};
@@ -19,8 +19,8 @@ pub(crate) struct Share {
     pub(crate) within: u32,
 }
 
-/// The rows of a stratum in order of names, [`NO_KEY`] (nobody) last. The row that had the time without samples is
-/// always there. The `own` of all add up to the number of samples.
+/// The rows of a stratum in order of names, [`NO_KEY`] (no owner) last. The row that had the time without
+/// samples is always there. The `own` of all add up to the number of samples.
 pub(crate) fn divide(keys: &Keys, strata: &Strata, stratum: &Stratum) -> Vec<Share> {
     let shares = divide_sampled(keys, stratum.top, strata.seen(stratum));
     debug_assert!(
@@ -30,7 +30,7 @@ pub(crate) fn divide(keys: &Keys, strata: &Strata, stratum: &Stratum) -> Vec<Sha
     shares
 }
 
-/// The same of what was seen, with how often, where the time is `top`'s without samples.
+/// The same for the samples, with their counts, where the time is `top`'s without samples.
 pub(crate) fn divide_sampled<'v>(
     keys: &Keys,
     top: u32,
@@ -76,7 +76,7 @@ pub(crate) struct Errors {
     /// Of the samples that made it: how many, and the sum of the squares of what one stands for.
     samples: f64,
     squares: f64,
-    /// What had too few samples to be divided: all of it may be somebody else's.
+    /// The time that had too few samples to be divided: all of it may belong to others.
     undivided: f64,
     /// The same of all samples that might have.
     others: f64,

@@ -1,4 +1,4 @@
-//! Compute operations that are alike enough to share their samples, and what was seen in them.
+//! Compute operations that are alike enough to share their samples, and these samples.
 
 use super::keys::{Keys, NO_KEY};
 use crate::program::RunBreaks;
@@ -21,7 +21,7 @@ pub(crate) struct Strata {
     /// By thread and operation; empty without samples.
     slots: Vec<Vec<u32>>,
     pub(crate) strata: Vec<Stratum>,
-    /// What was seen: `(view, how often)`; a stratum has a part of it.
+    /// The samples: `(view, how often)`; a stratum has a part of them.
     seen: Vec<(u32, u32)>,
     views: Vec<View>,
     /// Compute time that has a stratum, and that has none.
@@ -94,7 +94,7 @@ impl Strata {
         of_thread.and_then(|slots| slots.get(operation)).copied().unwrap_or(NO_STRATUM)
     }
 
-    /// What was seen in a stratum, and how often.
+    /// A sampled view of a stratum, and how often.
     pub(crate) fn seen(&self, stratum: &Stratum) -> impl Iterator<Item = (&View, u32)> {
         let range = stratum.seen.0 as usize..stratum.seen.1 as usize;
         let seen = self.seen.get(range).unwrap_or_default();
@@ -250,7 +250,7 @@ impl Gatherer<'_> {
         }
     }
 
-    /// Numbers the strata and counts what was seen in them.
+    /// Numbers the strata and counts the samples in them.
     fn finish(mut self, mut slots: Vec<Vec<u32>>) -> Strata {
         // A chunk was put at most to one that was put at most to one more: what is put goes to where samples end up.
         for chunk in 0..self.chunks.len() {

@@ -37,7 +37,7 @@ pub struct CostedPath<'a> {
     executing: Vec<u64>,
 }
 
-/// What passes while nobody computes it, and what the time depends on it.
+/// Time that passes without computing, and how the length depends on it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wait {
     /// What it is.

@@ -4,8 +4,9 @@
 //! shrinking). The paper recomputes T_P for every segment (`oracle`, for tests); here one sweep over the forest of deciding
 //! points gives all weights of all P (ours; derivation in docs/algorithms.md).
 //!
-//! Where time passes without being computed (sleeps, devices), every P has a schedule of its own: [`CostedPath`]. What was
-//! recorded runs on the model of a scheduler, and its weights say what of each operation is on the path of that run: [`RunPaths`].
+//! Where time passes without being computed (sleeps, devices), every P has a schedule of its own:
+//! [`CostedPath`]. Recordings run on the model of a scheduler, and their weights say how much of each
+//! operation is on the path of that run: [`RunPaths`].
 //!
 //! Numbers are exact: P·weight is an `i64`, P·T and P·weight·length are `i128`. They are divided on output only, so the
 //! order of summation cannot matter.

@@ -15,9 +15,9 @@ pub enum CallKind {
     Receive,
     /// Room in a socket: `sendto` and its family.
     Send,
-    /// A connection that somebody else makes.
+    /// A connection that another process makes.
     Accept,
-    /// A connection to somebody else.
+    /// A connection to another process.
     Connect,
     /// Any of several descriptors: `poll`, `select`, `epoll_wait` and their families.
     Poll,

@@ -179,7 +179,7 @@ pub struct ThreadBefore {
     pub condition: Condition,
     /// A waking was recorded, but it is not yet known which sleep it ends, if any.
     pub woken: bool,
-    /// The futex that it waits for, or was about to when that waking was seen.
+    /// The futex that it waits for, or was about to at the time of that waking.
     pub futex: Option<FutexFact>,
     /// It waits for a CPU because it was pre-empted, not because it was woken.
     pub preempted: bool,
@@ -205,7 +205,7 @@ pub enum Condition {
     UnseenSinceContradiction,
     /// As `Unseen`, after a gap.
     UnseenSinceGap,
-    /// As `Unseen`, and it was neither listed at the start nor seen being born.
+    /// As `Unseen`, and it was neither listed at the start nor was its birth recorded.
     UnseenNotListed,
     /// Forked, but not yet woken for the first time.
     Forked,
@@ -241,9 +241,9 @@ pub struct FutexFact {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StackFact {
-    /// Highest stack pointer seen on it: frames that were open all the time lie above.
+    /// Highest recorded stack pointer: frames that were open all the time lie above.
     pub highest: u64,
-    /// Last stack pointer seen on it.
+    /// Last recorded stack pointer.
     pub latest: u64,
     /// Open frames, the outermost first.
     pub frames: Vec<FrameFact>,
@@ -359,8 +359,8 @@ pub struct LossCounts {
     /// Left out on purpose: mutex operations of the only thread of a process, where they were too frequent
     /// for the overhead goal.
     pub operations_left_out: u64,
-    /// Only counted, in whole pairs of an acquisition and its release that nobody waited for: their thread made operations
-    /// faster than they could be taken, and there was hardly any room left.
+    /// Only counted, in whole pairs of an acquisition and its release that no thread waited for: their thread
+    /// made operations faster than they could be read, and there was hardly any room left.
     #[serde(skip_serializing_if = "is_zero")]
     pub operations_counted: u64,
     /// Not recorded, only counted: operations of threads that had been forbidden the clock or system calls, so that
@@ -412,8 +412,8 @@ pub enum NoteKind {
     ProbesOff {
         /// Function numbers.
         functions: Vec<FunctionId>,
-        /// Calls per second that were too many, per function, in the same order; 0: not because of a rate limit. Empty:
-        /// because somebody asked for it.
+        /// Calls per second that were too many, per function, in the same order; 0: not because of a rate
+        /// limit. Empty: because a user asked for it.
         rates: Vec<u64>,
     },
     /// These functions have probes from here on: there was room in the budget, or they are worth some.

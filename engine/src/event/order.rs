@@ -71,7 +71,7 @@ struct Ring {
     cpus: Cpus,
 }
 
-/// The numbers seen of each CPU of a ring. Mostly it is one, or the same as before.
+/// The numbers of each CPU of a ring so far. Mostly it is one, or the same as before.
 #[derive(Clone, Debug, Default)]
 struct Cpus {
     /// By CPU, ascending.
@@ -409,7 +409,7 @@ mod tests {
         assert_eq!(merger.take_notes(), [Note { time_ns: 100, kind: gap }]);
     }
 
-    /// A ring that was full from the start on lost records that nobody missed.
+    /// A ring that was full from the start on lost records without a note.
     #[test]
     fn records_lost_before_the_first_one_are_a_gap_if_the_start_is_known() {
         let mut merger = Merger::with_disorder(2, 5).numbered_from(Some(40));

@@ -1,5 +1,5 @@
-//! Which of a CPU's record numbers have been seen: holes are lost records, repeats are duplicates. Works on
-//! sets, not on order, since an interrupt may swap neighbours, and across the wrap of the 32-bit counter.
+//! Which of a CPU's record numbers have come: holes are lost records, repeats are duplicates. Works on sets,
+//! not on order, since an interrupt may swap neighbours, and across the wrap of the 32-bit counter.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ pub(super) struct Hole {
     pub(super) from_ns: u64,
     /// Time of the record after the hole.
     pub(super) until_ns: u64,
-    /// Numbers below the first one ever seen: they may still come, but nothing says that they exist.
+    /// Numbers below the first one that came: they may still come, but nothing says that they exist.
     guessed: bool,
 }
 
@@ -28,10 +28,10 @@ impl Hole {
 /// How far before the first record of a CPU a swapped one may still come.
 const BEFORE_FIRST: i64 = 1024;
 
-/// The numbers seen of one CPU.
+/// The numbers of one CPU that have come.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sequence {
-    /// Highest number seen, unwrapped to 64 bits, and the time of its record.
+    /// Highest number so far, unwrapped to 64 bits, and the time of its record.
     highest: Option<(i64, u64)>,
     /// Missing numbers below `highest`, ascending.
     holes: VecDeque<Hole>,
@@ -40,13 +40,13 @@ pub(super) struct Sequence {
 }
 
 impl Sequence {
-    /// Nothing seen yet; the first number of all is `first`, if known.
+    /// No number yet; the first number of all is `first`, if known.
     pub(super) fn starting_at(first: Option<u32>) -> Sequence {
         Sequence { first, ..Sequence::default() }
     }
 
-    /// Takes note of a record. Gives its unwrapped number, or `None` if this number cannot be new: it has been
-    /// seen, or its hole is older than `bound_ns` and has been given up.
+    /// Takes note of a record. Returns its unwrapped number, or `None` if this number cannot be new: it has
+    /// come before, or its hole is older than `bound_ns` and has been given up.
     pub(super) fn see(&mut self, sequence: u32, time_ns: u64, bound_ns: u64) -> Option<i64> {
         let Some((highest, highest_time)) = self.highest else {
             return Some(self.see_first(sequence, time_ns));
@@ -108,7 +108,8 @@ impl Sequence {
         number
     }
 
-    /// How many numbers below `next` are missing after the highest one seen, if any. Without any seen, all are.
+    /// How many numbers below `next` are missing after the highest one, if any. Before the first one, all
+    /// are.
     pub(super) fn missing_after_last(&self, next: u32) -> Option<u64> {
         let missing = match self.highest {
             Some((highest, _)) => next.wrapping_sub(highest as u32).wrapping_sub(1),
@@ -176,7 +177,7 @@ mod tests {
             };
             assert_eq!(seen(&[0, 1]), []);
             assert_eq!(seen(&[3, 4]), [(0, 10, 3)]);
-            // The one between came at 20, when those at 10 had been seen.
+            // The one between came at 20, after those at 10.
             assert_eq!(seen(&[3, 0, 4]), [(10, 10, 2)], "swapped");
         }
     }

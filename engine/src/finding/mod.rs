@@ -186,11 +186,11 @@ pub enum Finding {
     Inferred { switches: u64 },
     /// Lock operations of a thread are missing in this number of places.
     LocksLost { places: u64 },
-    /// Operations of these families were lost: only their waits are seen.
+    /// Operations of these families were lost: only their waits are recorded.
     OperationsLost { families: Vec<String> },
     /// Operations of threads that were alone in their process were not recorded.
     OperationsLeftOut { operations: u64 },
-    /// Operations that nobody waited for were counted, not recorded.
+    /// Operations that no thread waited for were counted, not recorded.
     OperationsCounted { operations: u64 },
     /// Operations of threads that may not read the clock were counted, not recorded.
     OperationsForbidden { operations: u64 },

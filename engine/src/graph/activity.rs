@@ -29,7 +29,8 @@ pub enum ActivityKind {
     Wake,
     /// From where a thread was woken to where it acts.
     Delay,
-    /// From the source to a thread that nobody creates, or from a `create` to the thread created. Takes no time.
+    /// From the source to a thread without a creator, or from a `create` to the thread created. Takes no
+    /// time.
     Start,
     /// From a thread's last vertex to the sink. Takes no time.
     End,

@@ -1,5 +1,5 @@
-//! The Maximum Benefit Metric (1994, near-critical paths, section VI): how much can be gained at most from a part of the
-//! program, seen from the k longest paths: `MBM_k(i) = min over j of ( d(i)_j + (d_cp − d_j) )`.
+//! The Maximum Benefit Metric (1994, near-critical paths, section VI): how much can be gained at most from a
+//! part of the program, by the k longest paths: `MBM_k(i) = min over j of ( d(i)_j + (d_cp − d_j) )`.
 //!
 //! Over *all* paths the minimum is the length of the critical path less that of the longest path without i: logical
 //! zeroing. So the metric falls from the critical path metric (k = 1) to logical zeroing as k grows, and where it has got

@@ -1,10 +1,11 @@
 //! From a program to its activity graph: the schedule on unlimited processors says in which order operations take effect,
 //! and thereby who lets whom get past.
 //!
-//! Calls, returns and the marks of recorded locks are no boundaries: they take no time and wait for nobody. An operation
-//! whose cause is an earlier one of the same thread (a lock that the thread itself freed last) gets no wake edge: the order
-//! of the thread says it already, and an edge around what the thread did in between would be no path of the program. A
-//! thread that is joined has its way to the sink through who joins it: a second one would be the same path without its end.
+//! Calls, returns and the marks of recorded locks are no boundaries: they take no time and wait for no
+//! thread. An operation whose cause is an earlier one of the same thread (a lock that the thread itself freed
+//! last) gets no wake edge: the order of the thread implies it, and an edge around what the thread did in
+//! between would be no path of the program. A joined thread reaches the sink through the joining one: a
+//! second way would be the same path without its end.
 
 use super::activity::{Activity, ActivityGraph, ActivityKind, VertexId};
 use super::objects::{Barrier, Condition, Counts, Edge, Exclusive, OnceCell, ReadWrite};
@@ -32,8 +33,8 @@ pub(super) struct Walker<'a> {
     timer: Option<(VertexId, Ticks)>,
     /// It has been woken to try its operation again, from where and how long before it does.
     pub(super) retries: Option<(VertexId, Ticks)>,
-    /// It has been woken to go on with this operation, this long before it does; an operation that it has yet to be seen to get
-    /// to.
+    /// It has been woken to go on with this operation, this long before it does; the operation itself has yet
+    /// to come.
     pub(super) comes: Option<(usize, Ticks)>,
 }
 
@@ -331,7 +332,7 @@ impl<'a> Builder<'a> {
                 }
             }
             Operation::Join(other) => {
-                // It has ended, or nobody would get past.
+                // It has ended, or no thread would pass.
                 let joined = other.0 as usize;
                 self.reach(joined, self.schedule.done[joined]);
                 let end = self.walkers[joined].at;

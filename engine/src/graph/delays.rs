@@ -19,7 +19,7 @@ impl Builder<'_> {
                     self.walkers[by.0 as usize].at.map(|vertex| (vertex, delay.length));
             }
             None => {
-                // What it has done is seen only when it, or who let it past, is looked at.
+                // What it has done shows only when it, or the thread that let it pass, is looked at.
                 self.walkers[thread].comes = Some((operation, delay.length));
                 if self.walkers[thread].next < operation && self.is_alone(thread, operation) {
                     self.reach(thread, operation);

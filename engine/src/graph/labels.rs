@@ -78,7 +78,7 @@ pub(super) fn by(program: &Program, graph: &ActivityGraph, edge: &Activity) -> S
         Some(Operation::Join(other)) => format!("end of {}", thread_name(program, other)),
         Some(Operation::Await(wake)) => format!("wake-up {}", program.edge_name(wake)),
         Some(Operation::CondWait(condition, mutex)) => {
-            // One of two: the signal, or the mutex that somebody else had.
+            // One of two: the signal, or the mutex that another thread held.
             let waker = graph.into_vertex(edge.tail).next();
             match waker.and_then(|waker| operation(program, &waker)) {
                 Some(Operation::CondSignal(_) | Operation::CondBroadcast(_)) => {

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 pub(super) struct Counts {
     /// Counts not taken yet, in order: after which vertex, and how many.
     given: VecDeque<(VertexId, u32)>,
-    /// Threads that got a count whose giver is yet to be seen: it is noted after those it lets past.
+    /// Threads that got a count whose giver is yet to come: it is noted after those it lets pass.
     early: VecDeque<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! The answer of `longpole paths`: the longest paths, and what can be gained at most, seen from them.
+//! The answer of `longpole paths`: the longest paths, and the largest gains according to them.
 
 use super::benefit::benefits;
 use super::route::{Stay, route};
@@ -14,7 +14,7 @@ use crate::program::{FunctionRef, Program, ProgramError};
 use crate::time::Ticks;
 use crate::what_if::Without;
 
-/// Which paths to list, and what to say of them.
+/// Which paths to list, and what to report about them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathsWanted {
     /// At most this many.
@@ -25,7 +25,7 @@ pub struct PathsWanted {
     pub routes: usize,
     /// Show the path with this rank, from 1, edge by edge.
     pub shown: Option<usize>,
-    /// Say of every operation how many of the paths go through it.
+    /// Report for every operation how many of the paths go through it.
     pub segments: bool,
     /// Leave this many functions out in a simulation, too.
     pub simulated: usize,

@@ -1,4 +1,4 @@
-//! Which constraints somebody waits for, and the time without each of them.
+//! Which constraints threads wait for, and the time without each of them.
 
 use super::question::Question;
 use super::search::Search;
@@ -20,7 +20,7 @@ const BUSY: f64 = 0.6;
 type Place<'a> = (&'a str, &'a str, u32);
 
 impl Search {
-    /// The constraints that somebody waits for, with how long, the longest first.
+    /// The constraints that threads wait for, with how long, the longest first.
     pub(super) fn candidates(&self, cpus: Cpus, base: &Outcome, timing: &Timing<'_>) -> Vec<(Question, u64)> {
         let worth = (base.length.0 as f64 * WORTH) as u64;
         let mut asked: Vec<(Question, u64)> = self.locks(base, worth);

@@ -40,7 +40,7 @@ pub enum Change {
     OneMore(usize),
     /// Threads have equally much to do.
     Balance,
-    /// Nobody sleeps.
+    /// No thread sleeps.
     NoSleeps,
 }
 
@@ -140,7 +140,8 @@ impl Search {
         changes
     }
 
-    /// Whether it is a function that somebody can look up: of code without names there is one, called after its file.
+    /// Whether it is a function that a user can look up: code without names is one function, called after its
+    /// file.
     fn has_name(&self, function: FunctionRef) -> bool {
         let function = self.program.functions.get(function.0 as usize);
         function.is_some_and(|function| !function.name.starts_with('['))

@@ -112,7 +112,7 @@ impl Search {
         }
     }
 
-    /// The locks that somebody waits for, the longest waits first.
+    /// The locks that threads wait for, the longest waits first.
     pub(super) fn lock_uses(&self, base: &Outcome) -> Vec<LockUse> {
         let worth = base.length.0 / 100;
         let locks = self.locks(base, worth).into_iter().filter_map(|(question, _)| {

@@ -5,7 +5,7 @@ use super::owner::Owners;
 use crate::program::{FunctionRef, ObjectId, Operation, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Ticks by the function that they count for; `None` is nobody's.
+/// Ticks by the function that they count for; `None`: no function.
 #[derive(Debug, Default)]
 pub(super) struct Sums(FxHashMap<Option<FunctionRef>, u64>);
 
@@ -23,7 +23,7 @@ impl Sums {
         sums
     }
 
-    /// All together, also what is nobody's.
+    /// All together, including the time of no function.
     pub(super) fn all(&self) -> u64 {
         self.0.values().fold(0u64, |all, sum| all.saturating_add(*sum))
     }
@@ -126,7 +126,7 @@ pub(super) fn taking(operation: &Operation) -> Option<(ObjectId, bool)> {
     }
 }
 
-/// The innermost function of the stack that somebody can change.
+/// The innermost function of the stack that a user can change.
 fn owned(owners: &Owners, stack: &[FunctionRef]) -> Option<FunctionRef> {
     stack.iter().rev().find_map(|function| owners.owner(*function))
 }

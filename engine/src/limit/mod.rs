@@ -2,8 +2,8 @@
 //! 2001 paper ask of functions, asked of everything else). What brings most is the limit; where nothing brings 5 %, the work
 //! itself is, and the functions lead.
 //!
-//! Only constraints that threads wait for are tried, the longest waits first: removing one that nobody waits
-//! for brings nothing. That bounds the number of runs, as does [`Search`]'s own limit for large programs.
+//! Only constraints that threads wait for are tried, the longest waits first: removing one without waiters
+//! gains nothing. That bounds the number of runs, as does [`Search`]'s own limit for large programs.
 //!
 //! *One more thread* applies to threads that do the same and are busy most of the time: their computing is
 //! divided among one more. A pool that is not recognized this way gets no such answer.
@@ -150,7 +150,7 @@ pub enum Kind {
         /// What it computes most.
         function: Option<String>,
     },
-    /// Waiting for a device or for somebody outside the program.
+    /// Waiting for a device or for another program.
     Device {
         /// Which.
         device: String,

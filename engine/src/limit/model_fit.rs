@@ -7,7 +7,7 @@ use crate::finding::Finding;
 /// The prediction for the recorded machine should be within this of the measured time, not counting the cost
 /// of recording.
 const OFF: f64 = 0.1;
-/// A recording that takes more than this of the program's own CPU time is part of what is seen.
+/// A recording that takes more than this of the program's own CPU time distorts the results.
 const COSTLY: f64 = 0.1;
 /// A program needs this much CPU time, nanoseconds, for a share of it to mean something.
 const COMPUTES_NS: u64 = 100_000_000;

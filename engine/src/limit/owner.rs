@@ -1,5 +1,5 @@
-//! What a function is called where a person is to change something: standard functions count for who uses them, and nobody is
-//! asked to change a C library, a runtime, or longpole's own library.
+//! What a function is called where a person is to change something: standard functions count for their
+//! callers, and no user is asked to change a C library, a runtime, or longpole's own library.
 
 use crate::attribution::{is_standard, is_start_up, used_by};
 use crate::program::{Function, FunctionRef, Program};
@@ -35,7 +35,7 @@ impl Owners {
         Owners { of: of.collect() }
     }
 
-    /// The function that this one counts for; `None`: nobody can change anything about it.
+    /// The function that this one counts for; `None`: no user can change anything about it.
     pub(super) fn owner(&self, function: FunctionRef) -> Option<FunctionRef> {
         self.of.get(function.0 as usize).copied().flatten()
     }

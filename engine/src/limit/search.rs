@@ -1,4 +1,4 @@
-//! The search: which constraints somebody waits for, and what each of them brings when it is gone.
+//! The search: which constraints threads wait for, and what each of them gains when it is gone.
 
 use super::change::{Change, Fix};
 use super::holders::{self, Sums};
@@ -354,7 +354,7 @@ fn nothing(cpus: Cpus) -> Found {
     }
 }
 
-/// Whether every thread that somebody waits for came to its end.
+/// Whether every thread that another one waits for finished.
 pub(super) fn is_complete(program: &Program, outcome: &Outcome) -> bool {
     let threads = program.threads.iter().zip(&outcome.done);
     threads.fold(true, |all, (thread, done)| {

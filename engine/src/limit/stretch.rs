@@ -24,7 +24,8 @@ pub(super) struct Stretch {
     pub(super) before: u64,
 }
 
-/// So much of a stretch may be computed by others, or nobody: an instant of another thread does not end it.
+/// This part of a stretch may be computed by others, or be idle: an instant of another thread does not end
+/// it.
 const OTHERS: f64 = 0.02;
 
 impl Computing {
@@ -55,7 +56,7 @@ impl Computing {
         for (thread, start, end) in self.alone() {
             let length = end - start;
             alone = match alone {
-                // What others, or nobody, computed in between is short compared with it.
+                // What others computed in between, or idle time, is short compared with it.
                 Some((own, from, sum, _))
                     if own == thread
                         && ((end - from) - (sum + length)) as f64 <= OTHERS * (end - from) as f64 =>

@@ -189,7 +189,8 @@ fn a_lock_that_is_never_given_back_does_not_hide_a_small_pool() {
     assert_eq!(kind(&program, 16), Kind::Threads { threads: 4, function: Some("pack".into()) });
 }
 
-/// A library without names is nobody's to change, and a function that is all that is computed under a lock cannot leave it.
+/// No user can change a library without names, and a function that is all that is computed under a lock
+/// cannot leave it.
 #[test]
 fn advice_can_be_followed() {
     let found = on(&program(&alike("w", 4, 100, r#"["exec","[libz.so.1.2.13]",40]"#)), 2);

@@ -12,7 +12,7 @@ const OWN: f64 = 0.8;
 /// What samples show of one thread.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ThreadSamples {
-    /// The outermost function that somebody can change, as most of its samples saw it.
+    /// The outermost function that a user can change, according to most of its samples.
     pub(super) entry: Option<FunctionRef>,
     samples: u32,
     /// In how many samples a function was on the stack, and how deep inside others, summed.

@@ -12,7 +12,7 @@ pub struct LockUse {
     pub lock: String,
     /// How many locks.
     pub locks: usize,
-    /// Share of the time during which somebody has it; of several the largest.
+    /// Share of the time during which a thread holds it; of several the largest.
     pub held_share: f64,
     /// How often a thread waits for it.
     pub waits: u64,

@@ -312,7 +312,8 @@ impl Account {
         self.open(thread, frame);
     }
 
-    /// What the thread does is done on the row's behalf, too, until the row leaves its stack; nobody has called it.
+    /// What the thread does is done on the row's behalf, too, until the row leaves its stack; this is no
+    /// call.
     pub(super) fn adopt(&mut self, thread: u32, row: u32) {
         if self.is_open(thread, row) {
             return;

@@ -67,7 +67,7 @@ const MOSTLY: f64 = 0.5;
 const SPINNING: f64 = 0.5;
 
 impl Parallelism {
-    /// What can be done about a row of this run; `None`: nothing that can be seen here.
+    /// What can be done about a row of this run; `None`: nothing visible here.
     pub fn advice(&self, row: &Row) -> Option<Advice> {
         match row.kind {
             Kind::Function => self.about_code(row),

@@ -81,7 +81,7 @@ pub(super) fn build(program: &Program, balance: &Balance, errors: &[RowErrors]) 
     }
 }
 
-/// Nobody who tunes a program changes it.
+/// Code that a user who tunes a program does not change.
 fn is_foreign(function: &Function) -> bool {
     const STARTS: [&str; 4] = ["_start", "clone", "clone3", "__clone3"];
     let name = function.name.as_str();
@@ -107,8 +107,9 @@ impl Row {
     }
 }
 
-/// The self times of rows among which all busy time is divided, by the number of busy processors, in nanoseconds: the sums
-/// of all rows are the time in which somebody is busy, and each is within a nanosecond of its exact value.
+/// The self times of rows among which all busy time is divided, by the number of busy processors, in
+/// nanoseconds: the sums of all rows are the time in which any thread is busy, and each is within a
+/// nanosecond of its exact value.
 fn own_cells(balance: &Balance, rows: std::ops::Range<u32>, levels: &[u64]) -> Vec<Vec<u64>> {
     let busy_ns = levels.iter().skip(1).sum();
     let cells = rows.map(|row| balance.meters.get(row as usize).map_or(&[][..], |meter| &meter.normalized));

@@ -32,7 +32,7 @@ pub(super) enum Phase {
     Ready,
     /// It waits without one.
     Blocked,
-    /// It has not begun, or is over, or nobody knows.
+    /// It has not begun, or is over, or is unknown.
     #[default]
     Off,
 }

@@ -121,7 +121,7 @@ impl Parallelism {
     }
 }
 
-/// Normalized time of its own, and of the functions that it calls that nobody changes.
+/// Normalized time of its own, and of the functions that it calls that users do not change.
 fn uses_ns(row: &Row, functions: &FxHashMap<&str, &Row>) -> f64 {
     let used = row.callees.iter().filter_map(|link| {
         let callee = functions.get(link.name.as_deref()?).filter(|callee| callee.is_foreign)?;

@@ -78,7 +78,7 @@ pub struct Row {
     pub own: States,
     /// The same with everything done on its behalf; distributions are empty.
     pub total: States,
-    /// Calls of a function, accesses of an object, 1 for a thread; `None` if they were not seen.
+    /// Calls of a function, accesses of an object, 1 for a thread; `None` if they were not recorded.
     pub calls: Option<u64>,
     /// `normalized_self_ns` by the number of busy processors.
     pub by_busy: Vec<(u32, u64)>,
@@ -99,7 +99,7 @@ pub struct Link {
     pub name: Option<String>,
     /// What the other one is.
     pub kind: Kind,
-    /// How often, as far as that was seen.
+    /// How often, as far as that was recorded.
     pub calls: u64,
     /// Normalized time of the callee, and all that was done on its behalf, for this caller.
     pub normalized_ns: u64,

@@ -7,13 +7,13 @@ use super::clock::{PHASES, Phase, at};
 use crate::attribution::{Errors, Keys, NO_KEY, Share, View, divide_sampled, part};
 use rustc_hash::FxHashMap;
 
-/// What samples say of some time.
+/// The samples of some time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shares {
     shares: Vec<Share>,
     /// How many samples.
     samples: u32,
-    /// Which row was seen calling which.
+    /// Caller and callee rows in samples.
     arcs: Vec<((u32, u32), u32)>,
 }
 
@@ -39,7 +39,7 @@ impl Shares {
     }
 }
 
-/// A part of the time, and what samples say of it.
+/// A part of the time, and its samples.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Part<'s> {
     /// Its row in the accounts.

@@ -140,7 +140,8 @@ impl Assumptions {
         let cost_recorded = facts.cpus_used.filter(|cpus| *cpus > 1).map(|_| 0);
         // A program written by hand has no costs unless they are set.
         let latency = if program.machine.is_some() { USUAL_LATENCY_NS } else { 0 };
-        // What is seen of slices are those that something ended, also a waking; the clock's ticks tell more.
+        // Recorded slices are those that something ended, also a waking; the clock's ticks give more
+        // information.
         let tick = facts.tick_ns.filter(|tick| (LEAST_SLICE_NS..=MOST_NS).contains(tick));
         let recorded = facts.slice_ns.filter(|_| tick.is_none());
         let slice = model.slice_ns.or(recorded).map(|_| {

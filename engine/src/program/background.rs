@@ -1,6 +1,6 @@
-//! Threads that nobody waits for: pollers, timers, a virtual machine's housekeeping, pools asleep. The end of a process is the
-//! end of its first thread (`main` returns, or somebody calls `exit`), which ends all others wherever they are; how often they
-//! did what they do follows from how long that took.
+//! Threads without a waiter: pollers, timers, a virtual machine's housekeeping, pools asleep. The end of a
+//! process is the end of its first thread (`main` returns, or a thread calls `exit`), which ends all others
+//! wherever they are; how often they did what they do follows from how long that took.
 
 use super::{Background, ObjectId, Operation, Program, Thread, ThreadId};
 use crate::time::Ticks;
@@ -22,7 +22,7 @@ pub(super) struct Lifetime {
     pub(super) died: bool,
 }
 
-/// Finds the threads that nobody waits for. `lives` are those of the program's threads, in order.
+/// Finds the threads that no thread waits for. `lives` are those of the program's threads, in order.
 pub(super) fn find(program: &mut Program, lives: &[Lifetime]) {
     let operations = || program.threads.iter().flat_map(|thread| &thread.operations);
     let joined: FxHashSet<ThreadId> = operations()
@@ -72,8 +72,8 @@ pub(super) fn find(program: &mut Program, lives: &[Lifetime]) {
     }
 }
 
-/// A thread that may be in the background, how many of its operations are its own, and which thread's end ends it, if that
-/// was seen.
+/// A thread that may be in the background, how many of its operations are its own, and which thread's end
+/// ends it, if that was recorded.
 type Candidate = (usize, usize, Option<usize>);
 
 /// The candidates without those that compute most, so that the others compute at most one part in [`LITTLE`]
@@ -117,8 +117,9 @@ fn ended_at_exit(
     found
 }
 
-/// How many of the thread's operations are its own, if the end of `other` is what ended it: its last wait is ended by what
-/// `other` does after its last computation for anybody else, and after it the kernel only takes it apart.
+/// How many of the thread's operations are its own, if the end of `other` is what ended it: its last wait is
+/// ended by what `other` does after its last computation for other threads, and after it the kernel only
+/// takes it apart.
 fn ended_by(thread: &Thread, other: &Thread) -> Option<usize> {
     let own = thread.operations.iter().rposition(|operation| !leaves(operation))?;
     let after = thread.operations.get(own..).unwrap_or_default();
@@ -155,8 +156,8 @@ impl Idle {
         Idle(place.map(|place| ObjectId(place as u32)))
     }
 
-    /// Whether all that the thread does is to sleep and look again: at its end nothing follows that somebody waits for, and it
-    /// was asleep for longer than it computed.
+    /// Whether all that the thread does is to sleep and look again: at its end nothing follows that a thread
+    /// waits for, and it was asleep for longer than it computed.
     fn is_all_that(&self, thread: &Thread) -> bool {
         let asleep = |operation: &Operation| match operation {
             Operation::Sleep(length) | Operation::SleepNext(length) => length.0,
@@ -268,7 +269,7 @@ mod tests {
         assert_eq!(found(&[&[busy, END, EXEC], &timer], true), [None, Some((0, 2, 6))]);
         // It is the program.
         assert_eq!(found(&[&[EXEC, END, EXEC], &timer], true), [None, None]);
-        // Somebody waits for it.
+        // A thread waits for it.
         assert_eq!(found(&[&[busy, Operation::Join(ThreadId(1)), END], &timer], true), [None, None]);
         // Another thread ended its last wait, or main went on after it.
         assert_eq!(found(&[&[busy], &timer, &[END]], true), [None, None, None]);

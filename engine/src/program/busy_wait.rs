@@ -45,7 +45,7 @@ pub(super) fn finding(timeline: &Timeline, program: &Program) -> Option<Finding>
     if yielded.is_none() && !is_much(seen_ns) {
         return None;
     }
-    // A thread that yields in such a function is seen in both ways.
+    // A thread that yields in such a function is sampled in both ways.
     let most_ns = seen_ns.max(yielded.map_or(0, |yields| yields.ns));
     let seen = seen.filter(|_| is_much(seen_ns)).map(|seen| SeenWaiting {
         samples: seen.waiting,

@@ -85,7 +85,8 @@ impl Program {
         times.max().unwrap_or(0)
     }
 
-    /// A thread in the background ends with one that is not, and does only again what concerns nobody and takes its time.
+    /// A thread in the background ends with one that is not, and repeats only operations that affect no other
+    /// thread and take time.
     fn check_background(&self, number: u32, thread: &Thread) -> Result<(), ProgramError> {
         let Some(background) = thread.background else { return Ok(()) };
         let wrong = |problem: &str| {

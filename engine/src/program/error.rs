@@ -1,4 +1,4 @@
-//! What can be wrong with a program: one line that says what and where, and what to do about it.
+//! What can be wrong with a program: one line that names the error and the place, and what to do about it.
 
 use crate::words::quoted;
 use std::fmt;

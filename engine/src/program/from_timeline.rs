@@ -157,7 +157,7 @@ fn translate(
     }
     translator.samples.places = sampled.places(&translator.functions);
     translator.name_edges();
-    // A thread that nobody creates begins at the beginning.
+    // A thread without a creator begins at the beginning.
     let beginner = lived().find(|(_, thread)| !matches!(thread.birth, Birth::By(_))).map(|(index, _)| index);
     let names = names::threads(lived().map(|(_, thread)| thread));
     let processes = names::processes(&timeline.threads);
@@ -350,7 +350,7 @@ impl<'a> Translator<'a> {
                 _ => script.pass(state, now, end),
             }
         }
-        // A thread that was seen at one instant only.
+        // A thread that was recorded at one instant only.
         for (number, step) in steps {
             while let Some(base) = bases.next_if(|base| base.first_step <= number) {
                 self.open(&mut script, base);

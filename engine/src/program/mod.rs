@@ -162,11 +162,11 @@ pub struct Thread {
     pub process: Option<String>,
     /// On which CPUs it computed when it was recorded, ascending; empty if that is not known.
     pub moves: Vec<Move>,
-    /// Nobody waits for it: it ends with another thread.
+    /// No thread waits for it: it ends with another thread.
     pub background: Option<Background>,
 }
 
-/// How a thread goes on that nobody waits for.
+/// How a thread goes on that no thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Background {
     /// It ends when this thread does, at any point: the first of its process.

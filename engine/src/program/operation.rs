@@ -56,7 +56,8 @@ pub enum Operation {
     CondSignal(ObjectId),
     /// Wakes all waiters.
     CondBroadcast(ObjectId),
-    /// Sets a POSIX semaphore's count. Those with which a thread begins that nobody creates are done before anything else.
+    /// Sets a POSIX semaphore's count. Those at the start of a thread without a creator are done before
+    /// anything else.
     SemInit(ObjectId, u32),
     /// See `Wait`, on a semaphore.
     SemWait(ObjectId),
@@ -81,8 +82,9 @@ pub enum Operation {
     Release(EdgeId),
     /// Target of one recorded wake edge: waits until the release has happened.
     Await(EdgeId),
-    /// The thread has got a recorded lock, after waiting this long in the recording. Takes no time and waits for
-    /// nobody: the wait itself is replayed by its edges. Says only what is computed while the lock is held.
+    /// The thread has got a recorded lock, after waiting this long in the recording. Takes no time and waits
+    /// for no thread: the wait itself is replayed by its edges. Says only what is computed while the lock is
+    /// held.
     Held(ObjectId, Ticks),
     /// The thread has given a recorded lock back, which it had for this long in the recording. See `Held`.
     Freed(ObjectId, Ticks),

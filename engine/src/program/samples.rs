@@ -36,7 +36,7 @@ pub struct Place {
     pub inlined: bool,
 }
 
-/// A thread was seen computing.
+/// A thread was sampled computing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// Index of the operation in the thread's list.

@@ -6,10 +6,11 @@
 //! almost always sampled waiting waits from its beginning to its end. Elsewhere a sample stands for the time
 //! up to halfway to its neighbours.
 //!
-//! A stretch is no work. It ends when another thread of the process has done something: the one that itself stopped
-//! computing just then, else one that computes, else the one that computed last. That stays as it was recorded: an edge
-//! from there. Where nobody of the process has computed since the stretch began, what it waits for is outside, and the
-//! stretch stays computing. A stretch that ends in a sleep needs no edge: the sleep has one.
+//! A stretch is no work. It ends when another thread of the process has done something: the one that itself
+//! stopped computing just then, else one that computes, else the one that computed last. That stays as it was
+//! recorded: an edge from there. If no thread of the process has computed since the stretch began, what it
+//! waits for is outside, and the stretch stays computing. A stretch that ends in a sleep needs no edge: the
+//! sleep has one.
 
 use super::sampled_code::SampledCode;
 use super::spin_locks::{self, HandOver, Spans, SpinLocks};
@@ -78,7 +79,7 @@ struct Piece {
     context: Option<FunctionId>,
     /// In a recorded operation: what that waits for is known.
     operation: bool,
-    /// The thread slept, or nobody knows what it did, before this one.
+    /// The thread slept, or its state is unknown, before this one.
     after_break: bool,
     spins: bool,
     /// For a spin lock.
@@ -376,7 +377,8 @@ fn cut(
     }
 }
 
-/// Decides which pieces that spin do it for a spin lock: where nearly all that was seen waiting in their function did.
+/// Decides which spinning pieces spin for a spin lock: those in a function whose waiting samples nearly all
+/// did.
 fn mark_tries<'a>(
     pieces: &mut [Piece],
     waiting: impl Iterator<Item = &'a timeline::StackSample>,
@@ -607,7 +609,8 @@ mod tests {
         }
     }
 
-    /// A lock that is held three quarters of the time: it was predicted as if nobody span while its holder has no CPU.
+    /// A lock that is held three quarters of the time: it was predicted as if no thread spun while its holder
+    /// has no CPU.
     #[test]
     fn who_spins_for_a_lock_takes_time_from_its_holder_on_one_cpu() {
         let parts = |first: bool| {

@@ -12,7 +12,7 @@ pub(super) struct Ticking<'a> {
     seen: &'a [StackSample],
     /// Stack of samples without one.
     no_stack: u32,
-    /// Stacks seen since the last operation, and how many of them were cut short.
+    /// Sampled stacks since the last operation, and how many of them were cut short.
     stacks: Vec<u32>,
     cut: u64,
     placed: Ticks,

@@ -42,7 +42,7 @@ pub struct Report {
     pub trust: Trust,
     /// What the recording cost, if that is known.
     pub overhead: Option<Overhead>,
-    /// What was noticed: deadlocks, waits nobody ends, loss.
+    /// What was noticed: deadlocks, waits without an end, loss.
     pub findings: Vec<Finding>,
     /// CPUs of the machine that was recorded, if known; may not be among those asked for.
     pub recorded_cpus: Option<u32>,
@@ -115,7 +115,8 @@ pub struct FunctionRow {
     pub calls: u64,
     /// There were more calls: the function had its probes for a part of the time.
     pub calls_partial: bool,
-    /// Entries were not seen, so `calls` says nothing: of functions that only samples know, of lines, files and binaries.
+    /// Entries were not recorded, so `calls` means nothing: for functions that only samples know, lines,
+    /// files and binaries.
     pub uncounted: bool,
     /// Σ weight · length of the segments with the function on top of the stack, nanoseconds. May be negative.
     pub tet_ns: f64,

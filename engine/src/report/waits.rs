@@ -1,4 +1,4 @@
-//! What passes while nobody computes it, in words of the program.
+//! Time that passes without computing, in words of the program.
 
 use crate::critical_path::Wait;
 use crate::predict::PathFacts;

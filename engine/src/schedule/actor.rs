@@ -51,7 +51,7 @@ pub(super) struct Actor {
 /// A timer whose ends do not move with what its thread does in between.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timer {
-    /// The last of its ends that somebody slept until.
+    /// The last of its ends that a thread slept until.
     pub(super) origin: Moment,
     /// Its last end, slept until or not.
     pub(super) deadline: u64,

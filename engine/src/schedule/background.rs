@@ -1,5 +1,5 @@
-//! Threads that nobody waits for ([`crate::program::Background`]): the run ends without them, and as long as it lasts they do
-//! again what they did.
+//! Threads that no thread waits for ([`crate::program::Background`]): the run ends without them, and as long
+//! as it lasts they repeat what they did.
 
 use super::actor::Stage;
 use super::machine::Machine;
@@ -8,7 +8,7 @@ use super::source::Operations;
 use crate::program::RunBreaks;
 use crate::program::{Background, Operation, Program};
 
-/// A thread's state, if nobody waits for it.
+/// A thread's state, if no thread waits for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BackgroundState {
     background: Option<Background>,
@@ -21,7 +21,7 @@ pub(super) struct BackgroundState {
     patience: u64,
 }
 
-/// The states of all threads; none if somebody waits for all of them.
+/// The states of all threads; empty if every thread has a waiter.
 pub(super) fn states(program: &Program) -> Vec<BackgroundState> {
     if program.threads.iter().all(|thread| thread.background.is_none()) {
         return Vec::new();
@@ -47,7 +47,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         self.foreground == 0 && !self.backgrounds.is_empty()
     }
 
-    /// Whether nobody waits for the thread.
+    /// Whether no thread waits for this one.
     #[inline]
     pub(super) fn is_background(&self, thread: u32) -> bool {
         self.backgrounds.get(thread as usize).is_some_and(|state| state.background.is_some())
@@ -66,7 +66,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         self.backgrounds.get(thread as usize).is_some_and(|state| state.repeats)
     }
 
-    /// Somebody other than threads that repeat has got on.
+    /// A thread other than those that repeat has made progress.
     #[inline]
     pub(super) fn note_turn(&mut self, thread: u32) {
         if !self.backgrounds.is_empty() && !self.repeats(thread) {

@@ -117,7 +117,8 @@ pub trait Machine {
     /// A spinning thread that has a processor acts at this instant, because of what `by` has done.
     fn retry(&mut self, thread: u32, by: u32);
 
-    /// A spin lock is free while all who spin for it are off their processors (or no longer so): somebody will get on.
+    /// A spin lock is free while all threads that spin for it are off their processors (or no longer so): one
+    /// of them will get on.
     fn hope(&mut self, more: bool);
 
     /// The acting thread is over.

@@ -50,8 +50,8 @@ impl Semaphore {
 }
 
 impl<M: Machine, O: Operations> Simulation<'_, M, O> {
-    /// What semaphores hold at first, with which a thread that nobody creates begins, is there before any of them acts,
-    /// whichever gets a processor first: else it would undo what another has given.
+    /// The initial counts of semaphores, set at the start of a thread without a creator, are there before any
+    /// of them acts, whichever gets a processor first: otherwise it would undo what another has given.
     pub(super) fn fill_semaphores(&mut self) {
         for thread in 0..self.actors.len() as u32 {
             while self.actors[thread as usize].stage == Stage::Going

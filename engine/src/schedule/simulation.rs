@@ -65,11 +65,11 @@ pub struct Simulation<'a, M = Agenda, O = Whole<'a>> {
     pub(super) latencies: Vec<Latency>,
     /// What threads were charged for waking others: with which run.
     pub(super) charges: Vec<Charge>,
-    /// Threads that nobody waits for; empty if there are none.
+    /// Threads that no thread waits for; empty if there are none.
     pub(super) backgrounds: Vec<BackgroundState>,
-    /// Threads that somebody waits for, or that are the program, and that are not over.
+    /// Threads that a thread waits for, or that are the program, and that are not over.
     pub(super) foreground: usize,
-    /// When somebody other than threads that repeat last got on.
+    /// When a thread other than those that repeat last made progress.
     pub(super) last_turn: u64,
     /// Runs of operations that are done again, with the run that they are like, if [`Machine::COSTS`].
     pub(super) echoes: Vec<(PointId, u32)>,
@@ -209,7 +209,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         }
     }
 
-    /// Threads that nobody creates are woken at the start.
+    /// Threads without a creator are woken at the start.
     fn begin(&mut self) {
         self.fill_semaphores();
         for thread in 0..self.actors.len() {

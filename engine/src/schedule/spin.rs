@@ -15,7 +15,7 @@ pub(super) struct Spin {
     freed: Option<Moment>,
     /// Who spins, with a processor or without, in the order in which they came.
     spinning: VecDeque<u32>,
-    /// It was freed while nobody who spins for it had a processor.
+    /// It was freed while no thread that spins for it had a processor.
     unseen: bool,
 }
 

@@ -25,8 +25,8 @@ pub struct Execution {
     pub second_wakings: bool,
     /// The kernel does not record calls below the first open frame of the same function.
     pub fold_recursion: bool,
-    /// Synchronization operations are recorded, as by the interposed library; each takes 64 ns of CPU time, which is
-    /// work of the thread where it did not have to wait and woke nobody.
+    /// Synchronization operations are recorded, as by the interposed library; each takes 64 ns of CPU time,
+    /// which is work of the thread where it did not have to wait and woke no thread.
     pub operations: bool,
     /// With `operations`: a semaphore that is taken right before a mutex is locked is made of a condition variable under
     /// that mutex, as programs make queues.

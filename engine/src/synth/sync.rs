@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Inside {
     pub(super) began_ns: u64,
-    /// The object was not free, or somebody was woken.
+    /// The object was not free, or a thread was woken.
     pub(super) held_up: bool,
     /// Another thread has done what this one waits for.
     pub(super) granted: bool,

@@ -44,7 +44,8 @@ pub(super) struct Builder {
     pub(super) tally: Tally,
     pub(super) events: u64,
     pub(super) late: u64,
-    /// When /proc had listed all threads: what nobody listed and showed later was missed, or its birth was.
+    /// When /proc had listed all threads: a thread that appeared later without being listed was missed, or
+    /// its birth was.
     listed_ns: u64,
     /// The last process that a thread (by its id) has forked, until its first wake-up shows that it is recorded.
     pub(super) unborn: FxHashMap<u32, Fork>,
@@ -52,7 +53,7 @@ pub(super) struct Builder {
     pub(super) unfollowed: u64,
     costs: FunctionCosts,
     pub(super) stacks: Stacks,
-    /// Process names for threads that nobody named.
+    /// Process names for threads without their own.
     process_names: FxHashMap<u32, String>,
 }
 
@@ -365,7 +366,7 @@ impl Builder {
         self.threads.get_mut(index? as usize)
     }
 
-    /// The living thread with this id; a new one that nobody listed if `tracked` says that there must be one.
+    /// The living thread with this id; a new, unlisted one if `tracked` says that there must be one.
     pub(super) fn find(&mut self, pid: u32, tid: u32, tracked: bool) -> Option<u32> {
         if tid == 0 {
             return None;
@@ -415,7 +416,7 @@ impl Builder {
         now: Now,
     ) -> Option<u32> {
         let not_listed = matches!(now, Now::Unseen(_));
-        // One that nobody listed may have been there from the start, or since the last one with its id ended.
+        // An unlisted one may have been there from the start, or since the last one with its id ended.
         let earlier = self.live.get(&tid).and_then(|&index| self.threads.get(index as usize));
         let earlier_ns = earlier.filter(|t| t.now == Now::Dead).map_or(self.start_ns, |t| t.out.end.0);
         let start_ns = if not_listed { earlier_ns } else { self.now_ns };

@@ -33,7 +33,8 @@ impl Builder {
         }
     }
 
-    /// The thread is about to leave a CPU to which nobody saw it come; the kernel's count of its CPU time tells when.
+    /// The thread is about to leave a CPU without a record of its arrival; the kernel's count of its CPU time
+    /// shows when it came.
     pub(super) fn came_unseen(&mut self, ran: &Ran) {
         let Ran { header, ran_ns } = ran;
         let Some(index) = self.find_on(header.cpu, header.pid, header.tid, true) else { return };

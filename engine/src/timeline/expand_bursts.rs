@@ -1,11 +1,11 @@
-//! Operations that were recorded as sums ([`probe_abi::Burst`]) become operations of their threads again, spread evenly
-//! over the time in which the thread ran: how many there were, how long the mutex was held in all and how long it was not
-//! is as recorded. Nobody else had the mutex in between, so that the order in which threads had it is as recorded, too. Of a
-//! read-write lock that was taken for reading no writer had it.
+//! Operations that were recorded as sums ([`probe_abi::Burst`]) become operations of their threads again,
+//! spread evenly over the time in which the thread ran: their number, and how long the mutex was held in all
+//! and how long it was not, are as recorded. No other thread held the mutex in between, so the order of
+//! holders is as recorded, too. For a read-write lock that was taken for reading, no writer held it.
 //!
-//! A mutex that only one thread ever uses, and a read-write lock that nobody writes, is in nobody's way at any number of CPUs:
-//! there one pair of operations stands for all of a burst ([`Use::times`]). So does one for several where there would be too
-//! many to keep.
+//! A mutex that only one thread ever uses, and a read-write lock that no thread writes, delays no thread at
+//! any number of CPUs: there one pair of operations stands for all of a burst ([`Use::times`]). Likewise one
+//! pair stands for several where there would be too many to keep.
 
 use super::locks::{Locks, RecordedBurst};
 use super::model::{NO_OBJECT, State, Step, StepKind, Thread, Use};
@@ -52,7 +52,7 @@ pub(super) fn expand_bursts(threads: &mut [Thread], locks: &mut Locks, most_pair
 struct Pairs {
     /// By object: the only thread that uses it, or [`NOBODY`].
     alone: Vec<u32>,
-    /// By object: nobody does more with it than to read.
+    /// By object: no thread does more with it than to read.
     only_read: Vec<bool>,
     /// Pairs of all bursts on objects of several threads.
     shared: u64,

@@ -201,7 +201,7 @@ fn disagreement(thread: &Machine, fact: Option<&ThreadFact>, end_ns: u64) -> Opt
     (too_much || too_little).then(|| (format!("{}/{}", thread.out.comm, thread.out.tid), used, ran))
 }
 
-/// Functions that lost their probes; `asked`: because somebody wanted it, or else for what they cost.
+/// Functions that lost their probes; `asked`: on request, or else for what they cost.
 fn probes_removed(recording: &Recording, asked: bool) -> Vec<FunctionId> {
     let mut probes_removed: Vec<FunctionId> = recording
         .notes

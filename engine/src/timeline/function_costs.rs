@@ -29,8 +29,8 @@ impl FunctionCosts {
         self.costs.map(|costs| if stepped { costs.entry_stepped } else { costs.entry })
     }
 
-    /// Of the beginning and the end of a synchronization operation that probes have seen: of libc's functions some begin
-    /// with an instruction that is stepped over, and they are taken to do so.
+    /// Of the beginning and the end of a synchronization operation recorded by probes. Some of libc's
+    /// functions begin with an instruction that is stepped over, and all are assumed to do so.
     pub(super) fn operation(&self) -> Option<(HitCost, HitCost)> {
         self.costs.map(|costs| (costs.entry_stepped, costs.exit))
     }

@@ -157,7 +157,7 @@ impl Machine {
         }
     }
 
-    /// What was seen last stays; from there to now it is not known what happened.
+    /// The last recorded state stays; from there to now it is unknown what happened.
     pub(super) fn contradict(&mut self, time_ns: u64, tally: &mut Tally) {
         let last = self.last_ns;
         self.was_ready = self.now == Now::Runnable;
@@ -219,7 +219,7 @@ impl Machine {
         self.woken = None;
     }
 
-    /// It was seen to exit, and nothing says when it left its CPU: its life ends with its last event.
+    /// Its exit was recorded, but not when it left its CPU: its life ends with its last event.
     pub(super) fn dies_at_last_proof(&mut self) {
         let last = self.last_ns;
         match self.now {

@@ -172,7 +172,7 @@ impl Builder {
     }
 
     /// Whether a thread may still be the one that is being born now: not woken yet, or listed by /proc later
-    /// than this and not seen since.
+    /// than this and without a record since.
     pub(super) fn newborn(&self, index: u32, time_ns: u64) -> bool {
         match self.state(index) {
             Now::Forked { .. } => true,

@@ -110,7 +110,7 @@ impl Machine {
         }
     }
 
-    /// The thread does something on this CPU, on which something else was last seen at `others_ns`.
+    /// The thread does something on this CPU, whose last record is of another thread, at `others_ns`.
     pub(super) fn acts(&mut self, time_ns: u64, cpu: u16, others_ns: Option<u64>, tally: &mut Tally) {
         match self.now {
             Now::Running { cpu: known } if known == cpu => {}
@@ -136,7 +136,7 @@ impl Machine {
         self.last_ns = time_ns;
     }
 
-    /// The thread is seen past any sleep it may have been about to begin.
+    /// The thread is active after any sleep it may have been about to begin.
     pub(super) fn passes_sleep(&mut self, time_ns: u64, tally: &mut Tally) {
         let Some(woken) = self.woken.take() else { return };
         let Now::Running { cpu } = self.now else { return };

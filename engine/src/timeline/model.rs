@@ -53,7 +53,7 @@ pub struct Timeline {
     pub code: Vec<CodeFact>,
     /// Functions that only wait, as the user says: patterns of names ([`crate::glob`]).
     pub spin: Vec<String>,
-    /// Functions that lost their probes because somebody asked for it, ascending.
+    /// Functions that lost their probes on request, ascending.
     pub asked_off: Vec<FunctionId>,
     /// What the recording cost, if that is known, over the length of the program's run.
     pub overhead: Option<Overhead>,
@@ -136,7 +136,7 @@ pub struct Thread {
 pub struct Stack {
     /// Host process id.
     pub pid: u32,
-    /// When it was first seen.
+    /// When it was first recorded.
     pub time: Timestamp,
     /// User-space addresses, the innermost frame first.
     pub frames: Vec<u64>,
@@ -145,7 +145,7 @@ pub struct Stack {
 /// No stack, in [`StackSample`].
 pub const NO_STACK: u32 = u32::MAX;
 
-/// A thread was seen with a stack.
+/// A thread was sampled with a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackSample {
     /// When.
@@ -218,9 +218,9 @@ pub enum UnknownReason {
     Gap,
     /// Events contradict each other: some in between are missing.
     Contradiction,
-    /// The thread was neither listed at the start nor seen being born.
+    /// The thread was neither listed at the start nor was its birth recorded.
     NotListed,
-    /// Nothing was seen of it, and /proc did not tell.
+    /// There is no record of it, and /proc did not say.
     NoEvidence,
 }
 

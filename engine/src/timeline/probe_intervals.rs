@@ -137,7 +137,7 @@ impl ProbeIntervals {
         }
     }
 
-    /// Whether what a record says of a function in a process is to be believed.
+    /// Whether a record about a function in a process is valid.
     pub(super) fn holds(&self, pid: u32, function: FunctionId, time_ns: u64) -> bool {
         !self.given_up
             && !self.off.contains(&function)

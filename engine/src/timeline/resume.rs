@@ -60,7 +60,8 @@ pub(super) fn machine(fact: &ThreadFact, start_ns: u64) -> Machine {
     machine
 }
 
-/// The facts with which a window that begins at `start_ns` goes on; the builder has seen everything before.
+/// The facts with which a window that begins at `start_ns` goes on; the builder has processed everything
+/// before.
 pub(super) fn facts(builder: &Builder, facts: &Facts, start_ns: u64) -> Facts {
     Facts {
         start_ns,

@@ -6,8 +6,9 @@
 //!   S ended in a tail call.
 //! - Exit at S: open frames below S are gone, and the one at S ends.
 //! - The user stack pointer S of a thread that leaves its CPU: open frames below S are gone.
-//! - An exit at S without a frame there, S above everything ever seen on the thread's first stack: the function
-//!   was open all the time, outside everything known. Any other such exit proves nothing and is counted.
+//! - An exit at S without a frame there, S above everything recorded on the thread's first stack: the
+//!   function was open all the time, outside everything known. Any other such exit proves nothing and is
+//!   counted.
 //! - A function that loses its probes: its open frames end at that moment, and with them those above, since nothing tells any
 //!   more whether they are still inside of it. Their own exits, when they come, are expected.
 //! - A stack pointer more than [`OTHER_STACK_BYTES`] away from a stack belongs to another one (signal stack,

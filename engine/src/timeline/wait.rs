@@ -35,8 +35,7 @@ impl Wait {
         }
     }
 
-    /// Whether the thread had nothing to do: it asked for the next thing to do, and nobody of the recording had
-    /// any.
+    /// Whether the thread had nothing to do: it waited for work, and no recorded thread had any.
     pub fn is_idle(&self) -> bool {
         matches!(self.wake, Wake::External(_)) && self.is_for_anything()
     }
@@ -100,6 +99,6 @@ pub enum External {
     UnknownContext,
     /// A thread of the recording, before the window began.
     BeforeWindow,
-    /// No wake-up was recorded: the thread was seen on a CPU again.
+    /// No wake-up was recorded: the thread was on a CPU again.
     NotSeen,
 }

@@ -162,7 +162,7 @@ impl Visitor for Parts<'_, '_> {
     }
 }
 
-/// What a sample has seen.
+/// The content of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Sampled {
     /// In the program's samples.
@@ -175,9 +175,9 @@ struct Sampled {
 struct Spread<'b> {
     program: &'b Program,
     tree: &'b CallTree,
-    /// By stratum: what samples have seen, and how often.
+    /// By stratum: the samples, and how often.
     seen: FxHashMap<u32, Vec<(Sampled, u32)>>,
-    /// Frames by what is open and what a sample has seen.
+    /// Frames by what is open and by the sample.
     frames: FxHashMap<(u32, Option<Sampled>), u32>,
     numbers: FxHashMap<Vec<Frame>, u32>,
     lists: Vec<Vec<Frame>>,
@@ -255,8 +255,9 @@ impl<'b> Spread<'b> {
         stacks
     }
 
-    /// The number of the frames that are these probed functions and what a sample has seen together. Probed functions that
-    /// were open where the sample was taken and are not here are known not to be: they are left out, as in a report.
+    /// The number of the frames that are these probed functions together with the sample's. Probed functions
+    /// that were open where the sample was taken and are not here are known not to be open: they are left
+    /// out, as in a report.
     fn list(&mut self, node: u32, seen: Option<Sampled>) -> u32 {
         if let Some(list) = self.frames.get(&(node, seen)) {
             return *list;
@@ -298,7 +299,7 @@ fn merged(probed: &[FunctionRef], sampled: Vec<Frame>) -> Vec<Frame> {
             Some(further) => inside += further + 1,
             None if frames.iter().any(|frame| frame.function == *function) => {}
             None => {
-                // Never innermost: that is what the sample has seen.
+                // Never innermost: that is the sample's frame.
                 let place = inside.min(frames.len().saturating_sub(usize::from(has_leaf)));
                 frames.insert(place, Frame { function: *function, place: None });
                 inside = place + 1;

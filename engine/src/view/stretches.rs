@@ -56,8 +56,8 @@ pub fn path(timing: &Timing<'_>, cpus: Cpus) -> CriticalPath {
     }
 }
 
-/// The same, telling of every interval of every thread of the run that the path lies in, when it is over; and how long that
-/// run is. A path with weights lies in the run on unlimited CPUs.
+/// The same, and reports every interval of every thread of the run that contains the path, when it is over;
+/// and how long that run is. A path with weights lies in the run on unlimited CPUs.
 pub fn path_and_run(
     timing: &Timing<'_>,
     cpus: Cpus,

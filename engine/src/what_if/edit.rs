@@ -24,7 +24,7 @@ pub enum EditError {
     Factor,
     /// A lock cannot become 0 locks.
     NoLocks,
-    /// Nobody takes an object of this name as a lock.
+    /// No thread takes an object of this name as a lock.
     NotALock(String),
     /// Threads wait for conditions under the lock: those who signal must have the same one.
     WithCondition(String),

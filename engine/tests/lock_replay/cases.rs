@@ -214,7 +214,7 @@ fn a_semaphore_holds_what_the_recording_needs() {
     script.op(1, S::SemaphorePost, SEMAPHORE, 1).op(2, S::SemaphoreWait, SEMAPHORE, 1);
     let program = script.program();
     assert_eq!((does(&program, 1), does(&program, 2)), ("give s".into(), "take s".into()));
-    // Taken first, and nobody ever waited: it may have held any number.
+    // Taken first, and no thread ever waited: it may have held any number.
     let mut script = Script::default();
     script.op(1, S::SemaphoreWait, SEMAPHORE, 1).op(2, S::SemaphoreWait, SEMAPHORE, 1);
     let program = script.program();

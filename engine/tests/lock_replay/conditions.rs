@@ -125,7 +125,7 @@ fn a_gate_opens_once_for_all() {
     assert_eq!(does(&program, 4), "lock m, give c, give c, give c, unlock m");
 }
 
-/// Nothing is waited for that nobody gave: the time limit ended it.
+/// No thread waits for what none gave: the time limit ended it.
 #[test]
 fn a_wait_that_timed_out_takes_nothing() {
     let mut script = Script::default();
@@ -136,7 +136,7 @@ fn a_wait_that_timed_out_takes_nothing() {
     assert_eq!(does(&program, 1), "take c, lock m, unlock m, lock m, unlock m, lock m, unlock m");
 }
 
-/// Threads that take from two queues, and give to one of them only at times: nobody knows what that counts.
+/// Threads that take from two queues, and give to one of them only at times: it is unknown what that counts.
 #[test]
 fn what_is_not_understood_stays_as_it_was_and_is_said() {
     let mut script = Script::default();
@@ -175,7 +175,7 @@ fn who_waits_to_the_end_takes_nothing() {
     assert_eq!(does(&program, 1), "take c, lock m, unlock m, lock m, unlock m");
 }
 
-/// Two queues of one type: what was seen of one holds for the other, in which nobody ever had to wait.
+/// Two queues of one type: what is known of one holds for the other, which no thread ever waited for.
 #[test]
 fn what_one_queue_shows_holds_for_another_of_its_kind() {
     let mut script = Script::default();

@@ -123,8 +123,8 @@ proptest! {
         assert_comes_back(&program, &execution(seed, cpus));
     }
 
-    /// Bounded buffers made of a mutex and two condition variables come back as what they stand for, with what room they
-    /// had. Of a condition for which nobody waited in the recording that cannot be known.
+    /// Bounded buffers made of a mutex and two condition variables are restored with their purpose and their
+    /// size. For a condition that no thread waited for in the recording, these are unknown.
     #[test]
     fn queues_of_condition_variables_come_back(seed in any::<u64>(), cpus in 1u16..5) {
         let program = programs::pipeline(seed);

@@ -237,7 +237,7 @@ fn processes_and_cpus_are_summed_up_too() {
     assert_eq!(of(Subject::Cpu(0)), (30, 30, 1, 1));
     // 10 + 20 on the way of A; without CPU 1 that of A still takes 75, and C's 50.
     assert_eq!(of(Subject::Cpu(1)), (30, 30, 1, 1));
-    // What was computed nobody knows where is in no row, and neither is what cannot gain anything.
+    // Computing in unknown places is in no row, and neither is what cannot gain anything.
     assert_eq!(all.iter().filter(|b| matches!(b.subject, Subject::Cpu(_) | Subject::Process(_))).count(), 3);
 }
 
@@ -346,8 +346,8 @@ fn find(benefits: &[Benefit], function: u32) -> &Benefit {
         .expect("on the critical path")
 }
 
-/// 1994, near-critical paths, Fig. 7, rebuilt from what section VI says of it: the largest component of the critical path
-/// is not the best one to improve.
+/// 1994, near-critical paths, Fig. 7, rebuilt from section VI: the largest component of the critical path is
+/// not the best one to improve.
 #[test]
 fn the_largest_component_is_not_the_best_one_to_improve() {
     // Critical path: a 60, b 40. The second path (95) has 55 of b, and none of a.

@@ -8,7 +8,8 @@ use engine::report::Cpus;
 use engine::schedule::{Doing, Interval};
 use engine::synth::{Lengths, random_program};
 
-/// Normalized time of each thread from stretches `(thread, from, to)` in which it computes, and when nobody does.
+/// Normalized time of each thread from stretches `(thread, from, to)` in which it computes, and the time in
+/// which none does.
 pub(in crate::tests) fn by_hand(threads: usize, computes: &[(usize, u64, u64)], end: u64) -> (Vec<f64>, f64) {
     let mut changes: Vec<(u64, bool, usize)> =
         computes.iter().flat_map(|&(thread, from, to)| [(from, true, thread), (to, false, thread)]).collect();
@@ -54,7 +55,7 @@ fn compare(program: &Program, cpus: Cpus, model: &Model) {
     );
 }
 
-/// The normalized times of all threads, and when nobody is busy, in nanoseconds.
+/// The normalized times of all threads, and the idle time, in nanoseconds.
 pub(in crate::tests) fn assert_is(run: &Parallelism, program: &Program, expected: &[f64], nobody: f64) {
     adds_up(run);
     let close = |ns: u64, expected: f64| (ns as f64 - expected).abs() <= 1.001;

@@ -73,7 +73,8 @@ impl Stacks<'_> {
         names.any(|name| SUBMITS.iter().any(|part| name.contains(part)))
     }
 
-    /// What a thread's stack was that wakes another one at this instant, if that was seen; the outermost first.
+    /// The stack, at this instant, of a thread that wakes another one, if it was sampled; the outermost
+    /// first.
     pub(super) fn waking_at(&self, thread: &Thread, time: Timestamp) -> Option<Vec<u32>> {
         let from = thread.samples.partition_point(|seen| seen.time < time);
         let at = thread.samples.get(from..).unwrap_or_default().iter().take_while(|seen| seen.time == time);
@@ -148,7 +149,7 @@ pub(super) fn handed_over(timeline: &Timeline) -> FxHashSet<(u32, u64)> {
     words.into_iter().filter(|(_, used)| is_one_way(used)).map(|(word, _)| word).collect()
 }
 
-/// All rows that were seen on the stacks of threads other than the first: they have them anyway.
+/// All rows that samples found on the stacks of threads other than the first: they have them anyway.
 pub(super) fn own_rows(timeline: &Timeline, program: &Program, keys: &Keys) -> FxHashSet<u32> {
     let samples = timeline.threads.iter().skip(1).flat_map(|thread| &thread.samples);
     let stacks: FxHashSet<u32> = samples.map(|seen| seen.stack).filter(|stack| *stack != NO_STACK).collect();

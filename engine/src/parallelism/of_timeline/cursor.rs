@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// Something changes for a thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Change {
-    /// It was seen with a stack.
+    /// It was sampled with a stack.
     Sample(StackSample),
     /// It is in this state from now on; its interval's number.
     State(State),

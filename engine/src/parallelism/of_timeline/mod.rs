@@ -33,7 +33,7 @@ struct Now {
     sleeps_for: Option<u32>,
     spins: bool,
     in_probe: bool,
-    /// What it was seen going to sleep in.
+    /// The function in which it was sampled going to sleep.
     asleep: Option<u32>,
     /// What it does is also done for these: its creator's functions; those of who woke it, until it waits for something
     /// to do; the innermost one of them.
@@ -185,7 +185,7 @@ impl Feed<'_> {
             Change::Gives(object) => self.account.leave(thread, self.account.places.object(object)),
             Change::Spins(spins) => {
                 now.spins = spins;
-                // Who gives it something to do then wakes nobody.
+                // The thread that then gives it something to do wakes no thread.
                 if spins && now.waits.is_empty() {
                     self.stop_working_for(index, thread);
                     self.leave_returned(index, thread);

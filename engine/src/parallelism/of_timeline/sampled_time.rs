@@ -1,8 +1,8 @@
-//! What samples say of the measured run. Time is divided by thread, innermost function with probes, innermost
-//! object and number of busy processors: a sample stands only for time that agrees with it in all of these.
-//! So a function that runs alone gets the time in which its thread was alone, and a function that runs in
-//! parallel gets none of it. Where there are too few samples, those of other threads count, then those of
-//! other numbers of busy processors; the rest stays undivided.
+//! What samples show of the measured run. Time is divided by thread, innermost function with probes,
+//! innermost object and number of busy processors: a sample stands only for time that agrees with it in all
+//! of these. So a function that runs alone gets the time in which its thread was alone, and a function that
+//! runs in parallel gets none of it. Where there are too few samples, those of other threads count, then
+//! those of other numbers of busy processors; the rest stays undivided.
 
 use super::super::account::NONE;
 use super::super::balance::Balance;
@@ -23,7 +23,7 @@ pub(super) struct Key {
     pub(super) top: u32,
     /// The innermost object, or none.
     pub(super) object: u32,
-    /// It waits without a processor, and was seen going to sleep so; or none.
+    /// It waits without a processor, and was sampled going to sleep like that; or none.
     pub(super) asleep: u32,
     /// The innermost row that it works for, from another thread's stack; or none.
     pub(super) behalf: u32,

@@ -34,7 +34,8 @@ pub(super) struct Document {
     pub(super) names: AllNames,
     /// Positions of `create` and `join`, whose threads are numbered only when all are known.
     pub(super) thread_uses: Vec<(u32, u32)>,
-    /// Threads that nobody waits for: their numbers, the names of those that they end with, and what they do again.
+    /// Threads that no thread waits for: their numbers, the names of those that they end with, and what they
+    /// do again.
     pub(super) backgrounds: Vec<(u32, String, [u32; 2])>,
     /// What is wrong, if it is more than a violation of JSON.
     pub(super) error: Option<ProgramError>,

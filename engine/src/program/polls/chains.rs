@@ -35,7 +35,7 @@ type Chain = (Vec<Limited>, bool);
 /// A thread's waits for one thing that time limits have ended.
 #[derive(Clone, Debug, Default)]
 struct OneThing {
-    /// Since it last let somebody go on, or since its wait for the thing was ended otherwise.
+    /// Since it last woke another thread, or since its wait for the thing was ended otherwise.
     open: Vec<Limited>,
     /// How long the look after the last of them may take, and how long the thread had run before.
     looking: (u64, u64),
@@ -52,7 +52,7 @@ impl OneThing {
         }
     }
 
-    /// The thread let somebody go on: that is more than a look.
+    /// The thread woke another one: that is more than a check.
     fn acted(&mut self) {
         if let Some(last) = self.open.last_mut() {
             last.looks.get_or_insert(false);
@@ -121,7 +121,7 @@ impl Chains {
                     self.gone_on.push((*last, numbers(before)));
                 }
                 _ if by_thread => set(&mut self.polls, numbers(part), Poll::Nothing),
-                // Nobody is known who let it go on: as far as anybody knows, time was all it waited for.
+                // No waker is known: as far as is known, time was all it waited for.
                 _ => {}
             }
         }
@@ -146,7 +146,7 @@ pub(super) fn sleeps(thread: &Thread) -> bool {
 /// What a thread waits for, by the number that [`thing`] gives.
 struct Things {
     of: FxHashMap<u64, OneThing>,
-    /// It lets somebody go on after the last of its waits.
+    /// It wakes another thread after the last of its waits.
     goes_on: bool,
 }
 

@@ -47,7 +47,7 @@ impl Occupied {
         Occupied(spans)
     }
 
-    /// Whether somebody had something to do nearly all the time.
+    /// Whether some thread had something to do nearly all the time.
     pub(super) fn covers(&self, start: u64, end: u64) -> bool {
         let first = self.0.partition_point(|span| span.1 <= start);
         let spans = self.0.get(first..).unwrap_or_default().iter().take_while(|span| span.0 < end);

@@ -41,9 +41,9 @@ pub struct RecordedObject {
     /// What it shares with all others of its kind that were first used on one line, if there are several: `at hash.c:12`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// All uses for which nobody had to wait were recorded, too.
+    /// All uses without a wait were recorded, too.
     pub uncontended_visible: bool,
-    /// Uses for which nobody had to wait were put back from samples.
+    /// Uses without a wait were put back from samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub put_back: Option<PutBackUses>,
     /// How often a thread slept for it.
@@ -93,7 +93,7 @@ pub struct Queue {
     pub held_ns: u64,
     /// When the first thread began to wait, nanoseconds after the recording's start.
     pub start_ns: u64,
-    /// How long somebody waited without a pause, nanoseconds.
+    /// The longest time during which a thread waited without a pause, nanoseconds.
     pub length_ns: u64,
     /// How much of that was after the queue was longest: until it had dissolved, nanoseconds.
     pub dissolved_ns: u64,
@@ -105,7 +105,7 @@ pub struct Queue {
 pub struct RecordedWait {
     /// What for, e.g. `pipe read`, `mutex lock`, `condition wait`.
     pub name: String,
-    /// The threads had nothing to do: they waited for anything to do, and nobody of the recording had any.
+    /// The threads had nothing to do: they waited for work, and no recorded thread had any.
     pub idle: bool,
     /// How often.
     pub waits: u64,

@@ -34,7 +34,7 @@ pub(super) fn longest(timeline: &Timeline, sections: &Sections, context: &Contex
     all
 }
 
-/// A stretch of time in which somebody waited all along.
+/// A stretch of time during which at least one thread waited.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Convoy {
     start: u64,

@@ -1,5 +1,5 @@
-//! What a sampled stack says of a wait or of a waking in a word: the innermost function that is not of the C library,
-//! since that it slept in `read` is known anyway.
+//! What a sampled stack shows of a wait or of a waking in a word: the innermost function that is not of the C
+//! library, since that it slept in `read` is known anyway.
 
 use crate::program::{Function, Program};
 use crate::time::Timestamp;
@@ -23,7 +23,7 @@ fn is_of_the_system(function: &Function) -> bool {
     function.name.starts_with('[') || STARTS.iter().any(|start| module.starts_with(start))
 }
 
-/// The stack that was seen of a thread at this instant for this reason. Its samples are in order of time.
+/// The sampled stack of a thread at this instant for this reason. Its samples are in order of time.
 pub(super) fn seen_at(samples: &[StackSample], time: Timestamp, reason: SampleReason) -> Option<u32> {
     let from = samples.partition_point(|seen| seen.time < time);
     let at = samples.get(from..).unwrap_or_default().iter().take_while(|seen| seen.time == time);

@@ -139,7 +139,7 @@ pub(in crate::program) fn is_idle(wait: &Wait, operation: Option<S>) -> bool {
     let for_anything = match operation {
         Some(S::ConditionWait | S::ConditionTimedWait | S::SemaphoreWait | S::SemaphoreTimedWait) => true,
         Some(_) => false,
-        // Which word it is that nobody ever wakes is not known: it may be a lock.
+        // The purpose of a word without any waking is unknown: it may be a lock.
         None => wait.timed_out() || wait.is_for_anything(),
     };
     by_nobody && for_anything

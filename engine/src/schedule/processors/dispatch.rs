@@ -210,7 +210,7 @@ impl Processors<'_> {
         self.accounting.change(thread, now, Doing::Ready, Some(at));
     }
 
-    /// A thread of its queue gets the processor, which nobody has.
+    /// A thread of its queue gets the idle processor.
     fn take_from_queue(&mut self, at: u32, thread: u32) {
         if !self.has_allowance(at) {
             return self.throttle(at);
@@ -228,7 +228,7 @@ impl Processors<'_> {
         cpu.resting = false;
         let mut switching = 0;
         if cpu.last != thread {
-            // The first thread of a processor takes nobody's place.
+            // The first thread of a processor replaces none.
             if cpu.last != NONE {
                 switching = self.rules.switch_cost.0;
             }

@@ -71,7 +71,7 @@ pub struct Processors<'w> {
     urgent: u32,
     pub(super) accounting: CpuAccounting<'w>,
     pub(super) counts: Counts,
-    /// Where the time goes, if somebody wants to know.
+    /// Where the time goes, if that is wanted.
     trail: Option<Trail>,
 }
 
@@ -262,7 +262,7 @@ impl Machine for Processors<'_> {
             self.counts.overrun = true;
             return None;
         }
-        // Slices and quotas go on for ever; that alone helps nobody.
+        // Slices and quotas go on for ever; that alone helps no thread.
         if self.live == 0 && self.hope == 0 {
             return None;
         }

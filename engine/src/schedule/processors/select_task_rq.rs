@@ -222,7 +222,7 @@ impl Processors<'_> {
         }
     }
 
-    /// A processor that nobody wants takes a thread from the longest queue, or is idle.
+    /// A processor without threads takes one from the longest queue, or is idle.
     pub(super) fn pull(&mut self, at: u32) {
         self.give_back(at);
         let cpu = &mut self.cpus[at as usize];
@@ -328,7 +328,7 @@ impl Processors<'_> {
         }
     }
 
-    /// A queued thread of one processor gets another one, which nobody has.
+    /// A queued thread of one processor gets another, idle one.
     fn bring(&mut self, from: u32, to: u32, thread: u32, latency: u64) {
         self.move_to(from, to, thread);
         if self.has_allowance(to) {

@@ -1,5 +1,6 @@
-//! Futex words that are mutexes, with the waits for them and the wake-ups that ended these. A word is one if a thread was
-//! seen to wait for it in a function that says so: C libraries, Rust's standard library and others call it by that name.
+//! Futex words that are mutexes, with the waits for them and the wake-ups that ended these. A word is one if
+//! a thread was sampled waiting for it in a function whose name says so: C libraries, Rust's standard library
+//! and others call it by that name.
 
 use super::super::model::{State, Thread, Timeline, Wait, Wake};
 use super::super::wait_reason::WaitReason;

@@ -60,9 +60,10 @@ impl Lengths {
         lengths
     }
 
-    /// Whether events and samples can both be right, if threads ran for so long and had the lock for at most this part of
-    /// it. If not, what lies between a wait and the next wake-up is no section: a thread that gives the lock back to nobody
-    /// leaves no event, and for a lock that is hardly ever waited for most do.
+    /// Whether events and samples can both be right, if threads ran for so long and had the lock for at most
+    /// this part of it. If not, what lies between a wait and the next wake-up is no section: a release
+    /// without a waiter leaves no event, and for a lock that is hardly ever waited for most releases are like
+    /// that.
     pub(super) fn agree(&self, ran_ns: u64, most: f64) -> bool {
         self.seen_ns as f64 <= ran_ns as f64 * most
     }
@@ -104,8 +105,9 @@ impl Stretch {
     }
 }
 
-/// Lengths of stretches that are one section each: the shortest ones, as many as samples agree with. In longer ones samples
-/// meet the thread elsewhere: it had given the lock back to nobody, which makes no event.
+/// Lengths of stretches that are one section each: the shortest ones, as many as samples agree with. In
+/// longer ones samples find the thread elsewhere: it had released the lock without a waiter, which makes no
+/// event.
 fn single(mut stretches: Vec<Stretch>) -> Vec<u64> {
     stretches.sort_by_key(|stretch| stretch.length);
     let (mut ticks, mut elsewhere, mut agreed) = (0, 0, 0);
@@ -121,8 +123,9 @@ fn single(mut stretches: Vec<Stretch>) -> Vec<u64> {
     if agreed < FEWEST_LENGTHS { lengths.collect() } else { lengths.take(agreed).collect() }
 }
 
-/// Sorts lengths and leaves out those that are several. Where most are (a thread that has waited once more wakes nobody), the
-/// short ones are those of one section, if there are many: sections of one code do not differ that much.
+/// Sorts lengths and leaves out those that are several. Where most are (a thread that has waited once more
+/// wakes none), the short ones are those of one section, if there are many: sections of one code do not
+/// differ that much.
 fn usual(lengths: &mut Vec<u64>) {
     lengths.retain(|&length| length > 0);
     lengths.sort_unstable();

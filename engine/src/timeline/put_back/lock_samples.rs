@@ -1,4 +1,4 @@
-//! What sampled stacks say of locks: which calls take one, and how much of its time a thread is under it.
+//! What sampled stacks show of locks: which calls take one, and how much of its time a thread is under it.
 
 use super::super::model::{NO_STACK, StackSample, Timeline};
 use super::futex_words::Word;
@@ -102,7 +102,7 @@ fn names(code: &CodeFact, parts: &[&str]) -> bool {
     code.function.as_deref().into_iter().chain(inlined).any(is_its)
 }
 
-/// The stack that was seen of a thread at this instant for this reason. Its samples are in order of time.
+/// The sampled stack of a thread at this instant for this reason. Its samples are in order of time.
 pub(super) fn stack_at(samples: &[StackSample], time: Timestamp, reason: SampleReason) -> Option<u32> {
     let from = samples.partition_point(|seen| seen.time < time);
     let at = samples.get(from..).unwrap_or_default().iter().take_while(|seen| seen.time == time);

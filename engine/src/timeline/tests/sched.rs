@@ -187,7 +187,7 @@ fn a_switch_that_nobody_saw_was_before_what_the_thread_did_after_it() {
         B ==========
         contradictions 1",
     );
-    // Nobody saw who woke it, either.
+    // Its waker is not recorded, either.
     check(
         "A runs
          10 0 A sleeps

@@ -50,7 +50,7 @@ pub(super) struct CondvarModel {
     pub(super) first: Vec<Operation>,
     /// Condition variables that stay as they were recorded.
     pub(super) replayed: Vec<u32>,
-    /// Condition variables that were signalled and for which nobody ever waited.
+    /// Condition variables that were signalled and never waited for.
     pub(super) unawaited: Vec<u32>,
 }
 
@@ -123,8 +123,8 @@ impl CondvarModel {
         conditions
     }
 
-    /// The conditions of each mutex: those waited for with it, and those that nobody waited for which are as far from it
-    /// as others from theirs.
+    /// The conditions of each mutex: those waited for with it, and those never waited for which are as far
+    /// from it as others from theirs.
     fn sort(
         &mut self,
         timeline: &Timeline,
@@ -205,8 +205,8 @@ impl CondvarModel {
         None
     }
 
-    /// A condition for which nobody waited, if the recording agrees with what others of its kind stand for. At first it
-    /// holds as much as they do, or more if more was taken.
+    /// A condition without a wait, if the recording agrees with the purpose of others of its kind. At first
+    /// it holds as much as they do, or more if more was taken.
     fn infer(&mut self, history: &MutexHistory, condition: u32, lesson: &Lesson) -> bool {
         let takers = lesson.takers.clone();
         let question = Question { history, condition, kind: Kind::Place, takers };

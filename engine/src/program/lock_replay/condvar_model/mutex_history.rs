@@ -16,7 +16,7 @@ const TIMED_OUT: i32 = 110;
 pub(super) struct Visit {
     /// The operation that took the mutex.
     pub(super) taken_by: u32,
-    /// The operation that gave it back in the end; [`NONE`]: not seen.
+    /// The operation that released it in the end; [`NONE`]: not recorded.
     pub(super) given_by: u32,
     /// Where the program took the mutex: the call's return address.
     pub(super) place: u64,

@@ -121,7 +121,7 @@ fn only_mutex(uses: &Uses) -> Option<u32> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     thread: u32,
-    /// The visits in which the lock is taken and released; [`NONE`]: not seen.
+    /// The visits in which the lock is taken and released; [`NONE`]: not recorded.
     pub(super) taken: u32,
     pub(super) given: u32,
     from: u64,
