@@ -5,7 +5,7 @@
 //! makes samples from the stacks that the kernel programs took, [`jit`] reads the names that programs publish
 //! for generated code, and [`rights`] says what this process may do.
 
-// They panic when nobody listens any more.
+// They panic when their reader is gone.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 pub mod interpose;

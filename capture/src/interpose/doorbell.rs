@@ -50,7 +50,7 @@ impl Doorbell {
     fn word(&self) -> &AtomicU32 {
         // SAFETY: inside the page.
         let word = unsafe { self.page.add(SharedWord::BELL) }.cast::<AtomicU32>();
-        // SAFETY: aligned, and mapped as long as `self`; nobody of ours touches it in another width.
+        // SAFETY: aligned, and mapped as long as `self`; none of our code accesses it in another width.
         unsafe { word.as_ref() }
     }
 

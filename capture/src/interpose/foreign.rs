@@ -1,4 +1,5 @@
-//! Processes in which the library stays out of the way although it is loaded: `probe-preload`'s own rules, seen from here.
+//! Processes in which the library stays out of the way although it is loaded: `probe-preload`'s own rules,
+//! checked from outside.
 
 use super::shared::{MEMORY_NAME, filters_of};
 use std::path::{Path, PathBuf};

@@ -44,7 +44,7 @@ impl LibraryFile {
         sweep(parent);
         let name = format!("{PREFIX}{}-{:x}", std::process::id(), crate::target::monotonic_ns());
         let folder = parent.join(name);
-        // Fails if anybody has made it before us, so that it is ours.
+        // Fails if another process has made it before us, so that it is ours.
         std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
         let place = LibraryFile { file: folder.join(NAME), folder, left: false };
         let mut file = File::options().write(true).create_new(true).mode(0o600).open(&place.file)?;
@@ -62,7 +62,7 @@ impl LibraryFile {
         &self.file
     }
 
-    /// The file stays: somebody may still want to load it.
+    /// The file stays: a process may still want to load it.
     pub fn leave(&mut self) {
         self.left = true;
     }
@@ -78,7 +78,7 @@ impl Drop for LibraryFile {
     }
 }
 
-/// Removes what earlier ones have left for programs that ran on, once nobody has it any more.
+/// Removes files that earlier runs have left for programs that ran on, once no process has them any more.
 fn sweep(parent: &Path) {
     // SAFETY: geteuid only returns a number.
     let user = unsafe { libc::geteuid() };
@@ -86,7 +86,7 @@ fn sweep(parent: &Path) {
     let left: Vec<PathBuf> = entries
         .filter_map(Result::ok)
         .filter(|entry| entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()))
-        // Not through a link: in a folder that is ours nobody else can put anything.
+        // Not through a link: in a folder that is ours no other user can put anything.
         .filter(|entry| entry.metadata().is_ok_and(|data| data.is_dir() && data.uid() == user))
         .map(|entry| entry.path())
         .filter(|folder| folder.join(NAME).exists() && !maker_lives(folder))

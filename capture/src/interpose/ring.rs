@@ -31,9 +31,9 @@ pub(super) const GENEROUS: usize = 32;
 /// What is known of a ring from reading it. Only what lies in our own memory is believed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ring {
-    /// Its thread: `pid << 32 | tid`; 0 = none has been seen.
+    /// Its thread: `pid << 32 | tid`; 0 = none yet.
     pub owner: u64,
-    /// Its thread has been seen for the first time.
+    /// Its thread was found for the first time.
     pub is_new: bool,
     /// Places read.
     tail: u64,

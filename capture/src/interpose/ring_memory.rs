@@ -47,7 +47,7 @@ impl Passed {
         self.over(turn, tail);
     }
 
-    /// The same where nobody knows what lies before this place.
+    /// The same where it is unknown what lies before this place.
     pub fn over(&mut self, turn: &Turn<'_>, tail: u64) {
         self.to = tail;
         turn.control(RingWord::TAIL).store(tail, Ordering::Release);
@@ -106,7 +106,7 @@ fn idle_words(shared: &Shared) -> std::ops::Range<usize> {
     RingWord::IDLE..RingWord::IDLE + shared.layout().pieces().div_ceil(64)
 }
 
-/// Gives whole pieces back that nobody else may touch, and puts them into the pool.
+/// Returns whole pieces that no thread may touch any more, and puts them into the pool.
 fn gives(shared: &Shared, number: usize, first: u64, end: u64) -> bool {
     let layout = shared.layout();
     let records = layout.ring_records as u64;

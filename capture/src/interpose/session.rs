@@ -295,7 +295,8 @@ fn lives(pid: u32, tid: u32) -> bool {
     if !found && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH) {
         return false;
     }
-    // A thread that has ended is gone. Only the leading one stays, as a zombie, until all have ended and somebody asks.
+    // A thread that has ended is gone. Only the leading one stays, as a zombie, until all have ended and its
+    // parent waits for it.
     pid != tid || leader_lives(pid)
 }
 

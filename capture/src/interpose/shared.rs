@@ -168,7 +168,7 @@ fn memory_file() -> io::Result<File> {
     // SAFETY: the name is NUL-ended.
     let descriptor = unsafe { libc::memfd_create(c"longpole".as_ptr(), flags) };
     succeeded(descriptor)?;
-    // SAFETY: a new descriptor that nobody else knows.
+    // SAFETY: a new descriptor with no other owner.
     Ok(unsafe { File::from_raw_fd(descriptor) })
 }
 
@@ -204,7 +204,7 @@ fn high(file: File) -> io::Result<File> {
     if descriptor < 0 {
         return Ok(file);
     }
-    // SAFETY: a new descriptor that nobody else knows.
+    // SAFETY: a new descriptor with no other owner.
     Ok(unsafe { File::from_raw_fd(descriptor) })
 }
 

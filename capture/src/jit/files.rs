@@ -1,6 +1,6 @@
-//! Where a process may name the code that it makes while it runs: `/tmp/perf-PID.map`, in its own root folder and under its
-//! own number, which differ from ours in a container, and the jitdump file that it has mapped. Both are held from when the
-//! code was first seen, since some runtimes write theirs when they end.
+//! Where a process may name the code that it makes while it runs: `/tmp/perf-PID.map`, in its own root folder
+//! and under its own number, which differ from ours in a container, and the jitdump file that it has mapped.
+//! Both are held from the first sample in such code on, since some runtimes write theirs when they end.
 
 use super::code_map::JitCodeMap;
 use super::{jit_dump, perf_map};
@@ -23,7 +23,7 @@ pub struct JitFiles {
     pid: u32,
     root: OwnedFd,
     map: PathBuf,
-    /// The process's user, as last seen.
+    /// The process's user, as of the last look.
     user: u32,
     start_ticks: Option<u64>,
     began: Option<SystemTime>,
@@ -65,8 +65,8 @@ impl JitFiles {
         [self.open().as_ref().and_then(of), self.dump.as_ref().and_then(of)]
     }
 
-    /// The code that it has named; of the map as far as somebody wants pieces from one address to another. What the dump
-    /// tells comes before what the map tells. `Err`: why the map is not believed.
+    /// The code that it has named; from the map, only pieces in the wanted range of addresses. Names from the
+    /// dump come before those from the map. `Err`: why the map is not trusted.
     pub fn read(&mut self, wanted: &dyn Fn(u64, u64) -> bool) -> Result<JitCodeMap, String> {
         let map = match self.open() {
             Some(file) => self.believed(file).map(|file| perf_map::read(file, wanted)),

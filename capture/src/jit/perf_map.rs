@@ -1,5 +1,6 @@
-//! `/tmp/perf-PID.map`: the text file in which JIT compilers (Node, Java with an agent, .NET, Python 3.12) name the code
-//! that they make. Anybody may write to /tmp, so whose file it is counts, and what it says is not believed blindly.
+//! `/tmp/perf-PID.map`: the text file in which JIT compilers (Node, Java with an agent, .NET, Python 3.12)
+//! name the code that they make. Any user may write to /tmp, so the file's owner matters, and its content is
+//! not trusted blindly.
 
 use super::code_map::{Code, JitCodeMap};
 use std::fs::File;
@@ -24,7 +25,7 @@ pub enum MapRefused {
         /// Of the process.
         user: u32,
     },
-    /// It has a second name, which may be somebody else's.
+    /// It has a second name, which may belong to another user.
     #[error("it has {0} names (hard links)")]
     Linked(u64),
     /// Others may write to it.
@@ -51,8 +52,8 @@ pub fn check(file: &File, user: u32) -> Result<(), MapRefused> {
     Ok(())
 }
 
-/// Reads a map, as far as somebody wants pieces from one address to another: each line has start and size, hexadecimal, and
-/// a name that may hold blanks. Lines that are none are counted as refused.
+/// Reads a map, only the pieces in a wanted range of addresses: each line has start and size, hexadecimal,
+/// and a name that may hold blanks. Other lines are counted as refused.
 pub fn read(source: impl Read, wanted: &dyn Fn(u64, u64) -> bool) -> JitCodeMap {
     let mut map = JitCodeMap::default();
     let mut source = BufReader::new(source.take(MOST_BYTES));

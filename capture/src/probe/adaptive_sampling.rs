@@ -34,7 +34,8 @@ const DEBT_TIME: Duration = Duration::from_secs(1);
 const WINDOW: Duration = Duration::from_millis(500);
 /// Samples are to take this share of what they may, so that nothing goes to and fro.
 const LEVEL: f64 = 0.7;
-/// Of the budget: what ticks may cost if nobody asked for a rate; 1.5 % of the program's CPU time where the budget is 2 %.
+/// Of the budget: what ticks may cost if no rate was asked for; 1.5 % of the program's CPU time where the
+/// budget is 2 %.
 const TICKS_SHARE: f64 = 0.75;
 /// Of the budget: what samples at sleeps and wake-ups may cost, with any requested rate.
 const EVENTS_SHARE: f64 = 0.0625;

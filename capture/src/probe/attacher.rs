@@ -104,7 +104,7 @@ impl Attacher {
         Ok(())
     }
 
-    /// Takes the probes off some functions, in all processes, until somebody wants them again.
+    /// Removes the probes of some functions, in all processes, until they are wanted again.
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ impl Attacher {
             probes.functions.rest(&mut probes.ebpf, &tired)?;
             probes.unwanted.extend(tired);
         }
-        // Without rates: somebody has asked for it.
+        // Without rates: a user has asked for it.
         let kind = NoteKind::ProbesOff { functions: functions.to_vec(), rates: Vec::new() };
         self.common.note(Note { time_ns, kind });
         Ok(())

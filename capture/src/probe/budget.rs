@@ -24,8 +24,9 @@ const WINDOW: Duration = Duration::from_millis(500);
 /// Probes go until the rest costs this share of what it may, and come back as long as there is room up to it: between
 /// that and the whole nothing happens.
 const LEVEL: f64 = 0.7;
-/// Of that excess: probes that together have cost no more since the window began stay. A hot function is seen within some
-/// milliseconds, in which its program has hardly run, and one call of another one is no sign that it is called often.
+/// Of that excess: probes that together have cost no more since the window began stay. A hot function is
+/// found within some milliseconds, in which its program has hardly run, and one call of another one is no
+/// sign that it is called often.
 const SMALL: f64 = 0.05;
 /// Of that excess: a probe that has cost at most this is among those, whatever it may cost later.
 const FEW: f64 = 0.005;

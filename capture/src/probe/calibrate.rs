@@ -118,7 +118,7 @@ fn measure(
         }
         (calls, records)
     });
-    // Closing them takes some ten milliseconds, and nobody has to wait.
+    // Closing them takes some ten milliseconds, and no thread has to wait.
     functions.remove_processes(&|_| true);
     let mut costs = [HitCost::default(); 3];
     for ((cost, (calls, mut records)), plain) in costs.iter_mut().zip(measured).zip(plain) {

@@ -101,7 +101,8 @@ impl Capture {
             }
             sink(ring, bytes);
         });
-        // Before anything is chosen of the new programs. While somebody is at work on the probes it waits for the next turn.
+        // Before anything is chosen for the new programs. While another thread is working on the probes it
+        // waits for the next turn.
         if common.programs().has_news()
             && let Some(mut probes) = common.try_lock()
         {
@@ -204,8 +205,8 @@ impl Capture {
         self.common.lock().operations.wait_for_trial(pid, self.start_ns);
     }
 
-    /// Synchronization operations that threads are in the middle of, as far as probes on C libraries have seen them
-    /// begin.
+    /// Synchronization operations that threads are in the middle of, if probes on C libraries recorded their
+    /// beginning.
     pub fn pending(&self) -> Vec<PendingOperation> {
         open_calls::pending(&self.common.lock().ebpf)
     }

@@ -30,10 +30,10 @@ const ASSUMED_EVENT_NS: f64 = 500.0;
 /// only: this long, soon after the start and then this often.
 const SAMPLE_NS: u64 = 100_000_000;
 const SAMPLE_EVERY_NS: u64 = 10_000_000_000;
-/// If it took longer until somebody looked, longpole was held up, and maybe its target with it: then the programs have run
-/// for others, and nothing follows for the target's events.
+/// If the next look came later than this, longpole was held up, and maybe its target with it: then the
+/// programs have run for others, and nothing follows for the target's events.
 const LONGEST_SAMPLE_NS: u64 = 250_000_000;
-/// After such a one: not at once, or the statistics would be on all the time where somebody always looks late.
+/// After such a one: not at once, or the statistics would be on all the time where looks are always late.
 const SAMPLE_AGAIN_NS: u64 = 1_000_000_000;
 /// Fewest events: with fewer, most of the cost is that of other events, which leave no record.
 const ENOUGH_EVENTS: u64 = 50;
@@ -41,7 +41,7 @@ const ENOUGH_EVENTS: u64 = 50;
 /// How soon the books should be looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Haste {
-    /// There is next to nothing to take off anybody.
+    /// There is next to nothing to remove.
     Idle,
     Usual,
     Urgent,
@@ -162,7 +162,7 @@ struct Counted {
     event_samples_ns: u64,
     /// The ticks that some of them are taken at.
     ticks_ns: u64,
-    /// Ticks that met somebody else: that is nobody's time of the recorded processes, but longpole's doing.
+    /// Ticks in other processes: they cost the recorded ones no time, but are longpole's doing.
     elsewhere_ns: u64,
     collector_ns: u64,
     /// Of that, making samples of what was taken.
@@ -492,7 +492,7 @@ fn statistics_on() -> Option<OwnedFd> {
     let descriptor =
         unsafe { libc::syscall(libc::SYS_bpf, ENABLE_STATS, request.as_ptr(), size_of_val(&request)) };
     let descriptor = i32::try_from(descriptor).ok().filter(|descriptor| *descriptor >= 0)?;
-    // SAFETY: a new descriptor that nobody else has.
+    // SAFETY: a new descriptor with no other owner.
     let on = unsafe { OwnedFd::from_raw_fd(descriptor) };
     debug_assert_eq!(on.as_raw_fd(), descriptor);
     Some(on)

@@ -1,5 +1,5 @@
-//! On which CPUs the clock that samples are taken by has to tick: those that are online and where recorded threads have run
-//! lately. Pure: what is online and what has been seen come in, changes go out.
+//! On which CPUs the clock that samples are taken by has to tick: those that are online and where recorded
+//! threads have run lately. Pure: the online CPUs and the observations come in, changes go out.
 //!
 //! A tick interrupts the running thread, and wakes a sleeping CPU: a program with two threads on a machine
 //! with sixty-four CPUs has no use for the ticks of the other sixty-two. All of them tick at first. Where no
@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Ticks go on for so long where nobody of the recorded processes has run: threads come back to where they were.
+/// Ticks go on for this long where no recorded process has run: threads come back to where they were.
 const REST_AFTER: Duration = Duration::from_secs(10);
 
 /// What is known of one CPU.

@@ -21,10 +21,10 @@ pub(crate) const SAMPLES: &str = "SAMPLE_RINGS";
 
 /// The smallest and the largest ring: from where it holds some milliseconds of a busy CPU to where it is a mistake.
 const EACH: RangeInclusive<usize> = 4096..=1 << 28;
-/// All together, however large somebody wants each.
+/// All together, however large the user wants each.
 const MOST_OF_ALL: usize = 2 << 30;
-/// Unless somebody asks otherwise: at a million records a second 16 MiB are a third of a second, and 1 MiB holds what comes
-/// between two turns at four hundred thousand.
+/// Default: at a million records a second 16 MiB are a third of a second, and 1 MiB holds what comes between
+/// two turns at four hundred thousand.
 const USUAL: RangeInclusive<usize> = 1 << 20..=16 << 20;
 const USUAL_OF_ALL: usize = 256 << 20;
 
@@ -144,7 +144,7 @@ fn create(bytes: usize) -> io::Result<OwnedFd> {
     if made < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a new descriptor that nobody else has.
+    // SAFETY: a new descriptor with no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(made) })
 }
 

@@ -16,8 +16,8 @@ pub(crate) fn kernel_device(device: u64) -> u64 {
     u64::from(libc::major(device)) << 20 | u64::from(libc::minor(device))
 }
 
-/// What probes of a call belong to: the loader's start first, then all functions; those that are seen as a whole have
-/// one site for each `ret`.
+/// What probes of a call belong to: the loader's start first, then all functions; those that are recorded as
+/// a whole have one site for each `ret`.
 pub(crate) fn sites_of(file: &LibcFile) -> Vec<LibcSite> {
     let functions = &file.functions;
     let (errno_known, errno_slot, errno_distance) = match functions.errno {
@@ -39,7 +39,7 @@ pub(crate) fn sites_of(file: &LibcFile) -> Vec<LibcSite> {
     std::iter::once(site(start)).chain(seen(functions).map(|(_, place)| site(place.address))).collect()
 }
 
-/// Where calls begin, or are seen as a whole, in order of their sites.
+/// Where calls begin, or are recorded as a whole, in order of their sites.
 fn seen(functions: &LibcFunctions) -> impl Iterator<Item = (&LibcCall, CodePlace)> {
     functions.functions.iter().flat_map(|call| {
         let places = if call.entry_is_closed { call.leaves.clone() } else { vec![call.entry] };

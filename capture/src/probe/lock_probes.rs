@@ -471,7 +471,7 @@ fn attach_families(
     with_start: bool,
 ) -> Result<Vec<UProbeLink>, aya::programs::ProgramError> {
     let mut points = points(watched.slot, file, first_site, families, with_start);
-    // Where calls come back first: a call that is seen to begin is seen to end.
+    // Where calls come back first: if a call's beginning is recorded, so is its end.
     points.reverse();
     let path = file.file.path();
     let mut links = Vec::new();

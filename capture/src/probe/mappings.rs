@@ -115,7 +115,7 @@ impl Buffer {
         if number < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: a new descriptor that nobody else has.
+        // SAFETY: a new descriptor with no other owner.
         let counter = unsafe { File::from_raw_fd(number) };
         let words = SharedWords::map(counter.as_fd(), FIRST_WORD + DATA_WORDS)?;
         Ok(Buffer { cpu, words, _counter: counter })
@@ -137,7 +137,7 @@ impl Buffer {
             let header = record(0);
             let words = usize::from((header >> 48) as u16) / 8;
             if words == 0 {
-                // Never seen: without a length there is no next one.
+                // Never happens: without a length there is no next one.
                 at = head;
                 break;
             }

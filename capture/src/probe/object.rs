@@ -49,7 +49,7 @@ fn check(object: &[u8]) -> Result<(), ProbeError> {
         return Ok(());
     }
     Err(ProbeError::new(
-        // Not one of those for which tests are skipped: somebody built this by mistake.
+        // Not one of those for which tests are skipped: it was built by mistake.
         ProbeErrorKind::Failed,
         "the kernel programs in this longpole were built from other sources than the rest of it",
         "./x embed makes them from the sources, then build again",

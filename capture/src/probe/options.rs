@@ -7,7 +7,7 @@ use symbols::binary::Binary;
 
 /// Most functions with numbers: each has counters of 32 bytes that the kernel keeps.
 pub const MOST_NUMBERS: u32 = 1 << 20;
-/// Counters that are there if nobody asks for more.
+/// Counters that are there by default.
 const USUAL_NUMBERS: u32 = 1 << 16;
 
 /// Function numbers are below this if at most `most_functions` are wanted. C libraries' counters come after

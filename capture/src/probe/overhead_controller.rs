@@ -63,7 +63,7 @@ pub(crate) struct Probes {
     pub(crate) notes: Vec<Note>,
     pub(crate) logger: Option<EbpfLogger<&'static dyn log::Log>>,
     pub(crate) accounting: CostAccounting,
-    /// Functions that somebody has taken the probes off: no budget gives them back.
+    /// Functions whose probes a user has removed: no budget restores them.
     pub(crate) unwanted: BTreeSet<u32>,
 }
 
@@ -208,7 +208,7 @@ pub(crate) fn run(
     }
 }
 
-/// The clock ticks where recorded threads run, and mappings are seen on CPUs that have come since.
+/// The clock ticks where recorded threads run, and mappings are recorded on CPUs that have come since.
 fn follow(common: &Common, probes: &mut Probes, online: &mut Vec<u32>) {
     match aya::util::online_cpus() {
         Ok(now) if now != *online => {
@@ -234,7 +234,8 @@ fn forget_the_dead(common: &Common, probes: &mut Probes) {
     }
 }
 
-/// Takes the probes off files that somebody has written to, so that the next process that maps them finds no breakpoint.
+/// Removes the probes from files that have been written to, so that the next process that maps them finds no
+/// breakpoint.
 fn forget_the_changed(probes: &mut Probes) {
     let time_ns = now_ns();
     let Probes { functions, operations, notes, .. } = probes;

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Synchronization operations that the library in the target has seen, and what that took of its threads' time. Sums.
+/// Synchronization operations that the library in the target has handled, and what that took of their
+/// threads' time. Sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PreloadCost {
     /// Operations recorded.

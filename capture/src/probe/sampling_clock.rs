@@ -128,7 +128,7 @@ impl Clock {
         let own = PerfEventScope::CallingProcess { cpu: None };
         let link = tick(ebpf, own, SamplePolicy::Period(PERIOD_NS)).ok()?;
         let median = clocks::interruption_ns();
-        // The kernel waits for all CPUs: nobody here has to.
+        // The kernel waits for all CPUs: no thread here has to.
         drop(close_together(vec![link]));
         median
     }

@@ -26,7 +26,7 @@ pub(crate) struct Shared {
     pub(crate) unwinding_ns: AtomicU64,
     /// Ticks that did not come since recorded threads had only just come to a CPU.
     pub(crate) ticks_missed: AtomicU64,
-    /// Operations that the target itself has seen so far.
+    /// Operations that the target itself has handled so far.
     pub(crate) operations: SharedPreloadCost,
 }
 

@@ -1,5 +1,5 @@
-//! Probes that have no business there any more: on programs that processes do not run now, and in files that somebody has
-//! written to.
+//! Probes that must not stay: on programs that processes do not run now, and in files that have been written
+//! to.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -105,8 +105,8 @@ impl LockProbes {
         if over.is_empty() { Vec::new() } else { self.silence(&|pid| over.contains(&pid)) }
     }
 
-    /// Takes the probes off processes in whose files of a C library somebody has written, and notes that their operations
-    /// are missing from `time_ns` on. Which these are, and why.
+    /// Removes the probes from processes whose C library files have been written to, and notes that their
+    /// operations are missing from `time_ns` on. Which these are, and why.
     pub(crate) fn drop_changed(&mut self, time_ns: u64, notes: &mut Vec<Note>) -> Vec<(u32, String)> {
         let mut told = Vec::new();
         for watched in &self.watched {

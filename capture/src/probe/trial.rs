@@ -1,6 +1,6 @@
-//! How often functions are called, found out with a handful of calls: hardware breakpoints that the kernel itself switches
-//! off after a few hits. However often a function is called, trying it costs the program less than a millisecond, where
-//! ordinary probes would slow it until somebody notices.
+//! How often functions are called, found out with a handful of calls: hardware breakpoints that the kernel
+//! itself switches off after a few hits. However often a function is called, trying it costs the program less
+//! than a millisecond, where ordinary probes would slow it until the controller notices.
 //!
 //! A breakpoint counts for one thread and only while that runs; a processor has four of them. Debuggers use them, too:
 //! where none is free nothing is known.
@@ -64,7 +64,7 @@ impl Breakpoint {
         if number < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: a new descriptor that nobody else has.
+        // SAFETY: a new descriptor with no other owner.
         let breakpoint = Breakpoint(unsafe { File::from_raw_fd(number) });
         // `PERF_EVENT_IOC_REFRESH`: on, and off again after this many overflows.
         const REFRESH: libc::c_ulong = 0x2402;

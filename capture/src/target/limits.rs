@@ -4,7 +4,7 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 use std::io;
 use std::sync::OnceLock;
 
-/// More descriptors than this are never needed: the kernel's own limit, unless somebody has raised it.
+/// More descriptors than this are never needed: the kernel's own default limit.
 const MOST_DESCRIPTORS: u64 = 1 << 20;
 
 /// The limit of open files as it was when longpole started.
@@ -26,7 +26,7 @@ pub fn raise_descriptors() {
 /// Gives a process that this one has started the limit of open files that it would have without longpole.
 ///
 /// # Errors
-/// There is no such process any more, or it is somebody else's.
+/// There is no such process any more, or it belongs to another user.
 pub fn restore_descriptors(pid: u32) -> io::Result<()> {
     let Some(before) = AT_START.get() else { return Ok(()) };
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;

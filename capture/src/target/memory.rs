@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 /// Limits from here on are none.
 const NO_LIMIT: u64 = 1 << 60;
 
-/// Bytes that this process may still take; `None`: nobody says.
+/// Bytes that this process may still take; `None`: unknown.
 pub fn available_bytes(pid: u32) -> Option<u64> {
     let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
     let mounts = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
@@ -69,7 +69,7 @@ fn folders_of(line: &str, hierarchies: &[Hierarchy]) -> Vec<(PathBuf, Version)> 
     let mut folders = Vec::new();
     for hierarchy in hierarchies.iter().filter(|hierarchy| hierarchy.version == version) {
         let Ok(below) = Path::new(group).strip_prefix(&hierarchy.root) else { continue };
-        // A group above what can be seen from here.
+        // A group above the visible ones.
         if below.components().any(|part| part == Component::ParentDir) {
             continue;
         }
@@ -80,7 +80,8 @@ fn folders_of(line: &str, hierarchies: &[Hierarchy]) -> Vec<(PathBuf, Version)> 
 }
 
 impl Version {
-    /// Bytes that a group may still take. What it has of files that nobody has used lately is given up before anything else.
+    /// Bytes that a group may still take. Its pages of files that were not used lately are reclaimed before
+    /// anything else.
     fn left(self, folder: &Path) -> Option<u64> {
         let text = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
         let number = |name: &str| text(name)?.trim().parse::<u64>().ok();

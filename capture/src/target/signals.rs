@@ -55,10 +55,10 @@ pub fn has_terminal() -> bool {
     std::fs::File::open("/dev/tty").is_ok()
 }
 
-/// Whether somebody listens for signals. tokio's handler calls the one that was there before it.
+/// Whether there is a handler for signals. tokio's handler calls the one that was there before it.
 static LISTENS: AtomicBool = AtomicBool::new(false);
 
-/// From now on somebody listens for signals: they end nothing by themselves.
+/// From now on there is a handler for signals: they end nothing by themselves.
 pub fn now_listening() {
     LISTENS.store(true, Ordering::Relaxed);
 }
@@ -112,8 +112,9 @@ pub fn leave_interrupts_to_others() {
     unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
 }
 
-/// Ends this process by the signal that ended the command, so that a shell sees what it would have seen without
-/// us; leaves no core file of our own. Returns if the signal does not kill; then 128 + signal is the exit code.
+/// Ends this process by the signal that ended the command, so that a shell gets the same status as without
+/// us; leaves no core file of our own. Returns if the signal does not kill; then 128 + signal is the exit
+/// code.
 pub fn end_by(signal: i32) {
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: a valid limit is read; failing only means a core file more.

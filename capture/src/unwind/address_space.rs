@@ -56,7 +56,7 @@ impl AddressSpace {
         self.read.is_none_or(|read| read.elapsed() >= self.pause)
     }
 
-    /// Somebody looks at it ([`look`]): it is not looked at by anybody else.
+    /// A look ([`look`]) is under way: no other one is started.
     pub fn begin_look(&mut self) {
         // Addresses that lie nowhere are mostly no addresses.
         self.before = self.read.replace(Instant::now()).map(|_| self.pause);
@@ -115,8 +115,8 @@ pub fn holds(known: &[Code], code: &Code) -> bool {
     known.get(at).is_some_and(|known| known == code)
 }
 
-/// How long nobody looks after a look that found nothing and took so long; `before`: after the look before it, if there
-/// was one.
+/// How long there is no further look after one that found nothing and took this long; `before`: after the
+/// look before it, if there was one.
 fn pause_after(before: Option<Duration>, took: Duration) -> Duration {
     let Some(before) = before else { return AGAIN_AFTER };
     let affordable = took.saturating_mul(LOOKS_TAKE).clamp(AGAIN_AT_LAST, AGAIN_AT_VERY_LAST);

@@ -26,7 +26,7 @@ struct Placed {
 #[derive(Debug)]
 enum Tables {
     NotRead,
-    /// Somebody reads them.
+    /// They are being read.
     Asked,
     No,
     At {
@@ -101,8 +101,8 @@ impl Unwinding {
         self.placed.get(at).filter(|placed| address < placed.code.end).map(|_| at)
     }
 
-    /// The frames of a copied stack. Reads the tables that it needs and nobody has read yet; `keeping` may be another one
-    /// afterwards.
+    /// The frames of a copied stack. Reads the tables that it needs if they are not read yet; `keeping` may
+    /// be another one afterwards.
     pub fn unwind(&mut self, raw: &RawCopy, binaries: &mut BinaryTables) -> Unwound {
         loop {
             match self.follow(&Copied::of(raw)) {
@@ -118,7 +118,7 @@ impl Unwinding {
         }
     }
 
-    /// Code whose tables somebody is to read, unless somebody does already; and where it begins.
+    /// Code whose tables are to be read, unless they are being read already; and where it begins.
     pub(super) fn ask(&mut self, NotRead(index): NotRead) -> (Option<Code>, u64) {
         let Some(placed) = self.placed.get_mut(index) else { return (None, 0) };
         let is_new = matches!(placed.tables, Tables::NotRead);
@@ -137,7 +137,7 @@ impl Unwinding {
         }
     }
 
-    /// Nobody reads tables any more.
+    /// Tables are not read any more.
     pub(super) fn give_up(&mut self) {
         for placed in &mut self.placed {
             if matches!(placed.tables, Tables::NotRead | Tables::Asked) {
@@ -244,7 +244,7 @@ impl Stack<'_> {
 struct Frame {
     instruction: u64,
     stack_pointer: u64,
-    /// `None`: nobody knows any more.
+    /// `None`: no longer known.
     frame_pointer: Option<u64>,
     /// The instruction is the one after a call.
     is_return: bool,
@@ -386,7 +386,7 @@ mod tests {
         assert_eq!((unwound.reach, unwound.beyond), (8 * 8, false));
     }
 
-    /// Tables and stacks that somebody made to keep us busy.
+    /// Tables and stacks that were made to keep us busy.
     #[test]
     fn hostile_tables_and_stacks_end() {
         let mut seed = 0xdead_beef_cafe_f00du64;

@@ -11,7 +11,7 @@ use probe_abi::{COPY_PIECE, COPY_PIECES};
 const FIRST_LOOK: u64 = 64;
 const MOST_DOUBLINGS: u32 = 12;
 
-/// What has been seen of one process.
+/// What is known of one process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Depth {
     /// Bytes of the deepest stack that was whole.

@@ -66,7 +66,7 @@ impl Sampler {
         self.go_on(&mut || false);
     }
 
-    /// Nobody answers any more.
+    /// There will be no more answers.
     fn give_up(&mut self) {
         self.reader = None;
         let past = self.past.iter_mut().map(|(_, process)| process);

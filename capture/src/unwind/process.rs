@@ -13,7 +13,7 @@ pub(super) struct SampledProcess {
     /// What the outermost functions that keep frame pointers return to, and what lies above that.
     pub roots: Vec<Vec<u64>>,
     pub depth: Depth,
-    /// Somebody looks where it has its code.
+    /// A look at where it has its code is under way.
     pub looking: bool,
     pub waiting: Vec<Waiting>,
 }

@@ -61,7 +61,7 @@ impl Reader {
         Ok(Reader { asks, told })
     }
 
-    /// A reader that somebody else plays.
+    /// A reader for tests.
     #[cfg(test)]
     pub fn played() -> (Reader, Receiver<Ask>, Sender<ReaderAnswer>) {
         let (asks, asked) = channel();

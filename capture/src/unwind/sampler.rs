@@ -185,7 +185,7 @@ impl Sampler {
                 let (pid, time_ns) = (raw.header.pid, raw.header.time_ns);
                 let since_ns = self.process(pid).space.since_ns;
                 if time_ns < since_ns {
-                    // Of the program before, whose code nobody can look at any more.
+                    // Of the program before, whose code is gone.
                     return Some(self.finish(
                         &raw.header,
                         raw.reason,
@@ -301,7 +301,7 @@ impl Sampler {
         let space = &self.process(pid).space;
         let (since_ns, is_known) = (space.since_ns, space.knows(frames));
         if time_ns < since_ns {
-            // Of the program before, whose code nobody can look at any more.
+            // Of the program before, whose code is gone.
             return 0;
         }
         let number = match self.interner.number(pid, since_ns, frames) {
@@ -366,7 +366,7 @@ pub(super) fn of<'a>(
     now.get_mut(&pid).filter(is_it).or_else(|| past.rev().find(is_it))
 }
 
-/// Has somebody look at a process, if it is time to; whether somebody does.
+/// Starts a look at a process, if it is time to; whether one is under way.
 fn ask_look(process: &mut SampledProcess, reader: Option<&Reader>, pid: u32, now_ns: u64) -> bool {
     if process.looking {
         return true;

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 pub(super) const LOOK_EVERY_NS: u64 = 2_000_000_000;
 /// Threads in one turn that are looked for: each is a system call, or a few.
 const LOOKS: usize = 16;
-/// The same when no ring is left that nobody has had.
+/// The same when no unused ring is left.
 const LOOKS_WHEN_SCARCE: usize = 64;
 /// Turns in which a ring of an ended thread is to be freed, before that is left to those looks.
 pub(super) const TRIES: u32 = 20;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What the library says of a few goes for all that came with them; nonsense does not.
+/// What the library reports of a few applies to all that came with them; nonsense does not.
 #[test]
 fn what_operations_take_is_what_was_measured_of_some() {
     let mut rings = rings();
@@ -76,7 +76,7 @@ fn a_thread_whose_operations_cost_too_much_may_leave_them_out() {
     assert_eq!(rings.left_out(), 0, "nonsense is no number");
 }
 
-/// A thread alone that filled its ring before anybody had come lost what it could have left out.
+/// A thread alone that filled its ring before the first turn lost what it could have left out.
 #[test]
 fn with_a_budget_a_full_ring_is_no_reason_to_lose_what_may_be_left_out() {
     for (share, rather) in [(Some(0.02), 1), (None, 0)] {

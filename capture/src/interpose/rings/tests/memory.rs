@@ -56,8 +56,8 @@ fn bytes(shared: &Shared) -> u64 {
     shared.resident_bytes().expect("size").saturating_sub(others as u64)
 }
 
-/// All of them at once, before anybody comes: they share what there is, what finds no memory is counted, and all of it
-/// comes back when they have ended.
+/// All of them at once, before the first turn: they share the memory that there is, records that find none
+/// are counted, and all of it is returned when they have ended.
 #[test]
 fn threads_that_flood_their_rings_at_once_share_what_there_is() {
     const THREADS: usize = 60;
