@@ -38,7 +38,7 @@ pub struct Parts {
     pub timeline: Option<Timeline>,
     /// The program.
     pub program: Program,
-    /// What the file says of itself.
+    /// What the file claims to be.
     pub meta: Option<Meta>,
 }
 

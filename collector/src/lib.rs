@@ -1,6 +1,6 @@
 //! longpole itself: the command line, the live loop, and what a person sees.
 
-// They panic when nobody listens any more; see exit::say.
+// They panic when their reader is gone; see exit::say.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 pub mod cell;

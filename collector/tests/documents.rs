@@ -57,7 +57,7 @@ fn commands_that_need_no_root_work() {
     assert!(count >= 20, "{count} commands");
 }
 
-/// A README that nobody reads to its end helps nobody.
+/// A README that is too long to read helps no one.
 #[test]
 fn the_readme_is_short() {
     let words = documents()[0].text.split_whitespace().count();

@@ -130,8 +130,8 @@ fn top(args: args::TopArguments) -> Result<TopPlan, UserError> {
     })
 }
 
-/// The same for a program that runs already, and serves somebody: attaching must not be felt. Who says that it may cost what
-/// it will gets all probes at once.
+/// The same for a program that runs already and has users: attaching must not slow it. With `--overhead none`
+/// all probes are set at once.
 fn from_samples_if_attached(capture: CapturePlan) -> CapturePlan {
     match capture.target {
         TargetPlan::Attach { .. } if capture.budget_ppm.is_some() => {
@@ -142,7 +142,8 @@ fn from_samples_if_attached(capture: CapturePlan) -> CapturePlan {
     }
 }
 
-/// Without a word about functions, those of an unknown program are seen by samples first: probing all at once may slow it.
+/// Without an option about functions, those of an unknown program are sampled first: probing all at once may
+/// slow it.
 fn from_samples(capture: CapturePlan) -> CapturePlan {
     let from_samples =
         capture.uprobes && capture.sampling.is_some() && capture.selection.functions.is_empty();
@@ -327,7 +328,8 @@ fn predict(args: args::PredictArguments) -> Result<PredictPlan, UserError> {
 }
 
 fn sampling(frequency: &str, call_graph: &str) -> Result<Option<SamplingFact>, UserError> {
-    /// What a kernel lets anybody have (`kernel.perf_event_max_sample_rate`) is mostly more; a stack takes microseconds.
+    /// What a kernel allows every user (`kernel.perf_event_max_sample_rate`) is mostly more; a stack takes
+    /// microseconds.
     const MOST_HZ: u32 = 10_000;
     let rate_hz = match frequency {
         "0" => return Ok(None),

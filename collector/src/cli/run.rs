@@ -78,7 +78,7 @@ fn run(plan: Plan) -> Result<Outcome, UserError> {
 /// Help and version are no errors; everything else becomes our two lines.
 fn refuse(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        // Nobody reads it: nothing to tell.
+        // The reader is gone: nothing to report.
         let _ = error.print();
         return ExitCode::SUCCESS;
     }

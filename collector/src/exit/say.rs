@@ -4,8 +4,8 @@
 use std::fmt::Display;
 use std::io::Write;
 
-/// Writes one line to stderr, or nothing if nobody listens any more.
+/// Writes one line to stderr, or nothing if its reader is gone.
 pub fn say(line: impl Display) {
-    // There is nobody to tell that there is nobody to tell.
+    // An error of stderr cannot be reported anywhere.
     let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -1,5 +1,6 @@
-//! The longest paths of the program on unlimited CPUs as a graph for Graphviz: a node for each stay of a path in a thread, the
-//! critical path thick. Stays that paths share are one node, so that what near-critical paths have in common is seen.
+//! The longest paths of the program on unlimited CPUs as a graph for Graphviz: a node for each stay of a path
+//! in a thread, the critical path thick. Stays that paths share are one node, so that it shows what
+//! near-critical paths have in common.
 
 use super::Model;
 use crate::cell::duration;
@@ -10,7 +11,7 @@ use std::io::{self, Write};
 
 /// Paths that are drawn.
 const PATHS: usize = 10;
-/// Longer ones are cut there: nobody reads a picture of more.
+/// Longer ones are cut there: a larger picture is unreadable.
 const MOST_STAYS: usize = 400;
 /// Functions that a node names.
 const NAMED: usize = 3;

@@ -23,7 +23,7 @@ pub struct Parquet<'w> {
     rows: usize,
 }
 
-/// What the crate has written and nobody has taken yet: it wants a writer of its own.
+/// What the crate has written and is not taken yet: it wants a writer of its own.
 #[derive(Clone, Default)]
 struct Bytes(Arc<Mutex<Vec<u8>>>);
 

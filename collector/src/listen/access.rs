@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 pub struct Token(String);
 
 impl Token {
-    /// The shortest and the longest that somebody may choose, in bytes.
+    /// The shortest and the longest that a user may choose, in bytes.
     pub const LENGTHS: std::ops::RangeInclusive<usize> = 16..=256;
 
     /// 128 random bits.
@@ -74,7 +74,7 @@ impl Access {
         self.is_local || shows
     }
 
-    /// Whether the page may be seen with this query.
+    /// Whether the page may be shown for this query.
     pub(super) fn may_look(&self, query: Option<&str>) -> bool {
         let mut parts = query.unwrap_or_default().split('&');
         parts.find_map(|part| part.strip_prefix("token=")).is_some_and(|given| self.token.is(given))

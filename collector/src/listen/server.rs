@@ -47,7 +47,7 @@ const UNREAD: usize = 64 << 10;
 /// After the machine had no room for one more connection.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// A socket that nobody is answered on yet.
+/// A socket without a connection yet.
 pub struct Socket {
     socket: std::net::TcpListener,
     /// Where it is.
@@ -140,7 +140,7 @@ async fn accept(listener: TcpListener, shared: Rc<Shared>) {
 
 /// One connection, one request.
 async fn serve(stream: TcpStream, shared: Rc<Shared>, _permit: OwnedSemaphorePermit) {
-    // Otherwise megabytes would wait for a reader before anybody saw that it does not read.
+    // Otherwise megabytes would wait for a reader before it was found that it does not read.
     if rustix::net::sockopt::set_socket_send_buffer_size(&stream, UNREAD).is_err() {
         return;
     }

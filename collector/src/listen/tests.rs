@@ -77,7 +77,7 @@ fn nothing_leads_to_a_file_and_nothing_can_be_changed() {
     }
 }
 
-/// A page of somebody else's site could have given its own name this address, and then read what is here.
+/// A page of another site could have given its own name this address, and then read what is here.
 #[test]
 fn a_name_of_somebody_else_is_not_answered() {
     let local = access("[::1]:9464");

@@ -18,7 +18,7 @@ pub struct Job {
     pub recording: Recording,
     /// It is shorter than asked for, because it holds as many events as it may.
     pub cut_by_events: bool,
-    /// Somebody waits for the report; otherwise only what samples show is wanted.
+    /// The report is awaited; otherwise only what samples show is wanted.
     pub reported: bool,
 }
 
@@ -79,7 +79,7 @@ impl AnalysisThread {
         let _ = self.jobs.send(job);
     }
 
-    /// Waits for the last report, unless nobody wants it.
+    /// Waits for the last report, unless it is not wanted.
     pub fn finish(self, skip: bool) {
         drop(self.jobs);
         if !skip {

@@ -268,7 +268,8 @@ fn start(
     let none_at_once = tries_locks && plan.selection.functions.is_empty() || !plan.uprobes;
     let is_early = none_at_once && subjects.iter().all(|subject| !subject.held);
     let mut chosen = Chosen::default();
-    // Programs that run work for somebody, and reading symbols has time; what it chooses for the start of a command has not.
+    // Programs that already run have users, and reading symbols can wait; the choice for the start of a
+    // command cannot.
     let patience =
         || subjects.iter().all(|subject| !subject.held).then(crate::threads::Hurry::later).flatten();
     if let Some(functions) = functions.as_mut().filter(|_| !is_early) {

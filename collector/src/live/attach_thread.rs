@@ -114,7 +114,7 @@ impl Worker {
                 Job::Libc(_) | Job::TakeOff(_) if over => Some(()),
                 Job::Libc(chosen) => self.libc(&chosen),
                 Job::TakeOff(functions) => {
-                    // What it comes to is seen: they stay in the table, or go.
+                    // Shows what comes of it: they stay in the table, or go.
                     if let Some(Err(why)) = self.attach.as_mut().map(|on| on.rest_functions(&functions)) {
                         log::warn!("functions keep their probes: {why}");
                     }
@@ -137,7 +137,7 @@ impl Worker {
         self.done.send(Feed::Batch(Batch { notes: vec![note], ..Batch::default() })).ok()
     }
 
-    /// `None`: nobody listens.
+    /// `None`: the receiver is gone.
     fn process(&mut self, chosen: Chosen, over: bool) -> Option<()> {
         let Chosen { pid, missing_since_ns, functions, placing } = chosen;
         let added = match (functions, &mut self.attach) {

@@ -22,7 +22,7 @@ const MOST_FILES: usize = 128;
 const NEW_PROGRAM_LOOKS: u32 = 50;
 const NEW_PROGRAM_PAUSE: Duration = Duration::from_millis(1);
 
-/// The C libraries seen so far.
+/// The C libraries found so far.
 pub struct CLibraries {
     parsers: Parsers,
     files: HashMap<FileKey, (u32, Arc<LibcFunctions>)>,

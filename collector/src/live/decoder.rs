@@ -15,8 +15,8 @@ use std::time::Instant;
 pub struct Batch {
     /// Records; later batches hold later ones.
     pub records: Vec<Record>,
-    /// The same for the file, if nobody but it wants them ([`Decoder::for_the_file`]). Some of what has left may still wait
-    /// for its chunk to be full.
+    /// The same for the file, if only the file wants them ([`Decoder::for_the_file`]). Some of what has left
+    /// may still wait for its chunk to be full.
     pub chunks: Vec<EventChunk>,
     /// The chunk that is not yet full, as it is now.
     pub open: Option<EventChunk>,
@@ -42,7 +42,7 @@ pub struct Decoder {
     /// What the next batches say that recording has cost.
     pub overhead: Option<Overhead>,
     changes: Vec<ProcessChange>,
-    /// Addresses to be named, if anybody can.
+    /// Addresses to be named, if there is a namer.
     seen: Option<KnownAddresses>,
     /// Where threads run, of a source that can get probes.
     tallying: Option<Tallying>,
@@ -66,8 +66,9 @@ impl Decoder {
         }
     }
 
-    /// The same where nobody but the session file wants the records: they become its bytes as they leave, while they are
-    /// at hand. As records by themselves they would be written to memory and read again by another CPU.
+    /// The same where only the session file wants the records: they become its bytes as they leave, while
+    /// they are in the cache. As records by themselves they would be written to memory and read again by
+    /// another CPU.
     #[must_use]
     pub fn for_the_file(self) -> Decoder {
         let tallying = self.tallying.is_some().then(|| Tallying::new(Instant::now(), true));

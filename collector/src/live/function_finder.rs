@@ -17,7 +17,7 @@ pub trait Choose: Send {
     /// place already.
     fn choose(&mut self, change: ProcessChange) -> Option<Chosen>;
 
-    /// A process has ended that was not looked at: what its calls are missing for, if anybody misses them.
+    /// A process that was not looked at has ended: what its calls are missing for, if that is noted.
     fn too_short(&mut self, change: ProcessChange) -> Option<Chosen> {
         let _ = change;
         None
@@ -30,7 +30,7 @@ pub trait Choose: Send {
         None
     }
 
-    /// The functions that somebody means, in these processes.
+    /// The functions that a user names, in these processes.
     fn grant(&mut self, request: &FunctionRequest, pids: &[u32]) -> Granted {
         let _ = pids;
         Granted { sentence: format!("{} cannot be found here", request.pattern), ..Granted::default() }
@@ -75,7 +75,7 @@ impl FunctionFinder {
         let is_looking = Arc::clone(&looking);
         crate::threads::spawn("symbols", news.clone(), (), move || {
             crate::threads::behind_others();
-            // Nobody listens any more, or nobody asks.
+            // The receiver is gone, or there are no more requests.
             let _ = Work { choose, new_processes: NewProcessDelay::new(held), is_looking, news }.run(&inbox);
         })?;
         Ok(FunctionFinder { wanted, looking })
@@ -87,7 +87,7 @@ impl FunctionFinder {
         let _ = self.wanted.send(Order::Changed(change));
     }
 
-    /// Asks for the functions that somebody means; the answer comes as a message.
+    /// Asks for the functions that a user names; the answer comes as a message.
     pub fn request(&self, request: FunctionRequest, pids: Vec<u32>) {
         let _ = self.wanted.send(Order::Requested(request, pids));
     }
@@ -117,7 +117,7 @@ struct Work {
 }
 
 impl Work {
-    /// `None`: nobody listens, or asks, any more.
+    /// `None`: the receiver is gone, or there are no more requests.
     fn run(mut self, inbox: &Receiver<Order>) -> Option<()> {
         loop {
             let order = match self.new_processes.next(now_ns()) {

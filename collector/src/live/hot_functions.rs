@@ -1,11 +1,11 @@
-//! What samples say about functions without probes: which of them matter, and where they were seen.
+//! What samples say about functions without probes: which of them matter, and where they were sampled.
 
 use engine::attribution::sampled_functions;
 use engine::program::{Operation, Program};
 use engine::report::Report;
 use rustc_hash::FxHashMap;
 
-/// Functions that matter less are not worth anybody's time: share of the predicted time, on any number of CPUs.
+/// Functions that matter less are not worth a look: share of the predicted time, on any number of CPUs.
 const LEAST_SHARE: f64 = 0.01;
 /// Most functions in one hot.
 const MOST: usize = 64;
@@ -19,9 +19,9 @@ pub struct HotFunction {
     pub name: String,
     /// File name of its binary.
     pub module: String,
-    /// CPU time per second of all threads that it was seen in.
+    /// CPU time per second of all threads with samples in it.
     pub cpu: f64,
-    /// Threads that it was seen in most often, the first one first.
+    /// Threads with the most samples in it, the first one first.
     pub threads: Vec<u32>,
 }
 

@@ -83,8 +83,9 @@ impl InitialLibraries {
     }
 }
 
-/// Whether families of lock functions get probes only when a trial has shown that these cost little: in programs that run,
-/// and serve somebody. Not if somebody has named such functions, or has said that it may cost what it will.
+/// Whether families of lock functions get probes only when a trial has shown that these cost little: in
+/// programs that already run and have users. Not if the user has named such functions, or has set no limit on
+/// the cost.
 pub(super) fn tries_locks(plan: &CapturePlan) -> bool {
     let is_named = |name: &str| plan.selection.functions.iter().any(|glob| glob_matches(glob, name));
     let named = LOCK_FUNCTIONS.into_iter().any(is_named);

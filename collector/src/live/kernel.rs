@@ -25,11 +25,11 @@ pub struct Kernel {
     /// A launched command's own records; its rings are numbered after the kernel's.
     interposed: Option<Interposed>,
     launched: Option<(u32, PathBuf)>,
-    /// What threads were in the middle of at the end, as probes have seen it.
+    /// What threads were in the middle of at the end, as far as probes recorded it.
     pending: Vec<PendingOperation>,
     /// Makes samples of what the programs took, if they do.
     sampler: Option<Sampler>,
-    /// Somebody waits for the command's bell.
+    /// A thread waits for the command's bell.
     has_bell: bool,
     backoff: PollBackoff,
     /// Bytes of records that wait for their place in time.
@@ -276,7 +276,8 @@ impl EventSource for Kernel {
         }
         let (lost, left_out) = (self.capture.samples_lost(), self.capture.samples_left_out());
         let Kernel { capture, sampler, .. } = *self;
-        // Notes and losses were taken after the end. The program is free before anybody waits for a parser.
+        // Notes and losses were taken after the end. The program is free before any thread waits for a
+        // parser.
         let _ = capture.stop();
         let Some(mut sampler) = sampler else { return Late::default() };
         sampler.finish_all(patience);

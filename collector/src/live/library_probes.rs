@@ -60,7 +60,7 @@ impl ProbedFunctions {
         self.beside.remove(&pid);
     }
 
-    /// The functions that somebody means, in these processes.
+    /// The functions that a user names, in these processes.
     pub(super) fn granted(&mut self, request: &FunctionRequest, pids: &[u32]) -> Granted {
         match request.what {
             PromptKind::Probe => self.probe_more(&request.pattern, pids),

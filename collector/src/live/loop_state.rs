@@ -62,7 +62,7 @@ pub enum Effect {
     AddProbes(Chosen),
     /// Take the probes off functions.
     TakeOff(Vec<engine::event::FunctionId>),
-    /// Find the functions that somebody means, in these processes.
+    /// Find the functions that a user names, in these processes.
     FindFunctions(FunctionRequest, Vec<u32>),
     /// See whether functions that samples have shown are worth probes, in these processes.
     TryFunctions(HotFunctions, Vec<u32>),
@@ -384,7 +384,7 @@ impl LoopState {
     fn leave(&mut self, reason: StopReason) -> Vec<Effect> {
         let mut effects = self.stop(reason);
         if self.mode == Mode::Screen && !self.leaving {
-            // Nobody will look at another report; detaching needs no screen.
+            // No further report will be shown; detaching needs no screen.
             effects.splice(0..0, [Effect::SkipLastReport, Effect::CloseScreen]);
         }
         self.leaving = true;
@@ -564,7 +564,7 @@ mod tests {
         check(&mut loop_state, Message::Detached, &[]);
         check(&mut loop_state, Message::Report(Arc::default()), &["ShowReport"]);
         check(&mut loop_state, Message::Finished, &["Leave"]);
-        // Nobody reads any more.
+        // The reader is gone.
         let mut loop_state = LoopState::new(Mode::Batch, Relation::Attached, &[7], false);
         check(&mut loop_state, Message::ReaderGone, &["SkipLastReport", "StopCapture"]);
         check(&mut loop_state, Message::Finished, &["Leave"]);

@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub enum Message {
     /// SIGINT, SIGTERM, SIGHUP or SIGQUIT.
     Signal(i32),
-    /// Nobody reads what is printed.
+    /// The reader of the output is gone.
     ReaderGone,
     /// The terminal cannot be read any more.
     TerminalGone,
@@ -100,7 +100,7 @@ pub enum ChangeKind {
     Ended,
 }
 
-/// What somebody at the screen wants done.
+/// What a user at the screen wants done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionRequest {
     /// What to do.
@@ -120,7 +120,7 @@ pub struct Granted {
     pub without_libc: Vec<String>,
     /// Functions to take the probes off.
     pub off: Vec<FunctionId>,
-    /// For people; empty: nobody has asked.
+    /// For people; empty: nothing was asked.
     pub sentence: String,
 }
 

@@ -7,7 +7,7 @@
 //!                                                   keys, signals, time, /proc ─► LoopState ─► Effects ─► Executor
 //! ```
 //!
-//! Where nobody but the session file wants them, records leave the decoder as the file's chunks.
+//! If only the session file wants them, records leave the decoder as the file's chunks.
 //!
 //! Slow work is done in other threads: the thread "attach" puts probes on, "symbols" chooses what to probe,
 //! and those of [`capture::unwind`] read what stacks need.

@@ -82,7 +82,7 @@ impl NewProcessDelay {
         due.into_iter().map(|waiting| waiting.change).collect()
     }
 
-    /// How long until the next one is due; `None`: nobody waits.
+    /// How long until the next one is due; `None`: none is waiting.
     pub fn next(&self, now_ns: u64) -> Option<Duration> {
         let due_ns = self.waiting.values().map(|waiting| waiting.due_ns).min()?;
         Some(Duration::from_nanos(due_ns.saturating_sub(now_ns)))

@@ -5,7 +5,8 @@
 const ONE_IN: u64 = 50;
 /// Numbers get this old before the next analysis gets fewer events instead of coming even later.
 const LONGEST_NS: u64 = 5_000_000_000;
-/// Fewer events are not worth an analysis: a program that switches 100,000 times a second is seen for 40 ms.
+/// Fewer events are not worth an analysis: a program that switches 100,000 times a second is covered for 40
+/// ms.
 const FEWEST: usize = 4_096;
 /// How many the first analysis gets. Their cost is unknown yet; the time until the next analysis depends on
 /// it.

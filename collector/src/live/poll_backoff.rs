@@ -13,7 +13,8 @@ const QUIET: Duration = Duration::from_millis(100);
 const STIRRED: Duration = Duration::from_secs(1);
 /// A turn with more records than this is no quiet one,
 const RECORDS: usize = 4_096;
-/// nor is one with more than a ring of this many bytes for each has room for: small rings are somebody's wish.
+/// nor is one with more than a ring of this many bytes for each has room for: small rings are the user's
+/// choice.
 const ROOM_BYTES: usize = 32 * 64;
 /// The same for samples: each may be a stack of 16 KiB, a ring holds four times as many, and all of them may lie in one.
 const SAMPLES: usize = 128;

@@ -182,7 +182,8 @@ impl ProbedFunctions {
     }
 }
 
-/// Where a function is tried: in threads of its process that it was seen in, or if these are gone, in some that live now.
+/// Where a function is tried: in threads of its process that were sampled in it, or if these are gone, in
+/// some that live now.
 fn points(candidate: &Candidate) -> Vec<(u32, u64)> {
     let tasks = PathBuf::from(format!("/proc/{}/task", candidate.pid));
     let lives = |thread: &u32| tasks.join(thread.to_string()).exists();

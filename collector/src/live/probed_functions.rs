@@ -55,11 +55,11 @@ pub struct ProbedFunctions {
     probed: HashMap<u32, FileKey>,
     /// Which libraries of a process have been looked through.
     pub(super) beside: HashMap<u32, HashSet<FileKey>>,
-    /// Patterns that somebody has asked for since.
+    /// Patterns that a user has asked for since.
     pub(super) wanted: Vec<String>,
     /// C libraries.
     pub libc: CLibraries,
-    /// Programs whose functions get no probes unless somebody names them.
+    /// Programs whose functions get no probes unless a user names them.
     moving: HashSet<FileKey>,
     /// No function has probes until samples show that it is worth them.
     from_samples: bool,
@@ -128,7 +128,7 @@ impl ProbedFunctions {
         }
     }
 
-    /// Whether functions of a process get probes only if somebody names them.
+    /// Whether functions of a process get probes only if a user names them.
     pub(super) fn moves_code(&self, pid: u32) -> bool {
         self.probed.get(&pid).is_some_and(|key| self.moving.contains(key))
     }
@@ -165,7 +165,7 @@ impl ProbedFunctions {
         self.lock_trials.wait(pid, since_ns);
     }
 
-    /// Programs with very many functions begin without probes, unless somebody has said which functions or
+    /// Programs with very many functions begin without probes, unless the user has said which functions or
     /// how many. `sampled`: samples show them instead.
     #[must_use]
     pub fn few_at_once(self, sampled: bool) -> ProbedFunctions {
@@ -373,7 +373,7 @@ impl Choose for ProbedFunctions {
     }
 
     fn too_short(&mut self, change: ProcessChange) -> Option<Chosen> {
-        // Where nothing has probes before samples have shown it, nobody misses any.
+        // Where nothing has probes before samples have shown it, none are missing.
         (self.max_functions > 0 && !self.from_samples).then_some(Chosen {
             pid: change.pid,
             missing_since_ns: change.time_ns,
@@ -401,7 +401,7 @@ impl Choose for ProbedFunctions {
             });
         }
         if self.max_functions == 0 {
-            // None are wanted: nobody misses any, and reading the program's symbols would only take time.
+            // None are wanted: none are missing, and reading the program's symbols would only take time.
             return None;
         }
         let placing = Placing::Instead;
@@ -525,7 +525,7 @@ mod tests {
         assert_eq!(ids(&other), ids(&before), "it is known by now");
     }
 
-    /// A function with the number 65,536 had the counters of somebody's mutexes.
+    /// A function with the number 65,536 shared the counters of mutexes.
     #[test]
     fn numbers_end_where_counters_do() {
         let plan = |max_functions| plan::Selection { max_functions, ..plan::Selection::default() };

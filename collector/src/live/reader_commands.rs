@@ -47,8 +47,8 @@ impl CommandReceiver {
         }
     }
 
-    /// The next command; [`RecvTimeoutError::Timeout`]: it is time for another turn, since this pause is over or somebody
-    /// rang.
+    /// The next command; [`RecvTimeoutError::Timeout`]: it is time for another turn, since this pause is over
+    /// or the bell rang.
     pub fn next(&self, pause: Duration) -> Result<Command, RecvTimeoutError> {
         let Some(bell) = &self.bell else { return self.commands.recv_timeout(pause) };
         let began = Instant::now();

@@ -124,7 +124,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
     Ok(outcome(&ended))
 }
 
-/// Where the output of a command goes that nobody is to see.
+/// Where the output of a command goes that is not to be shown.
 fn nowhere() -> Result<File, UserError> {
     File::options().read(true).write(true).open("/dev/null").map_err(|error| {
         UserError::runtime(format!("cannot open /dev/null: {error}"), "see whether /dev is mounted")

@@ -72,13 +72,13 @@ const LAST_WAIT_OF_A_VIEW: Duration = Duration::from_millis(500);
 /// What becomes of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// Somebody looks at them while they come.
+    /// A live screen shows them as they come.
     Records,
     /// They go to the session file and nowhere else.
     Chunks,
 }
 
-/// The thread's whole life: until [`Command::Stop`], the source's own end, or nobody listens any more.
+/// The thread's whole life: until [`Command::Stop`], the source's own end, or the receiver is gone.
 pub fn run(
     mut source: Box<dyn EventSource>,
     (poll_intervals, wanted): (PollIntervals, Wanted),
@@ -208,7 +208,7 @@ impl RingReader {
         })
     }
 
-    /// `None`: nobody listens.
+    /// `None`: the receiver is gone.
     fn hand_on_mappings(&self, source: &mut dyn EventSource, feed: &SyncSender<Feed>) -> Option<()> {
         self.hand_on_these(source.take_mappings(), feed)
     }
@@ -243,7 +243,7 @@ impl RingReader {
             recent_overhead: overhead.map(|now| self.recent(now)),
         };
         self.decoder.overhead = overhead;
-        // The loop may have left already: then nobody wants to know.
+        // The loop may have left already: then this is not wanted.
         if probed != Probed::default() {
             let _ = news.send(Message::Probed(probed));
         }

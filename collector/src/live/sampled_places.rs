@@ -12,7 +12,7 @@ use symbols::FileKey;
 use symbols::binary::Binary;
 use symbols::{ChosenFunction, Selection, SymbolError};
 
-/// Functions on fewer of the samples are not worth anybody's time.
+/// Functions on fewer of the samples are not worth a look.
 const LEAST_SHARE: f64 = 0.01;
 /// So few samples say nothing.
 const FEW_SAMPLES: u32 = 10;

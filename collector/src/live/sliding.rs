@@ -97,7 +97,7 @@ impl Sliding {
         self.analysis.answer(Job { recording, cut_by_events: self.recent.is_cut(), reported });
     }
 
-    /// Waits for the last report, unless nobody wants it.
+    /// Waits for the last report, unless it is not wanted.
     pub fn finish(self, skip: bool) {
         self.analysis.finish(skip);
     }

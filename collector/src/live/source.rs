@@ -153,7 +153,7 @@ pub trait Attach: Send {
     /// calls are missing until now. `Err`: why not.
     fn add_process(&mut self, pid: u32, since: Since, functions: &[ProbeFunction]) -> Result<(), Unprobed>;
 
-    /// Puts function probes into a process, in addition to those that it has. `wanted`: somebody wants them
+    /// Puts function probes into a process, in addition to those that it has. `wanted`: a user wants them
     /// from now on; otherwise their calls have been missing. `Err`: why not.
     fn add_functions(
         &mut self,
@@ -163,7 +163,7 @@ pub trait Attach: Send {
         functions: &[ProbeFunction],
     ) -> Result<(), Unprobed>;
 
-    /// Takes the probes off functions until somebody wants them again. `Err`: why not.
+    /// Removes the probes from functions until they are wanted again. `Err`: why not.
     fn rest_functions(&mut self, functions: &[FunctionId]) -> Result<(), Unprobed>;
 
     /// Puts probes on the C library of a process that is recorded, as far as they are not there already, and notes since

@@ -35,7 +35,7 @@ pub struct SampledPlace {
 /// Counts.
 #[derive(Debug)]
 pub struct Tallying {
-    /// By number; `None`: nobody wants to know.
+    /// By number; `None`: not wanted.
     stacks: Option<FxHashMap<u32, Arc<[u64]>>>,
     counts: FxHashMap<(u32, u32, u32), u32>,
     due: Instant,

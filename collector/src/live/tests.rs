@@ -182,7 +182,7 @@ fn losses_reach_file_and_report() {
     assert_eq!(live.report, offline(&generated.recording()).1);
 }
 
-/// What a CPU had lost before its first record nobody missed; a recording played again keeps it missing.
+/// What a CPU had lost before its first record was not noted; a recording played again keeps it missing.
 #[test]
 fn losses_before_the_first_record_of_a_cpu_reach_file_and_replay() {
     let dir = tempfile::tempdir().expect("dir");

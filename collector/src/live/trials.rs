@@ -56,7 +56,7 @@ impl Trials {
             *self.tried.entry((seen.module.clone(), seen.name.clone())).or_default() += 1;
             return false;
         }
-        // One more than was seen: the next may have been about to come.
+        // One more than was counted: the next may have been about to come.
         let each_s = (count + 1.0) / ran_s.max(1e-9);
         let cost = each_s * seen.cpu * self.call_ns(fact) / 1e9 / cpu.max(1e-9);
         if cost > self.limit / 8.0 || self.spent + cost > self.limit / 2.0 {

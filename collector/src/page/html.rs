@@ -45,7 +45,7 @@ mod tests {
         for outside in ["https://", "src=", "@import", "url(", "import("] {
             assert!(!PAGE.contains(outside), "{outside}");
         }
-        // The name of a language, which nobody fetches.
+        // The name of a namespace, which is never fetched.
         assert_eq!(PAGE.matches("http://").count(), PAGE.matches("http://www.w3.org/2000/svg").count());
     }
 }

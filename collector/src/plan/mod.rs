@@ -133,7 +133,7 @@ pub struct CapturePlan {
     pub interpose: InterposeMode,
     /// How stacks are sampled; `None`: not at all.
     pub sampling: Option<SamplingFact>,
-    /// Nobody asked for its rate: as many samples as a share of the budget pays for.
+    /// The default rate: as many samples as a share of the budget pays for.
     pub fitting_samples: bool,
     /// Bytes of one ring buffer: a power of two of at least one page. `None`: the default of the probes.
     pub ring_bytes: Option<u32>,

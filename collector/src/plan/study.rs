@@ -84,7 +84,7 @@ pub struct PathsPlan {
     pub within: Option<f64>,
     /// Show the path with this rank; at least 1.
     pub show: Option<usize>,
-    /// One path after the other, as long as somebody asks.
+    /// One path after the other, as long as more are asked for.
     pub next: bool,
     /// Every operation, too.
     pub segments: bool,

@@ -72,7 +72,7 @@ pub(super) fn write(
             cell(row.tetid_ns, row.tetid_error_ns, 10),
             there.unwrap_or_default()
         );
-        // Columns as they are seen: a link takes none.
+        // Visible columns: a link takes none.
         let used = columns + 34;
         let source = if by == By::Line { sources.line(&row.function) } else { None };
         if let Some(text) = source {

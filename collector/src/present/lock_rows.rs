@@ -1,5 +1,5 @@
-//! The rows of the report by lock: each lock that is somebody has one; many that were first used on one line, as those of
-//! a table's buckets, have one together, which names the worst of them.
+//! The rows of the report by lock. A lock with a name of its own has one; many that were first used on one
+//! line, as those of a table's buckets, have one together, which names the worst of them.
 
 use crate::cell::percent;
 use crate::cell::{duration, grouped};

@@ -5,8 +5,9 @@ use crate::cell::{duration, grouped};
 use engine::event::Overhead;
 use std::cmp::Reverse;
 
-/// A program that has used less of one CPU than this, or less in all, hardly runs: what longpole does once and what it does
-/// by the clock is many times that, and a percentage of it says nothing about what anybody feels.
+/// A program that has used less of one CPU than this, or less in all, hardly runs: what longpole does once
+/// and what it does by the clock is many times that, and a percentage of it says nothing about a noticeable
+/// cost.
 const HARDLY_OF_CPU: f64 = 0.05;
 const HARDLY_NS: u64 = 100_000_000;
 

@@ -202,7 +202,7 @@ fn by_lock_the_rows_are_locks() {
     assert!(text.contains("No lock operations"), "{text}");
 }
 
-/// Readers and writers of one lock were one number: whether it is worth its price could not be seen.
+/// Readers and writers of one lock were one number: it did not show whether the lock is worth its price.
 #[test]
 fn a_read_write_lock_says_what_reading_and_writing_cost() {
     let mut report = report();

@@ -34,7 +34,7 @@ pub enum Measure {
     Held(String),
     /// Records lost.
     Lost,
-    /// Waits whose end nobody explained.
+    /// Waits whose end is not explained.
     Unmatched,
     /// Thread time about which nothing is known.
     Unknown,

@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(one("measure=\"lost\"\nmax=0").0, Verdict::Kept);
     }
 
-    /// A recording whose recorder was killed: nobody knows what was lost.
+    /// A recording whose recorder was killed: it is unknown what was lost.
     #[test]
     fn what_is_not_known_to_be_lost_breaks_its_rule() {
         let report = |lost| Report {

@@ -24,7 +24,7 @@ pub trait Recorder {
     /// It cannot be recorded, or fails.
     fn record(&self, capture: &CapturePlan, setup: u32, on: u32, path: &Path) -> Result<(), UserError>;
 
-    /// A folder for recordings that nobody keeps.
+    /// A folder for recordings that are not kept.
     fn scratch(&self) -> &Path;
 }
 

@@ -120,7 +120,7 @@ fn table_line(out: &mut impl Write, style: &Style, paint: Paint, cells: &[String
     writeln!(out, "{}", style.paint(paint, line.trim_end()))
 }
 
-/// With how far the recordings differ, where that can be seen in the digits shown.
+/// With how far the recordings differ, where the digits shown are enough for that.
 fn predicted(row: &Row) -> String {
     let [low, high] = row.predicted_range.map(times);
     let middle = times(row.predicted_speedup);

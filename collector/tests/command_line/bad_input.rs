@@ -72,7 +72,7 @@ fn a_file_that_may_not_be_read() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_longpole"));
     command.args(["report", &path]);
     if std::fs::read(&path).is_ok() {
-        // Root may read everything, nobody may not.
+        // Root may read everything, the user nobody may not.
         command.uid(65_534).gid(65_534);
         if Command::new(env!("CARGO_BIN_EXE_longpole")).arg("--version").uid(65_534).output().is_err() {
             println!("SKIP a_file_that_may_not_be_read: another user cannot run the binary");

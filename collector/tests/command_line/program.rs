@@ -119,7 +119,7 @@ fn doctor_says_0_or_77() {
     assert_eq!(text.stderr, "");
 }
 
-/// Three quarters of 1 ms in `main` were seen in `leaf`: that much of it can be scaled, or nothing.
+/// Three quarters of 1 ms in `main` were sampled in `leaf`: that much of it can be scaled, or nothing.
 #[test]
 fn what_samples_saw_can_be_made_faster_or_left_out() {
     let folder = Folder::new();

@@ -96,7 +96,7 @@ fn memory_does_not_grow_with_what_is_written() {
     }
     // One run's path is what a trace needs in addition.
     let paths = growth(&["-f", "csv", "--table", "paths", "--cpus", "1"]);
-    // `firefox` is made in memory: what stays is seen.
+    // `firefox` is made in memory, and the measurement shows that.
     for (format, goes) in [("perfetto", true), ("chrome", true), ("firefox", false)] {
         let wrote = growth(&["-f", format, "--cpus", "1"]);
         assert_eq!(is_gone(paths, wrote, wrote.written), goes, "{format}: {paths:?} {wrote:?}");

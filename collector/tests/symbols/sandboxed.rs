@@ -89,7 +89,7 @@ fn it_has_no_rights_when_it_reads() {
     for set in ["CapEff:", "CapPrm:", "CapInh:", "CapAmb:"] {
         assert_eq!(field(set).trim_start_matches('0'), "", "{set}");
     }
-    // Only root can become somebody else.
+    // Only root can become another user.
     if rustix_is_root() {
         assert!(field("Uid:").split_whitespace().all(|id| id == "65534"), "{}", field("Uid:"));
         assert!(field("Gid:").split_whitespace().all(|id| id == "65534"), "{}", field("Gid:"));

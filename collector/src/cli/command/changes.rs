@@ -1,4 +1,4 @@
-//! What changes of single functions and locks bring, for somebody who moves a slider: each step is simulated beforehand.
+//! What changes of single functions and locks gain, for a slider: each step is simulated beforehand.
 
 use crate::page::{Curve, Stop};
 use engine::attribution::is_start_up;
@@ -85,7 +85,7 @@ fn functions(report: &Report, program: &Program) -> Vec<Change> {
             *share = share.max(row.tet_ns / result.time_ns);
         }
     }
-    // Nobody makes faster what threads start with.
+    // What threads start with cannot be made faster.
     let known = (0..).zip(&program.functions).filter(|(_, function)| !is_start_up(&function.name));
     let share = |name: &str| largest.get(name).copied().unwrap_or(0.0);
     let mut shares: Vec<(f64, FunctionRef)> =

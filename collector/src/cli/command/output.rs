@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::{Command, Stdio};
 
-/// Runs `write` on a buffered standard output. A reader that has seen enough (`| head`) is no error.
+/// Runs `write` on a buffered standard output. A reader that stops early (`| head`) is no error.
 pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), UserError> {
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let result = write(&mut out).and_then(|()| out.flush());
@@ -36,7 +36,7 @@ pub fn to_reader(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result
     signals::leave_interrupts_to_others();
     if let Some(stdin) = child.stdin.take() {
         let mut out = BufWriter::with_capacity(1 << 16, stdin);
-        // Who leaves the pager early has seen enough.
+        // A user who leaves the pager early has read enough.
         let _ = write(&mut out).and_then(|()| out.flush());
         let _ = out.into_parts();
     }

@@ -63,7 +63,7 @@ pub fn run(plan: &ParallelismPlan) -> Result<Outcome, UserError> {
     Ok(Outcome::Done)
 }
 
-/// The row that somebody means.
+/// The row that the user names.
 fn found<'r>(run: &'r Parallelism, wanted: &str) -> Result<&'r Row, UserError> {
     let named: Vec<&Row> = run.rows.iter().filter(|row| row.name.is_some()).collect();
     let names = || named.iter().map(|row| row.name.as_deref().unwrap_or_default());

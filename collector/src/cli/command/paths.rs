@@ -61,7 +61,7 @@ fn one_by_one(program: &Program, scheduler: Option<Scheduler>) -> Result<Outcome
     Ok(Outcome::Done)
 }
 
-/// Paths that are looked for at first, where nobody says how many it will be.
+/// Paths that are looked for at first, without a given number.
 const AHEAD: usize = 1 << 10;
 
 fn no_such_path(rank: usize, all: u128) -> UserError {

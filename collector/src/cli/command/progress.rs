@@ -41,7 +41,7 @@ impl Progress {
             if let Some(line) = line(done, self.all, self.what, took)
                 && !self.is_shown.swap(true, Ordering::Relaxed)
             {
-                // Progress that nobody sees is no error.
+                // Progress that cannot be shown is no error.
                 let _ = writeln!(std::io::stderr().lock(), "{line}");
             }
             return;

@@ -120,7 +120,7 @@ fn names(facts: &Facts, plan: &SymbolPlan) -> Result<symbolize::Outcome, UserErr
     Ok(symbolize(facts, &Parsers::of_longpole(), &plan.folders, client))
 }
 
-/// How far a download is, for somebody at a terminal.
+/// The progress of a download, on a terminal.
 fn tell(what: &str, bytes: u64) {
     if std::io::stderr().is_terminal() {
         say(format!("debuginfod: {what}: {:.1} MB", bytes as f64 / 1e6));

@@ -111,7 +111,7 @@ fn document<'a>(
     })
 }
 
-/// A larger table is left out: nobody reads it in a page.
+/// A larger table is left out: it is no use in a page.
 const MOST_BYTES: usize = 16 << 20;
 /// Rows of each table of a report that is larger.
 const MOST_ROWS: usize = 1_000;

@@ -8,8 +8,8 @@ use symbols::{NameMatch, listed, match_name};
 /// Names suggested.
 const SUGGESTED: usize = 3;
 
-/// The functions that somebody means: those of this name, or of a name that it is the beginning or the best known part
-/// of ([`match_name`]), or all that match it as a pattern (`hash*`).
+/// The functions that a user names: those of this name, or of a name that it is the beginning or the best
+/// known part of ([`match_name`]), or all that match it as a pattern (`hash*`).
 pub fn functions(program: &Program, name: &str) -> Result<Vec<FunctionRef>, UserError> {
     let names = || program.functions.iter().map(|function| function.name.as_str());
     match match_name(name, names()) {
@@ -21,7 +21,7 @@ pub fn functions(program: &Program, name: &str) -> Result<Vec<FunctionRef>, User
     }
 }
 
-/// The names of the functions that somebody means, in these two programs together.
+/// The names of the functions that a user names, in these two programs together.
 pub fn functions_of_both(programs: [&Program; 2], name: &str) -> Result<BTreeSet<String>, UserError> {
     let names: BTreeSet<&str> = programs
         .iter()

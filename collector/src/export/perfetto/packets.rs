@@ -10,7 +10,7 @@ const SEQUENCE: u32 = 1;
 /// Key of `Trace.packet`: field 1, with a length.
 const PACKET: u8 = 1 << 3 | 2;
 
-/// What more there is to say of an event.
+/// Further information about an event.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<'a> {
     Text(&'a str),

@@ -33,7 +33,7 @@ pub const PLACES_AT_ONCE: usize = 1 << 16;
 const MOST_MAPPINGS: usize = 1 << 16;
 /// Most binaries whose symbols are kept.
 const MOST_PARSERS: usize = 64;
-/// Most binaries kept open until somebody asks for their symbols.
+/// Most binaries kept open until their symbols are wanted.
 const MOST_FILES: usize = 96;
 /// This many new stacks are processed although their names are not yet read: a stack takes more memory than
 /// its places.
@@ -86,7 +86,7 @@ impl CodeNamer {
         }
     }
 
-    /// These stacks were seen at waits for locks and at wake-ups.
+    /// These stacks were sampled at waits for locks and at wake-ups.
     pub fn locks(&self, stacks: Vec<LockStack>) {
         if !stacks.is_empty() {
             self.tell(News::Locks(stacks));
@@ -128,7 +128,7 @@ impl CodeNamer {
 /// A binary, by path and build-id.
 type Binary = (String, Option<String>);
 
-/// A binary that is kept open: its process may be gone before anybody reads its symbols.
+/// A binary that is kept open: its process may be gone before its symbols are read.
 struct Held {
     file: File,
     path: PathBuf,

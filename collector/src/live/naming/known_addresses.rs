@@ -21,7 +21,7 @@ pub enum Ask {
         since_ns: u64,
         /// It was forked from this process and has the parent's.
         like: Option<u32>,
-        /// What the record of its exec says of where it lies ([`probe_abi::Exec::first_page`]); 0 if nothing.
+        /// Where it is mapped, from the record of its exec ([`probe_abi::Exec::first_page`]); 0 if unknown.
         first_page: u32,
     },
     /// A process has mapped a library.

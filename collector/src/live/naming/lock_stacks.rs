@@ -1,5 +1,6 @@
-//! Which stacks were seen where a thread waits for a futex word, and where one wakes such a waiter: the calls on them are
-//! those that take a lock and that give it back. A sample has the time of the record that it was taken for.
+//! Which stacks were sampled where a thread waits for a futex word, and where one wakes such a waiter: the
+//! calls on them are those that take a lock and that release it. A sample has the time of the record that it
+//! was taken for.
 
 use engine::event::{futex_of_sleeper, futex_of_wakee};
 use probe_abi::{Record, SampleReason};

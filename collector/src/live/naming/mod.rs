@@ -1,5 +1,5 @@
-//! Names for addresses in the records: synchronization objects, and the calls that used them. They are found while the
-//! processes are there, because nobody can ask later, and stored as facts.
+//! Names for addresses in the records: synchronization objects, and the calls that used them. They are found
+//! while the processes are there, because that is impossible later, and stored as facts.
 //!
 //! `known_addresses` notices addresses that are new, `spaces` knows what each process has mapped, `namer` is the thread that puts
 //! names to them. `code` is another one, for the code that sampled stacks are made of: with `lock_stacks`

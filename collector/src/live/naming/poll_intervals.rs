@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Nobody looks at names and counts before a recording ends; on a live screen they are wanted soon.
+/// Names and counts are not needed before a recording ends; on a live screen they are wanted soon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PollIntervals {
     /// Names are not read before this, from the start on.
@@ -16,7 +16,7 @@ pub struct PollIntervals {
 }
 
 impl PollIntervals {
-    /// Somebody watches.
+    /// For a live screen.
     pub const WATCHED: PollIntervals = PollIntervals {
         first: Duration::ZERO,
         share: 20,

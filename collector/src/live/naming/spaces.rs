@@ -73,8 +73,8 @@ impl Spaces {
     }
 
     /// A process runs a program from now on; `like` another one, if it was forked. `first_page` is where its
-    /// instructions begin, as far as the kernel's record tells. What it has mapped is read when somebody asks for an address
-    /// or it has [settled](Spaces::settle): most programs that others start are gone before.
+    /// instructions begin, if the kernel's record has it. What it has mapped is read when an address is asked
+    /// for or it has [settled](Spaces::settle): most programs that others start are gone before.
     pub fn begin(&mut self, pid: u32, since_ns: u64, like: Option<u32>, first_page: u32) {
         if self.processes.len() >= MOST_PROCESSES {
             self.processes.clear();
@@ -107,7 +107,8 @@ impl Spaces {
         }
     }
 
-    /// A process has run for a while with what it has mapped: when somebody asks for an address of it, it may be gone.
+    /// A process has run for a while with its mappings: when one of its addresses is asked for, it may be
+    /// gone.
     pub fn settle(&mut self, pid: u32) {
         if self.processes.get(&pid).is_some_and(|space| space.stale) {
             self.again(pid);
@@ -251,7 +252,7 @@ mod tests {
             spaces.begin(1, 50, Some(pid), 0);
             spaces.find(1, 50, code, Duration::from_secs(100))
         };
-        // Nobody had asked for an address of it before it was gone.
+        // No address of it was asked for before it was gone.
         let mut told = Spaces::new(Parsers::here());
         told.mapped(pid);
         told.settle(pid);
