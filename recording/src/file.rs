@@ -1,6 +1,6 @@
-//! Creating output files as root in directories that others may write to: no file that exists is ever opened for
-//! writing, so nobody can lead longpole into another file by a link. Only a device or a pipe is, if an export is to go
-//! there.
+//! Creating output files as root in directories that others may write to: no file that exists is ever opened
+//! for writing, so no link can lead longpole into another file. Only a device or a pipe is, if an export is
+//! to go there.
 
 use super::{SudoUser, is_session};
 use std::fs::{File, FileType, OpenOptions};

@@ -15,7 +15,7 @@
 //! # Ok::<(), recording::SessionError>(())
 //! ```
 
-// They panic when nobody listens any more.
+// They panic when their reader is gone.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod add;

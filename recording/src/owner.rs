@@ -26,7 +26,7 @@ impl SudoUser {
         (uid != 0).then_some(SudoUser { uid, gid })
     }
 
-    /// Makes an open file theirs, and readable and writable by nobody else.
+    /// Makes an open file theirs, and readable and writable by no other user.
     pub fn give(&self, file: &File) -> io::Result<()> {
         use std::os::unix::fs::PermissionsExt;
         file.set_permissions(std::fs::Permissions::from_mode(0o600))?;

@@ -41,7 +41,7 @@ pub fn write_whole(
     written.map_err(to_system)?;
     let renamed = match overwrite {
         Overwrite::AnyFile | Overwrite::Reports => new.persist(&place),
-        // Somebody may have made one meanwhile.
+        // Another process may have made one meanwhile.
         Overwrite::Nothing | Overwrite::Devices => new.persist_noclobber(&place),
     };
     renamed.map(drop).map_err(|error| match error.error.kind() {

@@ -151,7 +151,7 @@ impl Binary {
                 _ => return Err(changed()),
             }
         }
-        // Somebody may have been at it just now.
+        // It may have been changed just now.
         if self.key_now().is_ok_and(|now| now == before) { Ok(()) } else { Err(changed()) }
     }
 

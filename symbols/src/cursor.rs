@@ -1,4 +1,4 @@
-//! Reading the numbers of DWARF out of bytes that nobody has checked.
+//! Reading the numbers of DWARF out of unchecked bytes.
 
 /// A place in bytes. Every reading past the end is `None`.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +77,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A signed number of variable length, at most nine bytes: longer ones are nobody's line.
+    /// A signed number of variable length, at most nine bytes: no real line needs more.
     #[inline]
     pub fn signed(&mut self) -> Option<i64> {
         let mut number = 0i64;

@@ -1,5 +1,5 @@
-//! Where debug files lie: the places of distributions and debuggers, seen from the root folder of the process that
-//! runs the binary (a container has its own), then from ours.
+//! Where debug files lie: the places of distributions and debuggers, starting from the root folder of the
+//! process that runs the binary (a container has its own), then from ours.
 
 use super::files::{Candidate, Fetch, FileRequest, Files};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
@@ -64,7 +64,7 @@ impl HostFiles {
         HostFiles { roots: Vec::new(), binary: PathBuf::new(), owner: None, folders: Vec::new(), fetch: None }
     }
 
-    /// Looks into these folders first. They are the user's own word: files there may belong to anybody.
+    /// Looks into these folders first. The user chose them: files there may have any owner.
     #[must_use]
     pub fn with_folders(mut self, folders: &[PathBuf]) -> HostFiles {
         self.folders = folders.to_vec();

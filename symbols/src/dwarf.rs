@@ -150,7 +150,7 @@ impl<'a> Lines<'a> {
                     return Ok(());
                 }
                 Some(Err(Beyond)) => {}
-                // Nobody knows what state they are in.
+                // Their state is unknown.
                 None => self.chains = None,
             }
         }

@@ -23,7 +23,7 @@ pub struct Shape {
     pub tag: DwTag,
     /// Whether entries below it follow.
     pub has_children: bool,
-    /// What it says of addresses.
+    /// Its address attributes.
     pub addresses: Addresses,
     /// Steps over its attributes; none where `fixed` bytes are all.
     count: u16,
@@ -31,7 +31,7 @@ pub struct Shape {
     fixed: u32,
 }
 
-/// What an entry says of its addresses.
+/// The addresses of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Addresses {
     /// Nothing.
@@ -44,7 +44,7 @@ pub enum Addresses {
     Other,
 }
 
-/// What has been seen on the way over an entry.
+/// What was found on the way over an entry.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Passed {
     /// Where the next entry after its children is, from the unit's start; 0: it does not say.

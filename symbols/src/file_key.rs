@@ -11,7 +11,7 @@ pub struct FileKey {
     device: u64,
     inode: u64,
     bytes: u64,
-    /// The kernel's time of the last change (seconds, nanoseconds), which nobody can set.
+    /// The kernel's time of the last change (seconds, nanoseconds), which no user can set.
     changed: (i64, i64),
 }
 

@@ -133,7 +133,7 @@ impl ModuleFunctions {
         ModuleFunctions::load(elf, Box::new(files))
     }
 
-    /// As [`ModuleFunctions::read`] with somebody else to open further files.
+    /// As [`ModuleFunctions::read`], with another way to open further files.
     pub fn load(elf: ElfFile, mut files: Box<dyn Files>) -> Result<ModuleFunctions, SymbolError> {
         let module = elf.path().file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
         let module = name::safe_within(&module, 255);

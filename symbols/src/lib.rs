@@ -6,7 +6,7 @@
 //! answer, so that a sandboxed child can do it. [`sandbox`] is that child: a process without rights.
 //! [`symbolize`] gives names to a recording later.
 
-// They panic when nobody listens any more.
+// They panic when their reader is gone.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod answer;

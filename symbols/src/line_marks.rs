@@ -157,7 +157,7 @@ impl<'a> LineProgram<'a> {
             3 => LineProgram::advance_line(registers, cursor.signed()?),
             4 => registers.file = cursor.unsigned()?,
             5 => registers.column = cursor.unsigned()?,
-            // A statement, a basic block, the end of a prologue, the begin of an epilogue: nobody asks.
+            // A statement, a basic block, the end of a prologue, the beginning of an epilogue: not needed.
             6 | 7 | 10 | 11 => {}
             8 => self.advance(registers, u64::from(self.special[255].1))?,
             9 => {

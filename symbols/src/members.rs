@@ -1,7 +1,7 @@
-//! Which member of a variable lies at a distance from its start: `.queue.mutex`, out of DWARF. A convenience: what is not
-//! simple (several names of one place, types of other files, bit fields) has no answer, and the distance says it then.
-//! How a library's own types are made inside (`Mutex`'s `inner.futex`) is nobody's business: their members are passed
-//! through and not named.
+//! Which member of a variable lies at a distance from its start: `.queue.mutex`, out of DWARF. A convenience:
+//! what is not simple (several names of one place, types of other files, bit fields) has no answer, and the
+//! distance is shown instead. The inside of a library's own types (`Mutex`'s `inner.futex`) is private: their
+//! members are passed through and not named.
 
 use super::split::Slice;
 use gimli::{
@@ -176,7 +176,7 @@ impl<'d> Walk<'_, 'd> {
                         None => return (left == 0).then_some(text),
                     }
                 }
-                // A union is what it is used as, which nobody knows, and all else has no members.
+                // The use of a union is unknown, and all else has no members.
                 _ => return (left == 0).then_some(text),
             }
             if text.len() > MAX_TEXT {
@@ -270,7 +270,7 @@ impl<'d> Walk<'_, 'd> {
 }
 
 struct Member {
-    /// Members without a name have their own members seen as the outer type's.
+    /// Members of an unnamed member count as the outer type's.
     name: Option<String>,
     kind: UnitOffset,
     start: u64,

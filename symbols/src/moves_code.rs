@@ -8,7 +8,8 @@
 //! itself without them it opens `/proc/self/mem`: that name counts. Rust's standard library calls `mprotect`, `mmap` and
 //! `syscall` for stacks, debug information and locks: of Rust programs only the rest counts.
 //!
-//! Static programs name nothing, and what a library does is not seen; nor is a system call whose number is computed.
+//! Static programs name nothing, and what a library does is not visible; nor is a system call whose number is
+//! computed.
 
 use super::elf_file::ElfFile;
 use super::imports::{Import, imports};

@@ -1,5 +1,5 @@
-//! Which of many names somebody means who types one of them, or as much of it as is needed: the one place that decides
-//! this, for every command and option that takes a function or a lock by name.
+//! Which of many names a user means who types one of them, or as much of it as is needed. This is the only
+//! place that decides this, for every command and option that takes a function or a lock by name.
 //!
 //! The first of these that any name fits decides:
 //! 1. the very name; or, with a wildcard, all names that match, with or without their parameters;
@@ -8,7 +8,7 @@
 //! 5. without the namespaces, classes or packages before it (`insert` for `shop::Cart::insert(int)`);
 //! 6. its beginning, 7. the beginning of what follows a namespace, class or package.
 //!
-//! From 2 on, different names that fit equally well are [`NameMatch::Several`]: nobody guesses.
+//! From 2 on, different names that fit equally well are [`NameMatch::Several`], without a guess.
 
 use engine::glob;
 

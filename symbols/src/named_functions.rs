@@ -1,4 +1,4 @@
-//! Which functions of a binary somebody has named.
+//! Which functions of a binary the user has named.
 
 use super::functions::{Function, FunctionKind, ModuleFunctions};
 use super::name;
@@ -22,7 +22,7 @@ pub struct Unclear {
 /// What names and patterns stand for in a binary.
 #[derive(Debug)]
 pub(super) struct NamedFunctions<'p> {
-    /// Somebody has named something.
+    /// The user has named something.
     pub(super) asked: bool,
     patterns: Vec<&'p str>,
     /// Addresses of functions that names stand for.

@@ -107,8 +107,8 @@ impl<'a> Units<'a> {
 }
 
 impl<'a> OneUnit<'a> {
-    /// The unit's own list of ranges, else what the separate list says of it, else the one range that it spans, else those
-    /// of its lines: addr2line's order.
+    /// The unit's own list of ranges, else its ranges in the separate list, else the one range that it spans,
+    /// else those of its lines: addr2line's order.
     fn ranges(
         &self,
         dwarf: &Dwarf<Slice<'a>>,

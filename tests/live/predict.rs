@@ -1,4 +1,4 @@
-//! What reports and predictions say of programs whose answer is known.
+//! Reports and predictions for programs with a known answer.
 
 mod critical_path;
 mod one_cpu;

@@ -69,8 +69,8 @@ fn check(program: &std::path::Path, kind: &str, mode: &str, what: impl Fn(&[Stri
     assert_eq!(into_waiter, BTreeMap::from([(("waker", what.as_str()), ROUNDS)]), "{kind} {mode}: {edges:?}");
 }
 
-/// Pipe, eventfd, socket and futex between threads and between processes are edges: as many as there were wakes, and
-/// from nobody else.
+/// Pipe, eventfd, socket and futex between threads and between processes are edges: as many as there were
+/// wakes, and from no other thread.
 #[test]
 fn every_wake_through_a_descriptor_is_an_edge_from_its_waker() {
     skip_unless_live!();
@@ -104,8 +104,8 @@ fn a_completion_is_the_doing_of_who_made_the_request_complete() {
     }
 }
 
-/// What is typed into a terminal is passed on by a thread of the kernel: nobody of the recording has woken the reader,
-/// who waited for anything to do.
+/// What is typed into a terminal is passed on by a thread of the kernel: no recorded thread has woken the
+/// reader, who waited for anything to do.
 #[test]
 fn a_read_from_a_terminal_is_a_wait_for_the_world() {
     skip_unless_live!();

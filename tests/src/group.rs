@@ -55,7 +55,7 @@ impl Group {
     pub fn hold(&self) -> io::Result<()> {
         self.put("cgroup.freeze", "1")?;
         let end = Instant::now() + LIMIT;
-        // Somebody may be in the middle of a disk's answer.
+        // A process may be in the middle of a disk's answer.
         while !std::fs::read_to_string(self.folder.join("cgroup.events"))?.contains("frozen 1") {
             if Instant::now() > end {
                 return Err(io::Error::other(format!("{} cannot be held", self.folder.display())));

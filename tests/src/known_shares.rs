@@ -1,5 +1,5 @@
-//! Programs that know the shares of their own functions (tests/workloads/shares.c), recorded as a user would, and what a report
-//! says of them set against it.
+//! Programs that know the shares of their own functions (tests/workloads/shares.c), recorded as a user would,
+//! and the report's shares compared with the known ones.
 
 use std::io;
 use std::path::Path;

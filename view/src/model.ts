@@ -39,7 +39,7 @@ export class Model {
     let path = this.paths.get(place);
     if (!path) {
       const facts = this.doc.paths_on[place];
-      // Each stretch is one class: sums of them are asked for by nobody.
+      // Each stretch is one class: sums of them are never needed.
       const kinds = new Uint8Array(this.doc.path_colours.length);
       path = {
         isOne: facts?.is_one ?? true,

@@ -1,4 +1,4 @@
-// Names that a search finds: threads, functions, locks; and where each can be seen.
+// Names that a search finds: threads, functions, locks; and where each is shown.
 
 import type { Model } from "./model";
 

@@ -52,7 +52,7 @@ export function functions(report: Report): Table {
     rows: order.map((of) => {
       const known = first(of);
       const calls: Cell = known?.uncounted ? { text: "–" } : count(known?.calls);
-      // Of one that was probed so late that no call was seen, it is not known.
+      // Of one that was probed so late that no call was recorded, it is not known.
       if (known?.calls_partial) calls.text = known.calls > 0 ? `≥ ${calls.text}` : "–";
       return {
         cells: [

@@ -126,7 +126,7 @@ async function use() {
     const sum = row.slice(1, -1).reduce((all, cell) => all + cell.value, 0);
     assert.ok(sum <= chosen.selection[1] - chosen.selection[0] + 1, `${row[0].text}: ${sum}`);
   }
-  // Normalized times divide the time in which somebody computes.
+  // Normalized times divide the time in which any thread computes.
   const normalized = (await cells(page, "selected-threads")).reduce((all, row) => all + row.at(-1).value, 0);
   assert.ok(normalized > 0 && normalized <= chosen.selection[1] - chosen.selection[0] + 1, `${normalized}`);
   const divided = (await cells(page, "selected-functions")).reduce((all, row) => all + (row[3].value ?? 0), 0);
@@ -313,7 +313,7 @@ async function pictures() {
 
 /** The page of speedscope with a file of ours: each profile's functions and their own time, ns, as its table has them. */
 async function speedscope() {
-  // All rows are in the table only if all are seen.
+  // All rows are in the table only if all are shown.
   const page = await browser.newPage({ viewport: { width: 1280, height: 8000 } });
   const wrong = [];
   page.on("console", (message) => message.type() === "error" && wrong.push(message.text()));

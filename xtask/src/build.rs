@@ -18,7 +18,7 @@ pub fn run() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// `target/release/longpole`; cargo's own progress is seen.
+/// `target/release/longpole`; cargo's own progress is shown.
 ///
 /// # Errors
 /// It does not compile.

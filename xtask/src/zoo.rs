@@ -1,5 +1,5 @@
-//! `./x zoo`: programs that nobody tuned longpole for, launched and attached, and how many of its answers are right. Keeps the
-//! score, with machine and date, in VALIDATION.md.
+//! `./x zoo`: programs that longpole was not tuned for, launched and attached, and how many of its answers
+//! are right. Keeps the score, with machine and date, in VALIDATION.md.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

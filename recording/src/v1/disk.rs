@@ -12,7 +12,7 @@ pub trait Disk {
     /// Forgets everything from this byte on.
     fn cut(&mut self, at: u64) -> io::Result<()>;
 
-    /// Whether anybody will find it again.
+    /// Whether the file can still be found.
     fn has_name(&self) -> io::Result<bool>;
 }
 

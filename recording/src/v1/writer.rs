@@ -140,7 +140,7 @@ impl<D: Disk> Writer<D> {
         }
     }
 
-    /// Adds records that somebody else has put together, after all that were added before.
+    /// Adds records that another thread has put together, after all that were added before.
     pub fn events(&mut self, chunk: EventChunk) -> io::Result<()> {
         self.check()?;
         if let Some(open) = self.events.take() {
@@ -278,7 +278,7 @@ impl<D: Disk> Writer<D> {
         if self.tail.has_draft() && self.held.len() < MOST_HELD { Ok(()) } else { self.keep() }
     }
 
-    /// Whether the file still has a name: nobody would find one without.
+    /// Whether the file still has a name: without one it cannot be found.
     pub fn has_name(&self) -> io::Result<bool> {
         self.tail.disk().has_name()
     }
@@ -361,7 +361,7 @@ impl<D: Disk> Drop for Writer<D> {
     /// unfinished.
     fn drop(&mut self) {
         if !self.broken {
-            // Nobody is left to tell; the reader will say what is missing.
+            // The error cannot be reported; the reader will show what is missing.
             let _ = self.flush();
         }
     }

@@ -63,7 +63,7 @@ fn close_all_but_standard() {
     let _ = unsafe { libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, 0u32) };
 }
 
-/// Only root can; somebody else has no user to give up, and a container may not know this one.
+/// Only root can; other users have no user to give up, and a container may not know this one.
 fn become_nobody() {
     // SAFETY: an empty list of groups; the process has one thread.
     let _ = unsafe { libc::setgroups(0, std::ptr::null()) };

@@ -10,7 +10,8 @@ struct Helpers {
     ended_ns: u64,
 }
 
-/// A child process whose CPU time is longpole's, until this is dropped, which must be before somebody waits for it.
+/// A child process whose CPU time is longpole's, until this is dropped, which must be before the process is
+/// waited for.
 #[derive(Debug)]
 pub struct Helper(Option<libc::clockid_t>);
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// Places asked about at once: answers have a limited size.
 const AT_ONCE: usize = 10_000;
 
-/// What a binary says of places in it; what it does not know is left open, so that it may be found later.
+/// What a binary knows about places in it; the rest is left open, so that it may be found later.
 pub fn name_code(parser: &mut Parser, places: &[CodePlace]) -> Result<Vec<CodeFact>, String> {
     let mut facts = Vec::with_capacity(places.len());
     for places in places.chunks(AT_ONCE) {

@@ -135,7 +135,7 @@ impl Client {
         let folder = place.parent().unwrap_or(&self.settings.cache);
         let cache = |error: io::Error| FetchError::Cache(error.to_string());
         std::fs::create_dir_all(folder).map_err(cache)?;
-        // Seen by others only when it is complete.
+        // Visible to others only when it is complete.
         let file = tempfile::NamedTempFile::new_in(folder).map_err(cache)?;
         let out = file.as_file().try_clone().map_err(cache)?;
         let mut curl = match self.curl(&format!("{server}/buildid/{id}/{kind}"), out).spawn() {
@@ -207,7 +207,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has ended already, or nobody waits for it any more.
+        // It has ended already, or its receiver is gone.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

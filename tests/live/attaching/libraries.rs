@@ -75,7 +75,8 @@ fn functions_of_a_library_that_is_loaded_later_are_probed_if_they_are_named() {
     assert_eq!(program.entries("plugin_late"), 0, "only the program's own unless asked for");
 }
 
-/// The C library came with the library: until its functions had probes, its locks were nobody's.
+/// The C library came with the library: until its functions had probes, its lock operations were not
+/// recorded.
 #[test]
 fn a_c_library_that_is_loaded_later_is_probed() {
     skip_unless_live!();

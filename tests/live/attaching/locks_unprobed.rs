@@ -83,7 +83,7 @@ fn speed_up(recorded: &Recorded) -> f64 {
     answer["results"][0]["speedup"].as_f64().expect("a speed-up")
 }
 
-/// Attached on one CPU and on two, it says what it says of the program that it launched.
+/// Attached on one CPU and on two, the answers are those of the launched program.
 fn agrees(case: &Case) {
     skip_unless_live!();
     let program = skip_unless_built!(workload::build(case.source));
@@ -108,7 +108,8 @@ fn a_hot_mutex_is_known_as_in_a_launched_program() {
     agrees(&HOT);
 }
 
-/// The one in the middle was held twice as long, half as often: sections between which nobody waited counted as one.
+/// The one in the middle was held twice as long, half as often: sections without a waiter in between counted
+/// as one.
 #[test]
 fn three_locks_are_told_apart() {
     agrees(&THREE);

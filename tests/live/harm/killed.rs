@@ -187,7 +187,7 @@ fn a_recording_is_not_replaced_unasked() {
     assert!(std::fs::read(&file).unwrap() != before);
 }
 
-/// It went on for hours, into a file that nobody would find.
+/// It went on for hours, into a file that could not be found.
 #[test]
 fn a_file_that_is_removed_meanwhile_ends_the_recording() {
     skip_unless_live!();

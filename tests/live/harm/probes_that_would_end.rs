@@ -29,7 +29,7 @@ fn forked_children_of_functions_that_begin_with_a_nop_live() {
         if !options.contains(&"--children") {
             let report = recorded.report("1");
             assert_eq!(report.at(1).function("NopEntry", "calls"), Some(211.0), "{}", report.0);
-            // Samples may have seen it.
+            // It may be in samples.
             assert_eq!(report.at(1).function("NopLoop", "calls").unwrap_or(0.0), 0.0, "{}", report.0);
         }
     }

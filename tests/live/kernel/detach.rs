@@ -171,7 +171,7 @@ fn hot_functions_lose_their_probes() {
         .max()
         .expect("recorded at first");
     assert!(last_entry <= *off_ns, "no calls after the note");
-    // With its probes on it would have been called until the end; without them nobody counts.
+    // With its probes on it would have been called until the end; without them there is no count.
     let all_hits_ns = recorded.records.last().expect("some").header().time_ns - off_ns;
     println!(
         "hot: {} calls counted; {} ms recorded after its end",

@@ -62,7 +62,8 @@ fn a_hot_lock_is_the_long_pole_and_its_numbers_are_exact() {
     assert_eq!(again.0["results"], report.0["results"]);
 }
 
-/// The lock that limits eight CPUs shows in a recording made on one, where hardly anybody ever waited for it.
+/// The lock that limits eight CPUs shows in a recording made on one, where hardly any thread ever waited for
+/// it.
 #[test]
 fn one_cpu_shows_what_a_lock_does_to_eight() {
     skip_unless_live!();
@@ -168,15 +169,16 @@ fn a_recording_without_lock_operations_says_so() {
     let program = skip_unless_built!(workload::build("convoy.c"));
     let recorded = Recorded::good(&["--no-uprobes"], &program, &["11", "2", "1000"]);
     let text = Longpole::with(["report", "--by", "lock"]).and(&recorded.file).ok().stdout;
-    // Somebody may have had to wait: then the futex has a row, of waits only.
+    // A thread may have had to wait: then the futex has a row, of waits only.
     let waited = text.contains("\nFUTEXES ");
     assert!(waited || text.contains("No lock operations are in this recording"), "{text}");
     assert!(!text.contains("taken "), "{text}");
     assert_eq!(recorded.report("1").findings("uncontended").len(), 1);
 }
 
-/// sqlite3, which has one thread, took ten million mutexes a second; it ran a tenth longer for it, and most of them were
-/// lost. Nobody can have waited for them. A child process that goes on where its parent was is counted by itself.
+/// sqlite3, which has one thread, took ten million mutexes a second; it ran a tenth longer for it, and most
+/// of them were lost. No thread can have waited for them. A child process that continues from its parent's
+/// state is counted by itself.
 #[test]
 fn a_thread_that_is_alone_leaves_out_what_costs_too_much() {
     skip_unless_live!();

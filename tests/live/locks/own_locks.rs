@@ -60,7 +60,7 @@ fn rusts_locks_are_counted_where_somebody_waited() {
             let start = format!("uncontended acquisitions of {objects} ");
             assert!(text.starts_with(&start), "{interpose}, {contended}: {text}");
         }
-        // The C library's operations are there (threads are created), and nobody waited for a lock.
+        // The C library's operations are there (threads are created), and no thread waited for a lock.
         let recorded = Recorded::good(&options, &program, &["0"]);
         let text = said(&recorded);
         assert!(text.starts_with("Rust's own locks leave no trace"), "{interpose}: {text}");

@@ -40,7 +40,7 @@ pub fn c(source: &str) -> Result<Program, Problem> {
 }
 
 impl Program {
-    /// What it does and says when nobody records it.
+    /// What it does and prints without a recording.
     pub fn alone(&self, words: &[&str]) -> Ended {
         must_run(Command::new(&self.path).args(words), LIMIT)
     }

@@ -3,8 +3,8 @@
 
 use longpole_tests::{Recorded, skip_unless_built, skip_unless_live, workload};
 
-/// The overhead controller takes the probes off functions called very often, or whose probes cost too much: here every call is to be
-/// seen.
+/// The overhead controller takes the probes off functions called very often, or whose probes cost too much:
+/// here every call must be recorded.
 const KEEP_ALL: [&str; 4] = ["--max-rate", "1000000000", "--overhead", "none"];
 
 #[test]

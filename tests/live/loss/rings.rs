@@ -66,7 +66,7 @@ fn every_lost_record_lies_in_a_gap() {
     assert_eq!(in_gaps.sum::<u64>(), loss.dropped + loss.late, "{:?}", recording.notes);
 }
 
-/// Nobody empties the rings while longpole is stopped: all that does not fit meanwhile is counted.
+/// The rings are not emptied while longpole is stopped: all that does not fit meanwhile is counted.
 #[test]
 fn a_reader_that_is_stopped_loses_what_it_says() {
     skip_unless_live!();

@@ -108,7 +108,7 @@ fn code_of_a_running_program_has_names_and_its_dump_has_lines() {
     }
 }
 
-/// Anybody may write to /tmp.
+/// Any user may write to /tmp.
 #[test]
 fn a_map_that_anybody_may_have_written_is_refused_in_words() {
     skip_unless_live!();
@@ -135,7 +135,8 @@ fn runs(program: &str, arguments: &[&str]) -> bool {
     child.wait(LIMIT).is_ok_and(|ended| ended.code == Some(0))
 }
 
-/// What perf says of the same program, if there is a perf: the part of `expensive` in what it and `cheap` compute.
+/// perf's answer for the same program, if there is a perf: the part of `expensive` in what it and `cheap`
+/// compute.
 fn share_by_perf(folder: &Path, program: &str, arguments: &[&str]) -> Option<f64> {
     let data = folder.join("perf.data");
     let mut perf = Command::new("perf");

@@ -139,7 +139,7 @@ fn who_waits_by_asking_again_and_again_is_told_with_the_time_that_takes() {
         assert!(said[0].contains("in sched_yield, which they had for "), "{about:?}");
         assert!(said[0].contains("most often impatient/"), "{about:?}");
     }
-    // Nobody is impatient here.
+    // No thread is impatient here.
     let patient = skip_unless_built!(workload::build("forkjoin.c"));
     let patient = Recorded::good(&["--cpu-list", "0"], &patient, &["3", "3"]);
     assert_eq!(patient.report("1").findings("busy_wait"), [""; 0]);

@@ -1,4 +1,4 @@
-//! The programs of the papers, recorded on one CPU: what they say of other numbers of CPUs.
+//! The programs of the papers, recorded on one CPU: the answers for other numbers of CPUs.
 
 use longpole_tests::{Answer, Longpole, Recorded, Report, skip_unless_built, skip_unless_live, workload};
 

@@ -13,7 +13,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// What lies outside of the program.
 const ELSEWHERE: &str = "?";
 
-/// How often each stack was seen, the innermost function first, up to `main`.
+/// How often each stack was sampled, the innermost function first, up to `main`.
 type Stacks = BTreeMap<Vec<String>, usize>;
 
 /// Of a stack, what is below `main` is the C library's: its functions keep no frame pointers, and what is found there is

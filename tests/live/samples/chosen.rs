@@ -1,4 +1,4 @@
-//! `top` on a program that nobody knows: functions are seen by samples first, and those that are long get probes.
+//! `top` on an unknown program: functions are sampled first, and those that are long get probes.
 
 use longpole_tests::{Background, Longpole, Report, skip_unless_built, skip_unless_live, workload};
 use std::process::Command;

@@ -17,7 +17,7 @@ fn frame_pointers_give_the_known_chain_in_the_known_shares() {
     let sampled = skip_unless_built!(Sampled::record(&KEPT, "fp", 0));
     sampled.check(CallGraph::Fp);
     let share = share(&sampled);
-    // Between a call and the frame's own first instructions the caller is not seen.
+    // Between a call and the frame's own first instructions the caller is not visible.
     assert!(share > 0.9, "{share}");
 }
 

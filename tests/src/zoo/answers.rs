@@ -1,4 +1,4 @@
-//! What longpole's commands say of one recording.
+//! The answers of longpole's commands for one recording.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! The zoo: programs for which nobody tuned longpole, recorded as a user would, and longpole's answers
+//! The zoo: programs that longpole was not tuned for, recorded as a user would, and longpole's answers
 //! compared with the truth. `./x zoo` runs all of them, the live tests some.
 
 mod answers;

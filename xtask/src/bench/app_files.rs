@@ -111,7 +111,7 @@ pub(super) fn prepare_side(work: &Path, name: &str, address: &str) -> Result<Pat
             work.join("html").display()
         ),
     )?;
-    // nginx's workers are nobody: they have to come in.
+    // nginx's workers run as the user nobody: they have to come in.
     use std::os::unix::fs::PermissionsExt as _;
     for folder in [work, &folder] {
         std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))?;

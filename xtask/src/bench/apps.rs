@@ -25,7 +25,7 @@ struct Pairs {
 }
 
 impl Pairs {
-    /// `LONGPOLE_BENCH_RUNS` says how many, if somebody wants to.
+    /// `LONGPOLE_BENCH_RUNS` sets their number, if given.
     fn wanted() -> Pairs {
         match std::env::var("LONGPOLE_BENCH_RUNS").ok().and_then(|runs| runs.parse().ok()) {
             Some(runs) => Pairs { least: runs, most: runs, good: f64::INFINITY },

@@ -1,5 +1,5 @@
-//! How long attaching to and detaching from a program of 5,000 functions takes, seen from the program: its own memory
-//! shows when the breakpoints come and go.
+//! How long attaching to and detaching from a program of 5,000 functions takes, measured inside the program:
+//! its own memory shows when the breakpoints come and go.
 
 use std::fmt::Write;
 use std::fs::File;

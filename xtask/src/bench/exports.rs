@@ -129,7 +129,7 @@ fn watched(command: &mut Command) -> Result<(f64, f64)> {
     Ok((begun.elapsed().as_secs_f64(), most))
 }
 
-/// What the kernel says of its largest resident memory so far, MB.
+/// Its largest resident memory so far according to the kernel, MB.
 fn peak(child: &Child) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -26,7 +26,7 @@ const SHARES: [f64; 4] = [0.5, 0.99, 0.999, 1.0];
 /// The program that attaches, and how it is told to stop.
 struct Way {
     name: &'static str,
-    /// In the shell's words; `LONGPOLE`, `PID` and `FILE` stand for what they say. Empty: nobody.
+    /// In the shell's words; `LONGPOLE`, `PID` and `FILE` have their usual meaning. Empty: no program.
     command: &'static str,
     signal: &'static str,
 }

@@ -47,7 +47,7 @@ pub fn provide(workspace: &Workspace, toolchain: &Toolchain) -> Result<Provided<
         &mut install(workspace, toolchain, &home, &prefix, &scratch),
         Duration::from_secs(1800),
     )?;
-    // Hundreds of megabytes that nobody needs again; a leftover does no harm.
+    // Hundreds of megabytes that are not needed again; a leftover does no harm.
     drop(std::fs::remove_dir_all(&scratch));
     Ok(if outcome.success() && works(&program) {
         Ok(program)

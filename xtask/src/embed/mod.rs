@@ -24,8 +24,8 @@ const LIBRARY: &str = "longpole-preload.so";
 const SOURCES: &str = "sources";
 /// Endings of files that are sources.
 const ENDINGS: [&str; 4] = ["rs", "toml", "map", "ld"];
-/// Where these sources lie. A change elsewhere that decides about the bytes, as of the profile `preload`, is seen by
-/// [`compare`] alone.
+/// Where these sources lie. Only [`compare`] notices a change elsewhere that affects the bytes, for example
+/// of the profile `preload`.
 const INPUTS: [&str; 4] = ["probe-abi", "probe-ebpf", "probe-preload", "rust-toolchain.toml"];
 
 /// What to do.

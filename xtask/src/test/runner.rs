@@ -42,7 +42,7 @@ pub fn provide(workspace: &Workspace) -> Result<PathBuf> {
     let scratch = home.join("build");
     install.arg("--target-dir").arg(&scratch);
     let outcome = command::capture(&mut install, Duration::from_secs(1800))?;
-    // Hundreds of megabytes that nobody needs again; a leftover does no harm.
+    // Hundreds of megabytes that are not needed again; a leftover does no harm.
     drop(std::fs::remove_dir_all(&scratch));
     if !works(&own) {
         eprint!("{}", outcome.output);

@@ -83,7 +83,7 @@ impl Encoder {
 
 struct Columns {
     bytes: Box<[Vec<u8>; COLUMNS]>,
-    /// Thread ids seen in this chunk, with their numbers in order of appearance.
+    /// Thread ids in this chunk so far, with their numbers in order of appearance.
     threads: FxHashMap<u32, u32>,
 }
 

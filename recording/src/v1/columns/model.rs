@@ -56,7 +56,7 @@ const ENTRIES: usize = 1024;
 /// Samples of a CPU are numbered apart from its other records.
 const SAMPLES_OF_CPU: u64 = ENTRIES as u64 / 2;
 
-/// What has been seen so far in this chunk; the same on both sides.
+/// What has come so far in this chunk; the same on both sides.
 pub struct Model {
     /// Last value per column.
     last: Box<[u64; COLUMNS]>,

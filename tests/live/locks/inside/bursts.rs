@@ -267,8 +267,9 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// What came faster than it could be taken was lost, and nothing around it was known: node lost half of its operations in the
-/// bursts of its start. What nobody waits for is only counted then, and what somebody waits for is there.
+/// What came faster than it could be read was lost, and nothing around it was known: node lost half of its
+/// operations in the bursts of its start. Operations without a waiter are only counted then, and those with a
+/// waiter are there.
 #[test]
 fn what_nobody_waits_for_is_counted_before_anything_is_lost() {
     skip_unless_live!();

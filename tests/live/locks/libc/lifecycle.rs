@@ -191,7 +191,7 @@ fn a_libc_without_symbols_is_said_to_be_one() {
         skip!("no libc.so.6 here");
     };
     let mut bytes = std::fs::read(libc).expect("libc");
-    // The header's place, number and names of sections: nobody needs them to run it.
+    // The header's place, number and names of sections: not needed to run it.
     bytes[0x28..0x30].fill(0);
     bytes[0x3c..0x40].fill(0);
     std::fs::write(program.folder.path().join("libc.so.6"), bytes).expect("a copy");

@@ -91,7 +91,7 @@ fn every_process_is_recorded_in_one_way() {
         let children = children_of(recorded);
         assert_eq!(number(&recorded.counts(children[0]), SyncOperation::MutexLock), 17);
         assert_eq!(number(&recorded.counts(children[1]), SyncOperation::MutexLock), 23);
-        // From inside nobody knows the CPU.
+        // From inside the CPU is unknown.
         let from_inside = |pid: u32| {
             let mut all = recorded
                 .recording
@@ -216,7 +216,7 @@ fn owners_in_another_pid_namespace_are_known() {
 #[test]
 fn a_number_from_inside_a_container_gets_a_hint() {
     skip_unless_live!();
-    // In the new namespace the next process gets a number that nobody has here.
+    // In the new namespace the next process gets a number that no process has here.
     let free = |number: &u32| !std::path::Path::new(&format!("/proc/{number}")).exists();
     let number = (30_000..32_000).find(free).expect("a number that nobody has");
     let script =
