@@ -39,7 +39,7 @@ export function neighbour(model: Model, cpus: number, lane: number, item: number
 
 export interface Holder { lane: number; from: number; overlap: number }
 
-/** Who had an object in a range, from when first, and for how much of it; who had it longest first. */
+/** Which threads held an object in a range, from when first, and for how much of it; the longest holder first. */
 export function holders(sections: Sections, object: number, from: number, to: number, except: number): Holder[] {
   const found: Holder[] = [];
   for (let lane = 0; lane + 1 < sections.first.length; lane++) {

@@ -38,7 +38,7 @@ export function tree(model: Model, cpus: number): { root: Node; negative: number
   return { root, negative };
 }
 
-/** Draws from this node on; `choose` is told of a frame that was clicked. */
+/** Draws from this node on; `choose` receives a frame that was clicked. */
 export function draw(root: Node, all: number, width: number, theme: Theme, matches: string, choose: (node: Node) => void): SVGElement {
   const frames: { node: Node; x: number; depth: number }[] = [];
   let deepest = 0;

@@ -41,7 +41,7 @@ export function onCpus(cpus: string | number): string {
 /** Marks that turn the direction of what follows, so that a name reads as another one. */
 const TURNS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
-/** With those marks to be seen. */
+/** With those marks made visible. */
 export function plain(text: string): string {
   return text.replace(TURNS, "\ufffd");
 }

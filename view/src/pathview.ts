@@ -51,7 +51,7 @@ export class PathView {
     }
   }
 
-  /** More stretches than can be told apart: for each pixel of a row as thick as the path's share of the time. */
+  /** More stretches than can be drawn separately: for each pixel of a row as thick as the path's share of the time. */
   private crowdedPath(lane: number, first: number, last: number, middles: Middles, shown: Shown): void {
     const { scale, theme, cpus } = shown;
     const sums = new Map<number, Float32Array>();

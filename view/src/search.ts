@@ -25,7 +25,7 @@ export function search(model: Model, text: string): Hit[] {
   return hits;
 }
 
-/** When the thread, function or lock is next seen after a time in the measured run: in which lane, when. Starts anew at the end. */
+/** When the thread, function or lock is next active after a time in the measured run: in which lane, when. Starts again from the beginning at the end. */
 export function occurrence(model: Model, hit: Hit, after: number): { lane: number; time: number } | null {
   const run = model.measured;
   if (!run) return null;

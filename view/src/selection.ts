@@ -126,7 +126,7 @@ export function locks(model: Model, run: Run, from: number, to: number): Table {
   };
 }
 
-/** For how much of the range so many CPUs were busy, to a thousandth of it. */
+/** For how much of the range each number of CPUs was busy, to a thousandth of it. */
 export function busy(run: Run, from: number, to: number): Table {
   const bins = 1000;
   const at = levels(run.lanes, run.threads.map((_, lane) => lane), from, to, bins, CLASSES.length);

@@ -38,7 +38,7 @@ export class Store {
 
 const range = (from: number, to: number) => `${Math.round(from)}-${Math.round(to)}`;
 
-/** The part of an address behind its #. */
+/** The part of an address after its #. */
 export function toLink(state: State, cpus: readonly string[], length: number): string {
   const words = new URLSearchParams();
   words.set("cpus", cpus[state.cpus] ?? "");
@@ -51,7 +51,7 @@ export function toLink(state: State, cpus: readonly string[], length: number): s
   return words.toString();
 }
 
-/** What an address says; whatever makes no sense in it is left out. */
+/** What an address says; parts that make no sense are left out. */
 export function fromLink(link: string, cpus: readonly string[]): Partial<State> {
   const words = new URLSearchParams(link.replace(/^#/, ""));
   const found: Partial<State> = {};

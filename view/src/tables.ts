@@ -123,7 +123,7 @@ export function curve(model: Model): Table {
   };
 }
 
-/** What was measured beside what is predicted for as many CPUs. */
+/** The measured values next to those predicted for as many CPUs. */
 export function points(model: Model): Table {
   const predicted = new Map(model.doc.predict.results.map((row) => [row.cpus, row.time_ns]));
   return {
