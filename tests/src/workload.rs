@@ -198,6 +198,7 @@ fn compile(source: &Path, text: &str) -> Result<PathBuf, Problem> {
     let (compiler, flags): (&str, &[&str]) = match source.extension().and_then(OsStr::to_str) {
         Some("rs") => ("rustc", &RUST_FLAGS),
         Some("cpp") => ("c++", &C_FLAGS),
+        Some("go") => ("go", &["build"]),
         _ => ("cc", &C_FLAGS),
     };
     let flags: Vec<&str> = flags.iter().copied().chain(own_flags(text)).collect();
@@ -208,7 +209,9 @@ fn compile(source: &Path, text: &str) -> Result<PathBuf, Problem> {
             let mut command = Command::new(compiler);
             // rust-toolchain.toml decides about rustc by the folder it is called in.
             command.current_dir(env!("CARGO_MANIFEST_DIR"));
-            command.args(&flags).arg(source).arg("-o").arg(temporary);
+            // A lone file of Go, by the toolchain that is installed.
+            command.env("GOFLAGS", "").env("GOTOOLCHAIN", "local").env("GO111MODULE", "off");
+            command.args(&flags).arg("-o").arg(temporary).arg(source);
             command
         })?;
     }

@@ -51,12 +51,6 @@ impl Keep {
         let name = name.rsplit('/').next().unwrap_or(name);
         let place = self.folder.join("built").join(format!("{name}.{ending}"));
         match ending {
-            "go" => {
-                let mut go = Command::new("go");
-                go.args(["build", "-o"]).arg(&place).arg(&file);
-                must(go.env("GOFLAGS", "").env("GOTOOLCHAIN", "local").env("GO111MODULE", "off"))?;
-                Ok(place.display().to_string())
-            }
             "java" => {
                 must(Command::new("javac").arg("-d").arg(&place).arg(&file))?;
                 Ok(format!("java -XX:ActiveProcessorCount=2 -cp {} {name}", place.display()))

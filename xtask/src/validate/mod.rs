@@ -1,11 +1,13 @@
 //! `./x validate`: are the predictions true? Keeps what was found, with machine and date, in VALIDATION.md.
 
+mod cores;
 mod coz;
 mod effects;
 mod gains;
 mod metrics;
 mod shapes;
 mod shares;
+mod speedups;
 mod splash;
 
 use std::path::PathBuf;
@@ -29,12 +31,19 @@ pub struct Options {
     /// A clone of https://github.com/OdnetninI/Splash-4, for `splash`; without it that is left out
     #[arg(long)]
     sources: Option<PathBuf>,
+    /// A release binary, instead of building one: for `cores` on a machine that cannot build
+    #[arg(long)]
+    longpole: Option<PathBuf>,
+    #[command(flatten)]
+    amount: cores::Amount,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Which {
     /// Speed-ups of programs of many shapes
     Shapes,
+    /// The same on a machine of many CPUs, for programs of many threads
+    Cores,
     /// What optimizing a function by a fifth gains, for the three programs of the 2001 paper
     Effects,
     /// The SPLASH programs of the 1999 paper
@@ -56,10 +65,16 @@ enum Which {
 pub fn run(options: &Options) -> Result<ExitCode> {
     let workspace = Workspace::find();
     let wanted = |which| options.only.is_none_or(|only| only == which);
-    let longpole = recorder(&workspace)?;
+    let longpole = match &options.longpole {
+        Some(binary) => binary.clone(),
+        None => recorder(&workspace)?,
+    };
     let mut page = Page::read(&workspace, &page::VALIDATION)?;
     if wanted(Which::Shapes) {
         page.put("shapes", &shapes::compare(&longpole, options.runs)?)?;
+    }
+    if options.only == Some(Which::Cores) {
+        page.put("cores", &cores::compare(&workspace, &longpole, options.runs, &options.amount)?)?;
     }
     if wanted(Which::Effects) {
         page.put("effects", &effects::compare(&workspace, &longpole, options.runs)?)?;
@@ -92,11 +107,4 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         _ => {}
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// A speed-up of a row of `longpole validate --json`, with its smallest and largest value.
-fn range(row: &serde_json::Value, name: &str) -> String {
-    let of = |name: &str| row[name].as_f64().unwrap_or(f64::NAN);
-    let (low, high) = (of(&format!("{name}_low")), of(&format!("{name}_high")));
-    format!("{:.2} ({low:.2}–{high:.2})", of(name))
 }

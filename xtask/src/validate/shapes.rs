@@ -2,14 +2,11 @@
 
 use std::fmt::Write;
 use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use longpole_tests::{run, workload};
-use serde_json::Value;
+use longpole_tests::workload;
 
-use super::range;
+use super::speedups::{Recorded, range, validation};
 use crate::sample::Sample;
 
 /// Source, arguments, what it is. Arguments make a run of some hundred milliseconds on one CPU.
@@ -59,8 +56,11 @@ pub fn compare(longpole: &Path, runs: usize) -> Result<String> {
             Err(workload::Problem::NoCompiler(why) | workload::Problem::Broken(why)) => bail!("{why}"),
         };
         eprintln!("{what}");
-        let document = validation(longpole, &program, arguments, runs, what == OPENMP)
-            .with_context(|| what.to_owned())?;
+        let mut command = vec![program.display().to_string()];
+        command.extend(arguments.iter().map(|text| (*text).to_owned()));
+        let recorded = if what == OPENMP { Recorded::Each } else { Recorded::On(1) };
+        let document =
+            validation(longpole, &command, runs, recorded, None).with_context(|| what.to_owned())?;
         for row in document["results"].as_array().into_iter().flatten().skip(1) {
             let number = |name: &str| row[name].as_f64().unwrap_or(f64::NAN);
             errors.push(number("error") * 100.0);
@@ -90,25 +90,4 @@ pub fn compare(longpole: &Path, runs: usize) -> Result<String> {
         errors.len()
     )?;
     Ok(text)
-}
-
-/// `longpole validate --json` of a program.
-fn validation(
-    longpole: &Path,
-    program: &Path,
-    arguments: &[&str],
-    runs: usize,
-    openmp: bool,
-) -> Result<Value> {
-    let mut command = Command::new(longpole);
-    command.args(["validate", "--json", "--runs", &runs.to_string(), "--"]);
-    if openmp {
-        command.args(["env", "OMP_NUM_THREADS={cpus}"]);
-    }
-    command.arg(program).args(arguments);
-    let ended = run(&mut command, Duration::from_secs(1800))?;
-    if ended.code != Some(0) {
-        bail!("longpole validate ended with {:?}: {}", ended.code.or(ended.signal), ended.stderr.trim());
-    }
-    Ok(serde_json::from_str(&ended.stdout)?)
 }

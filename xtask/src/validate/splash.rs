@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use longpole_tests::run;
 use serde_json::Value;
 
-use super::range;
+use super::speedups::range;
 use crate::command;
 use crate::sample::Sample;
 

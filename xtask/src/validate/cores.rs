@@ -1,0 +1,227 @@
+//! Programs of many threads on a machine of many CPUs: `longpole validate` of each, recorded on one CPU and on two.
+//!
+//! Two CPUs are what most machines that run the tests have; these are the rows for 4, 8 and 16. Nothing is compiled
+//! there when `--longpole` names a binary: what is compiled on another machine of the same kind is enough.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use longpole_tests::workload;
+use serde_json::Value;
+
+use super::speedups::{Recorded, validation};
+use crate::bench::Scratch;
+use crate::sample::Sample;
+use crate::workspace::Workspace;
+
+/// The machine has to have more CPUs than the tests' own.
+const FEWEST: usize = 4;
+
+/// Sixteen threads where a program can have any number; some hundred milliseconds to a second on one CPU.
+const PROGRAMS: [Case; 24] = [
+    (What::Built("quicksort.c"), &["2"], "parallel quick sort (2001, 4.1)"),
+    (What::Built("nlargest.c"), &["16", "600"], "the n largest (2001, 4.2)"),
+    (What::Built("billing.c"), &["15000000"], "billing gateway without I/O (2001, 4.3)"),
+    (What::Built("convoy.c"), &["40", "16", "1000000"], "one hot lock"),
+    (What::Built("readers.c"), &["16", "300"], "readers and writers"),
+    (What::Built("phases.c"), &["16", "50"], "barrier phases with imbalance"),
+    (What::Built("pipeline.c"), &["401", "4", "200000"], "pipeline with bounded buffers"),
+    (What::Built("pool.c"), &["16", "1500"], "thread pool with futures"),
+    (What::Built("work_stealing"), &["16", "400000000"], "work stealing (rayon)"),
+    (What::Built("stealing.c"), &["16", "400000000"], "work stealing that yields"),
+    (What::Built("openmp.c"), &["30"], OPENMP),
+    (What::Built("handoff.c"), &["997", "16", "200000"], "hand-off chain"),
+    (What::Built("forkjoin.c"), &["11", "15", "2000000"], "fork and join with one long branch"),
+    (What::Built("forkjoin.c"), &["5", "40", "2000000"], "fork and join: 41 threads"),
+    (What::Built("spinblock.c"), &["16", "1500"], "adaptive and spin locks"),
+    (What::Built("zoo/shapes.c"), &["lock", "2000"], "a lock held half of the time, 4 threads"),
+    (What::Built("zoo/hash_table.cpp"), &["1500", "16"], "hash table with one lock"),
+    (What::Built("zoo/shared_mutex.cpp"), &["5000"], "`std::shared_mutex`"),
+    (What::Go("zoo/work.go"), &["tiles", "3"], "Go: 200 goroutines"),
+    (What::Go("zoo/work.go"), &["mutex", "1200"], "Go: a hot mutex, 4 goroutines"),
+    (What::Shell, &["pigz -p16 -9 -c"], "pigz -9, 16 threads"),
+    (What::Shell, &["zstd -q -T16 -12 -B512KiB -c"], "zstd -12, 16 threads"),
+    (What::Shell, &["xz -T16 -1 --block-size=512KiB -c"], "xz -1, 16 threads"),
+    (What::Shell, &["pbzip2 -p16 -b3 -c"], "pbzip2, 16 threads"),
+];
+
+/// CPU counts of the table.
+const COLUMNS: [u64; 4] = [2, 4, 8, 16];
+
+/// It has as many threads as CPUs, and each number of them its own recording.
+const OPENMP: &str = "OpenMP loops, static and dynamic";
+
+/// How it is started, its arguments, and what it is.
+type Case = (What, &'static [&'static str], &'static str);
+
+#[derive(Clone, Copy)]
+enum What {
+    /// A workload.
+    Built(&'static str),
+    /// A workload in Go, whose runtime would make no more threads than the recording has CPUs.
+    Go(&'static str),
+    /// A command of the machine's own that compresses a file.
+    Shell,
+}
+
+/// How much of it is measured.
+#[derive(clap::Args)]
+pub struct Amount {
+    /// For `cores`, on a machine that is lent by the minute: begin no other program after this time
+    #[arg(long)]
+    minutes: Option<u64>,
+    /// For `cores`: programs whose figures are kept in target/cores are not run again
+    #[arg(long)]
+    resume: bool,
+}
+
+/// The table over all of them.
+///
+/// # Errors
+/// The machine is too small, something does not compile, or longpole fails.
+pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize, amount: &Amount) -> Result<String> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    if cpus < FEWEST && !amount.resume {
+        bail!("this needs a machine of {FEWEST} CPUs or more; here are {cpus}");
+    }
+    let scratch = Scratch::new(workspace, "cores")?;
+    let data = scratch.0.join("data");
+    let mut code = std::fs::read(longpole).context("cannot read a file to compress")?;
+    code.truncate(8 << 20);
+    std::fs::write(&data, code)?;
+    // Recordings and figures stay, so that another prediction can be set beside what was measured.
+    let kept = workspace.target.join("cores");
+    std::fs::create_dir_all(&kept)?;
+    let mut table = Table::new(runs);
+    let start = Instant::now();
+    for (recorded_on, case) in [1, 2].into_iter().flat_map(|on| PROGRAMS.iter().map(move |case| (on, case))) {
+        let recorded = if case.2 == OPENMP { Recorded::Each } else { Recorded::On(recorded_on) };
+        if recorded == Recorded::Each && recorded_on > 1 {
+            continue;
+        }
+        let row = format!("{}, recorded on {recorded_on}", case.2);
+        let name: String = case.2.chars().filter(char::is_ascii_alphanumeric).collect();
+        let figures = kept.join(format!("{name}-{recorded_on}.json"));
+        let document = if amount.resume && figures.exists() {
+            std::fs::read(&figures).map_err(Into::into).and_then(|text| Ok(serde_json::from_slice(&text)?))
+        } else if amount.minutes.is_some_and(|limit| start.elapsed() >= Duration::from_secs(60 * limit)) {
+            table.not_begun.push(row);
+            continue;
+        } else {
+            eprintln!("{:3} s  {row}", start.elapsed().as_secs());
+            let kept = figures.with_extension("lp");
+            command(case, &data)
+                .and_then(|command| validation(longpole, &command, runs, recorded, Some(&kept)))
+        };
+        // One program that fails is one row less, and named: the machine may not be had again.
+        match document {
+            Ok(document) => {
+                std::fs::write(&figures, document.to_string())?;
+                table.row(case.2, recorded, &document);
+            }
+            Err(error) => table.failed.push(format!("{row}: {error:#}")),
+        }
+    }
+    table.text()
+}
+
+/// The command line.
+fn command(&(program, arguments, _): &Case, data: &Path) -> Result<Vec<String>> {
+    let built = |source: &str| match workload::build(source) {
+        Ok(program) => Ok(program.display().to_string()),
+        Err(workload::Problem::NoCompiler(why) | workload::Problem::Broken(why)) => bail!("{why}"),
+    };
+    let mut command = match program {
+        What::Built(source) => vec![built(source)?],
+        What::Go(source) => vec!["env".into(), "GOMAXPROCS=16".into(), built(source)?],
+        What::Shell => {
+            let script = format!("exec {} {} > /dev/null", arguments.join(" "), data.display());
+            return Ok(vec!["sh".into(), "-c".into(), script]);
+        }
+    };
+    command.extend(arguments.iter().map(|text| (*text).to_owned()));
+    Ok(command)
+}
+
+/// Rows, and what is counted over them.
+struct Table {
+    text: String,
+    /// By the CPUs recorded on; the errors of all rows above that number.
+    errors: [Sample; 2],
+    own_errors: [Sample; 2],
+    failed: Vec<String>,
+    /// Rows for which `--minutes` left no time.
+    not_begun: Vec<String>,
+}
+
+impl Table {
+    fn new(runs: usize) -> Self {
+        let text = format!(
+            "## A machine of many CPUs\n\nPrograms of 16 threads, where a program can have any number, on a larger \
+             machine. Each is recorded on one CPU\nand on two (`longpole validate --runs {runs} --record-on N -- PROGRAM`), and \
+             run without longpole on 1, 2, 4 …\nCPUs, in turn. A cell is the measured speed-up (the middle of the rounds), the \
+             predicted one (the middle of three\nrecordings), and the error. *CPU time* is how much more of it the same work \
+             takes on the largest number of CPUs. A\nrecording on fewer does not hold that; the simulation's own errors below \
+             are those with it in the prediction.\n\n\
+             | program | recorded on | 2 CPUs | 4 | 8 | 16 | CPU time |\n|---|---|---|---|---|---|---|\n"
+        );
+        Self {
+            text,
+            errors: Default::default(),
+            own_errors: Default::default(),
+            failed: Vec::new(),
+            not_begun: Vec::new(),
+        }
+    }
+
+    /// A row: what was measured and predicted on each number of CPUs.
+    fn row(&mut self, what: &str, recorded: Recorded, document: &Value) {
+        let (on, group) = match recorded {
+            Recorded::On(on) => (on.to_string(), usize::from(on > 1)),
+            Recorded::Each => ("each".into(), 0),
+        };
+        // Writing to a string cannot fail.
+        let _ = write!(self.text, "| {what} | {on} |");
+        let rows = document["results"].as_array().map_or(&[][..], Vec::as_slice);
+        for cpus in COLUMNS {
+            let Some(row) = rows.iter().find(|row| row["cpus"].as_u64() == Some(cpus)) else {
+                self.text.push_str(" – |");
+                continue;
+            };
+            let number = |name: &str| row[name].as_f64().unwrap_or(f64::NAN);
+            self.errors[group].push(number("error") * 100.0);
+            self.own_errors[group].push(number("scheduling_error") * 100.0);
+            let _ = write!(
+                self.text,
+                " {:.2} / {:.2}, {:.0} % |",
+                number("measured_speedup"),
+                number("predicted_speedup"),
+                number("error") * 100.0,
+            );
+        }
+        let inflation = rows.last().and_then(|row| row["inflation"].as_f64()).unwrap_or(f64::NAN);
+        let _ = writeln!(self.text, " {inflation:.2}× |");
+    }
+
+    fn text(mut self) -> Result<String> {
+        for (on, (errors, own)) in
+            ["one CPU", "two CPUs"].iter().zip(self.errors.iter().zip(&self.own_errors))
+        {
+            write!(
+                self.text,
+                "\nRecorded on {on}: errors in percent, middle (smallest–largest) of {} rows: {errors}; the simulation's \
+                 own: {own}.",
+                errors.len()
+            )?;
+        }
+        if !self.failed.is_empty() {
+            write!(self.text, "\n\nFailed:\n- {}", self.failed.join("\n- "))?;
+        }
+        if !self.not_begun.is_empty() {
+            write!(self.text, "\n\nNo time was left for:\n- {}", self.not_begun.join("\n- "))?;
+        }
+        Ok(self.text)
+    }
+}

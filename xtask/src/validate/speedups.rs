@@ -1,0 +1,53 @@
+//! `longpole validate` of a command, and how a row of its answer is printed.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use longpole_tests::run;
+use serde_json::Value;
+
+/// What a prediction comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Recorded {
+    /// Recordings on this number of CPUs.
+    On(usize),
+    /// Each number of CPUs has its own, of as many OpenMP threads.
+    Each,
+}
+
+/// `longpole validate --json` of a command, whose first recording stays in `kept` where there is one for all numbers of CPUs.
+///
+/// # Errors
+/// It fails.
+pub fn validation(
+    longpole: &Path,
+    program: &[String],
+    runs: usize,
+    recorded: Recorded,
+    kept: Option<&Path>,
+) -> Result<Value> {
+    let mut command = Command::new(longpole);
+    command.args(["validate", "--json", "--runs", &runs.to_string()]);
+    if let (Some(file), Recorded::On(_)) = (kept, recorded) {
+        command.arg("--force").arg("-o").arg(file);
+    }
+    match recorded {
+        Recorded::On(cpus) => command.args(["--record-on", &cpus.to_string(), "--"]),
+        Recorded::Each => command.args(["--", "env", "OMP_NUM_THREADS={cpus}"]),
+    };
+    command.args(program);
+    let ended = run(&mut command, Duration::from_secs(1800))?;
+    if ended.code != Some(0) {
+        bail!("longpole validate ended with {:?}: {}", ended.code.or(ended.signal), ended.stderr.trim());
+    }
+    Ok(serde_json::from_str(&ended.stdout)?)
+}
+
+/// A speed-up of a row of `longpole validate --json`, with its smallest and largest value.
+pub fn range(row: &Value, name: &str) -> String {
+    let of = |name: &str| row[name].as_f64().unwrap_or(f64::NAN);
+    let (low, high) = (of(&format!("{name}_low")), of(&format!("{name}_high")));
+    format!("{:.2} ({low:.2}–{high:.2})", of(name))
+}
