@@ -5,7 +5,7 @@ use super::files::Source;
 /// Words of a sentence. Code counts as one word; tables, headings and the addresses of links do not count.
 const MOST_WORDS: usize = 30;
 /// Phrases that are translated instead of English, and what they mostly stand for.
-const CALQUES: [(&str, &str); 19] = [
+const CALQUES: [(&str, &str); 27] = [
     ("anew", "again"),
     ("are said", "say who says it"),
     ("are told", "say who tells it"),
@@ -14,13 +14,21 @@ const CALQUES: [(&str, &str); 19] = [
     ("dear", "expensive"),
     ("dearer", "more expensive"),
     ("dearest", "most expensive"),
+    ("given back", "released, returned, restored"),
+    ("gives back", "releases, returns, restores"),
+    ("handed over", "passed on"),
+    ("hands over", "passes on"),
     ("in earnest", "nothing"),
+    ("in vain", "without success, forever"),
     ("is said", "say who says it"),
     ("is told", "say who tells it"),
+    ("keeps house", "does housekeeping"),
     ("reckon", "compute"),
     ("reckons", "computes"),
+    ("seldom", "rarely"),
     ("so many", "this many, a number of"),
     ("thereby", "by this"),
+    ("told apart", "distinguished, separated"),
     ("was said", "say who said it"),
     ("what is left out", "the rest"),
     ("what was left out", "the rest"),
