@@ -1,4 +1,4 @@
-//! What a running capture reports apart from events, and what it is told.
+//! The reports of a running capture apart from events, and its controls.
 
 use super::capture::Capture;
 use super::clocks::{now_ns, this_thread_ns};

@@ -52,7 +52,7 @@ pub struct Attached {
     pub functions: Option<ProbedFunctions>,
     /// The command.
     pub child: Option<GatedChild>,
-    /// What was chosen and what was left out, as one sentence for each program.
+    /// The choice and what it leaves out, as one sentence for each program.
     pub remarks: Vec<String>,
     /// How synchronization operations are recorded, or why they are not.
     pub locks: How,

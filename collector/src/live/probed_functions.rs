@@ -85,7 +85,7 @@ pub struct First {
     pub facts: Vec<FunctionFact>,
     /// The program's binary; `None` if it is in the recording already.
     pub module: Option<ModuleFact>,
-    /// What was left out, for people.
+    /// What the choice leaves out, for people.
     pub sentence: Option<String>,
     /// What can be done about it, if much was left out.
     pub hint: Option<&'static str>,

@@ -283,7 +283,7 @@ impl Merger {
         self.blocks.bytes().saturating_add((swapped * size_of::<Waiting>()) as u64)
     }
 
-    /// What was left out or missed so far.
+    /// Records left out or missed so far.
     pub fn counts(&self) -> OrderCounts {
         self.counts
     }

@@ -1,5 +1,5 @@
-//! From a program to its activity graph: the schedule on unlimited processors says in which order operations take effect,
-//! and thereby who lets whom get past.
+//! From a program to its activity graph: the schedule on unlimited processors says in which order operations
+//! take effect, and so which thread lets which one pass.
 //!
 //! Calls, returns and the marks of recorded locks are no boundaries: they take no time and wait for no
 //! thread. An operation whose cause is an earlier one of the same thread (a lock that the thread itself freed

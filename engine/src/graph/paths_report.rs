@@ -80,8 +80,9 @@ pub struct BenefitRow {
     pub critical_path_ns: f64,
     /// The Maximum Benefit Metric over the listed paths, nanoseconds.
     pub maximum_benefit_ns: f64,
-    /// What leaving a function out gains in a simulation that decides locks anew, nanoseconds; `None`: no function, or not
-    /// asked for. The two metrics are of one run's graph, in which locks are taken in the order that they have there.
+    /// What leaving a function out gains in a simulation that decides locks again, nanoseconds; `None`: no
+    /// function, or not asked for. The two metrics are of one run's graph, in which locks are taken in the
+    /// order that they have there.
     pub simulated_ns: Option<f64>,
     /// More paths would not change it.
     pub settled: bool,

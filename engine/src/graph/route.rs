@@ -65,7 +65,7 @@ pub(super) fn route(program: &Program, graph: &ActivityGraph, path: &[ActivityId
                 by: labels::by(program, graph, &activity),
                 parts: Vec::new(),
             };
-            // What was left out may have been a stay somewhere else on the way back here.
+            // An omitted stay may have been somewhere else on the way back here.
             if stays.last().is_none_or(|(last, _)| *last != thread) {
                 stays.push((thread, stay));
             }

@@ -38,7 +38,8 @@ pub struct SlackRow {
     pub slack_ns: f64,
     /// Logical zeroing, nanoseconds: what leaving the function out gains.
     pub zeroing_ns: f64,
-    /// What leaving it out gains in a simulation that decides locks anew, nanoseconds; `None`: not asked for.
+    /// What leaving it out gains in a simulation that decides locks again, nanoseconds; `None`: not asked
+    /// for.
     pub simulated_ns: Option<f64>,
 }
 

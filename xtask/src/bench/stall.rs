@@ -1,5 +1,5 @@
 //! What a server's clients notice of an attach. A client sends a request every millisecond: in the seconds
-//! before longpole attaches, while it records, and from the moment that it is told to stop.
+//! before longpole attaches, while it records, and from the moment that it gets the signal to stop.
 
 use std::fmt::Write as _;
 use std::os::unix::net::UnixStream;
@@ -23,7 +23,7 @@ const ROUNDS: usize = 3;
 /// What is reported about the answers of a stretch.
 const SHARES: [f64; 4] = [0.5, 0.99, 0.999, 1.0];
 
-/// The program that attaches, and how it is told to stop.
+/// The program that attaches, and how to stop it.
 struct Way {
     name: &'static str,
     /// In the shell's words; `LONGPOLE`, `PID` and `FILE` have their usual meaning. Empty: no program.

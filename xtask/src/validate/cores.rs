@@ -91,7 +91,7 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize, amount: &Amo
     let mut code = std::fs::read(longpole).context("cannot read a file to compress")?;
     code.truncate(8 << 20);
     std::fs::write(&data, code)?;
-    // Recordings and figures stay, so that another prediction can be set beside what was measured.
+    // Recordings and figures stay, so that another prediction can be compared with the measurements.
     let kept = workspace.target.join("cores");
     std::fs::create_dir_all(&kept)?;
     let mut table = Table::new(runs);

@@ -48,13 +48,13 @@ enum Which {
     Effects,
     /// The SPLASH programs of the 1999 paper
     Splash,
-    /// Shares of functions, beside those that programs know of themselves
+    /// Shares of functions, compared with those that programs know of themselves
     Shares,
-    /// Shares of functions, beside what making them faster brings in simulation
+    /// Shares of functions, compared with the simulated gain of making them faster
     Gains,
     /// Which metric names the function that is worth most when it is really made faster
     Metrics,
-    /// What coz finds out with many runs, beside one recording
+    /// What coz finds out with many runs, compared with one recording
     Coz,
 }
 

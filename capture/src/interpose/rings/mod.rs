@@ -51,7 +51,7 @@ pub(super) struct Rings {
     pending: Vec<PendingOperation>,
     /// What recording has cost the threads.
     costs: OperationCosts,
-    /// What was left out, and what that took, as of [`Rings::left_out_seen_ns`]; the rest is not used.
+    /// Operations left out, and what that took, as of [`Rings::left_out_seen_ns`]; the rest is not used.
     left_out_inside: PreloadCost,
     left_out_seen_ns: u64,
 }

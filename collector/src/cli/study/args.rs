@@ -34,7 +34,7 @@ pub struct ParallelismArguments {
     /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Of the run that is predicted on so many CPUs, for example 1,2,4-8,inf [default: the run as it was recorded; of a
+    /// Of the run that is predicted on these CPU counts, for example 1,2,4-8,inf [default: the run as it was recorded; of a
     /// program JSON: inf]
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<String>,
@@ -64,7 +64,7 @@ pub struct CompareMetricsArguments {
     /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Of the run that is predicted on so many CPUs: a number, or inf [default: as many as were recorded; of a program JSON:
+    /// Of the run that is predicted on this many CPUs: a number, or inf [default: as many as were recorded; of a program JSON:
     /// inf]
     #[arg(long, value_name = "N")]
     pub cpus: Option<String>,
