@@ -164,7 +164,7 @@ proptest! {
         let unwound = unwinding.unwind(&raw(0x5000_0000 + place, &bytes), &mut binaries);
         prop_assert!(unwound.frames.len() <= MOST_FRAMES + 1);
         prop_assert!(!unwound.frames.is_empty());
-        // Not a question of speed: it comes to an end.
+        // Not a question of speed: it terminates.
         prop_assert!(began.elapsed() < Duration::from_secs(60));
     }
 }

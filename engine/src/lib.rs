@@ -1,7 +1,7 @@
-//! longpole's pure analysis. Read top to bottom, the modules are the data flow: recorded [`event`]s become a
-//! [`timeline`] (what happened), that becomes a [`program`] (what the threads do, with scheduling removed),
-//! its [`schedule`] on unlimited processors gives the extended [`critical_path`] for any number of CPUs, and
-//! a [`report`] holds the answers; on other machines it gives a prediction ([`predict`]). The activity
+//! longpole's pure analysis. Read top to bottom, the modules are the data flow. Recorded [`event`]s become a
+//! [`timeline`] (what happened), and that becomes a [`program`] (what the threads do, with scheduling
+//! removed). Its [`schedule`] on unlimited processors gives the extended [`critical_path`] for any number of
+//! CPUs; a [`report`] holds the answers. On other machines it gives a prediction ([`predict`]). The activity
 //! [`graph`] (slack, the longest paths), [`parallelism`], [`what_if`] and [`compare`] use the same program,
 //! and [`metrics`] shows their results side by side. A [`view`] lists what happened, for other tools. With
 //! the feature `synth`, which only tests and benchmarks have, `synth` makes programs and recordings whose

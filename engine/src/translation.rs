@@ -27,9 +27,9 @@ pub fn from_timeline_on(timeline: &Timeline, first: &First) -> Program {
 /// CPU counts that the program is tried on besides unlimited ones and those of the recording, where it has more threads.
 const TRIED: [u32; 5] = [1, 2, 4, 8, 16];
 
-/// Simulates the program in every way in which commands do: on unlimited processors without any costs, and with those of
-/// its machine on the CPU counts that are looked at most, both scheduled and shared ideally. `None`: it comes to its end
-/// in all of them.
+/// Simulates the program in every way in which commands do: on unlimited processors without any costs, and
+/// with those of its machine on the CPU counts that are looked at most, both scheduled and shared ideally.
+/// `None`: it finishes in all of them.
 fn verify(program: &Program, first: &First) -> Option<DeadEnd> {
     let timing = Timing::new(program, &Model::default()).ok()?;
     let own = program.machine.as_ref().and_then(|machine| machine.cpus_used);

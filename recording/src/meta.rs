@@ -1,4 +1,4 @@
-//! What a session says about itself: who recorded what, where, when and how.
+//! What a session says about itself: the recorder, the command, where, when and how.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

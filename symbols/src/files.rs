@@ -1,5 +1,6 @@
-//! Further files that a binary's symbols may lie in, and who opens them. A parser without rights asks for
-//! them through this interface; the process that has the rights decides which file it may read.
+//! Further files that a binary's symbols may lie in, and the interface that opens them. A parser without
+//! rights asks for them through this interface; the process that has the rights decides which file it may
+//! read.
 
 use super::build_id::BuildId;
 use serde::{Deserialize, Serialize};
@@ -32,7 +33,7 @@ pub enum FileRequest {
     SplitPackage,
 }
 
-/// A file that may be the wanted one: who asked has to compare build-id, checksum or number.
+/// A file that may be the wanted one: the caller has to compare build-id, checksum or number.
 #[derive(Debug)]
 pub struct Candidate {
     /// The open file.
@@ -43,7 +44,7 @@ pub struct Candidate {
     pub next: u32,
 }
 
-/// Who opens files.
+/// Opens files.
 pub trait Files: Send {
     /// The first file that is there among the places for a request, from place number `from` on.
     fn open(&mut self, request: &FileRequest, from: u32) -> Option<Candidate>;

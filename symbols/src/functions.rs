@@ -41,7 +41,7 @@ pub struct ModuleFunctions {
     stubs: Vec<Section>,
 }
 
-/// Who opens further files of a module.
+/// Opens further files of a module.
 struct OtherFiles(Mutex<Box<dyn Files>>);
 
 impl fmt::Debug for OtherFiles {
@@ -271,8 +271,8 @@ impl ModuleFunctions {
         self.names.get(function.name_at as usize).filter(|&&first| first != 0).map(|_| function.name_at)
     }
 
-    /// The symbol that an address belongs to: one that holds it, else one without a size that starts before it in the same
-    /// section (hand-written assembly), as long as nothing else starts between them.
+    /// The symbol that an address belongs to: one that holds it, else one without a size that starts before
+    /// it in the same section (hand-written assembly), if nothing else starts between them.
     pub fn covering(&self, address: u64) -> Option<&Function> {
         self.containing(address).or_else(|| {
             let end = self.functions.partition_point(|function| function.address <= address);

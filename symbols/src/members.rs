@@ -277,7 +277,7 @@ struct Member {
 }
 
 impl Member {
-    /// Names that C and C++ keep for those who make the language: `__data`, `_M_mutex`.
+    /// Names that C and C++ reserve for the implementation: `__data`, `_M_mutex`.
     fn is_reserved(&self) -> bool {
         let mut letters = self.name.iter().flat_map(|name| name.chars());
         letters.next() == Some('_')

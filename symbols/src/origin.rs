@@ -1,7 +1,7 @@
 //! Where a function comes from, as far as its name tells: the program, a compiler's runtime, or Rust's standard
 //! library with everything it instantiates in the program.
 
-/// Parts of Rust's standard library, and the crates that it brings along (hash tables, and what prints panic
+/// Parts of Rust's standard library, and the crates that come with it (hash tables, and what prints panic
 /// messages). A program that uses one of the latter itself can still have it probed by naming it.
 const RUST_STANDARD: [&str; 20] = [
     "core",

@@ -1,4 +1,5 @@
-//! What lies at addresses of a binary: answers to requests, and to those who have read it already.
+//! What lies at addresses of a binary: answers to requests, and to those from parsers that have read it
+//! already.
 
 use super::answer::{Answer, Location, Place, Reason, Request};
 use super::error::SymbolError;

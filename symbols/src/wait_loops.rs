@@ -3,9 +3,9 @@
 //!
 //! What is looked at are natural loops: a jump back to an instruction that all ways to the jump pass. One is a wait if
 //!
-//! 1. it stores nothing. A try to take a lock (`xchg`, `lock cmpxchg`, `lock bts`) with values that are the same in each turn
-//!    stores nothing new as long as the lock is taken; one whose value depends on what was read (a counter, a list) is
-//!    itself the work;
+//! 1. it stores nothing. A try to take a lock (`xchg`, `lock cmpxchg`, `lock bts`) with values that are the
+//!    same in each iteration stores nothing new while the lock is taken. One whose value depends on what was
+//!    read (a counter, a list) is itself the work;
 //! 2. every address that it reads is the same in each turn: a search or a comparison of texts goes on to the next one;
 //! 3. it is left on what it has read there, not only on what it has counted (or it does nothing but pause); and
 //! 4. it carries nothing from iteration to iteration, and uses no vector registers: it computes nothing. If

@@ -1,5 +1,6 @@
-//! Entries and exits of running programs, by a debugger's breakpoints: at every exit the stack pointer is that of
-//! an open entry of the same function, and every call that is not unwound by an exception is left by one exit.
+//! Entries and exits of running programs, by a debugger's breakpoints. At every exit the stack pointer is
+//! that of an open entry of the same function. Every call that is not unwound by an exception is left by one
+//! exit.
 
 use super::sources::{C, CPP, OTHER_C, build};
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Running programs that longpole comes to, and which of them it is.
+//! Attaching to running programs, and choosing which.
 
 mod answers;
 mod hostile_targets;

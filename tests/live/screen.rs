@@ -75,7 +75,7 @@ fn reads_too_late() {
     let stdin = std::io::stdin();
     let a_while = rustix::event::Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
     loop {
-        // Output lets go of the terminal, see `Screen::hang_up`.
+        // Releases the terminal, see `Screen::hang_up`.
         let _ = std::io::stdout().write_all(b".").and_then(|()| std::io::stdout().flush());
         let mut wanted = [PollFd::new(&stdin, PollFlags::empty())];
         match poll(&mut wanted, Some(&a_while)) {

@@ -9,7 +9,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const ROUNDS: usize = 23;
 const OPTIONS: [&str; 4] = ["--no-uprobes", "--children", "--interpose", "never"];
 
-/// Edges of a program: (who woke, who waited, what for) → how many.
+/// Edges of a program: (waker, waiter, what for) → how many.
 fn edges(program: &Program) -> BTreeMap<(String, String, String), usize> {
     let mut wakers: BTreeMap<&str, &str> = BTreeMap::new();
     let mut waits: Vec<(&str, &str)> = Vec::new();
@@ -105,7 +105,7 @@ fn a_completion_is_the_doing_of_who_made_the_request_complete() {
 }
 
 /// What is typed into a terminal is passed on by a thread of the kernel: no recorded thread has woken the
-/// reader, who waited for anything to do.
+/// reader, which waited for anything to do.
 #[test]
 fn a_read_from_a_terminal_is_a_wait_for_the_world() {
     skip_unless_live!();

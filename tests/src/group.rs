@@ -17,7 +17,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// An empty one, let go.
+    /// An empty one, thawed.
     ///
     /// # Errors
     /// There are no control groups of version 2, or they are not ours to make.

@@ -137,8 +137,8 @@ pub fn build_stripped(source: &str) -> Result<PathBuf, Problem> {
     Ok(stripped)
 }
 
-/// A program of `functions` small functions, some of them called every 50 ms; it says `ready`, then the addresses of
-/// all of them in one line of hexadecimal numbers, and runs until its input ends.
+/// A program of `functions` small functions, some of them called every 50 ms. It says `ready`, then the
+/// addresses of all of them in one line of hexadecimal numbers, and runs until its input ends.
 ///
 /// # Errors
 /// As [`build`].

@@ -1,4 +1,4 @@
-// Arrows from who woke a thread to that thread.
+// Arrows from the waker of a thread to that thread.
 
 import type { Surface } from "./canvas";
 import type { Shown } from "./flow";

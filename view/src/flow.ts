@@ -1,4 +1,5 @@
-// The execution flow of a run: a row for each thread, with what it does, its calls, its locks, who woke it; and the critical path.
+// The execution flow of a run: a row for each thread, with what it does, its calls, its locks, its wakers;
+// and the critical path.
 
 import { arrows } from "./arrows";
 import { fitted, GUTTER, type Scale, type Surface } from "./canvas";

@@ -1,4 +1,5 @@
-// Colours: for light and dark screens, and a set that people tell apart who do not see red and green (Okabe and Ito).
+// Colours: for light and dark screens, and a set that people who do not see red and green can distinguish
+// (Okabe and Ito).
 
 export interface Theme {
   background: string; text: string; dim: string; line: string; path: string; negative: string; select: string;

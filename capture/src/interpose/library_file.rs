@@ -11,7 +11,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Folders to try. Not the user's `TMPDIR`: the command may run as another user, who may not be let in there.
+/// Folders to try. Not the user's `TMPDIR`: the command may run as another user, who may have no access
+/// there.
 const FOLDERS: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 const PREFIX: &str = engine::event::LIBRARY.0;
 const NAME: &str = engine::event::LIBRARY.1;

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Descriptors below are what programs use, and close when they tidy up.
 const HIGH_DESCRIPTOR: RawFd = 700;
 
-/// What the memory is called in the mappings of those who have it.
+/// The memory's name in the mappings of its users.
 pub(super) const MEMORY_NAME: &str = "longpole";
 
 /// Shared memory of our own, mapped.

@@ -6,9 +6,9 @@
 //! right beforehand. Unless a user asked for a rate, ticks may cost three quarters of the budget: too few
 //! samples are useless, and everything else still costs nearly as much. The initial rate follows from the
 //! measured cost of a tick. Samples at sleeps and wake-ups, which show what waits are for, have their own
-//! sixteenth, so that a program that sleeps a lot is sampled as often as one that does not. As for probes, a
-//! debt grows by what samples cost and shrinks by what they may cost. When it reaches one second's worth of
-//! the budget, one of two ticks is left out, then three of four, and so on. If leaving out half as many would
+//! sixteenth. So a program that sleeps a lot is sampled as often as one that does not. As for probes, a debt
+//! grows by what samples cost and shrinks by what they may cost. When it reaches one second's worth of the
+//! budget, one of two ticks is left out, then three of four, and so on. If leaving out half as many would
 //! have been enough for a while, they come back. A rate that was asked for is kept as long as it fits into
 //! the budget with events and probes. Which ticks are left out does not depend on what the program does, so
 //! shares stay right and only their ± grows.

@@ -281,7 +281,7 @@ impl CostAccounting {
         self.sample.as_ref().map(|_| Duration::from_nanos(SAMPLE_NS))
     }
 
-    /// Brings the books up to date.
+    /// Updates the books.
     pub(crate) fn look(
         &mut self,
         ebpf: &Ebpf,

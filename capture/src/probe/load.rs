@@ -1,4 +1,4 @@
-//! Brings the programs and their maps into the kernel. Nothing is attached yet.
+//! Loads the programs and their maps into the kernel. Nothing is attached yet.
 
 use std::sync::{Arc, atomic::AtomicU64};
 

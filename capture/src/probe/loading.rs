@@ -1,4 +1,5 @@
-//! Brings programs through the kernel's check, several at a time: it is most of what starting to record takes.
+//! Gets programs through the kernel's verifier, several at a time: that is most of what starting to record
+//! takes.
 
 use std::{
     num::NonZero,

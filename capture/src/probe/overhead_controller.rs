@@ -37,8 +37,8 @@ use super::{
 
 /// How often the counters are read after probes were attached or removed, or while they are hit all the time.
 /// A very hot function passes the limit early in the programs' window of 134 ms; with this and the time of a
-/// new link it is free again within 200 ms. Without news the looks become as rare as [`LOOK_EVERY`]: on a
-/// virtual machine every wake-up of a thread takes some tenths of a millisecond.
+/// new link it is free again within 200 ms. If nothing changes the looks become as rare as [`LOOK_EVERY`]: on
+/// a virtual machine every wake-up of a thread takes some tenths of a millisecond.
 const TICK: Duration = Duration::from_millis(5);
 
 /// As for the threads that empty the rings.

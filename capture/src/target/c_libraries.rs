@@ -1,7 +1,7 @@
 //! The C library of a process: the files that it has mapped, and those that its program's loader will map.
 //!
-//! glibc before 2.34 has its thread functions in a library of their own, which is loaded when something needs it; musl is
-//! its own loader; a statically linked program is its own C library.
+//! glibc before 2.34 has its thread functions in a separate library, which is loaded when something needs it.
+//! musl is its own loader. A statically linked program is its own C library.
 
 use super::maps::{Module, mapped};
 use super::process::Process;

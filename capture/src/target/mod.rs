@@ -1,5 +1,6 @@
-//! The program under study, as /proc and exec see it: who it is, what its threads are doing, which files it runs
-//! ([`attach_facts`], [`Process`], [`mapped`]), and starting one held at a gate until it is watched ([`Launch`]).
+//! The program under study, as /proc and exec see it: its identity, what its threads are doing, which files
+//! it runs ([`attach_facts`], [`Process`], [`mapped`]), and starting one held at a gate until it is watched
+//! ([`Launch`]).
 
 mod account;
 mod at_start;

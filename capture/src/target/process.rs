@@ -23,7 +23,8 @@ pub struct Process {
     /// Its system call filter. Some kernels' return probes make a system call of their own, which a filter can
     /// punish with death: exits are probed at `ret` instructions instead, which needs none.
     pub seccomp: Seccomp,
-    /// Who traces its first thread, a debugger for instance: its number and its short name, safe to print.
+    /// The process that traces its first thread, a debugger for instance: its number and its short name, safe
+    /// to print.
     pub tracer: Option<(u32, String)>,
     /// Whether a shadow stack guards return addresses (`x86_Thread_features: shstk`, of any thread).
     pub shadow_stack: bool,

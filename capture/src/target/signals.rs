@@ -30,8 +30,9 @@ pub enum Reaction {
 /// The reaction to SIGINT, SIGTERM, SIGHUP or SIGQUIT; `earlier` is how many of them came before.
 ///
 /// Attached: the first ends the recording in order, the second aborts (SIGTERM never does: it always saves).
-/// Launched: who ends longpole (SIGTERM, SIGHUP) ends the recording, and the command runs on. ^C and SIGQUIT are the
-/// command's, as with `time`: it decides; the second ends the recording though the command runs on, the third aborts.
+/// Launched: a signal that ends longpole (SIGTERM, SIGHUP) ends the recording, and the command runs on. ^C
+/// and SIGQUIT are the command's, as with `time`: it decides; the second ends the recording though the
+/// command runs on, the third aborts.
 pub fn react(signal: i32, relation: Relation, earlier: u32) -> Reaction {
     let patience = match relation {
         Relation::Attached => 0,

@@ -245,7 +245,7 @@ fn capability_fix(machine: &Machine, required: bool) -> String {
     } else if machine.no_new_privileges {
         format!("sudo {executable} ... (no_new_privs is set here: capabilities of files are ignored)")
     } else {
-        // Not only their own: the capabilities go to everybody who may run the file.
+        // Not only their own: the capabilities apply to every user who may run the file.
         format!(
             "sudo setcap {names}+ep {executable}   (then whoever may run that file can trace everybody's processes; or run \
              it with sudo)"

@@ -1,4 +1,4 @@
-//! Who may read what.
+//! Which requests may read what.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -28,7 +28,7 @@ impl Token {
         (fits && Token::LENGTHS.contains(&text.len())).then(|| Token(text.to_owned()))
     }
 
-    /// For who starts longpole.
+    /// For the user who starts longpole.
     pub fn text(&self) -> &str {
         &self.0
     }

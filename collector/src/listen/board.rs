@@ -5,7 +5,8 @@ use crate::tui::{LiveCounts, Snapshot};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-/// Written by who records, read by who serves; neither holds it for longer than it takes to copy some numbers.
+/// Written by the recording loop, read by the server; neither holds it for longer than it takes to copy some
+/// numbers.
 #[derive(Clone)]
 pub struct Board(Arc<Mutex<Now>>);
 

@@ -5,7 +5,7 @@
 //! 2. Symbols are read; that may take its time. Of what runs already, and gets no probe at once, they are read after 3.
 //! 3. The capture starts. From the instant it gives on, records are complete.
 //! 4. Only then are threads read from /proc: threads born meanwhile are in the records.
-//! 5. The command is let go, when the thread that empties the rings is running.
+//! 5. The command is released, when the thread that empties the rings is running.
 
 use super::alive::is_alive;
 use super::c_libraries::CLibraries;

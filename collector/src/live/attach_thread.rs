@@ -55,7 +55,7 @@ impl AttachResults {
         self.done.try_iter()
     }
 
-    /// From now on nothing is attached any more: who still waits for probes gets none.
+    /// From now on nothing is attached any more: processes that still wait for probes get none.
     pub fn stop(&self) {
         self.over.store(true, Ordering::Release);
         self.jobs.give(Job::End);

@@ -92,7 +92,7 @@ pub(super) fn tries_locks(plan: &CapturePlan) -> bool {
     plan.uprobes && matches!(plan.target, TargetPlan::Attach { .. }) && plan.budget_ppm.is_some() && !named
 }
 
-/// Who names one of these means locks.
+/// A user who names one of these means locks.
 const LOCK_FUNCTIONS: [&str; 6] = [
     "pthread_mutex_lock",
     "pthread_mutex_unlock",

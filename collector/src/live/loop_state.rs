@@ -451,7 +451,7 @@ mod tests {
         }
     }
 
-    /// Who ended a recording by ^C did not know that the command would die of it.
+    /// A user who ended a recording by ^C did not know that the command would die of it.
     #[test]
     fn an_interrupt_that_reaches_the_command_is_known() {
         for terminal in [true, false] {

@@ -34,7 +34,7 @@ pub enum Message {
     Process(ProcessChange),
     /// What to probe in a new process or program is known.
     Chosen(Chosen),
-    /// What a request comes to.
+    /// The result of a request.
     Granted(Granted),
     /// The C library of a process that came later, or runs another program, is known.
     Libc(LibcChosen),

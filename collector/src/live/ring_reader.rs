@@ -61,7 +61,7 @@ const SHORTEST: Duration = Duration::from_millis(10);
 const HAND_ON_EVERY: Duration = Duration::from_millis(90);
 /// The cost of recording is reported for the last 10 seconds.
 const RECENT_NS: u64 = 10_000_000_000;
-/// A source that brings records faster than they can be taken is cut off after this long.
+/// A source that delivers records faster than they can be taken is cut off after this long.
 const LONGEST_STOP: Duration = Duration::from_secs(2);
 
 /// How long the end waits for unfinished stacks: a file should be complete, and a live screen has shown most
@@ -320,7 +320,7 @@ impl RingReader {
     }
 }
 
-/// Only who samples has stacks to name; the thread sleeps without them.
+/// Only sampling needs names for stacks; the thread sleeps without them.
 fn code_namer(
     source: &dyn EventSource,
     poll_intervals: PollIntervals,

@@ -60,7 +60,7 @@ pub struct Setup<D: Disk = File> {
     pub end_threads: EndThreads,
     /// Finds the functions of processes that come later.
     pub choose: Option<Box<dyn Choose>>,
-    /// The command at the gate; it is let go when all is in place.
+    /// The command at the gate; it is released when all is in place.
     pub child: Option<GatedChild>,
 }
 
@@ -71,7 +71,7 @@ pub type Print = Box<dyn FnMut(&Snapshot) -> io::Result<()>>;
 pub struct Listen {
     /// Where.
     pub socket: Socket,
-    /// Who may read.
+    /// Which requests may read.
     pub access: Access,
     /// What they read.
     pub board: Board,

@@ -21,7 +21,7 @@ pub enum Due {
     },
 }
 
-/// A window and who looks at it.
+/// A window and its analysis.
 pub struct Sliding {
     recent: RecentWindow,
     pacing: Pacing,
@@ -50,7 +50,7 @@ impl Sliding {
         }
     }
 
-    /// Takes what the reader brings.
+    /// Takes what the reader delivers.
     pub fn take(&mut self, item: &Feed, skip_last: &AtomicBool) {
         match item {
             Feed::Batch(batch) => {

@@ -1,4 +1,4 @@
-//! Remarks about a program before it is recorded: who else traces it, and whether its file is still there.
+//! Remarks about a program before it is recorded: another tracer, and whether its file is still there.
 
 use super::alive::is_alive;
 use capture::target::Process;
@@ -25,7 +25,7 @@ pub(super) fn ended(process: &Process) -> Option<String> {
     })
 }
 
-/// Who looks at the file of its name would look at another one.
+/// A file of that name now would be another one.
 pub(super) fn replaced(process: &Process) -> Option<String> {
     let path = std::fs::read_link(process.open_path()).ok()?;
     // A file that never had a name has not lost it.

@@ -1,4 +1,4 @@
-//! The thread that keeps what the reader brings: in the session file, in the sliding window, or in both.
+//! The thread that keeps what the reader delivers: in the session file, in the sliding window, or in both.
 
 use super::message::Message;
 use super::ring_reader::Feed;
@@ -27,7 +27,7 @@ const BEHIND: usize = BATCHES / 4;
 pub struct WriterThread<D: Disk> {
     /// The session file, for `record`.
     pub writer: Option<Writer<D>>,
-    /// The window and who looks at it, for `top`.
+    /// The window and its analysis, for `top`.
     pub sliding: Option<Sliding>,
     /// No last report is wanted: the user is leaving.
     pub skip_last_report: Arc<AtomicBool>,

@@ -33,7 +33,7 @@ pub struct Tables {
     pub paths: Box<RawValue>,
 }
 
-/// What a change brings, step by step.
+/// What a change gains, step by step.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Curve {
     /// `function` or `lock`.

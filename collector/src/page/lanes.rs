@@ -10,7 +10,7 @@ pub struct Item {
     pub code: u32,
     /// How long, nanoseconds.
     pub ns: u64,
-    /// One more number, 0 for none: who ended it, say.
+    /// One more number, 0 for none: for example the thread that ended it.
     pub more: u32,
 }
 

@@ -113,7 +113,7 @@ fn colour(doing: &Doing) -> StateColour {
     colour
 }
 
-/// Who ended a wait: one more than the thread's number, 0 for none.
+/// The thread that ended a wait: its number plus one, 0 for none.
 fn waker(measured: &Measured<'_>, doing: &Doing) -> u32 {
     let Doing::Blocked { wakeup: Some(wakeup), .. } = doing else { return 0 };
     let waker = measured.wake(*wakeup).and_then(|wake| measured.thread(wake.waker));

@@ -1,5 +1,5 @@
 //! The page: a recording as one HTML file that needs nothing else, neither network nor server. Its tables are
-//! the JSON documents of the other commands, as they are; its pictures are states, calls, lock sections and
+//! the unchanged JSON documents of the other commands. Its pictures are states, calls, lock sections and
 //! critical paths ([`engine::view`]), coarse enough to stay below a size limit.
 
 mod columns;

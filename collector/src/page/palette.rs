@@ -66,7 +66,7 @@ pub struct StateColour {
 /// A stretch of a critical path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct PathColour {
-    /// Who computes.
+    /// Threads that compute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread: Option<u32>,
     /// The innermost function, if one is known.

@@ -108,7 +108,7 @@ impl Default for Selection {
 /// What `record` and `top` have in common: whom and what to capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CapturePlan {
-    /// Who.
+    /// The subject.
     pub target: TargetPlan,
     /// Child processes, too.
     pub children: bool,

@@ -81,7 +81,7 @@ struct ReportJson<'a, F> {
     results: F,
     #[serde(skip_serializing_if = "Each::is_empty")]
     locks: Each<'a, LockRow, LockJson<'a>>,
-    /// Who synchronization objects are and who waited for them, as recorded.
+    /// Synchronization objects and the threads that waited for them, as recorded.
     #[serde(skip_serializing_if = "<[RecordedObject]>::is_empty")]
     objects: &'a [RecordedObject],
     /// What threads slept for, as recorded.

@@ -1,4 +1,4 @@
-//! The report by lock: who holds up whom, and what is computed under each lock on the critical path.
+//! The report by lock: which threads delay which, and what is computed under each lock on the critical path.
 
 use super::frame::{clip, more};
 use super::lock_rows::rows;

@@ -149,8 +149,8 @@ pub fn for_stderr() -> Style {
     decide(terminal, terminal_columns(terminal), &environment())
 }
 
-/// How wide standard error is, where it is something with a width: a terminal, or `COLUMNS` says so. Elsewhere a line may be
-/// as long as it likes, and is better whole for those who search.
+/// How wide standard error is, where it is something with a width: a terminal, or `COLUMNS` says so.
+/// Elsewhere a line may have any length, and is better whole for searching.
 pub fn columns_of_stderr() -> Option<usize> {
     let terminal = std::io::stderr().is_terminal();
     let columns = terminal_columns(terminal).or(environment().columns).or(terminal.then_some(80))?;

@@ -110,7 +110,7 @@ fn about(state: &State, snapshot: &Snapshot) -> About {
     About { name: state.subject.clone(), file: String::new(), threads: snapshot.threads, live: Some(live) }
 }
 
-/// Above the table: who, what limits, what to change, the curve.
+/// Above the table: the subject, what limits, what to change, the curve.
 fn above(state: &State, style: &Style) -> Vec<Block> {
     let Some(snapshot) = state.shown() else {
         let what = match state.phase {

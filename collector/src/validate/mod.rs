@@ -7,7 +7,7 @@
 //! measured runs, and the middle of what they predict counts. A run before all others warms files and memory up.
 //!
 //! Differences are separated by cause: a run on N CPUs takes more CPU time than one on a single CPU where
-//! caches, memory or hardware threads are shared (*inflation*); no recording on one CPU can know that. The
+//! caches, memory or hardware threads are shared (*inflation*). No recording on one CPU can know that. The
 //! rest is the error of the simulation.
 
 mod compare;

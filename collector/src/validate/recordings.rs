@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Who records, and where to.
+/// How to record, and where to.
 pub trait Recorder {
     /// Records the command that belongs to `setup` CPUs on `on` of them into this file.
     ///

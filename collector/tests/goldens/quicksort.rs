@@ -1,8 +1,8 @@
 //! The parallel quick sort of 2001, section 4.1, as a program: the tree of Fig. 10 with 2,000,000 integers and parts
 //! of more than 100,000 split among new threads.
 //!
-//! Sorting n integers around a pivot costs n ns; the recursion below a part of n integers costs 0.9 · n · log2(n) ns,
-//! the ratio at which the paper's crossover (between five and six processors) appears.
+//! Sorting n integers around a pivot costs n ns. The recursion below a part of n integers costs 0.9 · n ·
+//! log2(n) ns, the ratio at which the paper's crossover (between five and six processors) appears.
 
 use std::fmt::Write;
 

@@ -16,7 +16,7 @@ pub struct Neighbours {
     pub samples: u64,
     /// Samples with it on top of the stack.
     pub on_top: u64,
-    /// Who called it, with their samples, the most frequent first.
+    /// Its callers, with their samples, the most frequent first.
     pub callers: Vec<(String, u64)>,
     /// Whom it called.
     pub callees: Vec<(String, u64)>,

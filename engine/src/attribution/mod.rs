@@ -1,5 +1,5 @@
-//! Who gets compute time that samples show more of than probes: the functions below the innermost probed one, or
-//! everything where nothing is probed.
+//! Which functions get compute time that samples resolve further than probes: the functions below the
+//! innermost probed one, or everything where nothing is probed.
 //!
 //! What the probes say stays exact: which time is below which probed function, and what lies on the critical path with
 //! which weight. Only the *self* time of the innermost probed function is divided, in proportion to samples:
@@ -12,8 +12,8 @@
 //!   stays undivided and is reported. Strata are formed by lengths, which are exact, and never by where
 //!   samples fell: most short segments have no sample, and their time would go to the functions of the long
 //!   ones.
-//! - **Weights.** Each stratum's Σ weight · length is exact and is divided by counts as integers, so that the sum over
-//!   all rows is the same with and without samples, for every number of CPUs.
+//! - **Weights.** Each stratum's Σ weight · length is exact and is divided by counts as integers. So the sum
+//!   over all rows is the same with and without samples, for every number of CPUs.
 //! - **±.** Within a stratum the count of a function is binomial: with n samples of which a share p is in it
 //!   and a stratum worth W, the variance is W²·p(1−p)/(n−1) (unbiased), and the strata are independent of
 //!   each other. The variance counts one more sample than there are, so that a function with a single sample

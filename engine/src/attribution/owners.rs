@@ -72,7 +72,7 @@ pub fn is_start_up(function: &str) -> bool {
     function.split('@').next().is_some_and(|name| NAMES.contains(&name))
 }
 
-/// The program with samples that see who uses a standard function, where they saw that function innermost.
+/// The program with samples in which a standard function's caller is innermost instead of that function.
 pub fn attributed_to_users(mut program: Program) -> Program {
     let standard: Vec<bool> =
         program.samples.places.iter().map(|place| is_standard_place(&program, place)).collect();

@@ -364,7 +364,7 @@ impl<'a> Breaks<'a> {
         (self.next, self.after) = next.unwrap_or((usize::MAX, 0));
     }
 
-    /// Comes to this operation.
+    /// Reaches this operation.
     fn pass(&mut self, index: usize) {
         if index == self.next {
             self.before = self.after;

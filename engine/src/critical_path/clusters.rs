@@ -1,5 +1,5 @@
-//! Instants to terms. Vertices at one instant with the same deciding point are one cluster with a net change Δ.
-//! Shrinking a segment by ε moves the clusters below it by −ε, so that for ε the number of executing threads is
+//! Instants to terms. Vertices at one instant with the same deciding point are one cluster with a net change
+//! Δ. Shrinking a segment by ε moves the clusters below it by −ε. So for ε the number of executing threads is
 //! n₋ + ΣΔ(clusters below) instead of n₋, the number before the instant. The segment's weight therefore gets
 //! s(n₋) − s(n₋ + ΣΔ): a term for every instant, depending on which clusters of that instant lie below.
 //!

@@ -78,7 +78,7 @@ impl<'p, const N: usize> Walked<'p, N> {
         Walked { all, left: [&[]; N], at: 0 }
     }
 
-    /// Comes to the start of a run. Whether any of it is on the path.
+    /// Reaches the start of a run. Whether any of it is on the path.
     pub(super) fn begin(&mut self, run: PointId) -> [bool; N] {
         self.at = 0;
         for (left, pieces) in self.left.iter_mut().zip(self.all) {

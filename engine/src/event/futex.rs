@@ -73,8 +73,8 @@ pub fn futex_name(operation: u32) -> &'static str {
 mod tests {
     use super::*;
 
-    /// Of several words, a sleeper's record has the first one, and its waking the one that it was woken by;
-    /// an old recording, or memory that could not be read, has none.
+    /// Of several words, a sleeper's record has the first one, and its waking the one that it was woken by.
+    /// An old recording, or memory that could not be read, has none.
     #[test]
     fn one_of_several_words() {
         use probe_abi::{Header, Kind};

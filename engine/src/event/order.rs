@@ -1,7 +1,7 @@
 //! Merging the rings into one stream in time order. **The release rule**, the only one there is:
 //!
-//! 1. Every ring has a *bound*: the latest time it has shown, or has been declared drained up to by the caller
-//!    (who read the clock, then emptied the ring), less the disorder allowed inside a ring.
+//! 1. Every ring has a *bound*: the latest time it has shown, less the disorder allowed inside a ring. The
+//!    caller can also declare it drained up to a time (after reading the clock and then emptying the ring).
 //! 2. A record older than its own ring's bound on arrival is *late*: it is counted and left out, never moved.
 //! 3. A record leaves once it is older than the bounds of all rings; records leave in order of time, then CPU,
 //!    then number, then ring.
@@ -26,7 +26,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Disorder allowed inside a ring by default. A record's time is read before its place in the ring is taken;
-/// in between a virtual CPU may be held up, and a thread in a function probe may even be pre-empted and wait
+/// in between a virtual CPU may be delayed, and a thread in a function probe may even be pre-empted and wait
 /// for its next turn.
 pub const DISORDER_NS: u64 = 100_000_000;
 

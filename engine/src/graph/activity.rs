@@ -47,7 +47,7 @@ pub struct Activity {
     pub length: Ticks,
     /// What it stands for.
     pub kind: ActivityKind,
-    /// Whose operation it is; of a wake, who is woken.
+    /// The thread of the operation; for a wake, the woken thread.
     pub thread: ThreadId,
     /// Which of the thread's operations; of a start the first, of an end their number.
     pub operation: u32,

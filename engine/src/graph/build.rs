@@ -27,7 +27,7 @@ pub(super) struct Walker<'a> {
     runs: OfThread<'a>,
     /// Whether its present `once` is computed by itself.
     computes: bool,
-    /// Who signalled the condition that it waits for.
+    /// The thread that signalled the condition that it waits for.
     signalled: Option<VertexId>,
     /// Where its timer ended first, and how long after that last.
     timer: Option<(VertexId, Ticks)>,
@@ -178,7 +178,7 @@ impl<'a> Builder<'a> {
         vertex
     }
 
-    /// The thread's operations before this one, none of which can wait.
+    /// The thread's earlier operations; none of them can wait.
     pub(super) fn reach(&mut self, thread: usize, operation: usize) {
         while self.walkers[thread].next < operation {
             let Some(operation) =

@@ -1,5 +1,5 @@
-//! Where paths can leave the longest way, thinned out to those that matter, and arranged so that the cheapest detour
-//! along any part of the way is found in logarithmic time.
+//! Where paths can leave the longest way. They are thinned out to those that matter, and arranged so that the
+//! cheapest detour along any part of the way is found in logarithmic time.
 //!
 //! The longest way into each vertex forms a tree under the source. Every path goes back from the sink along
 //! that tree, and leaves it at some *detours*: edges that are not the longest way into their vertex. Each

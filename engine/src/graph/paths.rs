@@ -2,7 +2,7 @@
 //! answers as its four algorithms, which live in the tests).
 //!
 //! Ours: a path is stored as the path that it shares its end with, and the one detour by which it leaves it
-//! (see [`super::detours`]); its edges are listed only on request. The first path and k more take O(edges + k
+//! (see [`super::detours`]). Its edges are listed only on request. The first path and k more take O(edges + k
 //! log k), and memory for k of these pairs.
 
 use super::activity::{ActivityGraph, ActivityId};

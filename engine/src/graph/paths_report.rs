@@ -112,7 +112,7 @@ pub struct ShownEdge {
     pub operation: usize,
     /// What takes time; `None` for what takes none.
     pub what: Option<Doing>,
-    /// By what the path comes to this thread, if it does here.
+    /// How the path reaches this thread, if it does here.
     pub by: Option<String>,
     /// Length of the path before it, nanoseconds.
     pub start_ns: f64,

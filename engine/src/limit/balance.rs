@@ -12,10 +12,9 @@ struct Stretch {
     computed: u64,
 }
 
-/// Divides what threads compute up to the same turn of a barrier evenly among them; and what threads with the
-/// same creator, which waits for them, compute in their whole life. A thread that meets at a barrier is
-/// balanced there. Returns the function index of the thread that had most to do, and whether anything was
-/// uneven.
+/// Divides evenly what threads compute up to the same turn of a barrier, and what threads that the same
+/// thread creates and waits for compute in their whole life. A thread that meets at a barrier is balanced
+/// there. Returns the function index of the thread that had most to do, and whether anything was uneven.
 pub(super) fn balance(program: &mut Program) -> Option<usize> {
     let mut turns: FxHashMap<(ObjectId, u32), Vec<Stretch>> = FxHashMap::default();
     let mut groups: Vec<Vec<Stretch>> = Vec::new();

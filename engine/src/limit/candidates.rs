@@ -200,8 +200,8 @@ impl Search {
         }
     }
 
-    /// What one more thread brings for certain: not only in this run, where who meets whom may have changed by chance, and no
-    /// computing on CPUs that are not there.
+    /// What one more thread gains for certain: not only in this run, where chance may have changed which
+    /// threads meet, and without computing on CPUs that are not there.
     fn with_one_more(&self, program: &Program, cpus: Cpus, base: &Outcome, ns: f64) -> Option<f64> {
         let base_ns = base.length.as_ns_f64();
         let mut longest = ns;

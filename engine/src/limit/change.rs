@@ -1,4 +1,4 @@
-//! What a person can change, and what each change brings.
+//! What a person can change, and what each change gains.
 
 use super::holders::{self, Sums};
 use super::search::{Found, Search};
@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
 
 /// Changes shown.
 pub(super) const SHOWN: usize = 3;
-/// A change that brings less than this is not worth a line.
+/// A change that gains less than this is not worth a line.
 const LEAST: f64 = 0.02;
 /// Into how many locks one is split.
 const PARTS: u32 = 8;
@@ -44,7 +44,7 @@ pub enum Change {
     NoSleeps,
 }
 
-/// A change and what it brings.
+/// A change and its gain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fix {
     /// What to change.
@@ -147,7 +147,7 @@ impl Search {
         function.is_some_and(|function| !function.name.starts_with('['))
     }
 
-    /// What a change brings; `None`: too little, or it cannot be made.
+    /// What a change gains; `None`: too little, or it cannot be made.
     pub fn brings(&self, change: &Change, found: &[Found]) -> Option<Fix> {
         let first = found.first()?;
         let cpus = first.limit.cpus;

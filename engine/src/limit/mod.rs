@@ -1,6 +1,6 @@
-//! What limits a program: its predicted time, computed again with one constraint gone (ours; the question that coz and the
-//! 2001 paper ask of functions, asked of everything else). What brings most is the limit; where nothing brings 5 %, the work
-//! itself is, and the functions lead.
+//! What limits a program: its predicted time, computed again with one constraint gone (ours; the question
+//! that coz and the 2001 paper ask of functions, asked of everything else). The constraint that gains most is
+//! the limit. If none gains 5 %, the limit is the work itself, and the functions lead.
 //!
 //! Only constraints that threads wait for are tried, the longest waits first: removing one without waiters
 //! gains nothing. That bounds the number of runs, as does [`Search`]'s own limit for large programs.
@@ -35,7 +35,7 @@ pub use uses::{LockUse, ThreadUse};
 
 use crate::cpus::Cpus;
 
-/// A constraint that brings less than this share of the time is no limit.
+/// A constraint that gains less than this share of the time is no limit.
 pub const WORTH: f64 = 0.05;
 
 /// What limits a program, and what can be done about it.
@@ -44,13 +44,13 @@ pub struct Limits {
     /// On the machine that was recorded (of a program written by hand: on the largest CPU count asked for), then on the largest
     /// CPU count asked for, if that is another one.
     pub at: Vec<Limit>,
-    /// Changes on the first of these CPU counts, what brings most first; at most three.
+    /// Changes on the first of these CPU counts, the largest gain first; at most three.
     pub fixes: Vec<Fix>,
     /// Locks that are waited for on the first of these CPU counts, the longest first.
     pub locks: Vec<LockUse>,
     /// What one more of the threads that do the same is worth there.
     pub more_threads: Option<MoreThreads>,
-    /// Functions that compute most, standard ones counted for who uses them, the largest first.
+    /// Functions that compute most, standard ones counted for their callers, the largest first.
     pub functions: Vec<FunctionUse>,
     /// What threads do there; those that do the same are together, the busiest first.
     pub threads: Vec<ThreadUse>,

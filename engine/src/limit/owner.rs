@@ -5,14 +5,14 @@ use crate::attribution::{is_standard, is_start_up, used_by};
 use crate::program::{Function, FunctionRef, Program};
 use rustc_hash::FxHashMap;
 
-/// For each function of a program who it counts for.
+/// For each function of a program, the function that it counts for.
 #[derive(Debug)]
 pub(super) struct Owners {
     of: Vec<Option<FunctionRef>>,
 }
 
 impl Owners {
-    /// The samples of the program tell who uses what.
+    /// The samples of the program show the callers.
     pub(super) fn of(program: &Program) -> Owners {
         let numbers: FxHashMap<&str, u32> = (0..)
             .zip(&program.functions)

@@ -50,7 +50,7 @@ pub struct Search {
 #[derive(Clone, Debug)]
 pub struct Found {
     pub(super) limit: Limit,
-    /// Everything that brings anything, with its time, the best first.
+    /// Everything that gains anything, with its time, the best first.
     pub(super) without: Vec<(Question, f64)>,
     pub(super) time_ns: f64,
     locks: Vec<LockUse>,
@@ -180,7 +180,8 @@ impl Search {
             .more_threads(&without, time_ns, |pool| self.time_without(cpus, &Question::OneMore(pool), &base));
         without.retain(|(_, ns)| *ns < time_ns);
         without.sort_by(|a, b| a.1.total_cmp(&b.1));
-        // That a stretch can be divided is only supposed: what a simulation says comes first if it brings half as much.
+        // That a stretch can be divided is only an assumption: a simulated gain comes first if it is at least
+        // half as large.
         let simulated = without.iter().find(|(question, _)| *question != Question::Serial).map(|(_, ns)| *ns);
         let least = without.first().map_or(time_ns, |(_, ns)| *ns);
         let least = simulated.filter(|ns| time_ns - ns >= (time_ns - least) / 2.0).unwrap_or(least);
@@ -278,7 +279,7 @@ impl Search {
         Some(MoreThreads { threads, gain: 1.0 - ns / time_ns })
     }
 
-    /// The time of a program that comes to its end.
+    /// The time of a program that finishes.
     pub(super) fn time_ns(&self, program: &Program, cpus: Cpus, model: &Model, run: u32) -> Option<f64> {
         let outcome = Timing::new(program, model).ok()?.run(cpus, run);
         is_complete(program, &outcome).then(|| outcome.length.as_ns_f64())

@@ -235,7 +235,7 @@ fn spinning() {
     assert_eq!(kind(&program, 2), Kind::Spinning);
 }
 
-/// Spinning is a state of its own, whether the lock is known or only who let the thread go on.
+/// Spinning is a state of its own, whether the lock is known or only the thread that ended it.
 #[test]
 fn who_asks_again_and_again_is_shown_spinning() {
     let ends = r#"{"name":"a","ops":[["exec","f",1000],["release","spinning #0"]]}"#;

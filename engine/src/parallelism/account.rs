@@ -1,5 +1,5 @@
-//! The accounts of a run in one pass: who computes, spins, waits, in which function, with which locks, on
-//! whose behalf (1989, sections 3.1 and 3.3). The caller reports what happens in order of time.
+//! The accounts of a run in one pass: which threads compute, spin, wait, in which function, with which locks,
+//! on whose behalf (1989, sections 3.1 and 3.3). The caller reports what happens in order of time.
 //!
 //! - **Profile stack** (section 3.3): functions, and objects from when a thread arrives until it need not
 //!   wait any more. A lock stays until it is released, so a critical section belongs to its lock. An entry

@@ -98,7 +98,7 @@ fn runnable(sum: &Sum) -> [u128; PHASES] {
     divided(sum.runnable.map(scale), sum.on.each_ref().map(|on| on.runnable))
 }
 
-/// Who executes on shared processors has one for a part of the time, and is ready for the rest.
+/// A thread that executes on shared processors has one for a part of the time, and is ready for the rest.
 fn divided(mut times: [u128; PHASES], on: [u128; EXECUTING]) -> [u128; PHASES] {
     for (phase, on) in on.into_iter().enumerate().filter(|(_, on)| *on > 0) {
         let whole = std::mem::replace(&mut times[phase], on);

@@ -9,7 +9,7 @@
 //!
 //! Ideally shared processors (2001, section 2.3) may have more executing threads than processors: each of n
 //! threads on P processors runs for P ÷ n of the time, and is ready for the rest. Then the *busy processors*
-//! are those of the P that compute, P · (computing ÷ executing), rounded up to a whole number; a thread's
+//! are those of the P that compute, P · (computing ÷ executing), rounded up to a whole number. A thread's
 //! processor time divided by them is again dt ÷ (number of computing threads). A thread that spins keeps its
 //! processor, but is not busy (section 3.1: "spin time is factored out"): it is among the executing and not
 //! among the computing.

@@ -34,7 +34,7 @@ impl Parallelism {
         lost.sum::<f64>().max(0.0)
     }
 
-    /// The row to change first, and how; `None` if nothing of the program's own takes time.
+    /// The row to change first, and how; `None` if no code of the program's own takes time.
     pub fn first(&self) -> Option<(&Row, Advice)> {
         let functions: FxHashMap<&str, &Row> = self
             .rows
@@ -45,7 +45,7 @@ impl Parallelism {
         let mut by_loss: Vec<&Row> = functions.values().copied().filter(|row| !row.is_foreign).collect();
         by_loss.sort_by(|a, b| self.lost_ns(b).total_cmp(&self.lost_ns(a)).then_with(|| a.name.cmp(&b.name)));
         let is_worth = |row: &&&Row| self.lost_ns(row) >= WORTH * self.elapsed_ns as f64;
-        // A function that all call costs more than who calls it.
+        // A function that all call costs more than its caller.
         let outermost = by_loss.iter().find(|row| is_outermost(row, &functions)).filter(is_worth);
         if let Some(root) = outermost.or(by_loss.first().filter(is_worth)) {
             let row = self.down(root, &functions);

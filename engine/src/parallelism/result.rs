@@ -86,7 +86,7 @@ pub struct Row {
     pub total_by_busy: Vec<(u32, u64)>,
     /// Of an object: time by the number of threads that waited for it.
     pub queue: Vec<(u32, u64)>,
-    /// Who called it, with the part of `normalized_total_ns` that was for them; the most first.
+    /// Its callers, with the part of `normalized_total_ns` that was for them; the most first.
     pub callers: Vec<Link>,
     /// What it called, with what that did for it; the most first. Of an object also what runs while it is held.
     pub callees: Vec<Link>,

@@ -11,9 +11,9 @@ use crate::program::{ObjectId, Operation, Program, ProgramError};
 use crate::schedule::Outcome;
 use crate::time::Ticks;
 
-/// Predicts a program's time on these CPU counts. A program that fails [`Program::check`] gives no results and a finding of
-/// kind `invalid_program`; a deadlock gives the result up to it and a finding of kind `deadlock`, or
-/// `deadlock_in_simulation` if it is not there on unlimited CPUs.
+/// Predicts a program's time on these CPU counts. A program that fails [`Program::check`] gives no results
+/// and a finding of kind `invalid_program`. A deadlock gives the result up to it and a finding of kind
+/// `deadlock`, or `deadlock_in_simulation` if it is not there on unlimited CPUs.
 pub fn predict(program: &Program, cpus: &[Cpus], model: &Model) -> Prediction {
     match Forecast::new(program, cpus, model) {
         Ok(forecast) => {

@@ -8,8 +8,8 @@ use crate::time::Ticks;
 /// What is known about the machine to predict for; the rest comes from the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
-    /// How threads share processors; `None`: as Linux does if the program was recorded on a machine or any number of the
-    /// scheduler is given below, ideally if it was written by hand, as in the papers.
+    /// How threads share processors. `None`: as in Linux if the program was recorded, or if any number of the
+    /// scheduler is given below; ideally, as in the papers, if it was written by hand.
     pub scheduler: Option<Scheduler>,
     /// How long a thread may go on while another wants its CPU, ns.
     pub slice_ns: Option<u64>,
@@ -136,7 +136,7 @@ impl Assumptions {
             Known { ns: ns.min(MOST_NS), from }
         };
         let wake = facts.idle_wake;
-        // Threads that were woken on several CPUs have that in the compute times of who woke them.
+        // Threads that were woken on several CPUs have that in the compute times of their wakers.
         let cost_recorded = facts.cpus_used.filter(|cpus| *cpus > 1).map(|_| 0);
         // A program written by hand has no costs unless they are set.
         let latency = if program.machine.is_some() { USUAL_LATENCY_NS } else { 0 };

@@ -27,7 +27,7 @@ pub struct Timing<'a> {
     shared: Option<CriticalPath<'a>>,
 }
 
-/// Who wants to know what a program's time depends on.
+/// The receivers of what a program's time depends on.
 pub trait Visitor {
     /// For these CPU counts, in the order of their places in `weights`.
     fn visit<const N: usize>(&mut self, weights: &Weights<'_, N>, paths: &[PathFacts]);

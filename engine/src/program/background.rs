@@ -287,7 +287,7 @@ mod tests {
         // One sleep is enough, and it may be the first thread.
         assert_eq!(found(&[&busy, &timer[..2]], false), [None, Some((0, 0, 2))]);
         assert_eq!(found(&[&timer, &busy], false), [Some((1, 0, 6)), None]);
-        // What it lets go on is waited for, what follows is not.
+        // A thread waits for what it wakes, but not for what follows.
         let waker = [SLEEP, EXEC, SLEEP, END, SLEEP, EXEC];
         assert_eq!(found(&[&busy, &waker], false), [None, Some((0, 4, 6))]);
         assert_eq!(found(&[&busy, &waker[..4]], false), [None, None]);

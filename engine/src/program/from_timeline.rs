@@ -13,13 +13,13 @@
 //! | `Unknown` | `io` on device `unknown`: never compute, counted in [`Trust::unknown_ns`]; nothing if nothing follows |
 //! | first waking of a new thread | `create` |
 //!
-//! **Deadlock-free by construction.** Give each operation the number of the event that made it: a `release` or
-//! `create` that of the waking or fork, an `await` that of the next event of its own thread, which is later than
-//! the waking. Within a thread the numbers do not fall, because steps and intervals were written in the order of
-//! the events. Every dependency therefore goes from a smaller number to a larger one (between threads) or not
-//! back (within one), so performing the operations in order of their numbers satisfies all of them. Each edge has
-//! one release and one await: a wake-up ends at most one wait, and a thread is created at most once. Nothing in
-//! this needs the recording to be complete, so it holds for lossy ones too.
+//! **Deadlock-free by construction.** Give each operation the number of the event that made it. A `release`
+//! or `create` has that of the waking or fork, an `await` that of the next event of its own thread, which is
+//! later than the waking. Within a thread the numbers do not fall, because steps and intervals were written
+//! in the order of the events. Every dependency therefore goes from a smaller number to a larger one (between
+//! threads) or not back (within one), so performing the operations in order of their numbers satisfies all of
+//! them. Each edge has one release and one await: a wake-up ends at most one wait, and a thread is created at
+//! most once. Nothing in this needs the recording to be complete, so it holds for lossy ones too.
 
 mod marks;
 mod write;

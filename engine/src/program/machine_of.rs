@@ -216,7 +216,7 @@ fn devices(timeline: &Timeline) -> Vec<DeviceFact> {
                 && end > start
                 && let Some(wait) = thread.waits.get(wait as usize).filter(|wait| is_device(wait))
             {
-                // Who stops waiting at an instant makes room for who begins to.
+                // A thread that stops waiting at an instant makes room for one that begins to.
                 changes.entry(names::device(wait)).or_default().extend([(start.0, 1), (end.0, -1)]);
             }
         }

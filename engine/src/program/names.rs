@@ -174,7 +174,7 @@ pub(super) fn device(wait: &Wait) -> &'static str {
     }
 }
 
-/// Who ended a wait that no thread of the recording did.
+/// The cause of the end of a wait that no recorded thread ended.
 pub(super) fn waker(external: External) -> &'static str {
     match external {
         External::Task => "another process",

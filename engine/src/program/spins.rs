@@ -1,4 +1,4 @@
-//! Stretches of running in which a thread only asks again and again whether it may go on, and who let it go on.
+//! Stretches of running in which a thread only checks whether it may go on, and the thread that ended them.
 //!
 //! Samples tell where: those whose innermost function only waits ([`super::busy_wait::is_waiter`]), those in
 //! loops that only wait ([`crate::event::CodeFact::waits`]), and those in functions that the user named.
@@ -196,7 +196,7 @@ struct Source {
     is_guess: bool,
 }
 
-/// Who let the thread go on, and when.
+/// The thread that ended the spinning, and when.
 fn source(index: usize, stretch: &Stretch, peers: &[usize], rans: &[Ran]) -> Option<Source> {
     let mut stopped: Option<(u64, usize)> = None;
     let mut computing: Option<usize> = None;
@@ -668,7 +668,7 @@ mod tests {
         assert!(program.findings.iter().all(|finding| finding.kind() != "spinning"));
     }
 
-    /// Who polls for something from outside has no other thread to wait for.
+    /// A thread that polls for something from outside has no other thread to wait for.
     #[test]
     fn what_no_other_thread_ends_stays_computing() {
         let threads = [vec![(100_000, true)], vec![(50_000, true)]];
@@ -705,7 +705,7 @@ mod tests {
                 .map(|_| (0..40).map(|_| (1 + numbers.below(5_000), numbers.chance(1, 2))).collect())
                 .collect();
             let mut timeline = timeline(&threads, 500, numbers.chance(1, 2), "sched_yield");
-            // Half of them for a lock: who gets it first is open then.
+            // Half of them for a lock: which thread gets it first is open then.
             let tries = seed % 2 == 1;
             timeline.code[1].tries = tries;
             let program = from_timeline(&timeline);

@@ -16,7 +16,7 @@ pub(super) struct Moment {
 pub(super) enum Stage {
     /// Some thread creates it, and none has yet.
     NotCreated,
-    /// It comes to its next operation.
+    /// It reaches its next operation.
     Going,
     /// It has failed to take a lock; `since` is when it first tried.
     Again,

@@ -1,5 +1,5 @@
-//! Who acts next: threads whose timed step ends later, and those that are ready at this instant. By itself it is the
-//! machine with unlimited processors.
+//! Which thread acts next: threads whose timed step ends later, and those that are ready at this instant. By
+//! itself it is the machine with unlimited processors.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -21,7 +21,7 @@ pub struct Agenda {
 
 /// When a timed step ends (upper 64 bits), the number of the entry (32 bits), and of the thread (32 bits).
 /// One number, since comparing these is most of the work of the whole simulation. A program has at most 2^31
-/// operations, each of which is entered once.
+/// operations, and each is entered once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Due(u128);
 

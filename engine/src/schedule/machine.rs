@@ -24,7 +24,7 @@ pub enum Why {
 /// What happens next at this instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// The thread comes to its next operation.
+    /// The thread reaches its next operation.
     Act(u32),
     /// What the thread waited for by the clock is over; it has yet to be woken.
     Expired(u32),
@@ -39,7 +39,7 @@ pub enum Origin {
     Timer,
 }
 
-/// Processors and who uses them.
+/// Processors and the threads that use them.
 pub trait Machine {
     /// Whether what decides each moment is kept: deciding points, vertices and runs, for weights.
     const DECIDES: bool;
@@ -63,7 +63,7 @@ pub trait Machine {
     /// What is next at this instant.
     fn next_turn(&mut self) -> Option<Turn>;
 
-    /// A thread that waited, or has just come to life, acts as soon as it has a processor. `by` is who woke it.
+    /// A thread that waited, or has just come to life, acts as soon as it has a processor. `by` is its waker.
     fn wake(&mut self, thread: u32, by: Option<u32>);
 
     /// Whether runs of compute operations are reported.

@@ -3,9 +3,10 @@
 //! instants: all that happens at one moment comes out together, as [`Vertex`]es in time order, so a consumer
 //! can work on a stream.
 //!
-//! Ties are decided by one rule: threads that act at the same instant act in the order in which they became ready
-//! (at the start in list order); each runs until it computes or waits; a thread it wakes goes to the end of that
-//! instant's queue. A computation of length 0 is a computation: the thread goes to the end of the queue.
+//! Ties are decided by one rule: threads that act at the same instant act in the order in which they became
+//! ready (at the start in list order). Each runs until it computes or waits; a thread it wakes goes to the
+//! end of that instant's queue. A computation of length 0 is a computation: the thread goes to the end of the
+//! queue.
 
 mod actor;
 mod agenda;

@@ -16,12 +16,12 @@ pub(crate) trait Observer {
     /// The thread does this from now on.
     fn does(&mut self, thread: u32, doing: Doing);
 
-    /// The thread comes to its operation with this number, and has finished the one before. `None`: it is
+    /// The thread reaches its operation with this number, and has finished the one before. `None`: it is
     /// over. Reported again each time that the thread tries again.
     fn comes_to(&mut self, thread: u32, number: u32, operation: Option<Operation>);
 }
 
-/// Operations of a program, telling when a thread comes to them.
+/// Operations of a program, reporting when a thread reaches them.
 struct Observed<'a, O, B> {
     source: O,
     observer: &'a RefCell<B>,

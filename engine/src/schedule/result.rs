@@ -44,7 +44,7 @@ pub(crate) struct Latency {
     pub(crate) begun: u128,
     /// How much of it passed meanwhile; 0 as long as it has not ended.
     pub(crate) virtual_length: u128,
-    /// Whose it is, and the operation that the thread comes to when it ends.
+    /// Its thread, and the operation that the thread reaches when it ends.
     #[cfg(any(test, feature = "synth"))]
     pub(crate) of_thread: (ThreadId, u32),
 }
@@ -66,9 +66,9 @@ pub(crate) struct Delay {
     /// How many steps there were in the trace before it.
     pub(crate) after: usize,
     pub(crate) thread: ThreadId,
-    /// The operation that the thread comes to, or tries again.
+    /// The operation that the thread reaches, or tries again.
     pub(crate) operation: u32,
-    /// Who woke it, and in which operation, where that decides when the thread tries its own again.
+    /// Its waker, and in which operation, where that decides when the thread tries its own again.
     pub(crate) by: Option<(ThreadId, u32)>,
     pub(crate) length: Ticks,
 }

@@ -48,7 +48,7 @@ impl Runs {
         self.starts[run as usize] = start;
     }
 
-    /// Adds runs that have happened elsewhere: who computes a `once` may differ.
+    /// Adds runs that have happened elsewhere: the thread that computes a `once` may differ.
     pub(crate) fn add(&mut self, other: &Runs) {
         let others = other.points.iter().zip(&other.starts);
         for ((point, start), (other, begun)) in self.points.iter_mut().zip(&mut self.starts).zip(others) {

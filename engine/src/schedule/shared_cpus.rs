@@ -1,7 +1,8 @@
 //! Processors shared in infinitely small slices, at no cost (2001, section 2.3): with n threads that want one and P
 //! processors each thread runs at speed min(1, P/n).
 //!
-//! With [`Costs`] a woken thread acts only after a while if it finds a processor idle, and who woke it computes longer.
+//! With [`Costs`] a woken thread acts only after a while if it finds a processor idle, and its waker computes
+//! longer.
 //!
 //! Work done per thread that executes is one number for all: it grows with time at that speed. So a computation of length
 //! d that begins when it is W ends when it is W + d, and one queue orders all ends whatever the speed does meanwhile. Time

@@ -435,7 +435,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         }
     }
 
-    /// The thread comes to an operation in which it may have to wait.
+    /// The thread reaches an operation in which it may have to wait.
     pub(super) fn arrive(&mut self, thread: u32) {
         let now = self.machine.now();
         let actor = &mut self.actors[thread as usize];

@@ -13,7 +13,7 @@ use crate::program::ObjectId;
 pub(super) struct Spin {
     pub(super) owner: Option<u32>,
     freed: Option<Moment>,
-    /// Who spins, with a processor or without, in the order in which they came.
+    /// Spinning threads, with a processor or without, in the order in which they came.
     spinning: VecDeque<u32>,
     /// It was freed while no thread that spins for it had a processor.
     unseen: bool,

@@ -72,7 +72,7 @@ pub(super) struct Trail {
     processors: Vec<Head>,
     /// By thread: it goes on for as long as the others do, so that nothing depends on when it does something.
     beside: Vec<bool>,
-    /// Who acted last.
+    /// The thread that acted last.
     last: u32,
 }
 

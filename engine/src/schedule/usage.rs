@@ -23,7 +23,7 @@ pub struct ObjectUse {
     pub served: u64,
 }
 
-/// Who holds what since when.
+/// Which thread holds what since when.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Usage {
     pub(super) objects: Vec<ObjectUse>,

@@ -2,9 +2,9 @@
 //! correct reading of that recording. It has round-robin time slices with pre-emption, wake-up latency, and
 //! interrupts that hit the running thread.
 //!
-//! Time goes in whole grains of [`GRAIN_NS`]; what a CPU does in a grain is stamped with its number inside it.
-//! So no two CPUs share a time stamp, records in order of time are in the order in which things were done here,
-//! and a stretch on one CPU still has its exact length.
+//! Time goes in whole grains of [`GRAIN_NS`]; what a CPU does in a grain is stamped with its number inside
+//! it. So no two CPUs share a time stamp, and records in order of time are in the order of execution. A
+//! stretch on one CPU still has its exact length.
 
 use super::Numbers;
 use super::execution::Execution;

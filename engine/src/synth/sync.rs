@@ -104,7 +104,7 @@ impl Machine<'_> {
         })
     }
 
-    /// The thread is in the operation for another grain, and comes to it again.
+    /// The thread is in the operation for another grain, and reaches it again.
     fn goes_on_inside(&mut self, thread: usize, length_ns: u64) -> Result<Outcome, GenerateError> {
         let actor = &mut self.actors[thread];
         actor.left_ns = length_ns;
@@ -198,7 +198,7 @@ impl Machine<'_> {
         Ok(Outcome::GoesOn)
     }
 
-    /// The thread comes to a barrier: says whether it was the last.
+    /// The thread arrives at a barrier: says whether it was the last.
     fn meet(&mut self, cpu: usize, thread: usize, operation: Operation) -> bool {
         let Operation::Barrier(object, count) = operation else { return true };
         let shared = &mut self.shared[object.0 as usize];

@@ -39,8 +39,8 @@ impl Gap {
     }
 }
 
-/// Threads looked at for gaps, in all, before those that are left are joined: some seconds of work. A recording of 10,000
-/// threads comes to it after 25,000 gaps. Tests have less time.
+/// Threads looked at for gaps, in all, before those that are left are joined: some seconds of work. A
+/// recording of 10,000 threads reaches it after 25,000 gaps. Tests have less time.
 const MOST_LOOKS: u64 = if cfg!(test) { 10_000_000 } else { 500_000_000 };
 
 /// Gaps open at one time before they are joined: each record is held against all of them.

@@ -39,7 +39,7 @@ pub(super) struct RecordedBurst {
     pub(super) after_hole: bool,
 }
 
-/// Who lives at an address.
+/// The object at an address.
 #[derive(Clone, Copy, Debug)]
 struct Lifetime {
     object: u32,

@@ -1,5 +1,5 @@
 //! What happened: for each thread gap-free intervals that cover its life in the window exactly, the probed
-//! functions on its stack over time, and who woke whom.
+//! functions on its stack over time, and which thread woke which.
 //!
 //! | interval | begins | ends |
 //! |---|---|---|

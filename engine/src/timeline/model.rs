@@ -295,7 +295,7 @@ pub struct PutBack {
     pub hold_ns: u64,
 }
 
-/// Who first used an object, and where.
+/// The thread that first used an object, and where.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FirstUse {
     /// When it was over.

@@ -227,7 +227,7 @@ impl Stacks {
         self.stacks.len() - 1
     }
 
-    /// Brings a stack's frames into view on top.
+    /// Puts a stack's frames into view on top.
     fn activate(&mut self, index: usize, log: &mut StepLog<'_>) {
         if self.active.last() == Some(&index) {
             return;

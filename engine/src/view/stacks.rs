@@ -113,7 +113,7 @@ impl<'a> StackBuilder<'a> {
         Stacks { stacks, on: ordered.iter().map(|part| part.on.clone()).collect() }
     }
 
-    /// CPU time of all operations. A `once` counts in the thread that comes to it first in the list.
+    /// CPU time of all operations. A `once` counts in the thread that reaches it first in the list.
     fn computed(&self) -> FxHashMap<OwnSum, u64> {
         let mut sums: FxHashMap<OwnSum, u64> = FxHashMap::default();
         let mut onces: FxHashSet<ObjectId> = FxHashSet::default();

@@ -26,7 +26,7 @@ pub enum EditError {
     NoLocks,
     /// No thread takes an object of this name as a lock.
     NotALock(String),
-    /// Threads wait for conditions under the lock: those who signal must have the same one.
+    /// Threads wait for conditions under the lock: the signalling threads must hold the same one.
     WithCondition(String),
     /// The lock's waits are replayed as recorded: they do not get shorter when the lock changes.
     Replayed(String),

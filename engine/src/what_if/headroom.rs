@@ -41,7 +41,7 @@ pub struct Takeover {
     pub scale: f64,
     /// Predicted time there, nanoseconds.
     pub time_ns: f64,
-    /// Who came first until here.
+    /// The function that came first until here.
     pub over: String,
     /// The function that comes first from here.
     pub function: String,

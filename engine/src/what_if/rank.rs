@@ -22,7 +22,7 @@ pub struct Ranking {
     pub rows: Vec<RankRow>,
 }
 
-/// What a function brings.
+/// What a function gains.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RankRow {
     /// Unique name.

@@ -33,8 +33,8 @@ proptest! {
     }
 }
 
-/// What can be compared between a window and a part of the whole: state over time, functions on the stack over
-/// time, and who ended each wait.
+/// What can be compared between a window and a part of the whole: state over time, functions on the stack
+/// over time, and the thread that ended each wait.
 #[derive(Debug, PartialEq)]
 struct View {
     tid: u32,

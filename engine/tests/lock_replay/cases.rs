@@ -59,8 +59,9 @@ fn a_deadlock_that_did_not_happen_is_told_and_not_simulated() {
     assert!(answer.findings.iter().all(|finding| finding.kind() != "deadlock"), "{:?}", answer.findings);
 }
 
-/// pigz ends so: it takes the lock of its list of threads, finds one that is through, and joins it with the lock in hand. On
-/// one CPU the threads were through before. With more, who joins first would wait for a thread that waits for the lock.
+/// pigz ends like this: it takes the lock of its list of threads, finds one that has finished, and joins it
+/// while it holds the lock. On one CPU the threads had finished before. With more CPUs, a thread that joins
+/// first would wait for one that waits for the lock.
 #[test]
 fn a_join_under_a_lock_comes_after_the_joined_threads_last_use_of_it() {
     let exec = |ns| Operation::Exec(Ticks::from_ns(ns));

@@ -29,7 +29,7 @@ fn what_was_there_at_first_is_found_where_somebody_waited_in_the_end() {
     assert_eq!(does(&program, 2), "lock m, unlock m, give c", "also a signal after the mutex");
 }
 
-/// Who signals only if the queue was empty gives one each time.
+/// A thread that signals only if the queue was empty gives one each time.
 #[test]
 fn a_signal_only_when_it_was_empty() {
     let mut script = Script::default();

@@ -23,7 +23,7 @@
 //! | 10 end part | JSON `engine::event::WindowEnd` of nothing but threads and pending operations; they are those of the end that follows, before its own; only if they are many | threads and operations |
 //! | 11 cut stacks | which of the stacks in the last chunk of them go on above their outermost frame: see [`stacks`]; none if none does | such stacks |
 //!
-//! A reader skips chunks of a kind it does not know: one that does not know kinds 10 and 11 misses threads at
+//! A reader skips chunks of a kind it does not know. One that does not know kinds 10 and 11 misses threads at
 //! the end, which are a second opinion, and cut stacks look whole. No file can make a reader take unbounded
 //! memory. Chunks are at most 16 MiB unpacked (a draft 32 MiB), a writer stores a chunk plain rather than
 //! packed more than 256 : 1, and a reader stops when events would fill half of the free memory. Everything

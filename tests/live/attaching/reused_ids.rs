@@ -1,5 +1,5 @@
-//! Ids that the kernel gives again: a thread or a process is who it is from its birth to its end, not by its number.
-//! Issue 3, "Life".
+//! Ids that the kernel reuses: a thread or a process is identified by its birth and its end, not by its
+//! number. Issue 3, "Life".
 
 use std::process::Command;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Who runs, and who woke whom.
+//! Which thread runs, and which woke which.
 
 use probe_abi::{Call, Cause, Context, Record, SwitchFlags, WakingFlags, futex_operation};
 
@@ -203,8 +203,8 @@ fn timer_wakes_on_a_busy_threads_cpu_are_no_ones() {
     }
 }
 
-/// What the network brings to a thread is the network's, also where its soft interrupt runs in the context of
-/// an unrelated busy thread; a signal is distinguished from a time limit.
+/// Wake-ups by the network are the network's, also where its soft interrupt runs in the context of an
+/// unrelated busy thread. A signal is distinguished from a time limit.
 #[test]
 fn network_and_signals_are_told_from_threads() {
     skip_unless_live!();

@@ -74,8 +74,9 @@ fn recursion_a_thousand_deep_counts_once() {
     assert_eq!(program.entries("diver"), 2);
 }
 
-/// Every call counts, on the critical path or not: the report's numbers are those of the path, and on one CPU a wait (the
-/// machine gave the program no time) can be longer than all of one thread's work, which then is not on it.
+/// Every call counts, on the critical path or not. The report's numbers are those of the path, and on one CPU
+/// a wait (the machine gave the program no time) can be longer than all of one thread's work, which then is
+/// not on it.
 #[test]
 fn calls_that_end_in_an_exception() {
     skip_unless_live!();

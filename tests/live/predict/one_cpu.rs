@@ -81,7 +81,7 @@ fn threads_keep_the_nice_value_and_the_cpus_that_they_chose() {
 }
 
 /// A point in time does not move, whatever the thread did before; a length of time starts when the thread
-/// comes to it.
+/// reaches it.
 #[test]
 fn deadlines_and_lengths_are_told_apart() {
     skip_unless_live!();

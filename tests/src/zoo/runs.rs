@@ -41,8 +41,8 @@ pub struct Figures {
     /// than that.
     pub change: Option<(f64, f64, bool)>,
     /// Measured cost, as a part of the target's CPU time. Launched: CPU time of longpole and the program,
-    /// from when that is let go to its end, above that of the program alone. Attached: CPU time of longpole
-    /// while it records, compared with that of the program in that time.
+    /// from its release at the gate to its end, above that of the program alone. Attached: CPU time of
+    /// longpole while it records, compared with that of the program in that time.
     pub cost: Option<f64>,
 }
 
@@ -78,7 +78,7 @@ impl Stage<'_> {
         Ok(Run { ending: self.ending(ended.code), wall_s, cpu_s: place.cpu_s() })
     }
 
-    /// Launched by longpole; CPU time is that of both, from when the program is let go to its end.
+    /// Launched by longpole; CPU time is that of both, from its release at the gate to its end.
     pub fn launched(&self, cpus: &str, file: &Path) -> Result<Run, String> {
         let place = Place::new("launched");
         let (variables, words) = self.entry.words(self.mode, self.program, self.work);

@@ -99,7 +99,7 @@ pub(super) fn prepare_side(work: &Path, name: &str, address: &str) -> Result<Pat
     if socket.exists() {
         std::fs::remove_file(socket)?;
     }
-    // Of two workers chance decides who gets how many connections, and with it how long the work takes.
+    // With two workers, chance decides which gets how many connections, and with it how long the work takes.
     std::fs::write(
         folder.join("nginx.conf"),
         format!(

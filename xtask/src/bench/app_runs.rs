@@ -68,8 +68,8 @@ fn in_folder(line: &str, work: &Path) -> String {
         .replace("WORK", &work.display().to_string())
 }
 
-/// How long the command takes alone and recorded: from when it is let go to the end of its process, without what longpole
-/// does before and after.
+/// How long the command takes alone and recorded: from its release to the end of its process, without what
+/// longpole does before and after.
 pub(super) fn commands(
     (before, options, line): (&str, &str, &str),
     work: &Path,

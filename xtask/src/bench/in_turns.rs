@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use longpole_tests::Group;
 
-/// How long one runs before it is the other's turn. Not shorter: the clock goes on while a program is held,
-/// so what it does twenty times a second is due at the beginning of each turn once more, and every thread is
-/// woken to be let go. At a tenth of a second longpole had 50 % more wake-ups. A Redis under load seemed 6 to
-/// 10 % slower, although the same server needed only 2.4 % more CPU time with longpole than without.
+/// How long one runs before it is the other's turn. Not shorter: the clock goes on while a program is
+/// stopped. So what it does twenty times a second is due again at the beginning of each turn, and every
+/// thread is woken to continue. At a tenth of a second longpole had 50 % more wake-ups. A Redis under load
+/// seemed 6 to 10 % slower, although the same server needed only 2.4 % more CPU time with longpole than
+/// without.
 const TURN: Duration = Duration::from_millis(500);
 /// How often is looked whether a work is done.
 const LOOK: Duration = Duration::from_millis(1);
@@ -33,7 +34,7 @@ pub struct Took {
     pub cpu_s: f64,
 }
 
-/// Lets both run in turns until both are done; what each has taken. Both are let go in the end.
+/// Lets both run in turns until both are done; what each has taken. Both continue in the end.
 ///
 /// # Errors
 /// One cannot be held, or does not come to an end.

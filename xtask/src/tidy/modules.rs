@@ -23,7 +23,7 @@ struct File {
     defined: BTreeSet<String>,
 }
 
-/// One name that a `use` brings in.
+/// One name that a `use` imports.
 #[derive(Debug)]
 struct Use {
     path: Module,

@@ -1,6 +1,6 @@
-//! Two shapes of coz's own examples (Curtsinger and Berger, "Coz", 2015). They compare what coz estimates
-//! with a run for each question, one recording's answers to all of them, the answers that follow from how the
-//! programs are built, and the measured gain of really shortened functions.
+//! Two shapes of coz's own examples (Curtsinger and Berger, "Coz", 2015). They compare four answers: coz's
+//! estimates with a run for each question, those of one recording for all of them, those that follow from how
+//! the programs are built, and the measured gain of really shortened functions.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

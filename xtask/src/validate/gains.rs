@@ -1,5 +1,6 @@
-//! Which share of a function tells best what making it faster brings: candidates that cannot explode, set against the function
-//! made a tenth faster and a tenth slower in simulation, over the recordings under tests/data/recordings.
+//! Which share of a function predicts best what making it faster gains. Candidates that cannot explode are
+//! compared with the simulated gain of making the function a tenth faster and a tenth slower, over the
+//! recordings under tests/data/recordings.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -102,7 +102,8 @@ const SUBJECTS: [Subject; 8] = [
     },
 ];
 
-/// Who names a function: the metrics of `compare-metrics`, `parallelism`'s first line, and the largest gain in simulation.
+/// What names a function: the metrics of `compare-metrics`, `parallelism`'s first line, and the largest gain
+/// in simulation.
 const NAMERS: [&str; 8] =
     ["profile", "Quartz", "Quartz's advice", "path", "slack", "zeroing", "benefit", "simulated"];
 

@@ -125,7 +125,7 @@ struct Studied {
     own: Program,
 }
 
-/// Standard functions count for who uses them, or with `all` for themselves.
+/// Standard functions count for their callers, or with `all` for themselves.
 fn studied(input: &InputPlan, probed_only: bool, all: bool) -> Result<Studied, UserError> {
     let mut own = Input::open(input)?.into_program();
     if probed_only {

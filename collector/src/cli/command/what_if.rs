@@ -28,7 +28,7 @@ pub fn run(plan: &WhatIfPlan) -> Result<Outcome, UserError> {
             if plan.json {
                 to_stdout(|out| show::json(&result, out))?;
             } else {
-                // What samples show of who uses what is the same after the changes.
+                // Callers that samples show are the same after the changes.
                 let after = edited(&studied.own, &edits).unwrap_or(after);
                 let after = super::limit_on_all_cores(&after, &plan.cpus, &model);
                 let frame = frame();

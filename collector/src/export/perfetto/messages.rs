@@ -11,7 +11,7 @@ pub struct TracePacket {
     /// Names that packets refer to by number from here on.
     #[prost(message, optional, tag = "12")]
     pub interned_data: Option<InternedData>,
-    /// Who numbers names.
+    /// The sequence that numbers names.
     #[prost(uint32, optional, tag = "10")]
     pub trusted_packet_sequence_id: Option<u32>,
     /// 1: numbers start again; 2: numbers are used.

@@ -26,7 +26,7 @@ pub enum Table {
     Intervals,
     /// Calls of probed functions.
     Calls,
-    /// Who woke whom.
+    /// Which thread woke which.
     Wakes,
     /// Which thread held which lock when.
     Sections,

@@ -123,7 +123,7 @@ fn is_whole(seen: &&StackSample) -> bool {
     seen.stack != NO_STACK && !seen.truncated
 }
 
-/// Who waited for a futex word, who woke it, and how often that happened.
+/// Which thread waited for a futex word, which one woke it, and how often that happened.
 #[derive(Debug, Default)]
 struct Used {
     waiters: FxHashSet<u32>,
@@ -177,7 +177,7 @@ mod tests {
     use crate::event::FutexFact;
     use crate::timeline::{Wait, Wake, Wakeup};
 
-    /// Threads that wake others, so often, at one word: who whom.
+    /// How often one thread woke another at one word.
     fn used(wakes: &[(u32, u32, usize)]) -> Timeline {
         let reason = WaitReason::Futex(FutexFact { word: 0x40, ..FutexFact::default() });
         let wait = Wait { reason, wake: Wake::CutByUnknown, cut_at_start: false, moved_to: None };

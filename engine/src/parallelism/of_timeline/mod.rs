@@ -35,14 +35,14 @@ struct Now {
     in_probe: bool,
     /// The function in which it was sampled going to sleep.
     asleep: Option<u32>,
-    /// What it does is also done for these: its creator's functions; those of who woke it, until it waits for something
-    /// to do; the innermost one of them.
+    /// What it does is also done for these: its creator's functions; those of its waker, until it waits for
+    /// something to do; the innermost one of them.
     inherited: Vec<u32>,
     works_for: Vec<u32>,
     behalf: Option<u32>,
-    /// Who woke it to work, by index.
+    /// The thread that woke it to work, by index.
     submitter: Option<usize>,
-    /// Something is known of who created it.
+    /// Its creator is known.
     has_creator: bool,
     /// The part of functions' time that it was in last.
     part: Option<(Key, u32)>,
@@ -59,7 +59,7 @@ pub(super) struct Accounted {
     pub(super) orphans: u32,
 }
 
-/// Who woke who woke the one that works, at most.
+/// How many wakers back from the working thread, at most.
 const MOST_SUBMITTERS: usize = 64;
 
 struct Feed<'a> {
@@ -325,7 +325,7 @@ impl Feed<'_> {
     }
 
     /// Whether a thread waits for something to do: for a condition or a semaphore, or for input from a
-    /// descriptor; for a futex without recorded operations if work is passed on through it, or if the
+    /// descriptor. Also for a futex without recorded operations, if work is passed on through it or the
     /// function that wakes it is known for that.
     fn waits_for_work(&self, woken: usize, wakeup: &Wakeup) -> bool {
         let Some(now) = self.now.get(woken) else { return false };

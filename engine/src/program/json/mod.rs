@@ -8,10 +8,10 @@
 //! Lengths are nanoseconds, possibly fractional (to 1/1000 ns). `exec` without a name belongs to the top of
 //! the stack. Fields that a reader does not know are ignored. Optional fields keep what a recording knew:
 //! `trust`, `findings`, `overhead` and `functions` with `name`, `location` and `folded`, `machine`
-//! ([`super::MachineFacts`]). `writers_first` names read-write locks that prefer writers; a thread may have
-//! `background` (the name of the thread that it ends with, and the numbers of the first operation that it
-//! does again as long as that one runs and of the one after the last), `nice` and `cpus` besides `name` and
-//! `ops`.
+//! ([`super::MachineFacts`]). `writers_first` names read-write locks that prefer writers. Besides `name` and
+//! `ops`, a thread may have `nice`, `cpus` and `background`: the name of the thread that it ends with, and
+//! which operations it repeats as long as that one runs (the numbers of the first one and of the one after
+//! the last).
 
 mod document;
 mod held;

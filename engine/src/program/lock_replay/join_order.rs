@@ -4,8 +4,9 @@
 //! how it knows (a flag, a list, a condition), but the order follows: the joined thread's last section comes
 //! first. **Ours.**
 //!
-//! In the program, who joins lets the lock go before that, waits for that section, and takes the lock again. If the section
-//! is over, as in the recording, that takes no time; if not, it is what waiting for the condition would have been.
+//! In the program, the joining thread releases the lock before that, waits for that section, and takes the
+//! lock again. If the section is over, as in the recording, that takes no time; if not, it is what waiting
+//! for the condition would have been.
 
 use super::inside::NONE;
 use super::lowering::{Known, edge};

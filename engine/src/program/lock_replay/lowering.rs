@@ -203,7 +203,7 @@ impl Known<'_> {
         is_plain.then(|| Ticks::from_ns(super::contention::ran(self.timeline, used)))
     }
 
-    /// Whether it waited, or woke who waited.
+    /// Whether it waited, or woke a waiter.
     fn is_held_up(&self, number: u32) -> bool {
         self.contention.contended.get(number as usize) == Some(&true) || self.has_waker(number)
     }

@@ -206,7 +206,7 @@ impl Things {
 }
 
 /// What a wait is for: the eight bytes around a futex, in which glibc's condition variables have the words of
-/// both their groups; for short sleeps it is the same, and for all sleeps of a housekeeping thread while
+/// both their groups. It is the same for all short sleeps, and for all sleeps of a housekeeping thread while
 /// others have work.
 fn thing(wait: &Wait, (start, end): (u64, u64), occupied: Option<&Occupied>) -> Option<u64> {
     match wait.reason {

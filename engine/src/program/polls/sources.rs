@@ -1,4 +1,4 @@
-//! Who may have changed what a thread looks at when its time is over, and when.
+//! Which threads may have changed what a thread checks after its time limit, and when.
 
 use super::chains::Limited;
 use super::shares::Shares;
@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 /// A thread that stops computing this shortly before another goes on is the one that let it go on, nanoseconds.
 const JUST_NOW_NS: u64 = 100_000;
-/// Who may have changed what a thread looks at.
+/// The threads that may have changed what a thread checks.
 pub(super) struct Sources {
     /// By thread: from when to when it ran, ascending, without mere checks; empty for one that hardly
     /// computes.
@@ -56,7 +56,7 @@ impl Sources {
         sources
     }
 
-    /// Who ended this wait, and when.
+    /// The thread that ended this wait, and when.
     pub(super) fn of_wait(&self, timeline: &Timeline, index: usize, wait: &Limited) -> Option<(usize, u64)> {
         let timed = self.timed.get(index)?;
         let at = timed.partition_point(|used| used.ended.0 < wait.end);

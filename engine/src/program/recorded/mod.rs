@@ -1,5 +1,6 @@
 //! What a recording shows of synchronization objects and of waits, independent of the number of CPUs: the
-//! identity of an object, who waited for it, how long its longest queue was, and what threads slept for.
+//! identity of an object, the threads that waited for it, how long its longest queue was, and what threads
+//! slept for.
 
 mod model;
 mod objects;

@@ -128,7 +128,7 @@ pub struct RecordedWait {
 /// A name, and how often.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
-    /// Who or what.
+    /// The thread or other cause.
     pub name: String,
     /// How often.
     pub count: u64,
@@ -139,7 +139,7 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
-/// The kind of an object of which only waits are recorded.
+/// The kind of an object with recorded waits only.
 pub const FUTEX: &str = "futex";
 
 /// Most names in a list of shares.

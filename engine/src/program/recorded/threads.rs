@@ -1,6 +1,7 @@
-//! Who threads are, and which function was on top of their stack when they slept or woke others: the innermost with
-//! probes, else what a sample saw. One that is recorded by its entry only may have ended long ago, so it is no answer: what
-//! a sample saw is, and else the innermost whose end would be known.
+//! The identity of threads, and the function on top of their stack when they slept or woke others: the
+//! innermost one with probes, else that of a sample. A function that is recorded by its entry only may have
+//! ended long ago, so it is no answer: then the sample's function is used, and else the innermost one whose
+//! end would be known.
 
 use super::stacks::{function_of, seen_at};
 use crate::event::FunctionId;

@@ -1,9 +1,10 @@
 //! What threads slept for, by kind.
 //!
-//! A wait is *idle* if the thread waited for work, and no recorded thread had any for it. It was in a call of
-//! the poll family, `accept`, a wait for a signal, a read of a descriptor that only reports events, a
-//! condition or semaphore wait, or a futex that reached its time limit. It was ended by something outside the
-//! recording, or not at all. A wait for a condition that a recorded thread signalled is never idle.
+//! A wait is *idle* if the thread waited for work, and no recorded thread had any for it. It was in one of
+//! these: a call of the poll family, `accept`, a wait for a signal, a read of a descriptor that only reports
+//! events, a condition or semaphore wait, or a futex that reached its time limit. It was ended by something
+//! outside the recording, or not at all. A wait for a condition that a recorded thread signalled is never
+//! idle.
 
 use super::model::{RecordedWait, shares};
 use super::objects::is_end_of_thread;

@@ -12,7 +12,7 @@ pub(super) struct Cpu {
     pub(super) current: u32,
     /// The thread that had it last.
     pub(super) last: u32,
-    /// Who else wants it, by deadline and then in the order in which they came.
+    /// Other threads that want it, by deadline and then in the order in which they came.
     queue: VecDeque<(i64, u32)>,
     /// Weights of `current` and all in the queue.
     load: u64,

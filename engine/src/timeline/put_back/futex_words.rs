@@ -32,7 +32,7 @@ pub(super) struct Word {
 pub(super) struct Marks {
     /// Waits: begin, and when the thread ran again.
     pub(super) waits: Vec<(u64, u64)>,
-    /// Wake-ups of others who waited.
+    /// Wake-ups of other waiters.
     pub(super) wakes: Vec<u64>,
 }
 

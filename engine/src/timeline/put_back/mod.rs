@@ -1,6 +1,6 @@
 //! Acquisitions without a record are put back (ours). A lock without probes shows in a recording only where a
-//! thread waits for it: without all the times when it was free, the order of waits would stay as it was
-//! recorded, and more CPUs would seem to help where the lock is held all the time.
+//! thread waits for it. Without all the times when it was free, the order of waits would stay as recorded,
+//! and more CPUs would seem to help where the lock is held all the time.
 //!
 //! Three things are known. Events: when a thread got the lock after waiting, and when it woke the next
 //! waiter; it held the lock in between, which gives the distribution of hold times. Samples: how much of its

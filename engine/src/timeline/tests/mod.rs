@@ -1,6 +1,6 @@
-//! Timelines drawn as text. A script has one event a line: time, CPU, thread, what it does. The drawing has one
-//! character for each 10 ns: `=` running, `-` runnable, `_` blocked, `?` unknown, a space where the thread does
-//! not live; below it the waits, the stack over time, and every count that is not 0.
+//! Timelines drawn as text. A script has one event a line: time, CPU, thread, what it does. The drawing has
+//! one character for each 10 ns: `=` running, `-` runnable, `_` blocked, `?` unknown, a space where the
+//! thread does not live. Below it are the waits, the stack over time, and every count that is not 0.
 
 mod bursts;
 mod functions;
@@ -21,8 +21,9 @@ use std::fmt::Write;
 const PID: u32 = 7;
 const UNIT_NS: u64 = 10;
 
-/// A script as a recording. Lines: `10 0 A <event>`, and facts before them: `A runs|sleeps|unlisted [cpu NS NS]`,
-/// `gap FROM UNTIL [CPU]`, `off|on|new FUNCTION TIME` (`new`: it comes to this process), `end TIME`.
+/// A script as a recording. Lines: `10 0 A <event>`, and facts before them: `A runs|sleeps|unlisted [cpu NS
+/// NS]`, `gap FROM UNTIL [CPU]`, `off|on|new FUNCTION TIME` (`new`: in this process from then on), `end
+/// TIME`.
 fn recording(script: &str) -> Recording {
     let mut recording = Recording::default();
     let mut end = WindowEnd { end_ns: 100, ..WindowEnd::default() };

@@ -45,7 +45,7 @@ fn function(id: u32) -> Facts {
     Facts { functions, ..Facts::default() }
 }
 
-/// What one step of a recording brings, before all of it is drafted.
+/// What one step of a recording adds, before all of it is drafted.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     records: u16,

@@ -172,7 +172,8 @@ fn a_filter_that_forbids_all_that_recording_asks_for_ends_nobody() {
         let recorded = program.record(&["--children"], &[way]);
         same(&recorded, &program, &[way]);
         assert_eq!(recorded.ended.code, Some(code), "{way}: {:?}", recorded.ended);
-        // With glibc they know their numbers all the same; a program that comes to a filter gets probes instead.
+        // With glibc they know their numbers all the same; a program that installs a filter gets probes
+        // instead.
         if cfg!(target_env = "gnu") {
             let counts = recorded.counts(0);
             assert_eq!(counts.get(&MutexUnlock).copied().unwrap_or(0), unlocks, "{way}: {counts:?}");

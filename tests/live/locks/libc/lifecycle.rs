@@ -143,7 +143,7 @@ fn a_hot_family_loses_its_probes_and_the_report_says_so() {
     let missing = "uncontended acquisitions of 1 object are not visible";
     assert_eq!(words.matches("uncontended acquisitions").count(), 1, "{text}");
     assert!(words.contains(missing), "{text}");
-    // Who held a lock when its probes went is not taken to hold it for ever.
+    // A thread that held a lock when its probes went is not assumed to hold it for ever.
     assert!(!words.contains("deadlock"), "{text}");
 }
 

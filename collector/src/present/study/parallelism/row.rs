@@ -1,4 +1,4 @@
-//! One row alone: its histogram, its states, who calls it and what it calls, as in gprof.
+//! One row alone: its histogram, its states, its callers and callees, as in gprof.
 
 use super::screen::bars;
 use super::words::{name, named, percent, sentence, share};

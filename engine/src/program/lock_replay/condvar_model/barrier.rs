@@ -20,9 +20,10 @@ pub(super) struct BarrierPattern {
 }
 
 impl Question<'_> {
-    /// The condition as a barrier, if all visits of the kinds that wait at times wait or broadcast, and between two
-    /// broadcasts equally many wait. Where there are several kinds (one barrier at several places of the program) those
-    /// who meet are of one kind: a producer and a consumer in turn are no barrier.
+    /// The condition as a barrier, if all visits of the kinds that wait at times wait or broadcast, and the
+    /// same number waits between any two broadcasts. Where there are several kinds (one barrier at several
+    /// places of the program), those that meet are of one kind: a producer and a consumer in turn are no
+    /// barrier.
     pub(super) fn as_barrier(&self) -> Option<BarrierPattern> {
         let history = self.history;
         let mut barrier = BarrierPattern::default();

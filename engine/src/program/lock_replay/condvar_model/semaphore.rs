@@ -186,7 +186,7 @@ impl Sums {
     fn take(&mut self, visit: u32, giving: Giving) -> Option<()> {
         if giving == Giving::Countdown {
             let count = std::mem::take(&mut self.there);
-            // Who counted down last has said so.
+            // The last thread to count down has signalled.
             if count > 0 && !self.last_gave {
                 return None;
             }
