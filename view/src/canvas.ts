@@ -70,6 +70,16 @@ export function fitted(context: CanvasRenderingContext2D, name: string, width: n
   return end > 2 ? `${text.slice(0, end)}…` : "";
 }
 
+/** The same without its middle: what tells threads apart is at their names' ends. */
+export function fittedEnds(context: CanvasRenderingContext2D, name: string, width: number): string {
+  const text = plain(name);
+  let kept = text.length;
+  const parts = (): string => `${text.slice(0, Math.floor(kept / 2))}…${text.slice(text.length - Math.ceil(kept / 2))}`;
+  if (context.measureText(text).width <= width) return text;
+  while (kept > 3 && context.measureText(parts()).width > width) kept--;
+  return parts();
+}
+
 /** Distances of 1, 2 or 5 times a power of ten between marks that are about `pixels` apart. */
 export function step(scale: Scale, pixels = 110): number {
   const raw = scale.perPixel * pixels;

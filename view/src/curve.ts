@@ -5,12 +5,14 @@ import { duration, fileName } from "./format";
 import type { Model } from "./model";
 import type { Theme } from "./theme";
 
-const [WIDTH, HEIGHT, LEFT, FLOOR] = [560, 260, 46, 34];
+// As wide as a narrow screen, so that its texts are never smaller.
+const WIDTH = Math.min(560, Math.max(280, (globalThis.innerWidth ?? 1280) - 32));
+const [HEIGHT, LEFT, FLOOR] = [260, 46, 34];
 
 export function chart(model: Model, cpus: number, theme: Theme): SVGElement {
   const rows = model.doc.predict.results;
   const one = rows.find((row) => row.cpus === 1);
-  const graph = svg("svg", { width: WIDTH, height: HEIGHT, viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img",
+  const graph = svg("svg", { width: WIDTH, height: HEIGHT, class: "curve", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img",
     "aria-label": "Speed-up by number of CPUs; the table beside it has its numbers" });
   if (!rows.length) return graph;
   // Counts are evenly spaced: each is a point of its own, unlimited ones included.

@@ -2,7 +2,7 @@
 // and the critical path.
 
 import { arrows } from "./arrows";
-import { fitted, GUTTER, type Scale, type Surface } from "./canvas";
+import { fittedEnds, GUTTER, type Scale, type Surface } from "./canvas";
 import { duration, short } from "./format";
 import { LaneView } from "./laneview";
 import type { Model } from "./model";
@@ -159,7 +159,7 @@ export class Flow {
     }
     context.fillStyle = shown.theme.text;
     const title = row.lane < 0 ? `${this.open.has(row.title) ? "▾" : "▸"} ${row.title} ×${row.group?.length}` : row.title;
-    context.fillText(fitted(context, title, GUTTER - 12), 6, y + ROW / 2);
+    context.fillText(fittedEnds(context, title, GUTTER - 12), 6, y + ROW / 2);
     if (row.lane < 0) this.lanes.group(row, y, shown);
     else {
       this.lanes.states(row.lane, y, shown);

@@ -25,13 +25,14 @@ class Page {
   private readonly cpusText = el("output", { for: "cpus" });
   private readonly cpus: HTMLInputElement;
   private isShowing = false;
+  private isPrinting = false;
 
   constructor(readonly model: Model, private readonly app: HTMLElement) {
     const usual: State = {
       cpus: model.usualCpus(), from: 0, to: model.length, selection: null, picked: null, tab: "functions", theme: "auto", search: "",
     };
     this.store = new Store({ ...usual, ...this.checked(fromLink(location.hash, model.doc.cpus)) });
-    const theme = () => themeOf(this.store.state.theme, dark.matches);
+    const theme = () => themeOf(this.colours());
     this.stage = new Stage(model, this.store, theme);
     this.tabs = new Tabs(model, this.store, theme, (row) => this.mark(row));
     this.cpus = el("input", { type: "range", id: "cpus", min: 0, max: Math.max(0, model.doc.cpus.length - 1), step: 1, value: this.store.state.cpus });
@@ -41,6 +42,22 @@ class Page {
     document.addEventListener("keydown", (event) => this.key(event));
     window.addEventListener("hashchange", () => this.store.set(this.checked(fromLink(location.hash, model.doc.cpus))));
     dark.addEventListener("change", () => this.update(new Set(["theme"])));
+    window.addEventListener("beforeprint", () => this.print(true));
+    window.addEventListener("afterprint", () => this.print(false));
+  }
+
+  /** Paper is white, and has no next frame. */
+  private print(isPrinting: boolean): void {
+    this.isPrinting = isPrinting;
+    this.update(new Set(["theme"]));
+    this.stage.draw();
+  }
+
+  private colours(): "light" | "dark" | "safe" {
+    const { theme } = this.store.state;
+    if (theme === "safe") return theme;
+    const isDark = theme === "dark" || (theme === "auto" && dark.matches);
+    return isDark && !this.isPrinting ? "dark" : "light";
   }
 
   /** What a link says, as far as this recording has it. */
@@ -142,7 +159,7 @@ class Page {
   private update(changed: ReadonlySet<keyof State>): void {
     const { state } = this.store;
     const any = (...names: (keyof State)[]) => names.some((name) => changed.has(name));
-    if (any("theme")) this.app.parentElement?.setAttribute("data-theme", state.theme === "auto" ? (dark.matches ? "dark" : "light") : state.theme);
+    if (any("theme")) this.app.parentElement?.setAttribute("data-theme", this.colours());
     if (any("cpus")) {
       this.cpus.value = String(state.cpus);
       this.cpusText.textContent = onCpus(this.model.doc.cpus[state.cpus] ?? "?");

@@ -67,7 +67,7 @@ export function draw(surface: Surface, series: Series, scale: Scale, theme: Them
   context.fillText(title, 6, 14);
   context.fillStyle = theme.dim;
   const count = most < 10 ? Number(most.toFixed(1)) : Math.round(most);
-  context.fillText(fitted(context, `at most ${count} ${count === 1 ? "thread" : "threads"}`, GUTTER - 8), 6, 32);
+  context.fillText(fitted(context, GUTTER < 100 ? `up to ${count}` : `at most ${count} ${count === 1 ? "thread" : "threads"}`, GUTTER - 8), 6, 32);
   axis(surface, scale, theme, floor);
 }
 

@@ -6,7 +6,7 @@ import { duration, grouped, onCpus, percent } from "./format";
 import { levels } from "./lanes";
 import { normalized, type Normalized } from "./normalized";
 import { CLASSES, lastAt, RUNNING, SPINNING, type Run } from "./run";
-import type { Cell, Table } from "./tables";
+import { name as nameCell, type Cell, type Table } from "./tables";
 
 const time = (ns: number): Cell => ({ text: duration(ns), value: ns });
 const part = (ns: number, all: number): Cell => ({ text: percent(ns / all), value: ns, title: duration(ns) });
@@ -37,7 +37,7 @@ export function path(model: Model, cpus: number, from: number, to: number): Tabl
     id: "selected-path",
     title: `Critical path on ${onCpus(model.doc.cpus[cpus])}, in the same stretch of the predicted run: ${duration(all)}`,
     columns: ["function", "time", "share"],
-    rows: rows.map(([name, ns]) => ({ cells: [{ text: name }, time(ns), part(ns, all)] })),
+    rows: rows.map(([name, ns]) => ({ cells: [nameCell(name), time(ns), part(ns, all)] })),
   };
 }
 
@@ -97,7 +97,7 @@ export function functions(model: Model, run: Run, from: number, to: number, divi
     rows: order.map((of) => {
       const [count, ns] = called.get(of) ?? [0, 0];
       const calls: Cell[] = count ? [{ text: grouped(count), value: count }, time(ns)] : [{ text: "–" }, { text: "–" }];
-      return { cells: [{ text: model.functionName(of) }, seen(own.get(of)), seen(total.get(of)), share(divided ? times.get(of) : undefined, to - from), ...calls] };
+      return { cells: [nameCell(model.functionName(of)), seen(own.get(of)), seen(total.get(of)), share(divided ? times.get(of) : undefined, to - from), ...calls] };
     }),
   };
 }

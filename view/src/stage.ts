@@ -1,6 +1,6 @@
 // The pictures over time: parallelism, the measured run, the predicted run, one above the other on one time axis.
 
-import { Scale, Surface } from "./canvas";
+import { GUTTER, Scale, Surface } from "./canvas";
 import { el } from "./dom";
 import { duration, onCpus } from "./format";
 import { Flow, type Shown, type Stretch } from "./flow";
@@ -160,7 +160,7 @@ export class Stage {
     const { flow } = pane;
     const row = flow?.rowAt(y);
     if (!flow || !row) return;
-    if (x < 150 || row.lane < 0) {
+    if (x < GUTTER || row.lane < 0) {
       flow.toggle(row);
       this.redraw();
       return;

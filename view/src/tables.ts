@@ -22,7 +22,7 @@ export interface Table {
 /** A smaller share of all times is no row that matters. */
 const LEAST = 0.0005;
 
-const name = (text: string | null): Cell => ({ text: text === null ? "(outside of functions)" : short(text), ...(text ? { title: text } : {}) });
+export const name = (text: string | null): Cell => ({ text: text === null ? "(outside of functions)" : short(text), ...(text ? { title: text } : {}) });
 const time = (ns: number | undefined | null): Cell => (ns === undefined || ns === null ? { text: "–" } : { text: duration(ns), value: ns });
 const count = (of: number | undefined | null): Cell => (of === undefined || of === null ? { text: "–" } : { text: grouped(of), value: of });
 const share = (ns: number | undefined, all: number, error?: number): Cell => {

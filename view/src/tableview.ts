@@ -72,7 +72,7 @@ export function tableView(table: Table, choose: (row: Row) => void): HTMLElement
   if (own.by !== null && own.by < heads.length) sort(own.by);
   fill();
   return el("section", { class: "table", id: `table-${table.id}` },
-    el("table", {}, el("caption", {}, table.title), el("thead", {}, head), body),
+    el("table", {}, el("caption", {}, el("span", {}, table.title)), el("thead", {}, head), body),
     table.rows.length === 0 && !table.note?.startsWith("Left out") && el("p", { class: "note" }, "There is nothing of this in the recording."),
     more, table.note && el("p", { class: "note" }, table.note));
 }

@@ -23,19 +23,14 @@ const DARK: Theme = {
 };
 const COLOUR_SAFE: Theme = {
   ...LIGHT, path: "#000000", negative: "#cc79a7",
-  states: ["#00000000", "#0072b2", "#cc79a7", "#f0e442", "#d55e00aa", "#b6bcc4", "#eceff2", "#999999"],
+  states: ["#00000000", "#0072b2", "#b34a00", "#f0e442", "#e69f00", "#b6bcc4", "#eceff2", "#6b6b6b"],
   functions: SAFE,
 };
 
 export const THEMES = ["auto", "light", "dark", "safe"] as const;
 
-export function theme(name: string, prefersDark: boolean): Theme {
-  switch (name) {
-    case "light": return LIGHT;
-    case "dark": return DARK;
-    case "safe": return COLOUR_SAFE;
-    default: return prefersDark ? DARK : LIGHT;
-  }
+export function theme(name: "light" | "dark" | "safe"): Theme {
+  return { light: LIGHT, dark: DARK, safe: COLOUR_SAFE }[name];
 }
 
 /** The same for the same name, in all runs and all files. */

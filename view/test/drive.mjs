@@ -210,6 +210,15 @@ async function use() {
     picked: left.picked && { ...left.picked, time: Math.round(left.picked.time) }, selection: left.selection && left.selection.map(Math.round) })));
   again.quiet();
   const narrow = await opened(link, { width: 390, height: 800 });
+  for (const id of await narrow.page.$$eval("[role=tab]", (tabs) => tabs.map((of) => of.id.slice(4)))) {
+    await tab(narrow.page, id);
+    assert.equal(await narrow.page.evaluate(() => document.documentElement.scrollWidth), 390, `${id}: nothing is beside the screen`);
+  }
+  await narrow.page.selectOption("select", "dark");
+  const colours = () => narrow.page.evaluate(() => document.querySelector("[data-theme]").dataset.theme);
+  await narrow.page.evaluate(() => window.addEventListener("beforeprint", () => (window.printed = document.querySelector("[data-theme]").dataset.theme)));
+  await narrow.page.pdf();
+  assert.deepEqual([await narrow.page.evaluate(() => window.printed), await colours()], ["light", "dark"], "paper is white");
   narrow.quiet();
   return { link };
 }
