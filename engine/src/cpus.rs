@@ -29,7 +29,7 @@ impl Cpus {
     /// Reads a list such as `1,2,4-8,inf`: numbers, ranges and `inf` (or `∞`), in the order given, each only once.
     ///
     /// # Errors
-    /// An empty list or part, 0, something that is no number, a range that runs backwards, a count above
+    /// An empty list or part, 0, something that is not a number, a range that runs backwards, a count above
     /// 4,294,967,295, or more than [`Cpus::MOST`] counts.
     pub fn parse_list(text: &str) -> Result<Vec<Cpus>, CpusError> {
         let mut list = Vec::new();

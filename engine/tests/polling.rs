@@ -116,8 +116,8 @@ fn a_sleep_that_is_mostly_slack_waits_for_what_others_do() {
     assert_eq!(operations(&of(155_000)), ["exec 10", "sleep 155000", "exec 144990"]);
 }
 
-/// Go's `sysmon` sleeps for 10 ms while nothing is to be done, and wakes a thread once. On unlimited CPUs a program with a hot
-/// mutex took as long as these sleeps, whatever was made faster.
+/// Go's `sysmon` sleeps for 10 ms while there is nothing to do, and wakes a thread once. On unlimited CPUs a
+/// program with a hot mutex took as long as these sleeps, whatever was made faster.
 #[test]
 fn sleeps_of_a_thread_that_keeps_house_are_no_floor() {
     const SLEEP: u64 = 10_000_000;

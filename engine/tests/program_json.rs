@@ -1,4 +1,4 @@
-//! The program's JSON form: there and back, and the errors for text that is no program.
+//! The program's JSON form: there and back, and the errors for text that is not a program.
 
 use engine::program::{EdgeId, Function, Operation, Program, Thread, json};
 use engine::report::{Cpus, Detail, Finding, Trust, report};

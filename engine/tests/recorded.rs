@@ -94,8 +94,8 @@ fn who_woke_whom_is_no_function_of_which_only_the_entry_is_known() {
     assert_eq!(wakers(&[2]), [""; 0]);
 }
 
-/// Words without a recorded operation have rows; the end of a thread is no lock; and one note says how many
-/// objects have no known count of free acquisitions.
+/// Words without a recorded operation have rows; the end of a thread is not a lock; and one note says how
+/// many objects have no known count of free acquisitions.
 #[test]
 fn futex_words_are_objects() {
     let mut waker = thread(1, &[(0, RUNNING)], vec![]);

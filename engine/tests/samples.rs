@@ -264,7 +264,7 @@ proptest! {
             prop_assert!((a - b).abs() <= 1e-9 * (a.abs() + 1.0) + 1e-2, "{} {}", a, b);
             for row_ in &without.functions {
                 let same = with.functions.iter().find(|row| row.function == row_.function);
-                // A function that loses all of its own time and has no calls is no row.
+                // A function that loses all of its own time and has no calls has no row.
                 let Some(same) = same else { continue };
                 if probed[program.functions.iter().position(|f| f.name == row_.function).expect("known")] {
                     prop_assert_eq!(same.calls, row_.calls, "{} at {}", &row_.function, place);

@@ -67,7 +67,7 @@ fn producer_and_consumer_gain_until_the_other_side_is_the_slower() {
         let row = ranking.rows.iter().find(|row| row.function == name).expect("a row");
         row.gains_ns[place] / ranking.time_ns
     };
-    // Of consume, 10 % are 10 %, and after 30 % it is no longer the slower side.
+    // For consume, 10 % are 10 %, and after 30 % it is no longer the slower side.
     assert!((share("consume", 0) - 0.1).abs() < 0.005, "{}", share("consume", 0));
     assert!((share("consume", 3) - 0.3).abs() < 0.01, "{}", share("consume", 3));
     assert!(share("produce", 3) < 0.01, "{}", share("produce", 3));

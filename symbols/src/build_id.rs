@@ -8,7 +8,7 @@ use std::fmt;
 #[serde(try_from = "String", into = "String")]
 pub struct BuildId(Vec<u8>);
 
-/// Text that is no build-id.
+/// Text that is not a build-id.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a build-id: 2 to 128 hexadecimal digits are needed")]
 pub struct NotABuildId;

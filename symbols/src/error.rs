@@ -122,7 +122,7 @@ impl SymbolError {
 pub enum FailureKind {
     /// It cannot be opened or read.
     Unreadable,
-    /// It is no ELF file.
+    /// It is not an ELF file.
     NotElf,
     /// It is one of a kind that is not understood.
     Unsupported,

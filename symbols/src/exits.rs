@@ -1,7 +1,7 @@
 //! Where a function is left: every `ret` and every jump to another function, as addresses for exit probes.
 //!
-//! An exit probe tells which frame ends by its stack pointer: it has to be the one at the function's entry, where
-//! it points at the return address.
+//! An exit probe finds the frame that ends by its stack pointer: it has to be the one at the function's
+//! entry, where it points at the return address.
 //! - At a `ret` it is, since that is where `ret` takes the return address from.
 //! - At a jump to another function's start (a tail call) it is by the ABI: that function returns to the
 //!   address on top of the stack, so it has to be our caller's. Where there are unwind tables they must
@@ -103,7 +103,7 @@ pub fn analyse(module: &ModuleFunctions, unwind: Option<&UnwindTables>, index: u
 struct Start {
     entry: Entry,
     stepped: bool,
-    /// File offset of the first instruction that is no `endbr64` or padding.
+    /// File offset of the first instruction other than `endbr64` or padding.
     first_work: Option<u64>,
 }
 

@@ -16,7 +16,7 @@ pub struct FileKey {
 }
 
 impl FileKey {
-    /// The kernel's own library, which is no file.
+    /// The kernel's own library, which is not a file.
     pub const VDSO: FileKey = FileKey { device: 0, inode: 0, bytes: 0, changed: (0, 0) };
 
     /// Of a file that is there.

@@ -175,7 +175,7 @@ impl ModuleFunctions {
         self.module = name::safe_within(module, 255);
     }
 
-    /// Every function symbol, by address; of those at one address the one that is no alias comes first.
+    /// Every function symbol, by address; of those at one address, the one that is not an alias comes first.
     pub fn functions(&self) -> &[Function] {
         &self.functions
     }

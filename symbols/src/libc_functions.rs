@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn a_program_without_a_libc_inside_has_none_of_its_functions() {
-        // It calls some, which is no function of its own.
+        // It calls some; that is not a function of its own.
         let found = libc_functions(Path::new("/proc/self/exe")).expect("this test");
         assert_eq!(found.functions, []);
     }

@@ -113,8 +113,8 @@ impl Outline {
         self.segments.iter().filter(|segment| segment.executable).find_map(|segment| place(segment, address))
     }
 
-    /// What has to be added to linked addresses in a process that has mapped `file_offset`, where instructions are, at
-    /// `start`. Wraps around.
+    /// The number to add to linked addresses in a process that has mapped `file_offset`, where instructions
+    /// are, at `start`. Wraps around.
     pub fn bias(&self, start: u64, file_offset: u64) -> Option<u64> {
         const PAGE: u64 = 4096;
         let segment = self.segments.iter().filter(|segment| segment.executable).find(|segment| {
@@ -127,7 +127,7 @@ impl Outline {
         Some(start.wrapping_sub(linked))
     }
 
-    /// The libraries that it links, by name. Names that are no text are left out.
+    /// The libraries that it links, by name. Names that are not text are left out.
     pub fn needed(&self, file: &File) -> Vec<String> {
         const NEEDED: u64 = 1;
         const NAMES: u64 = 5;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serializer};
 
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const MORE: u8 = 32;
-/// What is no letter of these.
+/// Anything other than one of these letters.
 const NONE: u8 = 64;
 const VALUES: [u8; 256] = {
     let mut values = [NONE; 256];

@@ -64,7 +64,7 @@ impl<'n, 'a> Names<'n, 'a> {
                     called.name = self.elsewhere(*unit, attribute.value())?;
                 }
                 gimli::DW_AT_call_file => {
-                    // Before version 5, 0 is no file; from then on it is the first one.
+                    // Before version 5, 0 means no file; from then on it is the first one.
                     if let AttributeValue::FileIndex(file) = attribute.value()
                         && (file > 0 || unit.header.version() >= 5)
                     {

@@ -19,11 +19,11 @@ pub enum UnknownExits {
     Unreadable,
     /// Another function symbol lies inside it.
     Overlap,
-    /// It holds bytes that are no instructions of compiled code.
+    /// It holds bytes that are not instructions of compiled code.
     NotCode,
     /// A jump leads into the middle of an instruction.
     JumpIntoInstruction,
-    /// A jump leads to a place that is no function's start.
+    /// A jump leads to a place where no function starts.
     JumpElsewhere,
     /// A conditional jump leaves it: a probe there would fire without it being left.
     ConditionalTailCall,

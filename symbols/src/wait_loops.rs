@@ -141,8 +141,8 @@ impl Body {
         })
     }
 
-    /// The instructions from which `from` is reached without passing `to`. `None`: `to` can be gone around, so that this
-    /// is no loop, or it is too long, or one of them is part of no loop that only waits.
+    /// The instructions from which `from` is reached without passing `to`. `None`: `to` can be bypassed, so
+    /// that this is not a loop, or it is too long, or one of them is in no loop that only waits.
     fn natural_loop(
         &self,
         from: usize,

@@ -260,7 +260,7 @@ fn is_foreign(instruction: &Instruction, info: &InstructionInfo) -> bool {
         || !info.used_registers().iter().all(|used| is_known(used.register()))
 }
 
-/// What no loop that only waits has: the above, and a store that is no try to take something.
+/// What a loop that only waits never has: the above, and a store that is not an attempt to take something.
 pub(super) fn does_more(instruction: &Instruction, info: &InstructionInfo) -> bool {
     let may_try = match instruction.mnemonic() {
         Mnemonic::Xchg => true,

@@ -290,7 +290,7 @@ fn lives(pid: u32, tid: u32) -> bool {
     if process <= 0 || thread <= 0 {
         return false;
     }
-    // SAFETY: signal 0 is none: it is only looked whether it could be sent.
+    // SAFETY: signal 0 sends nothing: this only checks whether one could be sent.
     let found = unsafe { libc::syscall(libc::SYS_tgkill, process, thread, 0) } == 0;
     if !found && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH) {
         return false;

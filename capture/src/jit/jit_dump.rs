@@ -15,7 +15,7 @@ const MOST_RECORD: usize = 64 << 20;
 /// Most lines kept of all code together.
 const MOST_LINES: usize = 4_000_000;
 
-/// Reads a dump up to the first damage; `None` if it is none.
+/// Reads a dump up to the first damage; `None` if it is not one.
 pub fn read(source: impl Read) -> Option<JitCodeMap> {
     let mut source = source.take(MOST_BYTES);
     let mut head = [0u8; 40];

@@ -173,7 +173,7 @@ impl Budget {
         let costs: BTreeMap<ProbeId, u64> = recent.probes.into_iter().collect();
         for probe in innocent {
             let cost = costs.get(&probe).copied().unwrap_or(0) as f64;
-            // One that had to go before by itself is no better now.
+            // A probe that had to be removed before for its own cost is no better now.
             let pause = self.off.get(&probe).map_or(SHORT_PAUSE, |off| off.pause);
             self.off.insert(probe, Off { since_ns: Some(now_ns), share: cost / own_ns, pause });
         }

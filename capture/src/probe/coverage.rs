@@ -30,7 +30,7 @@ pub(crate) struct Coverage {
     looked_ns: u64,
 }
 
-/// What is to be done.
+/// What to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
     /// CPUs whose clock is to tick from now on.

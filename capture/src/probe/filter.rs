@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use super::shared_map::Shared;
 
 impl Shared {
-    /// Starts recording a process. An id that no process can have is no one's.
+    /// Starts recording a process. An id that no process can have belongs to none.
     pub(crate) fn track(&self, pid: u32) {
         if let Some(word) = self.tracked.word(pid as usize / 64) {
             word.fetch_or(1 << (pid % 64), Ordering::SeqCst);

@@ -180,7 +180,7 @@ impl FunctionProbes {
     /// Attaches new links for the group's functions, makes them the valid ones and closes the old ones.
     fn replace(&mut self, ebpf: &mut Ebpf, group: &mut Group) -> Result<(), ProbeError> {
         let probe = function_program(ebpf, PROGRAM)?;
-        // 0 is no generation: an empty slot has it.
+        // 0 is not a generation: an empty slot has it.
         let generation = group.generation.checked_add(1).unwrap_or(1);
         let mut links = Vec::new();
         let mut refused = Vec::new();

@@ -1,4 +1,4 @@
-//! What is to be probed of a process's C library.
+//! What to probe of a process's C library.
 
 use std::sync::Arc;
 

@@ -65,7 +65,7 @@ pub(crate) fn settings(settings: &mut Settings, sampling: Option<SamplingFact>) 
     settings.copy_pieces = COPY_PIECES as u32;
 }
 
-/// The clock if there is to be one, what a tick of it costs its thread, and how slow it has to be.
+/// The clock, if wanted, what a tick of it costs its thread, and how slow it has to be.
 pub(crate) fn start(
     ebpf: &mut Ebpf,
     shared: &Shared,
@@ -151,8 +151,8 @@ impl Clock {
         self.tick_on(ebpf, &self.coverage.ticking())
     }
 
-    /// Lets it tick where recorded threads run, on CPUs that have come online since among them, and nowhere else. Gives how
-    /// many ticks did not come where they ran.
+    /// Lets it tick where recorded threads run, on CPUs that have come online since among them, and nowhere
+    /// else. Returns how many ticks did not come where they ran.
     pub(crate) fn follow(
         &mut self,
         ebpf: &mut Ebpf,

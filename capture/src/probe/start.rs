@@ -180,7 +180,7 @@ impl Capture {
 struct HitCosting(JoinHandle<Result<HitCosts, ProbeError>>);
 
 impl HitCosting {
-    /// Begins, if there are to be probes on functions.
+    /// Begins, if probes on functions are wanted.
     fn begin(options: &CaptureOptions, kernel: &Arc<Kernel>) -> Result<Option<HitCosting>, ProbeError> {
         let thread = options.uprobes.then(|| calibrate::begin(Arc::clone(kernel))).transpose();
         let thread = thread.map_err(|error| ProbeError::from_cause("cannot start a thread", &error))?;

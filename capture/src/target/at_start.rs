@@ -47,7 +47,7 @@ extern "C" fn look() {
     let set = unsafe { set.assume_init() };
     let mut blocked = 0;
     for signal in 1..=64 {
-        // SAFETY: the set is valid; a number that is no signal is an error only.
+        // SAFETY: the set is valid; an invalid signal number is only an error.
         if unsafe { libc::sigismember(&raw const set, signal) } == 1 {
             blocked |= 1 << (signal - 1);
         }

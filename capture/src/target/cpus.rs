@@ -10,7 +10,7 @@ use std::io;
 pub struct CpuList(BTreeSet<usize>);
 
 impl CpuList {
-    /// `0-3,8` as in `/sys/devices/system/cpu/online`, or `None` if it is no such list or empty.
+    /// `0-3,8` as in `/sys/devices/system/cpu/online`, or `None` if it is not such a list, or empty.
     pub fn parse(text: &str) -> Option<CpuList> {
         let mut cpus = BTreeSet::new();
         for part in text.trim().split(',') {

@@ -83,7 +83,7 @@ fn allowed_cpus(status: &str) -> Vec<u32> {
     list.iter().flat_map(CpuList::iter).filter_map(|cpu| u32::try_from(cpu).ok()).collect()
 }
 
-/// A thread that is gone is none.
+/// A thread that is gone does not count.
 fn thread(folder: &ProcDir, tid: u32) -> Option<ThreadFact> {
     let read = |name: &str| folder.text(&format!("task/{tid}/{name}")).ok();
     let stat = Stat::parse(&read("stat")?)?;

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// Limits from here on are none.
+/// Limits from here on mean no limit.
 const NO_LIMIT: u64 = 1 << 60;
 
 /// Bytes that this process may still take; `None`: unknown.

@@ -43,7 +43,7 @@ impl ProcDir {
         PathBuf::from(format!("/proc/self/fd/{}/{name}", self.folder.as_raw_fd()))
     }
 
-    /// A file's text; what is no UTF-8 is replaced.
+    /// A file's text; bytes that are not UTF-8 are replaced.
     pub fn text(&self, name: &str) -> Result<String, TargetError> {
         let mut bytes = Vec::new();
         File::open(self.path(name))

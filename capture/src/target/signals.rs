@@ -109,7 +109,7 @@ pub fn survive_file_size_limit() {
 
 /// From now on ^C is for the other programs of the terminal alone.
 pub fn leave_interrupts_to_others() {
-    // SAFETY: SIG_IGN is no code that could do harm.
+    // SAFETY: SIG_IGN runs no code that could do harm.
     unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
 }
 

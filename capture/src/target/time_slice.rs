@@ -1,8 +1,8 @@
 //! How long a thread of longpole's keeps a CPU when others want it.
 
-/// What the kernel's scheduler grants at least, and a fraction of what it grants by itself (3 ms on two CPUs): a thread that has
-/// less to do than that is done, and one that has more lets others in between (`/kernel/sched/syscalls.c`,
-/// `__setparam_fair`, Linux 6.12).
+/// What the kernel's scheduler grants at least, and a fraction of what it grants by itself (3 ms on two
+/// CPUs): a thread with less to do than that finishes, and one with more lets others run in between
+/// (`/kernel/sched/syscalls.c`, `__setparam_fair`, Linux 6.12).
 const TURN_NS: u64 = 100_000;
 
 /// The kernel's `sched_attr`, as of its first version.

@@ -69,7 +69,7 @@ impl BinaryTables {
 }
 
 impl Binary {
-    /// What has to be added to linked addresses where a process has it.
+    /// The number to add to linked addresses in a process that has it.
     pub fn bias(&self, code: &Code) -> Option<u64> {
         // The kernel's own library is mapped as a whole.
         if code.path == VDSO { Some(code.start) } else { self.outline.bias(code.start, code.file_offset) }

@@ -171,7 +171,7 @@ impl Unwinding {
             let caller = match placed.and_then(Placed::rows) {
                 Some((rows, bias)) => match rows.rule(address.wrapping_sub(bias)) {
                     Some(rule) => by_rule(&at, rule, &stack),
-                    // An assembler's function that says nothing: mostly it has no frame.
+                    // An assembler's function without information: mostly it has no frame.
                     None if !at.is_return => returning(&at, &stack),
                     None => by_frame_pointer(&at, &stack),
                 },

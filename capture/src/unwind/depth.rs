@@ -81,7 +81,7 @@ mod tests {
             let looked = (1..).find(|_| depth.whole(300)).expect("some time");
             assert_eq!(looked, FIRST_LOOK << round);
             assert_eq!(depth.pieces(), 2);
-            // One that memory ended before is no reason.
+            // A stack that ended earlier because memory ended is no reason.
             assert!(!depth.cut(COPY_PIECE));
             assert!(depth.cut(2 * COPY_PIECE));
             assert_eq!(depth.pieces(), 0);

@@ -68,7 +68,7 @@ impl Kept {
         own + size_of::<Waiting>()
     }
 
-    /// What was copied, if that is what there is.
+    /// The copied bytes, if that is what it has.
     pub fn copied(&self) -> Option<Copied<'_>> {
         match self {
             Kept::Frames(_) => None,

@@ -23,7 +23,7 @@ const MOST_SEEN: usize = 4096;
 /// As for the thread that empties the rings: a process that is looked at may end soon.
 const NICE: i32 = -10;
 
-/// What is to be found out about a process that runs a program since `since_ns`.
+/// What to find out about a process that runs a program since `since_ns`.
 #[derive(Debug)]
 pub enum Ask {
     /// Where it has code that is not among what is known; new since `new_ns` at the latest.

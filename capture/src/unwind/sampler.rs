@@ -120,7 +120,7 @@ impl Sampler {
         Sampler { at_gate: Some(pid), ..self }
     }
 
-    /// Looks at a record that is no sample: processes may have changed.
+    /// Looks at a record that is not a sample: processes may have changed.
     pub fn record(&mut self, bytes: &[u8]) {
         let kind = bytes.get(offset_of!(Header, kind)).copied().unwrap_or(0);
         if ![Kind::Exec as u8, Kind::Fork as u8, Kind::Exit as u8].contains(&kind) {
@@ -156,7 +156,7 @@ impl Sampler {
         }
     }
 
-    /// The sample that a raw one stands for; `None` if the bytes are none, or longpole's own.
+    /// The sample for a raw one; `None` if the bytes are not one, or it is longpole's own.
     pub fn sample(&mut self, bytes: &[u8]) -> Option<Sample> {
         if let Some(pid) = self.at_gate
             && Header::read_from_prefix(bytes).is_ok_and(|(header, _)| header.pid == pid)

@@ -285,7 +285,7 @@ fn capture(name: &str, mut args: args::CaptureArguments) -> Result<CapturePlan, 
         },
         spin: args.spin,
         from_samples: false,
-        // A prediction needs no stacks, and the recording that it is made from is to be as little disturbed as can be.
+        // A prediction needs no stacks, and its recording should be disturbed as little as possible.
         sampling: sampling(
             args.frequency.as_deref().unwrap_or(if name == "validate" { "0" } else { "499" }),
             &args.call_graph,

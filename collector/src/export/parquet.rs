@@ -62,7 +62,7 @@ impl Column {
         Column { levels: Vec::new(), values }
     }
 
-    /// A cell of another kind than the column's is none.
+    /// A cell of another kind than the column's counts as none.
     fn push(&mut self, cell: &Cell<'_>) {
         let is_there = match (&mut self.values, cell) {
             (Values::Texts(texts), Cell::Text(text)) => {

@@ -252,7 +252,7 @@ impl Text {
         self.told.clear();
     }
 
-    /// A sample of the family, its name with this at the end; nothing if it is no number.
+    /// A sample of the family, its name with this at the end; nothing if it is not a number.
     fn sample(&mut self, end: &str, labels: &[(&str, &str)], value: f64) {
         let labels: Vec<String> =
             labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();

@@ -1,7 +1,7 @@
 //! Getting hold of the target: which processes, which functions, and everything in the order in which nothing can
 //! fall between.
 //!
-//! 1. The command, if one is to be started, is held at the gate: it exists, but does not run.
+//! 1. The command, if one is started, is held at the gate: it exists, but does not run.
 //! 2. Symbols are read; that may take its time. Of what runs already, and gets no probe at once, they are read after 3.
 //! 3. The capture starts. From the instant it gives on, records are complete.
 //! 4. Only then are threads read from /proc: threads born meanwhile are in the records.

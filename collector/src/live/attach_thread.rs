@@ -49,8 +49,8 @@ pub struct AttachResults {
 }
 
 impl AttachResults {
-    /// What is to be passed on since the last call. Functions and binaries must come before the first record
-    /// that names them: pass them on after reading the rings, and before the records from them.
+    /// What to pass on since the last call. Functions and binaries must come before the first record that
+    /// names them: pass them on after reading the rings, and before the records from them.
     pub fn take(&self) -> impl Iterator<Item = Feed> + '_ {
         self.done.try_iter()
     }

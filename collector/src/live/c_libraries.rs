@@ -31,7 +31,7 @@ pub struct CLibraries {
     inside: Option<PathBuf>,
 }
 
-/// What is to be done about the operations of a process.
+/// What to do about the operations of a process.
 #[derive(Debug)]
 pub enum LibcChoice {
     /// Probes there.

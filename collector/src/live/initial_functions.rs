@@ -11,7 +11,7 @@ use engine::event::{Facts, HitCosts};
 use std::path::PathBuf;
 use symbols::SymbolError;
 
-/// A process whose functions are to be chosen.
+/// A process to choose functions for.
 pub(super) struct Subject {
     pub(super) pid: u32,
     pub(super) name: String,

@@ -33,7 +33,7 @@ impl InitialLibraries {
         libraries
     }
 
-    /// What is to be probed of those of these processes.
+    /// What to probe of the libraries of these processes.
     pub(super) fn choose<'s>(
         &mut self,
         libraries: &mut CLibraries,

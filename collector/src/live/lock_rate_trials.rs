@@ -27,7 +27,7 @@ const LEAST_OF_CPU: f64 = 0.001;
 /// So often is looked for a C library: a loader may be in the middle of its work.
 const MOST_LOOKS: u8 = 4;
 
-/// Processes whose families are to be tried.
+/// Processes whose families will be tried.
 #[derive(Debug, Default)]
 pub(super) struct LockRateTrials {
     waiting: BTreeMap<u32, Waiting>,

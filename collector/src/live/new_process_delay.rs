@@ -9,7 +9,7 @@ use std::time::Duration;
 /// How long a program has to have run before its functions and its C library are looked at.
 pub const NEW_PROCESS_DELAY: Duration = Duration::from_millis(200);
 
-/// What is to be done about a change.
+/// What to do about a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inspect {
     /// Look at it at once.
@@ -23,7 +23,7 @@ pub enum Inspect {
 /// The programs that have begun a moment ago.
 #[derive(Debug, Default)]
 pub struct NewProcessDelay {
-    /// By process: what is to be looked at, and when that is due.
+    /// By process: what to look at, and when that is due.
     waiting: BTreeMap<u32, Waiting>,
     /// A command that is held: its program is known, and its probes are in place before it runs.
     held: Option<u32>,

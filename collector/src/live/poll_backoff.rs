@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 const USUAL: Duration = Duration::from_millis(50);
 /// The pause where neither is the case.
 const QUIET: Duration = Duration::from_millis(100);
-/// How long after threads or programs have begun or ended, or code was mapped, more of that is expected: probes are to come
-/// soon to what is new, and rings are to be free for the next threads.
+/// How long after threads or programs have begun or ended, or code was mapped, more of that is expected: new
+/// code should soon get probes, and rings should be free for the next threads.
 const STIRRED: Duration = Duration::from_secs(1);
-/// A turn with more records than this is no quiet one,
+/// A turn with more records than this is not a quiet one,
 const RECORDS: usize = 4_096;
 /// nor is one with more than a ring of this many bytes for each has room for: small rings are the user's
 /// choice.

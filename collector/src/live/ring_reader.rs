@@ -335,8 +335,8 @@ fn mapped(mappings: Vec<NewMapping>) -> Vec<ProcessChange> {
     let mut changes: BTreeMap<u32, (u64, bool)> = BTreeMap::new();
     for NewMapping { pid, time_ns, path } in mappings {
         let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-        // What is mapped without a file, as code made by the program itself, is no library. Process 0: anything may have
-        // been missed.
+        // A mapping without a file, as of code made by the program itself, is not a library. Process 0:
+        // anything may have been missed.
         let is_file = path.starts_with(b"/") && !path.starts_with(b"//") && !path.starts_with(b"/memfd:");
         if pid != 0 && !is_file {
             continue;

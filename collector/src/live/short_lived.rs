@@ -33,7 +33,7 @@ impl ShortLived {
         (self.since_ns, self.until_ns) = (since_ns.min(self.since_ns), until_ns.max(self.until_ns));
     }
 
-    /// When they are to be reported; `None`: there are none.
+    /// When to report them; `None`: there are none.
     pub fn due_in(&self) -> Option<Duration> {
         let first = self.first?;
         Some(if self.pids.len() >= MOST { Duration::ZERO } else { TOGETHER.saturating_sub(first.elapsed()) })

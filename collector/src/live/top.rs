@@ -98,7 +98,7 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
     finish(plan, &subject, ended, output)
 }
 
-/// What reports are to be about.
+/// The subject of reports.
 fn asked(plan: &TopPlan) -> Asked {
     let mut asked =
         Asked { cpus: plan.cpus.clone(), recorded_cpus: Some(online_cpus()), wish: CpuWish::default() };

@@ -1,4 +1,4 @@
-//! What is to be done, checked and without a trace of the command line library.
+//! What to do, checked and without a trace of the command line library.
 
 mod study;
 

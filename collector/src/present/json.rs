@@ -328,8 +328,8 @@ pub(super) fn cpus<S: Serializer>(cpus: &Cpus, serializer: S) -> Result<S::Ok, S
     }
 }
 
-/// Whole numbers that a double holds exactly go out as integers, the others with all their digits. What is no
-/// number is `null`.
+/// Whole numbers that a double holds exactly go out as integers, the others with all their digits. Anything
+/// that is not a number is `null`.
 pub(super) fn number<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if value.fract() == 0.0 && value.abs() <= EXACT {

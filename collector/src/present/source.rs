@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-/// A larger file is no source that a person wrote.
+/// A larger file is not a source that a person wrote.
 const MOST_BYTES: u64 = 8 << 20;
 /// What names of sources end with.
 const ENDINGS: [&str; 22] = [

@@ -140,7 +140,7 @@ fn share(ns: f64, result: &CpuResult) -> f64 {
     if result.time_ns > 0.0 { ns / result.time_ns } else { 0.0 }
 }
 
-/// Largest share of its own at any CPU count first: that is where time is to be gained.
+/// Largest share of its own at any CPU count first: that is where time can be gained.
 fn lines(report: &Report) -> Vec<Line<'_>> {
     let mut by_name: BTreeMap<&str, Line<'_>> = BTreeMap::new();
     for (column, result) in report.results.iter().enumerate() {

@@ -12,10 +12,10 @@ pub struct Rules {
     pub rules: Vec<Rule>,
 }
 
-/// Why a text is no rules file. `Display` is one line.
+/// Why a text is not a rules file. `Display` is one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RulesError {
-    /// The rule's number, from 1, or nothing if the text is no TOML.
+    /// The rule's number, from 1, or nothing if the text is not TOML.
     rule: Option<usize>,
     problem: String,
     hint: String,
@@ -90,7 +90,7 @@ impl Rules {
     /// Reads a rules file.
     ///
     /// # Errors
-    /// It is no TOML, or a rule makes no sense.
+    /// It is not TOML, or a rule makes no sense.
     pub fn parse(text: &str) -> Result<Rules, RulesError> {
         let file: FileToml = toml::from_str(text).map_err(|error| {
             let line = error.span().map(|span| text.bytes().take(span.start).filter(|byte| *byte == b'\n').count() + 1);

@@ -29,7 +29,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Takes the terminal. Fails where stdout is none.
+    /// Takes the terminal. Fails where stdout is not one.
     pub fn take() -> io::Result<Guard> {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {

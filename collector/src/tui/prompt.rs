@@ -22,7 +22,7 @@ pub enum Typed {
     Goes,
     /// It is complete.
     Done,
-    /// It is to be forgotten.
+    /// It was given up.
     GivenUp,
 }
 

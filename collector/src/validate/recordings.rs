@@ -93,7 +93,7 @@ impl<'p> Takes<'p> {
         self.add(take)
     }
 
-    /// Copies the first one to where it is to be kept.
+    /// Copies the first one to where it should be kept.
     fn add(&mut self, take: Take) -> Result<(), UserError> {
         if let (Some(kept), [], Some(first)) = (&self.plan.output, self.all.as_slice(), take.setups.first()) {
             let failed = |error| CreateError::io(kept, error);
@@ -173,7 +173,7 @@ fn open(path: impl AsRef<Path>) -> Result<Program, UserError> {
     Ok(Input::open(&InputPlan::File(path.as_ref().to_owned()))?.into_program())
 }
 
-/// What the file that is to be kept may replace.
+/// What the kept file may replace.
 pub fn overwrite(plan: &ValidatePlan) -> Overwrite {
     if plan.force { Overwrite::AnyFile } else { Overwrite::Nothing }
 }

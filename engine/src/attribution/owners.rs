@@ -1,9 +1,10 @@
-//! For advice only: in which of the user's own functions the time of standard ones is spent. "Make `<u64 as PartialOrd>::lt`
-//! faster first" is no advice; the function in which it is inlined, or that calls it, can be changed.
+//! For advice only: in which of the user's own functions the time of standard ones is spent. "Make `<u64 as
+//! PartialOrd>::lt` faster first" is not advice; the function in which it is inlined, or that calls it, can
+//! be changed.
 //!
-//! A function is *standard* if it belongs to the language or the C library: by its binary (`libc.so.6`), by the place of its
-//! source (`/rustc/…`, `/usr/include/…`), or by its name where that is all that there is (`core::…`, `std::…`). Rows stay as
-//! they are.
+//! A function is *standard* if it belongs to the language or the C library: by its binary (`libc.so.6`), by
+//! the place of its source (`/rustc/…`, `/usr/include/…`), or by its name where nothing else is known
+//! (`core::…`, `std::…`). Rows are not changed.
 
 use crate::program::{Function, FunctionRef, Place, PlaceId, Program};
 use rustc_hash::FxHashMap;

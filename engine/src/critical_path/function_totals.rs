@@ -68,7 +68,7 @@ impl<const N: usize> FunctionTotals<N> {
         weights.unscale(totals.and_then(|totals| totals.tet.get(place)).copied().unwrap_or(0), place)
     }
 
-    /// Σ weight · length of what threads compute while they have this lock; 0 for what is no lock.
+    /// Σ weight · length of what threads compute while they have this lock; 0 for objects that are not locks.
     pub fn held(&self, weights: &Weights<'_, N>, object: ObjectId, place: usize) -> Scaled {
         let total = self.locks.get(object.0 as usize);
         weights.unscale(total.and_then(|total| total.get(place)).copied().unwrap_or(0), place)

@@ -26,7 +26,7 @@ impl<'a> CriticalPath<'a> {
     /// Schedules the program. O(V log n) for V vertices and n threads, plus O(m log² V) for m clusters at one instant.
     ///
     /// # Errors
-    /// The program fails [`Program::check`]. A deadlock is no error but a finding.
+    /// The program fails [`Program::check`]. A deadlock is a finding, not an error.
     pub fn of(program: &'a Program) -> Result<CriticalPath<'a>, ProgramError> {
         let mut simulation = Simulation::new(program)?;
         let mut vertices = Vec::new();

@@ -87,7 +87,7 @@ impl<'p, const N: usize> Walked<'p, N> {
         self.left.map(|left| !left.is_empty())
     }
 
-    /// Goes on by so much; what of it is on the path.
+    /// Goes on by this much; returns the part of it on the path.
     pub(super) fn pass(&mut self, length: u64) -> Lane<i64, N> {
         let (from, to) = (self.at, self.at.saturating_add(length));
         self.at = to;

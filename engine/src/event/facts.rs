@@ -42,7 +42,7 @@ pub struct Facts {
     /// next tick. `None`: they take a waiting thread at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_tick_ns: Option<u64>,
-    /// The process that was started for the recording: it is held until all is ready, and that wait is none of its own.
+    /// The process started for the recording: it is held until all is ready, a wait that is not its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub launched: Option<u32>,
     /// Binaries whose functions are probed: where they lay, and what of their symbols was missing.
@@ -80,7 +80,7 @@ pub struct MappingFact {
     pub end: u64,
     /// Offset in the file of `start`.
     pub file_offset: u64,
-    /// Path, as the process saw it; `[vdso]` and the like for what is no file, empty for memory of no name.
+    /// Path, as the process saw it; `[vdso]` and the like where there is no file, empty for unnamed memory.
     pub path: String,
     /// Its build-id, lower-case hexadecimal, as far as it is known.
     #[serde(skip_serializing_if = "Option::is_none")]

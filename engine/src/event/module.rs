@@ -16,7 +16,7 @@ pub struct ModuleFact {
     /// What of its symbols is missing, and what to do about it; `None`: nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
-    /// The language it is written in, if that has locks that are no calls of the C library: `Go`, `Rust`.
+    /// The language it is written in, if that has locks outside the C library: `Go`, `Rust`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub own_locks: Option<String>,
 }

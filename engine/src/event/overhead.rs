@@ -61,7 +61,8 @@ pub struct Overhead {
     pub operation_ns: u64,
     /// Mutex operations that were left out in the processes themselves; the other counts do not include them.
     pub left_out: u64,
-    /// What asking whether they are to be recorded took of their threads' CPU time, as measured there, nanoseconds.
+    /// What the checks whether they are recorded took of their threads' CPU time, as measured there,
+    /// nanoseconds.
     pub left_out_ns: u64,
     /// Stacks taken as samples; not among the events.
     pub samples: u64,

@@ -181,7 +181,7 @@ impl Search {
         };
         if let Some(ns) = known(first) {
             let gain = gain(first.time_ns, ns);
-            // Of a program that does nothing but sleep that is no advice.
+            // For a program that only sleeps, that is no advice.
             let most = if matches!(change, Change::NoSleeps) { 0.95 } else { 1.0 };
             return (WORTH..most).contains(&gain).then(|| fix(gain, (gain, gain), None));
         }

@@ -67,7 +67,7 @@ impl Search {
             .collect()
     }
 
-    /// One of [`Search::functions`], with what 10 % of it are worth on the first CPU count if that is to be tried.
+    /// One of [`Search::functions`], with the gain of 10 % of it on the first CPU count, if that is tried.
     pub fn tenth(
         &self,
         (function, computes, is_tried): (FunctionRef, f64, bool),

@@ -21,7 +21,8 @@ pub struct Parallelism {
     pub threads: u32,
     /// Samples that rows were made of.
     pub samples: u64,
-    /// CPU time that recording took of the program's own code and that is no function's, ns; 0 if none was measured.
+    /// CPU time that recording took of the program's own code and that belongs to no function, ns; 0 if none
+    /// was measured.
     pub recording_ns: u64,
     /// Threads for which the recording does not show on whose behalf they work; 0 for a predicted run.
     pub orphans: u32,

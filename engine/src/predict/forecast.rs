@@ -108,7 +108,7 @@ impl<'a> Forecast<'a> {
         self
     }
 
-    /// The CPU counts that have to be run: those asked for, one and unlimited.
+    /// The CPU counts to run: those asked for, one and unlimited.
     pub fn wanted(&self) -> &[Cpus] {
         &self.wanted
     }

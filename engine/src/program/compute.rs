@@ -46,7 +46,7 @@ impl Program {
         times
     }
 
-    /// The same program with longer or shorter computing: what waits keep their lengths. A factor that is no
+    /// The same program with longer or shorter computing; waits keep their lengths. A factor that is not a
     /// positive number counts as 1; lengths stop at what a program may hold ([`Ticks::MAX_TOTAL`]).
     pub fn with_compute(mut self, factors: &ComputeFactors) -> Program {
         let mut left = Ticks::MAX_TOTAL;

@@ -21,7 +21,7 @@ pub(crate) struct Measured {
     pub(crate) turns: Vec<Vec<Turn>>,
     /// By thread of the timeline: from and to when it only waited while it ran, ns.
     pub(crate) spins: Vec<Vec<(u64, u64)>>,
-    /// Futex words that are no object of the program: process and address.
+    /// Futex words that are not objects of the program: process and address.
     words: FxHashMap<(u32, u64), u32>,
     /// Devices by name.
     devices: FxHashMap<String, u32>,

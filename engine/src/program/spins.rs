@@ -483,8 +483,8 @@ mod tests {
     /// A part of a thread's time: length in microseconds, and whether it only waits.
     type Part = (u64, bool);
 
-    /// Threads of one process that run all the time, sampled each `period`; `probed`: with a function around what is no
-    /// waiting.
+    /// Threads of one process that run all the time, sampled each `period`; `probed`: with a function around
+    /// everything except waiting.
     fn timeline(threads: &[Vec<Part>], period_us: u64, probed: bool, waits: &str) -> Timeline {
         let end = threads.iter().map(|parts| parts.iter().map(|part| part.0).sum::<u64>()).max().unwrap_or(0);
         let thread = |(number, parts): (u32, &Vec<Part>)| {

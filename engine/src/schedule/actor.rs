@@ -44,7 +44,7 @@ pub(super) struct Actor {
     pub(super) stage: Stage,
     /// Its processor use has started and the vertex of its end is yet to come.
     pub(super) computing: bool,
-    /// It is in a step that is no computing, which ends with its next turn.
+    /// It is in a step other than computing, which ends with its next turn.
     pub(super) timed: bool,
 }
 

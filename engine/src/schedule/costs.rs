@@ -56,7 +56,7 @@ impl<'a> Simulation<'a, Shared<'static, true>> {
         self.finish_with_costs()
     }
 
-    /// The result, with the steps that were no computing.
+    /// The result, with the steps other than computing.
     pub(crate) fn finish_with_costs(mut self) -> Costed {
         let (latencies, charges) = (take(&mut self.latencies), take(&mut self.charges));
         let (delays, repeated) = (take(&mut self.delays), take(&mut self.echoes));
@@ -75,7 +75,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         }
     }
 
-    /// If the thread was in a step that is no computing, that ends now.
+    /// If the thread was in a step other than computing, that ends now.
     pub(super) fn end_latency(&mut self, thread: u32) {
         if M::COSTS && std::mem::take(&mut self.actors[thread as usize].timed) {
             let now = self.machine.virtual_now();
@@ -86,7 +86,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         }
     }
 
-    /// The step that ends in this point, if it is no computing.
+    /// The step that ends in this point, unless it is computing.
     fn latency_to(&mut self, point: PointId) -> Option<&mut Latency> {
         let place = self.latencies.binary_search_by_key(&point, |latency| latency.point).ok()?;
         self.latencies.get_mut(place)

@@ -40,7 +40,7 @@ pub enum OnPath {
     Delay(DelayKind),
 }
 
-/// Something that is no computing of the program's functions, in one run.
+/// Something other than computing of the program's functions, in one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
     /// How often.

@@ -61,7 +61,7 @@ pub struct Simulation<'a, M = Agenda, O = Whole<'a>> {
     pub(super) trace: Option<Vec<Step>>,
     /// Timers whose ends do not move with what their threads do in between, if [`Machine::COSTS`].
     pub(super) timers: FxHashMap<u32, Timer>,
-    /// Steps that are no computing, in order of their points, if [`Machine::COSTS`].
+    /// Steps other than computing, in order of their points, if [`Machine::COSTS`].
     pub(super) latencies: Vec<Latency>,
     /// What threads were charged for waking others: with which run.
     pub(super) charges: Vec<Charge>,

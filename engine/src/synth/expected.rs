@@ -90,7 +90,7 @@ impl ExpectedRun {
         }
     }
 
-    /// CPU time that is no work: of a recorded operation.
+    /// CPU time other than work: of a recorded operation.
     pub(super) fn uses_cpu(&mut self, thread: usize, length_ns: u64) {
         if let Some(life) = self.lived[thread].and_then(|index| self.lives.get_mut(index)) {
             life.cpu_time_ns += length_ns;

@@ -23,7 +23,7 @@ pub(super) struct Inside {
     pub(super) spent_ns: u64,
 }
 
-/// State of the objects that are no semaphores, by object.
+/// State of the objects other than semaphores, by object.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shared {
     owner: Option<usize>,
@@ -53,7 +53,7 @@ pub(super) enum Way {
 const SPAN: u64 = 4;
 
 impl Machine<'_> {
-    /// Executes a synchronization operation; `None` if it is none.
+    /// Executes a synchronization operation; `None` if it is not one.
     pub(super) fn recorded(
         &mut self,
         cpu: usize,

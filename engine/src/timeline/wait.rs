@@ -72,7 +72,7 @@ pub enum Wake {
     CutByUnknown,
 }
 
-/// Wakers that are no thread of the recording. The thread that was merely interrupted is never the cause.
+/// Wakers other than threads of the recording. A thread that was merely interrupted is never the cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum External {
     /// A task that is not recorded.

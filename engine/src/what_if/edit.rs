@@ -20,7 +20,7 @@ pub enum Edit {
 /// Why a change cannot be made. `Display` is one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EditError {
-    /// A factor is no number of at least 0.
+    /// A factor is not a number of at least 0.
     Factor,
     /// A lock cannot become 0 locks.
     NoLocks,

@@ -25,7 +25,7 @@ impl<'a> Without<'a> {
         Ok(Without { program, cpus, model, before_ns })
     }
 
-    /// The same if any function is to be left out.
+    /// The same for leaving out any function.
     ///
     /// # Errors
     /// As [`Without::new`].

@@ -4,7 +4,8 @@
 use super::Path;
 use engine::graph::{ActivityGraph, VertexId};
 
-/// Paths that end with `end`, whose edge into the vertex before it is none of `without`; and the longest of them.
+/// Paths that end with `end`, whose edge into the vertex before it is not in `without`; and the longest of
+/// them.
 struct Part {
     longest: Path,
     end: Vec<u32>,

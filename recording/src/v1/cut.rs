@@ -69,7 +69,7 @@ pub fn facts(facts: &Facts, room: &mut Room, put: Put<'_>) -> io::Result<u64> {
     cutter.finish()
 }
 
-/// What is no list and not as it is without being said.
+/// The facts that are not lists; an absent one is left out.
 fn single_facts(single: &Facts) -> serde_json::Result<serde_json::Map<String, serde_json::Value>> {
     let mut object = match serde_json::to_value(single)? {
         serde_json::Value::Object(object) if *single != Facts::default() => object,

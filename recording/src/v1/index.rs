@@ -86,7 +86,8 @@ impl Fold {
         self.entries += 1;
     }
 
-    /// The fold of the payload of an index, or part of one, and the offset that it says it lies at; `None` if it is none.
+    /// The fold of the payload of an index, or part of one, and the offset that it claims; `None` if it is
+    /// not one.
     pub fn of_index(kind: ChunkKind, payload: &[u8]) -> Option<(Fold, u64)> {
         let (rest, mark) = payload.split_last_chunk::<8>()?;
         let (mut rest, index_offset) = rest.split_last_chunk::<8>()?;

@@ -68,7 +68,7 @@ fn a_child_with_the_number_of_a_stranger_that_is_just_gone() {
     assert_eq!(Longpole::export(&file).entries("ChildOne"), 3);
 }
 
-/// A process that is no child of the recording is not recorded, whatever number it has.
+/// A process that is not a child of the recording is not recorded, whatever number it has.
 #[test]
 fn a_stranger_with_the_number_of_a_child_that_is_gone() {
     skip_unless_live!();

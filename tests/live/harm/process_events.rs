@@ -33,7 +33,7 @@ pub(super) fn wait_for_recording(record: &mut Background) {
     std::thread::sleep(Duration::from_millis(300));
 }
 
-/// With probes on everything at once, unless there are to be none: what comes of them is what this is about.
+/// With probes on everything at once, unless there should be none: the test is about what they cause.
 fn with_all<'a>(options: &[&'a str]) -> Vec<&'a str> {
     let all: &[&str] = if options.contains(&"--no-uprobes") { &[] } else { &["--functions", "*"] };
     [all, options].concat()

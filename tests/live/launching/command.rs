@@ -139,7 +139,8 @@ fn a_recording_of_nothing_says_so() {
     assert!(sleeper.is_running().unwrap());
 }
 
-/// -d ends the recording, not the command, which runs on unharmed; that is no failure, and a message says so.
+/// -d ends the recording, not the command, which runs on unharmed; that is not a failure, and a message says
+/// so.
 #[test]
 fn a_recording_may_end_before_its_command() {
     skip_unless_live!();

@@ -1,5 +1,5 @@
-//! Locks that are no calls of the C library: what of them a recording shows, and that it says once what it cannot show,
-//! about as many objects as there are. Issue 3, "Synchronization operations".
+//! Locks outside the C library: what a recording shows of them, and that it says once what it cannot show,
+//! and for about how many objects. Issue 3, "Synchronization operations".
 
 use std::path::Path;
 use std::process::Command;

@@ -74,7 +74,7 @@ fn threads_keep_the_nice_value_and_the_cpus_that_they_chose() {
     assert_eq!(of("pinned"), [(0, vec![1])], "{json}");
     assert_eq!(of("plain"), [(0, vec![]), (0, vec![])], "{json}");
     assert_eq!(of("placed"), [(0, vec![])], "{json}");
-    // The launched command was held until the recording was ready: that is no wait of the program's own.
+    // The launched command was held until the recording was ready: that is not a wait of the program's own.
     let first = &threads[0]["ops"][0];
     assert_ne!(first[0], "io", "{first}");
     assert!(json["machine"]["idle_wake"]["latency_ns"].as_u64().is_none_or(|ns| ns > 0), "{json}");

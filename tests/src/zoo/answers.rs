@@ -127,7 +127,7 @@ fn time(results: &Value, cpus: Value) -> f64 {
     number(&at(results, cpus)["time_ns"])
 }
 
-/// Not a number, if it is none: no bound holds that.
+/// NaN if there is none: that fulfils no bound.
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(f64::NAN)
 }
@@ -155,7 +155,7 @@ fn widest(report: &Value) -> Option<(f64, String)> {
             }
         }
     }
-    // What is no number is the oddest of all.
+    // A value that is not a number is the oddest of all.
     let odd = |share: f64| if share.is_finite() { (share - 0.5).abs() } else { f64::INFINITY };
     shares.into_iter().max_by(|a, b| odd(a.0).total_cmp(&odd(b.0)))
 }

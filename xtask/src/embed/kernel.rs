@@ -118,7 +118,7 @@ fn compile(workspace: &Workspace, tools: &Tools) -> Result<PathBuf> {
     let built = executable(&outcome.output).context("cargo named no object file of probe-ebpf")?;
     let object = workspace.target.join("ebpf-build/probe-ebpf.o");
     let mut strip = Command::new(&tools.objcopy);
-    // Type information for the kernel stays: it is no debug section.
+    // Type information for the kernel stays: it is not a debug section.
     strip.arg("--strip-debug").arg(built).arg(&object);
     // It looks for the toolchain's LLVM where only rustc's own libraries are.
     strip.env("LD_LIBRARY_PATH", tools.sysroot.join("lib"));

@@ -18,7 +18,7 @@ const DEFAULT_LLVM: u32 = 23;
 /// Path of a working bpf-linker, built now if it is not cached. `LONGPOLE_BPF_LINKER` names another one.
 ///
 /// # Errors
-/// The outside world fails in a way that is no lack of a tool (folders cannot be made).
+/// The outside world fails in a way other than a lack of a tool (folders cannot be made).
 pub fn provide(workspace: &Workspace, toolchain: &Toolchain) -> Result<Provided<PathBuf>> {
     if let Some(own) = std::env::var_os("LONGPOLE_BPF_LINKER") {
         let own = PathBuf::from(own);

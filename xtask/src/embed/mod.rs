@@ -110,7 +110,8 @@ pub fn compare(workspace: &Workspace) -> Result<Provided<Vec<String>>> {
 }
 
 fn renew(workspace: &Workspace) -> Result<Provided<()>> {
-    // Of the sources before they are compiled: what is written meanwhile is to be noticed the next time.
+    // The digest is of the sources before they are compiled: a change made meanwhile is noticed the next
+    // time.
     let digest = digest(workspace)?;
     let made = match make(workspace)? {
         Ok(made) => made,

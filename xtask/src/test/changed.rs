@@ -39,7 +39,7 @@ pub struct Concerned {
 /// Those that differ from the last commit, new files included.
 ///
 /// # Errors
-/// This is no git checkout.
+/// This is not a git checkout.
 pub fn crates(workspace: &Workspace) -> Result<Concerned> {
     let git = |words: &[&str]| command::text(Command::new("git").args(words).current_dir(&workspace.root));
     let changed = git(&["diff", "--name-only", "HEAD"])?;

@@ -31,7 +31,7 @@ pub enum Outcome {
 /// All tests of a report in JUnit's form as cargo-nextest writes it.
 ///
 /// # Errors
-/// It is none.
+/// It is not one.
 pub fn read(text: &str) -> Result<Vec<Test>> {
     let document = Document::parse(text).context("the test runner's report is no XML")?;
     Ok(document.descendants().filter(|node| node.has_tag_name("testcase")).map(test).collect())

@@ -47,8 +47,8 @@ const LAYERS: [(&str, &[&str]); 3] = [
 ];
 /// Files that may need each other in a circle.
 const MOST_IN_CIRCLE: usize = 3;
-/// Circles that are larger, by crate, one file of each and how many files it has: to be broken. None is to be added, none may
-/// grow.
+/// Circles that are larger, by crate, one file of each and how many files it has: to be broken. None may be
+/// added, and none may grow.
 const KNOWN_CIRCLES: [(&str, &str, usize); 3] = [
     ("engine", "schedule/simulation", 13),
     ("engine", "timeline/builder", 7),

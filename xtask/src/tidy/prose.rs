@@ -221,7 +221,7 @@ mod tests {
             complaints(&format!("One.\n{}\n{}.\n", words(MOST_WORDS), words(1).trim())),
             ["line 2: a sentence of more than 30 words"]
         );
-        // What ends a sentence, and what is none.
+        // What ends a sentence, and what does not.
         for text in [
             format!("{}. {}.", words(20).trim(), words(20).trim()),
             format!("- {}\n- {}", words(20), words(20)),

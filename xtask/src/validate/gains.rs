@@ -128,7 +128,8 @@ fn shares(longpole: &Path, recording: &Path, model: &str) -> Result<Shares> {
     Ok(shares)
 }
 
-/// The functions with the largest shares on any number of CPUs. A binary's name in brackets is no function.
+/// The functions with the largest shares on any number of CPUs. A binary's name in brackets is not a
+/// function.
 fn leading(shares: &Shares) -> Vec<String> {
     let mut largest: BTreeMap<&str, f64> = BTreeMap::new();
     for ((_, name), share) in shares.iter().filter(|((_, name), _)| !name.starts_with('[')) {

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::{Command, Stdio};
 
-/// Runs `write` on a buffered standard output. A reader that stops early (`| head`) is no error.
+/// Runs `write` on a buffered standard output. A reader that stops early (`| head`) is not an error.
 pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), UserError> {
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let result = write(&mut out).and_then(|()| out.flush());
@@ -30,7 +30,7 @@ pub fn to_reader(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result
         // Ends by itself if all fits on one screen, shows colours, leaves the text on the terminal.
         command.env("LESS", "FRX");
     }
-    // No pager is no reason to show nothing.
+    // A missing pager is no reason to show nothing.
     let Ok(mut child) = command.spawn() else { return to_stdout(write) };
     // ^C is for the pager.
     signals::leave_interrupts_to_others();

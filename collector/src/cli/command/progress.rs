@@ -1,5 +1,5 @@
 //! How far a command is and how long it takes: on a terminal, for anything above a second, and gone when it
-//! is done. Where standard error is no terminal, one line at the start announces what takes longer.
+//! is done. Where standard error is not a terminal, one line at the start announces what takes longer.
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -41,7 +41,7 @@ impl Progress {
             if let Some(line) = line(done, self.all, self.what, took)
                 && !self.is_shown.swap(true, Ordering::Relaxed)
             {
-                // Progress that cannot be shown is no error.
+                // Progress that cannot be shown is not an error.
                 let _ = writeln!(std::io::stderr().lock(), "{line}");
             }
             return;

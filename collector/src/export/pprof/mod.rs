@@ -138,7 +138,7 @@ impl Profile<'_, '_> {
         Ok(())
     }
 
-    /// A place of its own for what is no function.
+    /// A place of its own for anything but a function.
     fn named(&mut self, name: &str) -> io::Result<u64> {
         // Beyond all functions of the program.
         let key = Frame { function: FunctionRef(u32::MAX - self.strings.number(name) as u32), place: None };

@@ -77,7 +77,7 @@ impl CodeNamer {
         self.tell(News::Mappings(mappings.to_vec()));
     }
 
-    /// Stacks among these notes are to be named.
+    /// These notes contain stacks to name.
     pub fn stacks(&self, notes: &[Note]) {
         let stacks: Vec<Note> =
             notes.iter().filter(|note| matches!(note.kind, NoteKind::Stack { .. })).cloned().collect();

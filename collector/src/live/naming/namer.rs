@@ -49,7 +49,7 @@ impl Namer {
         Ok(Namer { asks: Some(asks), names })
     }
 
-    /// Passes on what is to be found out.
+    /// Passes on what must be found out.
     pub fn ask(&self, asks: Vec<Ask>) {
         if let Some(sender) = self.asks.as_ref().filter(|_| !asks.is_empty()) {
             // If the thread is gone it has said why.

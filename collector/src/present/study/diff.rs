@@ -18,7 +18,7 @@ use std::io::{self, Write};
 
 /// Locks without an option.
 const LOCKS: usize = 5;
-/// Less than this share of the time before is no row.
+/// Less than this share of the time before gets no row.
 const LEAST: f64 = 0.005;
 
 /// For people: the `top` first functions and locks, on one CPU count. `frames`: of the first recording and the second;

@@ -15,7 +15,7 @@ use std::io::{self, Write};
 const CELL: usize = 9;
 /// Columns of a function's name, at least.
 const NAME: usize = 17;
-/// A function with a smaller share by every metric is no row.
+/// A function with a smaller share by every metric gets no row.
 const LEAST: f64 = 0.005;
 
 /// For people: the `top` first functions that are worth a row.

@@ -18,7 +18,7 @@ pub const ROUTES: usize = 3;
 const WAYS: usize = 1;
 /// Rows of a kind without an option; each kind has its own number then.
 pub const TOP: usize = 10;
-/// Less than this share of the run is no row.
+/// Less than this share of the run gets no row.
 const LEAST: f64 = 0.005;
 /// Paths that differ by less than this share are the same.
 const ALIKE: f64 = 0.0005;
@@ -236,7 +236,7 @@ fn stays(route: &[Stay], style: &Style, out: &mut dyn Write) -> io::Result<()> {
             writeln!(out, "{}", style.paint(Paint::Dim, &style.text(&text)))?;
         }
         if !left_out.contains(&number) {
-            // One line each where there is room: a way is to be read at a glance.
+            // One line each where there is room: a way should be readable at a glance.
             let text = style.text(&format!("{}{}: {}", stay.thread, by(&stay.by), parts(stay)));
             if style.width < NARROW {
                 let mut out: &mut dyn Write = out;

@@ -11,7 +11,7 @@ use engine::report::Trust;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// A function with less than this share of the run is no row.
+/// A function with less than this share of the run gets no row.
 const LEAST: f64 = 0.005;
 
 /// For people: the `top` first functions that are worth a row.

@@ -21,7 +21,7 @@ use std::io::{self, Write};
 const CURVES: usize = 4;
 /// How many functions that come first instead are named in a sentence.
 const TURNS: usize = 3;
-/// What gains less than this share of the run is no row.
+/// A gain below this share of the run gets no row.
 const LEAST: f64 = 0.005;
 
 /// Before and after, for people. `changes` says what was changed, `after` what limits then.

@@ -68,7 +68,7 @@ pub(super) struct Plan {
     decided: Vec<Vec<bool>>,
     /// By wake-up: its edge, if it is replayed.
     pub(super) edges: Vec<Option<EdgeId>>,
-    /// Names of edges that are no wake-ups, numbered after those.
+    /// Names of edges other than wake-ups, numbered after those.
     pub(super) gates: Vec<String>,
     /// What is there before anything begins.
     pub(super) first: Vec<Operation>,

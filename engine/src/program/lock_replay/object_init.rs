@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 /// What a barrier returns in one of its threads: `PTHREAD_BARRIER_SERIAL_THREAD`.
 const SERIAL: i32 = -1;
 
-/// What is known of objects that are no locks.
+/// What is known of objects other than locks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ObjectInit {
     /// Barrier → how many threads it is for.

@@ -222,7 +222,7 @@ fn put_back(timeline: &Timeline, number: usize) -> Option<PutBackUses> {
     })
 }
 
-/// A group of one is none.
+/// A group of one is not a group.
 fn alone(objects: &mut [RecordedObject]) {
     let mut sizes: FxHashMap<(String, u32, String), u32> = FxHashMap::default();
     let key = |object: &RecordedObject| {

@@ -64,8 +64,8 @@ impl Processors<'_> {
         self.arm(thread);
     }
 
-    /// Enters when the thread, which computes or spins and is charged up to now, has to be looked at: at the end of its
-    /// computation, of its slice if others want the processor, of the processor's part of the quota.
+    /// Enters when the thread, which computes or spins and is charged up to now, must be handled: at the end
+    /// of its computation, of its slice if others want the processor, of the processor's part of the quota.
     pub(super) fn arm(&mut self, thread: u32) {
         let task = &self.tasks[thread as usize];
         let cpu = &self.cpus[task.cpu as usize];

@@ -12,7 +12,7 @@ const MOST_DUE: f64 = 4.0;
 pub(super) struct Fill<'a, 'b> {
     thread: &'a mut OfThread<'b>,
     ticks: &'a [(u64, Option<usize>)],
-    /// By lock, when it is to be taken next; never if the thread does not use it.
+    /// By lock, when it is taken next; never if the thread does not use it.
     due: Vec<f64>,
     /// All before is decided.
     at: u64,

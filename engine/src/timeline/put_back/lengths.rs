@@ -119,7 +119,8 @@ fn single(mut stretches: Vec<Stretch>) -> Vec<u64> {
         }
     }
     let lengths = stretches.iter().map(|stretch| stretch.length);
-    // What takes a lock and gives it back is not under it: of sections that are no longer than that samples tell nothing.
+    // The code that takes and releases a lock is not under it: for sections that are no longer than that,
+    // samples show nothing.
     if agreed < FEWEST_LENGTHS { lengths.collect() } else { lengths.take(agreed).collect() }
 }
 

@@ -240,7 +240,7 @@ fn limits_are_handed_on_as_they_are() {
     let folder = tempfile::tempdir().expect("folder");
     let file = folder.path().join("test.lp");
     let longpole = binary().display();
-    // In blocks of 512 bytes; there has to be room for the recording.
+    // In blocks of 512 bytes; it must leave room for the recording.
     let ask = "ulimit -a; ulimit -Ha";
     let run = |script: String| must_run(&mut shell(&script), LIMIT);
     // With the second, the memory is larger than any file may be: longpole ended by SIGXFSZ.

@@ -209,7 +209,7 @@ fn a_libc_without_symbols_is_said_to_be_one() {
     let said = "locks that nobody had to wait for leave no trace in the recording";
     assert_eq!(report(&["report", "--wide"]).matches(said).count(), 1);
     assert!(report(&["report", "--by", "lock"]).contains("No lock operations are in this recording"));
-    // From inside nothing has to be known about it.
+    // From inside this does not need to be known.
     let inside = program.launched(&[], &[]);
     let locks = number(&inside.counts(0), SyncOperation::MutexLock);
     assert_eq!(

@@ -174,7 +174,7 @@ int main(void) {
 }
 "#;
 
-/// In a PID namespace the mutex's owner has another number than the kernel's: it is no other thread for that.
+/// In a PID namespace the mutex's owner has another number than the kernel's: it is the same thread.
 #[test]
 fn owners_in_another_pid_namespace_are_known() {
     skip_unless_live!();

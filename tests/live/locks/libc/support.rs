@@ -68,7 +68,7 @@ pub fn attach(pid: u32, options: &[&str], file: &Path) -> Longpole {
     call
 }
 
-/// As many as the test makes are to be recorded, unless it says otherwise.
+/// As many as the test makes must be recorded, unless it says otherwise.
 fn with_rate<'a>(options: &[&'a str]) -> Vec<&'a str> {
     let mut all = options.to_vec();
     if !options.contains(&"--max-rate") {
@@ -103,7 +103,7 @@ impl Names {
         Names(names)
     }
 
-    /// `name+offset`, or `-` for what is none of the program's.
+    /// `name+offset`, or `-` for addresses outside the program.
     fn at(&self, address: u64) -> String {
         let inside = |(start, size, _): &&(u64, u64, String)| (*start..start + size).contains(&address);
         self.0.iter().find(inside).map_or("-".to_owned(), |(start, _, name)| match address - start {

@@ -8,7 +8,7 @@ use engine::parallelism::{Kind, Parallelism, Row};
 use engine::report::Cpus;
 use std::io::{self, Write};
 
-/// What is to be shown.
+/// What to show.
 #[derive(Clone, Debug, Default)]
 pub struct Asked<'a> {
     /// Only rows of this class.
@@ -344,7 +344,7 @@ fn code(
 }
 
 fn objects(run: &Parallelism, rows: &[&Row], style: &Style, out: &mut impl Write) -> io::Result<()> {
-    // How often it is taken is what there is no room for first.
+    // The number of acquisitions is left out first if there is too little room.
     let is_narrow = style.width < 60;
     let columns = name_columns(if is_narrow { 26 } else { 36 }, style);
     let word = if is_narrow { "LOCKS, WAITS" } else { title(Class::Objects) };

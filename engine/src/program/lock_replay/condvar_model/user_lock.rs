@@ -136,7 +136,7 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// `None` if it is no lock.
+    /// `None` if it is not a lock.
     pub(super) fn of(history: &MutexHistory, sections: &Sections, condition: u32) -> Option<Turns> {
         let place = |visit: u32| history.visits.get(visit as usize).map_or(0, |visit| visit.place);
         let waits = history.parts.iter().filter(|part| part.condition == condition);
@@ -162,7 +162,7 @@ impl Turns {
             let first = *came.entry(part.visit).or_insert(part.from);
             let is_last = part.wait == NONE;
             if takers.contains(&visit.place) && is_last {
-                // Never released: the record is missing, or it is no lock.
+                // Never released: the record is missing, or it is not a lock.
                 if is_held == Some(true) {
                     return None;
                 }
