@@ -213,7 +213,7 @@ fn compare(binary: &Path, scene: &str, look: &Path) -> Option<(usize, usize)> {
 fn stacks_are_those_that_gdb_finds() {
     let test = "stacks_are_those_that_gdb_finds";
     let skip = |why: &str| {
-        // A lost line of output is not the test's matter.
+        // A lost line of output does not matter for this test.
         let _ = writeln!(std::io::stdout(), "SKIP {test}: {why}");
     };
     if Command::new("gdb").arg("--version").output().is_err() {

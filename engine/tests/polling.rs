@@ -63,8 +63,8 @@ fn a_time_limit_before_the_same_wait_decides_nothing() {
     assert_eq!(of(&clock), ["exec 5", "sleep 10", "exec 2", release, "exec 3", awaits, "exec 70"]);
 }
 
-/// A thread that wants what another one has: it looks three times, when its time is over, and has it then; `looks` is what that
-/// takes. The other one gives it back at 300 and wants it again, which it gets at 390.
+/// A thread that wants what another one has: it checks three times after its time limit, and holds it then;
+/// `looks` is what that takes. The other one releases it at 300 and wants it again, which it gets at 390.
 fn takes_turns(looks: u64) -> Timeline {
     let mut states = vec![(0, RUNNING), (10, State::Blocked(0))];
     for wait in 1..3 {

@@ -202,7 +202,7 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// Opens what lies at `path` now, or gives what is open of it already.
+    /// Opens what lies at `path` now, or returns what is open of it already.
     ///
     /// # Errors
     ///

@@ -157,8 +157,8 @@ impl Section {
                         open.extend(Some(to).filter(|&to| !is_elsewhere(module, bounds, to)));
                         break;
                     }
-                    // With the lock held a jump through a register is a table's, however it is computed: a function that
-                    // gives the lock back does not leave before.
+                    // With the lock held a jump through a register is a table's, however it is computed: a
+                    // function that releases the lock does not leave before.
                     Flow::TableJump | Flow::UnknownJump => {
                         let (function, places) = tables.of(module.elf(), bounds, step.address)?;
                         if opened.insert(function) {

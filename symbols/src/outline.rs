@@ -50,8 +50,8 @@ impl Outline {
     /// `e_machine` of 64-bit ARM.
     pub const AARCH64: u16 = 183;
 
-    /// Opens a file. `None`: it cannot be opened, is no regular file or no 64-bit little-endian ELF file. A pipe or device
-    /// is not waited for.
+    /// Opens a file. `None`: it cannot be opened, or is not a regular 64-bit little-endian ELF file. A pipe
+    /// or device is not waited for.
     pub fn open(path: &Path) -> Option<(File, Outline)> {
         let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
         let file = File::options().read(true).custom_flags(flags).open(path).ok()?;

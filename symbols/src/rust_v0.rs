@@ -27,7 +27,7 @@ impl<'a> Parser<'a> {
         is_next
     }
 
-    /// Reads a path as far as needed and gives its crate.
+    /// Reads a path as far as needed and returns its crate.
     fn path(&mut self, depth: u32) -> Option<&'a str> {
         if depth > MAX_DEPTH {
             return None;

@@ -25,7 +25,8 @@ use std::sync::Arc;
 /// The hidden subcommand.
 pub const SUBCOMMAND: &str = "__symbols";
 
-/// What the hidden subcommand does; gives its exit code. 125: it was typed by hand, or could not be confined.
+/// What the hidden subcommand does; returns its exit code. 125: it was typed by hand, or could not be
+/// confined.
 pub fn serve(limits: Limits) -> u8 {
     std::panic::set_hook(Box::new(|_| {}));
     let Ok(stdin) = io::stdin().as_fd().try_clone_to_owned() else { return 125 };

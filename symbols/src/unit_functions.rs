@@ -149,8 +149,8 @@ fn ranges(
 }
 
 impl UnitFunctions {
-    /// Reads a unit, looking for functions where `depth` says. Gives how far it has looked, too: a compiler that does not say
-    /// how to pass something over has it looked into. `None`: damaged or out of the ordinary.
+    /// Reads a unit, looking for functions where `depth` says. Returns how far it has looked, too: if a
+    /// compiler does not say how to skip something, it is read. `None`: damaged or unusual.
     pub fn read(
         unit: &UnitRef<'_, Slice<'_>>,
         shapes: &mut Shapes,

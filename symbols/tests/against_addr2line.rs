@@ -22,7 +22,8 @@ fn places(module: &ModuleFunctions) -> Vec<Place> {
     found.into_iter().step_by(every).map(Place::Address).collect()
 }
 
-/// Compares; gives the number of places with lines, of those with inlined calls, and for how many addr2line was asked.
+/// Compares; returns the number of places with lines, of those with inlined calls, and for how many addr2line
+/// was asked.
 fn compare(test: &str, binary: &Path) -> (usize, usize, usize) {
     let module = functions_of(binary).expect("readable");
     let places = places(&module);

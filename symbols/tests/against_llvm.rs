@@ -99,7 +99,8 @@ fn is_alias(module: &ModuleFunctions, address: u64, name: &str) -> bool {
     names.any(|function| module.name(function) == name)
 }
 
-/// Compares a module with the oracle's view of `full`; gives the number of addresses with at least two frames.
+/// Compares a module with the oracle's view of `full`; returns the number of addresses with at least two
+/// frames.
 fn compare(test: &str, module: &ModuleFunctions, full: &Path) -> Option<usize> {
     let reference = functions_of(full).expect("the full program");
     let addresses = addresses(&reference);

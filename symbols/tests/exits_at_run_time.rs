@@ -52,7 +52,7 @@ fn run_under_gdb(
     Some(text.lines().filter_map(hit).collect())
 }
 
-/// Replays the hits and gives entries and unwound frames per function name.
+/// Replays the hits and returns entries and unwound frames per function name.
 fn replay(chosen: &[ChosenFunction], hits: &Hits) -> BTreeMap<String, (usize, usize)> {
     let mut stack: Vec<(usize, u64)> = Vec::new();
     let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();

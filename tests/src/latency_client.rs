@@ -62,7 +62,7 @@ impl LatencyClient {
     }
 }
 
-/// How long those answers took that were asked for from one instant up to another, in order of their lengths; milliseconds.
+/// The latencies of the requests sent from one instant up to another, in ascending order; milliseconds.
 pub fn lengths(answers: &[Answered], from: Instant, to: Instant) -> Vec<f64> {
     let within = answers.iter().filter(|answered| (from..to).contains(&answered.at));
     let mut lengths: Vec<f64> = within.map(|answered| answered.took.as_secs_f64() * 1e3).collect();

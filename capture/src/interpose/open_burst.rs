@@ -27,7 +27,7 @@ pub(super) struct OpenBurst {
     attempts: u64,
 }
 
-/// What a look at them gives.
+/// The result of a look at them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
     /// There is nothing.

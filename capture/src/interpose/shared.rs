@@ -80,8 +80,8 @@ impl Shared {
         unsafe { record.as_ref() }
     }
 
-    /// Gives the memory of a number of words from this one on, in whole pages, back to the system; they read
-    /// as 0 from then on. `false`: that does not work.
+    /// Returns the memory of a number of words from this one on, in whole pages, to the system; they read as
+    /// 0 from then on. `false`: that does not work.
     pub fn give_back(&self, first: usize, words: usize) -> bool {
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         let [Ok(at), Ok(bytes)] = [first, words].map(|words| libc::off_t::try_from(words.saturating_mul(8)))

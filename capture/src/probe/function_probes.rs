@@ -417,7 +417,7 @@ impl FunctionProbes {
         std::mem::take(&mut self.got)
     }
 
-    /// Takes all probes off, and gives the threads that are still at it.
+    /// Removes all probes, and returns the threads that are still at it.
     pub(crate) fn close_all(&mut self) -> Vec<JoinHandle<()>> {
         self.remove_processes(&|_| true);
         std::mem::take(&mut self.closing)

@@ -394,7 +394,7 @@ impl LockProbes {
         std::mem::take(&mut self.got)
     }
 
-    /// Takes all probes off, and gives the threads that are still at it.
+    /// Removes all probes, and returns the threads that are still at it.
     pub(crate) fn close_all(&mut self) -> Vec<JoinHandle<()>> {
         let all = self.silence(&|_| true);
         self.close_groups(all);

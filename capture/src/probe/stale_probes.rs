@@ -19,8 +19,8 @@ use symbols::FileKey;
 use symbols::binary::Binary;
 
 impl FunctionProbes {
-    /// Gives up the groups of programs that these have taken the place of, as [`FunctionProbes::silence`]. Links hold for another
-    /// start of the very same file.
+    /// Gives up the groups of programs that these have replaced, as [`FunctionProbes::silence`]. Links stay
+    /// valid for another start of the same file.
     pub(crate) fn remove_stale(&mut self, news: &[NewProgram]) -> Vec<Group> {
         let has_older = |new: &&NewProgram| {
             self.groups.iter().any(|group| group.pid.get() == new.pid && group.chosen_ns < new.at_ns)

@@ -237,7 +237,7 @@ impl GatedChild {
         }
     }
 
-    /// Waits for the command's end and gives its exit code or signal.
+    /// Waits for the command's end and returns its exit code or signal.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         self.child.wait()
     }

@@ -201,7 +201,7 @@ impl UnprobedCounts {
 pub struct LibcChosen {
     /// Since when its operations are missing, if it has no probes yet (`CLOCK_MONOTONIC` nanoseconds).
     pub missing_since_ns: u64,
-    /// Where its probes go; no files: that is to be decided later.
+    /// Where its probes go; no files: that is decided later.
     pub probes: LibcProbes,
     /// It runs another program than before, and whether its leading thread has started it.
     pub executed: Option<bool>,

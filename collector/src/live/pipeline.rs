@@ -56,7 +56,7 @@ impl Pipeline {
         Ok((Pipeline { reader, writer }, Started { commands, attaching, meter }))
     }
 
-    /// Waits until all that was read is written. Gives what the file holds.
+    /// Waits until all that was read is written. Returns what the file holds.
     pub fn finish(self, is_recording: bool) -> Option<Summary> {
         // A panic in a thread has been reported by it.
         let _ = self.reader.join();

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// printed its reason, and the next line would overwrite that.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Holds the terminal in raw mode on its alternate screen. Dropping it gives the terminal back, and so does a
+/// Holds the terminal in raw mode on its alternate screen. Dropping it restores the terminal, and so does a
 /// panic of any thread (before its message is printed).
 #[derive(Debug)]
 pub struct Guard {
@@ -83,7 +83,7 @@ impl Guard {
         spans(line).into_iter().map(|(paint, text)| Span::styled(text, look(paint))).collect()
     }
 
-    /// Gives the terminal back, with the last screen in it.
+    /// Restores the terminal, with the last screen in it.
     pub fn leave(self, state: &mut State) {
         let size = self.terminal.size().unwrap_or_default();
         let style = Style { width: usize::from(size.width).clamp(40, 400), ..self.style };

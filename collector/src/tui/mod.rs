@@ -1,5 +1,6 @@
-//! The live screen of `longpole top`: what it shows ([`State`]), what keys do ([`Action`]), what that looks like
-//! ([`picture()`]: lines of the same text as `report`), and the guard that gives the terminal back. Only [`Guard`] knows ratatui.
+//! The live screen of `longpole top`: what it shows ([`State`]), what keys do ([`Action`]), what that looks
+//! like ([`picture()`]: lines of the same text as `report`), and the guard that restores the terminal. Only
+//! [`Guard`] knows ratatui.
 
 mod guard;
 mod keys;

@@ -72,7 +72,7 @@ impl Run {
         assert!(hinted.contains(hint), "{hinted:?} does not say {hint:?}");
     }
 
-    /// Checks that all went well, and gives standard output.
+    /// Checks that all went well, and returns standard output.
     #[track_caller]
     pub(crate) fn works(&self) -> &str {
         assert_eq!(self.code, 0, "{}", self.stderr);
@@ -104,7 +104,7 @@ impl Folder {
         self.0.path().join(name).to_str().expect("UTF-8").to_owned()
     }
 
-    /// Writes a file and gives its path.
+    /// Writes a file and returns its path.
     pub(crate) fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
         let path = self.path(name);
         std::fs::write(&path, bytes).expect("written");

@@ -30,7 +30,7 @@ pub(crate) fn recording(name: &str) -> PathBuf {
 /// Recordings with all there is: locks, waits, wakes, samples, probed functions; launched and attached.
 pub(crate) const RECORDINGS: [&str; 5] = ["store", "pipeline", "attached", "quicksort", "timers"];
 
-/// Writes an export and its report; gives their paths.
+/// Writes an export and its report; returns their paths.
 fn export(folder: &Folder, input: &str, format: &str, options: &[&str]) -> (String, String) {
     let (exported, report) = (folder.path(format), folder.path("report.json"));
     let run = longpole(&[&["export", input, "-f", format, "-o", &exported, "--force"], options].concat());

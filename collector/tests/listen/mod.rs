@@ -60,7 +60,7 @@ impl Served {
         TcpStream::connect(self.address).expect("a connection")
     }
 
-    /// Sends these bytes, and gives all that comes back until the other side closes.
+    /// Sends these bytes, and returns all that comes back until the other side closes.
     fn send(&self, bytes: &[u8]) -> String {
         let mut stream = self.connect();
         // It may close before it has read all.

@@ -31,7 +31,7 @@ pub(crate) fn chromium() -> Result<PathBuf, String> {
     places.ok_or_else(|| "Chromium is nowhere in PATH".to_owned())
 }
 
-/// Drives a page and gives what was found.
+/// Drives a page and returns what was found.
 #[track_caller]
 pub(crate) fn drive(chromium: &Path, what: &str, arguments: &[&str]) -> Value {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../view/test/drive.mjs");

@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 
 const CPUS: &str = "1,2,4,inf";
 
-/// Writes the page of an input and gives its document.
+/// Writes the page of an input and returns its document.
 fn page_of(folder: &Folder, input: &str, options: &[&str]) -> (Value, Vec<u8>) {
     let out = folder.path("page.html");
     let run = longpole(&[&["view", input, "-o", &out, "--no-open", "--cpus", CPUS], options].concat());
@@ -38,7 +38,7 @@ fn column(of: &(Value, Vec<u8>), name: &str) -> Vec<u64> {
     values
 }
 
-/// Writes a recording whose only function was sampled at this `file:line`; gives its path.
+/// Writes a recording whose only function was sampled at this `file:line`; returns its path.
 pub(super) fn sampled_at(folder: &Folder, line: &str) -> String {
     let text = r#"{"format":"longpole-program","version":1,"threads":[{"name":"T1","ops":[["exec","f",20000000]]}]}"#;
     let program = engine::program::json::read(text).expect("a program");

@@ -129,7 +129,7 @@ fn a_narrow_screen_holds_every_table() {
     }
 }
 
-/// Of one file `report` said 972 ms, `parallelism` 959 ms.
+/// For one file `report` said 972 ms, `parallelism` 959 ms.
 #[test]
 fn every_command_says_how_long_the_run_took() {
     for name in ["attached", "forkjoin", "phases", "pipeline", "quicksort", "split", "store"] {

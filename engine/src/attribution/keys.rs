@@ -38,7 +38,7 @@ pub(crate) struct KeyName {
 #[derive(Debug)]
 pub(crate) struct Keys {
     pub(crate) names: Vec<KeyName>,
-    /// By row: its place in the order of names, so that nothing hangs on numbers.
+    /// By row: its place in the order of names, so that nothing depends on numbers.
     ranks: Vec<u32>,
     /// By function: whose the time is with it on top of the stack.
     own: Vec<u32>,

@@ -78,7 +78,7 @@ struct Part {
 }
 
 impl Giving {
-    /// Gives the next of its operations away: pieces that add up to it.
+    /// Distributes the next of its operations: pieces that add up to it.
     fn give(&mut self, length: u64, pieces: &mut Vec<(u32, u64)>) {
         self.given = self.given.saturating_add(length);
         let Giving { whole, given, samples, parts } = self;

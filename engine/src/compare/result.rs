@@ -135,7 +135,8 @@ fn together(sources: [Option<f64>; 3]) -> Option<f64> {
     squares.reduce(|sum, square| sum + square).map(f64::sqrt)
 }
 
-/// By name what both reports say, the largest change first. `of` gives names and numbers for every CPU count.
+/// By name what both reports have, the largest change first. `of` returns names and numbers for every CPU
+/// count.
 fn items(
     reports: &[Report; 2],
     count: usize,

@@ -29,7 +29,7 @@ pub struct RunPaths<'a, const N: usize> {
 }
 
 impl<'a, const N: usize> RunPaths<'a, N> {
-    /// `run` gives the run with this number.
+    /// `run` returns the run with this number.
     pub(crate) fn of(
         program: &'a Program,
         cpus: Cpus,

@@ -170,7 +170,7 @@ impl<'s, const N: usize> Weights<'s, N> {
         FunctionTotals::of(self, attribution)
     }
 
-    /// Gives a sum of scaled weight · length its scale.
+    /// Divides a sum of scaled weight · length by the scale.
     pub(super) fn unscale(&self, value: i128, place: usize) -> Scaled {
         Scaled { value, scale: self.scale(place) }
     }

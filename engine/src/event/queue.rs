@@ -115,7 +115,7 @@ impl Queue {
         Some(waiting)
     }
 
-    /// Puts it where it belongs, if that is at most `near` places before the end; otherwise gives it back.
+    /// Puts it where it belongs, if that is at most `near` places before the end; otherwise returns it.
     pub fn insert_near_end(
         &mut self,
         waiting: Waiting,

@@ -57,7 +57,7 @@ impl Exclusive {
         self.freed
     }
 
-    /// The thread gives it back at this vertex, if it has it.
+    /// The thread releases it at this vertex, if it holds it.
     pub(super) fn give_back(&mut self, thread: usize, vertex: VertexId) {
         if self.owner == Some(thread) {
             self.owner = None;
@@ -82,7 +82,7 @@ impl ReadWrite {
         self.written
     }
 
-    /// A writer gets in: after whom. Every reader must have left, not only the last.
+    /// A writer gets the lock: after which threads. Every reader must have left, not only the last.
     pub(super) fn write(&mut self, thread: usize) -> Vec<VertexId> {
         self.writer = Some(thread);
         let mut after = std::mem::take(&mut self.read);

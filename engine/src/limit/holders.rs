@@ -110,7 +110,7 @@ pub(super) fn under(program: &Program, owners: &Owners, locks: &[ObjectId]) -> S
     sums
 }
 
-/// The object of an operation that takes a lock (true) or gives one back (false).
+/// The object of an operation that takes a lock (true) or releases one (false).
 pub(super) fn taking(operation: &Operation) -> Option<(ObjectId, bool)> {
     match *operation {
         Operation::Lock(object)

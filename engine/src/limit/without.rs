@@ -116,7 +116,7 @@ pub(super) fn timers(program: &Program) -> Vec<bool> {
     program.objects.iter().map(|name| names::is_timer(name)).collect()
 }
 
-/// A thread that waits for a spin lock gives its CPU up.
+/// A thread that waits for a spin lock yields its CPU.
 pub(super) fn spinning(program: &mut Program) {
     for operation in program.threads.iter_mut().flat_map(|thread| &mut thread.operations) {
         *operation = match *operation {

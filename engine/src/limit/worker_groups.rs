@@ -1,5 +1,5 @@
-//! Threads that do the same: whose computing is mostly one function's, that were started with the same function, and of whom
-//! none waits for what another one gives.
+//! Threads that do the same: they mostly compute in the same function, were started with the same function,
+//! and none waits for what another one gives.
 
 use super::holders::{self, Sums};
 use super::owner::Owners;

@@ -41,7 +41,7 @@ pub(super) struct Mark {
 /// See [`Mark`]; edges are counted from 0. At one instant a thread lets others go on before it spins itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum MarkKind {
-    /// It gives a spin lock back, by number.
+    /// It releases a spin lock, by number.
     Give(u32),
     /// It lets another thread go on.
     Release(u32),
@@ -49,7 +49,7 @@ pub(super) enum MarkKind {
     End(Option<u32>),
     /// It takes a spin lock.
     Take(u32),
-    /// The same, and gives it back at once.
+    /// The same, and releases it at once.
     Touch(u32),
     /// It only waits from here on.
     Begin,

@@ -64,7 +64,7 @@ pub(super) enum Flow {
     On,
     /// When something else has happened.
     Stop,
-    /// When it is woken: it gives its processor up.
+    /// When it is woken: it yields its processor.
     Wait(Why),
     /// When a spin lock is freed: it keeps its processor.
     Spin(ObjectId),

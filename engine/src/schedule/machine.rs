@@ -102,7 +102,7 @@ pub trait Machine {
     /// The acting thread computes for this long and acts then.
     fn compute(&mut self, thread: u32, length: u64);
 
-    /// The acting thread gives its processor up until it is woken.
+    /// The acting thread yields its processor until it is woken.
     fn block(&mut self, thread: u32, why: Why);
 
     /// A thread that gave its processor up has its [`Turn`] after this long.

@@ -53,7 +53,7 @@ impl Operations for Whole<'_> {
 
 /// A program that comes piece by piece: holds one piece of each thread.
 pub struct Pieces<F> {
-    /// Gives the next piece of a thread; an empty one is its end.
+    /// Returns the next piece of a thread; an empty one is its end.
     next: F,
     threads: Vec<Piece>,
 }

@@ -208,7 +208,7 @@ impl Trail {
         self.walker(thread).head = self.after(arrived, switching, scheduling);
     }
 
-    /// The thread gives its processor up, or loses it.
+    /// The thread yields its processor, or loses it.
     pub(super) fn leaves(&mut self, thread: u32, processor: u32, now: u64) {
         self.processors[processor as usize] = self.reach(thread, now);
         self.walker(thread).spins_for = None;

@@ -1,8 +1,8 @@
 //! Which stretches of the recording are incomplete, walked through in order of time.
 //!
-//! Every gap is set against every thread, so a file with a million of each could keep a reader busy for days. Gaps are
-//! joined where that would happen: a joined gap covers all that its parts did and what lay between them, so more is unknown
-//! than was lost, and never less.
+//! Every gap is compared with every thread, so a file with a million of each could keep a reader busy for
+//! days. Gaps are joined where that would happen: a joined gap covers all that its parts did and what lay
+//! between them, so more is unknown than was lost, and never less.
 
 use super::machine::{Machine, Now, Tally};
 use crate::event::{GapReason, Note, NoteKind};

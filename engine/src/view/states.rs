@@ -77,7 +77,7 @@ impl Doing {
     }
 }
 
-/// Walks through a thread's intervals and cuts running ones where it began or ceased to spin.
+/// Walks through a thread's intervals and cuts running ones where it began or stopped spinning.
 pub(super) struct States<'m> {
     measured: &'m Measured<'m>,
     thread: usize,

@@ -11,7 +11,7 @@ use longpole_tests::{
 
 pub(super) const LIMIT: Duration = Duration::from_secs(180);
 
-/// Starts the workload, and gives the PID of the one that works.
+/// Starts the workload, and returns the PID of the working process.
 pub(super) fn start(program: &Path, words: &[&str]) -> (Background, u32) {
     let mut target = Background::must_start(Command::new(program).args(words));
     let ready = target.line(LIMIT).expect("a program that runs");

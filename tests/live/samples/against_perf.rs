@@ -24,7 +24,7 @@ fn count(stacks: impl Iterator<Item = Vec<String>>) -> Stacks {
         if let Some(main) = stack.iter().position(|name| name == "main") {
             stack.truncate(main + 1);
         }
-        // The program is where it was interrupted: not in the kernel, nor in the C library.
+        // The program's position is where it was interrupted: not in the kernel, nor in the C library.
         if stack.first().is_some_and(|name| name != ELSEWHERE) {
             *counts.entry(stack).or_default() += 1;
         }

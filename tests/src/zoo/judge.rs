@@ -17,7 +17,7 @@ pub enum What {
     Speedup,
     /// No row's share is absurd, on any number of CPUs.
     Shares,
-    /// `report`, `predict`, `what-if`, `slack` and `diff` say the same time.
+    /// `report`, `predict`, `what-if`, `slack` and `diff` give the same time.
     Agree,
     /// `diff` of two recordings claims no change.
     NoChange,

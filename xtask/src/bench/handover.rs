@@ -1,4 +1,4 @@
-//! Two threads handing a lock to and fro as fast as they can: alone, under longpole, under perf.
+//! Two threads passing a lock back and forth as fast as they can: alone, under longpole, under perf.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

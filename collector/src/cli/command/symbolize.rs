@@ -76,7 +76,7 @@ pub fn run(plan: &SymbolizePlan) -> Result<Outcome, UserError> {
     Ok(Outcome::Done)
 }
 
-/// Gives a recording better names for as long as it is in memory, if the plan says where from.
+/// Adds better names to a recording in memory, if the plan says where from.
 pub fn in_memory(recording: &mut Recording, plan: &SymbolPlan) -> Result<(), UserError> {
     recording.facts.spin.extend_from_slice(&plan.spin);
     let code = code_of(recording, &Parsers::of_longpole(), &plan.folders, plan.is_given());

@@ -275,7 +275,7 @@ impl Feed<'_> {
         seen.unwrap_or_else(always)
     }
 
-    /// What a thread does is also done for these rows. Gives those that are not its own anyway.
+    /// What a thread does is also done for these rows. Returns those that are not its own anyway.
     fn adopt(&mut self, index: usize, rows: Vec<u32>) -> Vec<u32> {
         let thread = self.thread(index);
         let is_new = |row: &u32| !self.own.contains(row) && !self.account.is_open(thread, *row);

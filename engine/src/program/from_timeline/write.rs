@@ -1,4 +1,4 @@
-//! What the translation of a timeline writes: calls, waits and computing, one operation after the other.
+//! What the translation of a timeline produces: calls, waits and computing, one operation after the other.
 
 use super::*;
 

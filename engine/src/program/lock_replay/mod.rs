@@ -221,7 +221,7 @@ impl Plan {
         self.operations.get(index as usize).copied()
     }
 
-    /// Where the operations of a thread of the timeline begin; gives them away.
+    /// Where the operations of a thread of the timeline begin; takes them out.
     pub(super) fn take_begins(&mut self, thread: usize) -> Vec<Begin> {
         self.begins.get_mut(thread).map(std::mem::take).unwrap_or_default()
     }

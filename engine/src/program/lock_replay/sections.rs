@@ -47,7 +47,7 @@ pub(super) enum LockEffect {
         tries: bool,
     },
     Give,
-    /// Gives the second object back while it waits, and takes it again.
+    /// Releases the second object while it waits, and takes it again.
     Wait,
 }
 
@@ -187,7 +187,7 @@ impl Sections {
         }
     }
 
-    /// How often it had it before, if it gives it back once or, with `whole`, altogether.
+    /// How often it held it before, if it releases it once or, with `whole`, altogether.
     fn give(&mut self, held: &mut Held, number: u32, used: &Use, object: u32, whole: bool) -> u32 {
         // One that was taken before the recording saw it is not there.
         let Some((times, section)) = held.get_mut(&object) else {

@@ -143,7 +143,7 @@ pub(super) fn sleeps(thread: &Thread) -> bool {
     thread.spans().any(is_long)
 }
 
-/// What a thread waits for, by the number that [`thing`] gives.
+/// What a thread waits for, by the number that [`thing`] returns.
 struct Things {
     of: FxHashMap<u64, OneThing>,
     /// It wakes another thread after the last of its waits.

@@ -6,7 +6,7 @@ use crate::program::lock_replay::Sections;
 use crate::timeline::Timeline;
 use rustc_hash::FxHashMap;
 
-/// One turn of a thread at a lock: it comes, has the lock, and gives it back.
+/// One turn of a thread at a lock: it arrives, holds the lock, and releases it.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     thread: u32,

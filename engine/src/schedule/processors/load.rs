@@ -77,7 +77,7 @@ impl Load {
         self.value = self.now(now).saturating_add(load);
     }
 
-    /// A thread that counted so much went away, or is no more.
+    /// A thread that counted this much went away, or has ended.
     pub(super) fn take(&mut self, now: u64, load: u64) {
         self.value = self.now(now).saturating_sub(load);
     }

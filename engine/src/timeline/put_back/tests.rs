@@ -16,7 +16,8 @@ const PID: u32 = 7;
 /// Where the binary and the C library lie.
 const BINARY: u64 = 0x1000;
 const LIBRARY: u64 = 0x8000;
-/// Places in the binary: the call that takes the lock, code under it, the call that gives it back, and other code.
+/// Places in the binary: the call that takes the lock, code under it, the call that releases it, and other
+/// code.
 const TAKES: u64 = 0x100;
 const UNDER: u64 = 0x110;
 const GIVES: u64 = 0x120;

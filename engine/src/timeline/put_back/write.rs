@@ -8,7 +8,7 @@ use super::sections::{Kept, Section};
 use crate::time::Timestamp;
 use probe_abi::SyncOperation;
 
-/// Puts the operations into the timeline; gives the numbers of the locks there.
+/// Puts the operations into the timeline; returns the numbers of the locks there.
 pub(super) fn write(timeline: &mut Timeline, locks: &[Lock<'_>], kept: &Kept, clocks: &[Clock]) -> Vec<u32> {
     let first_lock = u32::try_from(timeline.locks.len()).unwrap_or(u32::MAX);
     let numbers: Vec<u32> = (first_lock..).take(locks.len()).collect();

@@ -11,7 +11,7 @@ use std::hash::{Hash, Hasher};
 /// The kernel's `ETIMEDOUT`.
 const TIMED_OUT: i32 = 110;
 
-/// A thread has the mutex, and gives it back meanwhile where it waits.
+/// A thread holds the mutex, and releases it meanwhile where it waits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Visit {
     /// The operation that took the mutex.
