@@ -27,7 +27,8 @@ pub fn on_all_cores<T: Sync, A: Send>(things: &[T], work: impl Fn(&T) -> A + Syn
     answers.into_iter().map(|(_, answer)| answer).collect()
 }
 
-/// Two things at once: each may use all cores, and one goes on where the other has only one thing left to do.
+/// Two things at once: each may use all cores, and one continues where the other has only one thing left to
+/// do.
 pub fn both<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B) -> (A, B) {
     std::thread::scope(|scope| {
         let one = scope.spawn(one);

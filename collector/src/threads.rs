@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::{Builder, JoinHandle};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// A part of longpole that cannot go on.
+/// A part of longpole that cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// Which part, for people.

@@ -5,7 +5,7 @@
 pub fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut p, mut t) = (0, 0);
-    // Where to go on if the present attempt fails: after the last star, one byte further in the text.
+    // Where to continue if the present attempt fails: after the last star, one byte further in the text.
     let mut retry: Option<(usize, usize)> = None;
     while t < text.len() {
         match pattern.get(p) {

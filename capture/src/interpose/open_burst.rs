@@ -7,7 +7,7 @@ use probe_abi::interpose::{BURST_COUNTED, RECORD_WORDS, RingWord};
 use probe_abi::{Burst, Context, Header, Kind, MOST_APART_NS, MOST_HELD_NS, Operation, OperationFlags};
 use std::sync::atomic::{Ordering, fence};
 
-/// How often it is tried to see all words as they belong together.
+/// How often to try for a consistent view of all words.
 const TRIES: usize = 4;
 
 /// What the words of a control block say.
@@ -95,7 +95,7 @@ impl OpenBurst {
         if self.since_ns == 0 { self.ended_ns } else { self.since_ns }
     }
 
-    /// Whether it cannot go on, as of this time: what the thread does next ends it.
+    /// Whether it cannot continue, as of this time: the thread's next operation ends it.
     pub fn is_over(&self, now_ns: u64) -> bool {
         let most_ns = if self.since_ns == 0 { MOST_APART_NS } else { MOST_HELD_NS };
         now_ns.saturating_sub(self.last_ns()) > most_ns

@@ -32,7 +32,7 @@ pub(crate) struct SampleSpent {
 const DEBT_TIME: Duration = Duration::from_secs(1);
 /// Costs are compared over this long.
 const WINDOW: Duration = Duration::from_millis(500);
-/// Samples are to take this share of what they may, so that nothing goes to and fro.
+/// Samples may take this share of their limit, so that the rate does not oscillate.
 const LEVEL: f64 = 0.7;
 /// Of the budget: what ticks may cost if no rate was asked for; 1.5 % of the program's CPU time where the
 /// budget is 2 %.

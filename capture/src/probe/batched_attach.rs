@@ -31,7 +31,7 @@ pub(crate) fn in_small_groups<T>(all: &[T], points: impl Fn(&T) -> usize) -> imp
     })
 }
 
-/// Lets the target go on before the next link.
+/// Lets the target run before the next link.
 pub(crate) fn pause() {
     std::thread::sleep(PAUSE);
 }

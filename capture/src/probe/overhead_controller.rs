@@ -336,7 +336,7 @@ fn keep_to_the_budget(
                 let kind = NoteKind::ProbesOn { functions: give_back, pid: None };
                 notes.push(Note { time_ns: now_ns(), kind });
             }
-            // Some may have theirs: what these tell counts for nothing, and samples go on telling of all of them.
+            // Some may have theirs: their hits are ignored, and samples still show all of them.
             Err(error) => log::warn!("functions with room in the budget get no probes: {error}"),
         }
     }

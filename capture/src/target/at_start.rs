@@ -1,6 +1,6 @@
-//! What longpole was started with and its runtime changes before `main`: a command is to find it as if longpole were not
-//! there. Rust's runtime ignores SIGPIPE and opens closed standard streams, and starting a process by its library puts
-//! SIGPIPE's default action and an empty signal mask in place.
+//! What longpole was started with and its runtime changes before `main`: a command must find it as if
+//! longpole were not there. Rust's runtime ignores SIGPIPE and opens closed standard streams, and starting a
+//! process by its library puts SIGPIPE's default action and an empty signal mask in place.
 
 use std::io;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};

@@ -147,7 +147,7 @@ mod tests {
         let spread = |count| list("0-4").spread_over(count, siblings).to_string();
         assert_eq!((spread(1), spread(2), spread(3)), ("0".into(), "0,2".into(), "0,2,4".into()));
         assert_eq!((spread(4), spread(9)), ("0-2,4".into(), "0-4".into()));
-        // Its first thread is not ours: the second one has the core for itself.
+        // Its first thread is not ours: the second one has the core to itself.
         assert_eq!(list("1,2,3").spread_over(2, siblings).to_string(), "1-2");
     }
 

@@ -158,7 +158,7 @@ impl Unwinding {
         };
         let mut frames = vec![at.instruction];
         let mut whole = false;
-        // One more than is kept: then it is known to go on.
+        // One more than is kept: then it is known to continue.
         while frames.len() <= MOST_FRAMES {
             let address = if at.is_return { at.instruction.wrapping_sub(1) } else { at.instruction };
             let index = self.placed_at(address);

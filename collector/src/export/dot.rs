@@ -58,7 +58,7 @@ struct Graph<'w> {
     out: &'w mut dyn Write,
     /// By place on its path, and what it is.
     nodes: HashMap<(usize, String), usize>,
-    /// By nodes: the rank of the longest path, and by what it goes on.
+    /// By nodes: the rank of the longest path, and how it continues.
     edges: BTreeMap<(usize, usize), (usize, String)>,
 }
 

@@ -58,7 +58,7 @@ struct Graph<'w, 'n> {
     bottom: f64,
     /// So much is to the left of what comes next.
     at: f64,
-    /// Frames that may go on: name and left edge.
+    /// Frames that may continue: name and left edge.
     open: Vec<(Cow<'n, str>, f64)>,
 }
 

@@ -12,7 +12,7 @@ use std::ffi::OsString;
 pub enum How {
     /// By a library inside a launched command.
     Inside,
-    /// Not so, because; not yet known how.
+    /// Not recorded, because; not yet known how.
     NotInside(String),
     /// By probes on these C libraries; and why not from inside, if that was a question.
     Probes {

@@ -52,7 +52,7 @@ pub struct Setup<D: Disk = File> {
     pub screen: Option<(Guard, State)>,
     /// Prints every report, for [`Mode::Batch`].
     pub print: Option<Print>,
-    /// Whom reports are for besides.
+    /// Other receivers of reports.
     pub listen: Option<Listen>,
     /// Whether a process is still there, as /proc says.
     pub alive: Box<dyn FnMut(u32) -> bool>,

@@ -158,8 +158,8 @@ fn calls_of<'a>(measured: &'a Measured<'_>, thread: &ThreadFacts<'_>, take: &mut
     }
 }
 
-/// For each thread how many, then in order of time: from when, how long, how deep, which function. What is shortest is left out:
-/// how many, below which length; and the names of functions.
+/// For each thread how many, then in order of time: from when, how long, how deep, which function. The
+/// shortest are left out: how many, below which length; and the names of functions.
 fn calls<'a>(
     measured: &'a Measured<'_>,
     start: Timestamp,
@@ -211,8 +211,8 @@ fn calls<'a>(
     (all - kept, least, names)
 }
 
-/// For each thread how many, then in order of time: from when, how long held, how long waited for before, which object (doubled,
-/// plus one for reading). What took least is left out: how many, below which length.
+/// For each thread how many, then in order of time: from when, how long held, how long waited for before,
+/// which object (doubled, plus one for reading). The shortest are left out: how many, below which length.
 fn sections(measured: &Measured<'_>, start: Timestamp, columns: &mut Columns) -> (usize, u64) {
     let length =
         |section: &LockSection| section.waited_ns.saturating_add(section.to.0.saturating_sub(section.from.0));

@@ -40,8 +40,8 @@ const CODES: [(Paint, &str); 4] = [
 /// And after it.
 const END: &str = "\u{1b}[0m";
 
-/// What [`Style::paint`] has put together, apart again: for a screen that paints by itself. Texts that were made fit for a
-/// terminal hold no codes but these.
+/// What [`Style::paint`] has put together, split again: for a screen that paints by itself. Texts that were
+/// made fit for a terminal hold no other codes.
 pub fn spans(line: &str) -> Vec<(Paint, &str)> {
     let mut spans = Vec::new();
     let mut rest = line;

@@ -1,4 +1,4 @@
-//! Rules that a recording must keep, for CI: read from TOML ([`Rules::parse`]) and set against a report
+//! Rules that a recording must keep, for CI: read from TOML ([`Rules::parse`]) and compared with a report
 //! ([`Rules::outcomes`]). Their grammar is in docs/guide.md.
 
 mod measure;

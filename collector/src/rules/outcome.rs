@@ -1,4 +1,4 @@
-//! Rules set against a report.
+//! Rules compared with a report.
 
 use super::measure::{Limit, Measure, Rule};
 use super::parse::{Rules, RulesError};

@@ -61,7 +61,7 @@ pub(super) struct Chosen {
     pub row: Option<String>,
 }
 
-/// The CPU count that the next analysis is to begin with: the screen says it, the analysis asks.
+/// The CPU count that the next analysis begins with: the screen sets it, the analysis asks.
 #[derive(Clone, Debug)]
 pub struct CpuWish(Arc<AtomicU32>);
 

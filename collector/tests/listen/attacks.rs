@@ -1,4 +1,4 @@
-//! Readers that mean no good: longpole goes on, and what they take is bounded.
+//! Malicious readers: longpole continues, and what they take is bounded.
 
 use super::{TOKEN, serve, snapshot_of};
 use std::io::{ErrorKind, Read, Write};

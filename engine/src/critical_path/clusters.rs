@@ -124,7 +124,7 @@ impl Clusters {
     }
 }
 
-/// Appends a term unless it is 0 for every CPU count: s does not tell counts up to 1 apart.
+/// Appends a term unless it is 0 for every CPU count: s is the same for counts up to 1.
 fn push(terms: &mut Vec<Term>, point: PointId, from: i64, to: i64) {
     // A subset of an instant's changes can lead below 0 where a segment of length 0 starts and ends.
     let count = |count: i64| u32::try_from(count.max(1)).unwrap_or(u32::MAX);

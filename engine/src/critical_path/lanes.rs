@@ -27,7 +27,7 @@ impl Scaled {
     /// The number itself in nanoseconds; for output only.
     pub fn as_ns_f64(self) -> f64 {
         let unit = i128::from(self.scale) * i128::from(Ticks::PER_NS);
-        // Whole and remaining part apart: exact for whole nanoseconds beyond 2^53 / unit.
+        // Whole and remaining part separately: exact for whole nanoseconds beyond 2^53 / unit.
         (self.value / unit) as f64 + (self.value % unit) as f64 / unit as f64
     }
 }

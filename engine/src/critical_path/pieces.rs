@@ -6,14 +6,14 @@ use crate::schedule::{PointId, Visit};
 /// A part of a run of compute operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
-    /// From so far in it, ticks; to so far.
+    /// Start and end offset in it, ticks.
     from: u64,
     to: u64,
     /// How often: a thread that repeats itself does it more than once.
     times: i64,
 }
 
-/// All parts, by run; those of one in order and apart from each other.
+/// All parts, by run; those of one in order and not adjacent.
 #[derive(Debug)]
 pub(super) struct Pieces {
     /// First of each run, and the end of the last.

@@ -31,7 +31,7 @@ pub struct CodeFact {
     /// Functions inlined into it there, the innermost first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inlined: Vec<InlinedFact>,
-    /// It lies in a loop that only asks again and again whether it may go on: a thread that is there waits.
+    /// It lies in a loop that only polls: a thread that is there waits.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub waits: bool,
     /// That loop tries to take a lock, and keeps the CPU while it is not free.

@@ -150,7 +150,7 @@ pub struct ThreadFact {
     pub tid: u32,
     /// Host process id (tgid).
     pub pid: u32,
-    /// Kernel start time of the thread in ns since boot, 0 if not known: tells reused ids apart.
+    /// Kernel start time of the thread in ns since boot, 0 if not known: distinguishes reused ids.
     pub start_time_ns: u64,
     /// Name of the thread.
     pub comm: String,
@@ -434,7 +434,7 @@ pub enum NoteKind {
         /// User-space addresses, the innermost frame first: where it was, and then where each call returns to.
         /// At most [`MOST_FRAMES`].
         frames: Vec<u64>,
-        /// It goes on above the last one. A sample whose stack came later than itself lacks this.
+        /// It continues above the last one. A sample whose stack came later than itself lacks this.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cut: bool,
     },

@@ -194,8 +194,8 @@ impl Merger {
             return;
         }
         if let Record::Sample(_) = record {
-            // Samples are numbered apart, and a lost one leaves no gap: nothing else is missing for it. Of records with
-            // the same time they come first: what the thread was doing when it did that.
+            // Samples are numbered separately, and a lost one leaves no gap: nothing else is missing for it.
+            // Of records with the same time they come first: what the thread was doing when it did that.
             const FIRST: i64 = i64::MIN;
             ring.insert(FIRST + i64::from(header.sequence), record, &mut self.blocks);
             return;

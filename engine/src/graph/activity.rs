@@ -25,7 +25,7 @@ pub enum ActivityKind {
     Sleep,
     /// The thread gets past a synchronization operation. Takes no time by itself.
     Step,
-    /// Another thread's operation lets it get past: from after the one to after the other. Takes no time.
+    /// Another thread's operation lets it pass: from after the one to after the other. Takes no time.
     Wake,
     /// From where a thread was woken to where it acts.
     Delay,

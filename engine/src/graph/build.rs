@@ -33,8 +33,8 @@ pub(super) struct Walker<'a> {
     timer: Option<(VertexId, Ticks)>,
     /// It has been woken to try its operation again, from where and how long before it does.
     pub(super) retries: Option<(VertexId, Ticks)>,
-    /// It has been woken to go on with this operation, this long before it does; the operation itself has yet
-    /// to come.
+    /// It has been woken to continue with this operation, this long before it does; the operation itself has
+    /// yet to come.
     pub(super) comes: Option<(usize, Ticks)>,
 }
 

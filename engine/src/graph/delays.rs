@@ -53,7 +53,7 @@ impl Builder<'_> {
         })
     }
 
-    /// If the thread has been woken to go on from where it is, it takes a while to do so.
+    /// If the thread has been woken to continue from where it is, that takes a while.
     pub(super) fn come_if_there(&mut self, thread: usize) {
         let walker = &self.walkers[thread];
         if let (Some((operation, length)), Some(at)) = (walker.comes, walker.at)

@@ -1,4 +1,5 @@
-//! A path as a way through the program: thread by thread, what is done there, and by what it goes on to the next.
+//! A path as a way through the program: thread by thread, what is done there, and how it continues to the
+//! next.
 
 use super::activity::{ActivityGraph, ActivityId, ActivityKind};
 use super::labels;

@@ -10,7 +10,7 @@ pub(super) struct Computing {
     parts: Vec<(u32, u64, u64)>,
     /// The last part of each thread.
     last: Vec<Option<usize>>,
-    /// A thread that stops for less than this goes on.
+    /// A stop shorter than this does not end a thread's stretch.
     pause: u64,
 }
 

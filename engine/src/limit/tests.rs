@@ -53,7 +53,7 @@ fn a_hot_lock_and_what_its_holder_runs() {
     assert!(found.fixes.len() <= 3 && found.fixes.is_sorted_by(|a, b| a.gain >= b.gain), "{changes:?}");
 }
 
-/// Removing the lock must not let a condition variable's waiters hang: it goes on with a lock of each thread's own.
+/// Removing the lock must not let a condition variable's waiters hang: they use a lock of each thread's own.
 #[test]
 fn a_hot_lock_that_conditions_are_used_with() {
     let waiter =

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 /// A function is what threads do if so large a share of their samples saw it.
 const MOSTLY: f64 = 0.6;
-/// It tells them apart from others if so large a share of all its samples are theirs.
+/// It distinguishes them from others if this large a share of all its samples are theirs.
 const OWN: f64 = 0.8;
 
 /// What samples show of one thread.

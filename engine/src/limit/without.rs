@@ -5,8 +5,8 @@ use crate::program::{ObjectId, Operation, Program, Thread, names};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Every thread finds these locks free. Condition variables go on to work: a lock that threads wait for conditions under becomes
-/// one for each thread.
+/// Every thread finds these locks free. Condition variables still work: a lock that threads wait for
+/// conditions under becomes one for each thread.
 pub(super) fn locks(program: &mut Program, locks: &[ObjectId]) {
     let locks: FxHashSet<ObjectId> = locks.iter().copied().collect();
     let is_one = |object: &ObjectId| locks.contains(object);

@@ -15,7 +15,7 @@ pub(super) struct Group {
     pub(super) meets: bool,
 }
 
-/// All threads that compute anything, those in the background apart.
+/// All threads that compute anything, except those in the background.
 pub(super) fn groups(program: &Program, owners: &Owners, seen: &[ThreadSamples]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut places: FxHashMap<(Option<FunctionRef>, Option<&str>), Places> = FxHashMap::default();

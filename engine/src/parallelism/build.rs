@@ -236,7 +236,7 @@ impl Builder<'_> {
     }
 }
 
-/// What was done on a row's behalf is no less than what it did itself; they are rounded apart.
+/// What was done on a row's behalf is no less than what it did itself; they are rounded separately.
 fn at_least(total: Vec<u64>, own: &[u64]) -> Vec<u64> {
     if total.iter().sum::<u64>() < own.iter().sum() { own.to_vec() } else { total }
 }

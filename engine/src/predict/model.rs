@@ -11,7 +11,7 @@ pub struct Model {
     /// How threads share processors. `None`: as in Linux if the program was recorded, or if any number of the
     /// scheduler is given below; ideally, as in the papers, if it was written by hand.
     pub scheduler: Option<Scheduler>,
-    /// How long a thread may go on while another wants its CPU, ns.
+    /// How long a thread may run while another wants its CPU, ns.
     pub slice_ns: Option<u64>,
     /// What putting another thread on a CPU costs, ns.
     pub switch_cost_ns: Option<u64>,

@@ -58,11 +58,11 @@ pub struct CpuPrediction {
     pub blocked_ns: f64,
     /// Time by the number of CPUs in use, ns.
     pub busy_cpus_ns: Vec<f64>,
-    /// A CPU went on with another thread than before.
+    /// A CPU switched to another thread than before.
     pub switches: u64,
     /// A thread lost its CPU to another one.
     pub preemptions: u64,
-    /// A thread went on on another CPU than before.
+    /// A thread continued on another CPU than before.
     pub migrations: u64,
     /// Locks that were waited for or held for at least a hundredth of the time, most held first.
     pub locks: Vec<LockLoad>,

@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// compute at most one part in this many of what the others do.
 const BESIDE: u64 = 10;
 
-/// The kernel takes no longer than this to take a thread apart: one that goes on for longer was woken for something.
+/// The kernel takes no longer than this to end a thread: one that runs for longer was woken for something.
 const MOST_AFTER_THE_END: Ticks = Ticks::from_ns(5_000_000);
 
 /// What is known of a thread in addition to its operations.
@@ -79,7 +79,7 @@ type Candidate = (usize, usize, Option<usize>);
 /// The candidates without those that compute most, so that the others compute at most one part in [`LITTLE`]
 /// of the rest.
 fn beside(threads: &[Thread], mut candidates: Vec<Candidate>, parts: u64) -> Vec<Candidate> {
-    // What a thread did before it let others go on for the last time, they may have waited for.
+    // Other threads may have waited for what a thread did before it woke one for the last time.
     let own = |place: usize| computes(after_the_last(&threads[place].operations));
     candidates.sort_by_key(|(place, ..)| (own(*place), *place));
     let all = threads.iter().map(|thread| computes(&thread.operations)).fold(0, u64::saturating_add);
@@ -91,7 +91,7 @@ fn beside(threads: &[Thread], mut candidates: Vec<Candidate>, parts: u64) -> Vec
     candidates
 }
 
-/// What a thread does after it let another go on for the last time.
+/// What a thread does after it woke another one for the last time.
 fn after_the_last(operations: &[Operation]) -> &[Operation] {
     let last = operations.iter().rposition(lets_go).map_or(0, |last| last + 1);
     operations.get(last..).unwrap_or_default()
@@ -118,8 +118,8 @@ fn ended_at_exit(
 }
 
 /// How many of the thread's operations are its own, if the end of `other` is what ended it: its last wait is
-/// ended by what `other` does after its last computation for other threads, and after it the kernel only
-/// takes it apart.
+/// ended by what `other` does after its last computation for other threads, and after it the kernel only ends
+/// it.
 fn ended_by(thread: &Thread, other: &Thread) -> Option<usize> {
     let own = thread.operations.iter().rposition(|operation| !leaves(operation))?;
     let after = thread.operations.get(own..).unwrap_or_default();
@@ -178,7 +178,7 @@ fn computes(operations: &[Operation]) -> u64 {
     lengths.fold(0, u64::saturating_add)
 }
 
-/// Whether the operation may let another thread go on that waits for more than a lock.
+/// Whether the operation may wake another thread that waits for more than a lock.
 pub(super) fn lets_go(operation: &Operation) -> bool {
     matches!(
         operation,
@@ -201,7 +201,7 @@ pub(super) fn sleeps(operation: &Operation) -> bool {
     }
 }
 
-/// Whether the operation neither waits for another thread nor lets one go on.
+/// Whether the operation neither waits for another thread nor wakes one.
 pub(super) fn concerns_nobody(operation: &Operation) -> bool {
     matches!(
         operation,
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(found(&[&[EXEC, END, EXEC], &timer], true), [None, None]);
         // A thread waits for it.
         assert_eq!(found(&[&[busy, Operation::Join(ThreadId(1)), END], &timer], true), [None, None]);
-        // Another thread ended its last wait, or main went on after it.
+        // Another thread ended its last wait, or main ran after it.
         assert_eq!(found(&[&[busy], &timer, &[END]], true), [None, None, None]);
         assert_eq!(found(&[&[END, SLEEP, busy], &timer], true), [None, None]);
         // It never sleeps: it is cut off, and does nothing again.

@@ -146,7 +146,7 @@ fn occupied(timeline: &Timeline) -> Occupied {
     occupied
 }
 
-/// When each CPU was taken from a thread that wanted to go on, ascending.
+/// When a running thread was pre-empted on each CPU, ascending.
 fn taken(timeline: &Timeline) -> FxHashMap<u16, Vec<u64>> {
     let mut taken: FxHashMap<u16, Vec<u64>> = FxHashMap::default();
     for thread in &timeline.threads {

@@ -166,7 +166,7 @@ pub struct Thread {
     pub background: Option<Background>,
 }
 
-/// How a thread goes on that no thread waits for.
+/// How a thread continues that no thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Background {
     /// It ends when this thread does, at any point: the first of its process.

@@ -108,7 +108,7 @@ impl<'a> Occurrences<'a> {
         })
     }
 
-    /// From when to when the thread with this index was running without getting on, ascending and without overlap.
+    /// From when to when the thread with this index ran without progress, ascending and without overlap.
     pub fn spins(&self, thread: usize) -> &[(Timestamp, Timestamp)] {
         self.spins.get(thread).map_or(&[], Vec::as_slice)
     }

@@ -27,7 +27,7 @@ const FEWEST: u32 = 5;
 const BUCKET_NS: u64 = 200_000_000;
 /// Shorter stretches are the first look, which found that nothing had to be waited for.
 const SHORTEST_NS: u64 = 1_000;
-/// A thread that spins sees within that time that it may go on: a cache line's way, and two probes.
+/// A spinning thread notices the change within this time: a cache line's way, and two probes.
 const SEEN_WITHIN_NS: u64 = 20_000;
 
 /// Something at an instant of a thread.
@@ -38,14 +38,15 @@ pub(super) struct Mark {
     pub(super) kind: MarkKind,
 }
 
-/// See [`Mark`]; edges are counted from 0. At one instant a thread lets others go on before it spins itself.
+/// See [`Mark`]; edges are counted from 0. At one instant a thread ends the spinning of others before it
+/// spins itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum MarkKind {
     /// It releases a spin lock, by number.
     Give(u32),
-    /// It lets another thread go on.
+    /// It ends the spinning of another thread.
     Release(u32),
-    /// It goes on, for that edge; `None`: into a sleep, or with a spin lock.
+    /// It continues, because of that edge; `None`: into a sleep, or with a spin lock.
     End(Option<u32>),
     /// It takes a spin lock.
     Take(u32),

@@ -79,7 +79,7 @@ impl Counts {
     fn row(self, program: &Program, object: ObjectId) -> LockRow {
         let ns = |ticks: u64| Ticks(ticks).as_ns_f64();
         let name = |function: FunctionRef| program.functions.get(function.0 as usize).map(|f| &f.name);
-        // By name among equals, so that the answer does not hang on numbers.
+        // By name among equals, so that the answer does not depend on numbers.
         let holder = self
             .holders
             .iter()

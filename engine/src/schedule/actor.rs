@@ -57,7 +57,7 @@ pub(super) struct Timer {
     pub(super) deadline: u64,
 }
 
-/// Whether a thread goes on after an operation.
+/// Whether a thread continues after an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
     /// At once.

@@ -1,4 +1,4 @@
-//! Barriers: the last of `count` threads to come lets all go on; what decides is the last arrival.
+//! Barriers: the last of `count` threads to arrive releases all; what decides is the last arrival.
 
 use super::actor::{Flow, Moment};
 use super::machine::{Machine, Why};

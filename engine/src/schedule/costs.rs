@@ -35,7 +35,8 @@ impl<'a> Simulation<'a, Shared<'static, true>> {
         simulation
     }
 
-    /// Goes on by one instant and returns its time, `vertices` being those of it; `None` when nothing more happens.
+    /// Advances by one instant and returns its time, `vertices` being those of it; `None` when nothing more
+    /// happens.
     pub(crate) fn next_vertices(&mut self, vertices: &mut Vec<Vertex>) -> Option<Ticks> {
         self.vertices.clear();
         let now = self.instant()?;
@@ -48,7 +49,7 @@ impl<'a> Simulation<'a, Shared<'static, true>> {
         self.machine.capacity()
     }
 
-    /// Goes on to the end.
+    /// Runs to the end.
     pub(crate) fn run_to_end(mut self) -> Costed {
         while self.instant().is_some() {
             self.vertices.clear();
@@ -133,8 +134,8 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         self.wake_from(thread, from, by, false);
     }
 
-    /// The same for a thread that tries again what it waited for: whether it has to go on waiting is decided
-    /// then, and its waker decides when that is.
+    /// The same for a thread that tries again what it waited for: whether it has to continue waiting is
+    /// decided then, and its waker decides when that is.
     pub(super) fn wake_to_retry(&mut self, thread: u32, by: u32) {
         let from = self.actors[by as usize].point;
         self.wake_from(thread, from, Some(by), true);

@@ -107,8 +107,8 @@ impl<'w> CpuAccounting<'w> {
         self.states[thread as usize].0
     }
 
-    /// From now on the thread does something else (or goes on with what it does). `cpu` is where it was. Returns how long
-    /// it did what it did before.
+    /// From now on the thread does something else (or continues). `cpu` is where it was. Returns how long it
+    /// did what it did before.
     pub(super) fn change(&mut self, thread: u32, now: u64, doing: Doing, cpu: Option<u32>) -> u64 {
         let (before, since) = std::mem::replace(&mut self.states[thread as usize], (doing, now));
         let length = now.saturating_sub(since);

@@ -74,7 +74,7 @@ pub trait Machine {
     /// The acting thread begins this run.
     fn begin_run(&mut self, _thread: u32, _run: u32) {}
 
-    /// The device that served `before` until now goes on with the thread.
+    /// The device that served `before` until now continues with the thread.
     fn serve_after(&mut self, _thread: u32, _before: u32, _device: ObjectId) {}
 
     /// The end of the wait by the clock that the thread begins has been decided by this.

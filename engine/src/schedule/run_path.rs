@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 pub struct Visit {
     /// Number of the run ([`super::Runs`]).
     pub run: u32,
-    /// From so far in it, ticks.
+    /// Offset of its start, ticks.
     pub from: u64,
-    /// To so far.
+    /// Offset of its end, ticks.
     pub to: u64,
 }
 
@@ -31,7 +31,7 @@ pub enum OnPath {
     Computes {
         /// Number of the run ([`super::Runs`]).
         run: u32,
-        /// From so far in it, ticks.
+        /// Offset of its start, ticks.
         from: u64,
     },
     /// A thread computes what waking others takes.

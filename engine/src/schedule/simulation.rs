@@ -101,8 +101,8 @@ impl<'a> Simulation<'a> {
         self
     }
 
-    /// Goes on by one instant, replaces `vertices` by those of that instant and returns its time; `None` when nothing
-    /// more happens.
+    /// Advances by one instant, replaces `vertices` by those of that instant and returns its time; `None`
+    /// when nothing more happens.
     pub fn next_instant(&mut self, vertices: &mut Vec<Vertex>) -> Option<Ticks> {
         self.vertices.clear();
         let now = self.instant()?;

@@ -77,7 +77,7 @@ pub(super) struct Trail {
 }
 
 impl Trail {
-    /// `beside` are the threads, and whether each only goes on for as long as the others do.
+    /// `beside` are the threads, and whether each only runs for as long as the others do.
     pub(super) fn new(beside: Vec<bool>, processors: usize) -> Trail {
         let walker = Walker {
             head: Head::default(),

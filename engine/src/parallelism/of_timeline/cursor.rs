@@ -45,7 +45,7 @@ pub(super) struct Cursor<'a> {
     seen: usize,
     turns: &'a [Turn],
     turn: usize,
-    /// Turns that it has begun and not ended, by when they go on: whether it has got the object already.
+    /// Turns that it has begun and not ended, by when they continue: whether it has got the object already.
     open: BTreeMap<(u64, usize), (Turn, bool)>,
     spins: &'a [(u64, u64)],
     spin: (usize, bool),
@@ -60,7 +60,7 @@ pub(super) struct Cursor<'a> {
     ended: bool,
 }
 
-/// Samples, turns that go on, base stacks, steps, turns that begin, intervals, spinning, hits.
+/// Samples, turns that continue, base stacks, steps, turns that begin, intervals, spinning, hits.
 const LISTS: usize = 8;
 /// Nothing more.
 const NEVER: u64 = u64::MAX;

@@ -1,11 +1,11 @@
-//! What a thread does where no event is: it spins, or lets others go on that spin or poll.
+//! What a thread does where no event is: it spins, or ends the spinning or polling of others.
 
 use super::{Script, Translator};
 use crate::program::spins::{Mark, MarkKind};
 use crate::program::{EdgeId, ObjectId, Operation};
 
 impl Translator<'_> {
-    /// Where a thread spins, and where it lets others go on that spin or poll.
+    /// Where a thread spins, and where it ends the spinning or polling of others.
     pub(super) fn marks(&self, index: usize) -> Vec<Mark> {
         let mut marks = self.spins.marks.get(index).cloned().unwrap_or_default();
         let polled = |&(time, number): &(u64, u32)| Mark {
@@ -21,7 +21,7 @@ impl Translator<'_> {
         ObjectId(self.first_spin_lock.saturating_add(number))
     }
 
-    /// The thread spins from here on, or no longer, or lets another one go on that does.
+    /// The thread spins from here on, or no longer, or ends the spinning of another one.
     pub(super) fn spin(&mut self, script: &mut Script<'_>, mark: MarkKind) {
         let edge = |number: u32| EdgeId(self.first_spin.saturating_add(number));
         match mark {

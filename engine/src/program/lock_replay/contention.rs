@@ -7,9 +7,9 @@ use probe_abi::{OperationFlags, SyncOperation as S};
 /// By operation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Contention {
-    /// Its object was not free when it began, or the thread slept or span in it.
+    /// Its object was not free when it began, or the thread slept or spun in it.
     pub(super) contended: Vec<bool>,
-    /// Nanoseconds from its begin to its end, for a spin lock without what that takes of itself.
+    /// Nanoseconds from its beginning to its end, for a spin lock without its own cost.
     pub(super) waited: Vec<u64>,
 }
 

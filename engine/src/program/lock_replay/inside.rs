@@ -118,7 +118,7 @@ impl Inside {
         self.plain.get(used as usize) == Some(&true)
     }
 
-    /// Whether the end of `other`, of the same thread, is before the begin of this operation.
+    /// Whether the end of `other`, of the same thread, is before the beginning of this operation.
     pub(super) fn is_after(&self, used: u32, other: u32) -> bool {
         match (self.steps.get(used as usize), self.steps.get(other as usize)) {
             (Some((first, _)), Some((_, end))) => end < first,

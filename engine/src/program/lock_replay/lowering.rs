@@ -1,5 +1,5 @@
-//! What each recorded operation becomes in the program: operations at its begin and at its end, and whether what the
-//! thread computes in between is its own work or the cost of having to wait.
+//! What each recorded operation becomes in the program: operations at its beginning and at its end, and
+//! whether what the thread computes in between is its own work or the cost of having to wait.
 
 use super::condvar_model::CondvarModel;
 use super::contention::Contention;

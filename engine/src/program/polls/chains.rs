@@ -16,7 +16,7 @@ const ANY_LOOK_NS: u64 = 10_000;
 /// The kernel lets a sleep last 50 µs longer than requested, so a sleep of less than this was mostly that
 /// slack, nanoseconds.
 const SHORT_SLEEP_NS: u64 = 100_000;
-/// What sleeps are for that are not for time, as if it were a futex.
+/// The object of sleeps that do not wait for time, as if it were a futex.
 const WHATEVER: u64 = u64::MAX;
 
 /// A wait that a time limit ended.
@@ -78,7 +78,7 @@ impl OneThing {
 /// What a thread's own waits tell.
 pub(super) struct Chains {
     pub(super) polls: Vec<Poll>,
-    /// Waits after which the thread went on though it does not go by time, with those that led to it.
+    /// Waits after which the thread continued though it does not depend on time, with those that led to it.
     pub(super) gone_on: Vec<(Limited, Vec<u32>)>,
 }
 

@@ -1,4 +1,5 @@
-//! Threads that stop others when their time is over, and let them go on: a virtual machine's, for a safepoint each second.
+//! Threads that stop others when their time limit ends, and release them: a virtual machine's, for a
+//! safepoint each second.
 
 use super::shares::Shares;
 use super::{Poll, Polls};

@@ -9,12 +9,13 @@
 //!    that changed during the last wait. The thread that changed it is the last one that released the mutex
 //!    of the condition, where that is recorded, else the one that stopped computing last, else one that
 //!    computes (`sources`).
-//! 2. *A sleep so short* that the kernel's own slack is most of it lets others get ahead, and is followed by
-//!    a look at what they did: the same. So is every sleep of a housekeeping thread that mostly only checks
-//!    something after it (Go's `sysmon`, which sleeps longer and longer), while others have work: the length
-//!    of such a sleep bounds nothing.
-//! 3. *An interruption* (`interrupts`): a thread that hardly computes lets others go on when its time is over, but all of those
-//!    began to wait after that, since it had stopped them. That happens to them wherever they are.
+//! 2. *A sleep so short* that the kernel's own slack is most of it lets others make progress, and is followed
+//!    by a check of what they did: the same. So is every sleep of a housekeeping thread that mostly only
+//!    checks something after it (Go's `sysmon`, which sleeps longer and longer), while others have work: the
+//!    length of such a sleep bounds nothing.
+//! 3. *An interruption* (`interrupts`): a thread that hardly computes wakes others after its time limit, but
+//!    all of those began to wait after that, since it had stopped them. That happens to them wherever they
+//!    are.
 
 mod chains;
 mod interrupts;
@@ -38,7 +39,7 @@ use sources::Sources;
 pub(super) struct Polls {
     /// By thread of the timeline and wait.
     waits: Vec<Vec<Poll>>,
-    /// By thread: when it lets others go on, with the number of the edge.
+    /// By thread: when it wakes others, with the number of the edge.
     releases: Vec<Vec<(u64, u32)>>,
     /// How many edges there are.
     pub(super) edges: u32,
@@ -78,7 +79,7 @@ impl Polls {
         waits.and_then(|waits| waits.get(wait as usize)).copied().unwrap_or(Poll::Time)
     }
 
-    /// When a thread lets others go on, with the number of the edge.
+    /// When a thread wakes others, with the number of the edge.
     pub(super) fn releases(&self, thread: usize) -> &[(u64, u32)] {
         self.releases.get(thread).map_or(&[], Vec::as_slice)
     }

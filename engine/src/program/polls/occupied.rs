@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 /// A wait counts as parallel to the work if there is work in all of it but one part in this many.
 const LITTLE: u64 = 10;
 
-/// From when to when at least one of them runs or waits for a CPU: apart, ascending.
+/// From when to when at least one of them runs or waits for a CPU: without overlap, ascending.
 pub(super) struct Occupied(Vec<(u64, u64)>);
 
 /// By process, once it is asked for.

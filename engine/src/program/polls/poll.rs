@@ -9,7 +9,7 @@ use crate::timeline::StepKind;
 pub(in crate::program) enum Poll {
     /// For time that passed.
     Time,
-    /// For nothing: it is part of a wait that goes on.
+    /// For nothing: it is part of a wait that continues.
     Nothing,
     /// For what another thread did; number of the edge.
     Ended(u32),
@@ -23,7 +23,7 @@ pub(super) fn set(waits: &mut [Poll], numbers: impl IntoIterator<Item = u32>, po
     }
 }
 
-/// Whether a step lets another thread go on.
+/// Whether a step wakes another thread.
 pub(super) fn helps(step: StepKind, plan: &Plan) -> bool {
     match step {
         StepKind::Wake(wakeup) => plan.edges.get(wakeup as usize).is_some_and(Option::is_some),

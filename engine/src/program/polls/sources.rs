@@ -7,7 +7,8 @@ use crate::timeline::{NO_OBJECT, State, Thread, Timeline, Use};
 use probe_abi::SyncOperation as S;
 use rustc_hash::FxHashMap;
 
-/// A thread that stops computing this shortly before another goes on is the one that let it go on, nanoseconds.
+/// A thread that stops computing this shortly before another one continues is taken for its waker,
+/// nanoseconds.
 const JUST_NOW_NS: u64 = 100_000;
 /// The threads that may have changed what a thread checks.
 pub(super) struct Sources {

@@ -145,7 +145,7 @@ pub const FUTEX: &str = "futex";
 /// Most names in a list of shares.
 const SHARES: usize = 8;
 
-/// The most frequent names; equals by name, so that the answer hangs on nothing else.
+/// The most frequent names; equals by name, so that the answer depends on nothing else.
 pub(super) fn shares<S: Into<String>>(counts: impl IntoIterator<Item = (S, u64)>) -> Vec<Share> {
     let mut all: Vec<Share> =
         counts.into_iter().map(|(name, count)| Share { name: name.into(), count }).collect();

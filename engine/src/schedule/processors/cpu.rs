@@ -56,7 +56,7 @@ impl Cpu {
         }
     }
 
-    /// Threads that want it, besides the one that has it.
+    /// Threads that want it, not counting the one that has it.
     pub(super) fn queued(&self) -> usize {
         self.queue.len()
     }

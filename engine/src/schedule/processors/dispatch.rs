@@ -257,7 +257,7 @@ impl Processors<'_> {
         }
     }
 
-    /// The thread has its processor: it goes on computing, or acts.
+    /// The thread has its processor: it continues computing, or acts.
     pub(super) fn arrived(&mut self, thread: u32) -> Option<Turn> {
         let now = self.agenda.now();
         let task = &mut self.tasks[thread as usize];

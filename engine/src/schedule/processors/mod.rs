@@ -78,11 +78,11 @@ pub struct Processors<'w> {
 /// What the scheduler did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// A processor went on with another thread than the one it had before.
+    /// A processor switched to another thread than the one it had before.
     pub switches: u64,
     /// A thread lost its processor to another one.
     pub preemptions: u64,
-    /// A thread went on on another processor than before.
+    /// A thread continued on another processor than before.
     pub migrations: u64,
     /// A processor had to stop because the quota was used up.
     pub throttled: u64,
@@ -147,7 +147,8 @@ impl<'w> Processors<'w> {
         }
     }
 
-    /// Keeps where the time goes. `beside`: of each thread, whether it only goes on for as long as the others do.
+    /// Keeps where the time goes. `beside`: for each thread, whether it only runs for as long as the others
+    /// do.
     pub(super) fn keep_trail(&mut self, beside: Vec<bool>) {
         self.trail = Some(Trail::new(beside, self.cpus.len()));
     }

@@ -51,7 +51,7 @@ impl Quota {
 }
 
 impl Processors<'_> {
-    /// Whether a thread may go on on this processor; takes a portion of the quota if need be.
+    /// Whether a thread may run on this processor; takes a portion of the quota if need be.
     pub(super) fn has_allowance(&mut self, at: u32) -> bool {
         let Some(quota) = &mut self.quota else { return true };
         let cpu = &mut self.cpus[at as usize];
@@ -78,7 +78,7 @@ impl Processors<'_> {
         }
     }
 
-    /// A period begins in which stopped processors may go on.
+    /// A period begins in which stopped processors may run again.
     pub(super) fn refill(&mut self, entry: u32) {
         let now = self.agenda.now();
         let Some(quota) = &mut self.quota else { return };

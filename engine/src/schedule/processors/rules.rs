@@ -7,7 +7,7 @@ use crate::time::Ticks;
 pub struct Rules {
     /// Processors, at least 1.
     pub cpus: u32,
-    /// How long a thread may go on while another wants its processor (EEVDF's base slice).
+    /// How long a thread may run while another wants its processor (EEVDF's base slice).
     pub slice: Ticks,
     /// Taking one thread off a processor and putting another on it.
     pub switch_cost: Ticks,

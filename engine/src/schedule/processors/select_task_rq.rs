@@ -297,7 +297,7 @@ impl Processors<'_> {
         }
     }
 
-    /// Takes a queued thread off one processor and lets it count on another.
+    /// Removes a queued thread from one processor and counts it on another.
     fn move_to(&mut self, from: u32, to: u32, thread: u32) {
         let current = self.cpus[from as usize].current;
         if current != NONE && matches!(self.tasks[current as usize].place, Place::Running | Place::Spinning) {
@@ -339,7 +339,8 @@ impl Processors<'_> {
         }
     }
 
-    /// The processor has just gone on with another thread: if another one has at least two fewer that want it, one moves.
+    /// The processor has just switched to another thread: if another one has at least two fewer that want it,
+    /// one moves.
     pub(super) fn balance(&mut self, at: u32) {
         let now = self.agenda.now();
         if now < self.cpus[at as usize].balanced {

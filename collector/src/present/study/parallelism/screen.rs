@@ -72,7 +72,7 @@ pub fn write(
         None => "Nothing stands out: no function of the program has a part worth changing.".to_owned(),
     });
     table::wrap(out, style, Paint::Bold, "", &style.text(&title), "")?;
-    // Facts of the run right below read as if they were the advice's.
+    // Facts of the run right below would read like a part of the advice.
     writeln!(out)?;
     facts(run, style, out)?;
     if super::notice::is_empty(run) {

@@ -25,7 +25,7 @@ const FEWEST: u64 = 8;
 pub(in super::super) struct UserLocks {
     /// What was recorded of each, as of its condition variable, and the mutex that guards it.
     pub(in super::super) all: Vec<UserLock>,
-    /// Marks at the begin of recorded operations, and at the end.
+    /// Marks at the beginning of recorded operations, and at the end.
     begins: FxHashMap<u32, Operation>,
     ends: FxHashMap<u32, Operation>,
 }
