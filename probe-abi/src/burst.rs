@@ -1,18 +1,19 @@
-//! A mutex, or a read-write lock for reading, taken and given back again and again by one thread, as one record.
+//! A mutex, or a read-write lock for reading, taken and released again and again by one thread, as one
+//! record.
 
 use crate::{Header, Operation, OperationFlags, SyncOperation};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// A thread has taken a mutex and given it back, so many times in a row: at the same two places of the program, without
-/// waiting, without another operation of the thread or another thread having had the mutex in between, and without
-/// anybody waiting for it when it was given back. Only the library that is put before libc writes it
-/// ([`crate::interpose`]).
+/// A thread has taken and released a mutex several times in a row, at the same two places of the program. It
+/// did not wait, did no other operation, and no other thread held the mutex in between or waited for it at a
+/// release. Only the library that is put before libc writes it ([`crate::interpose`]).
 ///
 /// The same for a read-write lock that was taken for reading ([`OperationFlags::READS`]): no writer has had it in between.
 /// Other readers may have.
 ///
-/// Each acquisition and each release is an instant: nobody waits in it. How long the mutex was held is told as the sum
-/// and the least; how far apart a release and the next acquisition were follows from the rest ([`Burst::apart_ns`]).
+/// Each acquisition and each release is an instant: no thread waits in it. The record has the sum and the
+/// least of the hold times; the distance between a release and the next acquisition follows from the rest
+/// ([`Burst::apart_ns`]).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Burst {
@@ -40,8 +41,9 @@ pub struct Burst {
 
 const _: () = assert!(size_of::<Burst>() == 64);
 
-/// Who has held a mutex for this long has not held it in a burst, nanoseconds. Longer than that costs nothing to record by
-/// itself; and a thread that sleeps takes longer, so that none sleeps with the mutex of a burst in its hands.
+/// A thread that has held a mutex for this long has not held it in a burst, nanoseconds. A longer hold is
+/// cheap to record by itself. A thread that sleeps takes longer, so none sleeps while it holds the mutex of a
+/// burst.
 pub const MOST_HELD_NS: u64 = 1 << 14;
 
 /// An acquisition so long after the release before begins another burst, nanoseconds.

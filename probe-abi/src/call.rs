@@ -7,8 +7,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Call {
-    /// Its number on this architecture; [`Call::NONE`]'s if the thread is in none (a page fault, an exit), in one
-    /// of the 32-bit world, or if nobody looked.
+    /// Its number on this architecture; [`Call::NONE`]'s if the thread is in none (a page fault, an exit), in
+    /// one of the 32-bit world, or if it was not checked.
     pub number: u32,
     /// Low half of the second argument (for `futex(2)` the operation with its flag bits).
     pub argument1: u32,

@@ -46,7 +46,7 @@ pub struct Settings {
     /// Open probed calls of one thread from which on further calls below are not recorded (2001, section 3.2);
     /// 0 = all, at most [`MAX_OPEN_FRAMES`].
     pub max_depth: u32,
-    /// The next one is known: contexts can be told.
+    /// The next one is known: contexts can be determined.
     pub preempt_count_known: u32,
     /// Bytes from a CPU's run queue (`runqueues`) to its pre-emption counter, as an `i32`: both are per-CPU
     /// variables, so this is the same on all CPUs.
@@ -93,7 +93,7 @@ pub struct Settings {
     pub task_mm: u32,
     /// `mm_struct.start_code`
     pub mm_start_code: u32,
-    /// The next ones are known: the kinds of descriptors can be told.
+    /// The next ones are known: the kinds of descriptors can be determined.
     pub descriptors_known: u32,
     /// `task_struct.files`
     pub task_files: u32,
@@ -139,7 +139,8 @@ pub struct Settings {
     pub regs_bp: u32,
     /// A [`crate::Sampling`] as a number.
     pub sampling: u32,
-    /// A thread's stack is taken when it sleeps, and when it wakes others, once in so many nanoseconds at most.
+    /// A thread's stack is taken when it sleeps, and when it wakes others, at most once in this many
+    /// nanoseconds.
     pub sample_period_ns: u32,
     /// Pieces of a stack to copy; at most [`crate::COPY_PIECES`].
     pub copy_pieces: u32,
@@ -178,18 +179,18 @@ pub struct CpuCounters {
     pub window: u64,
     /// Calls of all functions in that window.
     pub window_calls: u64,
-    /// Hits of entry probes, whatever became of them.
+    /// Hits of entry probes, recorded or not.
     pub entries: u64,
-    /// Hits of exit probes, whatever became of them.
+    /// Hits of exit probes, recorded or not.
     pub exits: u64,
     /// Address of the packet that the thread on this CPU sent last over the loopback device, 0 if it has been taken in
     /// or the thread has changed.
     pub sent_packet: u64,
     /// If the thread on this CPU is ending: one more than its CPU time when it came to this CPU, nanoseconds. 0 otherwise.
     pub ending_from: u64,
-    /// The thread whose own packet this CPU is taking in right now, 0 if it is nobody's.
+    /// The thread whose own packet this CPU is processing right now, 0 if there is none.
     pub own_packet_of: u64,
-    /// Hits of probes on C libraries, whatever became of them.
+    /// Hits of probes on C libraries, recorded or not.
     pub libc_hits: u64,
     /// Records that these wrote.
     pub libc_records: u64,
@@ -207,7 +208,7 @@ pub struct CpuCounters {
     pub ticks: u64,
     /// Ticks that did not come besides, because the clock is slower than asked for to keep to the budget.
     pub ticks_left_out: u64,
-    /// Ticks of this CPU's clock that met somebody else.
+    /// Ticks of this CPU's clock in other processes.
     pub ticks_elsewhere: u64,
     /// When the sleep or the wake-up happened whose stack this CPU takes right now (`CLOCK_MONOTONIC` nanoseconds).
     pub event_time: u64,
@@ -239,7 +240,7 @@ pub struct Cookie {
     /// Slot of the link; below [`MAX_GROUPS`].
     pub group: u8,
     /// Which link of that slot: while one replaces another both are attached, and only hits of the one whose
-    /// number stands in the slot count.
+    /// number is in the slot count.
     pub generation: u16,
 }
 

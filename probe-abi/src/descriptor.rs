@@ -1,10 +1,10 @@
-//! What kind of thing a descriptor stands for.
+//! What kind of thing a descriptor refers to.
 
-/// Behind the descriptor that a system call was given as its first argument.
+/// The target of the descriptor that a system call got as its first argument.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Descriptor {
-    /// No descriptor, or nobody looked.
+    /// No descriptor, or not checked.
     #[default]
     Unknown = 0,
     /// A regular file or a directory.
@@ -17,7 +17,7 @@ pub enum Descriptor {
     Event = 4,
     /// A terminal, real or pseudo.
     Terminal = 5,
-    /// `timerfd` that expires so long after it was set, or of which that is not known.
+    /// `timerfd` that expires a length of time after it was set, or for which that is not known.
     Timer = 6,
     /// `signalfd`
     Signal = 7,
@@ -60,8 +60,8 @@ impl Descriptor {
         }
     }
 
-    /// What the first argument of a system call stands for where the call alone tells, since it refuses everything else
-    /// before it waits.
+    /// What the first argument of a system call refers to, if the call alone determines it, since it refuses
+    /// everything else before it waits.
     pub const fn told_by(call: u32) -> Option<Descriptor> {
         match call {
             // connect, accept, sendto, recvfrom, sendmsg, recvmsg, accept4, recvmmsg, sendmmsg.
@@ -119,7 +119,7 @@ mod tests {
     fn calls_with_a_descriptor() {
         // read, fsync, recvmsg, epoll_wait, io_uring_enter.
         assert!([0, 74, 47, 232, 426].into_iter().all(Descriptor::is_first_argument_of));
-        // What a call tells is told of calls with a descriptor only.
+        // Only calls with a descriptor determine it.
         assert!(
             (0..1_000)
                 .all(|call| Descriptor::told_by(call).is_none() || Descriptor::is_first_argument_of(call))

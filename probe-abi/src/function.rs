@@ -31,8 +31,8 @@ pub struct FunctionExit {
     pub stack_pointer: u64,
 }
 
-/// So many hits without a record are told by a record of their own: an entry of a function that is cut, which says nothing but
-/// their number.
+/// This many hits without a record get a record of their own: an entry of a function that is cut, which
+/// contains only their number.
 pub const SILENT_AT_ONCE: u32 = 16;
 
 const _: () = assert!(size_of::<FunctionEnter>() == 40);

@@ -92,7 +92,7 @@ pub enum Context {
     Task = 0,
     /// A hardware interrupt, timers included.
     HardIrq = 1,
-    /// Deferred interrupt work, on the back of whoever ran.
+    /// Deferred interrupt work, in the context of any thread.
     SoftIrq = 2,
     /// A non-maskable interrupt.
     Nmi = 3,

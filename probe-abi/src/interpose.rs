@@ -9,11 +9,11 @@
 //! **A ring belongs to one thread.** The thread takes a free ring by writing its ids into [`RingWord::OWNER`]; longpole
 //! frees it when the thread is gone and everything has been read.
 //!
-//! **Writing a record**, in the order of the steps: count the attempt ([`RingWord::ATTEMPTS`], its number is the
-//! record's `sequence`); if the ring is full, nothing more (the number is missing: lost); take the next place by
-//! counting it ([`RingWord::HEAD`]); read the clock; fill the place; last of all its first word, the time, which
-//! was 0 before. So a place that is taken and whose time is 0 is being written: whoever is in there has not read the
-//! clock before it took the place. A signal handler that runs in between takes later places.
+//! **Writing a record**, in the order of the steps: count the attempt ([`RingWord::ATTEMPTS`], its number is
+//! the record's `sequence`); if the ring is full, nothing more (the number is missing: lost); take the next
+//! place by counting it ([`RingWord::HEAD`]); read the clock; fill the place; last of all its first word, the
+//! time, which was 0 before. So a place that is taken and whose time is 0 is being written: its writer has
+//! not read the clock before it took the place. A signal handler that runs in between takes later places.
 //!
 //! **Reading**: from [`RingWord::TAIL`] on, while the time of the next place is not 0; then the time is set to 0
 //! again, and last of all the tail moves. Reader and writer never wait for each other.
@@ -21,34 +21,37 @@
 //! A ring counts as full some places before it is ([`RING_MARGIN`]): between looking and taking a place, signal
 //! handlers may take others.
 //!
-//! **Memory** is used by the piece ([`SharedLayout::piece_records`]): a page of records, or a few. All rings take their
-//! pieces out of one stock, [`SharedWord::FREE`], so that together they never use more than longpole has put there, whoever
-//! comes and however late longpole is. A writer that gets to the end of what it has paid for ([`RingWord::PAID_TO`]) looks
-//! whether the next piece has been read, and then whether longpole has left it there ([`RingWord::IDLE`]: whoever takes the
-//! bit away has the piece); if not, it takes one out of the stock. Nobody takes more than is left for others
-//! ([`may_take`]), so that a few that write without end leave room for those that write now and then. Without a piece it
-//! is with the record as when the ring is full. longpole leaves a piece that it has read where it is, or gives its memory
-//! back to the system and puts it into the stock again, before it moves the tail. It may lower the stock at any time: below
-//! 0, nobody gets anything until as much has come back.
+//! **Memory** is used by the piece ([`SharedLayout::piece_records`]): a page of records, or a few. All rings
+//! take their pieces out of one stock, [`SharedWord::FREE`], so that together they never use more than
+//! longpole has put there, for any number of writers and however late longpole is. A writer that reaches the
+//! end of its pieces ([`RingWord::PAID_TO`]) checks whether the next piece has been read, and then whether
+//! longpole has left it there ([`RingWord::IDLE`]: the thread that clears the bit owns the piece). If not, it
+//! takes one out of the stock. No ring takes more than remains for others ([`may_take`]), so that a few busy
+//! writers leave room for occasional ones. Without a piece, the record is handled as when the ring is full.
+//! longpole leaves a piece that it has read where it is, or returns its memory to the system and puts the
+//! piece into the stock again, before it moves the tail. It may lower the stock at any time: below 0, no ring
+//! gets anything until as much has been returned.
 //!
-//! **The bell**: longpole comes by every now and then, and at once when somebody rings. A writer that finds its ring half
-//! full ([`SharedLayout::rings_at`]) sets [`SharedWord::BELL`] to 1 and, if it was 0, wakes whoever waits for that (a
-//! shared futex). A process with a filter of system calls, which may kill it for that, does not ring, and says so once
-//! ([`SharedWord::SILENT`]).
-//! So does a process in which the library has come up: the kernel's rings tell of it, and it may need probes.
-//! longpole sets it to 0 *before* it empties the rings: whoever rings later is heard the next time.
+//! **The bell**: longpole empties the rings every now and then, and at once when a thread rings. A writer
+//! that finds its ring half full ([`SharedLayout::rings_at`]) sets [`SharedWord::BELL`] to 1 and, if it was
+//! 0, wakes the thread that waits for that (a shared futex). A process with a filter of system calls, which
+//! may kill it for that, does not ring, and says so once ([`SharedWord::SILENT`]). So does a process in which
+//! the library has come up: the kernel's rings report it, and it may need probes. longpole sets it to 0
+//! *before* it empties the rings: a later ring takes effect the next time.
 //!
-//! **What is folded** ([`crate::Burst`]) lies in the control block, not in the ring, as long as it may go on: words from
-//! [`RingWord::BURST_VERSION`] on. That one is odd while its thread changes the others, and became so before the clock was
-//! read for what they say. It takes its number when it begins. What may still go on need not be waited for: a mutex
-//! held for [`crate::MOST_HELD_NS`], or not taken again for [`crate::MOST_APART_NS`], ends it, so that longpole knows
-//! then what the thread is going to write, and takes it from there: nothing of it gets lost with a program that is
-//! killed. What the thread writes later under the same number has been told.
+//! **What is folded** ([`crate::Burst`]) lies in the control block, not in the ring, as long as it may go on:
+//! words from [`RingWord::BURST_VERSION`] on. That one is odd while its thread changes the others, and became
+//! so before the clock was read for what they say. It takes its number when it begins. What may still go on
+//! need not be waited for: a mutex held for [`crate::MOST_HELD_NS`], or not taken again for
+//! [`crate::MOST_APART_NS`], ends it, so that longpole knows then what the thread is going to write, and
+//! takes it from there: none of it gets lost with a program that is killed. What the thread writes later
+//! under the same number has been reported already.
 //!
-//! **Where that would soon find no room**, it is only counted, if that is allowed ([`SharedWord::RATHER_LEAVE_OUT`]): what
-//! begins to be folded then takes no number ([`BURST_COUNTED`]), each pair of it is added to [`RingWord::COUNTED`] when the
-//! mutex is given back, and nothing is written of it. So no number is missing: nobody was in the way of any of them. An
-//! acquisition that anything else follows but its release is written, and takes a number then.
+//! **Where that would soon find no room**, it is only counted, if that is allowed
+//! ([`SharedWord::RATHER_LEAVE_OUT`]): what begins to be folded then takes no number ([`BURST_COUNTED`]),
+//! each pair of it is added to [`RingWord::COUNTED`] when the mutex is released, and nothing else is written.
+//! So no number is missing: no thread waited for any of them. An acquisition that is followed by anything
+//! except its release is written, and takes a number then.
 //!
 //! [`RingWord::PHASE`] and what follows is the operation that the thread is in: what it waits for when it never
 //! comes back.
@@ -60,10 +63,11 @@ pub const SHARED_MAGIC: u64 = u64::from_le_bytes(*b"lpshared");
 /// differ only by a mistake.
 pub const SHARED_VERSION: u64 = 11;
 
-/// Environment variable for the library: `FD:DEVICE:INODE:PID:PID:FILTERS` in decimal numbers, the inherited descriptor
-/// of the shared memory, what `fstat` says about it, and processes that have it under that number, too, for a program
-/// whose parent has closed it: the command and longpole; and how many filters of system calls (seccomp) longpole has
-/// itself, which the command inherits: a program with more of them is not recorded from inside.
+/// Environment variable for the library: `FD:DEVICE:INODE:PID:PID:FILTERS` in decimal numbers. They are the
+/// inherited descriptor of the shared memory, what `fstat` says about it, and processes that have it under
+/// that number, too (the command and longpole), for a program whose parent has closed it. The last one is how
+/// many filters of system calls (seccomp) longpole has itself, which the command inherits: a program with
+/// more of them is not recorded from inside.
 pub const SHARED_VARIABLE: &str = "LONGPOLE_INTERPOSE";
 
 /// Places that stay free for signal handlers.
@@ -81,9 +85,9 @@ const MOST_PIECES: usize = 64 * (CONTROL_WORDS - RingWord::IDLE);
 /// Records of the smallest piece: a page of them.
 const LEAST_PIECE: usize = PAGE_WORDS / RECORD_WORDS;
 
-/// Whether a ring of which so many pieces wait to be read may take another out of a stock of so many: nobody has more than
-/// is left for all others. With many that write without end each gets an equal part, and as much stays for who comes; one
-/// alone gets half of everything.
+/// Whether a ring with this many unread pieces may take another one out of a stock of this size: no ring has
+/// more than remains for all others. With many busy writers each gets an equal part, and as much stays for a
+/// new one; one alone gets half of everything.
 #[inline]
 pub const fn may_take(in_use: u64, free: i64) -> bool {
     free > 0 && in_use < free as u64
@@ -183,7 +187,7 @@ impl RingWord {
     /// Stretches of operations that were left out. Each takes one number ([`RingWord::ATTEMPTS`]), which is missing: so it
     /// shows that something is.
     pub const STRETCHES: usize = 12;
-    /// Operations of which the writer has measured what recording them takes of the thread's time.
+    /// Operations whose recording time in the thread the writer has measured.
     pub const COSTS: usize = 13;
     /// What they took together, nanoseconds.
     pub const COST_NS: usize = 14;
@@ -197,10 +201,11 @@ impl RingWord {
     /// Operations that were folded and only counted, two for each pair. The writer's, and only where there is hardly any
     /// room: so it does not matter that the reader has the cache line.
     pub const COUNTED: usize = 22;
-    /// Operations that the thread has made since it may touch neither the clock nor the kernel (strict seccomp,
-    /// `PR_SET_TSC`). The writer's, and seldom, so that it does not matter that the reader has the cache line.
+    /// Operations that the thread has made since it may touch neither the clock nor the kernel (strict
+    /// seccomp, `PR_SET_TSC`). The writer's, and rare, so that it does not matter that the reader has the
+    /// cache line.
     pub const FORBIDDEN: usize = 23;
-    /// Odd while the words behind it are being changed; it only grows.
+    /// Odd while the words after it are being changed; it only grows.
     pub const BURST_VERSION: usize = 24;
     /// The mutex of the burst that may go on; 0: there is none.
     pub const BURST_OBJECT: usize = 25;
@@ -215,7 +220,7 @@ impl RingWord {
     pub const BURST_BEGAN: usize = 29;
     /// Its last release.
     pub const BURST_ENDED: usize = 30;
-    /// When the mutex was taken that has not been given back yet; 0: it has been.
+    /// When the mutex was taken that is not released yet; 0: it is released.
     pub const BURST_SINCE: usize = 31;
     /// Acquisitions with their releases.
     pub const BURST_COUNT: usize = 32;
@@ -240,7 +245,7 @@ impl RingWord {
 /// Of [`RingWord::BURST_NUMBER`]: this burst has no number, since it is only counted.
 pub const BURST_COUNTED: u64 = 1 << 63;
 
-/// What [`RingWord::PHASE`] says about the words behind it.
+/// What [`RingWord::PHASE`] says about the words after it.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -265,7 +270,7 @@ impl SharedLayout {
     /// Most rings, and most records of a ring.
     const MOST: usize = 1 << 20;
 
-    /// Checked numbers; `None` if nobody would write such a file.
+    /// Checked numbers; `None` if no version writes such a file.
     pub const fn new(rings: usize, ring_records: usize) -> Option<SharedLayout> {
         let good = rings > 0
             && rings <= SharedLayout::MOST
@@ -335,7 +340,8 @@ impl SharedLayout {
         place & (records / 16 - 1) == 0 && used >= (records - RING_MARGIN) / 2
     }
 
-    /// Whether a ring with so many places taken and not yet read is as good as full: nobody has come since the bell rang.
+    /// Whether a ring with this many places taken and not yet read is as good as full: nothing has read it
+    /// since the bell rang.
     #[inline(always)]
     pub const fn nearly_full(&self, used: u64) -> bool {
         used >= (self.ring_records as u64 - RING_MARGIN) / 4 * 3
@@ -368,7 +374,7 @@ mod tests {
         const { assert!(RingWord::BURST_LOST < CONTROL_WORDS) };
     }
 
-    /// A ring that nobody empties is told of well before it is full, wherever in the ring it began to fill.
+    /// A ring that nothing empties is reported well before it is full, wherever in the ring it began to fill.
     #[test]
     fn a_ring_that_fills_rings_at_half_and_again_while_nobody_comes() {
         for records in [128u64, 1024, 1 << 15] {

@@ -8,8 +8,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub struct LibcCookie {
     /// Which part of the call it sees.
     pub part: Part,
-    /// The function that is called. Of no meaning for [`Part::Leave`] and [`Part::Ran`]: they belong to whatever call
-    /// has its frame there.
+    /// The function that is called. Of no meaning for [`Part::Leave`] and [`Part::Ran`]: they belong to the
+    /// call that has its frame there.
     pub function: LibcFunction,
     /// Number of its [`LibcSite`].
     pub site: u16,
@@ -206,7 +206,7 @@ pub enum MutexLayout {
 /// signal handlers.
 pub const MAX_OPEN_OPERATIONS: usize = 8;
 
-/// A thread's calls in progress, the outermost first. The user side reads what is left of them at the end.
+/// A thread's calls in progress, the outermost first. The user side reads the remaining ones at the end.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct OpenOperations {

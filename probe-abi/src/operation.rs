@@ -25,15 +25,15 @@ pub struct Operation {
     /// Condition waits: address of the mutex, which is released meanwhile. Barrier and semaphore init: the count.
     /// Mutex, rwlock and condition init: 0. All others: 0.
     pub second: u64,
-    /// Return address of the call: the instruction behind it.
+    /// Return address of the call: the instruction after it.
     pub caller: u64,
     /// A [`SyncOperation`] as a number.
     pub operation: u16,
     /// [`OperationFlags`] bits.
     pub flags: u16,
     /// What the call returned: 0 or an error number as pthread functions return it. Functions that return −1
-    /// (semaphores) have `errno` here, C11 functions the pthread error that their result stands for; a barrier
-    /// wait −1 in its serial thread.
+    /// (semaphores) have `errno` here, C11 functions the pthread error that corresponds to their result. A
+    /// barrier wait has −1 in its serial thread.
     pub outcome: i32,
 }
 
@@ -192,12 +192,12 @@ operations! {
     ThreadDetach = 91 "thread detach",
     /// `pthread_exit`, written when it begins. A thread that returns from its first function shows none.
     ThreadExit = 92 "thread exit",
-    /// No function: nothing further that this thread does is recorded, since it, or somebody else, has forbidden it what
-    /// recording takes. What it holds is not known from here on.
+    /// No function: nothing further that this thread does is recorded, since it, or another process, has
+    /// forbidden it what recording takes. The locks that it holds are unknown from here on.
     ThreadSilent = 93 "thread silent",
 }
 
-/// Operations that make sense together only: whoever records some of them records all.
+/// Operations that make sense together only: either all of them are recorded or none.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SyncFamily {

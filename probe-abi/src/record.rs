@@ -82,7 +82,7 @@ impl Record {
         }
     }
 
-    /// Which kind it is, whatever its header says.
+    /// Its kind, independent of its header.
     #[inline]
     pub fn kind(&self) -> Kind {
         match self {

@@ -9,7 +9,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub struct Sample {
     /// `tid`/`pid` are the thread. `sequence` numbers the samples of a CPU, apart from its other records.
     pub header: Header,
-    /// Number of the stack (`NoteKind::Stack`), which is told before the first sample that uses it; 0: it is not known.
+    /// Number of the stack (`NoteKind::Stack`), which comes before the first sample that uses it; 0: it is
+    /// not known.
     pub stack: u32,
     /// A [`SampleReason`] as a byte.
     pub reason: u8,
@@ -117,7 +118,7 @@ pub struct RawCopy {
     pub instruction_pointer: u64,
     /// Its stack pointer.
     pub stack_pointer: u64,
-    /// Its frame pointer, or whatever it keeps there.
+    /// Its frame pointer, or other content of that register.
     pub frame_pointer: u64,
     /// Address of the first of the bytes: at or a little below the stack pointer.
     pub from: u64,
@@ -138,7 +139,7 @@ pub struct SampledCode {
     pub keeping: [[u64; 2]; MAX_KEEPING],
     /// Where the outermost functions that keep them return to: what lies above is always the same. 0: none.
     pub roots: [u64; MAX_ROOTS],
-    /// Pieces of its stacks that are enough, as far as they have been seen; 0: not known, as many as may be.
+    /// Pieces of its stacks that were enough so far; 0: not known, as many as there can be.
     pub copy_pieces: u32,
     /// Always 0.
     pub reserved: u32,

@@ -26,7 +26,7 @@ pub struct Switch {
 /// Bits of [`Switch::flags`].
 pub struct SwitchFlags;
 impl SwitchFlags {
-    /// The leaving thread was pre-empted: it stays runnable whatever `prev_state` says.
+    /// The leaving thread was pre-empted: it stays runnable, with any `prev_state`.
     pub const PREEMPTED: u32 = 1;
     /// The leaving thread belongs to a tracked process.
     pub const PREV_TRACKED: u32 = 2;
@@ -46,8 +46,8 @@ impl SwitchFlags {
     }
 }
 
-/// The header's thread is about to leave a CPU to which no [`Switch`] took it: the kernel did not tell of that one.
-/// Stands right before the switch that it does tell of.
+/// The header's thread is about to leave a CPU to which no [`Switch`] took it: the kernel did not report that
+/// one. Comes right before the switch that it does report.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Ran {
@@ -87,7 +87,7 @@ pub struct Waking {
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// None, or one that nothing told of (a message from another CPU).
+    /// None, or an unreported one (a message from another CPU).
     None = 0,
     /// A high-resolution timer, or the timer wheel's soft interrupt.
     Timer = 1,
@@ -114,8 +114,8 @@ impl Cause {
         }
     }
 
-    /// The cause that a soft interrupt's number stands for (`include/linux/interrupt.h`: an order that has not
-    /// changed since Linux 2.6).
+    /// The cause for a soft interrupt's number (`include/linux/interrupt.h`: an order that has not changed
+    /// since Linux 2.6).
     pub const fn of_soft_interrupt(number: u32) -> Cause {
         match number {
             1 | 8 => Cause::Timer,
@@ -135,8 +135,8 @@ impl WakingFlags {
     pub const WAKER_TRACKED: u32 = 2;
     /// A signal is pending that the wakee does not block: that is what wakes it.
     pub const SIGNAL: u32 = 4;
-    /// The wakee waits in a futex call and was woken by another word than the one that it was called with (requeued, or
-    /// one of several), and the first argument in `wakee_call` is the address of that one.
+    /// The wakee waits in a futex call and was woken by another word than the one of its call (requeued, or
+    /// one of several). The first argument in `wakee_call` is the address of that word.
     pub const OTHER_WORD: u32 = 8;
     /// A soft interrupt does it that takes in a packet which the current thread itself has just sent, in its own system
     /// call, over the loopback device: the current thread is the waker, and `waker_call` its call.

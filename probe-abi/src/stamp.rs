@@ -1,13 +1,13 @@
 //! A mark in the kernel programs' object file that says which contract they were built with.
 //!
-//! Two builds fit together only if this crate was the same in both: a setting at another offset gives the kernel's
-//! verifier something to refuse, a field of another meaning gives wrong numbers. Nobody remembers to count a version up
-//! for every change, so the mark holds a hash of this crate's source beside [`crate::ABI_VERSION`].
+//! Two builds fit together only if this crate was the same in both: a setting at another offset makes the
+//! kernel's verifier refuse, a field with another meaning gives wrong numbers. A version is easily forgotten
+//! in a change, so the mark holds a hash of this crate's source in addition to [`crate::ABI_VERSION`].
 
 /// Name of the object file's section that holds [`ABI_STAMP`].
 pub const ABI_STAMP_SECTION: &str = "longpole_abi";
 
-/// [`crate::ABI_VERSION`] and the hash of the source, both little-endian, behind a word that is easy to find.
+/// [`crate::ABI_VERSION`] and the hash of the source, both little-endian, after a word that is easy to find.
 pub const ABI_STAMP: [u8; 24] = {
     let word = *b"longpole";
     let version = crate::ABI_VERSION.to_le_bytes();

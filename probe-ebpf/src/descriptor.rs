@@ -1,5 +1,5 @@
-//! What kind of thing a sleeping thread's descriptor stands for. Read when the thread goes to sleep in a call with one,
-//! so that no other call pays for it.
+//! What kind of thing a sleeping thread's descriptor refers to. Read when the thread goes to sleep in a call
+//! with one, so that no other call pays for it.
 
 use aya_ebpf::helpers::bpf_probe_read_kernel;
 use probe_abi::{Call, Descriptor};
@@ -18,13 +18,13 @@ const SOCKET: u16 = 0o140_000;
 const ANONYMOUS: u64 = 0x0904_1934;
 const PROCESSES: u64 = 0x5049_4446;
 
-/// What the descriptor in this call's first argument stands for.
+/// What the descriptor in this call's first argument refers to.
 #[inline(always)]
 pub fn descriptor(task: Task, call: Call) -> Descriptor {
     if setting!(descriptors_known) == 0 || !Descriptor::is_first_argument_of(call.number) {
         return Descriptor::Unknown;
     }
-    // An event loop sleeps in one and the same call: nothing of its files need be read.
+    // An event loop sleeps in one and the same call: its files need not be read.
     if let Some(told) = Descriptor::told_by(call.number) {
         return told;
     }
@@ -68,7 +68,7 @@ fn look(task: Task, number: u32) -> Option<Descriptor> {
     })
 }
 
-/// The kernel gives these files a name each, of which seven letters are enough.
+/// The kernel gives each of these files a name; seven letters of it are enough.
 #[inline(always)]
 fn anonymous(file: u64) -> Option<Descriptor> {
     let entry: u64 = read(file, setting!(file_dentry))?;
@@ -99,7 +99,7 @@ fn anonymous(file: u64) -> Option<Descriptor> {
 /// `TFD_TIMER_ABSTIME` (`include/uapi/linux/timerfd.h`).
 const ABSOLUTE: u16 = 1;
 
-/// Whether a timer's end is fixed, whatever its reader does before.
+/// Whether a timer's end is fixed, independent of what its reader does before.
 #[inline(always)]
 fn timer(file: u64) -> Descriptor {
     if setting!(file_private) == 0 {

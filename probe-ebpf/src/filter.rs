@@ -45,7 +45,7 @@ fn track(pid: u32) {
 #[inline(always)]
 pub fn born(pid: u32, start_ns: u64, wanted: bool) {
     if wanted {
-        // Without room in the map it may be forgotten too early; so many at once have not been seen.
+        // Without room in the map it may be forgotten too early; as many at once have not occurred.
         let _ = BORN.insert(&pid, &start_ns, 0);
         track(pid);
     } else if is_tracked(pid) {

@@ -1,10 +1,10 @@
-//! Functions of the target being entered and left: one program for every probe, told apart by its cookie.
+//! Functions of the target being entered and left: one program for every probe, distinguished by its cookie.
 //!
-//! Each thread has a list of its open frames, outermost first, one per function: calls of a function below its
-//! first open frame are counted but not recorded ("folded"), so recursion counts once. A frame is gone, whatever
-//! happened to it (exception, longjmp, a jump out of it that has no probe), as soon as the thread enters or leaves
-//! a function at or above its stack address on the same stack, or its return address has been overwritten when a
-//! call below it is about to be folded.
+//! Each thread has a list of its open frames, outermost first, one per function: calls of a function below
+//! its first open frame are counted but not recorded ("folded"), so recursion counts once. A frame may end in
+//! any way: exception, longjmp, a jump out of it without a probe. It is gone as soon as the thread enters or
+//! leaves a function at or above its stack address on the same stack. It is also gone if its return address
+//! has been overwritten when a call below it is about to be folded.
 
 use core::{hint::black_box, mem::offset_of};
 
@@ -35,7 +35,7 @@ use crate::{
 struct Frame {
     /// Stack pointer at the function's first instruction.
     stack_pointer: u64,
-    /// What stood there: where the function returns to. 0 if it could not be read.
+    /// The original word there: where the function returns to. 0 if it could not be read.
     return_address: u64,
     function: u64,
 }
@@ -205,7 +205,7 @@ fn pass_silently(frames: *mut Frames, time_ns: u64, tid: u32, pid: u32, function
     }
 }
 
-/// Hits since the last record, which are told now.
+/// Hits since the last record, which are reported now.
 #[inline(always)]
 fn take_silent(frames: *mut Frames) -> u32 {
     let silent = memory::word(frames, offset_of!(Frames, silent));

@@ -9,11 +9,11 @@ use probe_abi::{Call, Exit};
 
 use crate::settings::setting;
 
-/// A `task_struct` that the kernel handed to the program as a typed pointer.
+/// A `task_struct` that the kernel passed to the program as a typed pointer.
 #[derive(Clone, Copy)]
 pub struct Task(pub *const u8);
 
-/// A `pt_regs` that the kernel handed to the program as a typed pointer.
+/// A `pt_regs` that the kernel passed to the program as a typed pointer.
 #[derive(Clone, Copy)]
 pub struct Registers(pub *const u8);
 
@@ -146,7 +146,7 @@ impl Task {
         (priority >= FAIR).then_some(before)
     }
 
-    /// Where its name stands, for [`read_name`].
+    /// Where its name is, for [`read_name`].
     #[inline(always)]
     pub fn name(self) -> *const u8 {
         self.0.wrapping_add(setting!(task_comm) as usize)
@@ -185,7 +185,8 @@ impl Task {
         (start >> 12) as u32
     }
 
-    /// Whether it has given up its memory: it is ending. What is mapped on its CPU from then on is whoever's was there before.
+    /// Whether it has given up its memory: it is ending. From then on its CPU has the mappings of the
+    /// previous process.
     #[inline(always)]
     pub fn has_no_memory(self) -> bool {
         if setting!(task_mm) == 0 {
@@ -196,8 +197,8 @@ impl Task {
         memory.is_null()
     }
 
-    /// Where its thread pointer points, if this kernel tells. What user space itself has changed without a system call
-    /// since the thread was last switched to is not seen.
+    /// Where its thread pointer points, if this kernel has it. A change by user space without a system call
+    /// since the thread was last switched to is invisible.
     #[inline(always)]
     pub fn thread_pointer(self) -> Option<u64> {
         let offset = setting!(task_thread_pointer);

@@ -1,4 +1,4 @@
-//! What operations are told by in a process's own memory: its mutexes, `errno`, results.
+//! What describes operations in a process's own memory: its mutexes, `errno`, results.
 
 use aya_ebpf::helpers::bpf_probe_read_user;
 use probe_abi::{LibcSite, MutexLayout, OperationFlags, OutcomeFrom};

@@ -1,5 +1,5 @@
-//! longpole's kernel programs. One file per event family, with the same names as in `probe-abi`; `ring` is the
-//! one writer, `filter` the one filter. They only look: nothing of the target is changed or slowed on purpose.
+//! longpole's kernel programs. One file per event family, with the same names as in `probe-abi`; `ring` is
+//! the one writer, `filter` the one filter. They only read: the target is not changed, nor slowed on purpose.
 
 #![no_std]
 #![no_main]

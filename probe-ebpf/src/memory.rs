@@ -31,7 +31,7 @@ pub unsafe fn store(to: *mut u64, value: u64) {
     unsafe { core::ptr::write_volatile(to, value) };
 }
 
-/// Adds to a word and gives back the value before.
+/// Adds to a word and returns the value before.
 ///
 /// # Safety
 ///

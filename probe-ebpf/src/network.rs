@@ -1,7 +1,7 @@
-//! Packets over the loopback device. The thread that sends one mostly also does the work of taking it in: at the end of
-//! its own system call, in a soft interrupt. Whoever that wakes was woken by the sender. But other packets may be taken in
-//! on the same occasion, and another packet may come in while the thread is in such a call. So it is the very packet
-//! that decides: the one that the thread sent is the one that is being taken in.
+//! Packets over the loopback device. The thread that sends one mostly also receives it: at the end of its own
+//! system call, in a soft interrupt. A thread that this wakes was woken by the sender. But other packets may
+//! be received on the same occasion, and another packet may come in while the thread is in such a call. So
+//! the packet itself decides: the one that the thread sent must be the one that is being received.
 
 use core::mem::offset_of;
 
@@ -22,11 +22,11 @@ pub fn net_dev_start_xmit(arguments: BtfTracePointContext) -> i32 {
     }
     let device: *const u8 = arguments.arg(1);
     let kind = device.wrapping_add(setting!(net_device_type) as usize).cast::<u16>();
-    // SAFETY: a `net_device` that the kernel handed over, and an offset of it: the verifier checks both.
+    // SAFETY: a `net_device` from the kernel, and an offset in it: the verifier checks both.
     if unsafe { core::ptr::read_volatile(kind) } != LOOPBACK {
         return 0;
     }
-    // What is sent in a soft interrupt is an answer to somebody else.
+    // What is sent in a soft interrupt answers another process.
     if context(sender, sender.tid()) as u8 != Context::Task as u8 {
         return 0;
     }
@@ -57,7 +57,7 @@ pub fn netif_receive_skb(arguments: BtfTracePointContext) -> i32 {
     0
 }
 
-/// A device's packets have been taken in, at least for now. What follows is somebody else's.
+/// A device's packets have been received, at least for now. What follows belongs to others.
 #[btf_tracepoint(function = "napi_poll")]
 pub fn napi_poll(_: BtfTracePointContext) -> i32 {
     no_packet();

@@ -1,10 +1,11 @@
-//! Synchronization operations of processes that no library could be put into: probes on libc's own functions. One
-//! program for every probe, told apart by its cookie; one record for each finished call, as the library writes it.
+//! Synchronization operations of processes that no library could be put into: probes on libc's own functions.
+//! One program for every probe, distinguished by its cookie; one record for each finished call, as the
+//! library writes it.
 //!
-//! A thread's calls in progress are kept with their stack pointers: the call that a `ret` ends is the one whose
-//! frame is there. What was left in another way (`longjmp`, cancellation) is gone as soon as a call begins above its
-//! place on the same stack. libc calls its own functions, too: what comes from there is part of the call that the
-//! program made, and no record.
+//! A thread's calls in progress are kept with their stack pointers: the call that a `ret` ends is the one
+//! whose frame is there. A call left in another way (`longjmp`, cancellation) is gone as soon as one begins
+//! above its place on the same stack. libc calls its own functions, too: such a call is part of the program's
+//! call, and no record.
 
 use core::mem::offset_of;
 
@@ -163,7 +164,7 @@ fn begin(hit: &Hit) {
         if is_part_of(&outer, hit, stack_pointer, caller) {
             return;
         }
-        // What stands at the place of the new call has been left without a `ret`.
+        // A call at the place of the new one has been left without a `ret`.
         depth -= u64::from(outer.stack_pointer == stack_pointer);
     }
     if depth as usize >= MAX_OPEN_OPERATIONS {
@@ -214,7 +215,7 @@ fn leave(hit: &Hit) {
         ObjectFrom::Created => 0,
     };
     let mut flags = top.flags as u16;
-    // Only who has a mutex, or has just made it, knows that it is there.
+    // Only the holder of a mutex, or the thread that has just made it, knows that it is there.
     if function.looks_at_mutex && (outcome == 0 || outcome == EOWNERDEAD) {
         flags |= kind(site, object);
     }
@@ -336,8 +337,8 @@ fn take_at(open: *mut OpenOperations, stack_pointer: u64) -> Option<OpenOperatio
     None
 }
 
-/// Drops the innermost calls that are gone when one begins at `stack_pointer`: those below it on the same stack. What
-/// stands at the same place is kept: it may be what the new one is a part of.
+/// Drops the innermost calls that are gone when one begins at `stack_pointer`: those below it on the same
+/// stack. A call at the same place is kept: the new one may be a part of it.
 #[inline(always)]
 fn drop_gone(open: *mut OpenOperations, stack_pointer: u64) {
     for _ in 0..MAX_OPEN_OPERATIONS {
@@ -398,7 +399,7 @@ fn own_number(hit: &Hit) -> u32 {
         return hit.tid;
     }
     let mut ids = bpf_pidns_info { pid: 0, tgid: 0 };
-    // SAFETY: the helper writes the struct, whose size it is told.
+    // SAFETY: the helper writes the struct, whose size it is given.
     let failed = unsafe {
         bpf_get_ns_current_pid_tgid(device, inode, &raw mut ids, size_of::<bpf_pidns_info>() as u32)
     };

@@ -29,7 +29,7 @@ static RINGS: ArrayOfMaps<RingBuf<u64, PLACEHOLDER>, 1> = ArrayOfMaps::new();
 #[map]
 static CPUS: Array<CpuCounters> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// How often a ring's fill is looked at: every so many records of a CPU (a power of two).
+/// How often a ring's fill is checked: every this many records of a CPU (a power of two).
 const LOOK_EVERY: u64 = 64;
 
 /// Counts `1` for this CPU in the counter that `field` picks.
@@ -109,7 +109,7 @@ fn output<T: IntoBytes + Immutable>(cpu: u32, sequence: u64, record: &T) -> bool
     ring.output_untyped(record, u64::from(flags)).is_ok()
 }
 
-/// Bytes in a ring that nobody has read.
+/// Unread bytes in a ring.
 #[inline(always)]
 fn filled(ring: &RingBuf<u64, PLACEHOLDER>) -> u64 {
     let map = core::ptr::from_ref(ring).cast_mut().cast();

@@ -26,14 +26,14 @@ use crate::{filter, kernel::Task, memory, ring, sample_ring, settings::setting, 
 #[map]
 static SAMPLED_CODE: HashMap<u32, SampledCode> = HashMap::with_max_entries(4_096, BPF_F_NO_PREALLOC);
 
-/// Two numbers that the user side writes: of two to the power of the first ticks one comes (the user side slows the clock), and
-/// sleeps and wake-ups are two to the power of the second times as far apart. What recording costs is kept to its budget with
-/// them.
+/// Two numbers that the user side writes: one of 2^first ticks is taken (the user side slows the clock), and
+/// sleeps and wake-ups are taken 2^second times as far apart. They keep the cost of recording within its
+/// budget.
 #[map]
 static SAMPLE_SKIP_SHIFT: Array<u64> = Array::with_max_entries(2, 0);
 const OF_TICKS: u32 = 0;
 const OF_EVENTS: u32 = 1;
-/// More than a second between two ticks tells nothing.
+/// More than a second between two ticks means nothing.
 const MOST_SKIP_SHIFT: u64 = 8;
 
 /// When the stack of a thread was last taken as it slept or woke another. Threads that share a place take turns.
@@ -57,7 +57,7 @@ macro_rules! put {
     };
 }
 
-/// What every sample tells.
+/// What every sample contains.
 #[derive(Clone, Copy)]
 struct Taken {
     context: *mut c_void,
@@ -288,7 +288,7 @@ fn follow(cpu: u32, taken: Taken, header: Header, sampling: u32) -> bool {
 
 /// Where frame pointers lead.
 enum Reach {
-    /// To a root: so many frames.
+    /// To a root: this many frames.
     Root(usize),
     /// To their end, all the way through code that keeps them.
     End,

@@ -12,7 +12,7 @@ use crate::ring::{self, PLACEHOLDER};
 #[btf_map]
 static SAMPLE_RINGS: ArrayOfMaps<RingBuf<u64, PLACEHOLDER>, 1> = ArrayOfMaps::new();
 
-/// Room for a sample of this CPU, if there is any. It has to be given back.
+/// Room for a sample of this CPU, if there is any. It has to be returned.
 #[inline(always)]
 pub fn reserve<T: 'static>(cpu: u32) -> Option<RingBufEntry<T>> {
     SAMPLE_RINGS.get(ring::place(cpu))?.reserve_untyped(0)

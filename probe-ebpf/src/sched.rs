@@ -1,4 +1,4 @@
-//! Scheduler events: who runs, and who woke whom.
+//! Scheduler events: which thread runs, and which woke which.
 
 use core::mem::offset_of;
 
@@ -83,9 +83,10 @@ pub fn sched_switch(arguments: BtfTracePointContext) -> i32 {
     0
 }
 
-/// Whoever leaves a CPU is who came last. If not, the kernel did not run the program for a switch, and no counter of its
-/// own says so: measured on a virtual machine whose first process, and one of whose idle threads, leave their CPU
-/// without any tracer being told. Says whether the thread that leaves is not who came last.
+/// The thread that leaves a CPU is the one that came last. If not, the kernel did not run the program for a
+/// switch, and none of its counters shows that: measured on a virtual machine whose first process, and one of
+/// whose idle threads, leave their CPU without any tracer being called. Returns whether the thread that
+/// leaves is not the one that came last.
 #[inline(always)]
 fn check_chain(previous: u32, previous_tracked: bool, next: u32, next_tracked: bool) -> bool {
     let Some(counters) = ring::this_cpu() else { return false };
@@ -108,8 +109,9 @@ fn check_chain(previous: u32, previous_tracked: bool, next: u32, next_tracked: b
     broken
 }
 
-/// The current thread is ending. On its way out the kernel moves it to another group (`sched_autogroup_exit_task`), which
-/// counts as coming to its CPU anew: how much it has run since it really came can only be told from what is noted here.
+/// The current thread is ending. On its way out the kernel moves it to another group
+/// (`sched_autogroup_exit_task`), which counts as coming to its CPU again: how much it has run since it
+/// really came is only known from what is noted here.
 #[inline(always)]
 pub fn current_ends(task: Task) {
     if let Some(counters) = ring::this_cpu()

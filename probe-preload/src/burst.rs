@@ -1,16 +1,17 @@
-//! A mutex, or a read-write lock for reading, that is taken and given back again and again while nobody is in the way: the
-//! two calls read the clock once each and change a few words in the control block, and one record stands for all of them
-//! ([`probe_abi::Burst`]).
+//! A mutex, or a read-write lock for reading, that is taken and released again and again without a waiter:
+//! the two calls read the clock once each and change a few words in the control block, and one record stands
+//! for all of them ([`probe_abi::Burst`]).
 //!
-//! What makes that true: taking is done with `pthread_mutex_trylock`, which never waits; a release looks first whether
-//! anybody waits; and each mutex has a word that says who had it last, so that nobody else has had it in between. The
-//! order in which threads had a mutex is whole therefore, and only within one thread's turn does a burst know sums
-//! instead of times. A read-write lock has a word that counts who had it for writing, which nobody changes while another
-//! reads: as long as it stays the same, no writer has had the lock. Readers need no order among themselves.
+//! What makes that true: taking is done with `pthread_mutex_trylock`, which never waits; a release first
+//! checks for waiters; and each mutex has a word with its last holder, which shows that no other thread held
+//! it in between. So the order in which threads held a mutex is complete, and only within one thread's turn
+//! does a burst know sums instead of times. A read-write lock has a word that counts its writers, which does
+//! not change while another thread reads: as long as it stays the same, no writer has held the lock. Readers
+//! need no order among themselves.
 //!
 //! Where there is hardly any room for records, those of bursts are the first to go: their pairs are counted
-//! ([`BURST_COUNTED`]), so that what somebody waits for is still written. Everything else that the thread does ends it
-//! ([`settle`]), and so do mutexes of special kinds.
+//! ([`BURST_COUNTED`]), so that operations with a waiter are still written. Everything else that the thread
+//! does ends it ([`settle`]), and so do mutexes of special kinds.
 
 use crate::mutex::{lock_word, plain_kind};
 use crate::process;
@@ -22,18 +23,20 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use probe_abi::interpose::{BURST_COUNTED, Phase, RingWord};
 use probe_abi::{Burst, Kind, MOST_APART_NS, MOST_HELD_NS, MOST_SPAN_NS, OperationFlags};
 
-/// Of so many operations one tells what it took: an acquisition comes with each release, and is taken to be like it.
+/// Of this many operations one reports what it took: an acquisition comes with each release, and is assumed
+/// to be like it.
 const MEASURED: u32 = 64;
 
-/// Places for who had a mutex last. Two that share one only end each other's bursts.
+/// Places for the last holders of mutexes. Two that share one only end each other's bursts.
 const OWNERS: usize = 4096;
 static LAST: [AtomicU32; OWNERS] = [const { AtomicU32::new(0) }; OWNERS];
 
-/// Places that count who has a read-write lock for writing. Two that share one only end each other's bursts.
+/// Places that count the writers of read-write locks. Two that share one only end each other's bursts.
 const WRITTEN: usize = 1024;
 static WRITES: [AtomicU32; WRITTEN] = [const { AtomicU32::new(0) }; WRITTEN];
 
-/// Libc's three functions are all there is behind ours: nobody else wants to see the calls as the program makes them.
+/// Libc's three functions are all there is after ours: no other library wants to see the calls as the program
+/// makes them.
 static POSSIBLE: AtomicBool = AtomicBool::new(false);
 /// The same for reading.
 static POSSIBLE_READS: AtomicBool = AtomicBool::new(false);
@@ -41,7 +44,7 @@ static POSSIBLE_READS: AtomicBool = AtomicBool::new(false);
 /// Functions of one library that belong together lie this near to each other.
 const NEAR: usize = 1 << 16;
 
-/// When the functions behind ours are known.
+/// When the functions after ours are known.
 pub fn find() {
     let [lock, trylock, unlock] =
         [&mutex::lock::REAL, &mutex::trylock::REAL, &mutex::unlock::REAL].map(crate::real::Real::get);
@@ -59,7 +62,7 @@ fn word_of<const PLACES: usize>(table: &[AtomicU32; PLACES], object: usize) -> O
     table.get(((object >> 3) ^ (object >> 15)) % PLACES)
 }
 
-/// Notes that this thread has a read-write lock for writing. Only who has it may say so.
+/// Notes that this thread has a read-write lock for writing. Only the holder may say so.
 #[inline(always)]
 pub fn is_written(lock: usize) {
     if let Some(writes) = word_of(&WRITES, lock) {
@@ -67,7 +70,8 @@ pub fn is_written(lock: usize) {
     }
 }
 
-/// Notes that this thread has a mutex; `true`: nobody else has had it since it had it last. Only who has it may ask.
+/// Notes that this thread has a mutex; `true`: no other thread has had it since it had it last. Only the
+/// holder may ask.
 #[inline(always)]
 pub fn is_again_mine(mutex: usize) -> bool {
     // Where a thread keeps its own words is its own, as long as it lives.
@@ -90,7 +94,7 @@ fn may_fold() -> Option<(Own, u64)> {
     (idle && whole && version.is_multiple_of(2)).then_some((own, version))
 }
 
-/// The words are being changed until [`changed`]; before anything is read that will stand there.
+/// The words are being changed until [`changed`]; before anything is read for them.
 #[inline(always)]
 fn changes(own: &Own, version: u64) {
     own.word(RingWord::BURST_VERSION).store(version + 1, Ordering::Relaxed);
@@ -134,7 +138,7 @@ pub fn takes_read(lock: usize, caller: usize) -> bool {
     true
 }
 
-/// How far writers are counted in a burst's words: so many more within a moment are as good as none.
+/// How far writers are counted in a burst's words: this many more within a moment would look like none.
 const MOST_WRITES: u32 = 0x7fff;
 
 /// This thread has the object. `kind`: flags, and above them who wrote it; in a burst it is always the same.
@@ -187,8 +191,8 @@ fn begins(own: &Own, mutex: usize, caller: usize, kind: u64, now_ns: u64) {
     }
 }
 
-/// Notes that a mutex is about to be given back for which nobody waits; `false`: nothing has been noted. The mutex may be
-/// gone as soon as it is given back: it is not looked at afterwards.
+/// Notes that a mutex without a waiter is about to be released; `false`: nothing has been noted. The mutex
+/// may be gone as soon as it is released: it is not read afterwards.
 #[inline(always)]
 pub fn gives(mutex: usize, caller: usize) -> bool {
     if !POSSIBLE.load(Ordering::Relaxed) || mutex == 0 {
@@ -215,7 +219,7 @@ fn is_taken(own: &Own, object: usize) -> bool {
     get(RingWord::BURST_SINCE) != 0 && get(RingWord::BURST_OBJECT) == object as u64
 }
 
-/// The object of the burst is about to be given back; `false`: it may not be noted.
+/// The object of the burst is about to be released; `false`: it may not be noted.
 #[inline(always)]
 fn gave(own: &Own, version: u64, caller: usize) -> bool {
     let word = |index: usize| own.word(index);
@@ -309,7 +313,7 @@ fn settle_open(own: &Own) {
     changed(own, version);
 }
 
-/// Puts the burst that is there into the ring, and behind it the acquisition that has no release yet.
+/// Puts the burst that is there into the ring, and after it the acquisition that has no release yet.
 fn write(own: &Own) {
     let word = |index: usize| own.word(index).load(Ordering::Relaxed);
     let (object, caller) = (word(RingWord::BURST_OBJECT), word(RingWord::BURST_CALLER));

@@ -14,7 +14,7 @@ const EBUSY: i32 = 16;
 const EINVAL: i32 = 22;
 const ETIMEDOUT: i32 = 110;
 
-/// The pthread error that a result stands for; the numbers are those of glibc and musl.
+/// The pthread error that corresponds to a result; the numbers are those of glibc and musl.
 fn outcome(result: i32) -> i32 {
     match result {
         0 => 0,
@@ -41,7 +41,7 @@ operation! {
     MutexUnlock, mutex, 0, result => outcome(result), 0
 }
 operation! {
-    /// Returns nothing: what is in the result's register then is nobody's concern.
+    /// Returns nothing: the content of the result's register then does not matter.
     mutex_destroy = 1 (mutex), Real::new(c"mtx_destroy"), ["mtx_destroy"],
     MutexDestroy, mutex, 0, result => { let _ = result; 0 }, 0
 }
@@ -96,7 +96,7 @@ extern "C" fn exit(value: usize, caller: usize) -> ! {
 
 extern "C" fn once(flag: usize, routine: usize, caller: usize) {
     run_once(flag, routine, caller, |flag, routine| {
-        // It returns nothing: what is in the result's register then is nobody's concern.
+        // It returns nothing: the content of the result's register then does not matter.
         ONCE.call([flag, routine]);
         0
     });

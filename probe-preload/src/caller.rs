@@ -1,5 +1,5 @@
-//! The caller's memory, read through the kernel: what a caller hands to `execve` may be no address at all, and then the
-//! kernel says `EFAULT`. Nothing of it is touched here by an instruction of ours.
+//! The caller's memory, read through the kernel: what a caller hands to `execve` may be no address at all,
+//! and then the kernel says `EFAULT`. No instruction of ours touches it here.
 
 use crate::system;
 
@@ -10,7 +10,7 @@ const WINDOW: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreadable;
 
-/// What was read last: texts of an environment mostly lie one behind the other.
+/// What was read last: texts of an environment are mostly consecutive.
 struct Window {
     start: usize,
     length: usize,
@@ -67,7 +67,8 @@ impl Memory {
         self.texts.byte(address)
     }
 
-    /// Where the text that begins at this address goes on behind these bytes; `None` if it begins with others.
+    /// Where the text that begins at this address continues after these bytes; `None` if it begins with
+    /// others.
     ///
     /// # Errors
     /// It cannot be read.
@@ -80,7 +81,7 @@ impl Memory {
         Ok(Some(text.wrapping_add(beginning.len())))
     }
 
-    /// The text in this list that begins so, and where it goes on behind that.
+    /// The text in this list that begins like this, and where it continues after that.
     ///
     /// # Errors
     /// A text before it, or the list, cannot be read.
@@ -116,9 +117,9 @@ mod tests {
             assert_eq!(memory.byte(bad), Err(Unreadable), "{bad:x}");
             assert_eq!(memory.entry(bad, 0), Err(Unreadable), "{bad:x}");
         }
-        // A page behind which there is nothing, up to its last byte.
+        // A page with nothing after it, up to its last byte.
         let page = system::map_private(2 * system::PAGE).expect("memory") as usize;
-        // SAFETY: the second page is ours, and nobody uses it.
+        // SAFETY: the second page is ours, and unused.
         unsafe { system::unmap(page + system::PAGE, system::PAGE) };
         assert_eq!(memory.byte(page + system::PAGE - 1), Ok(0));
         assert_eq!(memory.byte(page + system::PAGE), Err(Unreadable));

@@ -110,7 +110,7 @@ unsafe fn symbol(image: usize, name: &[u8]) -> Option<usize> {
     })
 }
 
-/// How many symbols a GNU hash table tells of: one more than the last one in its longest chain.
+/// How many symbols a GNU hash table has: one more than the last one in its longest chain.
 ///
 /// # Safety
 /// `table` is the address of such a table.

@@ -10,7 +10,7 @@ pub fn find() {
     find_each!(init::REAL, destroy::REAL, wait::REAL, timedwait::REAL, signal::REAL, broadcast::REAL);
 }
 
-/// Who comes back from a wait has the mutex again. No flags.
+/// A thread that comes back from a wait holds the mutex again. No flags.
 pub fn taken_again(mutex: usize) -> u16 {
     crate::burst::is_again_mine(mutex);
     0

@@ -81,15 +81,15 @@ pub struct Text(*const c_char);
 
 impl Text {
     /// # Safety
-    /// The text is NUL-ended and stays as it is.
+    /// The text is NUL-ended and does not change.
     pub unsafe fn new(text: *const c_char) -> Text {
         Text(text)
     }
 
     /// The next byte; 0 at the end, however often it is asked for.
     pub fn next(&mut self) -> u8 {
-        // Volatile, or the compiler makes a call of strlen out of a loop.
-        // SAFETY: this is inside the text or its NUL, behind which nobody steps.
+        // Volatile, or the compiler makes a call of strlen out of a loop. SAFETY: this is inside the text or
+        // its NUL, after which nothing is read.
         let byte = unsafe { self.0.read_volatile() } as u8;
         if byte != 0 {
             self.0 = self.0.wrapping_add(1);
@@ -97,7 +97,7 @@ impl Text {
         byte
     }
 
-    /// What is behind these bytes, if the text begins with them.
+    /// What is after these bytes, if the text begins with them.
     pub fn behind(mut self, beginning: &[u8]) -> Option<Text> {
         beginning.iter().all(|&byte| self.next() == byte).then_some(self)
     }

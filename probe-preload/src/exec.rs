@@ -1,6 +1,7 @@
-//! A program that is started where the library cannot be loaded: its loader would say so on the program's standard error.
-//! There the file is not seen (another root folder, mounts of its own), or the program is another machine's or has 32
-//! bits. So whoever starts a program is looked at, and hands on an environment without the library then.
+//! A program that is started where the library cannot be loaded: its loader would say so on the program's
+//! standard error. There the file is invisible (another root folder, mounts of its own), or the program is
+//! another machine's or has 32 bits. So calls that start a program are checked, and pass on an environment
+//! without the library then.
 
 use crate::caller::{Memory, Unreadable};
 use crate::real::{self, Real, find_each};
@@ -36,7 +37,7 @@ struct Name<'a> {
     is_ours: bool,
 }
 
-/// Reads the names in `LD_PRELOAD`, one after the other; gives the place of the NUL behind them.
+/// Reads the names in `LD_PRELOAD`, one after the other; returns the place of the NUL after them.
 fn each_name(memory: &mut Memory, list: usize, mut take: impl FnMut(&Name<'_>)) -> Result<usize, Unreadable> {
     // Longer than longpole's names, and small enough to be cleared without a call of memset.
     let mut name = [0u8; 128];
@@ -89,8 +90,8 @@ fn is_foreign(memory: &mut Memory, path: usize) -> Result<bool, Unreadable> {
         && (head[4] != CLASS_64 || [head[18], head[19]] != MACHINE))
 }
 
-/// The environment to start a program with; `path`: its file, if that is known. What cannot be read is handed on as it is:
-/// the kernel says what is wrong with it.
+/// The environment to start a program with; `path`: its file, if that is known. What cannot be read is passed
+/// on unchanged: the kernel says what is wrong with it.
 fn environment(list: List, path: *const c_char) -> List {
     // A filter may forbid to look.
     if list.is_null() || filter::is_filtered() {
@@ -136,8 +137,8 @@ impl Filling {
     }
 }
 
-/// The same environment without the library, in memory of its own, which is never given back: the program that it is for
-/// takes the place of this one.
+/// The same environment without the library, in memory of its own, which is never freed: the program that it
+/// is for replaces this one.
 fn without(
     memory: &mut Memory,
     list: usize,
@@ -249,7 +250,7 @@ macro_rules! given {
                 type Function = extern "C" fn($(given!(@ $argument)),+) -> i32;
                 let errno = real::errno();
                 let $list = environment($list as List, $path) as usize;
-                // SAFETY: libc's function of this name takes so many registers.
+                // SAFETY: libc's function of this name takes this number of registers.
                 let real: Function = unsafe { core::mem::transmute($real.get()) };
                 real::set_errno(errno);
                 real($($argument),+)
@@ -321,7 +322,7 @@ mod tests {
             .collect()
     }
 
-    /// A library that is gone, so that whatever can be read is changed.
+    /// A library that is gone, so that everything readable is changed.
     #[test]
     fn what_the_kernel_would_refuse_is_handed_on_as_it_is() {
         let bad = 8 as *const c_char;

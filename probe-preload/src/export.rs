@@ -50,8 +50,8 @@ macro_rules! export {
 }
 pub(crate) use export;
 
-/// A function that does one operation, in a module of its name: what is behind it, and the implementation, exported
-/// under the names. `result => outcome, flags` says what is recorded of a result.
+/// A function that does one operation, in a module of its name: the original function, and the
+/// implementation, exported under the names. `result => outcome, flags` defines what is recorded of a result.
 macro_rules! operation {
     (
         $(#[$doc:meta])*
@@ -84,9 +84,9 @@ macro_rules! operation {
 }
 pub(crate) use operation;
 
-/// Looks up what is behind every function that each C library has, so that none of it is left to a first call from a
-/// signal handler. The others (those of C11 among them) are looked up when they are called: asking for a function that is
-/// not there allocates.
+/// Looks up the originals of the functions that each C library has, so that none is left to a first call from
+/// a signal handler. The others (those of C11 among them) are looked up when they are called: asking for a
+/// function that is not there allocates.
 pub fn find_all() {
     crate::mutex::find();
     crate::condition::find();

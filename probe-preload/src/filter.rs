@@ -1,5 +1,5 @@
-//! What takes system calls, or the clock, away from a thread: seen on its way through libc's `prctl` and `syscall`, so that
-//! the library does before what it may not do after.
+//! What takes system calls, or the clock, away from a thread: noticed on its way through libc's `prctl` and
+//! `syscall`, so that the library does before what it may not do after.
 //!
 //! - **Filters of system calls** (seccomp, and dispatch of system calls to the program itself): from then on the process
 //!   makes no system call of ours. No bell is rung, and longpole comes by more often instead; threads that come later learn
@@ -122,8 +122,8 @@ fn before(threat: Threat, real: &Real, go_on: usize) -> usize {
     to
 }
 
-/// Calls what changes this thread's clock. Between the last thing that recording does and the change there is nothing of
-/// ours.
+/// Calls what changes this thread's clock. Between the last step of recording and the change, none of our
+/// code runs.
 fn change(threat: Threat, real: impl FnOnce() -> isize) -> isize {
     let errno = real::errno();
     let begun = threat != Threat::Clock && restricted::begin();
@@ -153,7 +153,7 @@ extern "C" fn syscall(number: usize, a: usize, b: usize, c: usize, d: usize, e: 
     change(of_syscall(number as u32, [a, b]), || real(number, a, b, c, d, e))
 }
 
-/// Finds what is behind both, before a first call from a signal handler, or between vfork and exec.
+/// Finds both originals, before a first call from a signal handler, or between vfork and exec.
 pub fn find() {
     PRCTL.find();
     BEHIND_SYSCALL.store(SYSCALL.get(), Ordering::Relaxed);

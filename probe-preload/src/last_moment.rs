@@ -1,6 +1,6 @@
-//! What a program does that would keep the library from coming up later, or make its memory a burden: it comes up just
-//! before. A daemon closes what it does not know, leaves the root folder, becomes somebody else or gives up the right to open files before it does its first
-//! synchronization operation.
+//! What a program does that would keep the library from coming up later, or make its memory a burden: it
+//! comes up just before. A daemon closes unknown descriptors, leaves the root folder, becomes another user or
+//! gives up the right to open files before it does its first synchronization operation.
 
 use crate::real::{self, Real};
 use crate::watch::watch;
@@ -68,7 +68,7 @@ limits! {
     limit_of_64 = "prlimit64" as c"prlimit64", true,
 }
 
-/// A limit of this process's addresses counts those of the shared memory, which the program knows nothing of.
+/// A limit of this process's addresses counts those of the shared memory, which the program does not know.
 fn limit_comes(process: u32, resource: u32, limit: usize) {
     const RLIMIT_AS: u32 = 9;
     if resource != RLIMIT_AS || limit == 0 || process != 0 && process != system::pid() {

@@ -2,10 +2,10 @@
 //! synchronization functions and writes one [`probe_abi::Operation`] for each call into memory that longpole shares
 //! (see [`probe_abi::interpose`] for the layout and the protocol).
 //!
-//! The rules of the house, since every thread of somebody else's program comes through here, at any moment:
-//! nothing is allocated, locked or waited for; `errno` stays what libc made it; a signal handler may come in between
-//! any two instructions, and may itself call what is wrapped; a call may be left by `longjmp`, an exception or
-//! cancellation; it may come before anything has been set up, and in a child that has just been forked. Where
+//! Every thread of another program comes through here, at any moment. So nothing is allocated, locked or
+//! waited for, and `errno` stays what libc made it. A signal handler may come in between any two
+//! instructions, and may itself call a wrapped function. A call may be left by `longjmp`, an exception or
+//! cancellation. It may come before anything has been set up, and in a child that has just been forked. Where
 //! recording is not possible the call simply goes through.
 
 #![no_std]
@@ -62,7 +62,7 @@ core::arch::global_asm!(
     ".popsection",
 );
 
-/// Nothing here is meant to panic; if it does, the program must not go on with half a call.
+/// Nothing here should panic; if it does, the program must not go on with half a call.
 #[cfg(all(not(test), panic = "abort"))]
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {

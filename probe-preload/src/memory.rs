@@ -1,7 +1,8 @@
-//! A program that locks its memory (`mlockall`) would get all of the shared memory, of which hardly anything is ever used,
-//! as real memory: tens of gigabytes; or be refused, since it counts against its limit. So before that all rings are given
-//! up but those of the process's own threads, and a few more where that cannot matter. Operations of threads that find
-//! none of these free are counted, as ever when there is no ring.
+//! A program that locks its memory (`mlockall`) would get all of the shared memory, of which hardly anything
+//! is ever used, as real memory: tens of gigabytes; or be refused, since it counts against its limit. So
+//! before that all rings are given up except those of the process's own threads, and a few more where that
+//! cannot matter. Operations of threads that find none of these free are counted, as ever when there is no
+//! ring.
 //!
 //! The same before a program limits its addresses (`RLIMIT_AS`), of which the shared memory takes gigabytes: what stays is a
 //! small part of the limit, so that threads and memory can be had as without longpole.
@@ -46,7 +47,7 @@ pub fn lock_comes() {
     leave_few(|_| if system::may_lock(MUCH) { MORE } else { 0 });
 }
 
-/// The program is about to limit its addresses to so many bytes.
+/// The program is about to limit its addresses to this many bytes.
 pub fn limit_comes(bytes: u64) {
     let part = bytes / PART_OF_ADDRESSES;
     let all = process::shared().map_or(0, |shared| shared.layout.words() as u64 * 8);
@@ -55,7 +56,8 @@ pub fn limit_comes(bytes: u64) {
     }
 }
 
-/// Gives up all rings but those of this process's threads, and a few more: how many, is told from a ring's bytes.
+/// Gives up all rings except those of this process's threads, and a few more: their number follows from a
+/// ring's bytes.
 fn leave_few(more: impl FnOnce(u64) -> u64) {
     // Its own thread's ring first: then it is among those that stay.
     crate::ring::prepare();
@@ -90,7 +92,7 @@ fn give_up(shared: &Shared, is_kept: impl Fn(usize) -> bool) {
     };
     (0..rings).filter(|&ring| is_kept(ring)).for_each(keep);
     FEW.store(true, Ordering::SeqCst);
-    // Somebody may have taken a ring since.
+    // A thread may have taken a ring since.
     (0..rings).filter(|&ring| is_kept(ring)).for_each(keep);
     let (start, bytes) = shared.rings_at();
     unmap_between(start, bytes, rings, |ring| Few(()).is_left(ring));

@@ -83,14 +83,14 @@ macro_rules! acquisition {
                 recorded($mutex, $($argument,)* caller)
             }
 
-            // By itself, so that what is left out saves no registers.
+            // A function of its own, so that skipping it saves no registers.
             #[inline(never)]
             extern "C" fn recorded($mutex: usize, $($argument: usize,)* caller: usize) -> i32 {
                 let begun = crate::ring::begin(probe_abi::SyncOperation::$operation, $mutex, 0, caller);
                 let contended = if begun.is_recorded() { crate::mutex::held_by_another($mutex) } else { 0 };
                 let result = REAL.call([$mutex $(, $argument)*]);
                 let outcome = super::$outcome(result);
-                // Only who has it knows that it is still there.
+                // Only the holder knows that it is still there.
                 let mine = matches!(outcome, 0 | crate::mutex::EOWNERDEAD);
                 if mine {
                     crate::burst::is_again_mine($mutex);
@@ -152,7 +152,7 @@ const KIND: usize = 16;
 
 #[inline(always)]
 fn word(mutex: usize, at: usize) -> u32 {
-    // SAFETY: the caller has handed a mutex to libc, which reads and writes the same words in the same way.
+    // SAFETY: the caller has passed a mutex to libc, which reads and writes the same words in the same way.
     unsafe { AtomicU32::from_ptr((mutex + at) as *mut u32) }.load(Ordering::Relaxed)
 }
 
@@ -164,8 +164,8 @@ pub fn is_private(mutex: usize) -> bool {
     process::is_glibc() && mutex != 0 && word(mutex, KIND) & SPECIAL == 0
 }
 
-/// This thread's number without asking the kernel, as far as the C library's layout is known: a recursive mutex has its
-/// owner's number in it, and one that nobody else knows is free.
+/// This thread's number without asking the kernel, as far as the C library's layout is known: a recursive
+/// mutex has its owner's number in it, and one that no other thread knows is free.
 pub fn thread_number() -> Option<u32> {
     if !process::is_glibc() {
         return None;
@@ -196,13 +196,14 @@ pub fn held_by_another(mutex: usize) -> u16 {
     if owner == tls().ids.get() as u32 { 0 } else { OperationFlags::CONTENDED }
 }
 
-/// The lock word of glibc's: 0 free, 1 taken, 2 taken and somebody may wait.
+/// The lock word of glibc's: 0 free, 1 taken, 2 taken and a thread may wait.
 #[inline(always)]
 pub fn lock_word(mutex: usize) -> u32 {
     word(mutex, LOCK)
 }
 
-/// Flags of a kind of which trying and locking do the same where the mutex is free, and which nobody has twice.
+/// Flags of a kind for which trying and locking do the same where the mutex is free, and which no thread
+/// holds twice.
 #[inline(always)]
 pub fn plain_kind(mutex: usize) -> Option<u16> {
     match word(mutex, KIND) & 0xff {

@@ -1,5 +1,6 @@
-//! `pthread_once`: which of the threads that call it runs the initialization is seen by handing libc a function of
-//! ours, which notes it and jumps to the program's. It is not on the stack meanwhile: exceptions go through.
+//! `pthread_once`: to record which of the calling threads runs the initialization, libc gets a function of
+//! ours, which notes it and jumps to the program's. It is not on the stack meanwhile: exceptions pass
+//! through.
 
 use crate::export::export;
 use crate::real::{Real, find_each};

@@ -6,7 +6,8 @@ use core::sync::atomic::{Ordering, compiler_fence};
 use probe_abi::interpose::{RECORD_WORDS, RingWord, SharedWord, is_short, may_take};
 use probe_abi::{Context, Header, Kind};
 
-/// The place so far ahead is asked for while one is written: whoever empties the ring has had it in another CPU's cache.
+/// The place this far ahead is prefetched while one is written: the ring reader has had it in another CPU's
+/// cache.
 const PREPARED: u64 = 4;
 
 /// The second word of every record of a kind, without its number.
@@ -69,7 +70,8 @@ impl Own {
         true
     }
 
-    /// Whether there will soon be no room for what somebody waits for, so that what nobody does is better counted.
+    /// Whether there will soon be no room for operations with a waiter, so that those without are better
+    /// counted.
     #[inline(never)]
     pub fn is_pressed(&self) -> bool {
         if self.shared.word(SharedWord::RATHER_LEAVE_OUT).load(Ordering::Relaxed) != 1 {
@@ -108,7 +110,7 @@ impl Own {
         }
     }
 
-    /// Fills it: the record of this kind and number, of this time, with these words behind the header.
+    /// Fills it: the record of this kind and number, of this time, with these words after the header.
     #[inline(always)]
     pub fn fill(&self, place: &Place, kind: Kind, number: u32, time_ns: u64, words: [u64; RECORD_WORDS - 3]) {
         let at = place.number;

@@ -1,9 +1,9 @@
 //! Coming up in a process: the shared memory, and whose records are wanted.
 //!
-//! **The epoch** tells a forked child from its parent without a handler that would have to be registered, and whatever
-//! way it was forked: it lies in a page that the kernel wipes in the child. A thread's ring counts only as long as
-//! the thread's copy of the epoch is the page's. A child that shares its parent's memory (`vfork`) shares the epoch,
-//! too: what it does on its parent's stack counts as its parent's.
+//! **The epoch** distinguishes a forked child from its parent without a registered handler, for any way of
+//! forking: it is in a page that the kernel wipes in the child. A thread's ring counts only as long as the
+//! thread's copy of the epoch is the page's. A child that shares its parent's memory (`vfork`) shares the
+//! epoch, too: what it does on its parent's stack counts as its parent's.
 //!
 //! **When the library is loaded it only reads one variable**, so that a program without any synchronization operation pays
 //! for the mapping and little else. It comes up with the first operation, or just before the program does what would keep
@@ -28,7 +28,7 @@ const READY: u32 = 2;
 const OFF: u32 = 3;
 static STATE: AtomicU32 = AtomicU32::new(NEW);
 
-/// Before there is a page: nobody is recorded.
+/// Before there is a page: nothing is recorded.
 static NO_EPOCH: AtomicU64 = AtomicU64::new(0);
 
 /// What every operation asks for, in one cache line: between two operations the program has used the caches for itself.
@@ -51,7 +51,7 @@ static ASKED: Asked = Asked {
     glibc: AtomicBool::new(false),
 };
 
-/// Address of the vDSO's clock, 0 as long as it is not known: for [`clock`] alone.
+/// Address of the vDSO's clock, 0 as long as it is not known; only for [`clock`].
 #[inline(always)]
 pub fn clock_function() -> &'static AtomicUsize {
     &ASKED.clock
@@ -124,11 +124,11 @@ impl Shared {
     fn bell(&self) -> &'static AtomicU32 {
         // SAFETY: the header is one page, and that much is mapped.
         let word = unsafe { self.words.add(SharedWord::BELL) }.cast::<AtomicU32>();
-        // SAFETY: aligned, as the mapping is; nobody touches it in another width.
+        // SAFETY: aligned, as the mapping is; accessed in no other width.
         unsafe { &*word }
     }
 
-    /// Somebody should come, before it would by itself.
+    /// The ring reader should come earlier than it would by itself.
     #[cold]
     #[inline(never)]
     pub fn ring(&self) {
@@ -136,7 +136,7 @@ impl Shared {
             return;
         }
         let bell = self.bell();
-        // Whoever rang before has woken the reader.
+        // The thread that rang before has woken the reader.
         if bell.load(Ordering::Relaxed) == 0 && bell.swap(1, Ordering::AcqRel) == 0 {
             system::wake(bell);
         }
@@ -224,7 +224,8 @@ pub fn look() {
     }
 }
 
-/// As [`look`], and waits where another test's thread is at it: who comes by meanwhile is let through, knowing nothing.
+/// As [`look`], and waits where another test's thread is at it: other threads pass meanwhile, without a
+/// result.
 #[cfg(test)]
 pub fn look_until_up() {
     look();
@@ -246,7 +247,7 @@ extern "C" fn on_load() {
 #[unsafe(link_section = ".init_array")]
 static ON_LOAD: extern "C" fn() = on_load;
 
-/// A process that has not been seen: the program itself, or a child just forked.
+/// A new process: the program itself, or a child just forked.
 fn enter() {
     let Some(shared) = shared() else { return };
     let first = PID.load(Ordering::Relaxed) == 0;
@@ -274,12 +275,13 @@ fn enter() {
     let entered = unsafe { &*page }.compare_exchange(0, epoch, Ordering::Relaxed, Ordering::Relaxed);
     if wanted && entered.is_ok() {
         shared.word(SharedWord::PROCESSES).fetch_add(1, Ordering::Relaxed);
-        // Until somebody has read in the kernel's rings that there is another program, its functions have no probes.
+        // Until longpole has read in the kernel's rings that there is another program, its functions have no
+        // probes.
         shared.ring();
     }
 }
 
-/// The number of this process; `None` if it cannot be told: the next operation may.
+/// The number of this process; `None` if it is unknown: the next operation may know it.
 fn own_number(first: bool) -> Option<u32> {
     if filter::is_filtered() {
         // Asking may be forbidden. The C library's fork has noted the only thread's number, another one has left the

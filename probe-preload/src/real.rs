@@ -1,13 +1,14 @@
-//! libc's own functions, behind ours: found on first use, or all at once when the library comes up.
+//! libc's own functions, called by ours: found on first use, or all at once when the library comes up.
 //!
-//! Nothing of libc is linked: a reference to a symbol's version that the target's libc lacks would keep the target from
-//! starting. The few functions needed to begin with are weak references; what is missing is not used.
+//! None of libc is linked: a reference to a symbol's version that the target's libc lacks would keep the
+//! target from starting. The few functions needed to begin with are weak references; missing ones are not
+//! used.
 
 use core::ffi::{CStr, c_char, c_void};
 use core::mem::transmute;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// The address of a symbol of whoever is loaded, 0 if nobody has it.
+/// The address of a symbol of any loaded library, 0 if none has it.
 macro_rules! weak {
     ($name:literal) => {{
         let address: usize;
@@ -36,7 +37,7 @@ macro_rules! weak {
     }};
 }
 
-/// `RTLD_NEXT`: behind the library that asks.
+/// `RTLD_NEXT`: after the library that asks.
 const NEXT: *mut c_void = usize::MAX as *mut c_void;
 const ENOSYS: i32 = 38;
 
@@ -69,7 +70,7 @@ impl<const N: usize> Inline<N> {
     }
 }
 
-/// One function behind ours.
+/// One original function.
 pub struct Real {
     address: AtomicUsize,
     name: Inline<28>,
@@ -104,8 +105,8 @@ impl Real {
         if address == 0 { self.find() } else { address }
     }
 
-    /// Calls it: a function of so many arguments, none larger than a register, that returns an `int`. Whoever hands them
-    /// over has them from a caller of that very function.
+    /// Calls it: a function with this number of arguments, none larger than a register, that returns an
+    /// `int`. The caller has them from a call of that same function.
     #[inline(always)]
     pub fn call<const N: usize>(&self, arguments: [usize; N]) -> i32
     where
@@ -145,7 +146,7 @@ macro_rules! arguments {
             #[inline(always)]
             fn pass_to(self, function: usize) -> i32 {
                 let [$($name),+] = self;
-                // SAFETY: the address is that of a function of libc that takes so many registers.
+                // SAFETY: the address is that of a function of libc that takes this number of registers.
                 let function: extern "C" fn($($kind),+) -> i32 = unsafe { transmute(function) };
                 function($($name),+)
             }
@@ -161,7 +162,8 @@ extern "C" fn missing() -> i32 {
     ENOSYS
 }
 
-/// dlsym finds its caller by the return address, so that the call must stand here and must not be the last thing done.
+/// dlsym finds its caller by the return address, so the call must be here and must not be the last thing
+/// done.
 #[inline(never)]
 fn look_up(name: &Inline<28>) -> usize {
     let dlsym = weak!("dlsym");
@@ -185,7 +187,7 @@ fn look_up_version(name: &Inline<28>, version: &Inline<12>) -> usize {
     core::hint::black_box(dlvsym(NEXT, name.text(), version.text()))
 }
 
-/// A value that the kernel has handed to the program, 0 if it has not.
+/// A value that the kernel has passed to the program, 0 if it has not.
 pub fn auxiliary(kind: usize) -> usize {
     let getauxval = weak!("getauxval");
     if getauxval == 0 {

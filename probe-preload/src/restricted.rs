@@ -1,9 +1,10 @@
-//! Threads that may touch neither the clock nor the kernel any more: strict seccomp leaves four system calls and takes the
-//! time stamp counter away, `PR_SET_TSC` takes that alone. Both are seen coming ([`crate::filter`]); from then on such a
-//! thread's operations are counted, and nothing else is done for them.
+//! Threads that may touch neither the clock nor the kernel any more: strict seccomp leaves four system calls
+//! and takes the time stamp counter away, `PR_SET_TSC` takes that alone. Both are noticed in advance
+//! ([`crate::filter`]); from then on such a thread's operations are counted, and nothing else is done for
+//! them.
 //!
-//! A silent thread has an epoch that no process has, so that every operation takes the slow way and nobody else pays for
-//! the question. Its control block stays known, for the count.
+//! A silent thread has an epoch that no process has, so that every operation takes the slow path and no other
+//! thread pays for the check. Its control block stays known, for the count.
 
 use crate::process;
 use crate::ring;
@@ -15,8 +16,8 @@ use probe_abi::interpose::{RingWord, SharedWord};
 /// The epoch of a silent thread.
 const SILENT: u64 = u64::MAX;
 
-/// A thread of this process has lost the clock: threads that it starts have lost it, too, and who has started a thread is
-/// not known.
+/// A thread of this process has lost the clock: threads that it starts have lost it, too, and the starter of
+/// a thread is not known.
 static CLOCK_LOST: AtomicBool = AtomicBool::new(false);
 
 /// Whether this thread is silent.
@@ -65,7 +66,7 @@ pub fn end() {
     let control = tls.ring.get();
     let ring = process::shared().and_then(|shared| shared.ring_of(control));
     let Some(ring) = ring else {
-        // It has had none: it looks for one, in whatever process this is now.
+        // It has had none: it looks for one, in the process that this is now.
         tls.ring.set(0);
         tls.epoch.set(0);
         return;

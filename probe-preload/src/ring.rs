@@ -14,7 +14,8 @@ use probe_abi::{Kind, SyncOperation};
 /// Operations that a thread without a ring lets pass before it looks for one again.
 const PATIENCE: u32 = 1024;
 
-/// Of so many operations of a thread one tells what recording it took. It reads the clock twice more than the others.
+/// Of this many operations of a thread one reports what recording it took. It reads the clock twice more than
+/// the others.
 const MEASURED: u32 = 64;
 
 /// Words from [`RingWord::BEGAN`] to [`RingWord::FRAME`].
@@ -333,8 +334,8 @@ fn leaves_out(own: &Own, mutex: usize) -> bool {
     true
 }
 
-/// Measures what [`passes`] takes: many times, since once is shorter than a reading of the clock; and so with everything in
-/// the caches, as it is in a program that makes millions a second.
+/// Measures what [`passes`] takes: many times, since once is shorter than a reading of the clock; so
+/// everything is in the caches, as in a program that makes millions a second.
 #[cold]
 #[inline(never)]
 fn measure_left_out(own: &Own, mutex: usize) {
@@ -379,8 +380,9 @@ pub fn end(begun: Begun, outcome: i32, flags: u16) {
     }
 }
 
-/// Adds what recording an operation took: before it began, and since it ended. Each of the two has one reading of the
-/// clock in it, as it is for all operations. A signal handler that comes in between may get lost; it is one of many.
+/// Adds what recording an operation took: before it began, and since it ended. Each of the two includes one
+/// reading of the clock, as for all operations. A signal handler that comes in between may get lost; it is
+/// one of many.
 #[cold]
 #[inline(never)]
 fn tell_cost(own: &Own, before_ns: u64, ended_ns: Option<u64>) {

@@ -121,7 +121,7 @@ const WRITE_LOCKED: u32 = 2;
 /// Whether a writer may have the lock or wait for it, or another process may, as far as the C library's layout is known.
 #[inline(always)]
 pub fn may_have_writer(lock: usize) -> bool {
-    // SAFETY: the caller has handed a lock to libc, which reads and writes the same words in the same way.
+    // SAFETY: the caller has passed a lock to libc, which reads and writes the same words in the same way.
     let word = |at: usize| unsafe { AtomicU32::from_ptr((lock + at) as *mut u32) }.load(Ordering::Relaxed);
     !process::is_glibc() || word(READERS) & WRITE_LOCKED != 0 || word(WRITERS) != 0 || word(SHARED) != 0
 }

@@ -101,8 +101,8 @@ pub fn tid() -> u32 {
     unsafe { call(number::GETTID, [0; 6]) as u32 }
 }
 
-/// Whether ids are those of the machine's first PID namespace, and the clock that of its first time namespace; `None` if
-/// /proc cannot tell, or the kernel does not know such namespaces.
+/// Whether ids are those of the machine's first PID namespace, and the clock that of its first time
+/// namespace; `None` if /proc does not show it, or the kernel does not know such namespaces.
 pub fn in_first_namespaces() -> [Option<bool>; 2] {
     // The kernel gives those namespaces these inodes (include/linux/proc_ns.h).
     [is_link(c"/proc/self/ns/pid", b"pid:[4026531836]"), is_link(c"/proc/self/ns/time", b"time:[4026531834]")]
@@ -122,12 +122,12 @@ pub fn has_lost_the_clock() -> bool {
     const PR_GET_TSC: usize = 25;
     const PR_TSC_SIGSEGV: i32 = 2;
     let mut mode = 0i32;
-    // SAFETY: prctl fills one number, which is there. Kernels that do not know it leave it as it is.
+    // SAFETY: prctl fills one number, which is there. Kernels that do not know it leave it unchanged.
     unsafe { call(number::PRCTL, [PR_GET_TSC, (&raw mut mode) as usize, 0, 0, 0, 0]) };
     mode == PR_TSC_SIGSEGV
 }
 
-/// Whether this process may lock so much memory: root may, and who has such a limit.
+/// Whether this process may lock this much memory: root may, and processes with such a limit.
 pub fn may_lock(bytes: u64) -> bool {
     const RLIMIT_MEMLOCK: usize = 8;
     // SAFETY: geteuid takes nothing and touches nothing.
@@ -219,7 +219,7 @@ pub fn open_of(pid: u32, fd: u32) -> Option<i32> {
 
 /// Closes a descriptor of ours.
 pub fn close(fd: i32) {
-    // SAFETY: close takes a number, and nobody else knows this one.
+    // SAFETY: close takes a number, and no other code knows this one.
     unsafe { call(number::CLOSE, [fd as usize, 0, 0, 0, 0, 0]) };
 }
 
@@ -252,7 +252,7 @@ pub fn filters() -> Option<u64> {
 /// Finds the line with the number of filters, byte by byte.
 #[derive(Default)]
 struct FilterLine {
-    /// So many bytes of the line's beginning, with the end of the line before, have just been seen.
+    /// This many bytes of the line's beginning, with the end of the line before, have just been read.
     seen: usize,
     number: Option<u64>,
 }
@@ -283,7 +283,7 @@ pub fn status(fd: i32) -> Option<(u64, u64, u64)> {
     (result == 0).then_some((stat[0], stat[1], stat[6]))
 }
 
-/// Maps a whole file, shared with whoever else has it.
+/// Maps a whole file, shared with all others that have it.
 pub fn map_shared(fd: i32, bytes: usize) -> Option<*mut u8> {
     let flags = MAP_SHARED | MAP_NORESERVE;
     // SAFETY: a new mapping at an address of the kernel's choice touches nothing that is there.
@@ -303,7 +303,7 @@ pub fn map_private(bytes: usize) -> Option<*mut u8> {
 }
 
 /// # Safety
-/// A mapping of ours, or a part of one, that nobody uses any more.
+/// A mapping of ours, or a part of one, that is not used any more.
 pub unsafe fn unmap(address: usize, bytes: usize) {
     // SAFETY: by the contract of this function.
     unsafe { call(number::MUNMAP, [address, bytes, 0, 0, 0, 0]) };
@@ -331,7 +331,7 @@ pub fn clock_ns() -> u64 {
     time[0].wrapping_mul(1_000_000_000).wrapping_add(time[1])
 }
 
-/// Wakes one who waits for this number in whatever process; gives how many were woken.
+/// Wakes one thread that waits for this number in any process; returns how many were woken.
 pub fn wake(word: &AtomicU32) -> usize {
     let arguments = [word.as_ptr() as usize, FUTEX_WAKE, 1, 0, 0, 0];
     // SAFETY: FUTEX_WAKE takes the address of a number, which is there, and changes nothing.
@@ -347,7 +347,7 @@ pub fn trap() -> ! {
         asm!("ud2", options(noreturn))
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: the instruction raises SIGTRAP; whoever comes back from that ends in the loop.
+    // SAFETY: the instruction raises SIGTRAP; if execution continues after it, it ends in the loop.
     unsafe {
         asm!("2: brk 1", "b 2b", options(noreturn))
     }

@@ -73,8 +73,8 @@ pub fn tls() -> &'static Tls {
             options(pure, readonly, nostack, preserves_flags),
         );
     }
-    // SAFETY: 64 bytes of this thread, zeroed at its start, aligned, used by nobody else; `Tls` has no invalid bytes, is
-    // not `Sync`, and nothing here is handed to another thread.
+    // SAFETY: 64 bytes of this thread, zeroed at its start, aligned, used by no other code; `Tls` has no
+    // invalid bytes, is not `Sync`, and nothing here is passed to another thread.
     unsafe { &*(address as *const Tls) }
 }
 

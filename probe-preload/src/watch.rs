@@ -1,5 +1,5 @@
-//! Functions of libc that are looked at on their way: whatever arguments they have stay where they are, and what is behind
-//! them is jumped to, so that nothing of ours is on the stack meanwhile.
+//! Functions of libc that are checked on their way: their arguments stay where they are, and the original is
+//! jumped to, so that none of our code is on the stack meanwhile.
 
 /// `watch!("name", BEFORE)`: `BEFORE` is called with the first three arguments and gives the address to go on at.
 /// `watch!("name", BEFORE, if NUMBER or NUMBER, BEHIND)`: only if the first argument is one of these numbers, or as long as

@@ -22,7 +22,7 @@ pub fn add_one(word: &AtomicU64) -> u64 {
     word.fetch_add(1, Ordering::Relaxed)
 }
 
-/// As [`add_one`], where nobody asks what was there: a third of its work.
+/// As [`add_one`], where the previous value is not needed: a third of its work.
 #[inline(always)]
 pub fn count(word: &AtomicU64) {
     #[cfg(target_arch = "x86_64")]
