@@ -1,4 +1,5 @@
-//! Rules for documents: plain English in short sentences, a budget of words, and paths and tests that exist.
+//! Rules for documents: plain English in short sentences, a budget of words, and paths and tests that exist. Comments
+//! have the rule of plain words, too.
 
 use super::files::Source;
 
@@ -71,9 +72,7 @@ pub fn check(source: &Source) -> Vec<String> {
             continue;
         }
         let line = without_code(line);
-        for (phrase, plain) in CALQUES.iter().filter(|(phrase, _)| has_phrase(&line, phrase)) {
-            complaints.push(format!("line {number}: “{phrase}” is no plain English: {plain}"));
-        }
+        calques(number, &line, &mut complaints);
         if line.starts_with('|') {
             words = 0;
             continue;
@@ -95,6 +94,23 @@ pub fn check(source: &Source) -> Vec<String> {
         }
     }
     complaints
+}
+
+/// The same phrases in a source file's comments, except those after code.
+pub fn comments(source: &Source) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for (number, line) in (1..).zip(source.text.lines()) {
+        if let Some(comment) = line.trim_start().strip_prefix("//") {
+            calques(number, &without_code(comment), &mut complaints);
+        }
+    }
+    complaints
+}
+
+fn calques(number: usize, line: &str, complaints: &mut Vec<String>) {
+    for (phrase, plain) in CALQUES.iter().filter(|(phrase, _)| has_phrase(line, phrase)) {
+        complaints.push(format!("line {number}: “{phrase}” is no plain English: {plain}"));
+    }
 }
 
 /// Paths in backquotes that do not exist; `exists` is asked about each, relative to the workspace.
@@ -190,7 +206,7 @@ fn has_phrase(line: &str, phrase: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST_WORDS, Source, check, named_paths, named_tests, unexplained};
+    use super::{MOST_WORDS, Source, check, comments, named_paths, named_tests, unexplained};
 
     fn page(path: &str, text: &str) -> Source {
         Source { path: path.into(), text: text.into() }
@@ -211,6 +227,15 @@ mod tests {
         );
         assert_eq!(complaints("| besides | beside |\n|---|---|\n").len(), 1);
         assert!(complaints("Besides: `live/beside.rs`.\n\n```\nwhoever\n```\n").is_empty());
+    }
+
+    #[test]
+    fn comments_are_in_plain_english() {
+        let text = "//! Fine.\n    /// Whoever `beside` it is.\nlet beside = 1; // whoever\n";
+        assert_eq!(
+            comments(&page("a/src/x.rs", text)),
+            ["line 2: “whoever” is no plain English: the thread that, anyone who"]
+        );
     }
 
     #[test]

@@ -41,6 +41,7 @@ pub fn check(source: &Source) -> Vec<Complaint> {
     }
     if source.path.ends_with(".rs") {
         rust(source, &mut complaints);
+        complaints.extend(prose::comments(source).into_iter().map(Complaint::Hard));
     }
     if source.path.ends_with(".md") {
         complaints.extend(prose::check(source).into_iter().map(Complaint::Hard));
