@@ -10,25 +10,39 @@ use std::collections::HashMap;
 
 /// Functions and locks at most.
 const MOST: usize = 20;
-/// The part of a function that remains.
-const FACTORS: [f64; 4] = [0.9, 0.8, 0.5, 0.0];
-/// How many locks there are instead of one.
-const PARTS: [u32; 3] = [2, 4, 8];
-/// Operations simulated for all curves together: a large program has fewer of them.
-const OPERATIONS: usize = 60_000_000;
+/// A slider with fewer steps is better than none; three sliders are better than one with more steps.
+const FEW: usize = 3;
+/// Operations simulated for all curves together: a large program has fewer of them, with fewer steps.
+const OPERATIONS: usize = 200_000_000;
+
+/// The steps of a slider.
+struct Steps {
+    /// The part of a function that remains.
+    factors: &'static [f64],
+    /// How many locks there are instead of one.
+    parts: &'static [u32],
+}
+
+const ALL: Steps = Steps { factors: &[0.9, 0.8, 0.5, 0.0], parts: &[2, 4, 8] };
+const SOME: Steps = Steps { factors: &[0.5, 0.0], parts: &[2, 8] };
+const ONE: Steps = Steps { factors: &[0.5], parts: &[8] };
 
 /// The functions with the largest share of the critical path on any CPU count, and the locks with the largest share of waits:
 /// as many as there is time for. What cannot be changed is left out. The report is the program's.
 pub fn curves(program: &Program, report: &Report, model: &Model) -> Vec<Curve> {
     let cpus: Vec<Cpus> = report.results.iter().map(|result| result.cpus).collect();
     let operations: usize = program.threads.iter().map(|thread| thread.operations.len()).sum();
-    let of_one = operations.saturating_mul(cpus.len() * FACTORS.len()).max(1);
-    let most = (OPERATIONS / of_one).min(MOST);
+    let most = |steps: &Steps| {
+        let of_one = operations.saturating_mul(cpus.len() * steps.factors.len()).max(1);
+        (OPERATIONS / of_one).min(MOST)
+    };
+    let steps = [ALL, SOME].into_iter().find(|steps| most(steps) >= FEW).unwrap_or(ONE);
+    let most = most(&steps);
     let locks: Vec<Change> = locks(report, program, most / 3);
     let functions = functions(report, program).into_iter().take(most - locks.len());
     let changes: Vec<Change> = functions.chain(locks).collect();
-    let steps: Vec<(Change, f64)> = changes.iter().flat_map(|change| change.steps()).collect();
-    let found = super::on_all_cores(&steps, |(change, value)| {
+    let simulated: Vec<(Change, f64)> = changes.iter().flat_map(|change| change.each(&steps)).collect();
+    let found = super::on_all_cores(&simulated, |(change, value)| {
         let after = edited(program, &[change.edit(*value)]).ok()?;
         let timing = Timing::new(&after, model).ok()?;
         let times_ns = cpus.iter().map(|cpus| timing.time_ns(*cpus)).collect();
@@ -37,7 +51,7 @@ pub fn curves(program: &Program, report: &Report, model: &Model) -> Vec<Curve> {
     let mut found = found.into_iter();
     let before = Stop { value: 1.0, times_ns: report.results.iter().map(|result| result.time_ns).collect() };
     let curve = |change: Change| {
-        let after: Vec<Option<Stop>> = found.by_ref().take(change.steps().len()).collect();
+        let after: Vec<Option<Stop>> = found.by_ref().take(change.each(&steps).len()).collect();
         let after: Vec<Stop> = after.into_iter().collect::<Option<_>>()?;
         let stops = std::iter::once(before.clone()).chain(after).collect();
         let (kind, name) = change.named(program)?;
@@ -53,10 +67,10 @@ enum Change {
 }
 
 impl Change {
-    fn steps(self) -> Vec<(Change, f64)> {
+    fn each(self, steps: &Steps) -> Vec<(Change, f64)> {
         match self {
-            Change::Function(_) => FACTORS.map(|factor| (self, factor)).to_vec(),
-            Change::Lock(_) => PARTS.map(|parts| (self, f64::from(parts))).to_vec(),
+            Change::Function(_) => steps.factors.iter().map(|factor| (self, *factor)).collect(),
+            Change::Lock(_) => steps.parts.iter().map(|parts| (self, f64::from(*parts))).collect(),
         }
     }
 
