@@ -1,5 +1,6 @@
 //! What was noticed, in sentences.
 
+use super::short::short;
 use crate::cell::duration;
 use engine::event::{LeftOut, OperationsTried};
 use engine::program::quoted;
@@ -39,7 +40,7 @@ fn of_recording(finding: &Finding) -> Option<String> {
             "threads were stopped, by a debugger or a signal, for {} in all: it shows as waiting, as long as it was, on any number of CPUs",
             time(*stopped_ns)
         ),
-        Finding::Contradiction { places, unseen_switches, unknown_ns } => {
+        Finding::Contradiction { places, unseen_switches, unknown_ns, .. } => {
             let why = match unseen_switches {
                 0 => String::new(),
                 unseen => {
@@ -442,7 +443,8 @@ pub fn missing(left_out: &LeftOut) -> String {
 /// `a, b and 3 more`
 fn listed(names: &Names) -> String {
     let more = if names.more > 0 { format!(" and {} more", names.more) } else { String::new() };
-    format!("{}{more}", names.names.join(", "))
+    let names: Vec<String> = names.names.iter().map(|name| short(name)).collect();
+    format!("{}{more}", names.join(", "))
 }
 
 fn plural(count: u64, one: &str, many: &str) -> String {

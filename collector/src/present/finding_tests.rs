@@ -78,7 +78,8 @@ fn what_a_file_had_no_room_for_is_a_list() {
 #[test]
 fn numbers_stand_in_the_sentences() {
     let said = |finding: Finding| sentence(&finding);
-    let contradiction = Finding::Contradiction { places: 1, unseen_switches: 0, unknown_ns: 4_980_000 };
+    let contradiction =
+        Finding::Contradiction { places: 1, unseen_switches: 0, unknown_ns: 4_980_000, recorded_ns: 0 };
     assert!(said(contradiction).ends_with("one is missing: 4.98 ms of thread time is unknown"));
     assert!(said(Finding::NotProbed { processes: 4 }).starts_with("4 processes got no function probes"));
     assert!(said(Finding::RecordedAgain { lost_share: 0.65 }).starts_with("65 % of the records were lost"));

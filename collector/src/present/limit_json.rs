@@ -119,7 +119,7 @@ impl<'a> LimitJson<'a> {
                 Of { thread: Some(thread), function: function(of), ..Of::default() }
             }
             Kind::Device { device } => Of { device: Some(device), ..Of::default() },
-            Kind::Idle { busy } | Kind::Work { busy } => Of { busy: Some(*busy), ..Of::default() },
+            Kind::Idle { busy } | Kind::Work { busy, .. } => Of { busy: Some(*busy), ..Of::default() },
             Kind::LocksNotRecorded { word, waiting } => {
                 Of { object: Some(word), waiting: Some(*waiting), ..Of::default() }
             }

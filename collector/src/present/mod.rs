@@ -19,7 +19,7 @@ pub mod predict_json;
 mod sample_note;
 pub mod screen;
 mod segments;
-mod short;
+pub(crate) mod short;
 pub(crate) mod source;
 pub mod study;
 pub mod style;

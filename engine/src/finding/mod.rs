@@ -180,8 +180,14 @@ pub enum Finding {
     /// Threads were stopped by a debugger or a signal, summed.
     Stopped { stopped_ns: u64 },
     /// Threads were not where their events had left them; `unseen_switches`: switches that the kernel did not
-    /// report.
-    Contradiction { places: u64, unseen_switches: u64, unknown_ns: u64 },
+    /// report; `recorded_ns`: the length of the recording.
+    Contradiction {
+        places: u64,
+        unseen_switches: u64,
+        unknown_ns: u64,
+        #[serde(default)]
+        recorded_ns: u64,
+    },
     /// Switches that the kernel did not report, taken from its count of CPU time.
     Inferred { switches: u64 },
     /// Lock operations of a thread are missing in this number of places.
@@ -402,6 +408,10 @@ impl Finding {
             Finding::Gap { missing_ns, .. }
             | Finding::ProbesLate { missing_ns }
             | Finding::LocksLate { missing_ns } => Severity::MayBeOff(Some(*missing_ns)),
+            // A thousandth is less than what is shown is rounded to.
+            Finding::Contradiction { unknown_ns, recorded_ns, .. } if unknown_ns * 1000 < *recorded_ns => {
+                Severity::Information
+            }
             Finding::Contradiction { unknown_ns, .. } => Severity::MayBeOff(Some(*unknown_ns)),
             Finding::BusyWait { most_ns, .. } => Severity::MayBeOff(Some(*most_ns)),
             Finding::CpuTime { events_ns, proc_ns, .. } => {
@@ -455,5 +465,16 @@ mod tests {
         let other = Finding::Other { kind: "loss".to_owned(), text: "7 were".to_owned() };
         assert_eq!(of(r#"{"kind":"loss","text":"7 were"}"#), other);
         assert_eq!(of(r#"{"kind":"loss","records":7,"text":"7 were"}"#), Finding::Loss { records: 7 });
+    }
+
+    /// 447 µs of three seconds made an answer "fair".
+    #[test]
+    fn what_is_too_little_to_be_shown_changes_no_answer() {
+        let of = |unknown_ns, recorded_ns| {
+            Finding::Contradiction { places: 2, unseen_switches: 2, unknown_ns, recorded_ns }.severity()
+        };
+        assert_eq!(of(447_000, 3_000_000_000), Severity::Information);
+        assert_eq!(of(4_470_000, 3_000_000_000), Severity::MayBeOff(Some(4_470_000)));
+        assert_eq!(of(447_000, 0), Severity::MayBeOff(Some(447_000)), "an old document");
     }
 }

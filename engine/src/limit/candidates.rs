@@ -2,6 +2,7 @@
 
 use super::question::Question;
 use super::search::Search;
+use super::thread_samples::has_twin;
 use super::{WORTH, balance, holders, without};
 use crate::cpus::Cpus;
 use crate::predict::{Model, Scheduler, Timing};
@@ -16,6 +17,8 @@ const LOCKS: usize = 12;
 const DEVICES: usize = 4;
 /// A thread that is at work for this share of the time is busy.
 const BUSY: f64 = 0.6;
+/// Threads share the work if none computes so many times as long as they do on average.
+const EVEN: f64 = 1.5;
 /// Where locks were first used: their kind, the line, the process.
 type Place<'a> = (&'a str, &'a str, u32);
 
@@ -75,7 +78,11 @@ impl Search {
                 base.threads.get(*thread).map_or(0.0, |used| share(used.busy.saturating_add(used.ready)))
             };
             let mean = group.threads.iter().map(at_work).sum::<f64>() / group.threads.len().max(1) as f64;
-            if mean >= BUSY && (group.threads.len() > 1 || group.meets) {
+            let may_be_more = match group.threads[..] {
+                [thread] => group.meets && !has_twin(&self.samples, thread),
+                _ => is_even(&group.threads, base),
+            };
+            if mean >= BUSY && may_be_more {
                 // One more of k takes 1 ÷ (k + 1) of what they compute off, at most.
                 let most = mean * base.length.0 as f64 / (group.threads.len() + 1) as f64;
                 asked.push((Question::OneMore(number), most as u64));
@@ -216,6 +223,12 @@ impl Search {
         }
         Some(longest)
     }
+}
+
+/// Whether threads share the work: what one of them does alone is not divided by having one thread more.
+pub(super) fn is_even(threads: &[usize], base: &Outcome) -> bool {
+    let busy = || threads.iter().filter_map(|thread| base.threads.get(*thread)).map(|used| used.busy as f64);
+    busy().fold(0.0, f64::max) <= EVEN * busy().sum::<f64>() / threads.len().max(1) as f64
 }
 
 /// Whether at any time more threads compute than there are CPUs, with ideal sharing.

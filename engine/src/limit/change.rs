@@ -213,7 +213,8 @@ impl Search {
                 gain_at_largest = ns.map(|ns| gain(largest.time_ns, ns));
             }
         }
-        Some(fix(plain, band, gain_at_largest))
+        // A gain that another run of the same program does not have is chance.
+        (band.0 >= LEAST / 2.0).then(|| fix(plain, band, gain_at_largest))
     }
 
     /// The function and all standard ones that count for it take a share of their time.

@@ -17,6 +17,11 @@ use rustc_hash::FxHashSet;
 const UNKNOWN: &str = "unknown";
 /// How many functions are named that run while a lock is held.
 const UNDER: usize = 8;
+/// A lock that is held for a smaller share of the time holds nobody's work: samples, some milliseconds apart, do not say what
+/// is computed in so short sections.
+const HELD: f64 = 0.02;
+/// A function with a smaller share of what is computed under a lock is not what its holder runs.
+const HOLDS: f64 = 0.1;
 
 impl Search {
     /// In words of the program.
@@ -54,6 +59,7 @@ impl Search {
                     waited => waited,
                 };
                 let holder = holders::under(&self.program, &self.owners, locks).first(&self.program);
+                let holder = holder.filter(|part| part.share >= HOLDS);
                 Kind::Lock {
                     lock: locks.first().copied().map(name).unwrap_or_default(),
                     locks: locks.len(),
@@ -123,13 +129,17 @@ impl Search {
             let held = used().map(|used| used.held).max().unwrap_or(0);
             let replayed = self.recorded.objects.iter().find(|object| object.name == name);
             let waited = used().fold(0u64, |sum, used| sum.saturating_add(used.blocked + used.spun));
+            let as_recorded = waited == 0 && replayed.is_some();
             let (waits, waited_ns) = match (waited, replayed) {
                 (0, Some(object)) => (object.waits, object.wait_ns as f64),
                 _ => (used().map(|used| used.waits).sum(), Ticks(waited).as_ns_f64()),
             };
-            let under = holders::under(&self.program, &self.owners, &locks).parts(&self.program, UNDER);
             let held_share = held as f64 / base.length.0.max(1) as f64;
-            Some(LockUse { lock: name, locks: locks.len(), held_share, waits, waited_ns, under })
+            let mut under = holders::under(&self.program, &self.owners, &locks).parts(&self.program, UNDER);
+            if held_share < HELD || under.first().is_some_and(|part| part.share < HOLDS) {
+                under.clear();
+            }
+            Some(LockUse { lock: name, locks: locks.len(), held_share, as_recorded, waits, waited_ns, under })
         });
         locks.collect()
     }

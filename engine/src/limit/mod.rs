@@ -168,6 +168,8 @@ pub enum Kind {
     Work {
         /// CPUs in use on average.
         busy: f64,
+        /// Goroutines run, and what they wait for is not visible.
+        hidden: bool,
     },
     /// It does not come to its end.
     Deadlock,

@@ -57,7 +57,7 @@ mod tests {
                 ..Overhead::default()
             })
         };
-        let work = || Kind::Work { busy: 1.0 };
+        let work = || Kind::Work { busy: 1.0, hidden: false };
         assert_eq!(limits(work(), 0.92e9).doubts(cost(90_000_000)), []);
         assert_eq!(limits(work(), 0.92e9).doubts(None), []);
         assert_eq!(limits(Kind::Idle { busy: 0.5 }, 0.2e9).doubts(cost(0)), []);

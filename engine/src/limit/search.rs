@@ -1,5 +1,6 @@
 //! The search: which constraints threads wait for, and what each of them gains when it is gone.
 
+use super::candidates;
 use super::change::{Change, Fix};
 use super::holders::{self, Sums};
 use super::idle::Rest;
@@ -14,6 +15,7 @@ use super::worker_groups::{Group, groups};
 use super::{Kind, Limit, Limits, MoreThreads, WORTH};
 use crate::attribution::with_sampled_calls;
 use crate::cpus::Cpus;
+use crate::finding::Finding;
 use crate::predict::{Model, Timing};
 use crate::program::names::IDLE;
 use crate::program::{ObjectId, Program, ProgramError, Recorded};
@@ -44,6 +46,8 @@ pub struct Search {
     pub(super) samples: Vec<ThreadSamples>,
     rest: Option<Rest>,
     unrecorded: Option<UnrecordedLocks>,
+    /// Goroutines run, and what they wait for is not visible.
+    hidden: bool,
 }
 
 /// What was found on one CPU count.
@@ -81,12 +85,27 @@ impl Search {
         let recorded = std::mem::take(&mut program.recorded);
         let rest = Rest::of(&program, &recorded);
         let unrecorded = UnrecordedLocks::of(&program, &recorded);
+        let of_go = |finding: &Finding| matches!(finding, Finding::Uncontended { go: true, .. });
+        let hidden = program.findings.iter().any(of_go);
         program.findings.clear();
         let operations = program.threads.iter().map(|thread| thread.operations.len()).sum();
         let groups = groups(&program, &owners, &samples);
         // Only times are reported for a change, and one run gives them.
         let model = Model { runs: 1, ..model.clone() };
-        Ok(Search { program, owners, model, recorded, counts, operations, groups, samples, rest, unrecorded })
+        let search = Search {
+            program,
+            owners,
+            model,
+            recorded,
+            counts,
+            operations,
+            groups,
+            samples,
+            rest,
+            unrecorded,
+            hidden,
+        };
+        Ok(search)
     }
 
     /// This CPU count takes the recorded machine's place.
@@ -177,7 +196,7 @@ impl Search {
             without.push((Question::Serial, ns));
         }
         let more_threads = self
-            .more_threads(&without, time_ns, |pool| self.time_without(cpus, &Question::OneMore(pool), &base));
+            .more_threads(&without, &base, |pool| self.time_without(cpus, &Question::OneMore(pool), &base));
         without.retain(|(_, ns)| *ns < time_ns);
         without.sort_by(|a, b| a.1.total_cmp(&b.1));
         // That a stretch can be divided is only an assumption: a simulated gain comes first if it is at least
@@ -197,7 +216,7 @@ impl Search {
                 found.limit.without_ns = *ns;
                 found
             }
-            None => kind(Kind::Work { busy }),
+            None => kind(Kind::Work { busy, hidden: self.hidden }),
         };
         let waits = matches!(found.limit.kind, Kind::Device { .. } | Kind::Timers | Kind::Work { .. });
         // A server's threads that wait for jobs all their life may wait longer than the one that waits for requests. That what
@@ -265,11 +284,15 @@ impl Search {
     fn more_threads(
         &self,
         known: &[(Question, f64)],
-        time_ns: f64,
+        base: &Outcome,
         asked: impl FnOnce(usize) -> Option<f64>,
     ) -> Option<MoreThreads> {
         let pool = self.pool()?;
-        let threads = self.groups.get(pool)?.threads.len();
+        let threads = &self.groups.get(pool)?.threads;
+        if !candidates::is_even(threads, base) {
+            return None;
+        }
+        let (threads, time_ns) = (threads.len(), base.length.as_ns_f64());
         let known = known.iter().find(|(question, _)| *question == Question::OneMore(pool));
         let ns = match known {
             Some((_, ns)) => *ns,

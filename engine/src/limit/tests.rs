@@ -114,7 +114,7 @@ fn too_few_threads() {
     let expected = Kind::Threads { threads: 2, function: Some("f".into()) };
     assert_eq!(kind(&program, 8), expected);
     // On two CPUs they are enough.
-    assert!(matches!(kind(&program, 2), Kind::Work { busy } if (busy - 2.0).abs() < 0.01));
+    assert!(matches!(kind(&program, 2), Kind::Work { busy, .. } if (busy - 2.0).abs() < 0.01));
 }
 
 #[test]
@@ -430,4 +430,14 @@ fn a_server_waits_for_work_however_busy_it_is() {
         assert_eq!(matches!(kind, Kind::Idle { .. }), is_idle, "{busy} %: {kind:?}");
         assert!(is_idle || matches!(kind, Kind::Serial { threads: 1, .. }), "{kind:?}");
     }
+}
+
+/// Of a compressor whose first job is the largest, a fifth was promised for one more thread, and came from none.
+#[test]
+fn one_more_thread_does_not_divide_what_a_thread_does_alone() {
+    let threads =
+        [alike("w", 1, 1, r#"["exec","f",3000]"#), alike("v", 3, 1, r#"["exec","f",200]"#)].join(",");
+    let found = on(&program(&threads), 8);
+    assert_eq!(found.more_threads, None);
+    assert!(!found.fixes.iter().any(|fix| matches!(fix.change, Change::OneMore(_))), "{:?}", found.fixes);
 }

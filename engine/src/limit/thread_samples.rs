@@ -8,6 +8,8 @@ use rustc_hash::FxHashMap;
 const MOSTLY: f64 = 0.6;
 /// It distinguishes them from others if this large a share of all its samples are theirs.
 const OWN: f64 = 0.8;
+/// A thread with this share of another one's samples computes as that one does.
+const TWIN: f64 = 0.1;
 
 /// What samples show of one thread.
 #[derive(Clone, Debug, Default)]
@@ -51,6 +53,16 @@ pub(super) fn of_threads(program: &Program, owners: &Owners) -> Vec<ThreadSample
     (0..program.threads.len()).map(of_thread).collect()
 }
 
+/// Whether another thread that was started alike computes, too: then one such thread is no stage that lacks a second one.
+/// Threads of a runtime run what is to be done in turn, so that they need not be known to do the same.
+pub(super) fn has_twin(seen: &[ThreadSamples], thread: usize) -> bool {
+    let Some(own) = seen.get(thread).filter(|own| own.entry.is_some()) else { return false };
+    let others = seen.iter().enumerate().filter(|(other, _)| *other != thread);
+    others.into_iter().any(|(_, other)| {
+        other.entry == own.entry && f64::from(other.samples) >= TWIN * f64::from(own.samples)
+    })
+}
+
 /// The innermost function that these threads are in most of the time, and others are not: what they do, where the function
 /// that computes most does so for others, too.
 pub(super) fn apart(seen: &[ThreadSamples], threads: &[usize]) -> Option<FunctionRef> {
@@ -74,4 +86,24 @@ pub(super) fn apart(seen: &[ThreadSamples], threads: &[usize]) -> Option<Functio
     let depth = |(count, depths): (u32, u32)| f64::from(depths) / f64::from(count.max(1));
     let innermost = telling.min_by(|a, b| depth(a.1).total_cmp(&depth(b.1)).then(a.0.cmp(&b.0)));
     innermost.map(|(function, _)| function)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Four goroutines under one mutex were a pipeline, and one of its stages lacked a second thread.
+    #[test]
+    fn a_thread_that_was_started_alike_and_computes_is_a_twin() {
+        let seen = |entry: Option<u32>, samples| ThreadSamples {
+            entry: entry.map(FunctionRef),
+            samples,
+            ..ThreadSamples::default()
+        };
+        let goroutines = [seen(Some(1), 100), seen(Some(1), 30), seen(Some(2), 100)];
+        assert!(has_twin(&goroutines, 0) && has_twin(&goroutines, 1));
+        assert!(!has_twin(&goroutines, 2), "a stage of its own");
+        assert!(!has_twin(&[seen(Some(1), 100), seen(Some(1), 2)], 0), "one that hardly computes");
+        assert!(!has_twin(&[seen(None, 100), seen(None, 100)], 0), "not known");
+    }
 }

@@ -14,6 +14,8 @@ pub struct LockUse {
     pub locks: usize,
     /// Share of the time during which a thread holds it; of several the largest.
     pub held_share: f64,
+    /// Its waits are those of the recording, replayed: when it is free is not decided again.
+    pub as_recorded: bool,
     /// How often a thread waits for it.
     pub waits: u64,
     /// How long threads wait for it, summed, nanoseconds.

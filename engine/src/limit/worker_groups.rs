@@ -115,8 +115,8 @@ impl Role {
         self.takes.is_empty() && self.gives.is_empty()
     }
 
-    /// Neither feeds the other, and they were started alike, or meet somewhere if that is not known: the first and the last
-    /// stage of a pipeline may compute the same function.
+    /// Neither feeds the other, or each the other, and they were started alike, or meet somewhere if that is not known: the
+    /// first and the last stage of a pipeline may compute the same function.
     fn is_like(&self, other: &Role) -> bool {
         let meets = |one: &Role, other: &Role| {
             one.takes
@@ -134,10 +134,33 @@ impl Role {
         let feeds = |from: &Role, to: &Role| {
             from.gives.iter().any(|object| to.takes.contains(object) && !to.gives.contains(object))
         };
-        !feeds(self, other) && !feeds(other, self)
+        // Threads of a runtime wake each other, each by a word of its own. They were started alike.
+        let wake_each_other = self.entry.is_some() && self.entry == other.entry;
+        match (feeds(self, other), feeds(other, self)) {
+            (false, false) => true,
+            (true, true) => wake_each_other,
+            _ => false,
+        }
     }
 }
 
 fn is_queue(operation: &Operation) -> bool {
     super::balance::is_meeting(operation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_of_a_runtime_that_wake_each_other_do_the_same() {
+        let role = |entry, takes, gives| Role {
+            takes: FxHashSet::from_iter([ObjectId(takes)]),
+            gives: FxHashSet::from_iter([ObjectId(gives)]),
+            entry: Some(FunctionRef(entry)),
+        };
+        assert!(role(1, 0, 1).is_like(&role(1, 1, 0)), "each by a word of its own");
+        assert!(!role(1, 0, 1).is_like(&role(2, 1, 0)), "two that hand a token over");
+        assert!(!role(1, 0, 1).is_like(&role(1, 1, 2)), "a stage and the next one");
+    }
 }

@@ -254,7 +254,8 @@ fn findings(
     let unknown_ns = contradicted_ns(timeline);
     let unseen_switches = loss.unseen_switches.saturating_sub(counts.inferred);
     let places = counts.contradictions;
-    say(any(places), Finding::Contradiction { places, unseen_switches, unknown_ns });
+    let recorded_ns = timeline.end.0.saturating_sub(timeline.start.0);
+    say(any(places), Finding::Contradiction { places, unseen_switches, unknown_ns, recorded_ns });
     say(any(counts.inferred), Finding::Inferred { switches: counts.inferred });
     say(any(timeline.lock_holes), Finding::LocksLost { places: timeline.lock_holes });
     let mut lossy: Vec<SyncFamily> = timeline.lossy.iter().map(|&(_, family)| family).collect();

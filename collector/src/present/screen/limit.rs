@@ -137,7 +137,7 @@ pub(crate) fn sentence(limit: &Limit) -> String {
         }
         Kind::Stage { thread, function } => {
             let run = of(function).map_or(String::new(), |function| format!("{function} "));
-            format!("one stage of a pipeline: {run}on {thread} is always busy, others wait for it.")
+            format!("one stage of a pipeline: {run}on {thread} is busy most of the time, others wait for it.")
         }
         Kind::Device { device } => format!("waiting for {device}: {} of the time.", percent(limit.gain())),
         Kind::Timers => format!("sleeping: {} of the time.", percent(limit.gain())),
@@ -150,7 +150,10 @@ pub(crate) fn sentence(limit: &Limit) -> String {
         Kind::Idle { busy } => {
             format!("idle: it waits for work or time, {busy:.2} CPUs are busy.")
         }
-        Kind::Work { busy } => {
+        Kind::Work { busy, hidden: true } => format!(
+            "the work itself, as far as it is visible: {busy:.1} CPUs are busy. What goroutines wait for is not visible."
+        ),
+        Kind::Work { busy, .. } => {
             format!("the work itself: no lock and no wait takes 5 % of the time; {busy:.1} CPUs are busy.")
         }
         Kind::Deadlock => "a deadlock: it does not come to its end.".to_owned(),

@@ -76,6 +76,7 @@ fn hot() -> (Report, Limits, About) {
             lock: "mutex registry.gate".into(),
             locks: 1,
             held_share: 0.63,
+            as_recorded: false,
             waits: 10_234,
             waited_ns: 9.2e9,
             under: holder.into_iter().collect(),
@@ -132,7 +133,7 @@ fn the_limit_stands_on_top() {
     assert!(words.contains("FIX split the lock in 8 -49 %"), "{text}");
     assert!(words.contains("-2 to -32 %"), "runs differ: {text}");
     assert!(!text.contains("clone3") && !text.contains("unsigned"), "{text}");
-    assert!(text.contains("Sure: fair, 2 notes (longpole notes hot.lp)."), "{text}");
+    assert!(text.contains("SURE   fair, 2 notes (longpole notes hot.lp)"), "{text}");
     assert!(
         text.contains("acquisitions of 1 object are not visible") && !text.contains("called too often"),
         "{text}"
@@ -189,5 +190,5 @@ fn nothing_is_a_short_screen() {
     );
     let text = shown(&of, false, &NARROW);
     assert!(text.contains("LIMIT  nothing to make faster") && text.lines().count() < 8, "{text}");
-    assert!(text.contains("Sure: not known."), "a recording of 5 ms without a thread was sure: {text}");
+    assert!(text.contains("SURE   not known"), "a recording of 5 ms without a thread was sure: {text}");
 }

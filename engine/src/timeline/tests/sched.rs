@@ -97,7 +97,12 @@ fn a_missing_switch_to_a_pre_empted_thread_is_said_with_its_time() {
         5000000 0 A preempted to idle
         end 6000000";
     let timeline = build(&recording(script));
-    let wanted = Finding::Contradiction { places: 1, unseen_switches: 0, unknown_ns: 4_980_000 };
+    let wanted = Finding::Contradiction {
+        places: 1,
+        unseen_switches: 0,
+        unknown_ns: 4_980_000,
+        recorded_ns: 6_000_000,
+    };
     assert_eq!(timeline.findings, [wanted]);
 }
 
