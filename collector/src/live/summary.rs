@@ -3,6 +3,7 @@
 use super::message::UnprobedCounts;
 use crate::cell::{duration, grouped, width};
 use crate::present::finding::missing;
+use crate::present::short::short;
 use crate::present::style::{Paint, Style};
 use engine::event::{LeftOut, LossCounts, Overhead, SampleCounts, SamplingFact};
 use recording::Limits;
@@ -225,7 +226,7 @@ impl RecordSummary {
         let on = self.probed.saturating_sub(off);
         let mut text = format!("{} on, {} off", plural(on, "function"), grouped(off as u64));
         if off > 0 {
-            let names: Vec<&str> = self.taken_off.iter().take(3).map(String::as_str).collect();
+            let names: Vec<String> = self.taken_off.iter().take(3).map(|name| short(name)).collect();
             let more = off.saturating_sub(names.len());
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             text.push_str(&format!(

@@ -77,7 +77,7 @@ fn computes(limits: &Limits) -> bool {
 }
 
 /// The findings that can change the answer and matter most, those that make it wrong first.
-fn weighty(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
+pub(super) fn weighty(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
     let mut weighty: Vec<&Finding> =
         findings.iter().filter(|finding| finding.severity() != Severity::Information).collect();
     weighty.sort_by_key(|finding| matches!(finding.severity(), Severity::MayBeOff(_)));
@@ -93,10 +93,14 @@ pub fn foot(
     style: &Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let file = style.text(file);
-    let command = |words: &str| format!("longpole {words} {file}").trim_end().to_owned();
+    let command = |words: &str| command(words, file, style);
     let next = next.filter(|_| computes).map(command).unwrap_or_default();
     closing(findings, computes, &command("notes"), &next, style, out)
+}
+
+/// A command about this file; of the newest one it is not named.
+pub(super) fn command(words: &str, file: &str, style: &Style) -> String {
+    format!("longpole {words} {}", style.text(file)).trim_end().to_owned()
 }
 
 /// The same; `shown_by` shows all notes, and `next` is the whole next command, empty if there is none.
@@ -108,6 +112,29 @@ pub(super) fn closing(
     style: &Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    doubts(findings, style, out)?;
+    let mut out = out;
+    let next = if next.is_empty() { String::new() } else { format!("Next: {next}") };
+    let sure = format!("Sure: {}.", trust(findings, computes, shown_by));
+    if width(&sure) + 3 + width(&next) <= style.width {
+        return writeln!(out, "{}", format!("{sure}   {next}").trim_end());
+    }
+    table::wrap(&mut out, style, Paint::Plain, "", &sure, "  ")?;
+    if next.is_empty() { Ok(()) } else { table::wrap(&mut out, style, Paint::Plain, "", &next, "  ") }
+}
+
+/// How sure it is, how much was noticed, and what shows that.
+pub(super) fn trust(findings: &[Finding], computes: bool, shown_by: &str) -> String {
+    let notes = match findings.len() {
+        0 => String::new(),
+        1 => format!(", 1 note ({shown_by})"),
+        count => format!(", {count} notes ({shown_by})"),
+    };
+    format!("{}{notes}", sure(findings, computes))
+}
+
+/// What can change the answer, in a few lines.
+pub(super) fn doubts(findings: &[Finding], style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let mut out = out;
     for finding in weighty(findings) {
         let mut text = style.text(&format!("! {}", sentence(finding)));
@@ -118,18 +145,7 @@ pub(super) fn closing(
         }
         table::wrap(&mut out, style, Paint::Warning, "", &text, "  ")?;
     }
-    let notes = match findings.len() {
-        0 => String::new(),
-        1 => format!(", 1 note ({shown_by})"),
-        count => format!(", {count} notes ({shown_by})"),
-    };
-    let next = if next.is_empty() { String::new() } else { format!("Next: {next}") };
-    let sure = format!("Sure: {}{notes}.", sure(findings, computes));
-    if width(&sure) + 3 + width(&next) <= style.width {
-        return writeln!(out, "{}", format!("{sure}   {next}").trim_end());
-    }
-    table::wrap(&mut out, style, Paint::Plain, "", &sure, "  ")?;
-    if next.is_empty() { Ok(()) } else { table::wrap(&mut out, style, Paint::Plain, "", &next, "  ") }
+    Ok(())
 }
 
 /// How far the answer can be trusted, in a word or two.

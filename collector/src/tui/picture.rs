@@ -10,6 +10,7 @@ use crate::cell::{duration, width};
 use crate::present::screen::{self, About, Live, Table};
 use crate::present::study::parallelism::table as parallelism;
 use crate::present::style::{Paint, Style, spans};
+use engine::limit::Kind;
 
 /// Lines that the table keeps, with its head; and with the lines about the chosen row below it.
 const TABLE: usize = 7;
@@ -147,14 +148,13 @@ fn above(state: &State, style: &Style) -> Vec<Block> {
 fn below(state: &State, style: &Style) -> Vec<Block> {
     let mut blocks = Vec::new();
     if let Some(snapshot) = state.shown() {
+        let Snapshot { report, limits, .. } = snapshot;
         let about = about(state, snapshot);
-        let mut notes = written(|out| screen::notes(out, &snapshot.report, &snapshot.limits, &about, style));
-        let sure = notes.iter().position(|line| line.starts_with("Sure")).unwrap_or(notes.len());
-        let sure = notes.split_off(sure);
+        let shown_by = about.live.as_ref().map_or("", |live| live.notes);
+        let sure = vec![screen::clip(&screen::sure(report, limits, shown_by), style.width, style)];
         // Where all of them are shown, no first lines of some are needed.
-        let is_first = |line: &String| spans(line).first().is_some_and(|(_, text)| text.starts_with('!'));
-        notes.retain(|line| is_first(line) && state.page != Some(Page::Notes));
-        blocks.extend([Block { worth: 2, lines: notes }, Block { worth: 3, lines: sure }]);
+        let doubts = if state.page == Some(Page::Notes) { Vec::new() } else { screen::doubts(report, style) };
+        blocks.extend([Block { worth: 2, lines: doubts }, Block { worth: 3, lines: sure }]);
     }
     let ended = match &state.phase {
         Phase::Ended(why) => Some(why.as_str()).filter(|why| !why.is_empty()),
@@ -255,12 +255,21 @@ fn nothing(state: &State) -> String {
     let why = match state.view {
         _ if !state.filter().is_empty() => "no row has that in its name (Esc: all rows)",
         View::Functions => "no function takes 1 % of the time that samples can tell",
+        View::Locks if locks_are_unknown(state) => {
+            "lock operations were not recorded (4: the futex words that threads slept for)"
+        }
         View::Locks => "no lock keeps threads waiting in this stretch (4: what they slept for)",
         View::Threads => "no thread ran in this stretch",
         View::Waits => "no thread slept in this stretch",
         View::Parallelism => return parallelism::nothing(state.shown().map(|shown| &shown.parallelism)),
     };
     why.to_owned()
+}
+
+/// Whether threads wait for what may be a lock that nothing is known of.
+fn locks_are_unknown(state: &State) -> bool {
+    let first = state.shown().and_then(|shown| shown.limits.at.first());
+    first.is_some_and(|limit| matches!(limit.kind, Kind::LocksNotRecorded { .. }))
 }
 
 impl State {

@@ -161,7 +161,7 @@ fn little(name: &str, said: &[&str]) {
 
 #[test]
 fn a_recording_of_ten_milliseconds() {
-    little("short", &["Sure: fair", "too few samples to tell"]);
+    little("short", &["SURE fair", "too few samples to tell"]);
 }
 
 #[test]
@@ -171,13 +171,13 @@ fn a_program_that_sleeps() {
 
 #[test]
 fn a_recording_without_samples() {
-    little("no-samples", &["LIMIT too few threads: the 2 are always busy", "Sure: fair"]);
+    little("no-samples", &["LIMIT too few threads: the 2 are always busy", "SURE fair"]);
 }
 
 /// Nine tenths of the records were lost, and "waiting for unknown" limited.
 #[test]
 fn a_recording_that_lost_its_locks() {
-    little("lost", &["LIMIT not known: what threads did is missing for", "Sure: not known", "were lost"]);
+    little("lost", &["LIMIT not known: what threads did is missing for", "SURE not known", "were lost"]);
 }
 
 #[test]

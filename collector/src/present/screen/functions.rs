@@ -1,7 +1,7 @@
 //! FUNCTIONS: what limits on the recorded machine, what making it faster gives, and what limits on a large one.
 
 use super::rows::{Row, Table};
-use super::{clip, name_columns, named};
+use super::{clip, is_narrow, name_columns, named};
 use crate::cell::width;
 use crate::present::style::Style;
 use engine::attribution::is_start_up;
@@ -10,7 +10,7 @@ use engine::report::{CpuResult, Report};
 use std::collections::BTreeMap;
 
 /// A smaller share is no row.
-const LEAST: f64 = 0.01;
+pub(super) const LEAST: f64 = 0.01;
 /// Columns of a name.
 const NAME: usize = 26;
 /// Columns of a bar.
@@ -66,10 +66,16 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
     let on = largest.map_or(String::new(), |largest| format!("on {}", super::limit::cpus(largest.cpus)));
     let columns = name_columns(NAME, style);
     // What a tenth brings was tried on one CPU count, and of a large program of no function.
-    let tried = limits.at.first().is_some_and(|limit| limit.cpus == result.cpus)
+    // It was tried with what standard functions compute for them.
+    let tried = !(all && !report.used_by.is_empty())
+        && limits.at.first().is_some_and(|limit| limit.cpus == result.cpus)
         && limits.functions.iter().any(|used| used.tenth.is_some());
     let gives = if tried { "10 % gives" } else { "" };
-    let title = format!("{:columns$} {:>5}  {:<18} {gives:>10}  {on:>10}", "FUNCTIONS", "CPU", "limits");
+    let title = if is_narrow(style) {
+        format!("{:columns$} {:>5}  {:<8}{gives:>10}", "FUNCTIONS", "CPU", "limits")
+    } else {
+        format!("{:columns$} {:>5}  {:<18} {gives:>10}  {on:>10}", "FUNCTIONS", "CPU", "limits")
+    };
     let plus_minus = if style.unicode { "±" } else { "~" };
     let rows = functions.into_iter().map(|(function, share)| {
         let used = limits.functions.iter().find(|used| used.function == *function);
@@ -96,7 +102,11 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
         let bar = format!("{}{}", "#".repeat(filled), " ".repeat(BAR - filled));
         let pad = " ".repeat(8usize.saturating_sub(width(&limits)));
         let name = named(function, all, style, columns);
-        let line = format!("{name} {computes:>5}  {limits}{pad}{bar} {tenth:>10}  {on:>10}");
+        let line = if is_narrow(style) {
+            format!("{name} {computes:>5}  {limits}{pad}{tenth:>10}")
+        } else {
+            format!("{name} {computes:>5}  {limits}{pad}{bar} {tenth:>10}  {on:>10}")
+        };
         Row { of: function.to_owned(), weight: share.of, line: clip(&line, style.width, style) }
     });
     Table::new(&title, rows.collect(), style)

@@ -11,6 +11,7 @@ pub(crate) use functions::rows as functions;
 pub(crate) use rows::{Row, Table, locks, threads, wait_name, waits};
 
 use super::counts;
+use super::finding::sentence;
 use super::frame;
 use super::short::short;
 use super::style::{Paint, Style};
@@ -60,6 +61,7 @@ pub fn write(
     facts(out, report, about, style)?;
     writeln!(out)?;
     limit::write(out, machine(report), limits, limits.fixes.len(), style)?;
+    trust(out, report, limits, about, style)?;
     if computes(report) && !is_beside(report, limits) {
         writeln!(out)?;
         curve(out, report, None, style)?;
@@ -68,11 +70,28 @@ pub fn write(
         if let Some(result) = main_result(report, limits) {
             let functions = functions(report, limits, result, all, style);
             functions.write(out, shown(FUNCTIONS), "function", style)?;
+            // A name may mean more here than under other commands.
+            if !all && is_folded(report, result) {
+                let text = "(standard functions count for their callers; --all: for themselves)";
+                table::wrap(out, style, Paint::Dim, "", text, " ")?;
+            }
         }
         threads(limits, all, style).write(out, shown(ROWS), "kind of thread", style)?;
     }
-    writeln!(out)?;
-    notes(out, report, limits, about, style)
+    if frame::weighty(&report.findings).next().is_some() {
+        writeln!(out)?;
+    }
+    frame::doubts(&report.findings, style, out)
+}
+
+/// Whether a function that counts for others has a share of its own.
+fn is_folded(report: &Report, result: &CpuResult) -> bool {
+    let least = functions::LEAST * result.time_ns;
+    let large = result.functions.iter().filter(|row| row.tet_ns >= least);
+    large.into_iter().any(|row| {
+        let found = report.used_by.binary_search_by(|used| used.function.as_str().cmp(&row.function));
+        found.ok().and_then(|at| report.used_by.get(at)).is_some_and(|used| !used.by.is_empty())
+    })
 }
 
 /// The machine that was recorded.
@@ -181,22 +200,41 @@ pub(crate) fn curve(
     Ok(())
 }
 
-/// What can change the answer, how sure it is, and which command is the next.
-pub(crate) fn notes(
+/// How sure it is, and which command is the next, below FIX.
+fn trust(
     out: &mut impl Write,
     report: &Report,
     limits: &Limits,
     about: &About,
     style: &Style,
 ) -> io::Result<()> {
-    let kind = limits.at.first().map(|limit| &limit.kind);
-    let is_known = kind.is_none_or(Kind::is_known);
-    let next = if matches!(kind, Some(Kind::Idle { .. })) { "report --by wait" } else { "what-if --rank" };
-    let (findings, computes) = (&report.findings, computes(report) && is_known);
-    match &about.live {
-        Some(live) => frame::closing(findings, computes, live.notes, "", style, out),
-        None => frame::foot(findings, computes, &about.file, Some(next), style, out),
+    let computes = is_answered(report, limits);
+    let command = |words: &str| frame::command(words, &about.file, style);
+    let shown_by = about.live.as_ref().map_or_else(|| command("notes"), |live| live.notes.to_owned());
+    let sure = frame::trust(&report.findings, computes, &shown_by);
+    table::wrap(out, style, Paint::Bold, "SURE   ", &sure, "       ")?;
+    if !computes || about.live.is_some() {
+        return Ok(());
     }
+    let is_idle = limits.at.first().is_some_and(|limit| matches!(limit.kind, Kind::Idle { .. }));
+    let next = command(if is_idle { "report --by wait" } else { "what-if --rank" });
+    table::wrap(out, style, Paint::Bold, "NEXT   ", &next, "       ")
+}
+
+/// What can change the answer, a line each: the screen of a program that is watched has no room for more.
+pub(crate) fn doubts(report: &Report, style: &Style) -> Vec<String> {
+    let line = |finding| clip(&style.text(&format!("! {}", sentence(finding))), style.width, style);
+    frame::weighty(&report.findings).map(|finding| style.paint(Paint::Warning, &line(finding))).collect()
+}
+
+/// How sure it is, for the end of such a screen.
+pub(crate) fn sure(report: &Report, limits: &Limits, shown_by: &str) -> String {
+    format!("Sure: {}.", frame::trust(&report.findings, is_answered(report, limits), shown_by))
+}
+
+/// Whether the recording contains enough for an answer.
+fn is_answered(report: &Report, limits: &Limits) -> bool {
+    computes(report) && limits.at.first().is_none_or(|limit| limit.kind.is_known())
 }
 
 /// A program that used less CPU time than this hardly ran.
@@ -204,7 +242,12 @@ const HARDLY_NS: u64 = 100_000_000;
 
 /// Columns of a name in the first column.
 fn name_columns(usual: usize, style: &Style) -> usize {
-    if style.width < 60 { 14 } else { usual }
+    if is_narrow(style) { 14 } else { usual }
+}
+
+/// Whether only the columns that answer most have room.
+fn is_narrow(style: &Style) -> bool {
+    style.width < 60
 }
 
 /// A name as a person would say it, or unchanged.

@@ -1,6 +1,6 @@
 //! Tables of the screen, among them LOCKS and THREADS.
 
-use super::{clip, name_columns, named};
+use super::{clip, is_narrow, name_columns, named};
 use crate::cell::{duration, grouped, width};
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};
@@ -67,9 +67,17 @@ impl Table {
 /// LOCKS: those that are waited for.
 pub(crate) fn locks(limits: &Limits, style: &Style) -> Table {
     let columns = name_columns(NAME, style);
-    let title = format!("{:columns$} {:>6} {:>9} {:>9}  its holder runs", "LOCKS", "held", "waits", "waited");
+    let counts = if is_narrow(style) { 7 } else { 9 };
+    let holder = if is_narrow(style) { "" } else { "its holder runs" };
+    let title = format!(
+        "{:columns$} {:>6} {:>counts$} {:>9}  {holder}",
+        predicted("LOCKS", style),
+        "held",
+        "waits",
+        "waited"
+    );
     let rows = limits.locks.iter().map(|used| {
-        let LockUse { lock, locks, held_share, waits, waited_ns, .. } = used;
+        let LockUse { lock, locks, held_share, as_recorded, waits, waited_ns, .. } = used;
         let name = match locks {
             1 => bare_name(lock).to_owned(),
             _ => format!("{locks} as {}", bare_name(lock)),
@@ -78,16 +86,24 @@ pub(crate) fn locks(limits: &Limits, style: &Style) -> Table {
         let pad = " ".repeat(columns.saturating_sub(width(&name)));
         // Of a lock that is replayed as recorded it is not known when it is free.
         let held = if *held_share > 0.0 { format!("{:.0} %", held_share * 100.0) } else { "-".to_owned() };
-        let holder = used
-            .holder()
-            .map_or(String::new(), |part| format!("{} {:.0} %", short(&part.function), part.share * 100.0));
-        let holder = style.text(&holder);
+        let holder = match used.holder() {
+            Some(part) => format!("{} {:.0} %", short(&part.function), part.share * 100.0),
+            None if *as_recorded => "(as recorded)".to_owned(),
+            None => String::new(),
+        };
+        let holder = if is_narrow(style) { String::new() } else { style.text(&holder) };
         let waited = style.text(&duration(*waited_ns));
         let pad_waited = " ".repeat(9usize.saturating_sub(width(&waited)));
-        let line = format!("{name}{pad} {held:>6} {:>9} {pad_waited}{waited}  {holder}", grouped(*waits));
+        let line =
+            format!("{name}{pad} {held:>6} {:>counts$} {pad_waited}{waited}  {holder}", grouped(*waits));
         Row { of: lock.clone(), weight: *waited_ns, line: clip(&line, style.width, style) }
     });
     Table::new(&title, rows.collect(), style)
+}
+
+/// A title of what the predicted run does, not the recorded one.
+fn predicted(title: &str, style: &Style) -> String {
+    if is_narrow(style) { title.to_owned() } else { format!("{title} (predicted)") }
 }
 
 /// THREADS: those that do the same are one row.
@@ -99,27 +115,28 @@ pub(crate) fn threads(limits: &Limits, all: bool, style: &Style) -> Table {
     let spins = threads.iter().any(|of| of.spinning >= 0.005);
     let bar_columns = if spins { BAR - 9 } else { BAR };
     let spinning = |text: &str| if spins { format!(" {text:>8}") } else { String::new() };
+    let other = |text: &str| if is_narrow(style) { String::new() } else { format!(" {text:>7}") };
     let title = format!(
-        "{:columns$} {:>7} {:>7}{} {:>7} {:>7}",
-        "THREADS",
+        "{:columns$} {:>7} {:>7}{} {:>7}{}",
+        predicted("THREADS", style),
         "running",
         "ready",
         spinning("spinning"),
         "lock",
-        "other"
+        other("other")
     );
     let rows = threads.into_iter().map(|of| {
         let first = of.names.first().map_or("", String::as_str);
         let name = together(&of.names);
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         let mut line = format!(
-            "{} {:>7} {:>7}{} {:>7} {:>7}",
+            "{} {:>7} {:>7}{} {:>7}{}",
             named(&name, true, style, columns),
             percent(of.running),
             percent(of.ready),
             spinning(&percent(of.spinning)),
             percent(of.lock),
-            percent(of.other)
+            other(&percent(of.other))
         );
         if width(&line) + 2 + bar_columns <= style.width {
             line.push_str("  ");

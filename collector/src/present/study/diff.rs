@@ -64,8 +64,8 @@ pub fn text(
             out,
         )?;
     }
-    let what = "Times on the critical path; changes in percent of the time before. Chance: what two recordings of the same \
-                program may differ by; + and - mark changes beyond it.";
+    let what = "Times on the critical path; changes in percent of the time before. Chance: by how much sampling \
+                may be off; + and - mark changes beyond it. Two runs of one program may differ by more.";
     note(out, style, what)?;
     writeln!(out)?;
     let mut out = out;
@@ -159,7 +159,10 @@ fn items(
         };
         line(out, style, paint(change), &name, &cells(change, table.whole))?;
     }
-    let how = format!("--top {} shows more, --json all", worth.len());
+    let how = match worth.len() > table.top {
+        true => format!("--top {} shows more, --json all", worth.len()),
+        false => "too small to be shown here, --json has all".to_owned(),
+    };
     more(out, rows.len() - worth.len().min(table.top), noun, &how, style)?;
     writeln!(out)
 }
