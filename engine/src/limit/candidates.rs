@@ -3,6 +3,7 @@
 use super::question::Question;
 use super::search::Search;
 use super::thread_samples::has_twin;
+use super::worker_groups::is_even;
 use super::{WORTH, balance, holders, without};
 use crate::cpus::Cpus;
 use crate::predict::{Model, Scheduler, Timing};
@@ -17,8 +18,6 @@ const LOCKS: usize = 12;
 const DEVICES: usize = 4;
 /// A thread that is at work for this share of the time is busy.
 const BUSY: f64 = 0.6;
-/// Threads share the work if none computes so many times as long as they do on average.
-const EVEN: f64 = 1.5;
 /// Where locks were first used: their kind, the line, the process.
 type Place<'a> = (&'a str, &'a str, u32);
 
@@ -223,12 +222,6 @@ impl Search {
         }
         Some(longest)
     }
-}
-
-/// Whether threads share the work: what one of them does alone is not divided by having one thread more.
-pub(super) fn is_even(threads: &[usize], base: &Outcome) -> bool {
-    let busy = || threads.iter().filter_map(|thread| base.threads.get(*thread)).map(|used| used.busy as f64);
-    busy().fold(0.0, f64::max) <= EVEN * busy().sum::<f64>() / threads.len().max(1) as f64
 }
 
 /// Whether at any time more threads compute than there are CPUs, with ideal sharing.

@@ -1,6 +1,5 @@
 //! The search: which constraints threads wait for, and what each of them gains when it is gone.
 
-use super::candidates;
 use super::change::{Change, Fix};
 use super::holders::{self, Sums};
 use super::idle::Rest;
@@ -11,7 +10,7 @@ use super::thread_samples::{ThreadSamples, of_threads};
 use super::top_functions::FunctionUse;
 use super::unrecorded_locks::UnrecordedLocks;
 use super::uses::{LockUse, States, ThreadUse};
-use super::worker_groups::{Group, groups};
+use super::worker_groups::{Group, groups, is_even};
 use super::{Kind, Limit, Limits, MoreThreads, WORTH};
 use crate::attribution::with_sampled_calls;
 use crate::cpus::Cpus;
@@ -289,7 +288,7 @@ impl Search {
     ) -> Option<MoreThreads> {
         let pool = self.pool()?;
         let threads = &self.groups.get(pool)?.threads;
-        if !candidates::is_even(threads, base) {
+        if !is_even(threads, base) {
             return None;
         }
         let (threads, time_ns) = (threads.len(), base.length.as_ns_f64());

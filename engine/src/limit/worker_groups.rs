@@ -5,7 +5,11 @@ use super::holders::{self, Sums};
 use super::owner::Owners;
 use super::thread_samples::ThreadSamples;
 use crate::program::{FunctionRef, ObjectId, Operation, Program};
+use crate::schedule::Outcome;
 use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Threads share the work if none computes more than this many times as long as they do on average.
+const EVEN: f64 = 1.5;
 
 /// Threads that compute mostly the same function.
 #[derive(Clone, Debug)]
@@ -146,6 +150,12 @@ impl Role {
 
 fn is_queue(operation: &Operation) -> bool {
     super::balance::is_meeting(operation)
+}
+
+/// Whether threads share the work: what one of them does alone is not divided by having one thread more.
+pub(super) fn is_even(threads: &[usize], base: &Outcome) -> bool {
+    let busy = || threads.iter().filter_map(|thread| base.threads.get(*thread)).map(|used| used.busy as f64);
+    busy().fold(0.0, f64::max) <= EVEN * busy().sum::<f64>() / threads.len().max(1) as f64
 }
 
 #[cfg(test)]
