@@ -12,6 +12,8 @@ use probe_abi::{CpuCounters, SILENT_AT_ONCE};
 
 use symbols::sandbox::own_cpu_time_ns;
 
+use crate::target::BusyTimes;
+
 use super::{
     clocks::now_ns,
     clocks::{CpuTime, waited_for_ns},
@@ -73,6 +75,8 @@ pub(crate) struct CostAccounting {
     own: CpuTime,
     /// All of longpole's CPU time as of the start.
     longpole_before_ns: u64,
+    /// How busy the CPUs had been when the recording began.
+    busy_before: BusyTimes,
     functions: Vec<Line>,
     /// Calls, as far as they are in the books, of functions that have no probes any more.
     gone: BTreeMap<u32, u64>,
@@ -239,6 +243,7 @@ impl CostAccounting {
             waited_for: WaitedFor::default(),
             own: CpuTime::default(),
             longpole_before_ns: own_cpu_time_ns(),
+            busy_before: BusyTimes::now(),
             functions: Vec::new(),
             gone: BTreeMap::new(),
             version: 0,
@@ -265,6 +270,7 @@ impl CostAccounting {
     pub(crate) fn begin(&mut self, start_ns: u64, longpole_ns: u64) {
         self.start_ns = start_ns;
         self.longpole_before_ns = longpole_ns;
+        self.busy_before = BusyTimes::now();
     }
 
     /// How soon the next look is due, by how often probes were hit since the last one.
@@ -361,6 +367,8 @@ impl CostAccounting {
         let event_ns = self.event_ns as u64;
         let added_ns = self.hit_ns.saturating_add(event_ns).saturating_add(self.last.sampling_ns());
         let added_ns = added_ns.saturating_add(self.inside.took_ns());
+        let busy = BusyTimes::now().all_since(&self.busy_before);
+        let busy_ns = u64::try_from(busy.as_nanos()).unwrap_or(u64::MAX);
         Overhead {
             budget_ppm: self.budget_ppm,
             wall_ns: now_ns().saturating_sub(self.start_ns),
@@ -377,6 +385,7 @@ impl CostAccounting {
             sample_ns: self.last.sampling_ns(),
             collector_ns: longpole_ns.saturating_add(self.last.elsewhere_ns),
             unwinding_ns: self.last.unwinding_ns,
+            others_ns: busy_ns.saturating_sub(self.used_ns()).saturating_sub(longpole_ns),
         }
     }
 

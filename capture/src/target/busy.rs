@@ -30,6 +30,14 @@ impl BusyTimes {
         BusyTimes(busy.collect())
     }
 
+    /// How much all CPUs have been busy since `earlier`, summed.
+    pub fn all_since(&self, earlier: &BusyTimes) -> Duration {
+        self.0.iter().fold(Duration::ZERO, |sum, (cpu, busy)| {
+            let before = earlier.0.get(cpu).copied().unwrap_or_default();
+            sum.saturating_add(busy.saturating_sub(before))
+        })
+    }
+
     /// How much these CPUs have been busy since `earlier`, summed.
     pub fn since(&self, earlier: &BusyTimes, cpus: &CpuList) -> Duration {
         cpus.iter().fold(Duration::ZERO, |sum, cpu| {
@@ -52,6 +60,7 @@ mod tests {
         assert_eq!(after.since(&before, &cpus("0")), Duration::from_nanos(110));
         assert_eq!(after.since(&before, &cpus("0-1")), Duration::from_nanos(180));
         assert_eq!(after.since(&before, &cpus("5")), Duration::ZERO);
+        assert_eq!(after.all_since(&before), Duration::from_nanos(180));
         assert_eq!(BusyTimes::parse("cpux 1\ncpu0 a\n", 10).0.len(), 1);
     }
 

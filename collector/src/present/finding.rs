@@ -6,7 +6,7 @@ use engine::event::{LeftOut, OperationsTried};
 use engine::program::quoted;
 use engine::report::{
     Finding, Holder, Names, ReplayReason, ReplayedObject, SeenWaiting, Severity, Stuck, StuckThread,
-    WaitsFor, Yielded,
+    WaitsFor, Yielded, is_delay_by_others,
 };
 use serde::{Serialize, Serializer};
 
@@ -109,7 +109,17 @@ fn of_recording(finding: &Finding) -> Option<String> {
             "others took {:.0} % of these CPUs' time while the command was measured: measure again on a quiet machine",
             share * 100.0
         ),
-        Finding::UnlikeRun { predicted_ns, measured_ns } => format!(
+        Finding::UnlikeRun { predicted_ns, measured_ns, others_ns }
+            if is_delay_by_others(*predicted_ns, *measured_ns, *others_ns) =>
+        {
+            format!(
+                "the recording took {} instead of the predicted {}, and other programs had {} of the CPUs' time meanwhile: the prediction is for a machine without them",
+                time(*measured_ns),
+                time(*predicted_ns),
+                time(*others_ns)
+            )
+        }
+        Finding::UnlikeRun { predicted_ns, measured_ns, .. } => format!(
             "for the recorded machine {} are predicted, and the recording took {}: times on other CPU counts may be as far off",
             time(*predicted_ns),
             time(*measured_ns)

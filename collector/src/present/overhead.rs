@@ -137,6 +137,7 @@ mod tests {
         sample_ns: 0,
         collector_ns: 87_200_000,
         unwinding_ns: 0,
+        others_ns: 0,
     };
 
     #[test]

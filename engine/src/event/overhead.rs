@@ -72,6 +72,8 @@ pub struct Overhead {
     pub collector_ns: u64,
     /// Of that, what making samples of stacks took.
     pub unwinding_ns: u64,
+    /// CPU time of all other programs on the machine meanwhile, and what a hypervisor took, nanoseconds.
+    pub others_ns: u64,
 }
 
 impl Overhead {
@@ -121,6 +123,7 @@ impl Overhead {
             sample_ns: self.sample_ns.saturating_sub(earlier.sample_ns),
             collector_ns: self.collector_ns.saturating_sub(earlier.collector_ns),
             unwinding_ns: self.unwinding_ns.saturating_sub(earlier.unwinding_ns),
+            others_ns: self.others_ns.saturating_sub(earlier.others_ns),
         }
     }
 }

@@ -280,7 +280,12 @@ pub enum Finding {
     /// Others took this share of the CPUs while it was measured.
     BusyMachine { share: f64 },
     /// For the recorded machine another time is predicted than the recording took.
-    UnlikeRun { predicted_ns: u64, measured_ns: u64 },
+    UnlikeRun {
+        predicted_ns: u64,
+        measured_ns: u64,
+        #[serde(default)]
+        others_ns: u64,
+    },
     /// Recording took this share of the program's own CPU time.
     Costly { share: f64 },
     /// So large a share of the records was lost that it was recorded again without lock operations.
@@ -388,9 +393,11 @@ impl Finding {
             | Finding::TooLong { .. }
             | Finding::CutSession { .. }
             | Finding::DamagedSession { .. } => Severity::Wrong,
-            Finding::UnlikeRun { predicted_ns, measured_ns } => {
+            Finding::UnlikeRun { predicted_ns, measured_ns, others_ns } => {
                 let off_ns = predicted_ns.abs_diff(*measured_ns);
-                if off_ns as f64 > MUCH * *measured_ns as f64 {
+                if is_delay_by_others(*predicted_ns, *measured_ns, *others_ns) {
+                    Severity::MayBeOff(Some(off_ns))
+                } else if off_ns as f64 > MUCH * *measured_ns as f64 {
                     Severity::Wrong
                 } else {
                     Severity::MayBeOff(Some(off_ns))
@@ -436,6 +443,11 @@ impl Finding {
     pub fn is_like(&self, other: &Finding) -> bool {
         self.kind() == other.kind()
     }
+}
+
+/// Whether other programs had CPUs for as long as the run took longer than predicted.
+pub fn is_delay_by_others(predicted_ns: u64, measured_ns: u64, others_ns: u64) -> bool {
+    measured_ns > predicted_ns && measured_ns - predicted_ns <= others_ns
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ impl Limits {
             // The prediction is of the program without what recording took of its time.
             let bound = OFF + cost.share().unwrap_or(0.0);
             if predicted_ns.abs_diff(measured_ns) as f64 > bound * measured_ns as f64 {
-                doubts.push(Finding::UnlikeRun { predicted_ns, measured_ns });
+                doubts.push(Finding::UnlikeRun { predicted_ns, measured_ns, others_ns: cost.others_ns });
             }
         }
         doubts.extend(cost.share().filter(|share| *share > COSTLY).map(|share| Finding::Costly { share }));
@@ -62,11 +62,18 @@ mod tests {
         assert_eq!(limits(work(), 0.92e9).doubts(None), []);
         assert_eq!(limits(Kind::Idle { busy: 0.5 }, 0.2e9).doubts(cost(0)), []);
         let off = limits(work(), 0.8e9).doubts(cost(0));
-        assert_eq!(off, [Finding::UnlikeRun { predicted_ns: 800_000_000, measured_ns: 1_000_000_000 }]);
+        assert_eq!(
+            off,
+            [Finding::UnlikeRun { predicted_ns: 800_000_000, measured_ns: 1_000_000_000, others_ns: 0 }]
+        );
         assert_eq!(off[0].severity(), Severity::MayBeOff(Some(200_000_000)));
         assert_eq!(limits(work(), 0.8e9).doubts(cost(110_000_000)), [Finding::Costly { share: 0.11 }]);
         let far = limits(work(), 1.7e9).doubts(cost(490_000_000));
         assert_eq!(far.iter().map(Finding::severity).collect::<Vec<_>>(), [Severity::Wrong, Severity::Wrong]);
         assert_eq!(far[1], Finding::Costly { share: 0.49 });
+        // pigz was predicted right, to the stopwatch on a quiet machine, and the answer was poor.
+        let busy = Overhead { others_ns: 600_000_000, ..cost(0).expect("a cost") };
+        let delayed = limits(work(), 0.5e9).doubts(Some(busy));
+        assert_eq!(delayed[0].severity(), Severity::MayBeOff(Some(500_000_000)));
     }
 }

@@ -8,7 +8,7 @@ mod waits;
 pub use crate::cpus::{Cpus, CpusError};
 pub use crate::finding::{
     Finding, Holder, Names, ReplayReason, ReplayedObject, SeenWaiting, Severity, Stuck, StuckThread, Trust,
-    WaitsFor, Yielded,
+    WaitsFor, Yielded, is_delay_by_others,
 };
 pub use build::{Builder, Part, report, report_by};
 pub use sampling_facts::SampleFacts;
