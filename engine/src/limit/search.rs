@@ -17,7 +17,7 @@ use crate::cpus::Cpus;
 use crate::finding::Finding;
 use crate::predict::{Model, Timing};
 use crate::program::names::IDLE;
-use crate::program::{ObjectId, Program, ProgramError, Recorded};
+use crate::program::{ObjectId, Program, ProgramError, Recorded, bare_name};
 use crate::schedule::Outcome;
 use crate::time::Ticks;
 
@@ -245,6 +245,14 @@ impl Search {
         found.without = without;
         found.more_threads = more_threads;
         found.locks = self.lock_uses(&base);
+        let words = self.unrecorded.iter().flat_map(|unrecorded| &unrecorded.words);
+        // One that got its probes later has a row already.
+        let is_there = |word: &LockUse, locks: &[LockUse]| {
+            let name = word.lock.split_once(' ').map_or(word.lock.as_str(), |(_, name)| name);
+            locks.iter().any(|lock| bare_name(&lock.lock) == name)
+        };
+        let words: Vec<LockUse> = words.filter(|word| !is_there(word, &found.locks)).cloned().collect();
+        found.locks.extend(words);
         found.threads = self.thread_uses(&states, base.length);
         found
     }

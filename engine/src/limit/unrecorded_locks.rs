@@ -2,12 +2,16 @@
 //! what such a lock costs.
 
 use super::Kind;
+use super::uses::LockUse;
 use crate::finding::Finding;
-use crate::program::{FUTEX, Program, Recorded};
+use crate::program::{FUTEX, Program, Recorded, RecordedObject};
 use probe_abi::SyncFamily;
 
 /// At least this many threads wait for it on average.
 const LEAST: f64 = 0.1;
+/// Words that are waited for less than this share of the time are not shown, nor more than this number.
+const SHOWN: f64 = 0.01;
+const MOST: usize = 4;
 /// With so large a share of the CPUs busy nothing but these limits.
 const BUSY: f64 = 0.9;
 
@@ -16,22 +20,38 @@ const BUSY: f64 = 0.9;
 pub(super) struct UnrecordedLocks {
     word: String,
     waiting: f64,
+    /// The futex words that are waited for, as recorded, the longest first.
+    pub(super) words: Vec<LockUse>,
 }
 
 impl UnrecordedLocks {
-    /// The futex word that is waited for longest, if mutexes had no probes for some of the time.
+    /// The futex word that is waited for longest, if mutexes had no probes for some of the time, or for most of it not yet.
     pub(super) fn of(program: &Program, recorded: &Recorded) -> Option<UnrecordedLocks> {
         let is_off = |finding: &Finding| matches!(finding, Finding::OperationsOff { family, .. } if family == SyncFamily::Mutex.name());
-        if !program.findings.iter().any(is_off) {
+        let wall_ns = program.overhead.map(|cost| cost.wall_ns).filter(|wall_ns| *wall_ns > 0)?;
+        let is_late = |finding: &Finding| matches!(finding, Finding::LocksLate { missing_ns } if *missing_ns > wall_ns / 2);
+        if !program.findings.iter().any(|finding| is_off(finding) || is_late(finding)) {
             return None;
         }
-        let wall_ns = program.overhead.map(|cost| cost.wall_ns).filter(|wall_ns| *wall_ns > 0)?;
         // One whose uses were put back is simulated.
-        let words =
-            recorded.objects.iter().filter(|object| object.kind == FUTEX && object.put_back.is_none());
-        let word = words.max_by_key(|object| object.wait_ns)?;
+        let words = recorded.objects.iter();
+        let words = words.filter(|object| object.kind == FUTEX && object.put_back.is_none());
+        let mut words: Vec<&RecordedObject> = words.collect();
+        words.sort_by_key(|object| std::cmp::Reverse(object.wait_ns));
+        let word = words.first()?;
         let waiting = word.wait_ns as f64 / wall_ns as f64;
-        (waiting >= LEAST).then(|| UnrecordedLocks { word: word.name.clone(), waiting })
+        let shown = words.iter().filter(|object| object.wait_ns as f64 >= SHOWN * wall_ns as f64);
+        let row = |object: &&RecordedObject| LockUse {
+            lock: object.name.clone(),
+            locks: 1,
+            held_share: 0.0,
+            as_recorded: true,
+            waits: object.waits,
+            waited_ns: object.wait_ns as f64,
+            under: Vec::new(),
+        };
+        let words = shown.take(MOST).map(row).collect();
+        (waiting >= LEAST).then(|| UnrecordedLocks { word: word.name.clone(), waiting, words })
     }
 
     /// What is reported instead of a limit that the simulation finds where waits are replayed; `busy` is the

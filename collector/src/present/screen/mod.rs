@@ -65,6 +65,10 @@ pub fn write(
     if computes(report) && !is_beside(report, limits) {
         writeln!(out)?;
         curve(out, report, None, style)?;
+        if limits.at.first().is_some_and(|limit| matches!(limit.kind, Kind::LocksNotRecorded { .. })) {
+            let text = "(these waits stay as recorded: with other CPUs it may take longer than that)";
+            table::wrap(out, style, Paint::Dim, "", text, " ")?;
+        }
         let shown = |usual: usize| if all { usize::MAX } else { usual };
         locks(limits, style).write(out, shown(ROWS), "lock", style)?;
         if let Some(result) = main_result(report, limits) {
