@@ -20,6 +20,7 @@ use super::{
     counters,
     function_probes::FunctionProbes,
     lock_probes::LockProbes,
+    poll_urgency::PollUrgency,
     preload_cost::PreloadCost,
     shared_map::Shared,
     spending::Spent,
@@ -39,28 +40,6 @@ const LONGEST_SAMPLE_NS: u64 = 250_000_000;
 const SAMPLE_AGAIN_NS: u64 = 1_000_000_000;
 /// Fewest events: with fewer, most of the cost is that of other events, which leave no record.
 const ENOUGH_EVENTS: u64 = 50;
-
-/// How soon the books should be looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Haste {
-    /// There is next to nothing to remove.
-    Idle,
-    Usual,
-    Urgent,
-}
-
-impl Haste {
-    /// Probes may have cost so much since the last look.
-    fn of(hits_ns: u64) -> Haste {
-        const FEW_NS: u64 = 500_000;
-        const MANY_NS: u64 = 2_000_000;
-        match hits_ns {
-            0..FEW_NS => Haste::Idle,
-            FEW_NS..=MANY_NS => Haste::Usual,
-            _ => Haste::Urgent,
-        }
-    }
-}
 
 /// Books kept from the start of a recording.
 pub(crate) struct CostAccounting {
@@ -274,12 +253,12 @@ impl CostAccounting {
     }
 
     /// How soon the next look is due, by how often probes were hit since the last one.
-    pub(crate) fn haste(&self, shared: &Shared) -> Haste {
+    pub(crate) fn poll_urgency(&self, shared: &Shared) -> PollUrgency {
         let total = shared.cpu_totals();
         let hits = total.entries.saturating_add(total.exits).saturating_add(total.libc_hits);
         let hits = hits.saturating_sub(self.last.hits);
         let each = self.costs.hits.map_or(1_000, |costs| costs.entry_stepped.total_ns());
-        Haste::of(hits.saturating_mul(each))
+        PollUrgency::of(hits.saturating_mul(each))
     }
 
     /// Within this the next look is due: what the programs take is being measured.
@@ -509,13 +488,7 @@ fn statistics_on() -> Option<OwnedFd> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Haste, HeldUp, each_event_ns, reading_ns};
-
-    #[test]
-    fn books_wait_while_probes_cost_next_to_nothing() {
-        let haste = [0, 499_999, 500_000, 2_000_000, 2_000_001].map(Haste::of);
-        assert_eq!(haste, [Haste::Idle, Haste::Idle, Haste::Usual, Haste::Usual, Haste::Urgent]);
-    }
+    use super::{HeldUp, each_event_ns, reading_ns};
 
     /// A server ran in turns with another one, stopped together with longpole for half a second each time.
     /// Once its overhead was reported as 77 % instead of 5 %. That it got the other's events is a conclusion,

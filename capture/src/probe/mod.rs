@@ -41,6 +41,7 @@ mod object;
 mod open_calls;
 mod options;
 mod overhead_controller;
+mod poll_urgency;
 mod preload_cost;
 mod programs;
 mod rights;

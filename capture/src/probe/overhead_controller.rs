@@ -25,10 +25,11 @@ use super::{
     budget::{Budget, Decision},
     clocks,
     clocks::now_ns,
-    cost_accounting::{CostAccounting, Haste},
+    cost_accounting::CostAccounting,
     function_probes::FunctionProbes,
     layout::Kernel,
     lock_probes::LockProbes,
+    poll_urgency::PollUrgency,
     programs::Programs,
     sampling_clock::{self, Clock},
     shared_map::Shared,
@@ -189,9 +190,9 @@ pub(crate) fn run(
         if let Some(logger) = &mut probes.logger {
             logger.flush();
         }
-        let haste = probes.accounting.haste(&common.shared);
-        let urgent = haste == Haste::Urgent;
-        let idle = haste == Haste::Idle && probes.accounting.waits().is_none();
+        let urgency = probes.accounting.poll_urgency(&common.shared);
+        let urgent = urgency == PollUrgency::Urgent;
+        let idle = urgency == PollUrgency::Idle && probes.accounting.waits().is_none();
         if urgent || looked.elapsed() >= if idle { LOOK_WHEN_IDLE } else { LOOK_EVERY } {
             looked = Instant::now();
             forget_the_dead(common, &mut probes);

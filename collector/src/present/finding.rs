@@ -5,10 +5,9 @@ use crate::cell::duration;
 use engine::event::{LeftOut, OperationsTried};
 use engine::program::quoted;
 use engine::report::{
-    Finding, Holder, Names, ReplayReason, ReplayedObject, SeenWaiting, Severity, Stuck, StuckThread,
-    WaitsFor, Yielded, is_delay_by_others,
+    Finding, Holder, Names, ReplayReason, ReplayedObject, SeenWaiting, Stuck, StuckThread, WaitsFor, Yielded,
+    is_delay_by_others,
 };
-use serde::{Serialize, Serializer};
 
 /// One sentence, without a full stop. Names are as they are: they may hold anything.
 pub fn sentence(finding: &Finding) -> String {
@@ -467,45 +466,6 @@ fn time(ns: u64) -> String {
 
 fn percent(part: u64, whole: u64) -> f64 {
     100.0 * part as f64 / whole.max(1) as f64
-}
-
-/// Findings as JSON: the kind, how much it can change the answer, the numbers, and a sentence.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Findings<'a>(pub(crate) &'a [Finding]);
-
-impl Findings<'_> {
-    /// Whether there are none.
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl Serialize for Findings<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(FindingJson::new))
-    }
-}
-
-#[derive(Debug, Serialize)]
-struct FindingJson<'a> {
-    #[serde(flatten)]
-    finding: &'a Finding,
-    severity: &'static str,
-    /// Of a kind that is not known it is among the numbers.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<String>,
-}
-
-impl<'a> FindingJson<'a> {
-    fn new(finding: &'a Finding) -> FindingJson<'a> {
-        let severity = match finding.severity() {
-            Severity::Wrong => "wrong",
-            Severity::MayBeOff(_) => "may_be_off",
-            Severity::Information => "information",
-        };
-        let known = !matches!(finding, Finding::Other { .. });
-        FindingJson { finding, severity, text: known.then(|| sentence(finding)) }
-    }
 }
 
 #[cfg(test)]

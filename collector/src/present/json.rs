@@ -3,7 +3,7 @@
 //! Fields may be added; readers ignore those they do not know. Times are nanoseconds, whole ones without a
 //! fraction.
 
-use super::finding::Findings;
+use super::finding_json::Findings;
 use super::limit_json::LimitsJson;
 use engine::attribution::Grouping;
 use engine::event::Overhead;

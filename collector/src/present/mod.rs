@@ -4,6 +4,7 @@ mod counts;
 pub(crate) mod delays;
 pub mod doctor;
 pub mod finding;
+pub(crate) mod finding_json;
 pub mod frame;
 pub mod info;
 pub mod json;

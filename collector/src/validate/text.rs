@@ -2,7 +2,8 @@
 
 use super::{Comparison, Inflated, Row, Validation};
 use crate::cell::{duration, fit};
-use crate::present::finding::{self, Findings};
+use crate::present::finding;
+use crate::present::finding_json::Findings;
 use crate::present::style::{Paint, Style};
 use crate::present::table::wrap;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! What their JSON documents have in common: numbers, CPU counts, findings.
 
-pub(super) use crate::present::finding::Findings;
+pub(super) use crate::present::finding_json::Findings;
 use engine::graph::Doing;
 use engine::report::Cpus;
 use serde::{Serialize, Serializer};

@@ -1,0 +1,43 @@
+//! How soon the overhead controller looks again, by what probes may have cost.
+
+/// How soon costs should be looked at again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PollUrgency {
+    /// There is next to nothing to remove.
+    Idle,
+    Usual,
+    Urgent,
+}
+
+impl PollUrgency {
+    /// Probes may have cost this much since the last look.
+    pub(super) fn of(hits_ns: u64) -> PollUrgency {
+        const FEW_NS: u64 = 500_000;
+        const MANY_NS: u64 = 2_000_000;
+        match hits_ns {
+            0..FEW_NS => PollUrgency::Idle,
+            FEW_NS..=MANY_NS => PollUrgency::Usual,
+            _ => PollUrgency::Urgent,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn books_wait_while_probes_cost_next_to_nothing() {
+        let urgency = [0, 499_999, 500_000, 2_000_000, 2_000_001].map(PollUrgency::of);
+        assert_eq!(
+            urgency,
+            [
+                PollUrgency::Idle,
+                PollUrgency::Idle,
+                PollUrgency::Usual,
+                PollUrgency::Usual,
+                PollUrgency::Urgent
+            ]
+        );
+    }
+}
