@@ -166,7 +166,7 @@ impl Visitor for Parts<'_, '_> {
                 time_ns: path.time_ns,
                 speedup: 1.0,
                 locks_held_ns: held.collect(),
-                waits: super::waits::rows(program, path),
+                waits: super::delays::rows(program, path),
                 functions: rows(&builder.attribution, weights, &totals, path, builder.probe_share()),
                 segments,
             };

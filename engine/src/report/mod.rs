@@ -1,9 +1,9 @@
 //! Plain results with units, confidence and loss. No formatting: that is `collector::present`.
 
 mod build;
+mod delays;
 mod locks;
 mod sampling_facts;
-mod waits;
 
 pub use crate::cpus::{Cpus, CpusError};
 pub use crate::finding::{
@@ -11,9 +11,9 @@ pub use crate::finding::{
     WaitsFor, Yielded, is_delay_by_others,
 };
 pub use build::{Builder, Part, report, report_by};
+pub use delays::{WaitKind, WaitRow};
+pub(crate) use delays::{kind as wait_kind, rows as wait_rows};
 pub use sampling_facts::SampleFacts;
-pub use waits::{WaitKind, WaitRow};
-pub(crate) use waits::{kind as wait_kind, rows as wait_rows};
 
 use crate::attribution::UsedBy;
 use crate::event::Overhead;

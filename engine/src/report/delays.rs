@@ -1,4 +1,5 @@
-//! Time that passes without computing, in words of the program.
+//! Time of a predicted run that passes without computing, in words of the program. What threads were seen to wait for in
+//! the recording is in [`crate::program::Recorded`].
 
 use crate::critical_path::Wait;
 use crate::predict::PathFacts;
