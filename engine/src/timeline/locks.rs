@@ -1,5 +1,5 @@
 //! Finished synchronization operations, each with the object that lived at its address then. What they mean for the
-//! program is decided in [`crate::translation::from_timeline`].
+//! program is decided in `program::lock_replay`.
 
 use super::builder::Builder;
 use super::model::{FirstUse, Lock, NO_OBJECT, StepKind, Use};
