@@ -4,6 +4,7 @@ use super::holders::{self, Sums};
 use super::search::{Found, Search};
 use super::{Kind, WORTH};
 use crate::cpus::Cpus;
+use crate::program::names::GIL;
 use crate::program::{FunctionRef, ObjectId, Operation, Program};
 use crate::time::Ticks;
 use crate::what_if::{Edit, edited};
@@ -97,6 +98,8 @@ impl Search {
         // The lock that limits is worth all that can be done about it; others are not in the way yet.
         if matches!(first.limit.kind, Kind::Lock { .. })
             && let Some(locks) = Search::locks_found(first).next()
+            // Of an interpreter's own lock a user can change nothing.
+            && !locks.iter().any(|lock| self.object_name(*lock).starts_with(GIL))
         {
             if let [lock] = locks {
                 changes.push(Change::SplitLock(*lock, PARTS));
@@ -138,6 +141,10 @@ impl Search {
         changes.extend(seen.into_iter().map(|function| Change::Faster(function, FASTER)));
         changes.truncate(self.questions());
         changes
+    }
+
+    fn object_name(&self, object: ObjectId) -> &str {
+        self.program.objects.get(object.0 as usize).map_or("", String::as_str)
     }
 
     /// Whether it is a function that a user can look up: code without names is one function, called after its

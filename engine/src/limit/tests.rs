@@ -441,3 +441,14 @@ fn one_more_thread_does_not_divide_what_a_thread_does_alone() {
     assert_eq!(found.more_threads, None);
     assert!(!found.fixes.iter().any(|fix| matches!(fix.change, Change::OneMore(_))), "{:?}", found.fixes);
 }
+
+/// "Split the lock in 8" was the only advice for a Python program.
+#[test]
+fn an_interpreters_lock_is_not_split() {
+    let program = program(&alike("w", 4, 100, &HOT.replace("\"m\"", "\"lock GIL\"")));
+    let found = on(&program, 4);
+    assert!(matches!(&found.at[0].kind, Kind::Lock { lock, .. } if lock == "lock GIL"), "{:?}", found.at);
+    let is_of_lock = |change: &Change| matches!(change, Change::SplitLock(..) | Change::MoveOut(..));
+    assert!(!found.fixes.iter().any(|fix| is_of_lock(&fix.change)), "{:?}", found.fixes);
+    assert!(!found.fixes.is_empty(), "what runs under it can be made faster");
+}

@@ -1,7 +1,7 @@
 //! What synchronization objects are called: by the variable that they are, else by the line that first used them, else
 //! by their address.
 
-use super::names::unique;
+use super::names::{GIL, unique};
 use crate::event::AddressFact;
 use crate::timeline::{FirstUse, Lock, Timeline};
 use rustc_hash::FxHashMap;
@@ -106,7 +106,7 @@ pub(super) fn user_lock(
     let of_process =
         name(condition).rfind(" of ").map_or("", |at| name(condition).get(at..).unwrap_or_default());
     let base = if taken_in == Some("take_gil") {
-        format!("lock GIL{of_process}")
+        format!("{GIL}{of_process}")
     } else {
         let (own, of_mutex) = (bare_name(name(condition)), bare_name(name(mutex)));
         let parts = own.rsplit_once('.').zip(of_mutex.rsplit_once('.'));

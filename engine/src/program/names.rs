@@ -5,6 +5,9 @@ use crate::program::Function;
 use crate::timeline::{External, StepKind, Thread, Timeline, Wait, WaitReason, Wake};
 use rustc_hash::FxHashMap;
 
+/// The lock of a Python interpreter.
+pub(crate) const GIL: &str = "lock GIL";
+
 /// Unique thread names, `comm/tid`; a thread id used again is `comm/tid#2`.
 pub(super) fn threads<'a>(threads: impl Iterator<Item = &'a Thread>) -> Vec<String> {
     let mut taken = FxHashMap::default();
