@@ -8,12 +8,14 @@
 //! second way would be the same path without its end.
 
 use super::activity::{Activity, ActivityGraph, ActivityKind, VertexId};
-use super::objects::{Barrier, Condition, Counts, Edge, Exclusive, OnceCell, ReadWrite};
-use crate::program::{FunctionRef, ObjectId, Operation, Program, RunBreaks, ThreadId};
+use super::objects::{Barrier, Condition, Counts, Exclusive, Latch, ReadWrite};
+use crate::program::{EdgeId, FunctionRef, ObjectId, Operation, Program, RunBreaks, ThreadId};
 use crate::schedule::{Charge, Delay, PointId, Schedule, Step};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+/// Locks of one kind.
+type Locks<'a> = for<'b> fn(&'b mut Builder<'a>) -> &'b mut FxHashMap<ObjectId, Exclusive>;
 type OfThread<'a> = Box<dyn Iterator<Item = Option<(PointId, Ticks)>> + 'a>;
 
 /// The position of a thread.
@@ -51,9 +53,9 @@ pub(super) struct Builder<'a> {
     spins: FxHashMap<ObjectId, Exclusive>,
     read_writes: FxHashMap<ObjectId, ReadWrite>,
     conditions: FxHashMap<ObjectId, Condition>,
-    onces: FxHashMap<ObjectId, OnceCell>,
+    onces: FxHashMap<ObjectId, Latch>,
     barriers: FxHashMap<ObjectId, Barrier>,
-    edges: FxHashMap<u32, Edge>,
+    edges: FxHashMap<EdgeId, Latch>,
     /// Last vertices of threads that were joined.
     joined: FxHashSet<VertexId>,
 }
@@ -168,6 +170,20 @@ impl<'a> Builder<'a> {
         self.arrive(thread)
     }
 
+    /// The thread passes after this cause; without one it has been noted as early and passes when the cause does.
+    fn pass_once_known(&mut self, thread: usize, cause: Option<VertexId>) {
+        if let Some(cause) = cause {
+            self.pass(thread, &[cause]);
+        }
+    }
+
+    /// All these threads pass after one cause.
+    fn pass_all(&mut self, threads: Vec<usize>, cause: VertexId) {
+        for thread in threads {
+            self.pass(thread, &[cause]);
+        }
+    }
+
     /// The next vertex has all its edges: the thread is there.
     fn arrive(&mut self, thread: usize) -> VertexId {
         let vertex = self.graph.close();
@@ -272,26 +288,13 @@ impl<'a> Builder<'a> {
                 self.give(thread, object, count);
             }
             Operation::Wait(object) | Operation::SemWait(object) => {
-                if let Some(cause) = self.semaphores.entry(object).or_default().take(thread) {
-                    self.pass(thread, &[cause]);
-                }
+                let given = self.semaphores.entry(object).or_default().take(thread);
+                self.pass_once_known(thread, given);
             }
-            Operation::Lock(object) => {
-                let freed = self.mutexes.entry(object).or_default().take(thread);
-                self.pass(thread, freed.as_slice());
-            }
-            Operation::Unlock(object) => {
-                let vertex = self.pass(thread, &[]);
-                self.mutexes.entry(object).or_default().give_back(thread, vertex);
-            }
-            Operation::SpinLock(object) => {
-                let freed = self.spins.entry(object).or_default().take(thread);
-                self.pass(thread, freed.as_slice());
-            }
-            Operation::SpinUnlock(object) => {
-                let vertex = self.pass(thread, &[]);
-                self.spins.entry(object).or_default().give_back(thread, vertex);
-            }
+            Operation::Lock(object) => self.take(thread, object, |of| &mut of.mutexes),
+            Operation::Unlock(object) => self.free(thread, object, |of| &mut of.mutexes),
+            Operation::SpinLock(object) => self.take(thread, object, |of| &mut of.spins),
+            Operation::SpinUnlock(object) => self.free(thread, object, |of| &mut of.spins),
             Operation::ReadLock(object) => {
                 let written = self.read_writes.entry(object).or_default().read();
                 self.pass(thread, written.as_slice());
@@ -311,19 +314,8 @@ impl<'a> Builder<'a> {
                 let causes: Vec<VertexId> = signalled.into_iter().chain(freed).collect();
                 self.pass(thread, &causes);
             }
-            Operation::CondSignal(object) => {
-                let vertex = self.pass(thread, &[]);
-                if let Some(waiter) = self.conditions.entry(object).or_default().waiting.pop_front() {
-                    self.walkers[waiter].signalled = Some(vertex);
-                }
-            }
-            Operation::CondBroadcast(object) => {
-                let vertex = self.pass(thread, &[]);
-                let waiting = std::mem::take(&mut self.conditions.entry(object).or_default().waiting);
-                for waiter in waiting {
-                    self.walkers[waiter].signalled = Some(vertex);
-                }
-            }
+            Operation::CondSignal(object) => self.signal(thread, object, 1),
+            Operation::CondBroadcast(object) => self.signal(thread, object, usize::MAX),
             Operation::Once(object, length) => self.once(thread, object, length),
             Operation::Create(other) => {
                 let vertex = self.pass(thread, &[]);
@@ -341,20 +333,12 @@ impl<'a> Builder<'a> {
             }
             Operation::Release(edge) => {
                 let vertex = self.pass(thread, &[]);
-                let edge = self.edges.entry(edge.0).or_default();
-                edge.released.get_or_insert(vertex);
-                for waiter in std::mem::take(&mut edge.early) {
-                    self.pass(waiter, &[vertex]);
-                }
+                let early = self.edges.entry(edge).or_default().open(vertex);
+                self.pass_all(early, vertex);
             }
             Operation::Await(edge) => {
-                let edge = self.edges.entry(edge.0).or_default();
-                match edge.released {
-                    Some(released) => {
-                        self.pass(thread, &[released]);
-                    }
-                    None => edge.early.push(thread),
-                }
+                let released = self.edges.entry(edge).or_default().take(thread);
+                self.pass_once_known(thread, released);
             }
             Operation::Exec(_)
             | Operation::ExecIn(..)
@@ -375,14 +359,33 @@ impl<'a> Builder<'a> {
             && let Some(at) = self.walkers[thread].at
         {
             self.mutexes.entry(mutex).or_default().give_back(thread, at);
-            self.conditions.entry(condition).or_default().waiting.push_back(thread);
+            self.conditions.entry(condition).or_default().wait(thread);
         }
     }
 
     fn give(&mut self, thread: usize, object: ObjectId, count: u32) {
         let vertex = self.pass(thread, &[]);
-        for waiter in self.semaphores.entry(object).or_default().give(vertex, count) {
-            self.pass(waiter, &[vertex]);
+        let early = self.semaphores.entry(object).or_default().give(vertex, count);
+        self.pass_all(early, vertex);
+    }
+
+    /// A lock is taken, after the thread that freed it last.
+    fn take(&mut self, thread: usize, object: ObjectId, locks: Locks<'a>) {
+        let freed = locks(self).entry(object).or_default().take(thread);
+        self.pass(thread, freed.as_slice());
+    }
+
+    /// A lock is released.
+    fn free(&mut self, thread: usize, object: ObjectId, locks: Locks<'a>) {
+        let vertex = self.pass(thread, &[]);
+        locks(self).entry(object).or_default().give_back(thread, vertex);
+    }
+
+    /// A condition is signalled; up to `most` waiting threads pass after it, once each has its mutex.
+    fn signal(&mut self, thread: usize, object: ObjectId, most: usize) {
+        let vertex = self.pass(thread, &[]);
+        for waiter in self.conditions.entry(object).or_default().signal(most) {
+            self.walkers[waiter].signalled = Some(vertex);
         }
     }
 
@@ -415,25 +418,16 @@ impl<'a> Builder<'a> {
 
     fn once(&mut self, thread: usize, object: ObjectId, length: Ticks) {
         if !self.walkers[thread].computes {
-            let cell = self.onces.entry(object).or_default();
-            match cell.done {
-                Some(done) => {
-                    self.pass(thread, &[done]);
-                }
-                None => cell.early.push(thread),
-            }
-            return;
+            let done = self.onces.entry(object).or_default().take(thread);
+            return self.pass_once_known(thread, done);
         }
         let top = self.walkers[thread].stack.last().copied();
         let Some(at) = self.walkers[thread].at else { return };
         let length = self.charged(thread, length);
         self.edge(thread, at, ActivityKind::Compute, length, top);
         let done = self.arrive(thread);
-        let cell = self.onces.entry(object).or_default();
-        cell.done = Some(done);
-        for waiter in std::mem::take(&mut cell.early) {
-            self.pass(waiter, &[done]);
-        }
+        let early = self.onces.entry(object).or_default().open(done);
+        self.pass_all(early, done);
     }
 
     fn finish(mut self) -> ActivityGraph {

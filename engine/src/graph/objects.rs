@@ -105,23 +105,43 @@ impl ReadWrite {
 #[derive(Debug, Default)]
 pub(super) struct Condition {
     /// The waiting threads, first come first served.
-    pub(super) waiting: VecDeque<usize>,
+    waiting: VecDeque<usize>,
 }
 
-/// `once`.
-#[derive(Debug, Default)]
-pub(super) struct OnceCell {
-    pub(super) done: Option<VertexId>,
-    /// Threads that got past before the end of the body was noted.
-    pub(super) early: Vec<usize>,
+impl Condition {
+    /// A thread begins to wait.
+    pub(super) fn wait(&mut self, thread: usize) {
+        self.waiting.push_back(thread);
+    }
+
+    /// Signals `most` times, or as often as threads wait; returns the threads that are woken by it.
+    pub(super) fn signal(&mut self, most: usize) -> Vec<usize> {
+        self.waiting.drain(..most.min(self.waiting.len())).collect()
+    }
 }
 
-/// A replayed wake edge.
+/// What lets every thread past from one moment on: `once` whose body has ended, or a replayed wake edge.
 #[derive(Debug, Default)]
-pub(super) struct Edge {
-    pub(super) released: Option<VertexId>,
-    /// Threads that got past before the release was noted.
-    pub(super) early: Vec<usize>,
+pub(super) struct Latch {
+    opened: Option<VertexId>,
+    /// Threads that got past before the opening was noted.
+    early: Vec<usize>,
+}
+
+impl Latch {
+    /// A thread gets past: after whom, if that is known by now.
+    pub(super) fn take(&mut self, thread: usize) -> Option<VertexId> {
+        if self.opened.is_none() {
+            self.early.push(thread);
+        }
+        self.opened
+    }
+
+    /// It opens at this vertex, if it is the first time; returns the threads that got past before.
+    pub(super) fn open(&mut self, vertex: VertexId) -> Vec<usize> {
+        self.opened.get_or_insert(vertex);
+        std::mem::take(&mut self.early)
+    }
 }
 
 /// A barrier: those that have got past together so far.
