@@ -21,9 +21,11 @@
 //! them. Each edge has one release and one await: a wake-up ends at most one wait, and a thread is created at
 //! most once. Nothing in this needs the recording to be complete, so it holds for lossy ones too.
 
+mod between;
 mod marks;
 mod write;
 
+use self::between::{Between, Event};
 use super::background::Lifetime;
 use super::lock_replay::{Begin, DeadEnd, ForcedReplay, Plan};
 use super::notices::{self, ProbeCost};
@@ -106,56 +108,7 @@ fn translate(
     let threads: FxHashMap<u32, ThreadId> =
         lived().zip(0..).map(|((index, _), number)| (index, ThreadId(number))).collect();
     let plan = Plan::of(timeline, &threads, forced);
-    let polls = Polls::of(timeline, &plan);
-    let mut numbers = names::functions_used(timeline);
-    // Those that are only on sampled stacks come after all others.
-    let also: Vec<FunctionId> =
-        sampled.functions.iter().copied().filter(|id| numbers.binary_search(id).is_err()).collect();
-    numbers.extend(also);
-    let known: Vec<FunctionFact> = timeline.functions.iter().chain(&sampled.facts).cloned().collect();
-    let mut translator = Translator {
-        timeline,
-        threads,
-        functions: FxHashMap::default(),
-        program: Program {
-            locks: plan.facts.clone(),
-            functions: names::functions(
-                &numbers,
-                &known,
-                [&timeline.probes_removed, &timeline.partly_probed],
-            ),
-            trust: notices::trust(timeline),
-            findings: timeline.findings.clone(),
-            objects: plan.names.clone(),
-            overhead: timeline.overhead,
-            ..Program::default()
-        },
-        plan,
-        objects: FxHashMap::default(),
-        created: vec![false; timeline.threads.len()],
-        left: Ticks::MAX_TOTAL,
-        shortened: false,
-        ran_ns: 0,
-        probe_ns: 0,
-        samples: Samples {
-            rate_hz: timeline.sampling.map_or(0, |sampling| sampling.rate_hz),
-            stacks: sampled.stacks().to_vec(),
-            ..Samples::default()
-        },
-        sampled,
-        spins,
-        polls,
-        first_spin: 0,
-        first_spin_lock: 0,
-    };
-    let only_sampled: FxHashSet<FunctionId> = sampled.facts.iter().map(|fact| fact.id).collect();
-    for (function, number) in (0..).map(FunctionRef).zip(numbers) {
-        translator.functions.insert(number, function);
-        if let Some(function) = translator.program.functions.get_mut(function.0 as usize) {
-            function.sampled = only_sampled.contains(&number);
-        }
-    }
-    translator.samples.places = sampled.places(&translator.functions);
+    let mut translator = Translator::new(timeline, threads, plan, sampled, spins);
     translator.name_edges();
     // A thread without a creator begins at the beginning.
     let beginner = lived().find(|(_, thread)| !matches!(thread.birth, Birth::By(_))).map(|(index, _)| index);
@@ -237,6 +190,67 @@ struct Script<'a> {
 }
 
 impl<'a> Translator<'a> {
+    /// Nothing translated yet: the functions have their numbers, and what the timeline knows is in the program.
+    fn new(
+        timeline: &'a Timeline,
+        threads: FxHashMap<u32, ThreadId>,
+        plan: Plan,
+        sampled: &'a SampledCode,
+        spins: &'a Spins,
+    ) -> Translator<'a> {
+        let polls = Polls::of(timeline, &plan);
+        let mut numbers = names::functions_used(timeline);
+        // Those that are only on sampled stacks come after all others.
+        let also: Vec<FunctionId> =
+            sampled.functions.iter().copied().filter(|id| numbers.binary_search(id).is_err()).collect();
+        numbers.extend(also);
+        let known: Vec<FunctionFact> = timeline.functions.iter().chain(&sampled.facts).cloned().collect();
+        let mut translator = Translator {
+            timeline,
+            threads,
+            functions: FxHashMap::default(),
+            program: Program {
+                locks: plan.facts.clone(),
+                functions: names::functions(
+                    &numbers,
+                    &known,
+                    [&timeline.probes_removed, &timeline.partly_probed],
+                ),
+                trust: notices::trust(timeline),
+                findings: timeline.findings.clone(),
+                objects: plan.names.clone(),
+                overhead: timeline.overhead,
+                ..Program::default()
+            },
+            plan,
+            objects: FxHashMap::default(),
+            created: vec![false; timeline.threads.len()],
+            left: Ticks::MAX_TOTAL,
+            shortened: false,
+            ran_ns: 0,
+            probe_ns: 0,
+            samples: Samples {
+                rate_hz: timeline.sampling.map_or(0, |sampling| sampling.rate_hz),
+                stacks: sampled.stacks().to_vec(),
+                ..Samples::default()
+            },
+            sampled,
+            spins,
+            polls,
+            first_spin: 0,
+            first_spin_lock: 0,
+        };
+        let only_sampled: FxHashSet<FunctionId> = sampled.facts.iter().map(|fact| fact.id).collect();
+        for (function, number) in (0..).map(FunctionRef).zip(numbers) {
+            translator.functions.insert(number, function);
+            if let Some(function) = translator.program.functions.get_mut(function.0 as usize) {
+                function.sampled = only_sampled.contains(&number);
+            }
+        }
+        translator.samples.places = sampled.places(&translator.functions);
+        translator
+    }
+
     /// The stack of samples without known frames.
     fn empty_stack(&mut self) -> u32 {
         let stacks = &mut self.samples.stacks;
@@ -283,54 +297,17 @@ impl<'a> Translator<'a> {
             let before = thread.start.0.saturating_sub(self.timeline.start.0);
             self.wait(&mut script, names::NOT_STARTED, before);
         }
-        let mut bases = thread.base_stacks.iter().peekable();
-        let begins = self.plan.take_begins(index as usize);
-        let mut begins = begins.iter().peekable();
-        let marks = self.marks(index as usize);
-        let mut marks = marks.iter().peekable();
-        let mut steps = (0u32..).zip(&thread.steps).peekable();
+        let mut between =
+            Between::new(thread, self.plan.take_begins(index as usize), self.marks(index as usize));
         let mut last = self.plan.last(index as usize).to_vec();
-        let operates = |step: &Step| matches!(step.kind, StepKind::Operated(_));
-        let operated = thread.steps.iter().rposition(operates).map_or(0, |step| step + 1);
         for (at, (start, end, state)) in thread.spans().enumerate() {
             let next = thread.intervals.get(at + 1).map_or(u32::MAX, |next| next.first_step);
             let mut now = start;
-            loop {
-                let upcoming = steps.peek().map(|(number, step)| (*number, step.time));
-                let number = upcoming.map_or(u32::MAX, |(number, _)| number);
-                let latest = upcoming.map_or(end, |(_, time)| time.min(end));
-                if let Some(mark) = marks.next_if(|mark| mark.time <= latest.0) {
-                    let time = Timestamp(mark.time).min(end).max(now);
-                    script.pass(state, now, time);
-                    now = time;
-                    self.spin(&mut script, mark.kind);
-                    continue;
-                }
-                // What was open all along is called before the time it was open for, not before the first step.
-                if let Some(base) = bases.next_if(|base| {
-                    base.first_step <= number && (base.time <= start || base.time < end || number < next)
-                }) {
-                    let time = base.time.min(latest).max(now);
-                    script.pass(state, now, time);
-                    now = time;
-                    self.open(&mut script, base);
-                    continue;
-                }
-                if let Some(begin) = begins.next_if(|begin| {
-                    begin.first_step <= number
-                        && (begin.time <= start.0 || begin.time < end.0 || begin.first_step < next)
-                }) {
-                    let time = Timestamp(begin.time).min(end).max(now);
-                    script.pass(state, now, time);
-                    now = time;
-                    self.begin(&mut script, begin);
-                    continue;
-                }
-                let Some((_, step)) = steps.next_if(|(number, _)| *number < next) else { break };
-                let time = step.time.min(end).max(now);
+            while let Some((time, event)) = between.within(start, end, next) {
+                let time = time.min(end).max(now);
                 script.pass(state, now, time);
                 now = time;
-                self.step(&mut script, index, step);
+                self.does(&mut script, index, event);
             }
             match state {
                 State::Blocked(wait) => {
@@ -338,7 +315,7 @@ impl<'a> Translator<'a> {
                     // the process ends has released the mutex.
                     let is_futex = |wait: &Wait| matches!(wait.reason, WaitReason::Futex(_));
                     let waits = thread.waits.get(wait as usize).is_some_and(is_futex);
-                    if waits && steps.peek().is_none_or(|(number, _)| *number as usize >= operated) {
+                    if waits && between.has_operated() {
                         for operation in std::mem::take(&mut last) {
                             self.write(&mut script, operation);
                         }
@@ -350,15 +327,8 @@ impl<'a> Translator<'a> {
                 _ => script.pass(state, now, end),
             }
         }
-        // A thread that was recorded at one instant only.
-        for (number, step) in steps {
-            while let Some(base) = bases.next_if(|base| base.first_step <= number) {
-                self.open(&mut script, base);
-            }
-            while let Some(begin) = begins.next_if(|begin| begin.first_step <= number) {
-                self.begin(&mut script, begin);
-            }
-            self.step(&mut script, index, step);
+        while let Some(event) = between.after_all() {
+            self.does(&mut script, index, event);
         }
         for operation in last {
             self.write(&mut script, operation);
@@ -371,6 +341,15 @@ impl<'a> Translator<'a> {
         self.samples.truncated = self.samples.truncated.saturating_add(ticks.truncated);
         self.samples.threads.push(ticks.samples);
         (script.operations, script.moves.take())
+    }
+
+    fn does(&mut self, script: &mut Script<'_>, thread: u32, event: Event<'_>) {
+        match event {
+            Event::Mark(mark) => self.spin(script, mark),
+            Event::Base(base) => self.open(script, base),
+            Event::Begin(begin) => self.begin(script, &begin),
+            Event::Step(step) => self.step(script, thread, step),
+        }
     }
 
     fn step(&mut self, script: &mut Script<'_>, thread: u32, step: &Step) {
