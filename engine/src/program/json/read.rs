@@ -41,40 +41,7 @@ fn assemble(mut document: Document) -> Result<Program, ProgramError> {
     let Some(mut threads) = document.threads.take() else {
         return Err(foreign("it has no \"threads\""));
     };
-    let numbers = number_threads(&threads)?;
-    let mentioned: Vec<Option<u32>> =
-        document.names.threads.list().iter().map(|name| numbers.get(name.as_str()).copied()).collect();
-    let mut backgrounds = Vec::with_capacity(document.backgrounds.len());
-    for (thread, name, [repeats_from, repeats_until]) in &document.backgrounds {
-        let Some(number) = numbers.get(name.as_str()).copied() else {
-            let problem = format!("there is no thread {}", quoted(name));
-            return Err(ProgramError::new(problem, "\"background\" names a thread of the same program"));
-        };
-        let background = Background {
-            ends_with: ThreadId(number),
-            repeats_from: *repeats_from,
-            repeats_until: *repeats_until,
-        };
-        backgrounds.push((*thread as usize, background));
-    }
-    drop(numbers);
-    for (thread, background) in backgrounds {
-        threads[thread].background = Some(background);
-    }
-    for (thread, operation) in &document.thread_uses {
-        let thread = &mut threads[*thread as usize];
-        let Some(place) = thread.operations.get_mut(*operation as usize) else { continue };
-        let (Operation::Create(other) | Operation::Join(other)) = place else { continue };
-        match mentioned.get(other.0 as usize).copied().flatten() {
-            Some(number) => *other = ThreadId(number),
-            None => {
-                let name = &document.names.threads.list()[other.0 as usize];
-                let problem = format!("there is no thread {}", quoted(name));
-                let hint = "\"create\" and \"join\" name a thread of the same program";
-                return Err(ProgramError::new(problem, hint).at(&thread.name, *operation as usize));
-            }
-        }
-    }
+    resolve_threads(&document, &mut threads)?;
     let mut names = document.names;
     let mut known = HashMap::new();
     for entry in document.functions {
@@ -130,6 +97,46 @@ fn assemble(mut document: Document) -> Result<Program, ProgramError> {
         writers_first,
         samples,
     })
+}
+
+/// Puts the numbers of threads where the text names them: whose end ends a thread in the background, and which ones
+/// `create` and `join` are about.
+fn resolve_threads(document: &Document, threads: &mut [Thread]) -> Result<(), ProgramError> {
+    let numbers = number_threads(threads)?;
+    let mentioned: Vec<Option<u32>> =
+        document.names.threads.list().iter().map(|name| numbers.get(name.as_str()).copied()).collect();
+    let mut backgrounds = Vec::with_capacity(document.backgrounds.len());
+    for (thread, name, [repeats_from, repeats_until]) in &document.backgrounds {
+        let Some(number) = numbers.get(name.as_str()).copied() else {
+            let problem = format!("there is no thread {}", quoted(name));
+            return Err(ProgramError::new(problem, "\"background\" names a thread of the same program"));
+        };
+        let background = Background {
+            ends_with: ThreadId(number),
+            repeats_from: *repeats_from,
+            repeats_until: *repeats_until,
+        };
+        backgrounds.push((*thread as usize, background));
+    }
+    drop(numbers);
+    for (thread, background) in backgrounds {
+        threads[thread].background = Some(background);
+    }
+    for (thread, operation) in &document.thread_uses {
+        let thread = &mut threads[*thread as usize];
+        let Some(place) = thread.operations.get_mut(*operation as usize) else { continue };
+        let (Operation::Create(other) | Operation::Join(other)) = place else { continue };
+        match mentioned.get(other.0 as usize).copied().flatten() {
+            Some(number) => *other = ThreadId(number),
+            None => {
+                let name = &document.names.threads.list()[other.0 as usize];
+                let problem = format!("there is no thread {}", quoted(name));
+                let hint = "\"create\" and \"join\" name a thread of the same program";
+                return Err(ProgramError::new(problem, hint).at(&thread.name, *operation as usize));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn number_threads(threads: &[Thread]) -> Result<HashMap<&str, u32>, ProgramError> {
