@@ -6,7 +6,7 @@ use super::machine::{
     Outcome, SLEEPING, stack_base,
 };
 use crate::event::FUTEX_CALL;
-use crate::program::Operation;
+use crate::program::{ObjectId, Operation};
 use crate::time::Ticks;
 use probe_abi::{Call, Context};
 
@@ -25,74 +25,49 @@ impl Machine<'_> {
         match operation {
             Operation::Exec(length) => {
                 self.actors[thread].left_ns = grains(length);
-                Ok(Outcome::Computes)
+                return Ok(Outcome::Computes);
             }
             Operation::ExecIn(function, length) => {
                 self.call(cpu, thread, function.0);
                 self.actors[thread].left_ns = grains(length);
                 self.actors[thread].returns = true;
-                Ok(Outcome::Computes)
+                return Ok(Outcome::Computes);
             }
-            Operation::Call(function) => {
-                self.call(cpu, thread, function.0);
-                Ok(Outcome::GoesOn)
-            }
-            Operation::Return => {
-                self.return_from(cpu, thread);
-                Ok(Outcome::GoesOn)
-            }
-            Operation::Signal(object) | Operation::SemPost(object) => {
-                let semaphore = &mut self.semaphores[object.0 as usize];
-                match semaphore.waiters.pop_front() {
-                    None => semaphore.count += 1,
-                    Some(waiter) => self.wake(cpu, thread, waiter),
-                }
-                Ok(Outcome::GoesOn)
-            }
+            Operation::Call(function) => self.call(cpu, thread, function.0),
+            Operation::Return => self.return_from(cpu, thread),
+            Operation::Signal(object) | Operation::SemPost(object) => self.post(cpu, thread, object),
             Operation::Wait(object) | Operation::SemWait(object) => {
                 let semaphore = &mut self.semaphores[object.0 as usize];
-                if semaphore.count > 0 {
-                    semaphore.count -= 1;
-                    return Ok(Outcome::GoesOn);
+                if semaphore.count == 0 {
+                    semaphore.waiters.push_back(thread);
+                    return self
+                        .wait_for_futex(cpu, thread, word(object.0), FUTEX_WAIT)
+                        .map(|()| Outcome::Left);
                 }
-                semaphore.waiters.push_back(thread);
-                self.wait_for_futex(cpu, thread, word(object.0), FUTEX_WAIT)?;
-                Ok(Outcome::Left)
+                semaphore.count -= 1;
             }
-            Operation::Create(other) => {
-                self.create(cpu, thread, other.0 as usize);
-                Ok(Outcome::GoesOn)
-            }
+            Operation::Create(other) => self.create(cpu, thread, other.0 as usize),
             Operation::Join(other) => {
                 let other = other.0 as usize;
-                if self.actors[other].state == ActorState::Ended {
-                    return Ok(Outcome::GoesOn);
+                if self.actors[other].state != ActorState::Ended {
+                    self.actors[other].joiners.push(thread);
+                    return self
+                        .wait_for_futex(cpu, thread, word(1 << 20 | other as u32), FUTEX_WAIT_BITSET)
+                        .map(|()| Outcome::Left);
                 }
-                self.actors[other].joiners.push(thread);
-                self.wait_for_futex(cpu, thread, word(1 << 20 | other as u32), FUTEX_WAIT_BITSET)?;
-                Ok(Outcome::Left)
             }
+            Operation::Io(_, length) | Operation::Sleep(length) if grains(length) == 0 => {}
             Operation::Io(_, length) => {
-                let length_ns = grains(length);
-                if length_ns == 0 {
-                    return Ok(Outcome::GoesOn);
-                }
-                self.plan(length_ns, cpu as i32, Event::Timer(thread));
-                self.expected_run.io(thread, length_ns);
-                self.sleep(cpu, thread, IN_DEVICE)?;
-                Ok(Outcome::Left)
+                self.plan(grains(length), cpu as i32, Event::Timer(thread));
+                self.expected_run.io(thread, grains(length));
+                return self.sleep(cpu, thread, IN_DEVICE).map(|()| Outcome::Left);
             }
             Operation::Sleep(length) => {
-                let length_ns = grains(length);
-                if length_ns == 0 {
-                    return Ok(Outcome::GoesOn);
-                }
-                self.plan(length_ns, cpu as i32, Event::Timer(thread));
-                self.expected_run.sleep(thread, length_ns);
+                self.plan(grains(length), cpu as i32, Event::Timer(thread));
+                self.expected_run.sleep(thread, grains(length));
                 // Each for something else: the same one again would be one wait that polls.
                 let word = word(1 << 21 | (self.now / GRAIN_NS) as u32 & 0xf_ffff);
-                self.wait_for_futex(cpu, thread, word, FUTEX_WAIT)?;
-                Ok(Outcome::Left)
+                return self.wait_for_futex(cpu, thread, word, FUTEX_WAIT).map(|()| Outcome::Left);
             }
             Operation::Release(edge) => {
                 let (released, waiter) = &mut self.edges[edge.0 as usize];
@@ -100,18 +75,25 @@ impl Machine<'_> {
                 for waiter in std::mem::take(waiter) {
                     self.wake(cpu, thread, waiter);
                 }
-                Ok(Outcome::GoesOn)
             }
             Operation::Await(edge) => {
                 let (released, waiter) = &mut self.edges[edge.0 as usize];
-                if *released {
-                    return Ok(Outcome::GoesOn);
+                if !*released {
+                    waiter.push(thread);
+                    return self.sleep(cpu, thread, SLEEPING).map(|()| Outcome::Left);
                 }
-                waiter.push(thread);
-                self.sleep(cpu, thread, SLEEPING)?;
-                Ok(Outcome::Left)
             }
-            other => Err(GenerateError::Unsupported(other)),
+            other => return Err(GenerateError::Unsupported(other)),
+        }
+        Ok(Outcome::GoesOn)
+    }
+
+    /// A count is given: to the thread that has waited longest, if there is one.
+    fn post(&mut self, cpu: usize, thread: usize, object: ObjectId) {
+        let semaphore = &mut self.semaphores[object.0 as usize];
+        match semaphore.waiters.pop_front() {
+            None => semaphore.count += 1,
+            Some(waiter) => self.wake(cpu, thread, waiter),
         }
     }
 

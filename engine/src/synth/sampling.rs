@@ -23,61 +23,100 @@ pub fn sampled_recording(
 ) -> Recording {
     let pid = recording.facts.processes.first().map_or(0, |process| process.pid);
     let period_ns = (1_000_000_000 / u64::from(rate_hz.max(1))).max(1);
-    let offsets: FxHashMap<FunctionId, u64> =
-        recording.facts.functions.iter().map(|function| (function.id, function.offset)).collect();
-    let mut stacks: FxHashMap<u32, Vec<FunctionId>> = FxHashMap::default();
-    let mut numbers: FxHashMap<Vec<u64>, u32> = FxHashMap::default();
+    let mut sampler = Sampler::new(&recording, pid);
     let mut tick = recording.facts.start_ns.saturating_add(phase_ns);
     let mut events = Vec::with_capacity(recording.events.len());
-    let mut notes = Vec::new();
     let mut taken = 0;
     for record in std::mem::take(&mut recording.events) {
         let header = *record.header();
         while tick <= header.time_ns {
             for life in truth.iter().filter(|life| is_running(life, tick)) {
-                let stack = stacks.get(&life.tid).map_or(&[][..], Vec::as_slice);
-                let frames: Vec<u64> = stack
-                    .iter()
-                    .rev()
-                    .enumerate()
-                    .map(|(index, function)| {
-                        let offset = offsets.get(function).copied().unwrap_or(0);
-                        // The address that a call returns to is one byte after it.
-                        BASE + offset + INSIDE + u64::from(index > 0)
-                    })
-                    .collect();
-                let next = numbers.len() as u32 + 1;
-                let number = *numbers.entry(frames.clone()).or_insert_with(|| {
-                    let kind = NoteKind::Stack { id: next, pid, frames, cut: false };
-                    notes.push(Note { time_ns: tick, kind });
-                    next
-                });
                 taken += 1;
-                events.push(Record::Sample(Sample {
-                    header: Header { time_ns: tick, kind: Kind::Sample as u8, tid: life.tid, pid, ..header },
-                    stack: number,
-                    reason: SampleReason::Tick as u8,
-                    flags: 0,
-                    reserved: 0,
-                }));
+                events.push(sampler.sample(tick, life.tid, header));
             }
             tick = tick.saturating_add(period_ns);
         }
+        sampler.follow(&record);
         let keep = match &record {
-            Record::FunctionEnter(enter) => {
-                stacks.entry(header.tid).or_default().push(enter.function);
-                probed(enter.function)
-            }
-            Record::FunctionExit(exit) => {
-                stacks.entry(header.tid).or_default().pop();
-                probed(exit.function)
-            }
+            Record::FunctionEnter(enter) => probed(enter.function),
+            Record::FunctionExit(exit) => probed(exit.function),
             _ => true,
         };
         if keep {
             events.push(record);
         }
     }
+    add_facts(&mut recording, pid, probed, rate_hz, taken);
+    recording.events = events;
+    recording.notes.extend(sampler.notes);
+    recording.notes.sort_by_key(|note| note.time_ns);
+    recording
+}
+
+/// The call stacks of all threads, and the notes that say what each number of a sampled stack means.
+struct Sampler {
+    pid: u32,
+    offsets: FxHashMap<FunctionId, u64>,
+    stacks: FxHashMap<u32, Vec<FunctionId>>,
+    numbers: FxHashMap<Vec<u64>, u32>,
+    notes: Vec<Note>,
+}
+
+impl Sampler {
+    fn new(recording: &Recording, pid: u32) -> Sampler {
+        let functions = recording.facts.functions.iter();
+        Sampler {
+            pid,
+            offsets: functions.map(|function| (function.id, function.offset)).collect(),
+            stacks: FxHashMap::default(),
+            numbers: FxHashMap::default(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// A sample of the thread's stack at this time, noted if it is a new one.
+    fn sample(&mut self, time_ns: u64, tid: u32, header: Header) -> Record {
+        let stack = self.stacks.get(&tid).map_or(&[][..], Vec::as_slice);
+        let frame = |(index, function): (usize, &FunctionId)| {
+            let offset = self.offsets.get(function).copied().unwrap_or(0);
+            // The address that a call returns to is one byte after it.
+            BASE + offset + INSIDE + u64::from(index > 0)
+        };
+        let frames: Vec<u64> = stack.iter().rev().enumerate().map(frame).collect();
+        let (pid, next) = (self.pid, self.numbers.len() as u32 + 1);
+        let number = *self.numbers.entry(frames.clone()).or_insert_with(|| {
+            let kind = NoteKind::Stack { id: next, pid, frames, cut: false };
+            self.notes.push(Note { time_ns, kind });
+            next
+        });
+        Record::Sample(Sample {
+            header: Header { time_ns, kind: Kind::Sample as u8, tid, pid, ..header },
+            stack: number,
+            reason: SampleReason::Tick as u8,
+            flags: 0,
+            reserved: 0,
+        })
+    }
+
+    /// Calls and returns of a record.
+    fn follow(&mut self, record: &Record) {
+        let stack = self.stacks.entry(record.header().tid).or_default();
+        match record {
+            Record::FunctionEnter(enter) => stack.push(enter.function),
+            Record::FunctionExit(_) => drop(stack.pop()),
+            _ => {}
+        }
+    }
+}
+
+/// What a recording with samples knows of the binary and of how they were taken.
+fn add_facts(
+    recording: &mut Recording,
+    pid: u32,
+    probed: impl Fn(FunctionId) -> bool,
+    rate_hz: u32,
+    taken: u64,
+) {
     let facts = &mut recording.facts;
     facts.mappings = vec![MappingFact {
         pid,
@@ -103,10 +142,6 @@ pub fn sampled_recording(
     if let Some(end) = &mut facts.end {
         end.samples = Some(SampleCounts { taken, ..SampleCounts::default() });
     }
-    recording.events = events;
-    recording.notes.extend(notes);
-    recording.notes.sort_by_key(|note| note.time_ns);
-    recording
 }
 
 fn is_running(life: &Truth, time_ns: u64) -> bool {
