@@ -123,7 +123,8 @@ struct Known {
 }
 
 impl OfThread<'_> {
-    fn known(&mut self, timeline: &Timeline, clock: &Clock, numbers: &FxHashMap<(u32, u64), usize>) -> Known {
+    /// When the thread waited for each lock or woke a waiter of it, and when it waited for something else, in order.
+    fn marks(&self, timeline: &Timeline, numbers: &FxHashMap<(u32, u64), usize>) -> Vec<(usize, Mark)> {
         let mut marks: Vec<(u64, usize, Mark)> = Vec::new();
         for (number, lock) in self.locks.iter().enumerate() {
             let own = lock.word.threads.get(&(self.index as u32));
@@ -141,9 +142,13 @@ impl OfThread<'_> {
         };
         marks.extend(thread.into_iter().flat_map(|thread| thread.spans()).filter_map(elsewhere));
         marks.sort_by_key(|(time, number, _)| (*time, *number));
+        marks.into_iter().map(|(_, number, mark)| (number, mark)).collect()
+    }
+
+    fn known(&mut self, timeline: &Timeline, clock: &Clock, numbers: &FxHashMap<(u32, u64), usize>) -> Known {
         let mut known = Known { sections: Vec::new(), cuts: Vec::new() };
         let mut open: Option<Section> = None;
-        for (_, number, mark) in marks {
+        for (number, mark) in self.marks(timeline, numbers) {
             let Some(lock) = self.locks.get(number) else { continue };
             match mark {
                 Mark::Elsewhere(time) => {
