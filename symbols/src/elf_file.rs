@@ -273,29 +273,24 @@ impl ElfFile {
             )?,
             None => Vec::new(),
         };
-        let mut notes: Vec<(u64, u64)> = Vec::new();
-        let mut loaded = Vec::new();
-        let mut thread_local_bytes = None;
-        let interpreter = segments.iter().find(|header| header.p_type(endian) == object::elf::PT_INTERP);
-        let interpreter =
-            interpreter.map(|header| self.loader_name(header.p_offset(endian), header.p_filesz(endian)));
-        for header in &segments {
-            let kind = header.p_type(endian);
-            if kind == object::elf::PT_LOAD {
-                loaded.push(Segment {
-                    address: header.p_vaddr(endian),
-                    offset: header.p_offset(endian),
-                    file_size: header.p_filesz(endian),
-                    memory_size: header.p_memsz(endian),
-                    executable: header.p_flags(endian).0 & object::elf::PF_X.0 != 0,
-                });
-            } else if kind == object::elf::PT_TLS {
-                let align = header.p_align(endian).clamp(1, 1 << 20);
-                thread_local_bytes = header.p_memsz(endian).checked_next_multiple_of(align);
-            } else if kind == object::elf::PT_NOTE {
-                notes.push((header.p_offset(endian), header.p_filesz(endian)));
-            }
-        }
+        let of_kind = |kind| segments.iter().filter(move |header| header.p_type(endian) == kind);
+        let in_file =
+            |header: &ProgramHeader64<Endianness>| (header.p_offset(endian), header.p_filesz(endian));
+        let interpreter = of_kind(object::elf::PT_INTERP).next().map(in_file);
+        let interpreter = interpreter.map(|(offset, size)| self.loader_name(offset, size));
+        let mut notes: Vec<(u64, u64)> = of_kind(object::elf::PT_NOTE).map(in_file).collect();
+        let thread_local_bytes = of_kind(object::elf::PT_TLS).next_back().and_then(|header| {
+            let align = header.p_align(endian).clamp(1, 1 << 20);
+            header.p_memsz(endian).checked_next_multiple_of(align)
+        });
+        let loaded = of_kind(object::elf::PT_LOAD).map(|header| Segment {
+            address: header.p_vaddr(endian),
+            offset: header.p_offset(endian),
+            file_size: header.p_filesz(endian),
+            memory_size: header.p_memsz(endian),
+            executable: header.p_flags(endian).0 & object::elf::PF_X.0 != 0,
+        });
+        let loaded: Vec<Segment> = loaded.collect();
         let sections: Vec<Section> = sections
             .iter()
             .map(|header| Section {

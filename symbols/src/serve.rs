@@ -71,38 +71,13 @@ fn converse(socket: &Arc<UnixStream>) -> io::Result<()> {
         }
     };
     wire::send(socket, &FromParser::Ready, None, None)?;
-    let mut variables = None;
-    let mut answer = |question: Question, locator: Option<&mut Locator<'_>>| -> FromParser {
-        match (question, locator) {
-            (Question::Choose(selection), Some(locator)) => {
-                let mut choice = choose(&module, &selection);
-                let facts = choice.chosen.iter_mut().map(|chosen| &mut chosen.fact);
-                resolve::locate_with(locator, facts);
-                FromParser::Choice(Box::new(choice))
-            }
-            (Question::Locate(places), Some(locator)) => {
-                FromParser::Located(Box::new(locator.locate(&places)))
-            }
-            (Question::Variables(addresses), _) => {
-                let mut known = variables.get_or_insert_with(|| Named::read(&module).ok()).as_mut();
-                let mut name = |&address: &u64| known.as_mut().and_then(|known| known.at(address));
-                FromParser::Variables(addresses.iter().map(&mut name).collect())
-            }
-            (Question::LockRegions { calls, places }, _) => {
-                FromParser::LockRegions(lock_regions(&module, &calls, &places))
-            }
-            (question, _) => FromParser::Failed {
-                kind: super::error::FailureKind::Unsupported,
-                text: format!("this question cannot be answered: {question:?}"),
-            },
-        }
-    };
+    let mut answers = Answers { module: &module, variables: None };
     // Debug information is read when it is first needed.
     let first = loop {
         let Some((told, _)) = wire::receive::<ToParser>(socket, MOST_ASKED, None)? else { return Ok(()) };
         match told {
             ToParser::Question(question @ (Question::Variables(_) | Question::LockRegions { .. })) => {
-                wire::send(socket, &answer(question, None), None, None)?;
+                wire::send(socket, &answers.answer(question, None), None, None)?;
             }
             ToParser::Question(question) => break question,
             _ => return Err(io::ErrorKind::InvalidData.into()),
@@ -118,7 +93,7 @@ fn converse(socket: &Arc<UnixStream>) -> io::Result<()> {
                     let no_lines = locator.no_lines().cloned();
                     FromParser::Summary(Box::new(Summary::of(&module, no_lines, supplement_missing)))
                 }
-                question => answer(question, Some(locator)),
+                question => answers.answer(question, Some(locator)),
             };
             wire::send(socket, &said, None, None)?;
             match wire::receive::<ToParser>(socket, MOST_ASKED, None)? {
@@ -128,6 +103,43 @@ fn converse(socket: &Arc<UnixStream>) -> io::Result<()> {
             }
         }
     })
+}
+
+/// What a module answers with.
+struct Answers<'m> {
+    module: &'m ModuleFunctions,
+    /// Its variables, read when they are first asked for; `None` inside where they cannot be read.
+    variables: Option<Option<Named<'m>>>,
+}
+
+impl Answers<'_> {
+    /// Answers a question; some need a locator.
+    fn answer(&mut self, question: Question, locator: Option<&mut Locator<'_>>) -> FromParser {
+        match (question, locator) {
+            (Question::Choose(selection), Some(locator)) => {
+                let mut choice = choose(self.module, &selection);
+                let facts = choice.chosen.iter_mut().map(|chosen| &mut chosen.fact);
+                resolve::locate_with(locator, facts);
+                FromParser::Choice(Box::new(choice))
+            }
+            (Question::Locate(places), Some(locator)) => {
+                FromParser::Located(Box::new(locator.locate(&places)))
+            }
+            (Question::Variables(addresses), _) => {
+                let module = self.module;
+                let mut known = self.variables.get_or_insert_with(|| Named::read(module).ok()).as_mut();
+                let mut name = |&address: &u64| known.as_mut().and_then(|known| known.at(address));
+                FromParser::Variables(addresses.iter().map(&mut name).collect())
+            }
+            (Question::LockRegions { calls, places }, _) => {
+                FromParser::LockRegions(lock_regions(self.module, &calls, &places))
+            }
+            (question, _) => FromParser::Failed {
+                kind: super::error::FailureKind::Unsupported,
+                text: format!("this question cannot be answered: {question:?}"),
+            },
+        }
+    }
 }
 
 /// Answers what is asked of one file alone.
