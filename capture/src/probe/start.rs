@@ -114,20 +114,26 @@ impl Capture {
         if options.uprobes {
             capture.probe_first(&options)?;
         }
-        let (start_ns, longpole_ns) = early.unwrap_or_else(|| {
-            options.pids.iter().for_each(|pid| capture.track(*pid));
-            (now_ns(), own_cpu_time_ns())
-        });
-        capture.start_ns = start_ns;
-        capture.common.lock().accounting.begin(start_ns, longpole_ns);
-        for number in 0..capture.unprobed.len() {
-            let (pid, _) = capture.unprobed[number];
-            capture.leave_unprobed(pid, capture.start_ns);
-        }
+        capture.begin(&options, early);
         // The overhead controller believes that untracked processes are gone, so it comes last.
         let samples_events_later = options.sampling.is_some() && is_early;
         capture.start_controller(&options, sampling, samples_events_later.then_some(kernel))?;
         Ok(capture)
+    }
+
+    /// From here on the targets are recorded, unless they are `early` already: since then, and with what longpole had
+    /// computed by then.
+    fn begin(&mut self, options: &CaptureOptions, early: Option<(u64, u64)>) {
+        let (start_ns, longpole_ns) = early.unwrap_or_else(|| {
+            options.pids.iter().for_each(|pid| self.track(*pid));
+            (now_ns(), own_cpu_time_ns())
+        });
+        self.start_ns = start_ns;
+        self.common.lock().accounting.begin(start_ns, longpole_ns);
+        for number in 0..self.unprobed.len() {
+            let (pid, _) = self.unprobed[number];
+            self.leave_unprobed(pid, self.start_ns);
+        }
     }
 
     /// Puts the probes on that were chosen before the capture began.
