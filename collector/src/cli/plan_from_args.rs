@@ -450,9 +450,13 @@ fn export(args: args::ExportArguments) -> Result<ExportPlan, UserError> {
     })
 }
 
-fn table(format: Option<Format>, name: Option<&str>, is_stdout: bool) -> Result<Option<Table>, UserError> {
+fn table(
+    format: Option<Format>,
+    name: Option<&str>,
+    is_stdout: bool,
+) -> Result<Option<&'static Table>, UserError> {
     let has_tables = format.is_some_and(Format::has_tables);
-    let names: Vec<&str> = Table::ALL.iter().map(|table| table.name()).collect();
+    let names: Vec<&str> = Table::ALL.iter().map(|table| table.name).collect();
     let names = names.join(", ");
     match name {
         None if has_tables && is_stdout => Err(UserError::usage(

@@ -12,8 +12,8 @@ pub struct Csv<'w> {
 
 impl<'w> Csv<'w> {
     /// With the line of names.
-    pub fn new(table: Table, out: &'w mut dyn Write) -> io::Result<Csv<'w>> {
-        let names: Vec<&str> = table.columns().iter().map(|(name, _)| *name).collect();
+    pub fn new(table: &Table, out: &'w mut dyn Write) -> io::Result<Csv<'w>> {
+        let names: Vec<&str> = table.columns.iter().map(|(name, _)| *name).collect();
         writeln!(out, "{}", names.join(","))?;
         Ok(Csv { out })
     }

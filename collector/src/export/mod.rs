@@ -115,8 +115,13 @@ impl Format {
     }
 
     /// Writes all of it; of tables this one, or the recording itself.
-    pub fn write(self, model: &Model<'_>, table: Option<Table>, out: &mut dyn Write) -> io::Result<()> {
-        let table = table.unwrap_or(Table::Recordings);
+    pub fn write(
+        self,
+        model: &Model<'_>,
+        table: Option<&'static Table>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let table = table.unwrap_or(&Table::ALL[0]);
         match self {
             Format::Perfetto => perfetto::write(model, out),
             Format::Firefox => firefox::write(model, out),

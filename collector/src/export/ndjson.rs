@@ -5,13 +5,13 @@ use std::io::{self, Write};
 
 /// Rows on their way to a file.
 pub struct Ndjson<'w> {
-    table: Table,
+    table: &'static Table,
     out: &'w mut dyn Write,
 }
 
 impl<'w> Ndjson<'w> {
     /// Of this table.
-    pub fn new(table: Table, out: &'w mut dyn Write) -> Ndjson<'w> {
+    pub fn new(table: &'static Table, out: &'w mut dyn Write) -> Ndjson<'w> {
         Ndjson { table, out }
     }
 }
@@ -19,7 +19,7 @@ impl<'w> Ndjson<'w> {
 impl Sink for Ndjson<'_> {
     fn row(&mut self, cells: &[Cell<'_>]) -> io::Result<()> {
         let mut before = "{";
-        for ((name, _), cell) in self.table.columns().iter().zip(cells) {
+        for ((name, _), cell) in self.table.columns.iter().zip(cells) {
             write!(self.out, "{before}\"{name}\":")?;
             before = ",";
             match cell {

@@ -87,8 +87,8 @@ impl Column {
     }
 }
 
-fn schema(table: Table) -> Result<Type, ParquetError> {
-    let fields = table.columns().iter().map(|(name, kind)| {
+fn schema(table: &Table) -> Result<Type, ParquetError> {
+    let fields = table.columns.iter().map(|(name, kind)| {
         let (physical, logical) = match kind {
             Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
             Kind::Int => (Physical::INT64, None),
@@ -98,17 +98,17 @@ fn schema(table: Table) -> Result<Type, ParquetError> {
         let field = Type::primitive_type_builder(name, physical).with_repetition(Repetition::OPTIONAL);
         field.with_logical_type(logical).build().map(Arc::new)
     });
-    Type::group_type_builder(table.name()).with_fields(fields.collect::<Result<_, _>>()?).build()
+    Type::group_type_builder(table.name).with_fields(fields.collect::<Result<_, _>>()?).build()
 }
 
 impl<'w> Parquet<'w> {
     /// Of this table.
-    pub fn new(table: Table, out: &'w mut dyn Write) -> io::Result<Parquet<'w>> {
+    pub fn new(table: &Table, out: &'w mut dyn Write) -> io::Result<Parquet<'w>> {
         let written = Bytes::default();
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
         let schema = Arc::new(schema(table).map_err(io::Error::other)?);
         let file = SerializedFileWriter::new(written.clone(), schema, Arc::new(properties));
-        let columns = table.columns().iter().map(|(_, kind)| Column::new(*kind)).collect();
+        let columns = table.columns.iter().map(|(_, kind)| Column::new(*kind)).collect();
         Ok(Parquet { out, written, file: file.map_err(io::Error::other)?, columns, rows: 0 })
     }
 

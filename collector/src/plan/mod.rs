@@ -326,7 +326,7 @@ pub struct ExportPlan {
     /// CPU counts, in the order asked; `None`: those that are usual for the format.
     pub cpus: Option<Vec<Cpus>>,
     /// Of several tables this one.
-    pub table: Option<Table>,
+    pub table: Option<&'static Table>,
     /// With the cost of probe hits in the compute time.
     pub raw: bool,
     /// Where to; of several tables a folder.

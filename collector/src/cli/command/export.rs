@@ -90,11 +90,11 @@ fn to_folder(
     plan: &ExportPlan,
     folder: &Path,
     overwrite: Overwrite,
-    write: impl Fn(Table, &mut dyn Write) -> io::Result<()>,
+    write: impl Fn(&'static Table, &mut dyn Write) -> io::Result<()>,
 ) -> Result<(), UserError> {
     let is_new = make(folder).map_err(|error| recording::CreateError::io(folder, error))?;
     let files: Vec<PathBuf> = plan.files().collect();
-    for (number, (table, path)) in Table::ALL.into_iter().zip(&files).enumerate() {
+    for (number, (table, path)) in Table::ALL.iter().zip(&files).enumerate() {
         if let Err(error) = write_whole(path, overwrite, |out| write(table, out)) {
             for path in files.iter().take(number) {
                 // What cannot be taken away stays whole.
@@ -137,7 +137,7 @@ impl ExportPlan {
     fn files(&self) -> impl Iterator<Item = PathBuf> + '_ {
         let end = self.format.map_or("", Format::name);
         let tables = self.folder().into_iter().flat_map(move |folder| {
-            Table::ALL.into_iter().map(move |table| folder.join(format!("{}.{end}", table.name())))
+            Table::ALL.iter().map(move |table| folder.join(format!("{}.{end}", table.name)))
         });
         let one = match &self.output {
             OutputPlan::File(path) if self.folder().is_none() => Some(path.clone()),

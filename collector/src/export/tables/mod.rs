@@ -52,21 +52,8 @@ pub trait Sink {
 }
 
 /// Writes all rows of a table.
-pub fn write(model: &Model<'_>, table: Table, sink: &mut dyn Sink) -> io::Result<()> {
-    let mut rows = Rows { model, sink };
-    match table {
-        Table::Recordings => rows.recordings(),
-        Table::Threads => rows.threads(),
-        Table::Intervals => rows.intervals(),
-        Table::Calls => rows.calls(),
-        Table::Wakes => rows.wakes(),
-        Table::Sections => rows.sections(),
-        Table::Functions => rows.functions(),
-        Table::Locks => rows.locks(),
-        Table::Waits => rows.waits(),
-        Table::Stacks => rows.stacks(),
-        Table::Paths => rows.paths(),
-    }
+pub fn write(model: &Model<'_>, table: &Table, sink: &mut dyn Sink) -> io::Result<()> {
+    (table.rows)(&mut Rows { model, sink })
 }
 
 struct Rows<'m, 'a, 's> {

@@ -1,5 +1,8 @@
 //! Which tables there are, and their columns.
 
+use super::Rows;
+use std::io;
+
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -16,75 +19,32 @@ pub enum Kind {
 use Kind::{Bool, Float, Int, Text};
 
 /// A table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Table {
-    /// The recording itself.
-    Recordings,
-    /// Its threads.
-    Threads,
-    /// What each thread did when.
-    Intervals,
-    /// Calls of probed functions.
-    Calls,
-    /// Which thread woke which.
-    Wakes,
-    /// Which thread held which lock when.
-    Sections,
-    /// Functions on each CPU count.
-    Functions,
-    /// Locks on each CPU count.
-    Locks,
-    /// What the predicted time is owed to, and the predicted time itself: on each CPU count the rows add up to it.
-    Waits,
-    /// Call stacks on each CPU count.
-    Stacks,
-    /// The critical path on each CPU count.
-    Paths,
-}
-
-impl Table {
-    /// All of them.
-    pub const ALL: [Table; 11] = [
-        Table::Recordings,
-        Table::Threads,
-        Table::Intervals,
-        Table::Calls,
-        Table::Wakes,
-        Table::Sections,
-        Table::Functions,
-        Table::Locks,
-        Table::Waits,
-        Table::Stacks,
-        Table::Paths,
-    ];
-
+#[derive(Debug)]
+pub struct Table {
     /// Its name, and that of its file.
-    pub fn name(self) -> &'static str {
-        match self {
-            Table::Recordings => "recordings",
-            Table::Threads => "threads",
-            Table::Intervals => "intervals",
-            Table::Calls => "calls",
-            Table::Wakes => "wakes",
-            Table::Sections => "sections",
-            Table::Functions => "functions",
-            Table::Locks => "locks",
-            Table::Waits => "waits",
-            Table::Stacks => "stacks",
-            Table::Paths => "paths",
-        }
-    }
-
-    /// The table of this name.
-    pub fn of(name: &str) -> Option<Table> {
-        Table::ALL.into_iter().find(|table| table.name() == name)
-    }
-
+    pub name: &'static str,
     /// Its columns. Times are nanoseconds: of what was measured those of `CLOCK_MONOTONIC`, of a predicted run from its
     /// start. `cpus` is null for unlimited CPUs.
-    pub fn columns(self) -> &'static [(&'static str, Kind)] {
-        match self {
-            Table::Recordings => &[
+    pub columns: &'static [(&'static str, Kind)],
+    /// Writes its rows.
+    pub(super) rows: fn(&mut Rows<'_, '_, '_>) -> io::Result<()>,
+}
+
+impl PartialEq for Table {
+    fn eq(&self, other: &Table) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Table {}
+
+impl Table {
+    /// All of them, the recording itself first.
+    pub const ALL: &'static [Table] = &[
+        // The recording itself.
+        Table {
+            name: "recordings",
+            columns: &[
                 ("recording", Text),
                 ("command", Text),
                 ("build_id", Text),
@@ -98,7 +58,12 @@ impl Table {
                 ("unknown_ns", Int),
                 ("longpole", Text),
             ],
-            Table::Threads => &[
+            rows: |rows| rows.recordings(),
+        },
+        // Its threads.
+        Table {
+            name: "threads",
+            columns: &[
                 ("recording", Text),
                 ("thread", Text),
                 ("process", Text),
@@ -108,7 +73,12 @@ impl Table {
                 ("end_ns", Int),
                 ("created_by", Text),
             ],
-            Table::Intervals => &[
+            rows: |rows| rows.threads(),
+        },
+        // What each thread did when.
+        Table {
+            name: "intervals",
+            columns: &[
                 ("recording", Text),
                 ("thread", Text),
                 ("start_ns", Int),
@@ -121,7 +91,12 @@ impl Table {
                 ("ended_by", Text),
                 ("waker", Text),
             ],
-            Table::Calls => &[
+            rows: |rows| rows.intervals(),
+        },
+        // Calls of probed functions.
+        Table {
+            name: "calls",
+            columns: &[
                 ("recording", Text),
                 ("thread", Text),
                 ("function", Text),
@@ -129,14 +104,24 @@ impl Table {
                 ("end_ns", Int),
                 ("depth", Int),
             ],
-            Table::Wakes => &[
+            rows: |rows| rows.calls(),
+        },
+        // Which thread woke which.
+        Table {
+            name: "wakes",
+            columns: &[
                 ("recording", Text),
                 ("time_ns", Int),
                 ("waker", Text),
                 ("wakee", Text),
                 ("ended_wait", Bool),
             ],
-            Table::Sections => &[
+            rows: |rows| rows.wakes(),
+        },
+        // Which thread held which lock when.
+        Table {
+            name: "sections",
+            columns: &[
                 ("recording", Text),
                 ("lock", Text),
                 ("kind", Text),
@@ -146,7 +131,12 @@ impl Table {
                 ("end_ns", Int),
                 ("reads", Bool),
             ],
-            Table::Functions => &[
+            rows: |rows| rows.sections(),
+        },
+        // Functions on each CPU count.
+        Table {
+            name: "functions",
+            columns: &[
                 ("recording", Text),
                 ("cpus", Int),
                 ("time_ns", Float),
@@ -158,7 +148,12 @@ impl Table {
                 ("total_ns", Float),
                 ("total_error_ns", Float),
             ],
-            Table::Locks => &[
+            rows: |rows| rows.functions(),
+        },
+        // Locks on each CPU count.
+        Table {
+            name: "locks",
+            columns: &[
                 ("recording", Text),
                 ("cpus", Int),
                 ("time_ns", Float),
@@ -169,7 +164,12 @@ impl Table {
                 ("waited_ns", Float),
                 ("held_ns", Float),
             ],
-            Table::Waits => &[
+            rows: |rows| rows.locks(),
+        },
+        // What the predicted time is owed to, and the predicted time itself: on each CPU count the rows add up to it.
+        Table {
+            name: "waits",
+            columns: &[
                 ("recording", Text),
                 ("cpus", Int),
                 ("time_ns", Float),
@@ -179,7 +179,12 @@ impl Table {
                 ("count", Int),
                 ("critical_ns", Float),
             ],
-            Table::Stacks => &[
+            rows: |rows| rows.waits(),
+        },
+        // Call stacks on each CPU count.
+        Table {
+            name: "stacks",
+            columns: &[
                 ("recording", Text),
                 ("cpus", Int),
                 ("thread", Text),
@@ -187,7 +192,12 @@ impl Table {
                 ("cpu_ns", Float),
                 ("critical_ns", Float),
             ],
-            Table::Paths => &[
+            rows: |rows| rows.stacks(),
+        },
+        // The critical path on each CPU count.
+        Table {
+            name: "paths",
+            columns: &[
                 ("recording", Text),
                 ("cpus", Int),
                 ("start_ns", Float),
@@ -197,6 +207,12 @@ impl Table {
                 ("function", Text),
                 ("wait", Text),
             ],
-        }
+            rows: |rows| rows.paths(),
+        },
+    ];
+
+    /// The table of this name.
+    pub fn of(name: &str) -> Option<&'static Table> {
+        Table::ALL.iter().find(|table| table.name == name)
     }
 }
