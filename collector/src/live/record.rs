@@ -62,7 +62,6 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         }
     };
     writer.facts(&facts).map_err(|error| write_error(&path, &error.to_string()))?;
-
     if silence == Silence::Speaking {
         announce(plan, &subject, &remarks, child.is_some());
     }
@@ -96,18 +95,8 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
 
     ended.elapsed += before;
     functions_known.extend(ended.observed.more_functions.iter().cloned());
-    if let Some(error) = ended.launch_error {
-        // It contains nothing from the command.
-        let _ = std::fs::remove_file(&path);
-        return Err(error.into());
-    }
-    if ended.aborted {
-        return Ok(Outcome::Signal(libc::SIGINT));
-    }
-    if let Some(failure) = &ended.failure {
-        let runs_on = ended.child_status.is_none() && ended.alive.iter().any(|&pid| is_alive(pid));
-        let runs_on = if runs_on { format!("; {subject} runs on without longpole") } else { String::new() };
-        return Err(write_error(&path, &format!("{} failed: {}{runs_on}", failure.part, failure.text)));
+    if let Some(outcome) = failed(&mut ended, &path, &subject)? {
+        return Ok(outcome);
     }
     if silence == Silence::Speaking {
         let summary = RecordSummary {
@@ -122,6 +111,25 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         let _ = summary.write(&style::for_stderr(), style::columns_of_stderr(), io::stderr().lock());
     }
     Ok(outcome(&ended))
+}
+
+/// What there is instead of a summary: the error of a command that did not start or of a part that failed, or the
+/// outcome of a recording that the user broke off. `None`: all went well.
+fn failed(ended: &mut Ended, path: &Path, subject: &str) -> Result<Option<Outcome>, UserError> {
+    if let Some(error) = ended.launch_error.take() {
+        // It contains nothing from the command.
+        let _ = std::fs::remove_file(path);
+        return Err(error.into());
+    }
+    if ended.aborted {
+        return Ok(Some(Outcome::Signal(libc::SIGINT)));
+    }
+    if let Some(failure) = &ended.failure {
+        let runs_on = ended.child_status.is_none() && ended.alive.iter().any(|&pid| is_alive(pid));
+        let runs_on = if runs_on { format!("; {subject} runs on without longpole") } else { String::new() };
+        return Err(write_error(path, &format!("{} failed: {}{runs_on}", failure.part, failure.text)));
+    }
+    Ok(None)
 }
 
 /// Where the output of a command goes that is not to be shown.
