@@ -23,6 +23,7 @@ mod tools;
 mod top;
 mod weights;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -81,6 +82,40 @@ enum Which {
     Symbols,
 }
 
+/// Writes a section of BENCHMARKS.md.
+type Measure = fn(&Workspace) -> Result<String>;
+
+/// What needs no recording, and the name of its section.
+const ALONE: [(Which, &str, Measure); 6] = [
+    (Which::Weights, "weights", weights::measure),
+    (Which::Simulate, "simulate", simulate::measure),
+    (Which::Graph, "graph", graph::measure),
+    (Which::Limit, "limit", limit::measure),
+    (Which::Parallelism, "parallelism", parallelism::measure),
+    (Which::Symbols, "symbols", symbols::measure),
+];
+
+/// The same from a longpole that may record and the names of [`Options::programs`].
+type MeasureRecorder = fn(&Workspace, &Path, &[String]) -> Result<String>;
+
+/// What records, and the name of its section.
+const RECORDED: [(Which, &str, MeasureRecorder); 10] = [
+    (Which::Attach, "attach", |workspace, longpole, _| attach::measure(workspace, longpole)),
+    (Which::Stall, "stall", stall::measure),
+    (Which::Top, "top", |workspace, longpole, _| top::measure(workspace, longpole)),
+    (Which::Handover, "handover", |workspace, longpole, _| handover::measure(workspace, longpole)),
+    (Which::Interpose, "interpose", |workspace, longpole, _| interpose::measure(workspace, longpole)),
+    (Which::Sampling, "sampling", |workspace, longpole, _| sampling::measure(workspace, longpole)),
+    (Which::Apps, "apps", |workspace, longpole, only| {
+        apps::measure(workspace, longpole, apps::Table::Apps, only)
+    }),
+    (Which::Storms, "storms", |workspace, longpole, only| {
+        apps::measure(workspace, longpole, apps::Table::Storms, only)
+    }),
+    (Which::Exports, "exports", |workspace, longpole, _| exports::measure(workspace, longpole)),
+    (Which::Flood, "flood", |workspace, longpole, _| flood::measure(workspace, longpole)),
+];
+
 /// Measures, prints, and updates the sections of BENCHMARKS.md.
 ///
 /// # Errors
@@ -89,79 +124,19 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let workspace = Workspace::find();
     let wanted = |which| options.only.is_none_or(|only| only == which);
     let mut page = Page::read(&workspace, &page::BENCHMARKS)?;
-    if wanted(Which::Weights) {
-        page.put("weights", &weights::measure(&workspace)?)?;
+    for (_, name, measure) in ALONE.into_iter().filter(|(which, ..)| wanted(*which)) {
+        page.put(name, &measure(&workspace)?)?;
     }
-    if wanted(Which::Simulate) {
-        page.put("simulate", &simulate::measure(&workspace)?)?;
+    if !RECORDED.into_iter().any(|(which, ..)| wanted(which)) {
+        return Ok(ExitCode::SUCCESS);
     }
-    if wanted(Which::Graph) {
-        page.put("graph", &graph::measure(&workspace)?)?;
-    }
-    if wanted(Which::Limit) {
-        page.put("limit", &limit::measure(&workspace)?)?;
-    }
-    if wanted(Which::Parallelism) {
-        page.put("parallelism", &parallelism::measure(&workspace)?)?;
-    }
-    if wanted(Which::Symbols) {
-        page.put("symbols", &symbols::measure(&workspace)?)?;
-    }
-    let recorded = [
-        Which::Attach,
-        Which::Stall,
-        Which::Top,
-        Which::Handover,
-        Which::Interpose,
-        Which::Sampling,
-        Which::Apps,
-        Which::Storms,
-        Which::Exports,
-        Which::Flood,
-    ];
-    if recorded.into_iter().any(wanted) {
-        let longpole = recorder(&workspace)?;
-        if wanted(Which::Attach) {
-            page.put("attach", &attach::measure(&workspace, &longpole)?)?;
-        }
-        if wanted(Which::Stall) {
-            let text = stall::measure(&workspace, &longpole, &options.programs)?;
-            if options.programs.is_empty() {
-                page.put("stall", &text)?;
-            } else {
-                println!("{text}");
-            }
-        }
-        if wanted(Which::Top) {
-            page.put("top", &top::measure(&workspace, &longpole)?)?;
-        }
-        if wanted(Which::Handover) {
-            page.put("handover", &handover::measure(&workspace, &longpole)?)?;
-        }
-        if wanted(Which::Interpose) {
-            page.put("interpose", &interpose::measure(&workspace, &longpole)?)?;
-        }
-        if wanted(Which::Sampling) {
-            page.put("sampling", &sampling::measure(&workspace, &longpole)?)?;
-        }
-        for (which, name, table) in
-            [(Which::Apps, "apps", apps::Table::Apps), (Which::Storms, "storms", apps::Table::Storms)]
-        {
-            if !wanted(which) {
-                continue;
-            }
-            let text = apps::measure(&workspace, &longpole, table, &options.programs)?;
-            if options.programs.is_empty() {
-                page.put(name, &text)?;
-            } else {
-                println!("{text}");
-            }
-        }
-        if wanted(Which::Exports) {
-            page.put("exports", &exports::measure(&workspace, &longpole)?)?;
-        }
-        if wanted(Which::Flood) {
-            page.put("flood", &flood::measure(&workspace, &longpole)?)?;
+    let longpole = recorder(&workspace)?;
+    for (which, name, measure) in RECORDED.into_iter().filter(|(which, ..)| wanted(*which)) {
+        let text = measure(&workspace, &longpole, &options.programs)?;
+        if options.programs.is_empty() || !matches!(which, Which::Stall | Which::Apps | Which::Storms) {
+            page.put(name, &text)?;
+        } else {
+            println!("{text}");
         }
     }
     Ok(ExitCode::SUCCESS)

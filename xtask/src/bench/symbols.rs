@@ -42,65 +42,94 @@ pub fn measure(workspace: &Workspace) -> Result<String> {
         Some(path) => PathBuf::from(path),
         None => large_binary::build(&scratch.0, DEBUG_BYTES)?,
     };
-    let addresses = |count: usize| -> Result<PathBuf> {
+    let input = |count: usize| -> Result<(PathBuf, PathBuf)> {
         let mut command = Command::new(&tool);
         let text = command::text(command.arg("addresses").arg(&binary).arg(count.to_string()))?;
-        let path = scratch.0.join(format!("{count}.txt"));
-        std::fs::write(&path, text + "\n")?;
-        Ok(path)
+        let [addresses, perf] = ["txt", "data"].map(|end| scratch.0.join(format!("{count}.{end}")));
+        std::fs::write(&addresses, text + "\n")?;
+        perf_data::write(&binary, &addresses, &perf)?;
+        Ok((addresses, perf))
     };
-    let (many, few) = (addresses(ADDRESSES)?, addresses(FEW)?);
-    let [perf_many, perf_few] = [(&many, "many"), (&few, "few")].map(|(addresses, name)| {
-        let path = scratch.0.join(format!("{name}.data"));
-        perf_data::write(&binary, addresses, &path).map(|()| path)
-    });
-    let (perf_many, perf_few) = (perf_many?, perf_few?);
-    let debug_mb = debug_bytes(&binary)? as f64 / 1e6;
-
-    let (mut load, mut rate, mut again) = (Sample::default(), Sample::default(), Sample::default());
-    let mut last = serde_json::Value::Null;
-    let mut others: Vec<Other> = Vec::new();
+    let (many, few) = (input(ADDRESSES)?, input(FEW)?);
+    let (mut own, mut others) = (Own::default(), Vec::new());
     for _ in 0..RUNS {
         let mut command = Command::new(&tool);
-        command.arg("lookup").arg(&binary).arg(&longpole).arg(&many);
-        let line = command::text(&mut command)?;
-        last = serde_json::from_str(&line).context("symbols_bench says no JSON")?;
-        let number = |name: &str| last[name].as_f64().with_context(|| format!("no {name} in {line}"));
-        load.push(number("load_ns")? / 1e6);
-        rate.push(ADDRESSES as f64 / number("first_ns")? * 1e9);
-        again.push(ADDRESSES as f64 / number("again_ns")? * 1e9);
-        let object = format!("--obj={}", binary.display());
-        let path = binary.display().to_string();
-        let (data_many, data_few) = (perf_many.display().to_string(), perf_few.display().to_string());
-        let symbols_only = vec!["script", "--force", "--no-inline", "-F", "ip,sym", "-i", data_many.as_str()];
-        let with_lines = vec!["script", "--force", "-F", "ip,sym,srcline", "-i", data_few.as_str()];
-        for (name, program, count, arguments, input) in [
-            ("llvm-symbolizer", "llvm-symbolizer", ADDRESSES, vec![object.as_str(), "--inlines"], &many),
-            ("addr2line", "addr2line", FEW, vec!["-e", path.as_str(), "-i", "-f", "-C"], &few),
-            ("perf script, symbols only", "perf", ADDRESSES, symbols_only, &many),
-            ("perf script with lines", "perf", FEW, with_lines, &few),
-        ] {
-            let known = others.iter_mut().find(|other| other.name == name);
-            if known.as_ref().is_some_and(|other| other.too_slow || other.seconds.median() > LONG_S) {
-                continue;
+        own.add(&command::text(command.arg("lookup").arg(&binary).arg(&longpole).arg(&many.0))?)?;
+        run_others(&binary, &many, &few, &mut others)?;
+    }
+    section(&binary, &own, &others)
+}
+
+/// longpole on all runs.
+#[derive(Default)]
+struct Own {
+    /// Until it is ready, ms.
+    load: Sample,
+    /// Addresses per second, the first time and again.
+    rate: Sample,
+    again: Sample,
+    /// All figures of the last run.
+    last: serde_json::Value,
+}
+
+impl Own {
+    /// A run, from what the program prints.
+    fn add(&mut self, line: &str) -> Result<()> {
+        self.last = serde_json::from_str(line).context("symbols_bench says no JSON")?;
+        let number = |name: &str| self.last[name].as_f64().with_context(|| format!("no {name} in {line}"));
+        self.load.push(number("load_ns")? / 1e6);
+        self.rate.push(ADDRESSES as f64 / number("first_ns")? * 1e9);
+        self.again.push(ADDRESSES as f64 / number("again_ns")? * 1e9);
+        Ok(())
+    }
+}
+
+/// One run of every other program that is not too slow for it. `many` and `few` are addresses and a recording of perf with
+/// them.
+fn run_others(
+    binary: &Path,
+    (many, perf_many): &(PathBuf, PathBuf),
+    (few, perf_few): &(PathBuf, PathBuf),
+    others: &mut Vec<Other>,
+) -> Result<()> {
+    let object = format!("--obj={}", binary.display());
+    let path = binary.display().to_string();
+    let (data_many, data_few) = (perf_many.display().to_string(), perf_few.display().to_string());
+    let symbols_only = vec!["script", "--force", "--no-inline", "-F", "ip,sym", "-i", data_many.as_str()];
+    let with_lines = vec!["script", "--force", "-F", "ip,sym,srcline", "-i", data_few.as_str()];
+    for (name, program, count, arguments, input) in [
+        ("llvm-symbolizer", "llvm-symbolizer", ADDRESSES, vec![object.as_str(), "--inlines"], many),
+        ("addr2line", "addr2line", FEW, vec!["-e", path.as_str(), "-i", "-f", "-C"], few),
+        ("perf script, symbols only", "perf", ADDRESSES, symbols_only, many),
+        ("perf script with lines", "perf", FEW, with_lines, few),
+    ] {
+        let known = others.iter_mut().find(|other| other.name == name);
+        if known.as_ref().is_some_and(|other| other.too_slow || other.seconds.median() > LONG_S) {
+            continue;
+        }
+        let Some(Took { seconds, peak }) = other(program, &arguments, input)? else { continue };
+        let other = match known {
+            Some(other) => other,
+            None => {
+                others.push(Other { name, count, seconds: Sample::default(), peak, too_slow: false });
+                let Some(last) = others.last_mut() else { continue };
+                last
             }
-            let Some(Took { seconds, peak }) = other(program, &arguments, input)? else { continue };
-            let other = match known {
-                Some(other) => other,
-                None => {
-                    others.push(Other { name, count, seconds: Sample::default(), peak, too_slow: false });
-                    let Some(last) = others.last_mut() else { continue };
-                    last
-                }
-            };
-            other.too_slow |= seconds.is_none();
-            other.peak = other.peak.max(peak);
-            if let Some(seconds) = seconds {
-                other.seconds.push(seconds);
-            }
+        };
+        other.too_slow |= seconds.is_none();
+        other.peak = other.peak.max(peak);
+        if let Some(seconds) = seconds {
+            other.seconds.push(seconds);
         }
     }
-    let number = |name: &str| last[name].as_f64().unwrap_or_default();
+    Ok(())
+}
+
+/// The section of BENCHMARKS.md.
+fn section(binary: &Path, own: &Own, others: &[Other]) -> Result<String> {
+    let number = |name: &str| own.last[name].as_f64().unwrap_or_default();
+    let debug_mb = debug_bytes(binary)? as f64 / 1e6;
+    let Own { load, rate, again, .. } = own;
     let mut text = String::new();
     write!(
         text,
@@ -116,7 +145,7 @@ pub fn measure(workspace: &Workspace) -> Result<String> {
         digits(number("peak_kib") / 1e3)
     )?;
     writeln!(text, "| longpole, the same again | {ADDRESSES} | | {again} | |")?;
-    for Other { name, count, seconds, peak, too_slow } in &others {
+    for Other { name, count, seconds, peak, too_slow } in others {
         let peak = digits(*peak as f64 / 1e3);
         if *too_slow {
             let limit = PATIENCE.as_secs();
