@@ -16,6 +16,15 @@ pub enum Problem {
     Broken(String),
 }
 
+impl std::fmt::Display for Problem {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (Problem::NoCompiler(why) | Problem::Broken(why)) = self;
+        out.write_str(why)
+    }
+}
+
+impl std::error::Error for Problem {}
+
 const C_FLAGS: [&str; 5] = ["-O2", "-g", "-pthread", "-fno-optimize-sibling-calls", "-w"];
 const RUST_FLAGS: [&str; 4] = ["--edition=2024", "-O", "-g", "-Cforce-frame-pointers=no"];
 

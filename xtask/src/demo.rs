@@ -34,10 +34,7 @@ pub fn run() -> Result<ExitCode> {
 }
 
 fn live(workspace: &Workspace, longpole: &Path) -> Result<()> {
-    let quicksort = match workload::build("quicksort.c") {
-        Ok(program) => program,
-        Err(workload::Problem::NoCompiler(why) | workload::Problem::Broken(why)) => bail!("{why}"),
-    };
+    let quicksort = workload::build("quicksort.c")?;
     // Stopped and reaped when this goes out of scope, also after an error.
     let target =
         Background::start(Command::new(&quicksort).arg("1000000")).context("cannot start quicksort")?;

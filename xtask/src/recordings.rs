@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use longpole_tests::{Background, workload};
 
 use crate::build;
@@ -45,12 +45,7 @@ pub fn run() -> Result<ExitCode> {
     let folder = workspace.root.join("tests/data/recordings");
     std::fs::create_dir_all(&folder)?;
     for (name, source, arguments, attached) in RECORDINGS {
-        let built = match workload::build(source) {
-            Ok(built) => built,
-            Err(workload::Problem::NoCompiler(why) | workload::Problem::Broken(why)) => {
-                bail!("{source}: {why}")
-            }
-        };
+        let built = workload::build(source).map_err(|why| anyhow!("{source}: {why}"))?;
         // Recorded as a user would, by a short path.
         let desk = tempfile::tempdir()?;
         let program = source.trim_end_matches(".c");

@@ -126,12 +126,8 @@ fn visit(keep: &Keep, entry: &Entry, options: &Options, bounds: &Bounds) -> Resu
     if let Some(why) = missing(entry) {
         return Err(why);
     }
-    let program = match keep.build(entry) {
-        Ok(program) => program,
-        Err(Problem::NoCompiler(why) | Problem::Broken(why)) => {
-            return Err(why.lines().next().unwrap_or_default().to_owned());
-        }
-    };
+    let first_line = |why: Problem| why.to_string().lines().next().unwrap_or_default().to_owned();
+    let program = keep.build(entry).map_err(first_line)?;
     let mut row =
         Row { name: entry.name.to_owned(), speedup: None, launched: Vec::new(), attached: Vec::new() };
     if !options.attached {

@@ -26,10 +26,7 @@ const BREAKPOINT: u8 = 0xcc;
 /// # Errors
 /// The program or longpole cannot be run, or not every function gets its probe.
 pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
-    let program = match workload::build_many_functions(FUNCTIONS) {
-        Ok(program) => program,
-        Err(workload::Problem::NoCompiler(why) | workload::Problem::Broken(why)) => bail!("{why}"),
-    };
+    let program = workload::build_many_functions(FUNCTIONS)?;
     let scratch = Scratch::new(workspace, "attach")?;
     let (mut attach, mut detach, mut end) = (Sample::default(), Sample::default(), Sample::default());
     for _ in 0..RUNS {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use longpole_tests::workload;
 
 use super::{Scratch, example};
@@ -41,10 +41,7 @@ const LARGE: [&str; 2] = ["6000000", "32"];
 /// # Errors
 /// The program or longpole cannot be run.
 pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
-    let store = match workload::build("store.c") {
-        Ok(program) => program,
-        Err(workload::Problem::NoCompiler(why) | workload::Problem::Broken(why)) => bail!("{why}"),
-    };
+    let store = workload::build("store.c")?;
     let scratch = Scratch::new(workspace, "exports")?;
     let recording = scratch.0.join("store.lp");
     let mut record = Command::new(longpole);

@@ -23,10 +23,7 @@ const EVENTS: f64 = 500_000.0;
 /// # Errors
 /// The program or longpole cannot be run.
 pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
-    let flood = match workload::build("flood.c") {
-        Ok(program) => program,
-        Err(workload::Problem::NoCompiler(why) | workload::Problem::Broken(why)) => bail!("{why}"),
-    };
+    let flood = workload::build("flood.c")?;
     let number =
         |name: &str, otherwise| std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(otherwise);
     let (rate, seconds) = (number("LONGPOLE_FLOOD_RATE", RATE), number("LONGPOLE_FLOOD_SECONDS", SECONDS));

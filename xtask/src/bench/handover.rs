@@ -21,10 +21,7 @@ const HANDOVERS: u64 = 200_000;
 /// # Errors
 /// One of them cannot be run or does not end well.
 pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
-    let pingpong = match workload::build("pingpong.c") {
-        Ok(program) => program,
-        Err(workload::Problem::NoCompiler(why) | workload::Problem::Broken(why)) => bail!("{why}"),
-    };
+    let pingpong = workload::build("pingpong.c")?;
     let scratch = Scratch::new(workspace, "handover")?;
     // perf reads its tracepoints there; longpole needs none of it.
     let _tracefs = Tracefs::mounted();

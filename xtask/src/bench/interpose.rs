@@ -22,10 +22,7 @@ const CASES: [(u64, u64); 3] = [(500, 400_000), (2_000, 400_000), (10_000, 100_0
 /// # Errors
 /// The program or longpole cannot be run.
 pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
-    let pairs = match workload::build("pairs.c") {
-        Ok(program) => program,
-        Err(workload::Problem::NoCompiler(why) | workload::Problem::Broken(why)) => bail!("{why}"),
-    };
+    let pairs = workload::build("pairs.c")?;
     let scratch = Scratch::new(workspace, "interpose")?;
     let file = scratch.0.join("pairs.lp");
     let mut text = format!(

@@ -29,10 +29,7 @@ const WAYS: [(&str, &[&str]); 4] = [
 /// # Errors
 /// One of them cannot be run or does not end well.
 pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
-    let busy = match workload::build("busy.c") {
-        Ok(program) => program,
-        Err(workload::Problem::NoCompiler(why) | workload::Problem::Broken(why)) => bail!("{why}"),
-    };
+    let busy = workload::build("busy.c")?;
     let scratch = Scratch::new(workspace, "sampling")?;
     let session = scratch.0.join("sampled.lp");
     let mut plain = Sample::default();

@@ -114,10 +114,7 @@ type Table = Vec<[[Sample; SHARES.len()]; STRETCHES.len()]>;
 /// # Errors
 /// A server, longpole or perf cannot be run.
 pub fn measure(workspace: &Workspace, longpole: &Path, only: &[String]) -> Result<String> {
-    let program = match workload::build("answers.c") {
-        Ok(program) => program,
-        Err(workload::Problem::NoCompiler(why) | workload::Problem::Broken(why)) => bail!("{why}"),
-    };
+    let program = workload::build("answers.c")?;
     let rounds = std::env::var("LONGPOLE_BENCH_RUNS").ok().and_then(|runs| runs.parse().ok());
     let rounds: usize = rounds.unwrap_or(ROUNDS);
     let scratch = Scratch::new(workspace, "stall")?;

@@ -129,10 +129,7 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize, amount: &Amo
 
 /// The command line.
 fn command(&(program, arguments, _): &Case, data: &Path) -> Result<Vec<String>> {
-    let built = |source: &str| match workload::build(source) {
-        Ok(program) => Ok(program.display().to_string()),
-        Err(workload::Problem::NoCompiler(why) | workload::Problem::Broken(why)) => bail!("{why}"),
-    };
+    let built = |source: &str| -> Result<String> { Ok(workload::build(source)?.display().to_string()) };
     let mut command = match program {
         What::Built(source) => vec![built(source)?],
         What::Go(source) => vec!["env".into(), "GOMAXPROCS=16".into(), built(source)?],

@@ -73,10 +73,7 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize) -> Result<St
     );
     for subject in &SUBJECTS {
         eprintln!("{}", subject.title);
-        let program = match workload::build(subject.source) {
-            Ok(program) => program,
-            Err(workload::Problem::NoCompiler(why) | workload::Problem::Broken(why)) => bail!("{why}"),
-        };
+        let program = workload::build(subject.source)?;
         let file = scratch.0.join("effects.lp");
         let report = recorded(longpole, &program, subject, &file)?;
         dominance(&mut text, subject, &report)?;

@@ -168,10 +168,7 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize) -> Result<St
     let mut right = [0; NAMERS.len()];
     for subject in &SUBJECTS {
         eprintln!("{}: {}", subject.source, subject.title);
-        let program = match workload::build(subject.source) {
-            Ok(program) => program,
-            Err(workload::Problem::NoCompiler(why) | workload::Problem::Broken(why)) => bail!("{why}"),
-        };
+        let program = workload::build(subject.source)?;
         let mut gains = gains(subject, &program, runs)?;
         gains.sort_by(|a, b| b.median().total_cmp(&a.median()));
         let best: Vec<&str> = match gains.first() {

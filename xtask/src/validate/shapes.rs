@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use longpole_tests::workload;
 
 use super::speedups::{Recorded, range, validation};
@@ -51,10 +51,7 @@ pub fn compare(longpole: &Path, runs: usize) -> Result<String> {
     );
     let (mut errors, mut own_errors) = (Sample::default(), Sample::default());
     for (source, arguments, what) in PROGRAMS {
-        let program = match workload::build(source) {
-            Ok(program) => program,
-            Err(workload::Problem::NoCompiler(why) | workload::Problem::Broken(why)) => bail!("{why}"),
-        };
+        let program = workload::build(source)?;
         eprintln!("{what}");
         let mut command = vec![program.display().to_string()];
         command.extend(arguments.iter().map(|text| (*text).to_owned()));

@@ -21,10 +21,7 @@ pub fn compare(longpole: &Path) -> Result<String> {
     if !take_binary(longpole.to_owned()) {
         bail!("another longpole than {} is in use", longpole.display());
     }
-    let program = match workload::build("shares.c") {
-        Ok(program) => program,
-        Err(workload::Problem::NoCompiler(why) | workload::Problem::Broken(why)) => bail!("{why}"),
-    };
+    let program = workload::build("shares.c")?;
     let mut launched = Compared::default();
     let mut attached = Compared::default();
     for seed in 0.. {
