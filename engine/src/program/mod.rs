@@ -47,6 +47,7 @@ pub use samples::{Place, PlaceId, Sample, Samples};
 use crate::event::Overhead;
 use crate::finding::{Finding, Trust};
 use crate::time::Ticks;
+use serde::Deserialize;
 
 /// A program: threads and the names their operations refer to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -81,7 +82,7 @@ pub struct Program {
 }
 
 /// What was recorded of a lock, independent of the simulation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockFact {
     /// The lock.
     pub object: ObjectId,
@@ -97,21 +98,8 @@ pub struct LockFact {
     pub reading: LockSide,
 }
 
-impl Default for LockFact {
-    fn default() -> LockFact {
-        LockFact {
-            object: ObjectId(0),
-            acquisitions: 0,
-            contended: 0,
-            waited: Ticks(0),
-            held: Ticks(0),
-            reading: LockSide::default(),
-        }
-    }
-}
-
 /// One side of a read-write lock; see [`LockFact`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockSide {
     /// How often it was taken so.
     pub acquisitions: u64,
@@ -123,26 +111,25 @@ pub struct LockSide {
     pub held: Ticks,
 }
 
-impl Default for LockSide {
-    fn default() -> LockSide {
-        LockSide { acquisitions: 0, contended: 0, waited: Ticks(0), held: Ticks(0) }
-    }
-}
-
 /// A function of a program.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct Function {
     /// Unique name.
     pub name: String,
     /// `file:line`, if known.
+    #[serde(default)]
     pub location: Option<String>,
     /// Whether its probes were removed during the recording, so that later calls count for its callers.
+    #[serde(default, rename = "folded")]
     pub probes_removed: bool,
     /// It had its probes for a part of the recording, so that there were more calls than are known.
+    #[serde(default)]
     pub partly_counted: bool,
     /// File name of the binary that it is in, if known.
+    #[serde(default)]
     pub module: Option<String>,
     /// Only samples know it: it never had probes, so nothing is known of its calls.
+    #[serde(default)]
     pub sampled: bool,
 }
 

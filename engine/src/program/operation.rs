@@ -7,7 +7,7 @@ use crate::time::Ticks;
 pub struct FunctionRef(pub u32);
 
 /// Index of a synchronization object or device in [`super::Program::objects`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId(pub u32);
 
 /// Number of a replayed wake edge.

@@ -11,7 +11,7 @@ use super::samples::SamplesEntry;
 use super::{FORMAT, VERSION};
 use crate::event::Overhead;
 use crate::finding::{Finding, Trust};
-use crate::program::{MachineFacts, Move, Operation, ProgramError, Recorded, Thread, quoted};
+use crate::program::{Function, MachineFacts, Move, Operation, ProgramError, Recorded, Thread, quoted};
 use crate::time::Ticks;
 
 /// What has been read so far.
@@ -20,7 +20,7 @@ pub(super) struct Document {
     pub(super) format: bool,
     pub(super) version: bool,
     pub(super) threads: Option<Vec<Thread>>,
-    pub(super) functions: Vec<FunctionEntry>,
+    pub(super) functions: Vec<Function>,
     pub(super) locks: Vec<LockEntry>,
     pub(super) trust: Trust,
     pub(super) findings: Vec<Finding>,
@@ -39,22 +39,6 @@ pub(super) struct Document {
     pub(super) backgrounds: Vec<(u32, String, [u32; 2])>,
     /// What is wrong, if it is more than a violation of JSON.
     pub(super) error: Option<ProgramError>,
-}
-
-/// What a recording knew about a function.
-#[derive(Debug, Deserialize)]
-pub(super) struct FunctionEntry {
-    pub(super) name: String,
-    #[serde(default)]
-    pub(super) location: Option<String>,
-    #[serde(default, rename = "folded")]
-    pub(super) probes_removed: bool,
-    #[serde(default)]
-    pub(super) partly_counted: bool,
-    #[serde(default)]
-    pub(super) module: Option<String>,
-    #[serde(default)]
-    pub(super) sampled: bool,
 }
 
 /// What a recording knew about a lock.

@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use serde::de::DeserializeSeed;
 
-use super::document::{Document, DocumentSeed, FunctionEntry, foreign};
+use super::document::{Document, DocumentSeed, foreign};
 use super::held;
 use crate::program::{
     Background, Function, LockFact, LockSide, ObjectId, Operation, Program, ProgramError, Thread, ThreadId,
@@ -74,14 +74,9 @@ fn assemble(mut document: Document) -> Result<Program, ProgramError> {
         }
     }
     let samples = document.samples.into_samples(&mut names.functions);
-    let functions = names.functions.into_list().into_iter().zip(0_u32..).map(|(name, number)| {
-        match known.remove(&number) {
-            Some(FunctionEntry { location, probes_removed, partly_counted, module, sampled, .. }) => {
-                Function { name, location, probes_removed, partly_counted, module, sampled }
-            }
-            None => Function { name, ..Function::default() },
-        }
-    });
+    let functions = names.functions.into_list().into_iter().zip(0_u32..);
+    let functions =
+        functions.map(|(name, number)| Function { name, ..known.remove(&number).unwrap_or_default() });
     Ok(Program {
         functions: functions.collect(),
         objects: names.objects.into_list(),
