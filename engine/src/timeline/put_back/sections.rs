@@ -8,6 +8,7 @@ use super::futex_words::word;
 use super::lengths::{Lengths, Mark, in_order, ticks};
 use super::lock::Lock;
 use super::lock_samples::Calls;
+use crate::numbers::Numbers;
 use crate::time::Timestamp;
 use rustc_hash::FxHashMap;
 
@@ -74,7 +75,8 @@ pub(super) fn all(
         .sum();
     kept.each_stands_for = (wanted / most.max(1) as f64).ceil().clamp(1.0, 1e15) as u64;
     for (index, clock) in clocks.iter().enumerate() {
-        let mut thread = OfThread { locks, index, chance: Chance(index as u64), each: kept.each_stands_for };
+        let mut thread =
+            OfThread { locks, index, chance: Chance(Numbers::new(index as u64)), each: kept.each_stands_for };
         let known = thread.known(timeline, clock, &numbers);
         let ticks = ticks_under(timeline, index, clock, locks, calls);
         let sections = thread.filled(known, &ticks, clock.total_ns());
