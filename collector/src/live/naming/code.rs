@@ -22,8 +22,6 @@ use tokio::sync::mpsc::UnboundedSender;
 
 /// Before names are read: more may come that are read with them.
 const GATHER: Duration = Duration::from_millis(300);
-/// How long the end may wait for the last names.
-const LAST_WAIT: Duration = Duration::from_secs(60);
 /// Most places named in one recording.
 const MOST_PLACES: usize = 1 << 20;
 /// Most places remembered as named on a live screen. Later they are named again when they come back: the
@@ -108,20 +106,7 @@ impl CodeNamer {
     /// The rest. Waits for it, but not for ever.
     pub fn finish(mut self) -> Vec<CodeFact> {
         self.news = None;
-        let until = Instant::now() + LAST_WAIT;
-        let mut rest = Vec::new();
-        loop {
-            match self.names.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(names) => rest.extend(names),
-                Err(RecvTimeoutError::Disconnected) => return rest,
-                Err(RecvTimeoutError::Timeout) => {
-                    log::warn!(
-                        "reading symbols takes too long: some sampled code has no names yet; `longpole symbolize` finds them"
-                    );
-                    return rest;
-                }
-            }
-        }
+        super::rest(&self.names, "some sampled code has no names yet; `longpole symbolize` finds them")
     }
 }
 

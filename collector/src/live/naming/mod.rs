@@ -19,3 +19,25 @@ pub use known_addresses::{Ask, KnownAddresses};
 pub use lock_stacks::LockStack;
 pub use namer::Namer;
 pub use poll_intervals::PollIntervals;
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// Names that take longer than this after the end are not waited for.
+const LAST_WAIT: Duration = Duration::from_secs(60);
+
+/// What is found until the sender is gone. Waits for it, but not for ever; `else_what` is then the case.
+fn rest<T>(names: &Receiver<Vec<T>>, else_what: &str) -> Vec<T> {
+    let until = Instant::now() + LAST_WAIT;
+    let mut rest = Vec::new();
+    loop {
+        match names.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(names) => rest.extend(names),
+            Err(RecvTimeoutError::Disconnected) => return rest,
+            Err(RecvTimeoutError::Timeout) => {
+                log::warn!("reading symbols takes too long: {else_what}");
+                return rest;
+            }
+        }
+    }
+}

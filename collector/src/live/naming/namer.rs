@@ -22,9 +22,6 @@ const GATHER: Duration = Duration::from_millis(200);
 /// Code that nothing is known of is new: a library. Data is mostly on the heap.
 const CODE_AGAIN: Duration = Duration::from_millis(20);
 const DATA_AGAIN: Duration = Duration::from_secs(10);
-/// How long the end may wait for the last names.
-const LAST_WAIT: Duration = Duration::from_secs(60);
-
 /// The other end of the thread.
 #[derive(Debug)]
 pub struct Namer {
@@ -65,18 +62,7 @@ impl Namer {
     /// The rest. Waits for it, but not for ever.
     pub fn finish(mut self) -> Vec<AddressFact> {
         self.asks = None;
-        let until = Instant::now() + LAST_WAIT;
-        let mut rest = Vec::new();
-        loop {
-            match self.names.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(names) => rest.extend(names),
-                Err(RecvTimeoutError::Disconnected) => return rest,
-                Err(RecvTimeoutError::Timeout) => {
-                    log::warn!("reading symbols takes too long: some locks are called by their addresses");
-                    return rest;
-                }
-            }
-        }
+        super::rest(&self.names, "some locks are called by their addresses")
     }
 }
 
