@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::Scratch;
 use super::large_binary;
 use super::perf_data;
+use super::{Scratch, example};
 use crate::build;
 use crate::command;
 use crate::sample::{Sample, digits};
@@ -36,7 +36,7 @@ const LONG_S: f64 = 15.0;
 /// Something does not compile, or longpole cannot read the binary.
 pub fn measure(workspace: &Workspace) -> Result<String> {
     let longpole = build::release(workspace)?;
-    let tool = example(workspace)?;
+    let tool = example(workspace, "symbols_bench", &["--package", "symbols"])?;
     let scratch = Scratch::new(workspace, "symbols")?;
     let binary = match std::env::var_os(VARIABLE) {
         Some(path) => PathBuf::from(path),
@@ -220,13 +220,6 @@ fn other(name: &str, arguments: &[&str], input: &Path) -> Result<Option<Took>> {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-}
-
-fn example(workspace: &Workspace) -> Result<PathBuf> {
-    let mut build = command::cargo(workspace);
-    build.args(["build", "--release", "--locked", "--package", "symbols", "--example", "symbols_bench"]);
-    command::must(&mut build, "building the benchmark")?;
-    Ok(workspace.target.join("release/examples/symbols_bench"))
 }
 
 /// Bytes of the debug sections, as `size -A` lists them.
