@@ -164,19 +164,22 @@ fn coz(
     for (gains, (_, text, _)) in gains.iter_mut().zip(&shape.functions) {
         let line = code.lines().position(|line| line.contains(text)).context("the line is gone")? + 1;
         let line = format!("{}:{line}", source(workspace, shape).display());
-        // The one without a speed-up first.
-        let mut times = vec![Sample::default(); OFF.len() + 1];
-        for _ in 0..runs {
-            for (time, off) in times.iter_mut().zip(std::iter::once(0).chain(OFF)) {
-                time.push(experiment(shape, program, scratch, &line, off)?);
-            }
-        }
-        let plain = times[0].median();
-        for (gain, time) in gains.iter_mut().zip(&times[1..]) {
-            *gain = (plain - time.median()) / plain * 100.0;
-        }
+        *gains = in_turns(runs, |off| experiment(shape, program, scratch, &line, off))?;
     }
     Ok(gains)
+}
+
+/// What each of [`OFF`] gains, percent, from as many times of each as there are runs.
+fn in_turns(runs: usize, time: impl Fn(u32) -> Result<f64>) -> Result<[f64; OFF.len()]> {
+    let mut plain = Sample::default();
+    let mut times = OFF.map(|_| Sample::default());
+    for _ in 0..runs {
+        plain.push(time(0)?);
+        for (times, off) in times.iter_mut().zip(OFF) {
+            times.push(time(off)?);
+        }
+    }
+    Ok(times.map(|time| (plain.median() - time.median()) / plain.median() * 100.0))
 }
 
 /// How long coz says the run takes with that virtual speed-up: without the delays that it put in. Now and then a run ends
@@ -210,18 +213,11 @@ fn attempt(shape: &Shape, program: &Path, scratch: &Scratch, line: &str, off: u3
 fn real(shape: &Shape, program: &Path, runs: usize) -> Result<Gains> {
     let mut gains = Gains::default();
     for (of, gains) in gains.iter_mut().enumerate() {
-        let mut times = vec![Sample::default(); OFF.len() + 1];
-        for _ in 0..runs {
-            for (time, off) in times.iter_mut().zip(std::iter::once(0).chain(OFF)) {
-                let mut percent = ["100".to_owned(), "100".to_owned()];
-                percent[of] = (100 - off).to_string();
-                time.push(done(Command::new(program).args(shape.size).args(percent))?);
-            }
-        }
-        let plain = times[0].median();
-        for (gain, time) in gains.iter_mut().zip(&times[1..]) {
-            *gain = (plain - time.median()) / plain * 100.0;
-        }
+        *gains = in_turns(runs, |off| {
+            let mut percent = ["100".to_owned(), "100".to_owned()];
+            percent[of] = (100 - off).to_string();
+            done(Command::new(program).args(shape.size).args(percent))
+        })?;
     }
     Ok(gains)
 }
