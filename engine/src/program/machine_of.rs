@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::machine::{DeviceFact, MachineFacts};
 use super::names;
-use crate::event::CallKind;
+use crate::event::{CallKind, Overhead};
 use crate::timeline::{External, State, Timeline, Wait, Wake};
 use rustc_hash::FxHashMap;
 
@@ -18,6 +18,8 @@ const FEWEST_FOR_SLOWEST: usize = 100;
 const JUST_LEFT_NS: u64 = 200_000;
 /// A thread that reaches an idle CPU later than this after its wake-up had queued elsewhere before.
 const AT_ONCE_NS: u64 = 200_000;
+/// Where other programs had a larger share of the CPUs, one that a recorded thread left was not idle, but theirs.
+const MOST_BY_OTHERS: f64 = 0.1;
 /// As many cases as this tell enough.
 const MOST: usize = 1 << 20;
 
@@ -90,10 +92,11 @@ pub(super) fn machine(timeline: &Timeline) -> MachineFacts {
     let wake_latency_ns = quantile(latencies, 50, FEWEST);
     latencies.retain(|latency| *latency <= AT_ONCE_NS);
     let slow = quantile(latencies, 90, FEWEST_FOR_SLOWEST).zip(quantile(latencies, 99, FEWEST_FOR_SLOWEST));
+    let is_shared = by_others(timeline.overhead, occupied.len()) > MOST_BY_OTHERS;
     MachineFacts {
         wake_latency_ns,
-        slow_wakes_ns: slow.map(Into::into),
-        idle_found: cases.idle_found(),
+        slow_wakes_ns: slow.filter(|_| !is_shared).map(Into::into),
+        idle_found: cases.idle_found().filter(|_| !is_shared),
         idle_wake: timeline.idle_wake,
         tick_ns: timeline.tick_ns,
         idle_tick_ns: timeline.idle_tick_ns,
@@ -103,6 +106,13 @@ pub(super) fn machine(timeline: &Timeline) -> MachineFacts {
         cpus_used: u32::try_from(occupied.len()).ok().filter(|cpus| *cpus > 0),
         devices: devices(timeline),
     }
+}
+
+/// The share of this many CPUs' time that other programs had.
+fn by_others(overhead: Option<Overhead>, cpus: usize) -> f64 {
+    let overhead = overhead.unwrap_or_default();
+    let all_ns = overhead.wall_ns as f64 * cpus as f64;
+    if all_ns > 0.0 { overhead.others_ns as f64 / all_ns } else { 0.0 }
 }
 
 #[derive(Default)]
@@ -231,4 +241,18 @@ fn devices(timeline: &Timeline) -> Vec<DeviceFact> {
         DeviceFact { name: name.to_owned(), most_at_once: most.max().unwrap_or(0).unsigned_abs().max(1) }
     });
     facts.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On a loaded machine no wake-up found an idle CPU, and a program with one lock was predicted to gain nothing from CPUs.
+    #[test]
+    fn what_others_had_is_a_share_of_the_cpus_that_were_used() {
+        let overhead = |others_ns| Some(Overhead { wall_ns: 1_000, others_ns, ..Overhead::default() });
+        assert_eq!(by_others(overhead(500), 2), 0.25);
+        assert!(by_others(overhead(100), 2) < MOST_BY_OTHERS);
+        assert_eq!((by_others(None, 2), by_others(overhead(5), 0)), (0.0, 0.0));
+    }
 }
