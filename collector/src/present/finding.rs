@@ -74,11 +74,11 @@ fn of_recording(finding: &Finding) -> Option<String> {
         ),
         Finding::ProbesRemoved { functions } => format!(
             "called too often, so that probes were taken off and later calls count for the callers: {}",
-            listed(functions)
+            listed_functions(functions)
         ),
         Finding::AskedOff { functions } => format!(
             "probes were taken off on request; calls meanwhile count for the callers: {}",
-            listed(functions)
+            listed_functions(functions)
         ),
         Finding::ProbeCost { cost_ns, ran_ns } => format!(
             "{} of probe hits ({:.1} % of the time on CPUs) are taken out of the compute time, as a hit was measured on longpole itself: in the program it may have cost more",
@@ -452,8 +452,13 @@ pub fn missing(left_out: &LeftOut) -> String {
 /// `a, b and 3 more`
 fn listed(names: &Names) -> String {
     let more = if names.more > 0 { format!(" and {} more", names.more) } else { String::new() };
-    let names: Vec<String> = names.names.iter().map(|name| short(name)).collect();
-    format!("{}{more}", names.join(", "))
+    format!("{}{more}", names.names.join(", "))
+}
+
+/// The same with short names.
+fn listed_functions(functions: &Names) -> String {
+    let names = functions.names.iter().map(|name| short(name)).collect();
+    listed(&Names { names, more: functions.more })
 }
 
 fn plural(count: u64, one: &str, many: &str) -> String {

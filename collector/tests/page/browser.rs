@@ -73,7 +73,7 @@ fn numbers_on_the_page_are_a_report_s() {
         let shown = shown.works();
         let sure = found["sure"].as_str().and_then(|text| text.split(',').next()).expect("how sure it is");
         assert!(
-            shown.contains(&format!("Sure: {sure}")),
+            shown.contains(&format!("SURE   {sure}")),
             "{name}: the page is {sure} where the report says {shown}"
         );
     }
