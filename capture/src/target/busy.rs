@@ -32,18 +32,17 @@ impl BusyTimes {
 
     /// How much all CPUs have been busy since `earlier`, summed.
     pub fn all_since(&self, earlier: &BusyTimes) -> Duration {
-        self.0.iter().fold(Duration::ZERO, |sum, (cpu, busy)| {
-            let before = earlier.0.get(cpu).copied().unwrap_or_default();
-            sum.saturating_add(busy.saturating_sub(before))
-        })
+        self.0.keys().fold(Duration::ZERO, |sum, cpu| sum.saturating_add(self.of(*cpu, earlier)))
     }
 
     /// How much these CPUs have been busy since `earlier`, summed.
     pub fn since(&self, earlier: &BusyTimes, cpus: &CpuList) -> Duration {
-        cpus.iter().fold(Duration::ZERO, |sum, cpu| {
-            let at = |times: &BusyTimes| times.0.get(&cpu).copied().unwrap_or_default();
-            sum.saturating_add(at(self).saturating_sub(at(earlier)))
-        })
+        cpus.iter().fold(Duration::ZERO, |sum, cpu| sum.saturating_add(self.of(cpu, earlier)))
+    }
+
+    fn of(&self, cpu: usize, earlier: &BusyTimes) -> Duration {
+        let at = |times: &BusyTimes| times.0.get(&cpu).copied().unwrap_or_default();
+        at(self).saturating_sub(at(earlier))
     }
 }
 

@@ -416,7 +416,9 @@ impl Finding {
             | Finding::ProbesLate { missing_ns }
             | Finding::LocksLate { missing_ns } => Severity::MayBeOff(Some(*missing_ns)),
             // A thousandth is less than what is shown is rounded to.
-            Finding::Contradiction { unknown_ns, recorded_ns, .. } if unknown_ns * 1000 < *recorded_ns => {
+            Finding::Contradiction { unknown_ns, recorded_ns, .. }
+                if unknown_ns.saturating_mul(1000) < *recorded_ns =>
+            {
                 Severity::Information
             }
             Finding::Contradiction { unknown_ns, .. } => Severity::MayBeOff(Some(*unknown_ns)),
@@ -487,6 +489,7 @@ mod tests {
         };
         assert_eq!(of(447_000, 3_000_000_000), Severity::Information);
         assert_eq!(of(4_470_000, 3_000_000_000), Severity::MayBeOff(Some(4_470_000)));
+        assert_eq!(of(u64::MAX, 1), Severity::MayBeOff(Some(u64::MAX)), "a hostile one");
         assert_eq!(of(447_000, 0), Severity::MayBeOff(Some(447_000)), "an old document");
     }
 }

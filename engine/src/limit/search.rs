@@ -91,7 +91,7 @@ impl Search {
         let groups = groups(&program, &owners, &samples);
         // Only times are reported for a change, and one run gives them.
         let model = Model { runs: 1, ..model.clone() };
-        let search = Search {
+        Ok(Search {
             program,
             owners,
             model,
@@ -103,8 +103,7 @@ impl Search {
             rest,
             unrecorded,
             hidden,
-        };
-        Ok(search)
+        })
     }
 
     /// This CPU count takes the recorded machine's place.

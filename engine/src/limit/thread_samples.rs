@@ -57,8 +57,8 @@ pub(super) fn of_threads(program: &Program, owners: &Owners) -> Vec<ThreadSample
 /// Threads of a runtime run what is to be done in turn, so that they need not be known to do the same.
 pub(super) fn has_twin(seen: &[ThreadSamples], thread: usize) -> bool {
     let Some(own) = seen.get(thread).filter(|own| own.entry.is_some()) else { return false };
-    let others = seen.iter().enumerate().filter(|(other, _)| *other != thread);
-    others.into_iter().any(|(_, other)| {
+    let mut others = seen.iter().enumerate().filter(|(other, _)| *other != thread);
+    others.any(|(_, other)| {
         other.entry == own.entry && f64::from(other.samples) >= TWIN * f64::from(own.samples)
     })
 }

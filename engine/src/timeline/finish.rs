@@ -96,7 +96,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         findings: Vec::new(),
     };
     let cost = facts.end.as_ref().and_then(|end| end.overhead);
-    timeline.overhead = cost.map(|cost| over(cost, timeline.began().0, end_ns));
+    timeline.overhead = cost.map(|cost| over(cost, timeline.began().0, end_ns, running_ns(&timeline)));
     timeline.findings = findings(&timeline, recording, &disagreements, gaps.joined, joined);
     super::put_back::put_back(&mut timeline);
     timeline
@@ -125,10 +125,19 @@ fn lost(recording: &Recording, late: u64) -> u64 {
     gap_loss.max(end.map_or(0, |end| end.loss.lost()))
 }
 
-/// What a recording cost, over the length of the run: costs are summed from before the first probe.
-fn over(cost: Overhead, start_ns: u64, end_ns: u64) -> Overhead {
+/// What a recording cost, over the length of the run: costs are summed from before the first probe. What a program computed
+/// after the last look at it, before it ended, counts for the others there: the events show how long it ran.
+fn over(cost: Overhead, start_ns: u64, end_ns: u64, running_ns: u64) -> Overhead {
     let wall_ns = if cost.wall_ns == 0 { 0 } else { end_ns.saturating_sub(start_ns) };
-    Overhead { wall_ns, ..cost }
+    let not_read_ns = running_ns.saturating_sub(cost.target_ns);
+    Overhead { wall_ns, others_ns: cost.others_ns.saturating_sub(not_read_ns), ..cost }
+}
+
+/// How long the threads ran, summed.
+fn running_ns(timeline: &Timeline) -> u64 {
+    let spans = timeline.threads.iter().flat_map(|thread| thread.spans());
+    let running = spans.filter(|(_, _, state)| matches!(state, State::Running { .. }));
+    running.fold(0, |sum, (start, end, _)| sum.saturating_add(end.0.saturating_sub(start.0)))
 }
 
 /// Families of lock operations that lost some, with the process. The sequence numbers of a thread's ring show
@@ -358,4 +367,18 @@ fn stopped_ns(timeline: &Timeline) -> u64 {
         })
     });
     stops.fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program that ended before it was looked at again was told to have waited for other programs: itself.
+    #[test]
+    fn what_the_program_computed_before_its_end_was_no_other_programs() {
+        let cost = Overhead { wall_ns: 9, target_ns: 200, others_ns: 700, ..Overhead::default() };
+        let of = |running_ns| over(cost, 0, 1_000, running_ns).others_ns;
+        assert_eq!((of(150), of(200), of(800), of(2_000)), (700, 700, 100, 0));
+        assert_eq!(over(cost, 100, 1_000, 0).wall_ns, 900);
+    }
 }

@@ -91,8 +91,8 @@ pub fn write(
 /// Whether a function that counts for others has a share of its own.
 fn is_folded(report: &Report, result: &CpuResult) -> bool {
     let least = functions::LEAST * result.time_ns;
-    let large = result.functions.iter().filter(|row| row.tet_ns >= least);
-    large.into_iter().any(|row| {
+    let mut large = result.functions.iter().filter(|row| row.tet_ns >= least);
+    large.any(|row| {
         let found = report.used_by.binary_search_by(|used| used.function.as_str().cmp(&row.function));
         found.ok().and_then(|at| report.used_by.get(at)).is_some_and(|used| !used.by.is_empty())
     })
