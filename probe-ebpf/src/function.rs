@@ -6,7 +6,7 @@
 //! leaves a function at or above its stack address on the same stack. It is also gone if its return address
 //! has been overwritten when a call below it is about to be folded.
 
-use core::{hint::black_box, mem::offset_of};
+use core::{ffi::c_void, hint::black_box, mem::offset_of};
 
 use aya_ebpf::{
     EbpfContext,
@@ -26,7 +26,7 @@ use crate::{
     filter, memory,
     ring::{self, count},
     settings::setting,
-    verifier::forget,
+    verifier::{GO_ON, STOP, forget, times},
 };
 
 /// An open frame.
@@ -232,34 +232,48 @@ fn scan(frames: *mut Frames, stack_pointer: u64, function: u32, inclusive: bool)
     let depth = memory::word(frames, offset_of!(Frames, depth));
     let found = memory::word(frames, offset_of!(Frames, found));
     // SAFETY: a word of a map value.
-    let mut index = unsafe { memory::load(depth) };
+    let open = unsafe { memory::load(depth) };
     // SAFETY: a word of a map value.
     unsafe { memory::store(found, 0) };
-    for _ in 0..MAX_OPEN_FRAMES {
-        if index == 0 || index > MAX_OPEN_FRAMES as u64 {
-            break;
-        }
-        // Not known to the compiler, which would count addresses down from one that the verifier does not follow.
-        let place = black_box((index - 1) as usize) & MASK;
-        // SAFETY: the index is below the array's length, in a map value that only this thread uses.
-        let frame = unsafe { (*frames).frames[place] };
-        let above = stack_pointer.wrapping_sub(frame.stack_pointer);
-        let gone = above <= OTHER_STACK_BYTES && (inclusive || above != 0);
-        if gone {
-            // SAFETY: a word of a map value.
-            unsafe { memory::store(depth, index - 1) };
-        } else if frame.function == u64::from(function) {
-            // SAFETY: a word of a map value.
-            unsafe { memory::store(found, index) };
-            break;
-        }
-        index -= 1;
-    }
+    let mut scan = Scan { frames, open, stack_pointer, function: u64::from(function), inclusive };
+    times(open.min(MAX_OPEN_FRAMES as u64) as u32, is_looked_for, &mut scan);
     // SAFETY: a word of a map value.
     let depth = unsafe { memory::load(depth) };
     // SAFETY: a word of a map value.
     let found = unsafe { memory::load(found) };
     (depth, if found == 0 { None } else { Some(found as usize - 1) })
+}
+
+/// What [`scan`] looks for, from the innermost of the open frames outwards.
+struct Scan {
+    frames: *mut Frames,
+    open: u64,
+    stack_pointer: u64,
+    function: u64,
+    inclusive: bool,
+}
+
+/// One frame of a [`Scan`].
+unsafe extern "C" fn is_looked_for(turn: u32, scan: *mut c_void) -> i64 {
+    // SAFETY: `scan` made it.
+    let &Scan { frames, open, stack_pointer, function, inclusive } = unsafe { &*scan.cast::<Scan>() };
+    let index = open.wrapping_sub(u64::from(turn));
+    // Not known to the compiler, which would count addresses down from one that the verifier does not follow.
+    let place = black_box(index.wrapping_sub(1) as usize) & MASK;
+    // SAFETY: the index is below the array's length, in a map value that only this thread uses.
+    let frame = unsafe { (*frames).frames[place] };
+    let above = stack_pointer.wrapping_sub(frame.stack_pointer);
+    if above <= OTHER_STACK_BYTES && (inclusive || above != 0) {
+        // SAFETY: a word of a map value.
+        unsafe { memory::store(memory::word(frames, offset_of!(Frames, depth)), index.wrapping_sub(1)) };
+        return GO_ON;
+    }
+    if frame.function != function {
+        return GO_ON;
+    }
+    // SAFETY: a word of a map value.
+    unsafe { memory::store(memory::word(frames, offset_of!(Frames, found)), index) };
+    STOP
 }
 
 /// The return address of a frame, 0 if its memory cannot be read now.

@@ -20,7 +20,13 @@ use probe_abi::{
     RAW_STACK_KIND, RawCopy, RawStack, SampleFlags, SampleReason, SampledCode, Sampling,
 };
 
-use crate::{filter, kernel::Task, memory, ring, sample_ring, settings::setting, verifier::forget};
+use crate::{
+    filter,
+    kernel::Task,
+    memory, ring, sample_ring,
+    settings::setting,
+    verifier::{GO_ON, STOP, forget, times},
+};
 
 /// What is known of the code of each process, written by the user side.
 #[map]
@@ -300,24 +306,10 @@ enum Reach {
 fn reach(pid: u32, frames: *const u64, count: usize, time_ns: u64) -> Reach {
     // SAFETY: the user side replaces values as a whole.
     let Some(code) = (unsafe { SAMPLED_CODE.get(&pid) }) else { return Reach::Lost };
-    let mut place = RAW_FRAMES;
-    for index in 0..RAW_FRAMES {
-        if index >= count {
-            break;
-        }
-        // SAFETY: within the frames.
-        let frame = unsafe { memory::load(frames.wrapping_add(index)) };
-        let mut inside = 0;
-        for keeping in 0..MAX_KEEPING {
-            let [start, length] = code.keeping[keeping];
-            inside |= sign_if_within(frame, start, length);
-        }
-        if inside >> 63 == 0 {
-            place = index;
-            break;
-        }
-    }
-    let place = forget(place as u64, time_ns) as usize;
+    let mut search = Search { frames, code, outside: RAW_FRAMES as u64 };
+    times(count as u32, is_outside, &mut search);
+    let place = search.outside;
+    let place = forget(place, time_ns) as usize;
     if place >= RAW_FRAMES {
         return Reach::End;
     }
@@ -330,6 +322,39 @@ fn reach(pid: u32, frames: *const u64, count: usize, time_ns: u64) -> Reach {
         root |= sign_if_within(frame, code.roots[root_place], one);
     }
     if root >> 63 != 0 && place > 0 { Reach::Root(place + 1) } else { Reach::Lost }
+}
+
+/// Frames of a stack, and what is known of their code.
+struct Search {
+    frames: *const u64,
+    code: *const SampledCode,
+    /// The first one in code that does not keep frame pointers; [`RAW_FRAMES`]: none is.
+    outside: u64,
+}
+
+/// One frame of a [`Search`].
+unsafe extern "C" fn is_outside(index: u32, search: *mut c_void) -> i64 {
+    let search = search.cast::<Search>();
+    let index = index as usize;
+    if index >= RAW_FRAMES {
+        return STOP;
+    }
+    // SAFETY: `reach` made it.
+    let Search { frames, code, .. } = unsafe { &*search };
+    // SAFETY: within the frames.
+    let frame = unsafe { memory::load(frames.wrapping_add(index)) };
+    let mut inside = 0;
+    for keeping in 0..MAX_KEEPING {
+        // SAFETY: a map value.
+        let [start, length] = unsafe { (**code).keeping[keeping] };
+        inside |= sign_if_within(frame, start, length);
+    }
+    if inside >> 63 != 0 {
+        return GO_ON;
+    }
+    // SAFETY: as above.
+    unsafe { (*search).outside = index as u64 };
+    STOP
 }
 
 /// The highest bit is set if an address lies within a stretch. Without a branch: the verifier would go both ways at each,
