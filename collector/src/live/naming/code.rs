@@ -7,7 +7,7 @@ use super::lock_stacks::LockStack;
 use super::poll_intervals::PollIntervals;
 use crate::live::message::Message;
 use crate::threads;
-use capture::target::{Process, mapped};
+use capture::target::{Module, Process, mapped};
 use engine::event::{CodeFact, CodeMap, CodePlace, MappingFact, Note, NoteKind, frame_address, is_jit_code};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
@@ -203,10 +203,11 @@ impl Work {
     /// Keeps the binaries of new mappings open.
     fn hold(&mut self, mappings: &[MappingFact]) {
         self.jit.hold(mappings);
+        let mut modules = Modules::default();
         for mapping in mappings.iter().filter(|mapping| mapping.path.starts_with('/')) {
             let binary = (mapping.path.clone(), mapping.build_id.clone());
             if self.held.len() < MOST_FILES && !self.open.contains_key(&binary) {
-                self.held.entry(binary).or_insert_with_key(|binary| hold(mapping.pid, binary));
+                self.held.entry(binary).or_insert_with_key(|binary| modules.hold(mapping.pid, binary));
             }
         }
     }
@@ -215,6 +216,7 @@ impl Work {
     fn look(&mut self) {
         let stacks = std::mem::take(&mut self.stacks);
         self.locks.stacks(&stacks);
+        let mut modules = Modules::default();
         let map = CodeMap::of_mappings(&self.mappings);
         for note in stacks.iter().rev() {
             let NoteKind::Stack { pid, frames, .. } = &note.kind else { continue };
@@ -241,7 +243,7 @@ impl Work {
                     }
                     let binary = (place.path.clone(), place.build_id.clone());
                     if !self.held.contains_key(&binary) && !self.open.contains_key(&binary) {
-                        self.held.insert(binary.clone(), hold(*pid, &binary));
+                        self.held.insert(binary.clone(), modules.hold(*pid, &binary));
                     }
                     self.wanted.entry(binary).or_default().push(place);
                 }
@@ -310,20 +312,29 @@ pub fn forget_mappings(mappings: &mut Vec<MappingFact>, most: usize) {
     forget(&|_| true);
 }
 
-/// The exact file that the process has mapped, even if it was replaced on disk; else the one at its path, if
-/// it is the same.
-fn hold(pid: u32, (path, build_id): &Binary) -> Option<Held> {
-    let modules = Process::open(pid).and_then(|process| mapped(&process)).unwrap_or_default();
-    let own = modules.into_iter().filter(|module| module.path == *path).map(|module| module.open_path);
-    let places = [PathBuf::from(format!("/proc/{pid}/root{path}")), PathBuf::from(path)];
-    own.filter(|place| !place.as_os_str().is_empty()).chain(places).find_map(|place| {
-        let (file, outline) = Outline::open(&place)?;
-        let found = outline.build_id.map(|id| id.to_string());
-        if build_id.is_some() && found != *build_id {
-            return None;
-        }
-        Some(Held { file, files: HostFiles::of(&place), path: place })
-    })
+/// What processes have mapped, read once for each: a program with two hundred libraries asks for all of them at once.
+#[derive(Default)]
+struct Modules(HashMap<u32, Vec<Module>>);
+
+impl Modules {
+    /// The exact file that the process has mapped, even if it was replaced on disk; else the one at its path, if
+    /// it is the same.
+    fn hold(&mut self, pid: u32, (path, build_id): &Binary) -> Option<Held> {
+        let modules = self
+            .0
+            .entry(pid)
+            .or_insert_with(|| Process::open(pid).and_then(|process| mapped(&process)).unwrap_or_default());
+        let own = modules.iter().filter(|module| module.path == *path).map(|module| module.open_path.clone());
+        let places = [PathBuf::from(format!("/proc/{pid}/root{path}")), PathBuf::from(path)];
+        own.filter(|place| !place.as_os_str().is_empty()).chain(places).find_map(|place| {
+            let (file, outline) = Outline::open(&place)?;
+            let found = outline.build_id.map(|id| id.to_string());
+            if build_id.is_some() && found != *build_id {
+                return None;
+            }
+            Some(Held { file, files: HostFiles::of(&place), path: place })
+        })
+    }
 }
 
 #[cfg(test)]
