@@ -50,6 +50,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The same while probes are hardly hit: only samples can become too expensive.
 const LOOK_WHEN_IDLE: Duration = Duration::from_millis(400);
 
+/// At first a command has not begun yet, and its functions are all on trial.
+const LOOK_AT_FIRST: Duration = Duration::from_millis(20);
+const FIRST: Duration = Duration::from_millis(500);
+
 /// With more functions than this new links for all of them take longer than a program that hits them all the time can
 /// wait.
 const MANY: usize = 256;
@@ -182,7 +186,8 @@ pub(crate) fn run(
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {
         log::debug!("no higher priority: {error}");
     }
-    let (mut tick, mut looked, mut version) = (TICK, Instant::now(), 0);
+    let began = Instant::now();
+    let (mut tick, mut looked, mut version) = (TICK, began, 0);
     let mut online = Vec::new();
     while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(tick) {
         let mut probes = common.lock();
@@ -203,7 +208,11 @@ pub(crate) fn run(
         }
         let before = std::mem::replace(&mut version, probes.version());
         let probed = probes.functions.functions().next().is_some();
-        let most = if probed { LOOK_EVERY } else { LOOK_WHEN_IDLE };
+        let most = match probed {
+            true if began.elapsed() < FIRST => LOOK_AT_FIRST,
+            true => LOOK_EVERY,
+            false => LOOK_WHEN_IDLE,
+        };
         let most = probes.accounting.waits().map_or(most, |wait| wait.min(most));
         tick = if urgent || version != before { TICK } else { (tick * 3 / 2).min(most) };
     }
