@@ -10,7 +10,6 @@ use crate::sandbox::Mapping;
 use object::Endianness;
 use object::elf::{FileHeader64, ProgramHeader64, SectionHeader64};
 use object::read::elf::{FileHeader as _, ProgramHeader as _, SectionHeader as _};
-use std::ffi::CStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -369,5 +368,6 @@ pub fn open_plain(path: &Path) -> Result<File, SymbolError> {
 pub fn text_at(table: &[u8], offset: u32, max: usize) -> &[u8] {
     let rest = table.get(offset as usize..).unwrap_or_default();
     let rest = &rest[..rest.len().min(max)];
-    CStr::from_bytes_until_nul(rest).map_or(rest, CStr::to_bytes)
+    // Names of C++ are long, and a browser has a million.
+    memchr::memchr(0, rest).map_or(rest, |end| &rest[..end])
 }

@@ -5,7 +5,7 @@
 
 use super::catch_panic::catch_panic;
 use super::elf_file::ElfFile;
-use super::landing_pads;
+use super::{landing_pads, unwind_rules::FewRegisters};
 use gimli::{BaseAddresses, EhFrame, LittleEndian, Pointer, UnwindSection as _};
 
 /// Largest table read.
@@ -123,7 +123,7 @@ impl UnwindTables {
         if fde.initial_address() != start {
             return None;
         }
-        let mut context = gimli::UnwindContext::new();
+        let mut context = gimli::UnwindContext::<usize, FewRegisters>::new_in();
         let mut rows = fde.rows(&frames, &self.bases, &mut context).ok()?;
         let mut level = Vec::new();
         while let Some(row) = rows.next_row().ok()? {

@@ -8,7 +8,7 @@
 use super::catch_panic::catch_panic;
 use super::elf_file::ElfFile;
 use super::error::SymbolError;
-use super::unwind_rules::{Rules, rule};
+use super::unwind_rules::{FewRegisters, Rules, rule};
 use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, LittleEndian, UnwindContext, UnwindSection as _};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -119,7 +119,7 @@ impl UnwindRows {
         let mut section = EhFrame::from(EndianSlice::new(frames, LittleEndian));
         section.set_address_size(8);
         let mut entries = section.entries(&bases);
-        let mut context = UnwindContext::new();
+        let mut context = UnwindContext::<usize, FewRegisters>::new_in();
         let mut rules = Rules::default();
         let mut spans: Vec<(u64, u64, u16)> = Vec::new();
         let (mut functions, mut with_pointer) = (0u64, 0u64);

@@ -3,11 +3,20 @@
 use super::unwind_rows::{FrameAt, NO_RULE, Rule, Saved};
 use gimli::{
     CfaRule, EhFrame, EndianSlice, FrameDescriptionEntry, LittleEndian, Operation, Register, RegisterRule,
-    UnwindExpression, UnwindTableRow,
+    UnwindContextStorage, UnwindExpression, UnwindTableRow,
 };
 use rustc_hash::FxHashMap;
 
 type Bytes<'a> = EndianSlice<'a, LittleEndian>;
+
+/// Rows of as many registers as compilers describe on x86-64: there are 17, and vectors are never saved. A row is copied for
+/// each function, and gimli's own have 192. A function with more counts as one whose entry cannot be read.
+pub struct FewRegisters;
+
+impl UnwindContextStorage<usize> for FewRegisters {
+    type Rules = [(Register, RegisterRule<usize>); 32];
+    type Stack = Box<[UnwindTableRow<usize, FewRegisters>; 4]>;
+}
 
 /// In DWARF's numbering (System V ABI for AMD64, figure 3.36).
 const FRAME_POINTER: Register = Register(6);
@@ -49,7 +58,7 @@ impl Rules {
 
 /// The rule of a row.
 pub fn rule(
-    row: &UnwindTableRow<usize>,
+    row: &UnwindTableRow<usize, FewRegisters>,
     section: &EhFrame<Bytes<'_>>,
     entry: &FrameDescriptionEntry<Bytes<'_>>,
 ) -> Rule {
