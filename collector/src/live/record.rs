@@ -80,7 +80,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         facts,
         pids,
         children: plan.capture.children,
-        duration: plan.duration,
+        duration: plan.duration.map(|duration| duration.saturating_sub(before)),
         writer: Some(writer),
         window: None,
         screen: None,

@@ -15,7 +15,7 @@ pub struct Entry {
     /// `N` how much it does, `FILES` the data file, repeated, `WORK` the folder with input, in which it may
     /// write, too.
     pub line: &'static str,
-    /// How much it does: a second or so on two CPUs.
+    /// How much it does: two seconds or so on two CPUs.
     pub size: u32,
     /// How many times that while longpole attaches; 0: it is not attached to.
     pub longer: u32,
@@ -62,7 +62,7 @@ impl Entry {
             source: Source::Built(source),
             line,
             size,
-            longer: 4,
+            longer: 3,
             record: &[],
             client: None,
             repeatable: true,
@@ -147,6 +147,6 @@ mod tests {
         let (variables, words) = entry.words(Mode::Launched, "/p", work);
         assert_eq!(variables, "OMP_NUM_THREADS=2");
         assert_eq!(words, "/p 2 /w/data /w/data --in=/w/x -N");
-        assert!(entry.words(Mode::Attached, "/p", work).1.starts_with("/p 8 /w/data"));
+        assert!(entry.words(Mode::Attached, "/p", work).1.starts_with("/p 6 /w/data"));
     }
 }

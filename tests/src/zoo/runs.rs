@@ -15,7 +15,7 @@ const LIMIT: Duration = Duration::from_secs(90);
 /// Between the start of a program and attaching to it.
 const WARM: Duration = Duration::from_millis(500);
 /// For how long it is recorded then.
-const WINDOW: Duration = Duration::from_millis(1200);
+const WINDOW: Duration = Duration::from_millis(2400);
 
 /// How a program ended, reduced to what is the same each time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +126,8 @@ impl Stage<'_> {
         record.close_stdin();
         record.wait_for_stderr("recording ", LIMIT).map_err(|error| error.to_string())?;
         let before = (beside.cpu_s(), place.cpu_s());
-        std::thread::sleep(WINDOW);
+        // It has begun before it said so, and what comes after its end is not what recording costs.
+        std::thread::sleep(WINDOW.mul_f64(0.85));
         let after = (beside.cpu_s(), place.cpu_s());
         let ended = record.wait(LIMIT).map_err(|error| error.to_string())?;
         let lives = program.is_running().map_err(|error| error.to_string())?;
