@@ -2,7 +2,6 @@
 
 use super::answer::Reason;
 use super::catch_panic::catch_panic;
-use super::chains::{Chains, MAX_FRAMES};
 use super::debug_link::supplement_link;
 use super::elf_file::ElfFile;
 use super::files::{FileRequest, search};
@@ -11,14 +10,14 @@ use super::name;
 use super::sections::{Bytes, debug_sections, has_debug_information};
 use super::split::{Parts, Slice, Split};
 use super::string_table::StringTable;
-use super::unit_names::Beyond;
 use addr2line::{LookupContinuation, LookupResult};
 use gimli::{DwarfSections, EndianSlice, LittleEndian};
-use std::cell::{Cell, OnceCell};
-use std::sync::Arc;
+use std::cell::Cell;
 
 /// Deepest inlining accepted: addr2line follows it by recursion, and a hostile file could use up the stack.
 const MAX_INLINE_DEPTH: usize = 400;
+/// Most frames of one chain that are returned.
+const MAX_FRAMES: usize = 128;
 
 /// A module's debug sections, unpacked.
 pub struct DebugInformation<'a> {
@@ -80,108 +79,44 @@ impl<'a> DebugInformation<'a> {
     }
 
     /// What `work` finds in the sections.
-    pub(super) fn with<T>(&self, work: impl FnOnce(&gimli::Dwarf<Slice<'_>>) -> T) -> Option<T> {
+    pub(super) fn with<'s, T>(&'s self, work: impl FnOnce(gimli::Dwarf<Slice<'s>>) -> T) -> Option<T> {
         let borrow = |bytes| EndianSlice::new(bytes, LittleEndian);
         catch_panic(|| {
             let mut dwarf = self.sections.borrow(|bytes: &Bytes| borrow(bytes));
             if let Some(supplement) = &self.supplement {
                 dwarf.set_sup(supplement.borrow(|bytes: &Bytes| borrow(bytes)));
             }
-            work(&dwarf)
+            work(dwarf)
         })
     }
 
     /// A searcher over the sections.
     pub fn lines(&self) -> Result<Lines<'_>, Reason> {
-        let borrow = |bytes| EndianSlice::new(bytes, LittleEndian);
-        let read = catch_panic(|| {
-            let mut dwarf = self.sections.borrow(|bytes: &Bytes| borrow(bytes));
-            if let Some(supplement) = &self.supplement {
-                dwarf.set_sup(supplement.borrow(|bytes: &Bytes| borrow(bytes)));
-            }
+        let context = self.with(|dwarf| {
             let shallow = self.trusted || is_shallow(&dwarf);
-            let dwarf = Arc::new(dwarf);
-            let chains = if shallow { Chains::over(&dwarf) } else { None };
-            (shallow, dwarf, chains)
+            shallow.then(|| addr2line::Context::from_dwarf(dwarf).ok()).flatten()
         });
-        let Some((true, dwarf, chains)) = read else { return Err(Reason::BadDebugInformation) };
-        let split = Split::new(self.module, &self.parts);
-        let small = chains.is_some();
-        let lines =
-            Lines { dwarf, chains, all: OnceCell::new(), beyond: 0, split, parts_missing: Cell::new(false) };
-        // What has no small indexes is read as a whole now: it may be no debug information at all.
-        if !small {
-            lines.all()?;
-        }
-        Ok(lines)
+        let context = context.flatten().ok_or(Reason::BadDebugInformation)?;
+        Ok(Lines { context, split: Split::new(self.module, &self.parts), parts_missing: Cell::new(false) })
     }
 }
 
 /// Looks addresses up.
 pub struct Lines<'a> {
-    dwarf: Arc<gimli::Dwarf<Slice<'a>>>,
-    /// Small indexes, if the sections are such that they can be made.
-    chains: Option<Chains<'a>>,
-    /// For what is beyond them.
-    all: OnceCell<Option<addr2line::Context<Slice<'a>>>>,
-    /// Addresses that were beyond them.
-    beyond: usize,
+    context: addr2line::Context<Slice<'a>>,
     split: Split<'a>,
     parts_missing: Cell<bool>,
 }
 
 impl<'a> Lines<'a> {
     /// The inline chain at a linked address, innermost first. The last one is the function itself.
-    /// They are added to `frames`; without an answer, nothing is.
-    pub fn frames(
-        &mut self,
-        address: u64,
-        texts: &mut StringTable,
-        frames: &mut Vec<FrameNumbers>,
-    ) -> Result<(), Reason> {
-        let before = frames.len();
-        if let Some(chains) = &mut self.chains {
-            match catch_panic(|| chains.find(address, texts, frames)) {
-                Some(Ok(())) => {
-                    if says_nothing(frames.get(before..).unwrap_or_default()) {
-                        frames.truncate(before);
-                        return Err(Reason::NoLineForAddress);
-                    }
-                    return Ok(());
-                }
-                Some(Err(Beyond)) => {}
-                // Their state is unknown.
-                None => self.chains = None,
-            }
-        }
-        frames.truncate(before);
-        self.beyond = self.beyond.saturating_add(1);
-        let found = catch_panic(|| self.find(address, texts)).unwrap_or(Err(Reason::BadDebugInformation));
-        frames.extend(found?);
-        Ok(())
-    }
-
-    /// From now on addr2line alone answers.
-    pub fn give_indexes_up(&mut self) {
-        self.chains = None;
-    }
-
-    /// How many addresses addr2line has answered.
-    pub fn beyond(&self) -> usize {
-        self.beyond
-    }
-
-    fn all(&self) -> Result<&addr2line::Context<Slice<'a>>, Reason> {
-        let context = self.all.get_or_init(|| {
-            catch_panic(|| addr2line::Context::from_arc_dwarf(Arc::clone(&self.dwarf)).ok()).flatten()
-        });
-        context.as_ref().ok_or(Reason::BadDebugInformation)
+    pub fn frames(&self, address: u64, texts: &mut StringTable) -> Result<Vec<FrameNumbers>, Reason> {
+        catch_panic(|| self.find(address, texts)).unwrap_or(Err(Reason::BadDebugInformation))
     }
 
     fn find(&self, address: u64, texts: &mut StringTable) -> Result<Vec<FrameNumbers>, Reason> {
         let bad = |_| Reason::BadDebugInformation;
-        let context = self.all()?;
-        let mut found = self.loaded(context.find_frames(address)).map_err(bad)?;
+        let mut found = self.loaded(self.context.find_frames(address)).map_err(bad)?;
         let mut frames: Vec<FrameNumbers> = Vec::new();
         while let Some(frame) = found.next().map_err(bad)? {
             if frames.len() >= MAX_FRAMES {
@@ -208,7 +143,7 @@ impl<'a> Lines<'a> {
         }
         if self.parts_missing.get() && frames.iter().all(|frame| frame.function.is_none()) {
             // A line without its function: it may be that of a function inlined there.
-            let unit = self.loaded(context.find_dwarf_and_unit(address));
+            let unit = self.loaded(self.context.find_dwarf_and_unit(address));
             if unit
                 .is_some_and(|unit| unit.dwo_name().is_ok_and(|name| name.is_some()) && !has_children(&unit))
             {

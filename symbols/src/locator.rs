@@ -51,18 +51,6 @@ impl Locator<'_> {
         }
     }
 
-    /// From now on addr2line alone answers, which is slower and takes more memory: the measure of what is answered else.
-    pub fn give_indexes_up(&mut self) {
-        if let Ok(lines) = &mut self.lines {
-            lines.give_indexes_up();
-        }
-    }
-
-    /// For how many places addr2line was asked: what debug information is out of the ordinary, damaged or split.
-    pub fn asked_addr2line(&self) -> usize {
-        self.lines.as_ref().map_or(0, Lines::beyond)
-    }
-
     /// One location for each place, in the same order.
     pub fn locate(&mut self, places: &[Place]) -> Located {
         let mut packed = Packer::default();
@@ -157,9 +145,8 @@ impl Locator<'_> {
             None if *module.source() == SymbolSource::None => Err(Reason::NoSymbols),
             None => Err(Reason::NoSymbolForAddress),
         };
-        let first = frames.len();
-        let found = self.frames(address, frames);
-        let outermost = frames.get(first..).and_then(|frames| frames.last()?.function);
+        let found = self.frames(address);
+        let outermost = found.as_ref().ok().and_then(|frames| frames.last()?.function);
         let name = match (&symbol, outermost) {
             (Ok((name, _)), _) => *name,
             (Err(_), Some(outermost)) => outermost,
@@ -173,29 +160,28 @@ impl Locator<'_> {
             Err(reason) => (Known::No(packed.reason(reason)), 0),
         };
         let frames = match found {
-            Ok(()) => Known::Yes(u32::try_from(frames.len().saturating_sub(first)).unwrap_or(0)),
+            Ok(found) => {
+                frames.extend_from_slice(&found);
+                Known::Yes(u32::try_from(found.len()).unwrap_or(0))
+            }
             Err(reason) => Known::No(packed.reason(reason)),
         };
         Row(name, symbol, distance, frames)
     }
 
-    fn frames(&mut self, address: u64, frames: &mut Vec<FrameNumbers>) -> Result<(), Reason> {
-        let found = match &mut self.lines {
-            Ok(lines) => lines.frames(address, &mut self.texts, frames),
+    fn frames(&mut self, address: u64) -> Result<Vec<FrameNumbers>, Reason> {
+        let found = match &self.lines {
+            Ok(lines) => lines.frames(address, &mut self.texts),
             Err(reason) => Err(reason.clone()),
         };
-        let go = match (&found, self.module.go()) {
-            (Err(_), Some(go)) => go.frame(address),
-            _ => None,
-        };
-        let Some(frame) = go else { return found };
-        frames.push(FrameNumbers {
+        let go = if found.is_err() { self.module.go() } else { None };
+        let Some(frame) = go.and_then(|go| go.frame(address)) else { return found };
+        Ok(vec![FrameNumbers {
             function: frame.function.map(|name| self.texts.number(name)),
             file: frame.file.map(|file| self.texts.number(file)),
             line: frame.line,
             column: None,
-        });
-        Ok(())
+        }])
     }
 }
 

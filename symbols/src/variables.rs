@@ -132,11 +132,11 @@ impl<'a> Named<'a> {
         variables.at(address, |variable, distance| {
             let read = || {
                 let debug = DebugInformation::of(module).ok()?;
-                let members = debug.with(Members::read)?;
+                let members = debug.with(|dwarf| Members::read(&dwarf))?;
                 Some((debug, members))
             };
             let (debug, members) = members.get_or_insert_with(read).as_ref()?;
-            debug.with(|dwarf| members.at(dwarf, variable, distance))?
+            debug.with(|dwarf| members.at(&dwarf, variable, distance))?
         })
     }
 }

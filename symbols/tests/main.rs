@@ -1,6 +1,5 @@
 //! Tests of the crate on real, compiled, running and hostile programs.
 
-mod against_addr2line;
 mod against_llvm;
 mod compiled;
 mod exits_against_objdump;
