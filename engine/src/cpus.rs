@@ -4,6 +4,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 
 use crate::words::quoted;
+use serde::{Serialize, Serializer};
 
 /// A number of processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,6 +13,16 @@ pub enum Cpus {
     Count(NonZeroU32),
     /// One for every thread.
     Infinite,
+}
+
+/// The number, or `"inf"`.
+impl Serialize for Cpus {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Cpus::Count(count) => serializer.serialize_u32(count.get()),
+            Cpus::Infinite => serializer.serialize_str("inf"),
+        }
+    }
 }
 
 impl Cpus {

@@ -20,6 +20,7 @@ pub mod event;
 mod finding;
 pub mod glob;
 pub mod graph;
+pub mod json;
 pub mod limit;
 pub mod metrics;
 mod numbers;

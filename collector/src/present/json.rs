@@ -7,12 +7,13 @@ use super::finding_json::Findings;
 use super::limit_json::LimitsJson;
 use engine::attribution::Grouping;
 use engine::event::Overhead;
+use engine::json::number;
 use engine::limit::Limits;
 use engine::program::{RecordedObject, RecordedWait};
 use engine::report::{
     CpuResult, Cpus, FunctionRow, LockRow, Report, SampleFacts, SegmentRow, Trust, WaitRow,
 };
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use std::io::{self, Write};
 
 /// The schema's name and version.
@@ -54,8 +55,12 @@ pub fn write(report: &Report, limits: &Limits, options: Options, mut out: impl W
         },
         stretch: options.live,
         limit: (!limits.at.is_empty()).then(|| LimitsJson::new(limits)),
-        results: Each(&report.results, |result| ResultJson::new(result, &report.locks, options)),
-        locks: Each(&report.locks, LockJson::new),
+        results: report
+            .results
+            .iter()
+            .map(|result| ResultJson::new(result, &report.locks, options))
+            .collect(),
+        locks: &report.locks,
         objects: &report.recorded.objects,
         waits: &report.recorded.waits,
         trust: report.trust,
@@ -68,7 +73,7 @@ pub fn write(report: &Report, limits: &Limits, options: Options, mut out: impl W
 }
 
 #[derive(Serialize)]
-struct ReportJson<'a, F> {
+struct ReportJson<'a> {
     schema: &'static str,
     /// What rows in `functions` are, if they are not functions.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,9 +83,10 @@ struct ReportJson<'a, F> {
     /// What limits, and what to change.
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<LimitsJson<'a>>,
-    results: F,
-    #[serde(skip_serializing_if = "Each::is_empty")]
-    locks: Each<'a, LockRow, LockJson<'a>>,
+    results: Vec<ResultJson<'a>>,
+    /// Independent of the number of CPUs. Unknown values are left out.
+    #[serde(skip_serializing_if = "<[LockRow]>::is_empty")]
+    locks: &'a [LockRow],
     /// Synchronization objects and the threads that waited for them, as recorded.
     #[serde(skip_serializing_if = "<[RecordedObject]>::is_empty")]
     objects: &'a [RecordedObject],
@@ -113,20 +119,19 @@ impl OverheadJson {
 
 #[derive(Serialize)]
 struct ResultJson<'a> {
-    #[serde(serialize_with = "cpus")]
     cpus: Cpus,
     #[serde(serialize_with = "number")]
     time_ns: f64,
     #[serde(serialize_with = "number")]
     speedup: f64,
-    functions: Each<'a, FunctionRow, FunctionJson<'a>>,
+    functions: &'a [FunctionRow],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     locks: Vec<LockShareJson<'a>>,
     /// What passes without being computed.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    waits: Vec<WaitJson<'a>>,
+    #[serde(skip_serializing_if = "<[WaitRow]>::is_empty")]
+    waits: &'a [WaitRow],
     #[serde(skip_serializing_if = "Option::is_none")]
-    segments: Option<Each<'a, SegmentRow, SegmentJson<'a>>>,
+    segments: Option<&'a [SegmentRow]>,
 }
 
 impl<'a> ResultJson<'a> {
@@ -136,90 +141,10 @@ impl<'a> ResultJson<'a> {
             cpus: result.cpus,
             time_ns: result.time_ns,
             speedup: result.speedup,
-            functions: Each(&result.functions, FunctionJson::new),
+            functions: &result.functions,
             locks: shares.map(|(row, &held_ns)| LockShareJson { lock: &row.lock, held_ns }).collect(),
-            waits: result.waits.iter().map(WaitJson::new).collect(),
-            segments: options.segments.then_some(Each(&result.segments, SegmentJson::new)),
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct WaitJson<'a> {
-    kind: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    object: Option<&'a str>,
-    count: u64,
-    #[serde(serialize_with = "number")]
-    length_ns: f64,
-    #[serde(serialize_with = "number")]
-    weighted_ns: f64,
-}
-
-impl<'a> WaitJson<'a> {
-    fn new(row: &'a WaitRow) -> WaitJson<'a> {
-        WaitJson {
-            kind: row.kind.name(),
-            object: row.kind.object(),
-            count: row.count,
-            length_ns: row.length_ns,
-            weighted_ns: row.weighted_ns,
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct FunctionJson<'a> {
-    function: &'a str,
-    calls: u64,
-    #[serde(serialize_with = "number")]
-    tet_ns: f64,
-    #[serde(serialize_with = "number")]
-    tetid_ns: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    location: Option<&'a str>,
-    exact: bool,
-    /// Half-widths of the 95 % intervals of what is not exact.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tet_error_ns: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tetid_error_ns: Option<f64>,
-    /// Samples that saw it.
-    #[serde(skip_serializing_if = "is_zero")]
-    samples: u64,
-    #[serde(rename = "folded")]
-    probes_removed: bool,
-    /// There were more calls: the function had its probes for a part of the time.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    calls_partial: bool,
-    /// `calls` is not known.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    uncounted: bool,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    partly_inlined: bool,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
-fn is_zero(value: &u64) -> bool {
-    *value == 0
-}
-
-impl<'a> FunctionJson<'a> {
-    fn new(row: &'a FunctionRow) -> FunctionJson<'a> {
-        FunctionJson {
-            function: &row.function,
-            calls: row.calls,
-            tet_ns: row.tet_ns,
-            tetid_ns: row.tetid_ns,
-            location: row.location.as_deref(),
-            exact: row.exact,
-            tet_error_ns: row.tet_error_ns,
-            tetid_error_ns: row.tetid_error_ns,
-            samples: row.samples,
-            probes_removed: row.probes_removed,
-            calls_partial: row.calls_partial,
-            uncounted: row.uncounted,
-            partly_inlined: row.partly_inlined,
+            waits: &result.waits,
+            segments: options.segments.then_some(result.segments.as_slice()),
         }
     }
 }
@@ -230,113 +155,6 @@ struct LockShareJson<'a> {
     lock: &'a str,
     #[serde(serialize_with = "number")]
     held_ns: f64,
-}
-
-/// A lock, independent of the number of CPUs. Unknown values are left out.
-#[derive(Serialize)]
-struct LockJson<'a> {
-    lock: &'a str,
-    acquisitions: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    contended: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    wait_ns: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hold_ns: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    holder: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reading: Option<SideJson>,
-}
-
-/// The part of a read-write lock that only read.
-#[derive(Serialize)]
-struct SideJson {
-    acquisitions: u64,
-    contended: u64,
-    wait_ns: f64,
-    hold_ns: f64,
-}
-
-impl<'a> LockJson<'a> {
-    fn new(row: &'a LockRow) -> LockJson<'a> {
-        LockJson {
-            lock: &row.lock,
-            acquisitions: row.acquisitions,
-            contended: row.contended,
-            wait_ns: row.wait_ns,
-            hold_ns: row.hold_ns,
-            holder: row.holder.as_deref(),
-            reading: row.reading.map(|side| SideJson {
-                acquisitions: side.acquisitions,
-                contended: side.contended,
-                wait_ns: side.wait_ns,
-                hold_ns: side.hold_ns,
-            }),
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct SegmentJson<'a> {
-    thread: &'a str,
-    op: usize,
-    function: Option<&'a str>,
-    #[serde(serialize_with = "number")]
-    start_ns: f64,
-    #[serde(serialize_with = "number")]
-    end_ns: f64,
-    #[serde(serialize_with = "number")]
-    weight: f64,
-}
-
-impl<'a> SegmentJson<'a> {
-    fn new(row: &'a SegmentRow) -> SegmentJson<'a> {
-        SegmentJson {
-            thread: &row.thread,
-            op: row.operation,
-            function: row.function.as_deref(),
-            start_ns: row.start_ns,
-            end_ns: row.end_ns,
-            weight: row.weight,
-        }
-    }
-}
-
-/// A list that becomes JSON entry by entry: reports may have millions of segments.
-struct Each<'a, T, J, F = fn(&'a T) -> J>(&'a [T], F)
-where
-    F: Fn(&'a T) -> J;
-
-impl<'a, T, J, F: Fn(&'a T) -> J> Each<'a, T, J, F> {
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl<'a, T, J: Serialize, F: Fn(&'a T) -> J> Serialize for Each<'a, T, J, F> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(|entry| (self.1)(entry)))
-    }
-}
-
-/// The number, or `"inf"`.
-pub(super) fn cpus<S: Serializer>(cpus: &Cpus, serializer: S) -> Result<S::Ok, S::Error> {
-    match cpus {
-        Cpus::Count(count) => serializer.serialize_u32(count.get()),
-        Cpus::Infinite => serializer.serialize_str("inf"),
-    }
-}
-
-/// Whole numbers that a double holds exactly go out as integers, the others with all their digits. Anything
-/// that is not a number is `null`.
-pub(super) fn number<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    if value.fract() == 0.0 && value.abs() <= EXACT {
-        serializer.serialize_i64(*value as i64)
-    } else {
-        serializer.serialize_f64(*value)
-    }
 }
 
 #[cfg(test)]
@@ -416,19 +234,5 @@ mod tests {
         assert!(text(Options { segments: true, ..Options::default() }).contains(
             r#""segments":[{"thread":"T2","op":3,"function":null,"start_ns":2000,"end_ns":3000,"weight":0.5}]"#
         ));
-    }
-
-    #[test]
-    fn numbers_that_are_none_are_null_and_huge_ones_stay_exact() {
-        let json = |value: f64| {
-            let mut out = Vec::new();
-            number(&value, &mut serde_json::Serializer::new(&mut out)).expect("written");
-            String::from_utf8(out).expect("text")
-        };
-        assert_eq!(json(f64::NAN), "null");
-        assert_eq!(json(f64::INFINITY), "null");
-        assert_eq!(json(-0.0), "0");
-        assert_eq!(json(1e300).parse::<f64>().expect("number"), 1e300);
-        assert_eq!(json(0.1), "0.1");
     }
 }

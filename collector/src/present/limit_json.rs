@@ -1,6 +1,6 @@
 //! What limits a program, as JSON: `limit` in `longpole-report/1`.
 
-use super::json::{cpus, number};
+use engine::json::number;
 use engine::limit::{Change, Fix, Kind, Limit, Limits, LockUse, Part, ThreadUse};
 use engine::report::Cpus;
 use serde::Serialize;
@@ -14,8 +14,8 @@ pub(super) struct LimitsJson<'a> {
     /// In the predicted run on the first CPU count.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     locks: Vec<LockUseJson<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    threads: Vec<ThreadUseJson<'a>>,
+    #[serde(skip_serializing_if = "<[ThreadUse]>::is_empty")]
+    threads: &'a [ThreadUse],
     #[serde(skip_serializing_if = "Option::is_none")]
     more_threads: Option<MoreThreadsJson>,
 }
@@ -34,7 +34,7 @@ impl<'a> LimitsJson<'a> {
             at: limits.at.iter().map(LimitJson::new).collect(),
             fixes: limits.fixes.iter().map(FixJson::new).collect(),
             locks: limits.locks.iter().map(LockUseJson::new).collect(),
-            threads: limits.threads.iter().map(ThreadUseJson::new).collect(),
+            threads: &limits.threads,
             more_threads: limits
                 .more_threads
                 .map(|more| MoreThreadsJson { threads: more.threads.saturating_add(1), gain: more.gain }),
@@ -44,7 +44,6 @@ impl<'a> LimitsJson<'a> {
 
 #[derive(Serialize)]
 struct LimitJson<'a> {
-    #[serde(serialize_with = "cpus")]
     cpus: Cpus,
     kind: &'static str,
     #[serde(serialize_with = "number")]
@@ -213,30 +212,6 @@ impl<'a> LockUseJson<'a> {
             waited_ns: lock.waited_ns,
             function: holder.map(|part| part.function.as_str()),
             function_share: holder.map(|part| part.share),
-        }
-    }
-}
-
-/// Shares of the predicted time.
-#[derive(Serialize)]
-struct ThreadUseJson<'a> {
-    threads: &'a [String],
-    running: f64,
-    ready: f64,
-    spinning: f64,
-    lock: f64,
-    other: f64,
-}
-
-impl<'a> ThreadUseJson<'a> {
-    fn new(threads: &'a ThreadUse) -> ThreadUseJson<'a> {
-        ThreadUseJson {
-            threads: &threads.names,
-            running: threads.running,
-            ready: threads.ready,
-            spinning: threads.spinning,
-            lock: threads.lock,
-            other: threads.other,
         }
     }
 }

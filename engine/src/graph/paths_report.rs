@@ -9,10 +9,12 @@ use super::{
 };
 use crate::cpus::Cpus;
 use crate::finding::{Finding, Trust};
+use crate::json::{maybe_number, number};
 use crate::predict::Model;
 use crate::program::{FunctionRef, Program, ProgramError};
 use crate::time::Ticks;
 use crate::what_if::Without;
+use serde::Serialize;
 
 /// Which paths to list, and what to report about them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,34 +57,38 @@ pub struct PathsReport {
 }
 
 /// A path.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PathRow {
     /// 1 for the critical path.
     pub rank: usize,
     /// Its length, nanoseconds.
+    #[serde(serialize_with = "number")]
     pub length_ns: f64,
     /// Its length as a share of that of the critical path.
+    #[serde(serialize_with = "number")]
     pub nearness: f64,
     /// Its way through the threads; `None` beyond [`PathsWanted::routes`].
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub route: Option<Vec<Stay>>,
 }
 
 /// What can be gained at most (1994, section VI).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BenefitRow {
     /// `function`, `thread`, `lock` or `class` (compute, io, wait).
     pub kind: &'static str,
     /// Its name.
     pub name: String,
-    /// `file:line` of a function, if known.
-    pub location: Option<String>,
     /// Its time on the critical path: the Critical Path Metric, nanoseconds.
+    #[serde(serialize_with = "number")]
     pub critical_path_ns: f64,
     /// The Maximum Benefit Metric over the listed paths, nanoseconds.
+    #[serde(serialize_with = "number")]
     pub maximum_benefit_ns: f64,
     /// What leaving a function out gains in a simulation that decides locks again, nanoseconds; `None`: no
     /// function, or not asked for. The two metrics are of one run's graph, in which locks are taken in the
     /// order that they have there.
+    #[serde(serialize_with = "maybe_number", skip_serializing_if = "Option::is_none")]
     pub simulated_ns: Option<f64>,
     /// More paths would not change it.
     pub settled: bool,
@@ -90,46 +96,58 @@ pub struct BenefitRow {
     pub critical_paths: usize,
     /// Shorter ones.
     pub near_paths: usize,
+    /// `file:line` of a function, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<String>,
 }
 
 /// A path, edge by edge.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ShownPath {
     /// 1 for the critical path.
     pub rank: usize,
     /// Its length, nanoseconds.
+    #[serde(serialize_with = "number")]
     pub length_ns: f64,
     /// Its edges from start to end.
     pub edges: Vec<ShownEdge>,
 }
 
 /// An edge of a path.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ShownEdge {
     /// Thread name; for a wake-up, the woken thread.
     pub thread: String,
     /// Index in the thread's list of operations.
+    #[serde(rename = "op")]
     pub operation: usize,
-    /// What takes time; `None` for what takes none.
-    pub what: Option<Doing>,
     /// How the path reaches this thread, if it does here.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// What takes time; `None` for what takes none.
+    #[serde(flatten)]
+    pub what: Option<Doing>,
     /// Length of the path before it, nanoseconds.
+    #[serde(serialize_with = "number")]
     pub start_ns: f64,
     /// How long it takes, nanoseconds.
+    #[serde(serialize_with = "number")]
     pub length_ns: f64,
 }
 
 /// How many paths go through an operation.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SegmentPaths {
     /// Thread name.
     pub thread: String,
     /// Index in the thread's list of operations.
+    #[serde(rename = "op")]
     pub operation: usize,
     /// What it does.
+    #[serde(flatten)]
     pub what: Doing,
     /// How long it takes, nanoseconds.
+    #[serde(serialize_with = "number")]
     pub length_ns: f64,
     /// Critical paths among those listed.
     pub critical_paths: u32,

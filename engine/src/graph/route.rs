@@ -3,11 +3,14 @@
 
 use super::activity::{ActivityGraph, ActivityId, ActivityKind};
 use super::labels;
+use crate::json::number;
 use crate::program::Program;
 use crate::time::Ticks;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 /// A stay of a path in one thread.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stay {
     /// The thread.
     pub thread: String,
@@ -18,11 +21,13 @@ pub struct Stay {
 }
 
 /// Something that takes time.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Part {
     /// What it is.
+    #[serde(flatten)]
     pub what: Doing,
     /// How long, nanoseconds.
+    #[serde(serialize_with = "number")]
     pub length_ns: f64,
     /// How many operations were put together.
     pub times: u64,
@@ -39,6 +44,24 @@ pub enum Doing {
     Sleep,
     /// Has been woken and has yet to act.
     WakeUp,
+}
+
+/// `{"kind":"compute","name":"f"}`; kinds are compute, io, sleep and wake_up.
+impl Serialize for Doing {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (kind, name) = match self {
+            Doing::Compute(function) => ("compute", function.as_deref()),
+            Doing::Io(device) => ("io", Some(device.as_str())),
+            Doing::Sleep => ("sleep", None),
+            Doing::WakeUp => ("wake_up", None),
+        };
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("kind", kind)?;
+        if let Some(name) = name {
+            map.serialize_entry("name", name)?;
+        }
+        map.end()
+    }
 }
 
 impl Stay {

@@ -5,9 +5,11 @@ use super::subjects::{Subject, Subjects};
 use super::{ActivityGraph, ActivityId, ActivityKind, Timing, labels, zeroing};
 use crate::cpus::Cpus;
 use crate::finding::{Finding, Trust};
+use crate::json::{maybe_number, number};
 use crate::predict::Model;
 use crate::program::{FunctionRef, Program, ProgramError};
 use crate::what_if::Without;
+use serde::Serialize;
 
 /// Slack of a program's functions on unlimited processors.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,45 +28,59 @@ pub struct SlackReport {
 
 /// The three columns of Hollingsworth and Miller's Fig. 5: `slack ≤ zeroing ≤ critical_path`. All three are of the graph of
 /// one run, in which locks are taken in the order that they have there; `simulated_ns` is not.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SlackRow {
     /// Unique name.
     pub function: String,
-    /// `file:line`, if known.
-    pub location: Option<String>,
     /// Own time on the critical path, nanoseconds: what improving the function gains at most while the order of locks stays.
+    #[serde(serialize_with = "number")]
     pub critical_path_ns: f64,
     /// The slack metric, nanoseconds: what leaving the function out gains at least.
+    #[serde(serialize_with = "number")]
     pub slack_ns: f64,
     /// Logical zeroing, nanoseconds: what leaving the function out gains.
+    #[serde(serialize_with = "number")]
     pub zeroing_ns: f64,
     /// What leaving it out gains in a simulation that decides locks again, nanoseconds; `None`: not asked
     /// for.
+    #[serde(serialize_with = "maybe_number", skip_serializing_if = "Option::is_none")]
     pub simulated_ns: Option<f64>,
+    /// `file:line`, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<String>,
 }
 
 /// Times of one operation (1994, near-critical paths, II.C), nanoseconds.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SegmentTimes {
     /// Thread name.
     pub thread: String,
     /// Index in the thread's list of operations.
+    #[serde(rename = "op")]
     pub operation: usize,
     /// What it does.
+    #[serde(flatten)]
     pub what: super::Doing,
     /// How long it takes.
+    #[serde(serialize_with = "number")]
     pub length_ns: f64,
     /// The earliest it can start.
+    #[serde(serialize_with = "number")]
     pub early_start_ns: f64,
     /// The earliest it can finish.
+    #[serde(serialize_with = "number")]
     pub early_finish_ns: f64,
     /// The latest it may start without making the whole longer.
+    #[serde(serialize_with = "number")]
     pub late_start_ns: f64,
     /// The latest it may finish without making the whole longer.
+    #[serde(serialize_with = "number")]
     pub late_finish_ns: f64,
     /// How long it may be delayed without making the whole longer.
+    #[serde(serialize_with = "number")]
     pub total_slack_ns: f64,
     /// How long it may be delayed without delaying anything else.
+    #[serde(serialize_with = "number")]
     pub free_slack_ns: f64,
 }
 

@@ -4,6 +4,7 @@ use super::Part;
 use crate::program::{ObjectId, Operation, Program};
 use crate::schedule::{Doing, Interval, Why};
 use crate::time::Ticks;
+use serde::Serialize;
 
 /// A lock, or several that were first used in one place.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,9 +34,10 @@ impl LockUse {
 
 /// Threads that do the same, or one. Shares are of the predicted time, the mean of the threads; they add up to less where a
 /// thread does not live as long as the program.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ThreadUse {
     /// Their names.
+    #[serde(rename = "threads")]
     pub names: Vec<String>,
     /// They compute.
     pub running: f64,

@@ -2,6 +2,7 @@
 
 use crate::cpus::Cpus;
 use crate::finding::{Finding, Trust};
+use serde::Serialize;
 
 /// Where the parallelism of a run goes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,7 +37,8 @@ pub struct Parallelism {
 }
 
 /// What a row is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// A function, or what is outside of all.
     #[default]
@@ -94,7 +96,7 @@ pub struct Row {
 }
 
 /// One row called another.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Link {
     /// The other one; `None` for code outside of any function.
     pub name: Option<String>,
@@ -107,7 +109,7 @@ pub struct Link {
 }
 
 /// Elapsed time by state (1989, Table 1).
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct States {
     /// It computed on a processor.
     pub busy: State,
@@ -120,11 +122,13 @@ pub struct States {
 }
 
 /// Time in a state.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct State {
     /// How long, of all threads together.
+    #[serde(skip)]
     pub ns: u64,
     /// Average number of runnable threads (busy, spinning or ready) meanwhile; 0 if it never was in this state.
+    #[serde(rename = "average")]
     pub runnable: f64,
     /// Time by that number; the last one may stand for more ([`super::MOST_RUNNABLE`]).
     pub by_runnable: Vec<(u32, u64)>,

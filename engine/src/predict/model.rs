@@ -4,6 +4,7 @@ use crate::cpus::Cpus;
 use crate::program::{MachineFacts, ObjectId, Operation, Program};
 use crate::schedule::{Costs, Rules, Setup, Sharing, base_slice};
 use crate::time::Ticks;
+use serde::Serialize;
 
 /// What is known about the machine to predict for; the rest comes from the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +76,7 @@ pub enum Io {
 }
 
 /// A number and where it comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Known {
     /// Nanoseconds.
     pub ns: u64,

@@ -3,6 +3,8 @@
 use super::model::Assumptions;
 use crate::cpus::Cpus;
 use crate::finding::{Finding, Trust};
+use crate::json::{name_only, number, numbers};
+use serde::Serialize;
 
 /// A program's predicted runs on several CPU counts.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,33 +32,47 @@ pub struct Prediction {
 }
 
 /// The prediction for one CPU count. Where the band's ends differ from run to run, all else is that of the middle run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CpuPrediction {
     /// The CPU count.
     pub cpus: Cpus,
     /// Predicted time from start to end, or to a deadlock, ns: the middle of all runs.
+    #[serde(serialize_with = "number")]
     pub time_ns: f64,
     /// The shortest of all runs, ns.
+    #[serde(serialize_with = "number")]
     pub low_ns: f64,
     /// The longest of all runs, ns.
+    #[serde(serialize_with = "number")]
     pub high_ns: f64,
     /// Predicted time on one CPU ÷ `time_ns`; 0 if it does not come to its end.
+    #[serde(serialize_with = "number")]
     pub speedup: f64,
     /// `speedup` ÷ CPUs; on unlimited ones ÷ the most threads that compute at once.
+    #[serde(serialize_with = "number")]
     pub efficiency: f64,
+    /// Whether all threads came to their end.
+    pub complete: bool,
     /// The cgroup's quota kept threads from their CPUs.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub throttled: bool,
     /// The function with the largest share of the extended critical path, and that share of the ideal time.
+    #[serde(serialize_with = "name_only", skip_serializing_if = "Option::is_none")]
     pub leader: Option<(String, f64)>,
     /// Time that threads computed, summed, ns.
+    #[serde(serialize_with = "number")]
     pub busy_ns: f64,
     /// Time that threads kept CPUs busy waiting for spin locks, summed, ns.
+    #[serde(serialize_with = "number")]
     pub spinning_ns: f64,
     /// Time that threads waited for a CPU, summed, ns.
+    #[serde(serialize_with = "number")]
     pub ready_ns: f64,
     /// Time that threads waited without wanting a CPU, summed, ns.
+    #[serde(serialize_with = "number")]
     pub blocked_ns: f64,
     /// Time by the number of CPUs in use, ns.
+    #[serde(serialize_with = "numbers")]
     pub busy_cpus_ns: Vec<f64>,
     /// A CPU switched to another thread than before.
     pub switches: u64,
@@ -70,21 +86,20 @@ pub struct CpuPrediction {
     pub devices: Vec<DeviceLoad>,
     /// What each thread spent its time on, in order of the threads.
     pub threads: Vec<ThreadLoad>,
-    /// Whether all threads came to their end.
-    pub complete: bool,
 }
 
 /// Where more CPUs stop helping.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Saturation {
     /// The smallest CPU count asked for with which the time is within 5 % of that on unlimited CPUs; those if none is.
     pub cpus: Cpus,
     /// Speed-up on unlimited CPUs.
+    #[serde(serialize_with = "number")]
     pub most_speedup: f64,
 }
 
 /// From a CPU count on another function comes first.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Crossover {
     /// The first CPU count asked for at which it does.
     pub cpus: Cpus,
@@ -95,7 +110,7 @@ pub struct Crossover {
 }
 
 /// A lock during a run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LockLoad {
     /// Unique name.
     pub lock: String,
@@ -106,37 +121,46 @@ pub struct LockLoad {
     /// How often a thread had to wait for it without a CPU.
     pub waits: u64,
     /// Time that threads waited for it without a CPU, summed, ns.
+    #[serde(serialize_with = "number")]
     pub blocked_ns: f64,
     /// Time that threads kept CPUs busy waiting for it, summed, ns.
+    #[serde(serialize_with = "number")]
     pub spun_ns: f64,
 }
 
 /// A device during a run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DeviceLoad {
     /// Unique name.
     pub device: String,
     /// How many waits it serves at once; `None` for any number.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub servers: Option<u32>,
     /// Share of the time of all its servers in which they were at work; `None` if there is no limit to their number.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub busy_share: Option<f64>,
     /// Waits.
     pub waits: u64,
     /// Time that threads waited for it, summed, ns.
+    #[serde(serialize_with = "number")]
     pub blocked_ns: f64,
 }
 
 /// A thread during a run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ThreadLoad {
     /// Unique name.
     pub thread: String,
     /// It computed, ns.
+    #[serde(serialize_with = "number")]
     pub busy_ns: f64,
     /// It kept a CPU busy waiting for spin locks, ns.
+    #[serde(serialize_with = "number")]
     pub spinning_ns: f64,
     /// It waited for a CPU, ns.
+    #[serde(serialize_with = "number")]
     pub ready_ns: f64,
     /// It waited without wanting a CPU, ns.
+    #[serde(serialize_with = "number")]
     pub blocked_ns: f64,
 }

@@ -2,15 +2,18 @@
 //! the recording is in [`crate::program::Recorded`].
 
 use crate::critical_path::Wait;
+use crate::json::number;
 use crate::predict::PathFacts;
 use crate::program::Program;
 use crate::schedule::{DelayKind, Why};
 use crate::time::Ticks;
 use rustc_hash::FxHashMap;
+use serde::Serialize;
 use std::collections::hash_map::Entry;
 
 /// What it is that passes.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(tag = "kind", content = "object", rename_all = "snake_case")]
 pub enum WaitKind {
     /// From giving this object (a lock, a semaphore, a condition and the like) back until the thread that waited for it acts.
     HandOver(String),
@@ -57,15 +60,18 @@ impl WaitKind {
 }
 
 /// A kind of wait on one CPU count.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WaitRow {
     /// What it is.
+    #[serde(flatten)]
     pub kind: WaitKind,
     /// How often, in the predicted run.
     pub count: u64,
     /// How long all of them together, nanoseconds.
+    #[serde(serialize_with = "number")]
     pub length_ns: f64,
     /// What the predicted time owes to it, nanoseconds: what of it is on the path; ideally shared, Σ weight · virtual length.
+    #[serde(serialize_with = "number")]
     pub weighted_ns: f64,
 }
 

@@ -17,7 +17,9 @@ pub use sampling_facts::SampleFacts;
 
 use crate::attribution::UsedBy;
 use crate::event::Overhead;
+use crate::json::{is_zero, number};
 use crate::program::Recorded;
+use serde::Serialize;
 
 /// How much a report is to hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,26 +75,31 @@ pub struct CpuResult {
 }
 
 /// A lock, independent of the number of CPUs.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LockRow {
     /// Unique name.
     pub lock: String,
     /// How often it was taken; each end of a condition wait counts.
     pub acquisitions: u64,
     /// How often it was not free; `None` for a hand-written program.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub contended: Option<u64>,
     /// How long threads waited for it, summed, nanoseconds, as recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_ns: Option<f64>,
     /// How long threads had it, summed, nanoseconds, as recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub hold_ns: Option<f64>,
     /// The function in which it was taken most often, if one is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
     /// Of a read-write lock that was read: that part; the rest wrote.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reading: Option<LockSideRow>,
 }
 
 /// One side of a read-write lock, as recorded.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LockSideRow {
     /// How often it was taken so.
     pub acquisitions: u64,
@@ -105,52 +112,66 @@ pub struct LockSideRow {
 }
 
 /// A function's share of the extended critical path (2001, section 2.2).
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FunctionRow {
     /// Unique name.
     pub function: String,
-    /// `file:line`, if known.
-    pub location: Option<String>,
     /// Entries on segments whose weight is not 0.
     pub calls: u64,
-    /// There were more calls: the function had its probes for a part of the time.
-    pub calls_partial: bool,
-    /// Entries were not recorded, so `calls` means nothing: for functions that only samples know, lines,
-    /// files and binaries.
-    pub uncounted: bool,
     /// Σ weight · length of the segments with the function on top of the stack, nanoseconds. May be negative.
+    #[serde(serialize_with = "number")]
     pub tet_ns: f64,
     /// The same with the function anywhere on the stack, once per segment, nanoseconds.
+    #[serde(serialize_with = "number")]
     pub tetid_ns: f64,
+    /// `file:line`, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<String>,
     /// All numbers come from exact probes; otherwise some come from samples.
     pub exact: bool,
     /// Half-width of the 95 % interval around `tet_ns`, of samples, chance in the scheduler and what probe hits may have cost;
     /// `None`: it is right within half a point of the predicted time.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tet_error_ns: Option<f64>,
     /// The same for `tetid_ns`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tetid_error_ns: Option<f64>,
     /// Samples that saw it where it was not open as a probed function.
+    #[serde(skip_serializing_if = "is_zero")]
     pub samples: u64,
     /// Its probes were removed during the recording: later calls count for its callers.
+    #[serde(rename = "folded")]
     pub probes_removed: bool,
+    /// There were more calls: the function had its probes for a part of the time.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub calls_partial: bool,
+    /// Entries were not recorded, so `calls` means nothing: for functions that only samples know, lines,
+    /// files and binaries.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub uncounted: bool,
     /// It has probes, and samples saw copies of it inlined into others, which they miss: the calls are those of the
     /// function alone.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub partly_inlined: bool,
 }
 
 /// One compute operation and its weight.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SegmentRow {
     /// Thread name.
     pub thread: String,
     /// Index in the thread's list of operations.
+    #[serde(rename = "op")]
     pub operation: usize,
     /// Function on top of the stack, if known.
     pub function: Option<String>,
     /// Start on the schedule that the weight is from, nanoseconds: that on unlimited processors if all counts share it.
+    #[serde(serialize_with = "number")]
     pub start_ns: f64,
     /// Its length later, nanoseconds.
+    #[serde(serialize_with = "number")]
     pub end_ns: f64,
     /// −∂T_P/∂length. May be above 1 or below 0.
+    #[serde(serialize_with = "number")]
     pub weight: f64,
 }

@@ -4,8 +4,10 @@
 use super::edit::{Edit, edited};
 use super::trial::trial;
 use crate::cpus::Cpus;
+use crate::json::{name_only, number};
 use crate::predict::Model;
 use crate::program::{FunctionRef, Program, ProgramError};
+use serde::Serialize;
 
 /// Points of a curve.
 const POINTS: u32 = 11;
@@ -13,7 +15,7 @@ const POINTS: u32 = 11;
 const HALVINGS: u32 = 7;
 
 /// A function's headroom on one CPU count.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Curve {
     /// The CPU count.
     pub cpus: Cpus,
@@ -24,22 +26,27 @@ pub struct Curve {
 }
 
 /// A point of it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CurvePoint {
     /// The remaining part of the function's own computing: 1 is all.
+    #[serde(serialize_with = "number")]
     pub scale: f64,
     /// Predicted time, nanoseconds.
+    #[serde(serialize_with = "number")]
     pub time_ns: f64,
     /// The function with the largest share of the extended critical path, and its share.
+    #[serde(serialize_with = "name_only")]
     pub first: Option<(String, f64)>,
 }
 
 /// Another function comes first.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Takeover {
     /// From this scale on downwards, to a thousandth.
+    #[serde(serialize_with = "number")]
     pub scale: f64,
     /// Predicted time there, nanoseconds.
+    #[serde(serialize_with = "number")]
     pub time_ns: f64,
     /// The function that came first until here.
     pub over: String,

@@ -5,9 +5,11 @@ use super::trial::trial;
 use crate::attribution::Grouping;
 use crate::cpus::Cpus;
 use crate::finding::{Finding, Trust};
+use crate::json::{maybe_number, name_only, number};
 use crate::predict::Model;
 use crate::program::{Program, ProgramError};
 use crate::report::{Detail, report_by};
+use serde::Serialize;
 
 /// A program before and after changes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,20 +27,25 @@ pub struct WhatIf {
 }
 
 /// On one CPU count.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WhatIfRow {
     /// The CPU count.
     pub cpus: Cpus,
     /// Predicted time of the program as it is, nanoseconds.
+    #[serde(serialize_with = "number")]
     pub before_ns: f64,
     /// Predicted time with the changes, nanoseconds.
+    #[serde(serialize_with = "number")]
     pub after_ns: f64,
     /// What the extended critical path promised: Σ (1 − factor) · own time on it, nanoseconds; `None` if a change is none
     /// of a function.
+    #[serde(serialize_with = "maybe_number")]
     pub promised_ns: Option<f64>,
     /// The function with the largest share of the extended critical path before, and its share.
+    #[serde(serialize_with = "name_only")]
     pub first_before: Option<(String, f64)>,
     /// The same after.
+    #[serde(serialize_with = "name_only")]
     pub first_after: Option<(String, f64)>,
 }
 

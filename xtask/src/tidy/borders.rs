@@ -14,6 +14,7 @@ const LAYERS: [(&str, &[&str]); 3] = [
             "words",
             "time",
             "numbers",
+            "json",
             "glob",
             "event",
             "cpus",

@@ -1,6 +1,6 @@
 //! `longpole diff`: two recordings side by side.
 
-use super::json::{CpuCount, Findings, Number};
+use super::json::Findings;
 use super::listing::{headline, line, main_row, note, on, share};
 use crate::cell::duration;
 use crate::present::counts::{self, alike};
@@ -11,6 +11,7 @@ use crate::present::style::cpu_title;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
 use engine::compare::{Change, Comparison, CurveRow, ItemRow};
+use engine::json::Number;
 use engine::program::bare_name;
 use engine::report::Cpus;
 use serde::Serialize;
@@ -231,7 +232,7 @@ impl ResultJson {
 
 #[derive(Serialize)]
 struct ChangeJson {
-    cpus: CpuCount,
+    cpus: Cpus,
     before_ns: Number,
     after_ns: Number,
     noise_ns: Option<Number>,
@@ -241,7 +242,7 @@ struct ChangeJson {
 impl ChangeJson {
     fn new(cpus: Cpus, change: &Change) -> ChangeJson {
         ChangeJson {
-            cpus: CpuCount(cpus),
+            cpus,
             before_ns: Number(change.before_ns),
             after_ns: Number(change.after_ns),
             noise_ns: change.noise_ns.map(Number),

@@ -1,13 +1,14 @@
 //! `longpole compare-metrics`: each function by all metrics, which of them agree on the first one, and what that gains.
 
-use super::json::{CpuCount, Findings, Number};
+use super::json::Findings;
 use super::listing::{headline, note, on, share};
 use crate::cell::{duration, width};
 use crate::present::frame::{Frame, more};
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};
+use engine::json::Number;
 use engine::metrics::{Metric, Metrics, MetricsRow};
-use engine::report::Trust;
+use engine::report::{Cpus, Trust};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -172,7 +173,7 @@ pub fn json(metrics: &Metrics, out: &mut dyn Write) -> io::Result<()> {
     });
     let document = Document {
         schema: "longpole-compare-metrics/1",
-        cpus: CpuCount(metrics.cpus),
+        cpus: metrics.cpus,
         time_ns: Number(metrics.time_ns),
         unlimited_ns: Number(metrics.unlimited_ns),
         busy_ns: Number(metrics.busy_ns),
@@ -187,7 +188,7 @@ pub fn json(metrics: &Metrics, out: &mut dyn Write) -> io::Result<()> {
 #[derive(Serialize)]
 struct Document<'a> {
     schema: &'static str,
-    cpus: CpuCount,
+    cpus: Cpus,
     time_ns: Number,
     unlimited_ns: Number,
     busy_ns: Number,

@@ -1,12 +1,13 @@
 //! `longpole slack`: what improving each function gains at least, really, and at most.
 
-use super::json::{DoingJson, Findings, Number};
+use super::json::Findings;
 use super::listing::{headline, line, note, placed, share};
 use crate::cell::duration;
 use crate::present::frame::{Frame, more};
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};
 use engine::graph::{Doing, SegmentTimes, SlackReport, SlackRow};
+use engine::json::Number;
 use engine::report::Trust;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -133,8 +134,8 @@ pub fn json(report: &SlackReport, with_segments: bool, out: &mut dyn Write) -> i
     let document = Document {
         schema: "longpole-slack/1",
         length_ns: Number(report.length_ns),
-        functions: report.functions.iter().map(FunctionJson::new).collect(),
-        segments: with_segments.then(|| report.segments.iter().map(SegmentJson::new).collect()),
+        functions: &report.functions,
+        segments: with_segments.then_some(report.segments.as_slice()),
         trust: report.trust,
         findings: Findings(&report.findings),
     };
@@ -145,66 +146,9 @@ pub fn json(report: &SlackReport, with_segments: bool, out: &mut dyn Write) -> i
 struct Document<'a> {
     schema: &'static str,
     length_ns: Number,
-    functions: Vec<FunctionJson<'a>>,
+    functions: &'a [SlackRow],
     #[serde(skip_serializing_if = "Option::is_none")]
-    segments: Option<Vec<SegmentJson<'a>>>,
+    segments: Option<&'a [SegmentTimes]>,
     trust: Trust,
     findings: Findings<'a>,
-}
-
-#[derive(Serialize)]
-struct FunctionJson<'a> {
-    function: &'a str,
-    critical_path_ns: Number,
-    slack_ns: Number,
-    zeroing_ns: Number,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    simulated_ns: Option<Number>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    location: Option<&'a str>,
-}
-
-impl<'a> FunctionJson<'a> {
-    fn new(row: &'a SlackRow) -> FunctionJson<'a> {
-        FunctionJson {
-            function: &row.function,
-            critical_path_ns: Number(row.critical_path_ns),
-            slack_ns: Number(row.slack_ns),
-            zeroing_ns: Number(row.zeroing_ns),
-            simulated_ns: row.simulated_ns.map(Number),
-            location: row.location.as_deref(),
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct SegmentJson<'a> {
-    thread: &'a str,
-    op: usize,
-    #[serde(flatten)]
-    what: DoingJson<'a>,
-    length_ns: Number,
-    early_start_ns: Number,
-    early_finish_ns: Number,
-    late_start_ns: Number,
-    late_finish_ns: Number,
-    total_slack_ns: Number,
-    free_slack_ns: Number,
-}
-
-impl<'a> SegmentJson<'a> {
-    fn new(row: &'a SegmentTimes) -> SegmentJson<'a> {
-        SegmentJson {
-            thread: &row.thread,
-            op: row.operation,
-            what: DoingJson::new(&row.what),
-            length_ns: Number(row.length_ns),
-            early_start_ns: Number(row.early_start_ns),
-            early_finish_ns: Number(row.early_finish_ns),
-            late_start_ns: Number(row.late_start_ns),
-            late_finish_ns: Number(row.late_finish_ns),
-            total_slack_ns: Number(row.total_slack_ns),
-            free_slack_ns: Number(row.free_slack_ns),
-        }
-    }
 }

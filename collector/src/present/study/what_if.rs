@@ -1,6 +1,6 @@
 //! `longpole what-if`: times before and after, headroom, and the ranking.
 
-use super::json::{CpuCount, Findings, Number};
+use super::json::Findings;
 use super::listing::{headline, line, main_row, note, on, placed, share};
 use crate::cell::duration;
 use crate::present::counts::{self, alike};
@@ -10,6 +10,7 @@ use crate::present::short::short;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
 use crate::present::text::findings;
+use engine::json::Number;
 use engine::limit::Limits;
 use engine::program::Program;
 use engine::report::{Cpus, Trust};
@@ -225,7 +226,7 @@ fn gained(gain: f64, time: f64) -> String {
 pub fn json(result: &WhatIf, out: &mut dyn Write) -> io::Result<()> {
     let document = Document {
         schema: SCHEMA,
-        results: result.results.iter().map(RowJson::new).collect(),
+        results: &result.results,
         trust: result.trust,
         findings: Findings(&result.findings),
         findings_after: Findings(&result.findings_after),
@@ -238,35 +239,11 @@ const SCHEMA: &str = "longpole-what-if/1";
 #[derive(Serialize)]
 struct Document<'a> {
     schema: &'static str,
-    results: Vec<RowJson<'a>>,
+    results: &'a [WhatIfRow],
     trust: Trust,
     findings: Findings<'a>,
     #[serde(skip_serializing_if = "Findings::is_empty")]
     findings_after: Findings<'a>,
-}
-
-#[derive(Serialize)]
-struct RowJson<'a> {
-    cpus: CpuCount,
-    before_ns: Number,
-    after_ns: Number,
-    promised_ns: Option<Number>,
-    first_before: Option<&'a str>,
-    first_after: Option<&'a str>,
-}
-
-impl<'a> RowJson<'a> {
-    fn new(row: &'a WhatIfRow) -> RowJson<'a> {
-        let name = |first: &'a Option<(String, f64)>| first.as_ref().map(|(name, _)| name.as_str());
-        RowJson {
-            cpus: CpuCount(row.cpus),
-            before_ns: Number(row.before_ns),
-            after_ns: Number(row.after_ns),
-            promised_ns: row.promised_ns.map(Number),
-            first_before: name(&row.first_before),
-            first_after: name(&row.first_after),
-        }
-    }
 }
 
 /// Headroom, for programs.
@@ -275,50 +252,9 @@ pub fn headroom_json(function: &str, curves: &[Curve], out: &mut dyn Write) -> i
     struct Document<'a> {
         schema: &'static str,
         function: &'a str,
-        headroom: Vec<CurveJson<'a>>,
+        headroom: &'a [Curve],
     }
-    #[derive(Serialize)]
-    struct CurveJson<'a> {
-        cpus: CpuCount,
-        points: Vec<PointJson<'a>>,
-        takeovers: Vec<TakeoverJson<'a>>,
-    }
-    #[derive(Serialize)]
-    struct PointJson<'a> {
-        scale: Number,
-        time_ns: Number,
-        first: Option<&'a str>,
-    }
-    #[derive(Serialize)]
-    struct TakeoverJson<'a> {
-        scale: Number,
-        time_ns: Number,
-        over: &'a str,
-        function: &'a str,
-    }
-    let curves = curves.iter().map(|curve| CurveJson {
-        cpus: CpuCount(curve.cpus),
-        points: curve
-            .points
-            .iter()
-            .map(|point| PointJson {
-                scale: Number(point.scale),
-                time_ns: Number(point.time_ns),
-                first: point.first.as_ref().map(|(name, _)| name.as_str()),
-            })
-            .collect(),
-        takeovers: curve
-            .takeovers
-            .iter()
-            .map(|takeover| TakeoverJson {
-                scale: Number(takeover.scale),
-                time_ns: Number(takeover.time_ns),
-                over: &takeover.over,
-                function: &takeover.function,
-            })
-            .collect(),
-    });
-    super::json::write(&Document { schema: SCHEMA, function, headroom: curves.collect() }, out)
+    super::json::write(&Document { schema: SCHEMA, function, headroom: curves }, out)
 }
 
 /// The ranking, for programs.
@@ -330,7 +266,7 @@ pub fn rank_json(rankings: &[Ranking], out: &mut dyn Write) -> io::Result<()> {
     }
     #[derive(Serialize)]
     struct RankingJson<'a> {
-        cpus: CpuCount,
+        cpus: Cpus,
         time_ns: Number,
         functions: Vec<GainsJson<'a>>,
     }
@@ -343,7 +279,7 @@ pub fn rank_json(rankings: &[Ranking], out: &mut dyn Write) -> io::Result<()> {
         gain_100_ns: Number,
     }
     let rank = rankings.iter().map(|ranking| RankingJson {
-        cpus: CpuCount(ranking.cpus),
+        cpus: ranking.cpus,
         time_ns: Number(ranking.time_ns),
         functions: ranking
             .rows

@@ -1,9 +1,9 @@
 //! For programs: `longpole-parallelism/1`. Times are whole nanoseconds: functions' `normalized_self_ns` (code outside of any
 //! function is the row without a name) and `nobody_busy_ns` add up to `elapsed_ns`, and so do threads'.
 
-use crate::present::study::json::{CpuCount, Findings, write as write_line};
-use engine::parallelism::{Advice, Kind, Link, Parallelism, Row, State, States};
-use engine::report::Trust;
+use crate::present::study::json::{Findings, write as write_line};
+use engine::parallelism::{Advice, Kind, Link, Parallelism, Row, States};
+use engine::report::{Cpus, Trust};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -33,7 +33,7 @@ struct Document<'a> {
 
 #[derive(Serialize)]
 struct RunJson<'a> {
-    cpus: Option<CpuCount>,
+    cpus: Option<Cpus>,
     run: &'static str,
     elapsed_ns: u64,
     nobody_busy_ns: u64,
@@ -49,7 +49,7 @@ struct RunJson<'a> {
 impl<'a> RunJson<'a> {
     fn new(of: &'a Parallelism) -> RunJson<'a> {
         RunJson {
-            cpus: of.cpus.map(CpuCount),
+            cpus: of.cpus,
             run: if of.measured { "measured" } else { "predicted" },
             elapsed_ns: of.elapsed_ns,
             nobody_busy_ns: of.nobody_busy_ns,
@@ -59,7 +59,7 @@ impl<'a> RunJson<'a> {
             recording_ns: of.recording_ns,
             creators_unknown: of.orphans,
             first: of.first().map(|(row, advice)| FirstJson {
-                kind: kind(row.kind),
+                kind: row.kind,
                 name: row.name.as_deref(),
                 advice,
             }),
@@ -71,14 +71,14 @@ impl<'a> RunJson<'a> {
 /// What to change first.
 #[derive(Serialize)]
 struct FirstJson<'a> {
-    kind: &'static str,
+    kind: Kind,
     name: Option<&'a str>,
     advice: Advice,
 }
 
 #[derive(Serialize)]
 struct RowJson<'a> {
-    kind: &'static str,
+    kind: Kind,
     name: Option<&'a str>,
     normalized_self_ns: u64,
     normalized_total_ns: u64,
@@ -100,18 +100,18 @@ struct RowJson<'a> {
     advice: Option<Advice>,
     total_by_busy: &'a [(u32, u64)],
     total: TotalJson,
-    runnable: RunnableJson<'a>,
+    runnable: &'a States,
     #[serde(skip_serializing_if = "Option::is_none")]
     queue: Option<QueueJson<'a>>,
-    callers: Vec<LinkJson<'a>>,
-    callees: Vec<LinkJson<'a>>,
+    callers: &'a [Link],
+    callees: &'a [Link],
 }
 
 impl<'a> RowJson<'a> {
     fn new(row: &'a Row, run: &Parallelism) -> RowJson<'a> {
         let is_object = matches!(row.kind, Kind::Lock | Kind::Barrier | Kind::Condition);
         RowJson {
-            kind: kind(row.kind),
+            kind: row.kind,
             name: row.name.as_deref(),
             normalized_self_ns: row.normalized_self_ns,
             normalized_total_ns: row.normalized_total_ns,
@@ -128,14 +128,14 @@ impl<'a> RowJson<'a> {
             advice: run.advice(row),
             total_by_busy: &row.total_by_busy,
             total: TotalJson::new(&row.total),
-            runnable: RunnableJson::new(&row.own),
+            runnable: &row.own,
             queue: is_object.then(|| QueueJson {
                 by_length: &row.queue,
                 average_length: row.queue_length(),
                 average_wait_ns: row.average_wait_ns(),
             }),
-            callers: row.callers.iter().map(LinkJson::new).collect(),
-            callees: row.callees.iter().map(LinkJson::new).collect(),
+            callers: &row.callers,
+            callees: &row.callees,
         }
     }
 }
@@ -169,63 +169,8 @@ impl TotalJson {
 }
 
 #[derive(Serialize)]
-struct RunnableJson<'a> {
-    busy: StateJson<'a>,
-    spinning: StateJson<'a>,
-    blocked: StateJson<'a>,
-    ready: StateJson<'a>,
-}
-
-impl<'a> RunnableJson<'a> {
-    fn new(of: &'a States) -> RunnableJson<'a> {
-        let state = |state: &'a State| StateJson { average: state.runnable, by_runnable: &state.by_runnable };
-        RunnableJson {
-            busy: state(&of.busy),
-            spinning: state(&of.spinning),
-            blocked: state(&of.blocked),
-            ready: state(&of.ready),
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct StateJson<'a> {
-    average: f64,
-    by_runnable: &'a [(u32, u64)],
-}
-
-#[derive(Serialize)]
 struct QueueJson<'a> {
     by_length: &'a [(u32, u64)],
     average_length: f64,
     average_wait_ns: Option<f64>,
-}
-
-#[derive(Serialize)]
-struct LinkJson<'a> {
-    name: Option<&'a str>,
-    kind: &'static str,
-    calls: u64,
-    normalized_ns: u64,
-}
-
-impl<'a> LinkJson<'a> {
-    fn new(link: &'a Link) -> LinkJson<'a> {
-        LinkJson {
-            name: link.name.as_deref(),
-            kind: kind(link.kind),
-            calls: link.calls,
-            normalized_ns: link.normalized_ns,
-        }
-    }
-}
-
-fn kind(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Function => "function",
-        Kind::Lock => "lock",
-        Kind::Barrier => "barrier",
-        Kind::Condition => "condition",
-        Kind::Thread => "thread",
-    }
 }
