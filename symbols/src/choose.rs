@@ -25,6 +25,8 @@ pub struct Selection {
     pub include: Vec<String>,
     /// Names and patterns of what not to probe. They win over `include`.
     pub exclude: Vec<String>,
+    /// Places in the file, ascending. Given any, nothing is probed but functions that one of them lies in.
+    pub places: Vec<u64>,
     /// Names are whole, or without parameters, not their beginnings: in libraries, where too much begins like that.
     pub whole: bool,
     /// Limit on the depth of open probed calls per thread (`--depth`), as in the 2001 paper, section 3.2: calls
@@ -41,6 +43,7 @@ impl Default for Selection {
             max_functions: 4096,
             include: Vec::new(),
             exclude: Vec::new(),
+            places: Vec::new(),
             whole: false,
             depth: None,
             first_id: 0,
@@ -124,6 +127,10 @@ pub fn choose(module: &ModuleFunctions, selection: &Selection) -> Choice {
                 module.functions()[index..].iter().take_while(|other| other.address == function.address);
             group = index..index + names.count();
         }
+        if !holds_one(function, &selection.places) {
+            *choice.left_out.entry(SkipReason::NotNamed).or_default() += 1;
+            continue;
+        }
         match left_out(module, function, &module.functions()[group.clone()], (&include, &exclude)) {
             Some(reason) => *choice.left_out.entry(reason).or_default() += 1,
             None => candidates.push(index),
@@ -158,6 +165,13 @@ pub fn choose(module: &ModuleFunctions, selection: &Selection) -> Choice {
         *choice.left_out.entry(SkipReason::BeyondLimit).or_default() += rest.len();
     }
     choice
+}
+
+/// Whether one of these places lies in a function; all do if none is asked for.
+fn holds_one(function: &Function, places: &[u64]) -> bool {
+    let next = places.partition_point(|place| *place < function.file_offset);
+    let end = function.file_offset.saturating_add(function.size);
+    places.is_empty() || places.get(next).is_some_and(|place| *place < end)
 }
 
 fn left_out(

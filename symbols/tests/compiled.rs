@@ -93,6 +93,24 @@ fn the_symbol_table_as_readelf_sees_it() {
 }
 
 #[test]
+fn functions_are_chosen_by_places_in_them() {
+    let Some(built) = build_c("functions_are_chosen_by_places_in_them", &["-O2"]) else { return };
+    let module = functions_of(&built.binary).expect("readable");
+    let all = choose(&module, &everything());
+    let [first, last] = [&all.chosen[0], &all.chosen[all.chosen.len() - 1]];
+    assert!(first.entry_offset != last.entry_offset, "this test needs two functions");
+    let inside = |function: &symbols::ChosenFunction| function.entry_offset + function.size - 1;
+    let mut places = vec![0, inside(first), last.entry_offset];
+    places.sort_unstable();
+    let mut found = choose(&module, &Selection { places, ..everything() }).chosen;
+    found.sort_by_key(|function| function.entry_offset != first.entry_offset);
+    let offsets: Vec<u64> = found.iter().map(|function| function.entry_offset).collect();
+    assert_eq!(offsets, [first.entry_offset, last.entry_offset]);
+    let nowhere = choose(&module, &Selection { places: vec![1], ..everything() });
+    assert_eq!((nowhere.chosen.len(), nowhere.left_out[&symbols::SkipReason::NotNamed]), (0, all.total));
+}
+
+#[test]
 fn kinds_of_functions() {
     let Some(built) = build_c("kinds_of_functions", &["-O2"]) else { return };
     let module = functions_of(&built.binary).expect("readable");

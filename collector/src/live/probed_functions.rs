@@ -105,6 +105,7 @@ impl ProbedFunctions {
                 max_functions: plan.max_functions,
                 include: plan.functions.clone(),
                 exclude: plan.exclude.clone(),
+                places: Vec::new(),
                 whole: false,
                 depth,
                 first_id: 0,

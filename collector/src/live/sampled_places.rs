@@ -19,17 +19,28 @@ const FEW_SAMPLES: u32 = 10;
 /// Functions of one file that can be found: the largest.
 const MOST_FUNCTIONS: usize = 8_192;
 
-/// A file's functions, in order of their places.
-#[derive(Debug, Default)]
+/// Those of a file's functions that samples fell into, in order of their places.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     key: Option<FileKey>,
     functions: Vec<ChosenFunction>,
+    /// Places that are in no function that can be probed.
+    elsewhere: BTreeSet<u64>,
 }
 
 impl Table {
-    fn new(key: Option<FileKey>, mut functions: Vec<ChosenFunction>) -> Table {
-        functions.sort_by_key(|function| function.entry_offset);
-        Table { key, functions }
+    /// Adds the functions that were found at these places.
+    fn add(&mut self, found: Vec<ChosenFunction>, places: &[u64]) {
+        self.functions.extend(found);
+        self.functions.sort_by_key(|function| function.entry_offset);
+        self.functions.dedup_by_key(|function| function.entry_offset);
+        let unknown: Vec<u64> = places.iter().copied().filter(|place| self.at(*place).is_none()).collect();
+        self.elsewhere.extend(unknown);
+    }
+
+    /// Whether a place has been asked for, or is in a function that is known.
+    fn knows(&self, place: u64) -> bool {
+        self.elsewhere.contains(&place) || self.at(place).is_some()
     }
 
     /// Number of the function at a place.
@@ -59,7 +70,7 @@ impl ProbedFunctions {
         for (&pid, sampled) in tally.0.iter().filter(|(pid, _)| pids.contains(pid)) {
             let loaded = loaded(pid);
             let tables: Vec<Arc<Table>> =
-                loaded.iter().map(|loaded| self.table_if_hit(loaded, sampled)).collect();
+                loaded.iter().map(|loaded| self.table_if_hit(loaded, sampled, all)).collect();
             for ((number, function), on) in on_stacks(&loaded, &tables, sampled) {
                 let share = f64::from(on.samples) / f64::from(all);
                 let (module, table) = (&loaded[number].module, &tables[number]);
@@ -88,12 +99,14 @@ impl ProbedFunctions {
         self.tried(open, 1.0, pids)
     }
 
-    /// The functions of a file, if samples fell into it.
-    fn table_if_hit(&mut self, loaded: &Loaded, sampled: &[SampledPlace]) -> Arc<Table> {
+    /// The functions of a file that samples fell into, of `all`. Only these are decoded: that of all functions takes a tenth
+    /// of a second.
+    fn table_if_hit(&mut self, loaded: &Loaded, sampled: &[SampledPlace], all: u32) -> Arc<Table> {
         let Loaded { module, path } = loaded;
-        let is_hit =
-            |sampled: &SampledPlace| places(&sampled.frames).any(|place| module.file_offset(place).is_some());
-        if !sampled.iter().any(is_hit) {
+        let offsets = |sampled: &SampledPlace| {
+            places(&sampled.frames).filter_map(|place| module.file_offset(place)).collect::<Vec<_>>()
+        };
+        if sampled.iter().all(|sampled| offsets(sampled).is_empty()) {
             return Arc::default();
         }
         let Some(binary) = self.opened(path, &module.path) else { return Arc::default() };
@@ -102,21 +115,37 @@ impl ProbedFunctions {
         if key.inode() != module.inode {
             return Arc::default();
         }
-        if let Some(table) = self.tables.get(&key) {
-            return Arc::clone(table);
+        let mut table = self.tables.get(&key).cloned().unwrap_or_default();
+        let (mut new, mut samples) = (BTreeSet::new(), 0_u32);
+        for sampled in sampled {
+            let mut unknown = offsets(sampled);
+            unknown.retain(|place| !table.knows(*place));
+            samples = samples.saturating_add(if unknown.is_empty() { 0 } else { sampled.count });
+            new.extend(unknown);
         }
-        let functions = self.read_table(&module.path, &binary).unwrap_or_else(|error| {
-            log::debug!("{}: no function is tried: {error}", module.path);
-            Vec::new()
-        });
-        let table = Arc::new(Table::new(Some(key), functions));
-        self.tables.insert(key, Arc::clone(&table));
+        // With fewer no function among them is worth a look, and the file is read anew each time.
+        if f64::from(samples) >= LEAST_SHARE * f64::from(all) && !new.is_empty() {
+            let new: Vec<u64> = new.into_iter().collect();
+            let found = self.read_table(&module.path, &binary, new.clone()).unwrap_or_else(|error| {
+                log::debug!("{}: no function is tried: {error}", module.path);
+                Vec::new()
+            });
+            let known = Arc::make_mut(&mut table);
+            known.key = Some(key);
+            known.add(found, &new);
+            self.tables.insert(key, Arc::clone(&table));
+        }
         table
     }
 
-    fn read_table(&mut self, name: &str, binary: &Binary) -> Result<Vec<ChosenFunction>, SymbolError> {
+    fn read_table(
+        &mut self,
+        name: &str,
+        binary: &Binary,
+        places: Vec<u64>,
+    ) -> Result<Vec<ChosenFunction>, SymbolError> {
         let short = name.rsplit('/').next().unwrap_or(name);
-        let selection = Selection { max_functions: MOST_FUNCTIONS, ..self.selection.clone() };
+        let selection = Selection { max_functions: MOST_FUNCTIONS, places, ..self.selection.clone() };
         Ok(self.parsers.open_binary(binary, short)?.choose(&selection)?.chosen)
     }
 }
@@ -173,7 +202,11 @@ mod tests {
 
     #[test]
     fn a_place_belongs_to_the_function_around_it_only() {
-        let table = Table::new(None, vec![function(0x200, 0x10), function(0x100, 0x80)]);
+        let mut table = Table::default();
+        table.add(vec![function(0x200, 0x10)], &[0x208]);
+        table.add(vec![function(0x100, 0x80), function(0x200, 0x10)], &[0x180, 0x120]);
+        let knows = |place| table.knows(place);
+        assert_eq!([knows(0x120), knows(0x180), knows(0x181)], [true, true, false]);
         let at = |offset| table.at(offset);
         assert_eq!([at(0xff), at(0x100), at(0x17f), at(0x180)], [None, Some(0), Some(0), None]);
         assert_eq!([at(0x200), at(0x20f), at(0x210)], [Some(1), Some(1), None]);
