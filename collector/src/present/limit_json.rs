@@ -83,6 +83,12 @@ struct Of<'a> {
     /// CPUs in use on average.
     #[serde(skip_serializing_if = "Option::is_none")]
     busy: Option<f64>,
+    /// Whether the object is used as a lock is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    is_lock: Option<bool>,
+    /// The share of the program's CPU time that recording its locks would cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<f64>,
     /// The share of threads' time that is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     missing: Option<f64>,
@@ -119,9 +125,13 @@ impl<'a> LimitJson<'a> {
             }
             Kind::Device { device } => Of { device: Some(device), ..Of::default() },
             Kind::Idle { busy } | Kind::Work { busy, .. } => Of { busy: Some(*busy), ..Of::default() },
-            Kind::LocksNotRecorded { word, waiting } => {
-                Of { object: Some(word), waiting: Some(*waiting), ..Of::default() }
-            }
+            Kind::LocksNotRecorded { word, waiting, is_lock, cost } => Of {
+                object: Some(word),
+                waiting: Some(*waiting),
+                is_lock: Some(*is_lock),
+                cost: *cost,
+                ..Of::default()
+            },
             Kind::NotKnown { missing } => Of { missing: Some(*missing), ..Of::default() },
             Kind::Timers | Kind::Spinning | Kind::Deadlock | Kind::Nothing => Of::default(),
         };
@@ -153,6 +163,9 @@ struct FixJson<'a> {
     cpus: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     threads: Option<usize>,
+    /// A change that gains this much at best.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    at_best: bool,
     gain: f64,
     gain_low: f64,
     gain_high: f64,
@@ -171,6 +184,7 @@ impl<'a> FixJson<'a> {
             factor: None,
             cpus: None,
             threads: None,
+            at_best: fix.change.is_at_best(),
             gain: fix.gain,
             gain_low: fix.band.0,
             gain_high: fix.band.1,
@@ -180,8 +194,14 @@ impl<'a> FixJson<'a> {
             Change::SplitLock(_, parts) => json.parts = Some(parts),
             Change::Faster(_, factor) => json.factor = Some(factor),
             Change::Cpus(Cpus::Count(count)) => json.cpus = Some(count.get()),
+            Change::Divide(_, among) => json.threads = Some(among),
             Change::OneMore(threads) => json.threads = Some(threads.saturating_add(1)),
-            Change::Cpus(Cpus::Infinite) | Change::MoveOut(..) | Change::Balance | Change::NoSleeps => {}
+            Change::Cpus(Cpus::Infinite)
+            | Change::MoveOut(..)
+            | Change::FewerCalls(_)
+            | Change::Processes(_)
+            | Change::Balance
+            | Change::NoSleeps => {}
         }
         json
     }

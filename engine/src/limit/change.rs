@@ -1,8 +1,11 @@
 //! What a person can change, and what each change gains.
 
+use super::divide::{Part, divided};
 use super::holders::{self, Sums};
+use super::owner::is_system_call;
 use super::search::{Found, Search};
-use super::{Kind, WORTH};
+use super::stretch::Stretch;
+use super::{Kind, WORTH, without};
 use crate::cpus::Cpus;
 use crate::program::names::GIL;
 use crate::program::{FunctionRef, ObjectId, Operation, Program};
@@ -23,6 +26,10 @@ const FUNCTIONS: usize = 3;
 /// A holder's function is worth moving if it has this share of what is computed under the lock, and not all of it: what the lock
 /// is for stays.
 const WORTH_MOVING: std::ops::Range<f64> = 0.1..0.995;
+/// A thread that is at work for this share of the time sets the pace, though it waits for work in between.
+const AT_WORK: f64 = 0.5;
+/// At least so many CPUs are busy then, on average.
+const BUSY: f64 = 0.25;
 /// Runs with other decisions that make the band of a change.
 const RUNS: u32 = 2;
 
@@ -35,6 +42,12 @@ pub enum Change {
     MoveOut(FunctionRef, Vec<ObjectId>),
     /// The function takes this share of its time.
     Faster(FunctionRef, f64),
+    /// Half as many calls of this function of the C library, which asks the kernel for something.
+    FewerCalls(FunctionRef),
+    /// What one thread computes alone is divided among this many.
+    Divide(Part, usize),
+    /// Each thread finds these locks, an interpreter's own, free: at best that is what processes in place of threads gain.
+    Processes(Vec<ObjectId>),
     /// This many CPUs.
     Cpus(Cpus),
     /// One more thread in a group of this many that do the same.
@@ -65,12 +78,20 @@ pub struct Fix {
 }
 
 impl Change {
+    /// Whether its gain is a bound: what is simulated is more than the change can give.
+    pub fn is_at_best(&self) -> bool {
+        matches!(self, Change::Processes(_))
+    }
+
     /// Its name in JSON.
     pub fn name(&self) -> &'static str {
         match self {
             Change::SplitLock(..) => "split_lock",
             Change::MoveOut(..) => "move_out",
             Change::Faster(..) => "faster",
+            Change::FewerCalls(_) => "fewer_calls",
+            Change::Divide(..) => "divide",
+            Change::Processes(_) => "processes",
             Change::Cpus(_) => "cpus",
             Change::OneMore(_) => "one_more_thread",
             Change::Balance => "balance",
@@ -83,37 +104,31 @@ impl Search {
     /// Changes to try on the first CPU count.
     pub fn changes(&self, found: &[Found]) -> Vec<Change> {
         let Some(first) = found.first().filter(|found| found.time_ns > 0.0) else { return Vec::new() };
-        if matches!(
-            first.limit.kind,
-            Kind::Idle { .. }
-                | Kind::Nothing
-                | Kind::Deadlock
-                | Kind::NotKnown { .. }
-                | Kind::LocksNotRecorded { .. }
-        ) {
-            return Vec::new();
+        let is_idle = matches!(first.limit.kind, Kind::Idle { .. });
+        match first.limit.kind {
+            Kind::Idle { busy } if busy < BUSY || first.at_work < AT_WORK => return Vec::new(),
+            Kind::Nothing | Kind::Deadlock | Kind::NotKnown { .. } | Kind::LocksNotRecorded { .. } => {
+                return Vec::new();
+            }
+            _ => {}
         }
         let mut changes: Vec<Change> = Vec::new();
         let mut functions: Vec<FunctionRef> = Vec::new();
         // The lock that limits is worth all that can be done about it; others are not in the way yet.
         if matches!(first.limit.kind, Kind::Lock { .. })
             && let Some(locks) = Search::locks_found(first).next()
-            // Of an interpreter's own lock a user can change nothing.
-            && !locks.iter().any(|lock| self.object_name(*lock).starts_with(GIL))
         {
-            if let [lock] = locks {
-                changes.push(Change::SplitLock(*lock, PARTS));
-            }
-            let under = holders::under(&self.program, &self.owners, locks).sorted();
-            let all: u64 = under.iter().map(|(_, ticks)| ticks).sum();
-            if let Some((function, ticks)) = under.first() {
-                let share = *ticks as f64 / all.max(1) as f64;
-                let moves = WORTH_MOVING.contains(&share) && self.has_name(*function);
-                changes.extend(moves.then(|| Change::MoveOut(*function, locks.to_vec())));
-                functions.extend((share >= WORTH_MOVING.start).then_some(*function));
+            // An interpreter's own lock is neither split nor left earlier.
+            if locks.iter().any(|lock| self.object_name(*lock).starts_with(GIL)) {
+                changes.push(Change::Processes(locks.to_vec()));
+            } else {
+                functions.extend(self.of_lock(locks, &mut changes));
             }
         }
-        for (change, _) in self.known(first) {
+        if let (Kind::Serial { threads, .. }, Some(stretch)) = (&first.limit.kind, first.stretch) {
+            functions.extend(self.of_stretch(stretch, *threads, first.limit.cpus, &mut changes));
+        }
+        for (change, _) in self.known(first).into_iter().filter(|_| !is_idle) {
             // Two stages of a pipeline may both want a second thread.
             if !changes.contains(&change) {
                 changes.push(change);
@@ -139,8 +154,55 @@ impl Search {
             }
         }
         changes.extend(seen.into_iter().map(|function| Change::Faster(function, FASTER)));
+        changes.extend(self.system_call().map(Change::FewerCalls));
         changes.truncate(self.questions());
         changes
+    }
+
+    /// What can be done about a lock; the function that its holder runs.
+    fn of_lock(&self, locks: &[ObjectId], changes: &mut Vec<Change>) -> Option<FunctionRef> {
+        if let [lock] = locks {
+            changes.push(Change::SplitLock(*lock, PARTS));
+        }
+        let under = holders::under(&self.program, &self.owners, locks).sorted();
+        let all: u64 = under.iter().map(|(_, ticks)| ticks).sum();
+        let (function, ticks) = *under.first()?;
+        let share = ticks as f64 / all.max(1) as f64;
+        let moves = WORTH_MOVING.contains(&share) && self.has_name(function);
+        changes.extend(moves.then(|| Change::MoveOut(function, locks.to_vec())));
+        (share >= WORTH_MOVING.start).then_some(function)
+    }
+
+    /// What can be done about what a thread computes alone; the function that most of it is.
+    fn of_stretch(
+        &self,
+        stretch: Stretch,
+        threads: usize,
+        cpus: Cpus,
+        changes: &mut Vec<Change>,
+    ) -> Option<FunctionRef> {
+        let (from, to) = (stretch.before, stretch.before.saturating_add(stretch.length));
+        let mut sums = Sums::default();
+        holders::of_thread(&self.program, &self.owners, stretch.thread, Some((from, to)), &mut sums);
+        let most = sums.sorted().first().copied();
+        let most = most.filter(|(function, ticks)| self.has_name(*function) && *ticks > sums.all() / 2);
+        let function = most.map(|(function, _)| function);
+        let among = count(cpus).unwrap_or(0).max(threads);
+        if among > 1 {
+            changes.push(Change::Divide(Part { thread: stretch.thread, from, to, function }, among));
+        }
+        function
+    }
+
+    /// The system call that takes most CPU time, if nobody can look up the code that makes it.
+    fn system_call(&self) -> Option<FunctionRef> {
+        let computed = self.program.compute_times().functions;
+        let calls = (0..).zip(&self.program.functions).zip(computed).filter(|((number, function), _)| {
+            let owner = self.owners.owner(FunctionRef(*number));
+            is_system_call(function) && owner.is_some_and(|owner| !self.has_name(owner))
+        });
+        let most = calls.max_by_key(|(_, ticks)| *ticks).filter(|(_, ticks)| *ticks > Ticks(0));
+        most.map(|((number, _), _)| FunctionRef(number))
     }
 
     fn object_name(&self, object: ObjectId) -> &str {
@@ -167,7 +229,9 @@ impl Search {
                 function = name(own);
                 lock = locks.first().and_then(object);
             }
-            Change::Faster(own, _) => function = name(own),
+            Change::Faster(own, _) | Change::FewerCalls(own) => function = name(own),
+            Change::Divide(part, _) => function = part.function.as_ref().and_then(name),
+            Change::Processes(locks) => lock = locks.first().and_then(object),
             _ => {}
         }
         let gain = |before: f64, after: f64| if before > 0.0 { 1.0 - after / before } else { 0.0 };
@@ -192,15 +256,8 @@ impl Search {
             let most = if matches!(change, Change::NoSleeps) { 0.95 } else { 1.0 };
             return (WORTH..most).contains(&gain).then(|| fix(gain, (gain, gain), None));
         }
-        let (after, on) = match change {
-            Change::SplitLock(lock, parts) => {
-                (edited(&self.program, &[Edit::SplitLock(*lock, *parts)]).ok()?, cpus)
-            }
-            Change::MoveOut(function, locks) => (self.moved_out(*function, locks), cpus),
-            Change::Faster(function, factor) => (self.scaled(*function, *factor)?, cpus),
-            Change::Cpus(more) => (self.program.clone(), *more),
-            _ => return None,
-        };
+        let after = self.after(change, cpus)?;
+        let on = if let Change::Cpus(more) = change { *more } else { cpus };
         let plain = gain(first.time_ns, self.time_ns(&after, on, &self.model, 0)?);
         if plain < LEAST {
             return None;
@@ -209,19 +266,50 @@ impl Search {
         let mut gain_at_largest = None;
         if self.is_small() {
             for run in 1..=RUNS {
-                let before = self.time_ns(&self.program, cpus, &self.model, run)?;
-                let gain = gain(before, self.time_ns(&after, on, &self.model, run)?);
+                // A run that ends in a deadlock which the recorded one did not have says nothing.
+                let Some(before) = self.time_ns(&self.program, cpus, &self.model, run) else { continue };
+                let Some(after) = self.time_ns(&after, on, &self.model, run) else { continue };
+                let gain = gain(before, after);
                 band = (band.0.min(gain), band.1.max(gain));
             }
             if let Some(largest) = found.get(1)
                 && !matches!(change, Change::Cpus(_))
             {
-                let ns = self.time_ns(&after, largest.limit.cpus, &self.model, 0);
+                let divided = matches!(change, Change::Divide(..));
+                let there = if divided { self.after(change, largest.limit.cpus) } else { None };
+                let there = there.as_ref().unwrap_or(&after);
+                let ns = self.time_ns(there, largest.limit.cpus, &self.model, 0);
                 gain_at_largest = ns.map(|ns| gain(largest.time_ns, ns));
             }
         }
         // A gain that another run of the same program does not have is chance.
         (band.0 >= LEAST / 2.0).then(|| fix(plain, band, gain_at_largest))
+    }
+
+    /// The program with this change, to be run on this many CPUs.
+    fn after(&self, change: &Change, cpus: Cpus) -> Option<Program> {
+        Some(match change {
+            Change::SplitLock(lock, parts) => {
+                edited(&self.program, &[Edit::SplitLock(*lock, *parts)]).ok()?
+            }
+            Change::MoveOut(function, locks) => self.moved_out(*function, locks),
+            Change::Faster(function, factor) => self.scaled(*function, *factor)?,
+            Change::FewerCalls(function) => {
+                edited(&self.program, &[Edit::Scale(vec![*function], FASTER)]).ok()?
+            }
+            Change::Divide(part, among) => {
+                // More threads than CPUs are no faster.
+                let among = count(cpus).unwrap_or(*among).min(*among);
+                divided(&self.program, &self.owners, part, 1.0 / among.max(1) as f64)
+            }
+            Change::Processes(locks) => {
+                let mut program = self.program.clone();
+                without::locks(&mut program, locks);
+                program
+            }
+            Change::Cpus(_) => self.program.clone(),
+            Change::OneMore(_) | Change::Balance | Change::NoSleeps => return None,
+        })
     }
 
     /// The function and all standard ones that count for it take a share of their time.
@@ -288,6 +376,13 @@ impl Search {
             thread.moves.clear();
         }
         program
+    }
+}
+
+fn count(cpus: Cpus) -> Option<usize> {
+    match cpus {
+        Cpus::Count(count) => Some(count.get() as usize),
+        Cpus::Infinite => None,
     }
 }
 

@@ -3,6 +3,7 @@
 use super::Part;
 use super::owner::Owners;
 use crate::program::{FunctionRef, ObjectId, Operation, Program};
+use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Ticks by the function that they count for; `None`: no function.
@@ -57,20 +58,9 @@ pub(super) fn of_thread(
     let mut stack: Vec<FunctionRef> = Vec::new();
     let mut before = 0u64;
     for operation in &thread.operations {
-        let (function, length) = match *operation {
-            Operation::Call(function) => {
-                stack.push(function);
-                continue;
-            }
-            Operation::Return => {
-                stack.pop();
-                continue;
-            }
-            Operation::Exec(length) => (owned(owners, &stack), length.0),
-            Operation::ExecIn(function, length) => {
-                (owners.owner(function).or_else(|| owned(owners, &stack)), length.0)
-            }
-            _ => continue,
+        let function = computing(owners, &mut stack, operation);
+        let (Operation::Exec(Ticks(length)) | Operation::ExecIn(_, Ticks(length))) = *operation else {
+            continue;
         };
         let after = before.saturating_add(length);
         let inside = match range {
@@ -92,12 +82,10 @@ pub(super) fn under(program: &Program, owners: &Owners, locks: &[ObjectId]) -> S
         let mut stack: Vec<FunctionRef> = Vec::new();
         let mut held = 0u32;
         for operation in &thread.operations {
+            let function = computing(owners, &mut stack, operation);
             match *operation {
-                Operation::Call(function) => stack.push(function),
-                Operation::Return => drop(stack.pop()),
-                Operation::Exec(length) if held > 0 => sums.add(owned(owners, &stack), length.0),
-                Operation::ExecIn(function, length) if held > 0 => {
-                    sums.add(owners.owner(function).or_else(|| owned(owners, &stack)), length.0);
+                Operation::Exec(length) | Operation::ExecIn(_, length) if held > 0 => {
+                    sums.add(function, length.0);
                 }
                 _ => match taking(operation) {
                     Some((object, true)) if locks.contains(&object) => held += 1,
@@ -108,6 +96,22 @@ pub(super) fn under(program: &Program, owners: &Owners, locks: &[ObjectId]) -> S
         }
     }
     sums
+}
+
+/// The function that what an operation computes counts for; calls and returns move the stack.
+pub(super) fn computing(
+    owners: &Owners,
+    stack: &mut Vec<FunctionRef>,
+    operation: &Operation,
+) -> Option<FunctionRef> {
+    match *operation {
+        Operation::Call(function) => stack.push(function),
+        Operation::Return => drop(stack.pop()),
+        Operation::Exec(_) => return owned(owners, stack),
+        Operation::ExecIn(function, _) => return owners.owner(function).or_else(|| owned(owners, stack)),
+        _ => {}
+    }
+    None
 }
 
 /// The object of an operation that takes a lock (true) or releases one (false).

@@ -12,6 +12,7 @@ mod balance;
 mod candidates;
 mod change;
 mod describe;
+mod divide;
 mod holders;
 mod idle;
 mod model_fit;
@@ -29,6 +30,7 @@ mod without;
 mod worker_groups;
 
 pub use change::{Change, Fix};
+pub use divide::Part as StretchPart;
 pub use search::{Found, Search, limits};
 pub use top_functions::{FunctionUse, Tenth};
 pub use uses::{LockUse, ThreadUse};
@@ -184,15 +186,19 @@ pub enum Kind {
         word: String,
         /// How many threads wait for it on average, as recorded.
         waiting: f64,
+        /// Most waits are for this word, and threads that wait for it end the waits of others: it is used as a lock is.
+        is_lock: bool,
+        /// The share of the program's CPU time that recording them would cost, if that was tried.
+        cost: Option<f64>,
     },
     /// Nothing is computed.
     Nothing,
 }
 
 impl Kind {
-    /// Whether it was found out what limits.
+    /// Whether it was found out what limits, or what probably does.
     pub fn is_known(&self) -> bool {
-        !matches!(self, Kind::NotKnown { .. } | Kind::LocksNotRecorded { .. })
+        !matches!(self, Kind::NotKnown { .. } | Kind::LocksNotRecorded { is_lock: false, .. })
     }
 
     /// Its name in JSON.

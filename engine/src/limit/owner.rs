@@ -47,6 +47,42 @@ impl Owners {
     }
 }
 
+/// Whether it is how the C library asks the kernel for something that a program can ask for less often.
+pub(super) fn is_system_call(function: &Function) -> bool {
+    const CALLS: [&str; 26] = [
+        "write",
+        "writev",
+        "pwrite64",
+        "pwritev",
+        "send",
+        "sendto",
+        "sendmsg",
+        "sendmmsg",
+        "read",
+        "readv",
+        "pread64",
+        "preadv",
+        "recv",
+        "recvfrom",
+        "recvmsg",
+        "recvmmsg",
+        "open",
+        "open64",
+        "openat",
+        "close",
+        "stat",
+        "fstat",
+        "fstatat64",
+        "fsync",
+        "munmap",
+        "madvise",
+    ];
+    let name = function.name.split('@').next().unwrap_or_default();
+    let name = name.trim_start_matches("__GI_").trim_start_matches('_');
+    let is_libc = function.module.as_deref().is_some_and(|module| module.starts_with("libc"));
+    is_libc && CALLS.contains(&name.strip_prefix("libc_").unwrap_or(name))
+}
+
 /// Whether no user of this program can change this function.
 fn is_fixed(function: &Function) -> bool {
     const MODULES: [&str; 9] = [

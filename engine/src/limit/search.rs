@@ -56,6 +56,10 @@ pub struct Found {
     /// Everything that gains anything, with its time, the best first.
     pub(super) without: Vec<(Question, f64)>,
     pub(super) time_ns: f64,
+    /// The longest stretch that one thread computes alone.
+    pub(super) stretch: Option<Stretch>,
+    /// The largest share of the time that a thread is at work, or wants to be.
+    pub(super) at_work: f64,
     locks: Vec<LockUse>,
     threads: Vec<ThreadUse>,
     more_threads: Option<MoreThreads>,
@@ -170,6 +174,8 @@ impl Search {
             limit: Limit { cpus, time_ns, kind, without_ns: time_ns },
             without: Vec::new(),
             time_ns,
+            stretch: None,
+            at_work: 0.0,
             locks: Vec::new(),
             threads: Vec::new(),
             more_threads: None,
@@ -242,6 +248,9 @@ impl Search {
             (found.limit.kind, found.limit.without_ns) = (kind, time_ns);
         }
         found.without = without;
+        found.stretch = stretch;
+        let at_work = base.threads.iter().map(|used| used.busy.saturating_add(used.ready)).max();
+        found.at_work = at_work.unwrap_or(0) as f64 / time as f64;
         found.more_threads = more_threads;
         found.locks = self.lock_uses(&base);
         let words = self.unrecorded.iter().flat_map(|unrecorded| &unrecorded.words);
@@ -378,6 +387,8 @@ fn nothing(cpus: Cpus) -> Found {
         limit,
         without: Vec::new(),
         time_ns: 0.0,
+        stretch: None,
+        at_work: 0.0,
         locks: Vec::new(),
         threads: Vec::new(),
         more_threads: None,

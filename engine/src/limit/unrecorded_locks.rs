@@ -12,6 +12,10 @@ const LEAST: f64 = 0.1;
 /// Words that are waited for less than this share of the time are not shown, nor more than this number.
 const SHOWN: f64 = 0.01;
 const MOST: usize = 4;
+/// The word that this share of the waiting is for is what limits.
+const MOST_OF: f64 = 0.5;
+/// A lock's waits are ended by threads that wait for it, too; some of those may have waited only before the recording.
+const BY_WAITERS: f64 = 0.5;
 /// With so large a share of the CPUs busy nothing but these limits.
 const BUSY: f64 = 0.9;
 
@@ -20,6 +24,8 @@ const BUSY: f64 = 0.9;
 pub(super) struct UnrecordedLocks {
     word: String,
     waiting: f64,
+    is_lock: bool,
+    cost: Option<f64>,
     /// The futex words that are waited for, as recorded, the longest first.
     pub(super) words: Vec<LockUse>,
 }
@@ -38,8 +44,20 @@ impl UnrecordedLocks {
         let words = words.filter(|object| object.kind == FUTEX && object.put_back.is_none());
         let mut words: Vec<&RecordedObject> = words.collect();
         words.sort_by_key(|object| std::cmp::Reverse(object.wait_ns));
-        let word = words.first()?;
+        let word = *words.first()?;
         let waiting = word.wait_ns as f64 / wall_ns as f64;
+        let all = words.iter().fold(0u64, |sum, word| sum.saturating_add(word.wait_ns));
+        let is_lock = word.wait_ns as f64 > MOST_OF * all as f64
+            && word.by_waiters as f64 > BY_WAITERS * word.waits as f64;
+        let tried = |finding: &Finding| match finding {
+            Finding::OperationsOff { family, tried: Some(tried), .. }
+                if family == SyncFamily::Mutex.name() =>
+            {
+                tried.calls.map(|_| tried.cost_ppm as f64 / 1e6)
+            }
+            _ => None,
+        };
+        let cost = program.findings.iter().find_map(tried);
         let shown = words.iter().filter(|object| object.wait_ns as f64 >= SHOWN * wall_ns as f64);
         let row = |object: &&RecordedObject| LockUse {
             lock: object.name.clone(),
@@ -51,14 +69,18 @@ impl UnrecordedLocks {
             under: Vec::new(),
         };
         let words = shown.take(MOST).map(row).collect();
-        (waiting >= LEAST).then(|| UnrecordedLocks { word: word.name.clone(), waiting, words })
+        (waiting >= LEAST).then(|| UnrecordedLocks { word: word.name.clone(), waiting, is_lock, cost, words })
     }
 
     /// What is reported instead of a limit that the simulation finds where waits are replayed; `busy` is the
     /// share of the CPUs that are busy.
     pub(super) fn instead_of(&self, kind: &Kind, busy: f64) -> Option<Kind> {
         let is_doubtful = matches!(kind, Kind::HandOver { .. } | Kind::Cpus { .. } | Kind::Work { .. });
-        (is_doubtful && busy < BUSY)
-            .then(|| Kind::LocksNotRecorded { word: self.word.clone(), waiting: self.waiting })
+        (is_doubtful && busy < BUSY).then(|| Kind::LocksNotRecorded {
+            word: self.word.clone(),
+            waiting: self.waiting,
+            is_lock: self.is_lock,
+            cost: self.cost,
+        })
     }
 }

@@ -163,14 +163,19 @@ pub(crate) fn sentence(limit: &Limit) -> String {
         Kind::NotKnown { .. } => {
             "not known: simulated, it ends in a deadlock that did not happen.".to_owned()
         }
-        Kind::LocksNotRecorded { word, waiting } => format!(
-            "not known: lock operations were not recorded. {} for {}.",
-            match waiting {
+        Kind::LocksNotRecorded { word, waiting, is_lock, .. } => {
+            let waits = match waiting {
                 waiting if *waiting >= 0.95 => format!("{waiting:.1} threads wait"),
-                waiting => format!("A thread waits {} of the time", percent(*waiting)),
-            },
-            bare_name(word)
-        ),
+                waiting => format!("a thread waits {} of the time", percent(*waiting)),
+            };
+            let word = bare_name(word);
+            if *is_lock {
+                let lock = word.strip_prefix("futex ").unwrap_or(word);
+                format!("probably lock {lock}: {waits} for it. Lock operations were not recorded.")
+            } else {
+                format!("not known: lock operations were not recorded, and {waits} for {word}.")
+            }
+        }
         Kind::Nothing => "nothing to make faster: no thread computes anything.".to_owned(),
     }
 }
@@ -189,8 +194,13 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
         ));
     }
     let Some(largest) = limits.at.get(1).filter(|largest| largest.time_ns > 0.0) else { return lines };
-    if matches!(first.kind, Kind::LocksNotRecorded { .. }) {
-        lines.push("Start it with longpole, or give a larger --overhead, to record them.".to_owned());
+    if let Kind::LocksNotRecorded { cost, .. } = &first.kind {
+        lines.push(match cost.and_then(overhead_for) {
+            Some(percent) => {
+                format!("Start it with longpole, or give --overhead {percent}%, to record them.")
+            }
+            None => "Start it with longpole, or give a larger --overhead, to record them.".to_owned(),
+        });
         return lines;
     }
     let waits =
@@ -227,6 +237,12 @@ fn what(fix: &Fix, now: Cpus) -> String {
         Change::SplitLock(_, parts) => format!("split the lock in {parts}"),
         Change::MoveOut(..) => format!("move {function} out of the lock"),
         Change::Faster(..) => format!("{function} 2x faster"),
+        Change::FewerCalls(_) => format!("half as many calls of {}", system_call(&function)),
+        Change::Divide(_, among) if function.is_empty() => {
+            format!("divide that stretch among {among} threads")
+        }
+        Change::Divide(_, among) => format!("divide {function} among {among} threads"),
+        Change::Processes(_) => "processes instead of threads".to_owned(),
         Change::Cpus(more) => format!("{} instead of {now}", cpus(*more)),
         Change::OneMore(1) => "a second thread for that stage".to_owned(),
         Change::OneMore(threads) => format!("{} threads instead of {threads}", threads.saturating_add(1)),
@@ -235,10 +251,24 @@ fn what(fix: &Fix, now: Cpus) -> String {
     }
 }
 
-/// `-49 %`, or `-2 to -52 %` where runs of one program differ.
+/// The kernel's name of a call of the C library: `__GI___libc_write` is `write`.
+fn system_call(function: &str) -> &str {
+    let name = function.trim_start_matches("__GI_").trim_start_matches('_');
+    name.strip_prefix("libc_").unwrap_or(name)
+}
+
+/// The `--overhead`, in percent, with which locks get their probes: what they cost, and a tenth for all else.
+pub(crate) fn overhead_for(cost: f64) -> Option<u32> {
+    let percent = (cost * 110.0 / 5.0).ceil() * 5.0;
+    (0.0..=100.0).contains(&percent).then_some(percent as u32)
+}
+
+/// `-49 %`, or `-2 to -52 %` where runs of one program differ; `up to -49 %` of a bound.
 fn gain(fix: &Fix) -> String {
     let (low, high) = fix.band;
-    if high - low > BAND {
+    if fix.change.is_at_best() {
+        format!("up to {} %", minus(high))
+    } else if high - low > BAND {
         format!("{:>4} to {} %", minus(low), minus(high))
     } else {
         format!("{:>4} %", minus(fix.gain))

@@ -217,11 +217,17 @@ fn trust(
     let shown_by = about.live.as_ref().map_or_else(|| command("notes"), |live| live.notes.to_owned());
     let sure = frame::trust(&report.findings, computes, &shown_by);
     table::wrap(out, style, Paint::Bold, "SURE   ", &sure, "       ")?;
-    if !computes || about.live.is_some() {
-        return Ok(());
-    }
-    let is_idle = limits.at.first().is_some_and(|limit| matches!(limit.kind, Kind::Idle { .. }));
-    let next = command(if is_idle { "report --by wait" } else { "what-if --rank" });
+    let kind = limits.at.first().map(|limit| &limit.kind);
+    let next = match kind {
+        _ if about.live.is_some() => return Ok(()),
+        Some(Kind::LocksNotRecorded { cost: Some(cost), .. }) => match limit::overhead_for(*cost) {
+            Some(percent) => format!("longpole record --overhead {percent}% -p {}", style.text(&about.name)),
+            None => return Ok(()),
+        },
+        _ if !computes => return Ok(()),
+        Some(Kind::Idle { .. }) => command("report --by wait"),
+        _ => command("what-if --rank"),
+    };
     table::wrap(out, style, Paint::Bold, "NEXT   ", &next, "       ")
 }
 

@@ -1,6 +1,6 @@
 //! What the screen looks like, and that it fits.
 
-use super::{About, write};
+use super::{About, limit, write};
 use crate::cell::width;
 use crate::present::style::Style;
 use engine::limit::{Change, Fix, FunctionUse, Kind, Limit, Limits, LockUse, Part, ThreadUse};
@@ -117,6 +117,61 @@ fn check(snapshot: &str, file: &str, text: &str) {
 fn eighty_columns() {
     let text = shown(&hot(), false, &NARROW);
     check(include_str!("../snapshots/screen-80.txt"), "screen-80.txt", &text);
+}
+
+/// What can be done where a lock is not the program's own, was not recorded, or does not limit.
+#[test]
+fn changes_that_are_no_lock_s() {
+    let (report, mut limits, about) = hot();
+    let part = engine::limit::StretchPart { thread: 0, from: 0, to: 1, function: None };
+    let change = |change, function: Option<&str>| {
+        let fix = &limits.fixes[0];
+        Fix { change, function: function.map(str::to_owned), ..fix.clone() }
+    };
+    let call = engine::program::FunctionRef(0);
+    limits.fixes = vec![
+        change(Change::Processes(vec![ObjectId(0)]), None),
+        change(Change::Divide(part.clone(), 4), None),
+        change(Change::Divide(part, 4), Some("digest_row(unsigned int)")),
+        change(Change::FewerCalls(call), Some("__GI___libc_write")),
+    ];
+    let text = shown(&(report, limits, about), false, &NARROW);
+    for (what, gain) in [
+        ("processes instead of threads", "up to -49 %"),
+        ("divide that stretch among 4 threads", "-49 %"),
+        ("divide digest_row among 4 threads", "-49 %"),
+        ("half as many calls of write", "-49 %"),
+    ] {
+        let line = text.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{what}: {text}"));
+        assert!(line.contains(gain) && line.contains("(-59 % on 16 CPUs)"), "{line}");
+    }
+}
+
+/// "Not known", beside the lock's name and how long it is waited for, and no word on how much overhead is enough.
+#[test]
+fn a_lock_that_was_not_recorded_is_named_with_what_records_it() {
+    let (report, mut limits, about) = hot();
+    for limit in &mut limits.at {
+        limit.kind = Kind::LocksNotRecorded {
+            word: "futex registry.gate".into(),
+            waiting: 0.54,
+            is_lock: true,
+            cost: Some(0.39),
+        };
+    }
+    limits.fixes.clear();
+    let text = shown(&(report, limits, about), false, &NARROW);
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("LIMIT probably lock registry.gate: a thread waits 54 % of the time for it."),
+        "{text}"
+    );
+    assert!(words.contains("or give --overhead 45%, to record them."), "{text}");
+    assert!(words.contains("NEXT longpole record --overhead 45% -p hot"), "{text}");
+    assert_eq!(
+        [limit::overhead_for(0.001), limit::overhead_for(0.95), limit::overhead_for(f64::NAN)],
+        [Some(5), None, None]
+    );
 }
 
 /// The lock that held three of four threads up was in none of 79 lines.

@@ -59,6 +59,9 @@ pub struct RecordedObject {
     /// Functions that ended waits, the most frequent first; what was no thread of the recording in brackets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub wakers: Vec<Share>,
+    /// How many of the waits were ended by a thread that itself waits for it at other times, as it is with a lock.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub by_waiters: u64,
     /// The longest queue of threads that waited at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,

@@ -11,7 +11,7 @@ use crate::program::names::{unique, waker};
 use crate::time::Timestamp;
 use crate::timeline::{FirstUse, Lock, NO_OBJECT, State, Timeline, Wait, WaitReason, Wake};
 use probe_abi::SyncFamily;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
 /// What is counted of one object.
@@ -22,6 +22,10 @@ struct Counts<'a> {
     moved: u64,
     waiters: FxHashMap<&'a str, u64>,
     wakers: FxHashMap<String, u64>,
+    /// Threads that waited.
+    threads: FxHashSet<u32>,
+    /// How many waits each thread ended.
+    ended_by: FxHashMap<u32, u64>,
 }
 
 impl<'a> Counts<'a> {
@@ -31,6 +35,12 @@ impl<'a> Counts<'a> {
         self.moved += u64::from(wait.moved_to.is_some());
         if let Some(function) = context.sleeper(place.0, place.1) {
             *self.waiters.entry(function).or_insert(0) += 1;
+        }
+        self.threads.extend(u32::try_from(place.0));
+        if let Wake::By(wakeup) = wait.wake
+            && let Some(thread) = context.waking_thread(wakeup)
+        {
+            *self.ended_by.entry(thread).or_insert(0) += 1;
         }
         let name = match wait.wake {
             Wake::By(wakeup) => context.waker(wakeup).map(str::to_owned),
@@ -46,6 +56,8 @@ impl<'a> Counts<'a> {
         object.waits = self.waits;
         object.wait_ns = self.wait_ns;
         object.moved = self.moved;
+        let by_waiters = self.ended_by.iter().filter(|(thread, _)| self.threads.contains(thread));
+        object.by_waiters = by_waiters.map(|(_, waits)| waits).sum();
         object.waiters = shares(self.waiters);
         object.wakers = shares(self.wakers);
     }

@@ -21,6 +21,8 @@ pub(super) struct Context<'a> {
     sleepers: Vec<Vec<Top>>,
     /// By wake-up.
     wakers: Vec<Top>,
+    /// By wake-up, the index of the waking thread.
+    waking_threads: Vec<u32>,
     /// The same as sampled stacks, where there are any.
     sleeper_stacks: Vec<Vec<Option<u32>>>,
     waker_stacks: Vec<Option<u32>>,
@@ -59,6 +61,7 @@ impl<'a> Context<'a> {
                 .collect(),
             sleepers: Vec::with_capacity(timeline.threads.len()),
             wakers: vec![Top::default(); timeline.wakeups.len()],
+            waking_threads: timeline.wakeups.iter().map(|wakeup| wakeup.waker).collect(),
             sleeper_stacks: Vec::new(),
             waker_stacks: Vec::new(),
         };
@@ -160,6 +163,11 @@ impl<'a> Context<'a> {
         let top = self.sleepers.get(thread).and_then(|waits| waits.get(wait));
         let stack = self.sleeper_stacks.get(thread).and_then(|waits| waits.get(wait));
         self.named(top.copied(), stack.copied().flatten())
+    }
+
+    /// The index of the thread that gave a wake-up.
+    pub(super) fn waking_thread(&self, wakeup: u32) -> Option<u32> {
+        self.waking_threads.get(wakeup as usize).copied()
     }
 
     /// The function in which a thread gave a wake-up.
