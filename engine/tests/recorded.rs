@@ -186,6 +186,31 @@ fn locks_that_lost_their_probes_are_not_seen_free() {
     assert_eq!(some, (rows, 3));
 }
 
+/// CPython's threads ask for its lock every 5 ms: their waiting was "nothing to do".
+#[test]
+fn a_wait_that_is_entered_again_at_once_is_no_idleness() {
+    let limited = || wait(futex(0x40, 128), Wake::External(External::Timer));
+    let states = [
+        (0, RUNNING),
+        (5, State::Blocked(0)),
+        (20, RUNNING),
+        (21, State::Blocked(1)),
+        (40, RUNNING),
+        (41, State::Blocked(2)),
+        (60, RUNNING),
+    ];
+    let rows = |last: Wake, word: u64| {
+        let waits = vec![limited(), limited(), wait(futex(word, 128), last)];
+        let wakeup = Wakeup { time: Timestamp(59), waker: 1, wakee: 0, ended: Some(2) };
+        let threads = vec![thread(1, &states, waits), thread(2, &[(0, RUNNING)], vec![])];
+        let row = |row: &RecordedWait| (row.waits, row.wait_ns, row.idle);
+        program(threads, vec![wakeup]).recorded.waits.iter().map(row).collect::<Vec<_>>()
+    };
+    assert_eq!(rows(Wake::By(0), 0x40), [(3, 53, false)], "one wait, for what another thread did");
+    assert_eq!(rows(Wake::By(0), 0x80), [(1, 19, false), (2, 34, true)], "for something else");
+    assert_eq!(rows(Wake::External(External::Timer), 0x40), [(3, 53, true)], "nobody had anything for it");
+}
+
 /// A debugger stops threads where a system call begins: such a stop was taken for a wait for the call's futex.
 #[test]
 fn a_stopped_thread_waits_for_nothing() {

@@ -2,7 +2,7 @@
 
 use super::Program;
 use super::lock_replay::{Inside, NONE, Sections, sections};
-use super::recorded::{ended_by, is_idle, wait_name};
+use super::recorded::{EnteredAgain, ended_by, is_idle, wait_name};
 use super::sampled_code::SampledCode;
 use super::spins::{MarkKind, Spins};
 use crate::time::Timestamp;
@@ -19,6 +19,7 @@ pub struct Occurrences<'a> {
     listed: FxHashSet<u32>,
     /// By thread of the timeline: from when to when it only waited on a CPU, ascending.
     spins: Vec<Vec<(Timestamp, Timestamp)>>,
+    again: EnteredAgain,
 }
 
 /// What a wait was for.
@@ -77,7 +78,8 @@ impl<'a> Occurrences<'a> {
         });
         let spins = spins.collect();
         let listed = program.locks.iter().map(|fact| fact.object.0).collect();
-        Occurrences { timeline, inside, sections, listed, spins }
+        let again = EnteredAgain::of(timeline, &inside);
+        Occurrences { timeline, inside, sections, listed, spins, again }
     }
 
     /// The wait with this number of the thread with this index.
@@ -88,7 +90,7 @@ impl<'a> Occurrences<'a> {
         let operation = used.map(|used| used.operation);
         Some(WaitWords {
             name: wait_name(wait, operation),
-            idle: is_idle(wait, operation),
+            idle: is_idle(wait, operation) && !self.again.contains(thread, number),
             object: used.map(|used| used.object).filter(|object| *object != NO_OBJECT),
             ended_by: ended_by(wait),
         })

@@ -2,6 +2,7 @@
 //! identity of an object, the threads that waited for it, how long its longest queue was, and what threads
 //! slept for.
 
+mod entered_again;
 mod model;
 mod objects;
 mod queues;
@@ -15,6 +16,7 @@ use super::lock_replay::{Inside, sections};
 use crate::event::FunctionId;
 use crate::finding::Finding;
 use crate::timeline::Timeline;
+pub(super) use entered_again::EnteredAgain;
 pub use model::{FUTEX, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share};
 pub(super) use objects::family_of;
 use rustc_hash::FxHashMap;

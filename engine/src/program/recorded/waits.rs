@@ -4,8 +4,9 @@
 //! these: a call of the poll family, `accept`, a wait for a signal, a read of a descriptor that only reports
 //! events, a condition or semaphore wait, or a futex that reached its time limit. It was ended by something
 //! outside the recording, or not at all. A wait for a condition that a recorded thread signalled is never
-//! idle.
+//! idle, nor is one that was entered again after its time limit until a recorded thread ended it.
 
+use super::EnteredAgain;
 use super::model::{RecordedWait, shares};
 use super::objects::is_end_of_thread;
 use super::threads::Context;
@@ -59,6 +60,7 @@ struct Counts<'a> {
 
 /// All kinds, the longest first, what was idle last.
 pub(super) fn all(timeline: &Timeline, inside: &Inside, context: &Context<'_>) -> Vec<RecordedWait> {
+    let again = EnteredAgain::of(timeline, inside);
     let mut kinds: FxHashMap<(&'static str, bool), Counts<'_>> = FxHashMap::default();
     for (index, thread) in timeline.threads.iter().enumerate() {
         for (start, end, state) in thread.spans() {
@@ -68,7 +70,8 @@ pub(super) fn all(timeline: &Timeline, inside: &Inside, context: &Context<'_>) -
             let used = used.filter(|used| *used != NONE).and_then(|used| timeline.uses.get(used as usize));
             let operation = used.map(|used| used.operation);
             let length_ns = end.0.saturating_sub(start.0);
-            let counts = kinds.entry((wait_name(wait, operation), is_idle(wait, operation))).or_default();
+            let idle = is_idle(wait, operation) && !again.contains(index, number);
+            let counts = kinds.entry((wait_name(wait, operation), idle)).or_default();
             counts.waits += 1;
             counts.wait_ns = counts.wait_ns.saturating_add(length_ns);
             counts.longest_ns = counts.longest_ns.max(length_ns);
