@@ -46,7 +46,9 @@ impl Frame {
         style: &Style,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let findings = [&self.doubts, findings].concat();
+        // What a command does with samples is no note about the recording: `longpole notes` does not have it.
+        let mut findings = [&self.doubts, findings].concat();
+        findings.retain(|finding| !matches!(finding, Finding::SpelledOut { .. }));
         foot(&findings, computes(&self.limits), &self.file, next, style, out)
     }
 }
