@@ -279,7 +279,7 @@ impl State {
         Some(match view {
             View::Functions => screen::functions(report, limits, self.result()?, false, style),
             View::Locks => screen::locks(limits, style),
-            View::Threads => screen::threads(limits, true, style),
+            View::Threads => screen::threads(limits, true, usize::MAX, style),
             View::Waits => screen::waits(report, style),
             View::Parallelism => parallelism::rows(parallelism, style),
         })

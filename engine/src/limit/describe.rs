@@ -6,12 +6,20 @@ use super::holders::{self, Sums};
 use super::question::Question;
 use super::search::Search;
 use super::stretch::Stretch;
-use super::thread_samples::apart;
+use super::thread_samples::{ThreadSamples, apart};
 use super::uses::{LockUse, States, ThreadUse};
-use crate::program::ObjectId;
+use crate::program::{FunctionRef, ObjectId, Operation, Thread};
 use crate::schedule::Outcome;
 use crate::time::Ticks;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Whether it is the first thread of its process, or it started others of these.
+fn is_first(thread: &Thread, group: &FxHashSet<usize>) -> bool {
+    let number = |name: &str| name.rsplit_once('/').map(|(_, number)| number.to_owned());
+    let of_process = thread.process.as_deref().and_then(number);
+    let creates = |operation: &Operation| matches!(operation, Operation::Create(other) if group.contains(&(other.0 as usize)));
+    (of_process.is_some() && of_process == number(&thread.name)) || thread.operations.iter().any(creates)
+}
 
 /// What threads wait for where records are missing (`program::names`).
 const UNKNOWN: &str = "unknown";
@@ -144,9 +152,45 @@ impl Search {
         locks.collect()
     }
 
-    pub(super) fn thread_uses(&self, states: &States, length: Ticks) -> Vec<ThreadUse> {
-        let groups = self.groups.iter().map(|group| states.mean(&self.program, &group.threads, length));
-        let mut threads: Vec<ThreadUse> = groups.collect();
+    /// Threads that do the same together: those that were started alike and have the same name. The first thread of a process
+    /// is never among others, nor is one that a limit is about. Threads in the background come after all others.
+    pub(super) fn thread_uses(&self, states: &States, length: Ticks, limits: &[&Kind]) -> Vec<ThreadUse> {
+        let is_named = |name: &str| {
+            let named = |kind: &&&Kind| matches!(kind, Kind::Serial { thread, .. } | Kind::Stage { thread, .. } if thread == name);
+            limits.iter().any(|kind| named(&kind))
+        };
+        let background = (0..).zip(&self.program.threads).filter(|(_, thread)| thread.background.is_some());
+        let background: Vec<usize> = background.map(|(number, _)| number).collect();
+        let mut alike: Vec<Vec<usize>> = Vec::new();
+        for group in self.groups.iter().map(|group| &group.threads).chain([&background]) {
+            let members: FxHashSet<usize> = group.iter().copied().collect();
+            // Where few samples tell, a thread is taken to have been started as others of its name.
+            let entry = |number: &usize| self.samples.get(*number).and_then(ThreadSamples::told_entry);
+            let (told, untold): (Vec<usize>, Vec<usize>) =
+                group.iter().partition(|number| entry(number).is_some());
+            let mut by_name: FxHashMap<(Option<&str>, String), usize> = FxHashMap::default();
+            let mut places: FxHashMap<(Option<FunctionRef>, Option<&str>, String), usize> =
+                FxHashMap::default();
+            for number in told.into_iter().chain(untold) {
+                let Some(thread) = self.program.threads.get(number) else { continue };
+                if is_named(&thread.name) || is_first(thread, &members) {
+                    alike.push(vec![number]);
+                    continue;
+                }
+                let name = thread.name.rsplit_once('/').map_or(thread.name.as_str(), |(name, _)| name);
+                let name: String = name.chars().filter(|c| !c.is_ascii_digit()).collect();
+                let entry = entry(&number);
+                let of_name = by_name.entry((thread.process.as_deref(), name.clone())).or_insert(alike.len());
+                let known = if entry.is_none() { *of_name } else { alike.len() };
+                let place = *places.entry((entry, thread.process.as_deref(), name)).or_insert(known);
+                match alike.get_mut(place) {
+                    Some(threads) => threads.push(number),
+                    None => alike.push(vec![number]),
+                }
+            }
+        }
+        let means = alike.iter().map(|threads| states.mean(&self.program, threads, length));
+        let mut threads: Vec<ThreadUse> = means.collect();
         let all = |of: &ThreadUse| of.running * of.names.len() as f64;
         threads.sort_by(|a, b| all(b).total_cmp(&all(a)));
         threads

@@ -9,7 +9,7 @@ use super::stretch::{Computing, Stretch};
 use super::thread_samples::{ThreadSamples, of_threads};
 use super::top_functions::FunctionUse;
 use super::unrecorded_locks::UnrecordedLocks;
-use super::uses::{LockUse, States, ThreadUse};
+use super::uses::{LockUse, States};
 use super::worker_groups::{Group, groups, is_even};
 use super::{Kind, Limit, Limits, MoreThreads, WORTH};
 use crate::attribution::with_sampled_calls;
@@ -61,7 +61,8 @@ pub struct Found {
     /// The largest share of the time that a thread is at work, or wants to be.
     pub(super) at_work: f64,
     locks: Vec<LockUse>,
-    threads: Vec<ThreadUse>,
+    /// What threads did, and for how long the run lasted.
+    states: Option<(States, Ticks)>,
     more_threads: Option<MoreThreads>,
 }
 
@@ -177,7 +178,7 @@ impl Search {
             stretch: None,
             at_work: 0.0,
             locks: Vec::new(),
-            threads: Vec::new(),
+            states: None,
             more_threads: None,
         };
         if !is_complete(&self.program, &base) {
@@ -261,7 +262,7 @@ impl Search {
         };
         let words: Vec<LockUse> = words.filter(|word| !is_there(word, &found.locks)).cloned().collect();
         found.locks.extend(words);
-        found.threads = self.thread_uses(&states, base.length);
+        found.states = Some((states, base.length));
         found
     }
 
@@ -339,7 +340,11 @@ impl Search {
         brings.truncate(super::change::SHOWN);
         let (mut locks, mut threads, mut more_threads) = (Vec::new(), Vec::new(), None);
         if let Some(first) = found.first() {
-            (locks, threads, more_threads) = (first.locks.clone(), first.threads.clone(), first.more_threads);
+            (locks, more_threads) = (first.locks.clone(), first.more_threads);
+            if let Some((states, length)) = &first.states {
+                let kinds: Vec<&Kind> = found.iter().map(|found| &found.limit.kind).collect();
+                threads = self.thread_uses(states, *length, &kinds);
+            }
         }
         Limits {
             at: found.into_iter().map(|found| found.limit).collect(),
@@ -390,7 +395,7 @@ fn nothing(cpus: Cpus) -> Found {
         stretch: None,
         at_work: 0.0,
         locks: Vec::new(),
-        threads: Vec::new(),
+        states: None,
         more_threads: None,
     }
 }

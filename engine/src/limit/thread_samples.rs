@@ -11,6 +11,9 @@ const OWN: f64 = 0.8;
 /// A thread with this share of another one's samples computes as that one does.
 const TWIN: f64 = 0.1;
 
+/// Fewer samples do not tell what a thread was started with.
+const TELL: u32 = 8;
+
 /// What samples show of one thread.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ThreadSamples {
@@ -19,6 +22,13 @@ pub(super) struct ThreadSamples {
     samples: u32,
     /// In how many samples a function was on the stack, and how deep inside others, summed.
     functions: FxHashMap<FunctionRef, (u32, u32)>,
+}
+
+impl ThreadSamples {
+    /// What it was started with, if enough samples tell.
+    pub(super) fn told_entry(&self) -> Option<FunctionRef> {
+        self.entry.filter(|_| self.samples >= TELL)
+    }
 }
 
 /// By thread; the program still has its samples.

@@ -80,7 +80,11 @@ pub fn write(
                 table::wrap(out, style, Paint::Dim, "", text, " ")?;
             }
         }
-        threads(limits, all, style).write(out, shown(ROWS), "kind of thread", style)?;
+        threads(limits, all, shown(ROWS), style).write(out, usize::MAX, "kind of thread", style)?;
+        if rows::is_short_lived(limits, shown(ROWS)) {
+            let text = "(percent of the run; what is missing to 100 %: not started yet, or ended)";
+            table::wrap(out, style, Paint::Dim, "", text, " ")?;
+        }
     }
     if frame::weighty(&report.findings).next().is_some() {
         writeln!(out)?;

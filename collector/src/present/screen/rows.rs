@@ -106,10 +106,15 @@ fn predicted(title: &str, style: &Style) -> String {
     if is_narrow(style) { title.to_owned() } else { format!("{title} (predicted)") }
 }
 
-/// THREADS: those that do the same are one row.
-pub(crate) fn threads(limits: &Limits, all: bool, style: &Style) -> Table {
-    let worth = |of: &&ThreadUse| all || of.running + of.ready + of.spinning + of.lock >= 0.005;
-    let threads: Vec<&ThreadUse> = limits.threads.iter().filter(worth).collect();
+/// THREADS: those that do the same are one row, all but the first `most` rows one more.
+pub(crate) fn threads(limits: &Limits, all: bool, most: usize, style: &Style) -> Table {
+    let worth = |of: &ThreadUse| all || of.running + of.ready + of.spinning + of.lock >= 0.005;
+    let (mut threads, mut rest): (Vec<ThreadUse>, Vec<ThreadUse>) =
+        limits.threads.iter().cloned().partition(worth);
+    if threads.len() > most {
+        rest.extend(threads.split_off(most));
+    }
+    let others = others(&rest);
     let columns = name_columns(NAME, style);
     // Hardly any program does: the column is there where one does.
     let spins = threads.iter().any(|of| of.spinning >= 0.005);
@@ -125,9 +130,7 @@ pub(crate) fn threads(limits: &Limits, all: bool, style: &Style) -> Table {
         "lock",
         other("other")
     );
-    let rows = threads.into_iter().map(|of| {
-        let first = of.names.first().map_or("", String::as_str);
-        let name = together(&of.names);
+    let row = |of: &ThreadUse, name: String| {
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         let mut line = format!(
             "{} {:>7} {:>7}{} {:>7}{}",
@@ -143,9 +146,41 @@ pub(crate) fn threads(limits: &Limits, all: bool, style: &Style) -> Table {
             line.push_str(&bar(of, bar_columns));
         }
         let weight = of.running * of.names.len() as f64;
-        Row { of: first.to_owned(), weight, line: clip(&line, style.width, style) }
-    });
-    Table::new(&title, rows.collect(), style)
+        let first = of.names.first().cloned().unwrap_or_default();
+        Row { of: first, weight, line: clip(&line, style.width, style) }
+    };
+    let mut rows: Vec<Row> = threads.iter().map(|of| row(of, together(&of.names))).collect();
+    if let Some(others) = others {
+        let name = format!("{} other{}", others.names.len(), if others.names.len() == 1 { "" } else { "s" });
+        // Wherever rows are sorted, this one stays the last.
+        rows.push(Row { weight: 0.0, ..row(&others, name) });
+    }
+    Table::new(&title, rows, style)
+}
+
+/// The mean of several rows.
+fn others(rest: &[ThreadUse]) -> Option<ThreadUse> {
+    let mut all = ThreadUse::default();
+    for of in rest {
+        let count = of.names.len() as f64;
+        all.running += of.running * count;
+        all.ready += of.ready * count;
+        all.spinning += of.spinning * count;
+        all.lock += of.lock * count;
+        all.other += of.other * count;
+        all.names.extend(of.names.iter().cloned());
+    }
+    let count = all.names.len() as f64;
+    for share in [&mut all.running, &mut all.ready, &mut all.spinning, &mut all.lock, &mut all.other] {
+        *share /= count;
+    }
+    (!all.names.is_empty()).then_some(all)
+}
+
+/// Whether a shown thread lives for so much less than the run that its shares visibly do not add up.
+pub(super) fn is_short_lived(limits: &Limits, most: usize) -> bool {
+    let sum = |of: &ThreadUse| of.running + of.ready + of.spinning + of.lock + of.other;
+    limits.threads.iter().take(most).any(|of| sum(of) < 0.97)
 }
 
 /// `store/28458`, `store x4`, `teller-* x3`, `main +2` where they have nothing in common.
