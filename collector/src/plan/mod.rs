@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 pub use study::{
     CheckPlan, CompareMetricsPlan, DiffPlan, EditPlan, Listed, ParallelismPlan, PathsPlan, Question,
-    SlackPlan, Threshold, WhatIfPlan,
+    SlackPlan, ThreadsPlan, Threshold, WhatIfPlan,
 };
 
 /// One command with everything it needs to know.

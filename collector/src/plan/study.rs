@@ -117,11 +117,22 @@ pub struct WhatIfPlan {
     pub json: bool,
 }
 
+/// How many threads that do the same there are to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThreadsPlan {
+    /// All together.
+    All(usize),
+    /// In addition to those that there are.
+    More(usize),
+}
+
 /// What to find out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Question {
     /// What these changes bring; not empty.
     Edits(Vec<EditPlan>),
+    /// What more threads bring.
+    Threads(ThreadsPlan),
     /// How far this function can be made faster.
     Headroom(String),
     /// What at most this many functions bring.

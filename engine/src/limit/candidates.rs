@@ -180,35 +180,43 @@ impl Search {
             Question::Balance => {
                 balance::balance(&mut program)?;
             }
-            Question::OneMore(group) => {
-                let group = self.groups.get(*group)?;
-                let count = group.threads.len() as f64;
-                // Of several threads that do the same, only locks that they already wait for count: the
-                // release of a replayed lock may be unknown.
-                let waited = self.locks(base, base.length.0 / 100);
-                let waited: FxHashSet<ObjectId> = waited
-                    .into_iter()
-                    .flat_map(|(question, _)| match question {
-                        Question::Locks(locks) => locks,
-                        _ => Vec::new(),
-                    })
-                    .collect();
-                let is_alone = group.threads.len() == 1;
-                let shared = |lock| is_alone || waited.contains(&lock);
-                without::threads(&mut program, &group.threads, count / (count + 1.0), shared);
-            }
+            Question::OneMore(group) => return self.time_with_more(cpus, *group, 1, base),
             Question::Serial | Question::HandOver | Question::Cpus => {}
         }
-        let ns = self.time_ns(&program, cpus, &self.model, 0)?;
-        match question {
-            Question::OneMore(_) => self.with_one_more(&program, cpus, base, ns),
-            _ => Some(ns),
-        }
+        self.time_ns(&program, cpus, &self.model, 0)
     }
 
-    /// What one more thread gains for certain: not only in this run, where chance may have changed which
+    /// The time with more threads in this group, nanoseconds.
+    pub(super) fn time_with_more(
+        &self,
+        cpus: Cpus,
+        group: usize,
+        more: usize,
+        base: &Outcome,
+    ) -> Option<f64> {
+        let group = self.groups.get(group)?;
+        let (count, more) = (group.threads.len() as f64, more as f64);
+        // Of several threads that do the same, only locks that they already wait for count: the
+        // release of a replayed lock may be unknown.
+        let waited = self.locks(base, base.length.0 / 100);
+        let waited: FxHashSet<ObjectId> = waited
+            .into_iter()
+            .flat_map(|(question, _)| match question {
+                Question::Locks(locks) => locks,
+                _ => Vec::new(),
+            })
+            .collect();
+        let is_alone = group.threads.len() == 1;
+        let shared = |lock| is_alone || waited.contains(&lock);
+        let mut program = self.program.clone();
+        without::threads(&mut program, &group.threads, count / (count + more), shared);
+        let ns = self.time_ns(&program, cpus, &self.model, 0)?;
+        self.certain_with_more(&program, cpus, base, ns)
+    }
+
+    /// What more threads gain for certain: not only in this run, where chance may have changed which
     /// threads meet, and without computing on CPUs that are not there.
-    fn with_one_more(&self, program: &Program, cpus: Cpus, base: &Outcome, ns: f64) -> Option<f64> {
+    fn certain_with_more(&self, program: &Program, cpus: Cpus, base: &Outcome, ns: f64) -> Option<f64> {
         let base_ns = base.length.as_ns_f64();
         let mut longest = ns;
         if ns < base_ns {

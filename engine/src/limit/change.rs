@@ -28,7 +28,7 @@ const FUNCTIONS: usize = 3;
 const WORTH_MOVING: std::ops::Range<f64> = 0.1..0.995;
 /// A thread that is at work for this share of the time sets the pace, though it waits for work in between.
 const AT_WORK: f64 = 0.5;
-/// At least so many CPUs are busy then, on average.
+/// At least this many CPUs are busy then, on average.
 const BUSY: f64 = 0.25;
 /// Runs with other decisions that make the band of a change.
 const RUNS: u32 = 2;

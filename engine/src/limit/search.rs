@@ -296,6 +296,22 @@ impl Search {
         (several && *sum > all / 2).then_some(pool)
     }
 
+    /// How many threads do the same and most of what is computed.
+    pub fn workers(&self) -> Option<usize> {
+        self.pool().and_then(|pool| self.groups.get(pool)).map(|group| group.threads.len())
+    }
+
+    /// The time as it is, and with more of these threads, nanoseconds; `None`: no threads share the work evenly, or it
+    /// does not come to its end.
+    pub fn with_workers(&self, more: usize, cpus: Cpus) -> Option<(f64, f64)> {
+        let pool = self.pool()?;
+        let base = Timing::new(&self.program, &self.model).ok()?.run(cpus, 0);
+        let is_shared = is_even(&self.groups.get(pool)?.threads, &base) && is_complete(&self.program, &base);
+        let after = self.time_with_more(cpus, pool, more, &base).filter(|_| is_shared)?;
+        let before = base.length.as_ns_f64();
+        Some((before, after.min(before)))
+    }
+
     /// What one more thread is worth to the pool; `asked` runs it if that is not known yet. Of a large program it is not.
     fn more_threads(
         &self,

@@ -507,6 +507,30 @@ fn whether_one_more_thread_helps_is_known_of_threads_that_do_the_same() {
     assert_eq!(on(&program(&alike("w", 1, 1, r#"["exec","f",1000]"#)), 8).more_threads, None);
 }
 
+/// FIX had "5 threads instead of 4", and nothing else could try six.
+#[test]
+fn more_threads_are_tried_by_any_number() {
+    let workers = |program: &Program| super::Search::new(program, &[], &Model::default()).expect("a program");
+    let on =
+        |search: &super::Search, more, cpus| search.with_workers(more, Cpus::count(cpus).expect("a count"));
+    let busy = program(&alike("w", 2, 1, r#"["exec","f",1000]"#));
+    let search = workers(&busy);
+    assert_eq!(search.workers(), Some(2));
+    let near = |found: Option<(f64, f64)>, after: f64| {
+        let (before, found) = found.expect("known");
+        assert!((before - 1000.0).abs() < 1.0 && (found - after).abs() < 1.0, "{found}, not {after}");
+    };
+    near(on(&search, 1, 8), 1000.0 * 2.0 / 3.0);
+    near(on(&search, 6, 8), 250.0);
+    near(on(&search, 6, 4), 500.0);
+    near(on(&search, 1, 2), 1000.0);
+    // It is the number that LIMIT has.
+    let of_limit = self::on(&busy, 8).more_threads.expect("known").gain;
+    assert!((of_limit - 1.0 / 3.0).abs() < 0.01);
+    let alone = program(&alike("w", 1, 1, r#"["exec","f",1000]"#));
+    assert_eq!((workers(&alone).workers(), on(&workers(&alone), 1, 8)), (None, None));
+}
+
 /// `report` said of a server that it waits for work and `top` that only one thread computes, by whether it was busy for 78 %
 /// or 85 % of the time.
 #[test]

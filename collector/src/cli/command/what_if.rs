@@ -3,12 +3,13 @@
 use super::output::{to_reader, to_stdout};
 use crate::cli::study::{functions, lock};
 use crate::exit::{Outcome, UserError};
-use crate::plan::{EditPlan, Question, WhatIfPlan};
+use crate::plan::{EditPlan, Question, ThreadsPlan, WhatIfPlan};
 use crate::present::{study::what_if as show, style};
+use engine::limit::{Limits, Search};
 use engine::predict::Model;
 use engine::program::{Program, bare_name};
 use engine::report::Cpus;
-use engine::what_if::{Edit, Ranker, Ranking, edited, headroom, what_if};
+use engine::what_if::{Edit, Ranker, Ranking, WhatIf, WhatIfRow, edited, headroom, what_if};
 
 /// Reads, changes, predicts, shows.
 pub fn run(plan: &WhatIfPlan) -> Result<Outcome, UserError> {
@@ -35,6 +36,7 @@ pub fn run(plan: &WhatIfPlan) -> Result<Outcome, UserError> {
                 to_reader(|out| show::text(&result, &words, &frame, &after, &style, out))?;
             }
         }
+        Question::Threads(threads) => more_threads(plan, *threads, &studied.own, &model)?,
         Question::Headroom(name) => {
             let found = functions(program, name)?;
             let [function] = found[..] else {
@@ -66,6 +68,60 @@ pub fn run(plan: &WhatIfPlan) -> Result<Outcome, UserError> {
         }
     }
     Ok(Outcome::Done)
+}
+
+/// With more of the threads that do the same, as the gain of one more is computed for LIMIT.
+fn more_threads(
+    plan: &WhatIfPlan,
+    wanted: ThreadsPlan,
+    own: &Program,
+    model: &Model,
+) -> Result<(), UserError> {
+    let search = Search::new(own, &plan.cpus, model).map_err(super::invalid)?;
+    let unknown = |what: &str| {
+        UserError::runtime(
+            format!("what more threads bring is not known: {what}"),
+            "`longpole report` shows in THREADS which threads do the same",
+        )
+    };
+    let now = search.workers().ok_or_else(|| unknown("no threads do the same and most of the work"))?;
+    let more = match wanted {
+        ThreadsPlan::More(more) => more,
+        ThreadsPlan::All(all) if all > now => all - now,
+        ThreadsPlan::All(all) => {
+            return Err(UserError::usage(
+                format!("--threads {all} is no more than there are: {now} do the same"),
+                format!("give more than {now}, or for example --threads +1"),
+            ));
+        }
+    };
+    let times = super::on_all_cores(&plan.cpus, |cpus| search.with_workers(more, *cpus));
+    let rows = plan.cpus.iter().zip(times).map(|(cpus, times)| {
+        let (before_ns, after_ns) = times?;
+        Some(WhatIfRow {
+            cpus: *cpus,
+            before_ns,
+            after_ns,
+            promised_ns: None,
+            first_before: None,
+            first_after: None,
+        })
+    });
+    let results = rows.collect::<Option<Vec<WhatIfRow>>>();
+    let result = WhatIf {
+        results: results.ok_or_else(|| unknown("the threads do not share the work evenly"))?,
+        trust: own.trust,
+        findings: own.findings.clone(),
+        findings_after: Vec::new(),
+        recorded_cpus: own.recorded_cpus,
+    };
+    if plan.json {
+        return to_stdout(|out| show::json(&result, out));
+    }
+    let frame = super::frame(&plan.input, own, &plan.cpus, model);
+    let words = format!("{} threads in place of {now}", now.saturating_add(more));
+    let style = style::for_stdout();
+    to_reader(|out| show::text(&result, &words, &frame, &Limits::default(), &style, out))
 }
 
 /// [`engine::what_if::rank`], each core of this machine taking the next change.

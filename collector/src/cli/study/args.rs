@@ -127,8 +127,8 @@ A factor is what is left: parse=0.8 makes parse a fifth faster, parse=0 leaves i
 pattern ('hash*') or as much of the name as is needed ('update' for 'shop::update(int)'). \
 Only what a function computes itself is scaled, not what it calls or waits for.
 
-Would more CPUs help? --cpus 4,8,16. Would more threads? --rank says it above its table: \"5 threads instead of 4\" with what \
-that brings, or that more threads will not help; nothing where no threads do the same.";
+Would more CPUs help? --cpus 4,8,16. Would more threads? --threads +1, or --threads 8 for so many of the threads that do the same \
+and most of the work. What they compute is divided among more; what they compute under a lock that threads wait for is not.";
 
 #[derive(Debug, Args)]
 #[command(after_help = WHAT_IF_HELP)]
@@ -145,6 +145,9 @@ pub struct WhatIfArguments {
     /// Waiting for devices takes no time
     #[arg(long)]
     pub free_io: bool,
+    /// This many threads, or after a + more threads, of those that do the same and most of the work
+    #[arg(long, value_name = "N|+N", allow_hyphen_values = true, conflicts_with_all = ["rank", "headroom", "scale", "split_lock", "free_io"])]
+    pub threads: Option<String>,
     /// How far can this function be made faster before another one takes its place?
     #[arg(long, value_name = "FUNCTION", conflicts_with_all = ["rank", "scale", "split_lock", "free_io"])]
     pub headroom: Option<String>,

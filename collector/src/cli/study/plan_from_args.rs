@@ -5,7 +5,7 @@ use crate::cli::value;
 use crate::exit::UserError;
 use crate::plan::{
     CheckPlan, CompareMetricsPlan, DiffPlan, EditPlan, Listed, ParallelismPlan, PathsPlan, Question,
-    SlackPlan, Threshold, WhatIfPlan,
+    SlackPlan, ThreadsPlan, Threshold, WhatIfPlan,
 };
 use crate::plan::{InputPlan, OutputPlan};
 use std::path::PathBuf;
@@ -146,13 +146,15 @@ pub fn what_if(args: args::WhatIfArguments) -> Result<WhatIfPlan, UserError> {
     if args.free_io {
         edits.push(EditPlan::FreeIo);
     }
+    let threads = args.threads.as_deref().map(threads).transpose()?;
     let question = match (args.headroom, args.rank) {
         (Some(function), _) => Question::Headroom(function),
+        (None, false) if let Some(threads) = threads => Question::Threads(threads),
         (None, true) => Question::Rank(top(args.top.clone())?),
         (None, false) if edits.is_empty() => {
             return Err(UserError::usage(
                 "nothing is to be changed",
-                "say what if: --scale NAME=0.8, --split-lock LOCK=4, --free-io; or ask --rank or --headroom FUNCTION",
+                "say what if: --scale NAME=0.8, --split-lock LOCK=4, --threads +1, --free-io; or ask --rank or --headroom FUNCTION",
             ));
         }
         (None, false) => Question::Edits(edits),
@@ -168,6 +170,16 @@ pub fn what_if(args: args::WhatIfArguments) -> Result<WhatIfPlan, UserError> {
         probed_only: args.probed_only,
         json: args.json,
     })
+}
+
+/// `8`, or `+1`.
+fn threads(text: &str) -> Result<ThreadsPlan, UserError> {
+    let (number, more) = match text.strip_prefix('+') {
+        Some(number) => (number, true),
+        None => (text, false),
+    };
+    let count: usize = value::count("--threads", number)?;
+    Ok(if more { ThreadsPlan::More(count) } else { ThreadsPlan::All(count) })
 }
 
 /// `longpole diff`.

@@ -147,7 +147,7 @@ fn changes_that_are_no_lock_s() {
     }
 }
 
-/// "Not known", beside the lock's name and how long it is waited for, and no word on how much overhead is enough.
+/// "Not known", next to the lock's name and how long it is waited for, and no word on how much overhead is enough.
 #[test]
 fn a_lock_that_was_not_recorded_is_named_with_what_records_it() {
     let (report, mut limits, about) = hot();
