@@ -48,7 +48,9 @@ fn all_commands_say_the_same_time() {
             same("headroom", curves.iter().map(|curve| curve.points[0].time_ns).collect());
             let comparison = compare(&program, &program, &cpus, &model).expect("programs");
             same("diff", comparison.curve.iter().map(|row| row.time.before_ns).collect());
-            let slack = slack_report(&program, false, 0, &model).expect("a program").length_ns;
+            let slack = slack_report(&program, false, 0, &model).expect("a program");
+            same("slack beside its own run", vec![expected[0], expected[1], expected[2], slack.predicted_ns]);
+            let slack = slack.length_ns;
             let wanted =
                 PathsWanted { most: 1, within: None, routes: 0, shown: None, segments: false, simulated: 0 };
             assert_eq!(paths_report(&program, &wanted, &model).expect("a program").length_ns, slack);

@@ -38,6 +38,9 @@ pub struct PathsWanted {
 pub struct PathsReport {
     /// Length of the critical path, nanoseconds.
     pub length_ns: f64,
+    /// Time on unlimited CPUs as all commands predict it, nanoseconds; 0: not known. With a scheduler threads may take locks in
+    /// another order than in the graph.
+    pub predicted_ns: f64,
     /// How many paths there are.
     pub counts: PathCounts,
     /// The paths, longest first.
@@ -168,7 +171,8 @@ pub fn paths_report(
     let timing = Timing::of(&graph);
     let without = Without::new_for(wanted.simulated, program, Cpus::Infinite, model)?;
     let gain_ns = |function| without.as_ref()?.gain_ns(function);
-    Ok(paths_of(program, (&graph, &timing), wanted, &gain_ns))
+    let predicted_ns = crate::predict::Timing::new(program, model)?.time_ns(Cpus::Infinite);
+    Ok(PathsReport { predicted_ns, ..paths_of(program, (&graph, &timing), wanted, &gain_ns) })
 }
 
 /// The same from the program's graph; `gain_ns` simulates the program without a function.
@@ -223,6 +227,7 @@ pub fn paths_of(
     });
     PathsReport {
         length_ns: length.as_ns_f64(),
+        predicted_ns: 0.0,
         counts: PathCounts::of(graph, timing),
         benefit: benefit.collect(),
         segments: if wanted.segments { segments(program, graph, timing, &found) } else { Vec::new() },

@@ -16,6 +16,9 @@ use serde::Serialize;
 pub struct SlackReport {
     /// Length of the critical path, nanoseconds.
     pub length_ns: f64,
+    /// Time on unlimited CPUs as all commands predict it, nanoseconds; 0: not known. With a scheduler threads may take locks in
+    /// another order than in the graph.
+    pub predicted_ns: f64,
     /// Functions with own time on the critical path, the largest gain first.
     pub functions: Vec<SlackRow>,
     /// Everything that takes time, in order of threads and operations; empty unless asked for.
@@ -99,7 +102,8 @@ pub fn slack_report(
     let timing = Timing::of(&graph);
     let without = Without::new_for(simulated, program, Cpus::Infinite, model)?;
     let gain_ns = |function| without.as_ref()?.gain_ns(function);
-    Ok(slack_of(program, (&graph, &timing), segments, simulated, &gain_ns))
+    let predicted_ns = crate::predict::Timing::new(program, model)?.time_ns(Cpus::Infinite);
+    Ok(SlackReport { predicted_ns, ..slack_of(program, (&graph, &timing), segments, simulated, &gain_ns) })
 }
 
 /// The same from the program's graph; `gain_ns` simulates the program without a function.
@@ -132,6 +136,7 @@ pub fn slack_of(
     });
     SlackReport {
         length_ns: timing.length().as_ns_f64(),
+        predicted_ns: 0.0,
         functions: functions.collect(),
         segments: if segments { times(program, graph, timing) } else { Vec::new() },
         trust: program.trust,

@@ -1,19 +1,20 @@
 //! `longpole diff`: two recordings side by side.
 
 use super::json::Findings;
-use super::listing::{headline, line, main_row, note, on, share};
+use super::listing::{headline, line, main_row, note, on, share, signed};
 use crate::cell::duration;
 use crate::present::counts::{self, alike};
-use crate::present::frame::{Frame, foot, more};
+use crate::present::frame::{Frame, command, doubts, more, sure};
 use crate::present::screen::limit;
 use crate::present::short::short;
 use crate::present::style::cpu_title;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
+use crate::present::text::plural;
 use engine::compare::{Change, Comparison, CurveRow, ItemRow};
 use engine::json::Number;
 use engine::program::bare_name;
-use engine::report::Cpus;
+use engine::report::{Cpus, Finding};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -73,14 +74,20 @@ pub fn text(
     for failure in failures {
         table::wrap(&mut out, style, Paint::Warning, "FAIL ", &style.text(failure), "     ")?;
     }
-    let [before, after] = &comparison.findings;
-    let both = before
-        .iter()
-        .chain(after.iter().filter(|finding| !before.iter().any(|known| known.is_like(finding))));
-    let both: Vec<_> = both.cloned().collect();
-    // `longpole notes` shows which of them a note belongs to.
+    let own = |place: usize| [&frames[place].doubts[..], &comparison.findings[place]].concat();
+    let (mut both, after) = (own(0), own(1));
+    let counts = [both.len(), after.len()];
+    let new = |finding: &Finding| !both.iter().any(|known| known.is_like(finding));
+    let new: Vec<Finding> = after.into_iter().filter(new).collect();
+    both.extend(new);
     let computes = comparison.curve.iter().any(|row| row.time.before_ns > 0.0 || row.time.after_ns > 0.0);
-    foot(&both, computes, "FILE", None, style, out)
+    doubts(&both, style, out)?;
+    let notes = frames.iter().zip(counts).zip(["before", "after"]).map(|((frame, count), when)| {
+        format!("{} {when} ({})", plural(count, "note"), command("notes", &frame.file, style))
+    });
+    let notes: Vec<String> = notes.collect();
+    let sure = format!("Sure: {}, {}.", sure(&both, computes), notes.join(", "));
+    table::wrap(&mut out, style, Paint::Plain, "", &sure, "  ")
 }
 
 fn main_place(comparison: &Comparison) -> usize {
@@ -173,16 +180,13 @@ fn paint(change: &Change) -> Paint {
 }
 
 fn cells(change: &Change, whole: f64) -> [String; 4] {
-    let by = share(change.by_ns(), whole);
-    let sign = match (change.is_clear(), change.by_ns() > 0.0) {
-        (true, true) => format!("+{by}"),
-        _ => by,
-    };
+    let mark = if change.is_clear() && change.noise_ns.is_some() { "*" } else { "" };
+    let by = format!("{mark}{}", signed(change.by_ns(), whole));
     let chance = match change.noise_ns {
         Some(noise) => format!("±{}", share(noise, whole)),
         None => "-".to_owned(),
     };
-    [duration(change.before_ns), duration(change.after_ns), sign, chance]
+    [duration(change.before_ns), duration(change.after_ns), by, chance]
 }
 
 /// For programs: `longpole-diff/1`.

@@ -1,7 +1,6 @@
 //! Tables with a name on the left and numbers on the right, and how their texts are put together.
 
-use crate::cell::file_name;
-use crate::cell::width;
+use crate::cell::{duration, file_name, width};
 use crate::present::finding;
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};
@@ -84,6 +83,43 @@ pub(super) fn on(cpus: Cpus) -> String {
         Cpus::Count(count) => format!("on {count} CPUs"),
         Cpus::Infinite => "on unlimited CPUs".to_owned(),
     }
+}
+
+/// `-1.2 s`: by how much the time changes, a gain being a minus.
+pub(super) fn gained(gain_ns: f64) -> String {
+    match gain_ns {
+        gain_ns if gain_ns > 0.0 => format!("-{}", duration(gain_ns)),
+        gain_ns if gain_ns < 0.0 => format!("+{}", duration(-gain_ns)),
+        _ => duration(0.0),
+    }
+}
+
+/// `-6.8 %`; a change too small to be told has no sign.
+pub(super) fn signed(by: f64, whole: f64) -> String {
+    match by {
+        by if by.abs() < 0.0005 * whole => "0 %".to_owned(),
+        by if by > 0.0 => format!("+{}", share(by, whole)),
+        by => format!("-{}", share(-by, whole)),
+    }
+}
+
+/// Why the run of a graph is not as long as the predicted one, if it is not.
+pub(super) fn unlike_predicted(
+    length_ns: f64,
+    predicted_ns: f64,
+    style: &Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if predicted_ns <= 0.0 || (length_ns - predicted_ns).abs() < 0.005 * predicted_ns {
+        return Ok(());
+    }
+    let text = format!(
+        "This run of {} has no scheduler. With Linux's, `predict` says {}: threads come to locks in another order there.",
+        duration(length_ns),
+        duration(predicted_ns)
+    );
+    note(out, style, &text)?;
+    writeln!(out)
 }
 
 /// What to do first if threads wait for ever.

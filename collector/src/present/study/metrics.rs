@@ -1,7 +1,7 @@
 //! `longpole compare-metrics`: each function by all metrics, which of them agree on the first one, and what that gains.
 
 use super::json::Findings;
-use super::listing::{headline, note, on, share};
+use super::listing::{headline, note, on, share, signed};
 use crate::cell::{duration, width};
 use crate::present::frame::{Frame, more};
 use crate::present::short::short;
@@ -33,14 +33,14 @@ pub fn text(
     let worth: Vec<&MetricsRow> = metrics.functions.iter().filter(is_worth).collect();
     if !worth.is_empty() {
         let titles = Metric::ALL.map(|metric| name(metric).to_owned());
-        line(out, style, Paint::Bold, "FUNCTIONS", titles.into_iter().chain(["gain".to_owned()]))?;
+        line(out, style, Paint::Bold, "FUNCTIONS", titles.into_iter().chain(["change".to_owned()]))?;
         for row in worth.iter().take(top) {
             let cells = Metric::ALL.map(|metric| {
                 let is_first = metrics.first(metric).is_some_and(|first| first.function == row.function);
                 let mark = if is_first { "*" } else { "" };
                 format!("{mark}{}", share(row.value_ns(metric), metrics.whole_ns(metric)))
             });
-            let simulated = row.simulated_ns.map_or("-".to_owned(), |ns| share(ns, metrics.time_ns));
+            let simulated = row.simulated_ns.map_or("-".to_owned(), |ns| signed(-ns, metrics.time_ns));
             line(out, style, Paint::Plain, &short(&row.function), cells.into_iter().chain([simulated]))?;
         }
         more(out, metrics.functions.len() - worth.len().min(top), "function", "--json has all", style)?;
@@ -48,7 +48,7 @@ pub fn text(
             "* the metric's first function that the program's author can change. All are of functions' own time. \
              profile: of all CPU time. quartz: CPU time divided by the CPUs that are busy meanwhile. path: on the extended \
              critical path. These are of the {} {}; slack (gained for sure), zeroing (gained while the order of locks stays) and \
-             benefit (gained at most) of the {} on unlimited CPUs. gain: of the run {} without the function, in simulation.",
+             benefit (gained at most) of the {} on unlimited CPUs. change: of the run {} without the function, in simulation.",
             duration(metrics.time_ns),
             on(metrics.cpus),
             duration(metrics.unlimited_ns),

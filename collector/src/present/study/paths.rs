@@ -1,6 +1,6 @@
 //! `longpole paths` for people: what can be gained at most, and the longest paths as ways through the threads.
 
-use super::listing::{headline, line, note, placed, share};
+use super::listing::{gained, headline, line, note, placed, share, unlike_predicted};
 use super::slack::{doing, operation};
 use crate::cell::{duration, grouped};
 use crate::present::frame::{Frame, clip, more};
@@ -41,6 +41,7 @@ pub fn text(
         frame.head(style, out)?;
     }
     headline(out, style, &sentence(report))?;
+    unlike_predicted(report.length_ns, report.predicted_ns, style, out)?;
     match &report.shown {
         Some(shown) => shown_path(shown, style, out)?,
         _ => {
@@ -139,9 +140,9 @@ fn benefits(report: &PathsReport, top: usize, style: &Style, out: &mut dyn Write
         let titles: Vec<String> = titles.map(str::to_owned).collect();
         line(out, style, Paint::Bold, title, &titles)?;
         for row in &shown {
-            let mut cells = [row.critical_path_ns, row.maximum_benefit_ns].map(duration).to_vec();
+            let mut cells = vec![duration(row.critical_path_ns), gained(row.maximum_benefit_ns)];
             if is_simulated {
-                cells.push(row.simulated_ns.map_or("-".to_owned(), duration));
+                cells.push(row.simulated_ns.map_or("-".to_owned(), gained));
             }
             is_open |= !row.settled;
             let name = if kind == "lock" { bare_name(&row.name) } else { &row.name };

@@ -1,7 +1,7 @@
 //! `longpole slack`: what improving each function gains at least, really, and at most.
 
 use super::json::Findings;
-use super::listing::{headline, line, note, placed, share};
+use super::listing::{gained, headline, line, note, placed, share, unlike_predicted};
 use crate::cell::duration;
 use crate::present::frame::{Frame, more};
 use crate::present::short::short;
@@ -25,6 +25,7 @@ pub fn text(
 ) -> io::Result<()> {
     frame.head(style, out)?;
     headline(out, style, &sentence(report))?;
+    unlike_predicted(report.length_ns, report.predicted_ns, style, out)?;
     let least = LEAST * report.length_ns;
     let worth: Vec<&SlackRow> = report.functions.iter().filter(|row| row.critical_path_ns >= least).collect();
     if !worth.is_empty() {
@@ -34,17 +35,18 @@ pub fn text(
             titles.chain(is_simulated.then_some("simulated")).map(str::to_owned).collect();
         line(out, style, Paint::Bold, "FUNCTIONS", &titles)?;
         for row in worth.iter().take(top) {
-            let mut cells = [row.critical_path_ns, row.zeroing_ns, row.slack_ns].map(duration).to_vec();
+            let mut cells =
+                vec![duration(row.critical_path_ns), gained(row.zeroing_ns), gained(row.slack_ns)];
             if is_simulated {
-                cells.push(row.simulated_ns.map_or("-".to_owned(), duration));
+                cells.push(row.simulated_ns.map_or("-".to_owned(), gained));
             }
             line(out, style, Paint::Plain, &placed(&row.function, row.location.as_deref()), &cells)?;
         }
         let rest = report.functions.len() - worth.len().min(top);
         more(out, rest, "function", "--json has all", style)?;
-        let what = "What the run gains on unlimited CPUs if a function takes no time, with locks taken in the order of this \
-                    run: all of it (on path), less what then takes its place (without it), what is sure whatever \
-                    else stays as it is. Simulated: with locks in whatever order comes then, less or more.";
+        let what = "By how much the run on unlimited CPUs changes if a function takes no time, with locks taken in the order \
+                    of this run: all of it (on path), less what then takes its place (without it), what is sure \
+                    whatever else stays as it is. Simulated: with locks in whatever order comes then, less or more.";
         note(out, style, what)?;
         writeln!(out)?;
     }

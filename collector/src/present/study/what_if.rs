@@ -1,7 +1,7 @@
 //! `longpole what-if`: times before and after, headroom, and the ranking.
 
 use super::json::Findings;
-use super::listing::{headline, line, main_row, note, on, placed, share};
+use super::listing::{headline, line, main_row, note, on, placed, share, signed};
 use crate::cell::duration;
 use crate::present::counts::{self, alike};
 use crate::present::frame::{Frame, more};
@@ -37,6 +37,9 @@ pub fn text(
     if let Some(row) = main_row(&result.results, result.recorded_cpus, |row| row.cpus) {
         headline(out, style, &sentence(row, changes))?;
     }
+    if after.at.is_empty() {
+        frame.head(style, out)?;
+    }
     if let Some(limit) = after.at.first() {
         let mut out: &mut dyn Write = out;
         limit::write(&mut out, None, &frame.limits, frame.limits.fixes.len(), style)?;
@@ -44,11 +47,11 @@ pub fn text(
         table::wrap(&mut out, style, Paint::Bold, "THEN   ", &text, "       ")?;
         writeln!(out)?;
     }
-    line(out, style, Paint::Bold, "", &["before", "after", "gain"].map(str::to_owned))?;
+    line(out, style, Paint::Bold, "", &["before", "after", "change"].map(str::to_owned))?;
     for same in alike(&result.results, |row| vec![row.before_ns, row.after_ns]) {
         let Some(row) = same.first() else { continue };
-        let gain = share(row.before_ns - row.after_ns, row.before_ns);
-        let cells = [duration(row.before_ns), duration(row.after_ns), gain];
+        let change = signed(row.after_ns - row.before_ns, row.before_ns);
+        let cells = [duration(row.before_ns), duration(row.after_ns), change];
         let cpus: Vec<Cpus> = same.iter().map(|row| row.cpus).collect();
         line(out, style, Paint::Plain, &counts::on(&cpus, style), &cells)?;
     }
@@ -196,7 +199,7 @@ pub fn rank_text(
         let worth = |row: &&RankRow| row.gains_ns[3] >= LEAST * ranking.time_ns;
         let rows: Vec<&RankRow> = ranking.rows.iter().filter(worth).collect();
         for row in &rows {
-            let cells = row.gains_ns.map(|gain| gained(gain, ranking.time_ns));
+            let cells = row.gains_ns.map(|gain| signed(-gain, ranking.time_ns));
             line(out, style, Paint::Plain, &placed(&row.function, row.location.as_deref()), &cells)?;
         }
         is_empty &= rows.is_empty();
@@ -210,16 +213,11 @@ pub fn rank_text(
         note(
             out,
             style,
-            "How much shorter the run gets if that much of what a function computes is taken off.",
+            "By how much the time of the run changes if that much of what a function computes is taken off.",
         )?;
         writeln!(out)?;
     }
     frame.foot(&program.findings, None, style, out)
-}
-
-/// `6.8 %`; a run that gets no shorter gains nothing.
-fn gained(gain: f64, time: f64) -> String {
-    if gain.abs() < 0.0005 * time { "0 %".to_owned() } else { share(gain, time) }
 }
 
 /// Before and after, for programs: `longpole-what-if/1`.
