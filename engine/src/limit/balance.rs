@@ -84,7 +84,8 @@ pub(super) fn balance(program: &mut Program) -> Option<usize> {
     most.map(|(_, thread)| thread)
 }
 
-fn created(operation: &Operation) -> Option<usize> {
+/// The thread that an operation starts.
+pub(super) fn created(operation: &Operation) -> Option<usize> {
     match operation {
         Operation::Create(other) => Some(other.0 as usize),
         _ => None,

@@ -1,7 +1,7 @@
 //! What was found, in the program's own words.
 
 use super::Kind;
-use super::balance;
+use super::balance::{self, created};
 use super::holders::{self, Sums};
 use super::question::Question;
 use super::search::Search;
@@ -13,12 +13,15 @@ use crate::schedule::Outcome;
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Whether it is the first thread of its process, or it started others of these.
-fn is_first(thread: &Thread, group: &FxHashSet<usize>) -> bool {
+/// Whether it is the first thread of its process; where processes are not known, whether it started others of these, and
+/// no thread started it.
+fn is_first(thread: &Thread, is_created: bool, group: &FxHashSet<usize>) -> bool {
     let number = |name: &str| name.rsplit_once('/').map(|(_, number)| number.to_owned());
-    let of_process = thread.process.as_deref().and_then(number);
+    if let Some(of_process) = thread.process.as_deref().and_then(number) {
+        return number(&thread.name) == Some(of_process);
+    }
     let creates = |operation: &Operation| matches!(operation, Operation::Create(other) if group.contains(&(other.0 as usize)));
-    (of_process.is_some() && of_process == number(&thread.name)) || thread.operations.iter().any(creates)
+    !is_created && thread.operations.iter().any(creates)
 }
 
 /// What threads wait for where records are missing (`program::names`).
@@ -161,6 +164,8 @@ impl Search {
         };
         let background = (0..).zip(&self.program.threads).filter(|(_, thread)| thread.background.is_some());
         let background: Vec<usize> = background.map(|(number, _)| number).collect();
+        let operations = self.program.threads.iter().flat_map(|thread| &thread.operations);
+        let created: FxHashSet<usize> = operations.filter_map(created).collect();
         let mut alike: Vec<Vec<usize>> = Vec::new();
         for group in self.groups.iter().map(|group| &group.threads).chain([&background]) {
             let members: FxHashSet<usize> = group.iter().copied().collect();
@@ -173,7 +178,7 @@ impl Search {
                 FxHashMap::default();
             for number in told.into_iter().chain(untold) {
                 let Some(thread) = self.program.threads.get(number) else { continue };
-                if is_named(&thread.name) || is_first(thread, &members) {
+                if is_named(&thread.name) || is_first(thread, created.contains(&number), &members) {
                     alike.push(vec![number]);
                     continue;
                 }

@@ -180,7 +180,7 @@ fn others(rest: &[ThreadUse]) -> Option<ThreadUse> {
 /// Whether a shown thread lives for so much less than the run that its shares visibly do not add up.
 pub(super) fn is_short_lived(limits: &Limits, most: usize) -> bool {
     let sum = |of: &ThreadUse| of.running + of.ready + of.spinning + of.lock + of.other;
-    limits.threads.iter().take(most).any(|of| sum(of) < 0.97)
+    limits.threads.iter().take(most).any(|of| sum(of) < 0.95)
 }
 
 /// `store/28458`, `store x4`, `teller-* x3`, `main +2` where they have nothing in common.
