@@ -68,6 +68,9 @@ fn stuck(program: &Program, done: &[usize], findings: &[Finding]) -> Option<Dead
         {
             stuck.objects.push(*object);
         }
+        if let Operation::Await(edge) = next {
+            stuck.edges.push(*edge);
+        }
     }
     let mut stuck = stuck?;
     stuck.objects.sort_unstable();

@@ -174,8 +174,8 @@ fn of_locks(finding: &Finding) -> Option<String> {
             operations_off(family, *processes, *after_ns, tried.as_ref())
         }
         Finding::SimulatedDeadlock { stuck } => format!(
-            "with its locks simulated the program ends in a deadlock that did not happen in reality, so that those locks stay as recorded: {}",
-            waiting(stuck)
+            "in simulation alone there is a deadlock, whose locks stay as recorded: {}",
+            stuck.threads.last().map(case).unwrap_or_default()
         ),
         Finding::Replayed { objects, more } => replayed(objects, *more),
         Finding::ConditionsReplayed { conditions } => format!(

@@ -408,6 +408,8 @@ impl Finding {
             | Finding::ProbeCost { .. }
             | Finding::Inferred { .. }
             | Finding::SpelledOut { .. }
+            // Another finding lists the objects that stay as recorded.
+            | Finding::SimulatedDeadlock { .. }
             | Finding::LeftRunning { .. }
             | Finding::RecordedAgain { .. }
             | Finding::Children { .. }

@@ -57,14 +57,14 @@ pub(crate) fn from_timeline_with(
     let mut forced = ForcedReplay::default();
     let mut deadlock = None;
     for _ in 0..MOST_ATTEMPTS {
-        let (mut program, simulates) = translate(timeline, &forced, &sampled, &spins);
+        let (mut program, simulates, edges) = translate(timeline, &forced, &sampled, &spins);
         program.machine = Some(machine.clone());
         let stuck = if simulates { verify(&program) } else { None };
         let Some(stuck) = stuck else {
             program.findings.extend(deadlock.map(|stuck| Finding::SimulatedDeadlock { stuck }));
             return with_recorded(program, timeline, &spins);
         };
-        if forced.misread(timeline, &stuck.objects) {
+        if forced.misread(timeline, &stuck.objects) || forced.cut(timeline, &edges, &stuck.edges) {
             continue;
         }
         if !forced.add(&stuck.objects) {
@@ -72,7 +72,7 @@ pub(crate) fn from_timeline_with(
         }
         deadlock.get_or_insert(stuck.threads);
     }
-    let (mut program, _) = translate(timeline, &ForcedReplay::everything(), &sampled, &spins);
+    let (mut program, ..) = translate(timeline, &ForcedReplay::everything(), &sampled, &spins);
     program.machine = Some(machine);
     program.findings.extend(deadlock.map(|stuck| Finding::SimulatedDeadlock { stuck }));
     with_recorded(program, timeline, &spins)
@@ -97,13 +97,13 @@ fn lived(timeline: &Timeline) -> impl Iterator<Item = (u32, &timeline::Thread)> 
 const MOST_ATTEMPTS: usize = 8;
 
 /// The program with all operations simulated that can be, except those that are forced to be replayed, and
-/// whether there are any.
+/// whether there are any; also the edges of wake-ups.
 fn translate(
     timeline: &Timeline,
     forced: &ForcedReplay,
     sampled: &SampledCode,
     spins: &Spins,
-) -> (Program, bool) {
+) -> (Program, bool, Vec<Option<EdgeId>>) {
     let lived = || lived(timeline);
     let threads: FxHashMap<u32, ThreadId> =
         lived().zip(0..).map(|((index, _), number)| (index, ThreadId(number))).collect();
@@ -133,7 +133,7 @@ fn translate(
     let lives: Vec<Lifetime> =
         all.iter().map(|thread| Lifetime { pid: thread.pid, tid: thread.tid, died: thread.died }).collect();
     super::background::find(&mut translator.program, &lives);
-    (translator.program, translator.plan.simulates)
+    (translator.program, translator.plan.simulates, translator.plan.edges)
 }
 
 struct Translator<'a> {
@@ -403,10 +403,10 @@ impl<'a> Translator<'a> {
         &mut self,
         script: &mut Script<'_>,
         (index, thread): (u32, &timeline::Thread),
-        wait: u32,
+        number: u32,
         (start, end): (u64, u64),
     ) {
-        match self.polls.wait(index as usize, wait) {
+        match self.polls.wait(index as usize, number) {
             Poll::Nothing => return,
             Poll::Ended(number) => {
                 let edge = self.first_spin.saturating_add(self.spins.edges).saturating_add(number);
@@ -414,7 +414,7 @@ impl<'a> Translator<'a> {
             }
             Poll::Time => {}
         }
-        let Some(wait) = thread.waits.get(wait as usize) else { return };
+        let Some(wait) = thread.waits.get(number as usize) else { return };
         let length_ns = end.saturating_sub(start);
         // Held until the recording was ready: no run without longpole has that.
         let is_first = script.operations.is_empty() && script.ran_ns == 0 && script.unknown_ns == 0;
@@ -425,6 +425,8 @@ impl<'a> Translator<'a> {
             Wake::By(wakeup) => {
                 if let Some(edge) = self.plan.edges.get(wakeup as usize).copied().flatten() {
                     self.write(script, Operation::Await(edge));
+                } else if !self.plan.is_decided(index as usize, number) {
+                    self.wait(script, names::KERNEL_LOCK, length_ns);
                 }
             }
             Wake::External(External::Timer) if wait.has_deadline() => {

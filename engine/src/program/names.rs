@@ -146,6 +146,9 @@ pub(super) fn edge(number: u32, wait: Option<&Wait>) -> String {
     name
 }
 
+/// What is waited for where a wait for a lock of the kernel lasts as long as it did.
+pub(super) const KERNEL_LOCK: &str = "a lock of the kernel";
+
 /// Name of what a thread waited for when no thread of the recording ended the wait.
 pub(super) fn device(wait: &Wait) -> &'static str {
     let Wake::External(external) = wait.wake else { return UNKNOWN };

@@ -1,7 +1,8 @@
 //! Objects that stay as they were recorded, since the program would not come to its end otherwise.
 
 use crate::finding;
-use crate::program::ObjectId;
+use crate::program::recorded::{IN_KERNEL, wait_name};
+use crate::program::{EdgeId, ObjectId};
 use crate::timeline::Timeline;
 use std::collections::BTreeSet;
 
@@ -11,6 +12,8 @@ pub(in crate::program) struct ForcedReplay {
     objects: BTreeSet<u32>,
     /// Condition variables that do not count what they seemed to count.
     misread: BTreeSet<u32>,
+    /// Wake-ups of waits that last as long as they did, whichever thread ended them.
+    cut: BTreeSet<u32>,
     all: bool,
 }
 
@@ -30,6 +33,33 @@ impl ForcedReplay {
         let before = self.objects.len();
         self.objects.extend(others.iter().map(|object| object.0));
         self.objects.len() > before
+    }
+
+    /// Takes the wake-ups among these edges that ended a wait for a lock of the kernel, such as that of a process's memory:
+    /// the thread that released it then may come later in a simulation, and another one would have. Says whether there was a
+    /// new one among them. `edges` are those of all wake-ups.
+    pub(in crate::program) fn cut(
+        &mut self,
+        timeline: &Timeline,
+        edges: &[Option<EdgeId>],
+        stuck: &[EdgeId],
+    ) -> bool {
+        let before = self.cut.len();
+        let numbered = (0u32..).zip(edges).zip(&timeline.wakeups);
+        let is_cut = numbered.filter(|((_, edge), wakeup)| {
+            let wait = wakeup
+                .ended
+                .and_then(|wait| timeline.threads.get(wakeup.wakee as usize)?.waits.get(wait as usize));
+            edge.is_some_and(|edge| stuck.contains(&edge))
+                && wait.is_some_and(|wait| wait_name(wait, None) == IN_KERNEL)
+        });
+        self.cut.extend(is_cut.map(|((number, _), _)| number));
+        self.cut.len() > before
+    }
+
+    /// Whether the wait that this wake-up ended lasts as long as it did.
+    pub(super) fn is_cut(&self, wakeup: u32) -> bool {
+        self.cut.contains(&wakeup)
     }
 
     /// Takes the conditions among these: what one counts is a guess, which a deadlock refutes. Says whether there was a new
@@ -59,6 +89,41 @@ impl ForcedReplay {
 pub struct DeadEnd {
     /// What threads wait for forever.
     pub(crate) objects: Vec<ObjectId>,
+    /// The wake-ups among that.
+    pub(crate) edges: Vec<EdgeId>,
     /// Which thread waits for what.
     pub(crate) threads: finding::Stuck,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::FutexFact;
+    use crate::time::Timestamp;
+    use crate::timeline::{Thread, Wait, WaitReason, Wake, Wakeup};
+    use probe_abi::{Call, Descriptor};
+
+    /// A thread waited for a lock of the kernel, which another one had in a page fault, with a mutex in its hands: the mutex
+    /// was not simulated any more.
+    #[test]
+    fn a_wait_for_a_lock_of_the_kernel_is_cut_and_no_other() {
+        let wait =
+            |reason, wakeup| Wait { reason, wake: Wake::By(wakeup), cut_at_start: false, moved_to: None };
+        let fault = WaitReason::Kernel { task_state: 2, call: Call::NONE, descriptor: Descriptor::Unknown };
+        let futex = WaitReason::Futex(FutexFact { word: 64, operation: 128, words: 0 });
+        let waits = vec![wait(fault, 0), wait(futex, 1), wait(fault, 2)];
+        let wakeup = |number| Wakeup { time: Timestamp(1), waker: 1, wakee: 0, ended: Some(number) };
+        let timeline = Timeline {
+            threads: vec![Thread { waits, ..Thread::default() }, Thread::default()],
+            wakeups: (0..3).map(wakeup).collect(),
+            ..Timeline::default()
+        };
+        // The third one is decided, and has no edge.
+        let edges = [Some(EdgeId(0)), Some(EdgeId(1)), None];
+        let mut forced = ForcedReplay::default();
+        assert!(!forced.cut(&timeline, &edges, &[EdgeId(1)]), "another thread's doing is waited for");
+        assert!(forced.cut(&timeline, &edges, &[EdgeId(0), EdgeId(1)]));
+        assert!(!forced.cut(&timeline, &edges, &[EdgeId(0)]), "it is cut already");
+        assert_eq!([0, 1, 2].map(|wakeup| forced.is_cut(wakeup)), [true, false, false]);
+    }
 }

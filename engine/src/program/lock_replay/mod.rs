@@ -126,7 +126,7 @@ impl Plan {
         };
         let made = UserLocks::of(timeline, &known.sections, |object| known.conditions.is_simulated(object));
         let mut plan = Plan { names: names(timeline, &made.all), ..Plan::default() };
-        plan.decide(&mut known);
+        plan.decide(&mut known, forced);
         plan.write(&known, &made);
         plan.facts = facts(&known);
         plan.facts.extend(made.all.iter().map(|made| made.fact));
@@ -135,19 +135,19 @@ impl Plan {
     }
 
     /// Which waits are simulated, and the edges of all others.
-    fn decide(&mut self, known: &mut Known<'_>) {
+    fn decide(&mut self, known: &mut Known<'_>, forced: &ForcedReplay) {
         let timeline = known.timeline;
         for (index, thread) in timeline.threads.iter().enumerate() {
             let waits = (0..thread.waits.len()).map(|wait| known.decides(index, wait));
             self.decided.push(waits.collect());
         }
         let mut number = 0;
-        for wakeup in &timeline.wakeups {
+        for (place, wakeup) in (0u32..).zip(&timeline.wakeups) {
             let decided = |wait: u32| {
                 let thread = self.decided.get(wakeup.wakee as usize);
                 thread.and_then(|waits| waits.get(wait as usize)).copied().unwrap_or(false)
             };
-            let replayed = wakeup.ended.is_some_and(|wait| !decided(wait));
+            let replayed = wakeup.ended.is_some_and(|wait| !decided(wait)) && !forced.is_cut(place);
             self.edges.push(replayed.then_some(lowering::edge(number)));
             number += usize::from(replayed);
         }

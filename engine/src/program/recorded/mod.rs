@@ -21,7 +21,7 @@ pub use model::{FUTEX, PutBackUses, Queue, Recorded, RecordedObject, RecordedWai
 pub(super) use objects::family_of;
 use rustc_hash::FxHashMap;
 use threads::Context;
-pub(super) use waits::{ended_by, is_idle, wait_name};
+pub(super) use waits::{IN_KERNEL, ended_by, is_idle, wait_name};
 
 /// What the program's timeline shows. `functions` are the numbers of the program's functions in their order,
 /// `threads` the places of its threads by index in the timeline.

@@ -19,6 +19,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Asleep by its own wish.
 const SLEEP: &str = "sleep";
+/// In no call that says what for: in a page fault, or while memory is mapped.
+pub(in crate::program) const IN_KERNEL: &str = "in the kernel";
 /// Ended by a thread of the recording.
 const BY_THREAD: &str = "thread";
 /// Not ended while the recording lasted.
@@ -129,7 +131,7 @@ pub(in crate::program) fn wait_name(wait: &Wait, operation: Option<S>) -> &'stat
         (CallKind::Signal, _) => "signal",
         _ => match wait.wake {
             Wake::External(External::Block) => "disk",
-            _ => "in the kernel",
+            _ => IN_KERNEL,
         },
     }
 }
