@@ -4,9 +4,13 @@
 //! and each pair's deviation from the mean difference counts as chance: operations that differ by design are
 //! not noise. Otherwise every operation is taken as an independent draw from the lengths of its function. A
 //! sum of n independent numbers with variance v has variance n · v; the result is twice its root, which
-//! covers 19 of 20 differences. What changes for a whole run at once (the CPUs' frequency, other load) is not
-//! in it: only more recordings show that. The sampling error ([`crate::attribution`]) is added where a row is
-//! made.
+//! covers 19 of 20 differences.
+//!
+//! Numbers of a run are not independent: other programs, the CPUs' frequency and caches make some stretches of
+//! it slower. So the sums of its tenths are compared, too (the method of batch means): if they differ by more
+//! than independent numbers would, that excess is *drift*. What slows one function slows the others, so the
+//! drift of the whole is the sum of that of its functions. What is different for a whole run is not in it: only
+//! more recordings show that. The sampling error ([`crate::attribution`]) is added where a row is made.
 
 use crate::cpus::Cpus;
 use crate::critical_path::Weights;
@@ -14,6 +18,11 @@ use crate::predict::{Model, PathFacts, Timing, Visitor};
 use crate::program::{FunctionRef, Program, ProgramError};
 use crate::time::Ticks;
 use rustc_hash::FxHashMap;
+
+/// Parts of a run whose sums are compared.
+const TENTHS: usize = 10;
+/// With fewer numbers each, their sums say no more than the numbers do.
+const FEWEST_IN_A_TENTH: usize = 4;
 
 /// Twice the standard deviation of a difference, nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,17 +42,18 @@ pub fn noise(before: &Program, after: &Program, cpus: &[Cpus], model: &Model) ->
     let mut noise = Noise::default();
     for (a, b) in before.0.iter().zip(&after.0) {
         let mut functions: FxHashMap<String, f64> = FxHashMap::default();
-        let mut total = 0.0;
+        let (mut total, mut drift) = (0.0, 0.0);
         let names: std::collections::BTreeSet<&Option<String>> = a.keys().chain(b.keys()).collect();
         for name in names {
             let none = Vec::new();
             let variance = of_difference(a.get(name).unwrap_or(&none), b.get(name).unwrap_or(&none));
-            total += variance;
+            total += variance.independent;
+            drift += variance.drift.sqrt();
             if let Some(name) = name {
-                functions.insert(name.clone(), 2.0 * variance.sqrt());
+                functions.insert(name.clone(), 2.0 * (variance.independent + variance.drift).sqrt());
             }
         }
-        noise.time_ns.push(2.0 * total.sqrt());
+        noise.time_ns.push(2.0 * (total + drift * drift).sqrt());
         noise.functions_ns.push(functions);
     }
     Ok(noise)
@@ -96,12 +106,34 @@ fn parts<'p, const N: usize>(
     parts
 }
 
+/// The variance of a sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Variance {
+    /// If its numbers are independent.
+    independent: f64,
+    /// What there is in addition, since stretches of the run are slower than others.
+    drift: f64,
+}
+
 /// The variance of the difference of two sums.
-fn of_difference(a: &[f64], b: &[f64]) -> f64 {
+fn of_difference(a: &[f64], b: &[f64]) -> Variance {
     if a.len() == b.len() {
-        return of_sum(a.iter().zip(b).map(|(a, b)| b - a));
+        let differences: Vec<f64> = a.iter().zip(b).map(|(a, b)| b - a).collect();
+        return with_drift(&differences);
     }
-    of_sum(a.iter().copied()) + of_sum(b.iter().copied())
+    let (a, b) = (with_drift(a), with_drift(b));
+    Variance { independent: a.independent + b.independent, drift: a.drift + b.drift }
+}
+
+/// The variance of a sum of numbers, which are in the order of the run.
+fn with_drift(numbers: &[f64]) -> Variance {
+    let independent = of_sum(numbers.iter().copied());
+    let size = numbers.len() / TENTHS;
+    if size < FEWEST_IN_A_TENTH {
+        return Variance { independent, drift: 0.0 };
+    }
+    let tenths = numbers.chunks_exact(size).take(TENTHS).map(|tenth| tenth.iter().sum::<f64>());
+    Variance { independent, drift: (of_sum(tenths) - independent).max(0.0) }
 }
 
 /// The variance of a sum: n · v, with v estimated from the n numbers. One number alone says nothing.
@@ -115,4 +147,56 @@ fn of_sum(numbers: impl Iterator<Item = f64>) -> f64 {
         squares += off * (number - mean);
     }
     if count < 2.0 { 0.0 } else { (squares / (count - 1.0) * count).max(0.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::compare::{Change, compare};
+    use crate::cpus::Cpus;
+    use crate::predict::Model;
+    use crate::program::{Operation, Program, Thread};
+    use crate::time::Ticks;
+
+    /// A run of calls of 1 µs, each as much longer as `slower` says for its place in the run (0 to 1), with some noise.
+    fn run(calls: usize, seed: u64, slower: impl Fn(f64) -> f64) -> Program {
+        let mut state = seed;
+        let length = |call: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let chance = (state >> 40) as f64 / (1u64 << 24) as f64 - 0.5;
+            Ticks::from_ns((1000.0 * slower(call as f64 / calls as f64) + 50.0 * chance) as u64)
+        };
+        let function = crate::program::Function { name: "f".to_owned(), ..Default::default() };
+        let exec = |length| Operation::ExecIn(crate::program::FunctionRef(0), length);
+        let operations = (0..calls).map(length).map(exec).collect();
+        let thread = Thread { name: "T".to_owned(), operations, ..Thread::default() };
+        Program { functions: vec![function], threads: vec![thread], ..Program::default() }
+    }
+
+    fn change(before: &Program, after: &Program) -> (Change, Change) {
+        let compared = compare(before, after, &[Cpus::ONE], &Model::default()).expect("programs");
+        (compared.curve[0].time, compared.functions[0].changes[0])
+    }
+
+    /// Two recordings of one program on a machine where others came and went were 2.8 % apart, with a chance of 0.45 %.
+    #[test]
+    fn what_others_slow_down_for_a_while_is_chance() {
+        // A third of the run is a tenth slower, here at its beginning, there at its end.
+        let early = run(2000, 1, |place| if place < 0.4 { 1.1 } else { 1.0 });
+        let late = run(2050, 2, |place| if place > 0.7 { 1.1 } else { 1.0 });
+        let same = run(2000, 3, |place| if place > 0.7 { 1.1 } else { 1.0 });
+        for other in [&late, &same] {
+            let (time, function) = change(&early, other);
+            assert!(time.by_ns() != 0.0 && !time.is_clear() && !function.is_clear(), "{time:?} {function:?}");
+        }
+        let slower = run(2000, 4, |place| if place > 0.7 { 1.5 } else { 1.4 });
+        let (time, function) = change(&early, &slower);
+        assert!(time.is_clear() && function.is_clear(), "{time:?} {function:?}");
+    }
+
+    /// Without drift a small change is seen as before.
+    #[test]
+    fn a_steady_run_shows_small_changes() {
+        let (time, _) = change(&run(2000, 1, |_| 1.0), &run(2000, 2, |_| 1.01));
+        assert!(time.is_clear(), "{time:?}");
+    }
 }

@@ -66,8 +66,8 @@ pub fn text(
             out,
         )?;
     }
-    let what = "Times on the critical path; changes in percent of the time before. Chance: by how much sampling \
-                may be off; + and - mark changes beyond it. Two runs of one program may differ by more.";
+    let what = "Times on the critical path; changes in percent of the predicted time before. Chance: what two recordings of \
+                one program may differ by, from the spread within each and from samples. * marks changes beyond it.";
     note(out, style, what)?;
     writeln!(out)?;
     let mut out = out;
