@@ -123,7 +123,7 @@ impl ProbedFunctions {
             samples = samples.saturating_add(if unknown.is_empty() { 0 } else { sampled.count });
             new.extend(unknown);
         }
-        // With fewer no function among them is worth a look, and the file is read anew each time.
+        // With fewer no function among them is worth a look, and the file is read again each time.
         if f64::from(samples) >= LEAST_SHARE * f64::from(all) && !new.is_empty() {
             let new: Vec<u64> = new.into_iter().collect();
             let found = self.read_table(&module.path, &binary, new.clone()).unwrap_or_else(|error| {

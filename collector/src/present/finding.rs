@@ -123,9 +123,16 @@ fn of_recording(finding: &Finding) -> Option<String> {
             time(*predicted_ns),
             time(*measured_ns)
         ),
-        Finding::Costly { share } => format!(
-            "recording took {:.0} % of the program's own CPU time: what is seen is partly longpole; record for longer",
-            share * 100.0
+        Finding::Costly { in_threads, .. } if finding.severity() != engine::report::Severity::Information => {
+            format!(
+                "recording took {:.0} % of the time of the program's threads: what is seen is partly longpole; record for longer",
+                in_threads * 100.0
+            )
+        }
+        Finding::Costly { share, in_threads } => format!(
+            "longpole itself used CPU time, {:.0} % of the program's; recording took {:.1} % of its threads' time",
+            (share - in_threads) * 100.0,
+            in_threads * 100.0
         ),
         Finding::RecordedAgain { lost_share } => format!(
             "{:.0} % of the records were lost, too many to simulate locks: recorded again without lock operations, so \

@@ -79,9 +79,13 @@ pub struct Overhead {
 impl Overhead {
     /// All of it, nanoseconds of CPU time.
     pub fn spent_ns(&self) -> u64 {
+        self.in_threads_ns().saturating_add(self.collector_ns)
+    }
+
+    /// What it took of the recorded threads' time, nanoseconds: the rest is longpole's own, on any CPU that is free.
+    pub fn in_threads_ns(&self) -> u64 {
         let programs_ns = self.event_ns.saturating_add(self.sample_ns);
-        let threads_ns = self.hit_ns.saturating_add(self.inside_ns());
-        threads_ns.saturating_add(programs_ns).saturating_add(self.collector_ns)
+        programs_ns.saturating_add(self.hit_ns).saturating_add(self.inside_ns())
     }
 
     /// What is there even without a single function probe or sample, nanoseconds: the budget cannot change it.
@@ -98,6 +102,11 @@ impl Overhead {
     /// Cost ÷ the recorded processes' own CPU time; `None` if they used none.
     pub fn share(&self) -> Option<f64> {
         (self.target_ns > 0).then(|| self.spent_ns() as f64 / self.target_ns as f64)
+    }
+
+    /// [`Overhead::in_threads_ns`] likewise.
+    pub fn share_in_threads(&self) -> Option<f64> {
+        (self.target_ns > 0).then(|| self.in_threads_ns() as f64 / self.target_ns as f64)
     }
 
     /// What is allowed, as a share of the recorded processes' own CPU time.

@@ -286,8 +286,12 @@ pub enum Finding {
         #[serde(default)]
         others_ns: u64,
     },
-    /// Recording took this share of the program's own CPU time.
-    Costly { share: f64 },
+    /// Recording took this share of the program's own CPU time; and this of it in the program's threads.
+    Costly {
+        share: f64,
+        #[serde(default)]
+        in_threads: f64,
+    },
     /// So large a share of the records was lost that it was recorded again without lock operations.
     RecordedAgain { lost_share: f64 },
     /// Of a kind that this version does not know, from a document.
@@ -321,6 +325,8 @@ pub struct SeenWaiting {
 
 /// A prediction that is off by more than this, or a recording that takes more, is no answer.
 const MUCH: f64 = 0.3;
+/// Recording that takes less than this of the program's threads' time leaves what is seen of them as it is.
+const DISTORTS: f64 = 0.1;
 
 impl Finding {
     /// The stable word for its kind.
@@ -403,7 +409,8 @@ impl Finding {
                     Severity::MayBeOff(Some(off_ns))
                 }
             }
-            Finding::Costly { share } if *share > MUCH => Severity::Wrong,
+            Finding::Costly { in_threads, .. } if *in_threads > MUCH => Severity::Wrong,
+            Finding::Costly { in_threads, .. } if *in_threads <= DISTORTS => Severity::Information,
             Finding::ProbesRemoved { .. }
             | Finding::ProbeCost { .. }
             | Finding::Inferred { .. }

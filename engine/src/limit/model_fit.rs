@@ -7,7 +7,7 @@ use crate::finding::Finding;
 /// The prediction for the recorded machine should be within this of the measured time, not counting the cost
 /// of recording.
 const OFF: f64 = 0.1;
-/// A recording that takes more than this of the program's own CPU time distorts the results.
+/// A recording that takes more than this of the program's own CPU time is told.
 const COSTLY: f64 = 0.1;
 /// A program needs this much CPU time, nanoseconds, for a share of it to mean something.
 const COMPUTES_NS: u64 = 100_000_000;
@@ -28,7 +28,11 @@ impl Limits {
                 doubts.push(Finding::UnlikeRun { predicted_ns, measured_ns, others_ns: cost.others_ns });
             }
         }
-        doubts.extend(cost.share().filter(|share| *share > COSTLY).map(|share| Finding::Costly { share }));
+        if let Some((share, in_threads)) = cost.share().zip(cost.share_in_threads())
+            && share > COSTLY
+        {
+            doubts.push(Finding::Costly { share, in_threads });
+        }
         doubts
     }
 }
@@ -58,6 +62,10 @@ mod tests {
             })
         };
         let work = || Kind::Work { busy: 1.0, hidden: false };
+        let dear = |share, in_threads| Finding::Costly { share, in_threads };
+        // What longpole does beside the program changes nothing that is seen of it.
+        assert_eq!(dear(0.49, 0.02).severity(), Severity::Information);
+        assert_eq!(dear(0.49, 0.12).severity(), Severity::MayBeOff(None));
         assert_eq!(limits(work(), 0.92e9).doubts(cost(90_000_000)), []);
         assert_eq!(limits(work(), 0.92e9).doubts(None), []);
         assert_eq!(limits(Kind::Idle { busy: 0.5 }, 0.2e9).doubts(cost(0)), []);
@@ -67,10 +75,11 @@ mod tests {
             [Finding::UnlikeRun { predicted_ns: 800_000_000, measured_ns: 1_000_000_000, others_ns: 0 }]
         );
         assert_eq!(off[0].severity(), Severity::MayBeOff(Some(200_000_000)));
-        assert_eq!(limits(work(), 0.8e9).doubts(cost(110_000_000)), [Finding::Costly { share: 0.11 }]);
-        let far = limits(work(), 1.7e9).doubts(cost(490_000_000));
+        assert_eq!(limits(work(), 0.8e9).doubts(cost(110_000_000)), [dear(0.11, 0.0)]);
+        let in_threads = |hit_ns| Overhead { hit_ns, ..cost(0).expect("a cost") };
+        let far = limits(work(), 1.7e9).doubts(Some(in_threads(490_000_000)));
         assert_eq!(far.iter().map(Finding::severity).collect::<Vec<_>>(), [Severity::Wrong, Severity::Wrong]);
-        assert_eq!(far[1], Finding::Costly { share: 0.49 });
+        assert_eq!(far[1], dear(0.49, 0.49));
         // pigz was predicted right, to the stopwatch on a quiet machine, and the answer was poor.
         let busy = Overhead { others_ns: 600_000_000, ..cost(0).expect("a cost") };
         let delayed = limits(work(), 0.5e9).doubts(Some(busy));

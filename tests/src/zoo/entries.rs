@@ -71,7 +71,8 @@ pub const ENTRIES: &[Entry] = &[
         .led_by(&["expensive_hash", "table_mutex"]),
     Entry::built("bounded-queue", "C++, std", "zoo/bounded_queue.cpp", "PROGRAM N", 7_000)
         .led_by(&["compress_item"]),
-    Entry::built("shared-mutex", "C++, std", "zoo/shared_mutex.cpp", "PROGRAM N", 10_000).led_by(&["look_up"]),
+    Entry::built("shared-mutex", "C++, std", "zoo/shared_mutex.cpp", "PROGRAM N", 10_000)
+        .led_by(&["look_up"]),
     Entry::built("token", "C++, std", "zoo/token.cpp", "PROGRAM N", 8_000).led_by(&["crunch"]),
     Entry::built("volley", "C++, std", "zoo/volley.cpp", "PROGRAM N", 6_000).led_by(&["ping"]),
     Entry::built("barrier", "C++, std", "zoo/phases.cpp", "PROGRAM N", 1_000).led_by(&["advance"]),

@@ -150,14 +150,21 @@ pub(crate) fn facts(out: &mut impl Write, report: &Report, about: &About, style:
     let cost = report.overhead.filter(|cost| cost.target_ns > HARDLY_NS).and_then(|cost| cost.share());
     let goal = report.overhead.and_then(|cost| cost.budget());
     let goal = goal.filter(|goal| cost.is_some_and(|share| share > 1.25 * goal));
+    // The program feels the one and not the other.
+    let inside = report.overhead.and_then(|cost| cost.share_in_threads()).filter(|_| goal.is_some());
+    let inside = inside.map_or(String::new(), |inside| format!(" ({:.1} in it)", inside * 100.0));
+    let goal = goal.map_or(String::new(), |goal| format!(", goal {:.0} %", goal * 100.0));
     let cost = cost.map(|share| format!("cost {:.1} %", share * 100.0));
     let right: Vec<String> = samples.into_iter().chain(cost).collect();
-    let right = style.text(&right.join(", "));
+    let right = right.join(", ");
     let left = style.text(&left);
     let used = width(&name) + 3 + width(&left);
     // Only where there is room for it.
-    let with_goal = goal.map(|goal| format!("{right}, goal {:.0} %", goal * 100.0));
-    let right = with_goal.filter(|text| used + width(text) + 2 <= style.width).unwrap_or(right);
+    let right = [format!("{right}{inside}{goal}"), format!("{right}{inside}"), right.clone()]
+        .into_iter()
+        .find(|text| used + width(text) + 2 <= style.width)
+        .unwrap_or(right);
+    let right = style.text(&right);
     if used > style.width {
         writeln!(out, "{}", style.paint(Paint::Bold, &name))?;
         table::wrap(out, style, Paint::Plain, "", &left, "")?;
