@@ -9,8 +9,9 @@
 //! Numbers of a run are not independent: other programs, the CPUs' frequency and caches make some stretches of
 //! it slower. So the sums of its tenths are compared, too (the method of batch means): if they differ by more
 //! than independent numbers would, that excess is *drift*. What slows one function slows the others, so the
-//! drift of the whole is the sum of that of its functions. What is different for a whole run is not in it: only
-//! more recordings show that. The sampling error ([`crate::attribution`]) is added where a row is made.
+//! drift of the whole is the sum of that of its functions. The runs of the model in which the scheduler decides
+//! differently have lengths of their own, whose variance is in that of the predicted time. What is different for a
+//! whole run is not in it: only more recordings show that. The sampling error ([`crate::attribution`]) is added where a row is made.
 
 use crate::cpus::Cpus;
 use crate::critical_path::Weights;
@@ -40,7 +41,9 @@ pub struct Noise {
 pub fn noise(before: &Program, after: &Program, cpus: &[Cpus], model: &Model) -> Result<Noise, ProgramError> {
     let (before, after) = (Parts::of(before, cpus, model)?, Parts::of(after, cpus, model)?);
     let mut noise = Noise::default();
-    for (a, b) in before.0.iter().zip(&after.0) {
+    for ((a, of_a), (b, of_b)) in
+        before.parts.iter().zip(&before.decisions).zip(after.parts.iter().zip(&after.decisions))
+    {
         let mut functions: FxHashMap<String, f64> = FxHashMap::default();
         let (mut total, mut drift) = (0.0, 0.0);
         let names: std::collections::BTreeSet<&Option<String>> = a.keys().chain(b.keys()).collect();
@@ -53,27 +56,33 @@ pub fn noise(before: &Program, after: &Program, cpus: &[Cpus], model: &Model) ->
                 functions.insert(name.clone(), 2.0 * (variance.independent + variance.drift).sqrt());
             }
         }
-        noise.time_ns.push(2.0 * (total + drift * drift).sqrt());
+        noise.time_ns.push(2.0 * (total + drift * drift + of_a + of_b).sqrt());
         noise.functions_ns.push(functions);
     }
     Ok(noise)
 }
 
-/// Weight · length of every operation, in order, by the name of its function; for each CPU count.
-struct Parts(Vec<FxHashMap<Option<String>, Vec<f64>>>);
+/// For each CPU count.
+struct Parts {
+    /// Weight · length of every operation, in order, by the name of its function.
+    parts: Vec<FxHashMap<Option<String>, Vec<f64>>>,
+    /// The variance of the length of runs in which what the model leaves open is decided differently.
+    decisions: Vec<f64>,
+}
 
 impl Parts {
     fn of(program: &Program, cpus: &[Cpus], model: &Model) -> Result<Parts, ProgramError> {
         let timing = Timing::new(program, model)?;
-        let mut collector = Collector { program, parts: Vec::new() };
+        let mut collector = Collector { program, parts: Vec::new(), decisions: Vec::new() };
         timing.weigh(cpus, &mut collector);
-        Ok(Parts(collector.parts))
+        Ok(Parts { parts: collector.parts, decisions: collector.decisions })
     }
 }
 
 struct Collector<'p> {
     program: &'p Program,
     parts: Vec<FxHashMap<Option<String>, Vec<f64>>>,
+    decisions: Vec<f64>,
 }
 
 impl Visitor for Collector<'_> {
@@ -82,6 +91,8 @@ impl Visitor for Collector<'_> {
             let of_function = parts(self.program, weights, path);
             let named = of_function.into_iter().map(|(name, parts)| (name.map(str::to_owned), parts));
             self.parts.push(named.collect());
+            let count = path.lengths_ns.len().max(1) as f64;
+            self.decisions.push(of_sum(path.lengths_ns.iter().copied()) / count);
         }
     }
 }
