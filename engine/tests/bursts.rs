@@ -1,6 +1,7 @@
 //! What was recorded as sums is decided again as what was recorded one by one: same predictions, same counts.
 
 use engine::attribution::Grouping;
+use engine::event::SyncObject;
 use engine::event::{Facts, Recording, WindowEnd};
 use engine::predict::{Model, Scheduler};
 use engine::program::Program;
@@ -236,7 +237,7 @@ fn reads_of_a_lock_are_predicted_as_if_there_were_no_bursts() {
     let pairs = pairs(|_| 0x1000);
     let one_by_one = predicted(&program(of_readers(one_by_one(&pairs), true)));
     let in_bursts = timeline(of_readers(as_bursts(&pairs), true));
-    assert!(in_bursts.locks.iter().all(|lock| lock.kind == "rwlock"), "{:?}", in_bursts.locks);
+    assert!(in_bursts.locks.iter().all(|lock| lock.kind == SyncObject::RwLock), "{:?}", in_bursts.locks);
     let in_bursts = predicted(&from_timeline(&in_bursts));
     assert_eq!(rows(&in_bursts), rows(&one_by_one));
     assert_eq!(rows(&in_bursts).first().map(|row| row.1), Some(pairs.len() as u64 + SLICES));

@@ -1,5 +1,6 @@
 //! What a recording shows of objects and waits, independent of the number of CPUs.
 
+use engine::event::SyncObject;
 use engine::event::{AddressFact, FunctionFact, FutexFact};
 use engine::program::{Program, RecordedWait, json};
 use engine::report::Finding;
@@ -156,11 +157,11 @@ fn locks_that_lost_their_probes_are_not_seen_free() {
         // The mutex's word, one inside the condition, and one after it.
         threads: vec![waiter(1, 0x1000), waiter(2, 0x2004), waiter(3, 0x2030)],
         locks: vec![
-            lock(0x1000, "mutex"),
-            lock(0x2000, "condition"),
-            lock(0x3000, "mutex"),
-            lock(0x4000, "rwlock"),
-            Lock { pid: PID + 1, ..lock(0x1000, "mutex") },
+            lock(0x1000, SyncObject::Mutex),
+            lock(0x2000, SyncObject::Condition),
+            lock(0x3000, SyncObject::Mutex),
+            lock(0x4000, SyncObject::RwLock),
+            Lock { pid: PID + 1, ..lock(0x1000, SyncObject::Mutex) },
         ],
         shed: shed.to_vec(),
         counts: Counts { events: 10, ..Counts::default() },

@@ -13,6 +13,7 @@ mod overhead;
 mod queue;
 mod sampling;
 mod sequence;
+mod sync_effect;
 mod waiting;
 
 pub use facts::{
@@ -33,6 +34,7 @@ pub use order::{DISORDER_NS, Merger, OrderCounts};
 pub use overhead::{HitCost, HitCosts, IdleWake, Overhead};
 pub(crate) use probe_abi::futex_operation;
 pub use sampling::{CallGraph, SampleCounts, SamplingFact};
+pub use sync_effect::{Effect, SyncObject, effect, may_wait, meaning};
 pub use waiting::io_name;
 
 use probe_abi::Record;

@@ -85,7 +85,7 @@ pub fn bare_name(object: &str) -> &str {
 /// What a lock shares with all that were first used on the same line, whether there are others or not: `at hash.c:12`.
 pub(super) fn group(lock: &Lock, addresses: &Addresses<'_>) -> Option<String> {
     match Base::of(lock, addresses) {
-        Base::Line(name) => name.strip_prefix(lock.kind).map(|group| group.trim_start().to_owned()),
+        Base::Line(name) => name.strip_prefix(lock.kind.name()).map(|group| group.trim_start().to_owned()),
         Base::Variable(_) | Base::Address(_) => None,
     }
 }

@@ -5,9 +5,8 @@ use super::lock_replay::{Inside, sections};
 use super::sampled_code::SampledCode;
 use super::spins::{MarkKind, Spins};
 use super::{FUTEX, Program, names};
-use crate::event::FunctionId;
+use crate::event::{Effect, FunctionId, effect};
 use crate::timeline::{NO_OBJECT, Timeline, Wait, WaitReason, Wake};
-use probe_abi::SyncOperation as S;
 use rustc_hash::FxHashMap;
 
 /// See the module.
@@ -98,13 +97,8 @@ fn turns(timeline: &Timeline, inside: &Inside) -> Vec<Vec<Turn>> {
     }
     for used in timeline.uses.iter().filter(|used| used.object != NO_OBJECT) {
         let waits = matches!(
-            used.operation,
-            S::ConditionWait
-                | S::ConditionTimedWait
-                | S::BarrierWait
-                | S::SemaphoreWait
-                | S::SemaphoreTimedWait
-                | S::Once
+            effect(used.operation),
+            Effect::Await | Effect::Meet | Effect::TakeOne { tries: false } | Effect::RunOnce
         );
         if waits && let Some(turns) = turns.get_mut(used.thread as usize) {
             let (came, gave) = (used.began.0, used.ended.0);

@@ -9,6 +9,7 @@
 
 use super::locks::{Locks, RecordedBurst};
 use super::model::{NO_OBJECT, State, Step, StepKind, Thread, Use};
+use crate::event::{Effect, SyncObject, meaning};
 use crate::time::Timestamp;
 use probe_abi::{Burst, OperationFlags, SyncOperation};
 
@@ -113,8 +114,7 @@ impl Pairs {
 
 /// What readers of a read-write lock do; its release is a writer's, too, which has taken it.
 fn reads(operation: SyncOperation) -> bool {
-    use SyncOperation as S;
-    matches!(operation, S::RwLockRead | S::RwLockTryRead | S::RwLockTimedRead | S::RwLockUnlock)
+    matches!(meaning(operation), (Some(SyncObject::RwLock), Effect::Take { reads: true, .. } | Effect::Give))
 }
 
 /// A step that a thread gets, and the interval that it is in.

@@ -3,6 +3,7 @@
 
 use super::builder::Builder;
 use super::model::{FirstUse, Lock, NO_OBJECT, StepKind, Use};
+use crate::event::{Effect, SyncObject, meaning};
 use crate::time::Timestamp;
 use probe_abi::{Burst, Header, Operation, SyncFamily, SyncOperation};
 use rustc_hash::FxHashMap;
@@ -48,64 +49,6 @@ struct Lifetime {
     before: u32,
     /// The initialization of one that was not used yet.
     born: Option<FirstUse>,
-}
-
-/// What an operation tells about the object at its address.
-enum Sign {
-    /// It is there.
-    Used,
-    /// It is a new one from here on.
-    Made,
-    /// It is gone.
-    Gone,
-}
-
-/// The kind of object that an operation is on, and what it shows of its life; `None` for threads.
-fn object(operation: SyncOperation) -> Option<(&'static str, Sign)> {
-    use SyncOperation as S;
-    Some(match operation {
-        S::MutexInit => ("mutex", Sign::Made),
-        S::MutexDestroy => ("mutex", Sign::Gone),
-        S::MutexLock | S::MutexTryLock | S::MutexTimedLock | S::MutexUnlock | S::MutexConsistent => {
-            ("mutex", Sign::Used)
-        }
-        S::ConditionInit => ("condition", Sign::Made),
-        S::ConditionDestroy => ("condition", Sign::Gone),
-        S::ConditionWait | S::ConditionTimedWait | S::ConditionSignal | S::ConditionBroadcast => {
-            ("condition", Sign::Used)
-        }
-        S::RwLockInit => ("rwlock", Sign::Made),
-        S::RwLockDestroy => ("rwlock", Sign::Gone),
-        S::RwLockRead
-        | S::RwLockTryRead
-        | S::RwLockTimedRead
-        | S::RwLockWrite
-        | S::RwLockTryWrite
-        | S::RwLockTimedWrite
-        | S::RwLockUnlock => ("rwlock", Sign::Used),
-        S::BarrierInit => ("barrier", Sign::Made),
-        S::BarrierDestroy => ("barrier", Sign::Gone),
-        S::BarrierWait => ("barrier", Sign::Used),
-        S::SpinInit => ("spin lock", Sign::Made),
-        S::SpinDestroy => ("spin lock", Sign::Gone),
-        S::SpinLock | S::SpinTryLock | S::SpinUnlock => ("spin lock", Sign::Used),
-        S::SemaphoreInit => ("semaphore", Sign::Made),
-        S::SemaphoreDestroy => ("semaphore", Sign::Gone),
-        // One name opened twice is one semaphore, and others may have it when it is closed.
-        S::SemaphoreOpen
-        | S::SemaphoreClose
-        | S::SemaphoreWait
-        | S::SemaphoreTryWait
-        | S::SemaphoreTimedWait
-        | S::SemaphorePost => ("semaphore", Sign::Used),
-        S::Once => ("once", Sign::Used),
-        S::ThreadCreate
-        | S::ThreadJoin
-        | S::ThreadTryJoin
-        | S::ThreadDetach
-        | S::ThreadExit
-        | S::ThreadSilent => return None,
-    })
 }
 
 impl Builder {
@@ -201,39 +144,33 @@ impl Locks {
         began_ns: u64,
         thread: u32,
     ) -> (u32, u32) {
-        use SyncOperation as S;
         let pid = record.header.pid;
         let program = self.programs.get(&pid).copied().unwrap_or(0);
-        let Some((kind, sign)) = object(operation) else { return (NO_OBJECT, NO_OBJECT) };
+        let (Some(kind), effect) = meaning(operation) else { return (NO_OBJECT, NO_OBJECT) };
         let key = (pid, program, record.object);
         let time_ns = record.header.time_ns;
         let first = FirstUse { time: Timestamp(time_ns), thread, caller: record.caller };
-        if !matches!(sign, Sign::Used) {
+        if matches!(effect, Effect::Made | Effect::Gone) {
             let before = self.live.get(&key).map_or(NO_OBJECT, |life| life.object);
             if record.outcome == 0 {
-                let born = matches!(sign, Sign::Made).then_some(first);
+                let born = (effect == Effect::Made).then_some(first);
                 self.live.insert(key, Lifetime { object: NO_OBJECT, since_ns: time_ns, before, born });
             }
             // One without any later record is no object of the program. These two are needed for their count.
-            return match operation {
-                S::BarrierInit | S::SemaphoreInit if record.outcome == 0 => {
-                    (self.at(key, kind, time_ns, first), NO_OBJECT)
-                }
-                _ => (before, NO_OBJECT),
-            };
+            let has_count = matches!(kind, SyncObject::Barrier | SyncObject::Semaphore);
+            let counts = has_count && effect == Effect::Made && record.outcome == 0;
+            return (if counts { self.at(key, kind, time_ns, first) } else { before }, NO_OBJECT);
         }
         let object = self.at(key, kind, began_ns, first);
-        let second = match operation {
-            S::ConditionWait | S::ConditionTimedWait => {
-                self.at((pid, program, record.second), "mutex", began_ns, first)
-            }
+        let second = match effect {
+            Effect::Await => self.at((pid, program, record.second), SyncObject::Mutex, began_ns, first),
             _ => NO_OBJECT,
         };
         (object, second)
     }
 
     /// The object at this address: the one before, if the operation began before that ended.
-    fn at(&mut self, key: (u32, u32, u64), kind: &'static str, began_ns: u64, first: FirstUse) -> u32 {
+    fn at(&mut self, key: (u32, u32, u64), kind: SyncObject, began_ns: u64, first: FirstUse) -> u32 {
         let life = self.live.get(&key).copied();
         let is_kind = |object: u32| self.all.get(object as usize).is_some_and(|lock| lock.kind == kind);
         match life {

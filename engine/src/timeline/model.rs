@@ -3,6 +3,7 @@
 pub use super::wait::{External, Wait, Wake};
 use crate::event::{
     AddressFact, CodeFact, FunctionFact, FunctionId, IdleWake, MappingFact, Overhead, SamplingFact,
+    SyncObject,
 };
 use crate::finding::Finding;
 use crate::time::{Nanos, Timestamp};
@@ -270,8 +271,8 @@ pub struct Lock {
     pub pid: u32,
     /// Its address there.
     pub address: u64,
-    /// `mutex`, `rwlock`, `spin lock`, `condition`, `barrier`, `semaphore` or `once`.
-    pub kind: &'static str,
+    /// What it is.
+    pub kind: SyncObject,
     /// Its first use: initialization, if that was recorded.
     pub first: FirstUse,
     /// Its operations were not recorded: they are put back from waits, wake-ups and samples.

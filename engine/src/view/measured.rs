@@ -149,7 +149,7 @@ impl<'a> Measured<'a> {
 
     /// Its kind, e.g. `mutex`.
     pub fn object_kind(&self, object: u32) -> &'static str {
-        self.timeline.locks.get(object as usize).map_or("?", |lock| lock.kind)
+        self.timeline.locks.get(object as usize).map_or("?", |lock| lock.kind.name())
     }
 
     /// Path and build-id of the binary with this file name, if a process had it.

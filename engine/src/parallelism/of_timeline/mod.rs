@@ -10,7 +10,7 @@ use super::balance::Balance;
 use super::clock::Phase;
 use super::spread::RowErrors;
 use crate::attribution::{Attribution, Grouping};
-use crate::event::CallKind;
+use crate::event::{CallKind, SyncObject};
 use crate::program::{Measured, Program};
 use crate::time::{Ticks, Timestamp};
 use crate::timeline::{Birth, NO_STACK, StackSample, State, Timeline, WaitReason, Wakeup};
@@ -331,7 +331,8 @@ impl Feed<'_> {
         let Some(now) = self.now.get(woken) else { return false };
         if !now.waits.is_empty() {
             let object = now.waits.last().and_then(|object| self.timeline.locks.get(*object as usize));
-            return object.is_some_and(|object| matches!(object.kind, "condition" | "semaphore"));
+            return object
+                .is_some_and(|object| matches!(object.kind, SyncObject::Condition | SyncObject::Semaphore));
         }
         let thread = self.timeline.threads.get(woken);
         let wait = thread.zip(wakeup.ended).and_then(|(thread, wait)| thread.waits.get(wait as usize));
@@ -463,5 +464,7 @@ impl Feed<'_> {
 /// Whether the innermost of these objects is a lock.
 fn is_for_lock(timeline: &Timeline, waits: &[u32]) -> bool {
     let lock = waits.last().and_then(|object| timeline.locks.get(*object as usize));
-    lock.is_some_and(|lock| matches!(lock.kind, "mutex" | "rwlock" | "spin lock"))
+    lock.is_some_and(|lock| {
+        matches!(lock.kind, SyncObject::Mutex | SyncObject::RwLock | SyncObject::SpinLock)
+    })
 }

@@ -4,10 +4,10 @@
 use super::inside::{Inside, NONE, may_be_for_an_object};
 use super::sections::{Section, Sections};
 use super::threads::Threads;
+use crate::event::SyncObject;
 use crate::finding::ReplayReason;
-use crate::program::recorded::family_of;
 use crate::timeline::{External, NO_OBJECT, Timeline, Use, Wake};
-use probe_abi::{SyncFamily, SyncOperation as S};
+use probe_abi::SyncFamily;
 
 /// Why each object stays as recorded; `None`: it is simulated.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ impl ReplayDecisions {
     pub(super) fn check_loss(&mut self, timeline: &Timeline) {
         for (lock, object) in timeline.locks.iter().zip(0u32..) {
             let is_its =
-                |(pid, family): &(u32, SyncFamily)| *pid == lock.pid && family_of(lock.kind) == Some(*family);
+                |(pid, family): &(u32, SyncFamily)| *pid == lock.pid && lock.kind.family() == *family;
             if timeline.lossy.iter().any(is_its) {
                 self.replay(object, ReplayReason::Lost);
             }
@@ -126,41 +126,13 @@ fn share(one: &Use, other: &Use) -> bool {
     is(one.object) || is(one.second)
 }
 
-/// Bytes of a `pthread_mutex_t`.
-const MUTEX_BYTES: u64 = 40;
-
 /// Which of its objects the wait inside an operation is for: inside a condition wait also the mutex.
 pub(super) fn awaited(timeline: &Timeline, used: &Use, wait: &crate::timeline::Wait) -> u32 {
     if let crate::timeline::WaitReason::Futex(futex) = wait.reason
         && let Some(mutex) = timeline.locks.get(used.second as usize)
-        && (mutex.address..mutex.address.saturating_add(MUTEX_BYTES)).contains(&futex.word)
+        && (mutex.address..mutex.address.saturating_add(SyncObject::Mutex.most_bytes())).contains(&futex.word)
     {
         return used.second;
     }
     used.object
-}
-
-/// Whether an operation may wait for its object.
-pub(super) fn may_wait(operation: S) -> bool {
-    matches!(
-        operation,
-        S::MutexLock
-            | S::MutexTimedLock
-            | S::MutexUnlock
-            | S::ConditionWait
-            | S::ConditionTimedWait
-            | S::ConditionSignal
-            | S::ConditionBroadcast
-            | S::RwLockRead
-            | S::RwLockTimedRead
-            | S::RwLockWrite
-            | S::RwLockTimedWrite
-            | S::RwLockUnlock
-            | S::BarrierWait
-            | S::SpinLock
-            | S::SemaphoreWait
-            | S::SemaphoreTimedWait
-            | S::Once
-            | S::ThreadJoin
-    )
 }

@@ -1,5 +1,6 @@
 //! Objects that stay as they were recorded, since the program would not come to its end otherwise.
 
+use crate::event::SyncObject;
 use crate::finding;
 use crate::program::recorded::{IN_KERNEL, wait_name};
 use crate::program::{EdgeId, ObjectId};
@@ -66,8 +67,9 @@ impl ForcedReplay {
     /// one among them.
     pub(in crate::program) fn misread(&mut self, timeline: &Timeline, others: &[ObjectId]) -> bool {
         let before = self.misread.len();
-        let is_condition =
-            |object: &u32| timeline.locks.get(*object as usize).is_some_and(|lock| lock.kind == "condition");
+        let is_condition = |object: &u32| {
+            timeline.locks.get(*object as usize).is_some_and(|lock| lock.kind == SyncObject::Condition)
+        };
         self.misread.extend(others.iter().map(|object| object.0).filter(is_condition));
         self.misread.len() > before
     }

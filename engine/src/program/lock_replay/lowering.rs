@@ -9,10 +9,11 @@ use super::join_order::JoinOrder;
 use super::object_init::ObjectInit;
 use super::sections::{Section, Sections};
 use super::threads::Threads;
+use crate::event::{Effect, SyncObject, effect, may_wait};
 use crate::program::{EdgeId, ObjectId, Operation, ThreadId};
 use crate::time::Ticks;
 use crate::timeline::{Timeline, Use};
-use probe_abi::{OperationFlags, SyncOperation as S};
+use probe_abi::OperationFlags;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What is known of all operations of a recording.
@@ -51,33 +52,33 @@ impl Known<'_> {
         let Some(used) = self.timeline.uses.get(number as usize) else { return lowered };
         let object = ObjectId(used.object);
         let simulated = self.decisions.is_simulated(used.object);
-        match used.operation {
-            S::ConditionWait | S::ConditionTimedWait => self.condition_wait(number, used, &mut lowered),
-            S::ConditionSignal | S::ConditionBroadcast => {
+        match effect(used.operation) {
+            Effect::Await => self.condition_wait(number, used, &mut lowered),
+            Effect::Signal => {
                 self.conditions.gives(number, &mut lowered.begin);
                 lowered.muted = self.has_waker(number) && self.conditions.is_simulated(used.object);
             }
-            S::BarrierWait if simulated && matches!(used.outcome, 0 | -1) => {
+            Effect::Meet if simulated && matches!(used.outcome, 0 | -1) => {
                 if let Some(count) = self.object_init.barriers.get(&used.object) {
                     lowered.end.push(Operation::Barrier(object, *count));
                 }
                 lowered.muted = self.is_held_up(number);
             }
-            S::SemaphoreWait | S::SemaphoreTryWait | S::SemaphoreTimedWait
-                if simulated && used.outcome == 0 =>
-            {
+            Effect::TakeOne { tries } if simulated && used.outcome == 0 => {
                 // A try that waited could wait for ever, for what its thread holds up.
-                if used.operation != S::SemaphoreTryWait || !self.holds_any(number) {
+                if !tries || !self.holds_any(number) {
                     lowered.end.push(Operation::SemWait(object));
                 }
                 lowered.muted = self.is_held_up(number);
             }
-            S::SemaphorePost if simulated && used.outcome == 0 => {
+            Effect::AddOne if simulated && used.outcome == 0 => {
                 lowered.begin.push(Operation::SemPost(object));
                 lowered.muted = self.is_held_up(number);
             }
-            S::ThreadJoin | S::ThreadTryJoin => self.join(number, used, &mut lowered),
-            S::Once if simulated && used.outcome == 0 => self.once(number, used, passed, &mut lowered),
+            Effect::Join { tries } => self.join(number, tries, &mut lowered),
+            Effect::RunOnce if simulated && used.outcome == 0 => {
+                self.once(number, used, passed, &mut lowered)
+            }
             _ => self.lock(number, &mut lowered),
         }
         lowered
@@ -103,21 +104,19 @@ impl Known<'_> {
         ) else {
             return false;
         };
-        if !super::inside::may_be_for_an_object(wait) || !super::decision::may_wait(used.operation) {
+        if !super::inside::may_be_for_an_object(wait) || !may_wait(used.operation) {
             return false;
         }
         let awaited = super::decision::awaited(self.timeline, used, wait);
         let simulated = self.decisions.is_simulated(awaited);
-        match used.operation {
-            S::ConditionWait | S::ConditionTimedWait if awaited == used.object => {
-                self.conditions.decides(number)
-            }
-            S::ConditionWait | S::ConditionTimedWait => simulated,
-            S::ConditionSignal | S::ConditionBroadcast => true,
-            S::ThreadJoin => self.joins(number).is_some(),
+        match effect(used.operation) {
+            Effect::Await if awaited == used.object => self.conditions.decides(number),
+            Effect::Await => simulated,
+            Effect::Signal => true,
+            Effect::Join { .. } => self.joins(number).is_some(),
             _ if !matches!(used.outcome, 0 | -1 | super::sections::EOWNERDEAD) => false,
-            S::BarrierWait => simulated && self.object_init.barriers.contains_key(&used.object),
-            S::Once => simulated && self.object_init.onces.contains_key(&used.object),
+            Effect::Meet => simulated && self.object_init.barriers.contains_key(&used.object),
+            Effect::RunOnce => simulated && self.object_init.onces.contains_key(&used.object),
             _ => simulated,
         }
     }
@@ -153,10 +152,10 @@ impl Known<'_> {
         lowered.muted = self.decisions.is_simulated(used.second);
     }
 
-    fn join(&self, number: u32, used: &Use, lowered: &mut Lowered) {
+    fn join(&self, number: u32, tries: bool, lowered: &mut Lowered) {
         let Some(child) = self.joins(number) else { return };
         // As with semaphores.
-        if used.operation == S::ThreadJoin || !self.holds_any(number) {
+        if !tries || !self.holds_any(number) {
             for (section, edge) in self.join_order.awaited_by(number) {
                 let Some(section) = self.sections.all.get(*section as usize) else { continue };
                 lowered.end.extend([self.give(section, 0), Operation::Await(*edge), self.take(section)]);
@@ -228,12 +227,12 @@ impl Known<'_> {
 
     fn take(&self, section: &Section) -> Operation {
         let object = ObjectId(section.object);
-        let kind = self.timeline.locks.get(section.object as usize).map_or("", |lock| lock.kind);
+        let kind = self.timeline.locks.get(section.object as usize).map(|lock| lock.kind);
         match kind {
             _ if !self.is_simulated(section) => Operation::Held(object, Ticks::from_ns(section.waited)),
-            "rwlock" if section.reads => Operation::ReadLock(object),
-            "rwlock" => Operation::WriteLock(object),
-            "spin lock" => Operation::SpinLock(object),
+            Some(SyncObject::RwLock) if section.reads => Operation::ReadLock(object),
+            Some(SyncObject::RwLock) => Operation::WriteLock(object),
+            Some(SyncObject::SpinLock) => Operation::SpinLock(object),
             _ => Operation::Lock(object),
         }
     }
@@ -241,11 +240,11 @@ impl Known<'_> {
     /// `held_ns`: for how long it was had, for a lock that stays as it was recorded.
     pub(super) fn give(&self, section: &Section, held_ns: u64) -> Operation {
         let object = ObjectId(section.object);
-        let kind = self.timeline.locks.get(section.object as usize).map_or("", |lock| lock.kind);
+        let kind = self.timeline.locks.get(section.object as usize).map(|lock| lock.kind);
         match kind {
             _ if !self.is_simulated(section) => Operation::Freed(object, Ticks::from_ns(held_ns)),
-            "rwlock" => Operation::ReadWriteUnlock(object),
-            "spin lock" => Operation::SpinUnlock(object),
+            Some(SyncObject::RwLock) => Operation::ReadWriteUnlock(object),
+            Some(SyncObject::SpinLock) => Operation::SpinUnlock(object),
             _ => Operation::Unlock(object),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::decision::ReplayDecisions;
 use super::inside::Inside;
+use crate::event::{Effect, SyncObject, meaning};
 use crate::finding::ReplayReason;
 use crate::timeline::{Timeline, Use};
 use probe_abi::{OperationFlags, SyncOperation as S};
@@ -25,18 +26,13 @@ impl ObjectInit {
     pub(super) fn of(timeline: &Timeline, inside: &Inside, decisions: &mut ReplayDecisions) -> ObjectInit {
         let mut by_object: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
         for (used, number) in timeline.uses.iter().zip(0u32..) {
-            let is_one = matches!(
-                used.operation,
-                S::BarrierInit
-                    | S::BarrierWait
-                    | S::SemaphoreInit
-                    | S::SemaphoreWait
-                    | S::SemaphoreTryWait
-                    | S::SemaphoreTimedWait
-                    | S::SemaphorePost
-                    | S::Once
-            );
-            if is_one && (used.outcome == 0 || used.operation == S::BarrierWait && used.outcome == SERIAL) {
+            let (object, effect) = meaning(used.operation);
+            let is_one = match effect {
+                Effect::Made => matches!(object, Some(SyncObject::Barrier | SyncObject::Semaphore)),
+                Effect::Meet | Effect::TakeOne { .. } | Effect::AddOne | Effect::RunOnce => true,
+                _ => false,
+            };
+            if is_one && (used.outcome == 0 || effect == Effect::Meet && used.outcome == SERIAL) {
                 by_object.entry(used.object).or_default().push(number);
             }
         }
@@ -48,14 +44,14 @@ impl ObjectInit {
                 .filter_map(|&number| Some((number, timeline.uses.get(number as usize)?)))
                 .collect();
             match kind {
-                "barrier" => match barrier(&uses) {
+                SyncObject::Barrier => match barrier(&uses) {
                     Ok(Some(count)) => {
                         object_init.barriers.insert(object, count);
                     }
                     Ok(None) => {}
                     Err(reason) => decisions.replay(object, reason),
                 },
-                "semaphore" => match semaphore(&uses, inside) {
+                SyncObject::Semaphore => match semaphore(&uses, inside) {
                     Ok(count) => {
                         object_init.semaphores.insert(object, count);
                     }

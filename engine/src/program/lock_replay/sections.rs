@@ -3,6 +3,7 @@
 //! other thread can hold it.
 
 use super::inside::{Inside, NONE};
+use crate::event::{Effect, effect};
 use crate::timeline::{NO_OBJECT, Timeline, Use};
 use probe_abi::{OperationFlags, SyncOperation as S};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -39,33 +40,16 @@ impl Section {
     }
 }
 
-/// What an operation does to a lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LockEffect {
-    Take {
-        reads: bool,
-        tries: bool,
-    },
-    Give,
-    /// Releases the second object while it waits, and takes it again.
-    Wait,
-}
-
-/// What a successful operation does; `None` if no ownership changes.
-pub(super) fn lock_effect(used: &Use) -> Option<LockEffect> {
-    let take = |reads, tries| Some(LockEffect::Take { reads, tries });
-    match used.operation {
-        S::ConditionWait | S::ConditionTimedWait if used.second != NO_OBJECT => Some(LockEffect::Wait),
-        _ if used.outcome != 0 && used.outcome != EOWNERDEAD => None,
-        S::MutexLock | S::MutexTimedLock | S::SpinLock | S::RwLockWrite | S::RwLockTimedWrite => {
-            take(false, false)
-        }
-        S::MutexTryLock | S::SpinTryLock | S::RwLockTryWrite => take(false, true),
-        S::RwLockRead | S::RwLockTimedRead => take(true, false),
-        S::RwLockTryRead => take(true, true),
-        S::MutexUnlock | S::RwLockUnlock | S::SpinUnlock => Some(LockEffect::Give),
-        _ => None,
+/// What an operation did; `None` if no ownership of a lock changed.
+pub(super) fn lock_effect(used: &Use) -> Option<Effect> {
+    let succeeded = used.outcome == 0 || used.outcome == EOWNERDEAD;
+    let effect = effect(used.operation);
+    match effect {
+        Effect::Await => used.second != NO_OBJECT,
+        Effect::Take { .. } | Effect::Give => succeeded,
+        _ => false,
     }
+    .then_some(effect)
 }
 
 /// All sections, and which operation begins or ends which.
@@ -121,15 +105,15 @@ impl Sections {
             let of = |contended: bool, waited: u64| if contended { waited.max(1) } else { 0 };
             let index = number as usize;
             match lock_effect(used) {
-                Some(LockEffect::Take { reads, tries }) => {
+                Some(Effect::Take { reads, tries }) => {
                     let waited =
                         of(contended.get(index) == Some(&true), waited.get(index).copied().unwrap_or(0));
                     self.take(&mut held, number, used, used.object, Taking { reads, tries, waited });
                 }
-                Some(LockEffect::Give) if used.object != NO_OBJECT => {
+                Some(Effect::Give) if used.object != NO_OBJECT => {
                     self.give(&mut held, number, used, used.object, false);
                 }
-                Some(LockEffect::Wait) => {
+                Some(Effect::Await) => {
                     let depth = self.give(&mut held, number, used, used.second, true);
                     let before = self.given.get(index).and_then(|&section| self.all.get(section as usize));
                     let tried = before.is_some_and(|section| section.tried_under_another);
@@ -143,7 +127,9 @@ impl Sections {
                     }
                 }
                 _ => {
-                    let tries = matches!(used.operation, S::SemaphoreTryWait | S::ThreadTryJoin);
+                    let effect = effect(used.operation);
+                    let tries =
+                        matches!(effect, Effect::TakeOne { tries: true } | Effect::Join { tries: true });
                     if tries && !held.is_empty() {
                         self.holding.insert(number);
                     }

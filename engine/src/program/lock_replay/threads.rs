@@ -1,6 +1,7 @@
 //! Which thread a join waits for. The `pthread_t` is that of the thread that was forked inside the call that gave it;
 //! a later thread may have it again.
 
+use crate::event::{Effect, effect};
 use crate::timeline::{StepKind, Timeline};
 use probe_abi::SyncOperation as S;
 use rustc_hash::FxHashMap;
@@ -14,7 +15,7 @@ impl Threads {
         let made = made(timeline);
         let mut joined = FxHashMap::default();
         for (used, number) in timeline.uses.iter().zip(0u32..) {
-            if !matches!(used.operation, S::ThreadJoin | S::ThreadTryJoin) || used.outcome != 0 {
+            if !matches!(effect(used.operation), Effect::Join { .. }) || used.outcome != 0 {
                 continue;
             }
             let pid = timeline.threads.get(used.thread as usize).map_or(0, |thread| thread.pid);

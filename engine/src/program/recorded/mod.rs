@@ -18,7 +18,6 @@ use crate::finding::Finding;
 use crate::timeline::Timeline;
 pub(super) use entered_again::EnteredAgain;
 pub use model::{FUTEX, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share};
-pub(super) use objects::family_of;
 use rustc_hash::FxHashMap;
 use threads::Context;
 pub(super) use waits::{IN_KERNEL, ended_by, is_idle, wait_name};

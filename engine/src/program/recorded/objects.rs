@@ -10,7 +10,6 @@ use crate::program::lock_replay::{Inside, NONE};
 use crate::program::names::{unique, waker};
 use crate::time::Timestamp;
 use crate::timeline::{FirstUse, Lock, NO_OBJECT, State, Timeline, Wait, WaitReason, Wake};
-use probe_abi::SyncFamily;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
@@ -87,7 +86,7 @@ impl ByPlace {
     fn of(locks: &[Lock]) -> ByPlace {
         let mut places = ByPlace(BTreeMap::new());
         for (number, lock) in locks.iter().enumerate() {
-            let life = Lifetime { first: lock.first.time, bytes: bytes_of(lock.kind), number };
+            let life = Lifetime { first: lock.first.time, bytes: lock.kind.most_bytes(), number };
             places.0.entry((lock.pid, lock.address)).or_default().push(life);
         }
         for lives in places.0.values_mut() {
@@ -107,29 +106,6 @@ impl ByPlace {
         let used = lives.iter().rev().filter(inside).find(|life| life.first <= start);
         used.or_else(|| lives.iter().find(inside)).map(|life| life.number)
     }
-}
-
-/// How large an object is at most, in glibc and musl on 64-bit machines.
-fn bytes_of(kind: &str) -> u64 {
-    match kind {
-        "mutex" => 40,
-        "condition" => 48,
-        "rwlock" => 56,
-        "barrier" | "semaphore" => 32,
-        _ => 4,
-    }
-}
-
-pub(in crate::program) fn family_of(kind: &str) -> Option<SyncFamily> {
-    Some(match kind {
-        "mutex" | "condition" => SyncFamily::Mutex,
-        "rwlock" => SyncFamily::RwLock,
-        "spin lock" => SyncFamily::Spin,
-        "barrier" => SyncFamily::Barrier,
-        "semaphore" => SyncFamily::Semaphore,
-        "once" => SyncFamily::Once,
-        _ => return None,
-    })
 }
 
 /// All objects: those of the timeline in their order, then futex words in order of their first wait.
@@ -185,7 +161,7 @@ pub(super) fn all(
         .enumerate()
         .map(|(number, (lock, counts))| {
             let mut object = of_lock(lock, context, addresses);
-            let is_shed = |&(pid, family)| pid == lock.pid && family_of(lock.kind) == Some(family);
+            let is_shed = |&(pid, family)| pid == lock.pid && lock.kind.family() == family;
             object.put_back = put_back(timeline, number);
             object.uncontended_visible =
                 object.put_back.is_none() && !timeline.shed.iter().chain(&timeline.lossy).any(is_shed);
@@ -211,7 +187,7 @@ pub(super) fn all(
 fn of_lock(lock: &Lock, context: &Context<'_>, addresses: &Addresses<'_>) -> RecordedObject {
     let first = &lock.first;
     RecordedObject {
-        kind: lock.kind.to_owned(),
+        kind: lock.kind.to_string(),
         pid: lock.pid,
         address: format!("{:#x}", lock.address),
         variable: addresses.variable(lock.pid, lock.address, first).map(str::to_owned),

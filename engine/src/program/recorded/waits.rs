@@ -10,7 +10,7 @@ use super::EnteredAgain;
 use super::model::{RecordedWait, shares};
 use super::objects::is_end_of_thread;
 use super::threads::Context;
-use crate::event::{CallKind, futex_operation, io_name};
+use crate::event::{CallKind, Effect, effect, futex_operation, io_name};
 use crate::program::lock_replay::{Inside, NONE};
 use crate::program::names::{STOPPED, UNKNOWN, waker};
 use crate::timeline::{External, State, Timeline, Wait, WaitReason, Wake};
@@ -31,7 +31,7 @@ impl RecordedWait {
     fn is_for_lock(&self) -> bool {
         let operation = S::ALL.iter().find(|operation| operation.name() == self.name);
         operation.is_some_and(|operation| match operation.family() {
-            SyncFamily::Mutex => !matches!(operation, S::ConditionWait | S::ConditionTimedWait),
+            SyncFamily::Mutex => effect(*operation) != Effect::Await,
             family => matches!(family, SyncFamily::RwLock | SyncFamily::Spin),
         })
     }
@@ -142,8 +142,8 @@ pub(in crate::program) fn is_idle(wait: &Wait, operation: Option<S>) -> bool {
         Wake::External(_) | Wake::CutAtEnd => true,
         Wake::By(_) | Wake::CutByUnknown => false,
     };
-    let for_anything = match operation {
-        Some(S::ConditionWait | S::ConditionTimedWait | S::SemaphoreWait | S::SemaphoreTimedWait) => true,
+    let for_anything = match operation.map(effect) {
+        Some(Effect::Await | Effect::TakeOne { tries: false }) => true,
         Some(_) => false,
         // The purpose of a word without any waking is unknown: it may be a lock.
         None => wait.timed_out() || wait.is_for_anything(),

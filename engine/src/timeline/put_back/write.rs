@@ -5,6 +5,7 @@ use super::super::model::{FirstUse, Lock as Object, NO_OBJECT, Step, StepKind, T
 use super::clock::Clock;
 use super::lock::Lock;
 use super::sections::{Kept, Section};
+use crate::event::SyncObject;
 use crate::time::Timestamp;
 use probe_abi::SyncOperation;
 
@@ -17,7 +18,7 @@ pub(super) fn write(timeline: &mut Timeline, locks: &[Lock<'_>], kept: &Kept, cl
         timeline.locks.push(Object {
             pid: lock.word.pid,
             address: lock.word.address,
-            kind: "mutex",
+            kind: SyncObject::Mutex,
             first: FirstUse { time: Timestamp(time), thread, caller: 0 },
             put_back: true,
         });

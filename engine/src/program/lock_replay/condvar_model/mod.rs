@@ -17,6 +17,7 @@ use super::decision::ReplayDecisions;
 use super::forced_replay::ForcedReplay;
 use super::inside::NONE;
 use super::sections::Sections;
+use crate::event::SyncObject;
 use crate::program::{ObjectId, Operation};
 use crate::timeline::Timeline;
 use barrier::BarrierPattern;
@@ -148,7 +149,9 @@ impl CondvarModel {
             }
         }
         let mut mutexes: FxHashMap<(u32, u64), u32> = FxHashMap::default();
-        for (lock, number) in timeline.locks.iter().zip(0u32..).filter(|(lock, _)| lock.kind == "mutex") {
+        for (lock, number) in
+            timeline.locks.iter().zip(0u32..).filter(|(lock, _)| lock.kind == SyncObject::Mutex)
+        {
             mutexes.insert((lock.pid, lock.address), number);
         }
         for number in unawaited {

@@ -3,6 +3,7 @@
 
 use super::super::inside::NONE;
 use super::super::sections::Sections;
+use crate::event::{Effect, effect};
 use crate::timeline::{NO_OBJECT, Timeline};
 use probe_abi::SyncOperation as S;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -74,15 +75,15 @@ pub(super) fn by_condition(timeline: &Timeline) -> FxHashMap<u32, Uses> {
         if used.object == NO_OBJECT {
             continue;
         }
-        match used.operation {
-            S::ConditionWait | S::ConditionTimedWait => {
+        match effect(used.operation) {
+            Effect::Await => {
                 let uses = all.entry(used.object).or_default();
                 uses.waits.push(number);
                 if !uses.mutexes.contains(&used.second) {
                     uses.mutexes.push(used.second);
                 }
             }
-            S::ConditionSignal | S::ConditionBroadcast => {
+            Effect::Signal => {
                 all.entry(used.object).or_default().gives.push(number);
             }
             _ => {}
@@ -125,8 +126,7 @@ impl MutexHistory {
             });
             visits.push(visit);
             let ends_in = timeline.uses.get(section.given_by as usize);
-            let waits =
-                ends_in.filter(|used| matches!(used.operation, S::ConditionWait | S::ConditionTimedWait));
+            let waits = ends_in.filter(|used| effect(used.operation) == Effect::Await);
             if waits.is_none()
                 && let Some(visit) = history.visits.get_mut(visit as usize)
             {

@@ -1,0 +1,189 @@
+//! What each synchronization operation does: the one table that everything asks.
+
+use probe_abi::{SyncFamily, SyncOperation};
+use std::fmt;
+
+/// What a synchronization object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SyncObject {
+    /// One thread at a time.
+    Mutex,
+    /// Threads wait for a signal.
+    Condition,
+    /// One writer, or any number of readers.
+    RwLock,
+    /// A mutex whose waiters keep a CPU busy.
+    SpinLock,
+    /// Threads wait for each other.
+    Barrier,
+    /// A count.
+    Semaphore,
+    /// Something that the first thread to come does.
+    Once,
+}
+
+impl SyncObject {
+    /// Its name in texts and files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SyncObject::Mutex => "mutex",
+            SyncObject::Condition => "condition",
+            SyncObject::RwLock => "rwlock",
+            SyncObject::SpinLock => "spin lock",
+            SyncObject::Barrier => "barrier",
+            SyncObject::Semaphore => "semaphore",
+            SyncObject::Once => "once",
+        }
+    }
+
+    /// The operations that are recorded together with its own.
+    pub const fn family(self) -> SyncFamily {
+        match self {
+            SyncObject::Mutex | SyncObject::Condition => SyncFamily::Mutex,
+            SyncObject::RwLock => SyncFamily::RwLock,
+            SyncObject::SpinLock => SyncFamily::Spin,
+            SyncObject::Barrier => SyncFamily::Barrier,
+            SyncObject::Semaphore => SyncFamily::Semaphore,
+            SyncObject::Once => SyncFamily::Once,
+        }
+    }
+
+    /// How large one is at most, in glibc and musl on 64-bit machines.
+    pub const fn most_bytes(self) -> u64 {
+        match self {
+            SyncObject::Mutex => 40,
+            SyncObject::Condition => 48,
+            SyncObject::RwLock => 56,
+            SyncObject::Barrier | SyncObject::Semaphore => 32,
+            SyncObject::SpinLock | SyncObject::Once => 4,
+        }
+    }
+}
+
+impl fmt::Display for SyncObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What an operation does if it succeeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// There is a new object from here on.
+    Made,
+    /// The object is gone.
+    Gone,
+    /// Takes a lock.
+    Take {
+        /// Together with other readers.
+        reads: bool,
+        /// Fails where others would wait.
+        tries: bool,
+    },
+    /// Gives a lock back.
+    Give,
+    /// Waits for a signal; gives the mutex back meanwhile.
+    Await,
+    /// Signals one waiter, or all.
+    Signal,
+    /// Waits until all have come.
+    Meet,
+    /// Takes one from a count.
+    TakeOne {
+        /// Fails where others would wait.
+        tries: bool,
+    },
+    /// Adds one to a count.
+    AddOne,
+    /// Is done once, and waited for.
+    RunOnce,
+    /// Waits for a thread to end.
+    Join {
+        /// Fails where others would wait.
+        tries: bool,
+    },
+    /// Nothing that another thread waits for.
+    Other,
+}
+
+/// What an operation is on (`None`: a thread), and what it does.
+pub const fn meaning(operation: SyncOperation) -> (Option<SyncObject>, Effect) {
+    use SyncOperation as S;
+    const fn take(reads: bool, tries: bool) -> Effect {
+        Effect::Take { reads, tries }
+    }
+    let (object, effect) = match operation {
+        S::MutexInit => (SyncObject::Mutex, Effect::Made),
+        S::MutexDestroy => (SyncObject::Mutex, Effect::Gone),
+        S::MutexLock | S::MutexTimedLock => (SyncObject::Mutex, take(false, false)),
+        S::MutexTryLock => (SyncObject::Mutex, take(false, true)),
+        S::MutexUnlock => (SyncObject::Mutex, Effect::Give),
+        S::MutexConsistent => (SyncObject::Mutex, Effect::Other),
+        S::ConditionInit => (SyncObject::Condition, Effect::Made),
+        S::ConditionDestroy => (SyncObject::Condition, Effect::Gone),
+        S::ConditionWait | S::ConditionTimedWait => (SyncObject::Condition, Effect::Await),
+        S::ConditionSignal | S::ConditionBroadcast => (SyncObject::Condition, Effect::Signal),
+        S::RwLockInit => (SyncObject::RwLock, Effect::Made),
+        S::RwLockDestroy => (SyncObject::RwLock, Effect::Gone),
+        S::RwLockRead | S::RwLockTimedRead => (SyncObject::RwLock, take(true, false)),
+        S::RwLockTryRead => (SyncObject::RwLock, take(true, true)),
+        S::RwLockWrite | S::RwLockTimedWrite => (SyncObject::RwLock, take(false, false)),
+        S::RwLockTryWrite => (SyncObject::RwLock, take(false, true)),
+        S::RwLockUnlock => (SyncObject::RwLock, Effect::Give),
+        S::BarrierInit => (SyncObject::Barrier, Effect::Made),
+        S::BarrierDestroy => (SyncObject::Barrier, Effect::Gone),
+        S::BarrierWait => (SyncObject::Barrier, Effect::Meet),
+        S::SpinInit => (SyncObject::SpinLock, Effect::Made),
+        S::SpinDestroy => (SyncObject::SpinLock, Effect::Gone),
+        S::SpinLock => (SyncObject::SpinLock, take(false, false)),
+        S::SpinTryLock => (SyncObject::SpinLock, take(false, true)),
+        S::SpinUnlock => (SyncObject::SpinLock, Effect::Give),
+        S::SemaphoreInit => (SyncObject::Semaphore, Effect::Made),
+        S::SemaphoreDestroy => (SyncObject::Semaphore, Effect::Gone),
+        // One name opened twice is one semaphore, and others may have it when it is closed.
+        S::SemaphoreOpen | S::SemaphoreClose => (SyncObject::Semaphore, Effect::Other),
+        S::SemaphoreWait | S::SemaphoreTimedWait => (SyncObject::Semaphore, Effect::TakeOne { tries: false }),
+        S::SemaphoreTryWait => (SyncObject::Semaphore, Effect::TakeOne { tries: true }),
+        S::SemaphorePost => (SyncObject::Semaphore, Effect::AddOne),
+        S::Once => (SyncObject::Once, Effect::RunOnce),
+        S::ThreadJoin => return (None, Effect::Join { tries: false }),
+        S::ThreadTryJoin => return (None, Effect::Join { tries: true }),
+        S::ThreadCreate | S::ThreadDetach | S::ThreadExit | S::ThreadSilent => return (None, Effect::Other),
+    };
+    (Some(object), effect)
+}
+
+/// What an operation does if it succeeds.
+pub const fn effect(operation: SyncOperation) -> Effect {
+    meaning(operation).1
+}
+
+/// Whether an operation may sleep or spin for its object: also where it only wakes others.
+pub const fn may_wait(operation: SyncOperation) -> bool {
+    match meaning(operation) {
+        (object, Effect::Give) => !matches!(object, Some(SyncObject::SpinLock)),
+        (_, Effect::Take { tries, .. } | Effect::TakeOne { tries } | Effect::Join { tries }) => !tries,
+        (_, Effect::Await | Effect::Signal | Effect::Meet | Effect::RunOnce) => true,
+        (_, Effect::Made | Effect::Gone | Effect::AddOne | Effect::Other) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_belong_to_the_families_of_their_operations() {
+        for &operation in SyncOperation::ALL {
+            let family = meaning(operation).0.map_or(SyncFamily::Thread, SyncObject::family);
+            assert_eq!(family, operation.family(), "{}", operation.name());
+        }
+    }
+
+    #[test]
+    fn what_only_tries_never_waits() {
+        for operation in SyncOperation::ALL.iter().filter(|operation| operation.name().contains(" try")) {
+            assert!(!may_wait(*operation), "{}", operation.name());
+        }
+    }
+}
