@@ -18,8 +18,8 @@ pub fn cost(cost: &Overhead) -> String {
         _ if cost.wall_ns == 0 => format!("not known ({goal})"),
         Some(share) if cost.budget().is_some_and(|budget| share > budget) => {
             let inside = cost.share_in_threads().unwrap_or(0.0);
-            let beside = percent((share - inside).max(0.0));
-            format!("{}: {} in the program, {beside} beside it ({goal})", percent(share), percent(inside))
+            let own = percent((share - inside).max(0.0));
+            format!("{}: {} in the program, {own} longpole's own ({goal})", percent(share), percent(inside))
         }
         Some(share) => format!("{} ({goal})", percent(share)),
         None => format!("{} of one CPU ({goal}), and the program hardly ran", percent(of_one_cpu(cost))),
@@ -146,10 +146,10 @@ mod tests {
     };
 
     #[test]
-    fn above_the_goal_it_is_told_apart() {
+    fn above_the_goal_it_has_two_parts() {
         assert_eq!(cost(&COST), "0.7 % (goal 2 %)");
         let dear = Overhead { hit_ns: 210_800_000, collector_ns: 900_000_000, ..COST };
-        assert_eq!(cost(&dear), "5.8 %: 1.3 % in the program, 4.5 % beside it (goal 2 %)");
+        assert_eq!(cost(&dear), "5.8 %: 1.3 % in the program, 4.5 % longpole's own (goal 2 %)");
     }
 
     #[test]

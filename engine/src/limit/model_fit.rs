@@ -7,7 +7,7 @@ use crate::finding::Finding;
 /// The prediction for the recorded machine should be within this of the measured time, not counting the cost
 /// of recording.
 const OFF: f64 = 0.1;
-/// A recording that takes more than this of the program's own CPU time is told.
+/// A recording that takes more than this of the program's own CPU time has a note.
 const COSTLY: f64 = 0.1;
 /// A program needs this much CPU time, nanoseconds, for a share of it to mean something.
 const COMPUTES_NS: u64 = 100_000_000;
@@ -63,7 +63,7 @@ mod tests {
         };
         let work = || Kind::Work { busy: 1.0, hidden: false };
         let dear = |share, in_threads| Finding::Costly { share, in_threads };
-        // What longpole does beside the program changes nothing that is seen of it.
+        // What longpole's own threads do changes nothing that is seen of the program.
         assert_eq!(dear(0.49, 0.02).severity(), Severity::Information);
         assert_eq!(dear(0.49, 0.12).severity(), Severity::MayBeOff(None));
         assert_eq!(limits(work(), 0.92e9).doubts(cost(90_000_000)), []);
