@@ -11,7 +11,8 @@ use engine::report::{
 
 /// One sentence, without a full stop. Names are as they are: they may hold anything.
 pub fn sentence(finding: &Finding) -> String {
-    of_recording(finding).or_else(|| of_locks(finding)).unwrap_or_else(|| of_program(finding))
+    let found = of_recording(finding).or_else(|| of_run(finding)).or_else(|| of_locks(finding));
+    found.unwrap_or_else(|| of_program(finding))
 }
 
 /// What is missing in a recording.
@@ -27,18 +28,6 @@ fn of_recording(finding: &Finding) -> Option<String> {
             };
             format!("records are missing in {} of the recording, summed over CPUs{joined}", time(*missing_ns))
         }
-        Finding::ProbesLate { missing_ns } => format!(
-            "new processes and libraries ran {} without function probes: calls in that time are missing",
-            time(*missing_ns)
-        ),
-        Finding::NotProbed { processes } => format!(
-            "{} got no function probes (too short-lived, or too many at once): calls there are missing",
-            plural(*processes, "process", "processes")
-        ),
-        Finding::Stopped { stopped_ns } => format!(
-            "threads were stopped, by a debugger or a signal, for {} in all: it shows as waiting, as long as it was, on any number of CPUs",
-            time(*stopped_ns)
-        ),
         Finding::Contradiction { places, unseen_switches, unknown_ns, .. } => {
             let why = match unseen_switches {
                 0 => String::new(),
@@ -56,22 +45,30 @@ fn of_recording(finding: &Finding) -> Option<String> {
             "{} to threads of the program that the kernel did not report: when it was is taken from its count of their CPU time",
             plural(*switches, "switch", "switches")
         ),
-        Finding::StrayExit { exits } => {
-            format!("{} fit no entry and were left out", plural(*exits, "function exit", "function exits"))
-        }
-        Finding::Children { processes } => format!(
-            "{} not recorded: what they do shows as waiting, as long as it was, on any number of CPUs (--children records them)",
-            plural(*processes, "child process is", "child processes are")
-        ),
         Finding::FileFull { left_out } => {
             format!("the session file had no room for {}", missing(left_out))
         }
-        Finding::CpuTime { threads, thread, events_ns, proc_ns } => format!(
-            "CPU time from events and from /proc differ for {}, most for {thread}: {} and {}",
-            plural(*threads, "thread", "threads"),
-            time(*events_ns),
-            time(*proc_ns)
+        Finding::Unmatched { waits, of } => format!(
+            "{waits} of {of} waits ended without a recorded wake-up and count as waits of their measured length"
         ),
+        Finding::CutSession { error }
+        | Finding::DamagedSession { error }
+        | Finding::TrailingBytes { error }
+        | Finding::SessionTooLarge { error } => error.clone(),
+        Finding::UnknownRecords { records } => format!(
+            "{records} records are of a kind that this longpole does not know: use the one that recorded them"
+        ),
+        Finding::ProbesLate { missing_ns } => format!(
+            "new processes and libraries ran {} without function probes: calls in that time are missing",
+            time(*missing_ns)
+        ),
+        Finding::NotProbed { processes } => format!(
+            "{} got no function probes (too short-lived, or too many at once): calls there are missing",
+            plural(*processes, "process", "processes")
+        ),
+        Finding::StrayExit { exits } => {
+            format!("{} fit no entry and were left out", plural(*exits, "function exit", "function exits"))
+        }
         Finding::ProbesRemoved { functions } => format!(
             "called too often, so that probes were taken off and later calls count for the callers: {}",
             listed_functions(functions)
@@ -85,9 +82,6 @@ fn of_recording(finding: &Finding) -> Option<String> {
             time(*cost_ns),
             percent(*cost_ns, *ran_ns)
         ),
-        Finding::Unmatched { waits, of } => format!(
-            "{waits} of {of} waits ended without a recorded wake-up and count as waits of their measured length"
-        ),
         Finding::FewSamples { undivided_ns, all_ns } => format!(
             "{} of compute time ({:.1} %) have too few samples to tell whose they are: they count for the innermost function with probes, if there is one",
             duration(*undivided_ns),
@@ -96,12 +90,26 @@ fn of_recording(finding: &Finding) -> Option<String> {
         Finding::TruncatedStacks { stacks, of } => format!(
             "{stacks} of {of} sampled stacks end before their beginning: total times of functions far from the leaves are too small (self times are not)"
         ),
-        Finding::CutSession { error }
-        | Finding::DamagedSession { error }
-        | Finding::TrailingBytes { error }
-        | Finding::SessionTooLarge { error } => error.clone(),
-        Finding::UnknownRecords { records } => format!(
-            "{records} records are of a kind that this longpole does not know: use the one that recorded them"
+        _ => return None,
+    })
+}
+
+/// What makes the recorded run unlike the program's own.
+fn of_run(finding: &Finding) -> Option<String> {
+    Some(match finding {
+        Finding::Stopped { stopped_ns } => format!(
+            "threads were stopped, by a debugger or a signal, for {} in all: it shows as waiting, as long as it was, on any number of CPUs",
+            time(*stopped_ns)
+        ),
+        Finding::Children { processes } => format!(
+            "{} not recorded: what they do shows as waiting, as long as it was, on any number of CPUs (--children records them)",
+            plural(*processes, "child process is", "child processes are")
+        ),
+        Finding::CpuTime { threads, thread, events_ns, proc_ns } => format!(
+            "CPU time from events and from /proc differ for {}, most for {thread}: {} and {}",
+            plural(*threads, "thread", "threads"),
+            time(*events_ns),
+            time(*proc_ns)
         ),
         Finding::LeftRunning { processes } => left_running(processes),
         Finding::BusyMachine { share } => format!(

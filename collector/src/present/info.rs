@@ -251,35 +251,35 @@ fn session_text(session: &SessionFacts, style: &Style, out: &mut impl Write) -> 
     if !session.left_out.is_nothing() {
         line(out, style, "left out", &format!("{}: no room in the file", missing(&session.left_out)))?;
     }
-    match &session.loss {
-        Some(loss) => {
-            let mut left_out = match loss.operations_left_out {
-                0 => String::new(),
-                count => format!("; {} mutex operations left out to keep to the budget", grouped(count)),
-            };
-            if loss.operations_counted > 0 {
-                let count = grouped(loss.operations_counted);
-                left_out.push_str(&format!("; {count} mutex operations that nobody waited for only counted"));
-            }
-            if loss.operations_forbidden > 0 {
-                let count = grouped(loss.operations_forbidden);
-                left_out.push_str(&format!("; {count} lock operations only counted (seccomp, PR_SET_TSC)"));
-            }
-            let parts = [
-                ("dropped", loss.dropped),
-                ("lock operations", loss.operations),
-                ("missed", loss.missed),
-                ("late", loss.late),
-                ("undecodable", loss.undecodable),
-            ];
-            let parts = parts.iter().filter(|(_, count)| *count > 0);
-            let parts: Vec<String> =
-                parts.map(|(name, count)| format!("{name} {}", grouped(*count))).collect();
-            let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
-            line(out, style, "lost", &format!("{}{parts}{left_out}", grouped(loss.lost())))
-        }
-        None => line(out, style, "lost", "not known: the recording has no end"),
+    let lost = session.loss.as_ref().map_or("not known: the recording has no end".to_owned(), lost);
+    line(out, style, "lost", &lost)
+}
+
+/// How many records, of which kinds.
+fn lost(loss: &LossCounts) -> String {
+    let mut left_out = match loss.operations_left_out {
+        0 => String::new(),
+        count => format!("; {} mutex operations left out to keep to the budget", grouped(count)),
+    };
+    if loss.operations_counted > 0 {
+        let count = grouped(loss.operations_counted);
+        left_out.push_str(&format!("; {count} mutex operations that nobody waited for only counted"));
     }
+    if loss.operations_forbidden > 0 {
+        let count = grouped(loss.operations_forbidden);
+        left_out.push_str(&format!("; {count} lock operations only counted (seccomp, PR_SET_TSC)"));
+    }
+    let parts = [
+        ("dropped", loss.dropped),
+        ("lock operations", loss.operations),
+        ("missed", loss.missed),
+        ("late", loss.late),
+        ("undecodable", loss.undecodable),
+    ];
+    let parts = parts.iter().filter(|(_, count)| *count > 0);
+    let parts: Vec<String> = parts.map(|(name, count)| format!("{name} {}", grouped(*count))).collect();
+    let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+    format!("{}{parts}{left_out}", grouped(loss.lost()))
 }
 
 fn line(out: &mut impl Write, style: &Style, label: &str, text: &str) -> io::Result<()> {

@@ -85,13 +85,18 @@ pub(super) fn write(
         writeln!(out, "{}", line.trim_end())?;
     }
     let rest = all - rows.len().min(shown);
+    foot(out, rest, by, result.cpus, style)
+}
+
+/// How many rows are not shown, and what the shares are of.
+fn foot(out: &mut dyn Write, rest: usize, by: By, cpus: Cpus, style: &Style) -> io::Result<()> {
     let (what, more_of_it) = match by {
         By::File => ("file", "file"),
         By::Module => ("binary", "row"),
         _ => ("line", "line"),
     };
     more(out, rest, more_of_it, "--wide shows all", style)?;
-    let cpus = match result.cpus {
+    let cpus = match cpus {
         Cpus::Count(count) if count.get() == 1 => "1 CPU".to_owned(),
         Cpus::Count(count) => format!("{count} CPUs"),
         Cpus::Infinite => "unlimited CPUs".to_owned(),

@@ -21,38 +21,24 @@ const BUSY: f64 = 0.6;
 /// Where locks were first used: their kind, the line, the process.
 type Place<'a> = (&'a str, &'a str, u32);
 
+/// What the threads of a program do besides computing and taking locks.
+struct Done {
+    /// Asked for in all.
+    slept: u64,
+    /// Of each object.
+    is_device: Vec<bool>,
+    is_barrier: bool,
+    joins: u32,
+    awaits: u64,
+}
+
 impl Search {
     /// The constraints that threads wait for, with how long, the longest first.
     pub(super) fn candidates(&self, cpus: Cpus, base: &Outcome, timing: &Timing<'_>) -> Vec<(Question, u64)> {
         let worth = (base.length.0 as f64 * WORTH) as u64;
         let mut asked: Vec<(Question, u64)> = self.locks(base, worth);
         let mut devices: Vec<(Question, u64)> = Vec::new();
-        let mut slept = 0u64;
-        let (mut is_device, mut is_barrier) = (vec![false; self.program.objects.len()], false);
-        let (mut joins, mut awaits) = (0u32, 0u64);
-        let timers = without::timers(&self.program);
-        for thread in self.program.threads.iter().filter(|thread| thread.background.is_none()) {
-            for operation in &thread.operations {
-                match operation {
-                    Operation::Io(device, length) if timers.get(device.0 as usize) == Some(&true) => {
-                        slept = slept.saturating_add(length.0);
-                    }
-                    Operation::Io(device, _) => {
-                        if let Some(is_device) = is_device.get_mut(device.0 as usize) {
-                            *is_device = true;
-                        }
-                    }
-                    Operation::Sleep(length) | Operation::SleepNext(length) => {
-                        slept = slept.saturating_add(length.0);
-                    }
-                    Operation::SleepUntil(until) => slept = slept.max(until.0),
-                    Operation::Barrier(..) => is_barrier = true,
-                    Operation::Join(_) => joins += 1,
-                    Operation::Await(_) => awaits += 1,
-                    _ => {}
-                }
-            }
-        }
+        let Done { slept, is_device, is_barrier, joins, awaits } = self.done();
         for ((object, used), is_device) in (0..).zip(&base.objects).zip(is_device) {
             if is_device && used.blocked >= worth {
                 devices.push((Question::Device(ObjectId(object)), used.blocked));
@@ -108,6 +94,35 @@ impl Search {
         }
         asked.sort_by_key(|(question, bound)| (std::cmp::Reverse(*bound), question.order()));
         asked
+    }
+
+    fn done(&self) -> Done {
+        let is_device = vec![false; self.program.objects.len()];
+        let mut done = Done { slept: 0, is_device, is_barrier: false, joins: 0, awaits: 0 };
+        let timers = without::timers(&self.program);
+        for thread in self.program.threads.iter().filter(|thread| thread.background.is_none()) {
+            for operation in &thread.operations {
+                match operation {
+                    Operation::Io(device, length) if timers.get(device.0 as usize) == Some(&true) => {
+                        done.slept = done.slept.saturating_add(length.0);
+                    }
+                    Operation::Io(device, _) => {
+                        if let Some(is_device) = done.is_device.get_mut(device.0 as usize) {
+                            *is_device = true;
+                        }
+                    }
+                    Operation::Sleep(length) | Operation::SleepNext(length) => {
+                        done.slept = done.slept.saturating_add(length.0);
+                    }
+                    Operation::SleepUntil(until) => done.slept = done.slept.max(until.0),
+                    Operation::Barrier(..) => done.is_barrier = true,
+                    Operation::Join(_) => done.joins += 1,
+                    Operation::Await(_) => done.awaits += 1,
+                    _ => {}
+                }
+            }
+        }
+        done
     }
 
     /// Locks that are waited for at least so long; those that were first used in one place are one.

@@ -234,7 +234,7 @@ impl Search {
             Change::Processes(locks) => lock = locks.first().and_then(object),
             _ => {}
         }
-        let gain = |before: f64, after: f64| if before > 0.0 { 1.0 - after / before } else { 0.0 };
+        let gain_of = |before: f64, after: f64| if before > 0.0 { 1.0 - after / before } else { 0.0 };
         let known = |found: &Found| {
             let known = self.known(found);
             known.iter().find(|(known, _)| known == change).map(|(_, ns)| *ns)
@@ -251,14 +251,17 @@ impl Search {
             gain_at_largest,
         };
         if let Some(ns) = known(first) {
-            let gain = gain(first.time_ns, ns);
+            let gain = gain_of(first.time_ns, ns);
             // For a program that only sleeps, that is no advice.
             let most = if matches!(change, Change::NoSleeps) { 0.95 } else { 1.0 };
-            return (WORTH..most).contains(&gain).then(|| fix(gain, (gain, gain), None));
+            let largest = found.get(1).filter(|largest| largest.limit.cpus != cpus);
+            let there = largest.and_then(|largest| Some((largest.time_ns, known(largest)?)));
+            let there = there.map(|(before, after)| gain_of(before, after));
+            return (WORTH..most).contains(&gain).then(|| fix(gain, (gain, gain), there));
         }
         let after = self.after(change, cpus)?;
         let on = if let Change::Cpus(more) = change { *more } else { cpus };
-        let plain = gain(first.time_ns, self.time_ns(&after, on, &self.model, 0)?);
+        let plain = gain_of(first.time_ns, self.time_ns(&after, on, &self.model, 0)?);
         if plain < LEAST {
             return None;
         }
@@ -269,7 +272,7 @@ impl Search {
                 // A run that ends in a deadlock which the recorded one did not have says nothing.
                 let Some(before) = self.time_ns(&self.program, cpus, &self.model, run) else { continue };
                 let Some(after) = self.time_ns(&after, on, &self.model, run) else { continue };
-                let gain = gain(before, after);
+                let gain = gain_of(before, after);
                 band = (band.0.min(gain), band.1.max(gain));
             }
             if let Some(largest) = found.get(1)
@@ -279,7 +282,7 @@ impl Search {
                 let there = if divided { self.after(change, largest.limit.cpus) } else { None };
                 let there = there.as_ref().unwrap_or(&after);
                 let ns = self.time_ns(there, largest.limit.cpus, &self.model, 0);
-                gain_at_largest = ns.map(|ns| gain(largest.time_ns, ns));
+                gain_at_largest = ns.map(|ns| gain_of(largest.time_ns, ns));
             }
         }
         // A gain that another run of the same program does not have is chance.

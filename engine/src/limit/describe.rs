@@ -50,35 +50,7 @@ impl Search {
             self.program.threads.get(thread).map(|thread| thread.name.clone()).unwrap_or_default()
         };
         match question {
-            Question::Locks(locks) => {
-                let all: FxHashSet<ObjectId> = locks.iter().copied().collect();
-                let takers = self.program.threads.iter().filter(|thread| {
-                    let mut taken = thread.operations.iter().filter_map(holders::taking);
-                    taken.any(|(object, takes)| takes && all.contains(&object))
-                });
-                let waited = locks.iter().filter_map(|lock| base.objects.get(lock.0 as usize));
-                let waited = waited.fold(0u64, |sum, used| sum.saturating_add(used.blocked + used.spun));
-                // Of a lock that is replayed the recording tells.
-                let waited = match waited {
-                    0 => {
-                        let names: FxHashSet<String> = locks.iter().copied().map(name).collect();
-                        let objects = self.recorded.objects.iter();
-                        let recorded = objects.filter(|object| names.contains(&object.name));
-                        recorded
-                            .fold(0u64, |sum, object| sum.saturating_add(Ticks::from_ns(object.wait_ns).0))
-                    }
-                    waited => waited,
-                };
-                let holder = holders::under(&self.program, &self.owners, locks).first(&self.program);
-                let holder = holder.filter(|part| part.share >= HOLDS);
-                Kind::Lock {
-                    lock: locks.first().copied().map(name).unwrap_or_default(),
-                    locks: locks.len(),
-                    waiting: waited as f64 / base.length.0 as f64,
-                    threads: takers.count(),
-                    holder,
-                }
-            }
+            Question::Locks(locks) => self.lock_kind(locks, base),
             // Where records are missing, threads wait for what is not known.
             Question::Device(device) if name(*device) == UNKNOWN => {
                 let used = base.objects.get(device.0 as usize).map_or(0, |used| used.blocked);
@@ -126,6 +98,38 @@ impl Search {
                     threads: base.threads.iter().filter(|used| used.busy > worth).count(),
                 }
             }
+        }
+    }
+
+    /// Locks that are alike, or one.
+    fn lock_kind(&self, locks: &[ObjectId], base: &Outcome) -> Kind {
+        let name =
+            |object: ObjectId| self.program.objects.get(object.0 as usize).cloned().unwrap_or_default();
+        let all: FxHashSet<ObjectId> = locks.iter().copied().collect();
+        let takers = self.program.threads.iter().filter(|thread| {
+            let mut taken = thread.operations.iter().filter_map(holders::taking);
+            taken.any(|(object, takes)| takes && all.contains(&object))
+        });
+        let waited = locks.iter().filter_map(|lock| base.objects.get(lock.0 as usize));
+        let waited = waited.fold(0u64, |sum, used| sum.saturating_add(used.blocked + used.spun));
+        // Of a lock that is replayed the recording tells.
+        let waited = match waited {
+            0 => {
+                let names: FxHashSet<String> = locks.iter().copied().map(name).collect();
+                let objects = self.recorded.objects.iter();
+                let recorded = objects.filter(|object| names.contains(&object.name));
+                recorded.fold(0u64, |sum, object| sum.saturating_add(Ticks::from_ns(object.wait_ns).0))
+            }
+            waited => waited,
+        };
+        let holder = holders::under(&self.program, &self.owners, locks).first(&self.program);
+        let holder = holder.filter(|part| part.share >= HOLDS);
+        Kind::Lock {
+            lock: locks.first().copied().map(name).unwrap_or_default(),
+            locks: locks.len(),
+            waiting: waited as f64 / base.length.0 as f64,
+            threads: takers.count(),
+            holder,
         }
     }
 

@@ -23,6 +23,8 @@ use crate::time::Ticks;
 
 /// Operations simulated for one CPU count at most: a large program is asked fewer questions, those first that may bring most.
 const OPERATIONS: usize = 3_000_000;
+/// Programs with more are not asked what is only good to know: a hot lock with 80,000 acquisitions has 300,000.
+const SMALL: usize = 600_000;
 /// Questions that any program is asked.
 const FEWEST: usize = 2;
 /// Questions that no program is asked more of.
@@ -140,7 +142,7 @@ impl Search {
 
     /// Whether there is time for what is only good to know: bands, the largest CPU count, 10 % of each function.
     pub(super) fn is_small(&self) -> bool {
-        self.questions() == MOST
+        self.operations <= SMALL
     }
 
     /// What limits on this CPU count.
@@ -151,6 +153,31 @@ impl Search {
             (limit.kind, limit.without_ns) = (Kind::Idle { busy }, limit.time_ns);
         }
         found
+    }
+
+    /// The time without each of the constraints that threads wait for most.
+    fn times_without(&self, cpus: Cpus, base: &Outcome, timing: &Timing<'_>) -> Vec<(Question, f64)> {
+        let mut questions = self.candidates(cpus, base, timing);
+        // On the largest CPU count what limits is only good to know.
+        let is_asked = self.is_small() || self.counts.first() == Some(&cpus);
+        questions.truncate(if is_asked { self.questions() } else { (self.questions() / 2).max(1) });
+        let asked = questions.into_iter();
+        asked
+            .filter_map(|(question, _)| self.time_without(cpus, &question, base).map(|ns| (question, ns)))
+            .collect()
+    }
+
+    /// Which of them limits: what brings most, and of what brings the same what is simplest to change. `None`: the work itself.
+    fn best(without: &[(Question, f64)], time_ns: f64) -> Option<&(Question, f64)> {
+        // That a stretch can be divided is only an assumption: a simulated gain comes first if it is at least
+        // half as large.
+        let simulated = without.iter().find(|(question, _)| *question != Question::Serial).map(|(_, ns)| *ns);
+        let least = without.first().map_or(time_ns, |(_, ns)| *ns);
+        let least = simulated.filter(|ns| time_ns - ns >= (time_ns - least) / 2.0).unwrap_or(least);
+        without
+            .iter()
+            .filter(|(_, ns)| (*ns - least).abs() <= SAME * time_ns && *ns <= (1.0 - WORTH) * time_ns)
+            .min_by_key(|(question, _)| question.order())
     }
 
     /// What limits the predicted run.
@@ -166,20 +193,14 @@ impl Search {
             states.tell(interval);
         });
         let base = timing.run_watched(cpus, 0, watcher);
-        let time = base.length.0;
-        let time_ns = base.length.as_ns_f64();
+        let (time, time_ns) = (base.length.0, base.length.as_ns_f64());
         if time == 0 {
             return nothing(cpus);
         }
         let kind = |kind: Kind| Found {
             limit: Limit { cpus, time_ns, kind, without_ns: time_ns },
-            without: Vec::new(),
             time_ns,
-            stretch: None,
-            at_work: 0.0,
-            locks: Vec::new(),
-            states: None,
-            more_threads: None,
+            ..nothing(cpus)
         };
         if !is_complete(&self.program, &base) {
             // What was recorded came to its end.
@@ -187,16 +208,7 @@ impl Search {
             return kind(if known { Kind::Deadlock } else { Kind::NotKnown { missing: 0.0 } });
         }
         let stretch = computing.longest();
-        let mut without: Vec<(Question, f64)> = Vec::new();
-        let mut questions = self.candidates(cpus, &base, &timing);
-        // On the largest CPU count what limits is only good to know.
-        let is_asked = self.is_small() || self.counts.first() == Some(&cpus);
-        questions.truncate(if is_asked { self.questions() } else { (self.questions() / 2).max(1) });
-        for (question, _) in questions {
-            if let Some(ns) = self.time_without(cpus, &question, &base) {
-                without.push((question, ns));
-            }
-        }
+        let mut without = self.times_without(cpus, &base, &timing);
         if let Some(ns) = self.without_stretch(cpus, stretch, time_ns) {
             without.push((Question::Serial, ns));
         }
@@ -204,15 +216,7 @@ impl Search {
             .more_threads(&without, &base, |pool| self.time_without(cpus, &Question::OneMore(pool), &base));
         without.retain(|(_, ns)| *ns < time_ns);
         without.sort_by(|a, b| a.1.total_cmp(&b.1));
-        // That a stretch can be divided is only an assumption: a simulated gain comes first if it is at least
-        // half as large.
-        let simulated = without.iter().find(|(question, _)| *question != Question::Serial).map(|(_, ns)| *ns);
-        let least = without.first().map_or(time_ns, |(_, ns)| *ns);
-        let least = simulated.filter(|ns| time_ns - ns >= (time_ns - least) / 2.0).unwrap_or(least);
-        let best = without
-            .iter()
-            .filter(|(_, ns)| (*ns - least).abs() <= SAME * time_ns && *ns <= (1.0 - WORTH) * time_ns)
-            .min_by_key(|(question, _)| question.order());
+        let best = Search::best(&without, time_ns);
         let busy = base.busy.iter().zip(0u64..).map(|(ticks, cpus)| *ticks as f64 * cpus as f64).sum::<f64>()
             / time as f64;
         let mut found = match best {
@@ -253,17 +257,23 @@ impl Search {
         let at_work = base.threads.iter().map(|used| used.busy.saturating_add(used.ready)).max();
         found.at_work = at_work.unwrap_or(0) as f64 / time as f64;
         found.more_threads = more_threads;
-        found.locks = self.lock_uses(&base);
+        found.locks = self.lock_rows(&base);
+        found.states = Some((states, base.length));
+        found
+    }
+
+    /// The locks that threads wait for, and words that look like one.
+    fn lock_rows(&self, base: &Outcome) -> Vec<LockUse> {
+        let mut locks = self.lock_uses(base);
         let words = self.unrecorded.iter().flat_map(|unrecorded| &unrecorded.words);
         // One that got its probes later has a row already.
-        let is_there = |word: &LockUse, locks: &[LockUse]| {
+        let is_there = |word: &&LockUse| {
             let name = word.lock.split_once(' ').map_or(word.lock.as_str(), |(_, name)| name);
             locks.iter().any(|lock| bare_name(&lock.lock) == name)
         };
-        let words: Vec<LockUse> = words.filter(|word| !is_there(word, &found.locks)).cloned().collect();
-        found.locks.extend(words);
-        found.states = Some((states, base.length));
-        found
+        let words: Vec<LockUse> = words.filter(|word| !is_there(word)).cloned().collect();
+        locks.extend(words);
+        locks
     }
 
     /// Whether it is about waiting for something to do.

@@ -76,12 +76,14 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
     } else {
         format!("{:columns$} {:>5}  {:<18} {gives:>10}  {on:>10}", "FUNCTIONS", "CPU", "limits")
     };
-    let plus_minus = if style.unicode { "±" } else { "~" };
+    let (plus_minus, at_least) = if style.unicode { ("±", "≥") } else { ("~", ">=") };
     let rows = functions.into_iter().map(|(function, share)| {
         let used = limits.functions.iter().find(|used| used.function == *function);
         let computes = used.map_or("-".to_owned(), |used| format!("{:.0} %", used.computes * 100.0));
         let percent = share.of * 100.0;
         let limits = match share.error * 100.0 {
+            // There is no more than all.
+            error if error >= 0.5 && percent + error > 100.5 => format!("{at_least}{:.0} %", percent - error),
             error if error >= 0.5 => format!("{percent:.0} {plus_minus}{error:.0} %"),
             _ => format!("{percent:.0} %"),
         };

@@ -92,21 +92,7 @@ pub(crate) fn sentence(limit: &Limit) -> String {
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let of = |function: &Option<String>| function.as_deref().map(short);
     match &limit.kind {
-        Kind::Lock { lock, locks, waiting, threads, .. } => {
-            let name = match locks {
-                1 => format!("lock {}", bare_name(lock)),
-                _ => format!("{locks} locks such as {}", bare_name(lock)),
-            };
-            let waits = if *waiting >= 0.95 {
-                let waiting = (waiting.round() as usize).min(*threads);
-                format!("{waiting} of {threads} threads wait for it")
-            } else if *waiting > 0.0 {
-                format!("one of {threads} threads waits for it {} of the time", percent(*waiting))
-            } else {
-                format!("{threads} threads take it")
-            };
-            format!("{name}: {waits}.")
-        }
+        Kind::Lock { lock, locks, waiting, threads, .. } => of_lock(lock, *locks, *waiting, *threads),
         Kind::HandOver { object } => {
             let what = object.as_deref().map_or(String::new(), |object| format!(" of {}", bare_name(object)));
             format!("handing over{what}: waking threads takes {} of the time.", percent(limit.gain()))
@@ -145,7 +131,10 @@ pub(crate) fn sentence(limit: &Limit) -> String {
             format!("spinning: waiting for spin locks takes CPUs, {} of the time.", percent(limit.gain()))
         }
         Kind::Idle { busy } if *busy >= 0.5 => {
-            format!("waiting for work: {busy:.2} CPUs are busy, who sends the work sets the pace.")
+            format!(
+                "at work and waiting for work in turns: {busy:.2} CPUs are busy. Its own time and \
+                 who sends the work set the pace."
+            )
         }
         Kind::Idle { busy } => {
             format!("idle: it waits for work or time, {busy:.2} CPUs are busy.")
@@ -164,19 +153,40 @@ pub(crate) fn sentence(limit: &Limit) -> String {
             "not known: simulated, it ends in a deadlock that did not happen.".to_owned()
         }
         Kind::LocksNotRecorded { word, waiting, is_lock, .. } => {
-            let waits = match waiting {
-                waiting if *waiting >= 0.95 => format!("{waiting:.1} threads wait"),
-                waiting => format!("a thread waits {} of the time", percent(*waiting)),
-            };
-            let word = bare_name(word);
-            if *is_lock {
-                let lock = word.strip_prefix("futex ").unwrap_or(word);
-                format!("probably lock {lock}: {waits} for it. Lock operations were not recorded.")
-            } else {
-                format!("not known: lock operations were not recorded, and {waits} for {word}.")
-            }
+            of_unrecorded(bare_name(word), *waiting, *is_lock)
         }
         Kind::Nothing => "nothing to make faster: no thread computes anything.".to_owned(),
+    }
+}
+
+/// Of a lock, or of several that are alike.
+fn of_lock(lock: &str, locks: usize, waiting: f64, threads: usize) -> String {
+    let name = match locks {
+        1 => format!("lock {}", bare_name(lock)),
+        _ => format!("{locks} locks such as {}", bare_name(lock)),
+    };
+    let waits = if waiting >= 0.95 {
+        let waiting = (waiting.round() as usize).min(threads);
+        format!("{waiting} of {threads} threads wait for it")
+    } else if waiting > 0.0 {
+        format!("one of {threads} threads waits for it {:.0} % of the time", waiting * 100.0)
+    } else {
+        format!("{threads} threads take it")
+    };
+    format!("{name}: {waits}.")
+}
+
+/// Of a futex that threads wait for; whether it is a lock's is not certain.
+fn of_unrecorded(word: &str, waiting: f64, is_lock: bool) -> String {
+    let waits = match waiting {
+        waiting if waiting >= 0.95 => format!("{waiting:.1} threads wait"),
+        waiting => format!("a thread waits {:.0} % of the time", waiting * 100.0),
+    };
+    if is_lock {
+        let lock = word.strip_prefix("futex ").unwrap_or(word);
+        format!("probably lock {lock}: {waits} for it. Lock operations were not recorded.")
+    } else {
+        format!("not known: lock operations were not recorded, and {waits} for {word}.")
     }
 }
 
@@ -195,12 +205,8 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
     }
     let Some(largest) = limits.at.get(1).filter(|largest| largest.time_ns > 0.0) else { return lines };
     if let Kind::LocksNotRecorded { cost, .. } = &first.kind {
-        lines.push(match cost.and_then(overhead_for) {
-            Some(percent) => {
-                format!("Start it with longpole, or give --overhead {percent}%, to record them.")
-            }
-            None => "Start it with longpole, or give a larger --overhead, to record them.".to_owned(),
-        });
+        let overhead = cost.map_or("none".to_owned(), overhead_for);
+        lines.push(format!("Start it with longpole, or give --overhead {overhead}, to record them."));
         return lines;
     }
     let waits =
@@ -257,10 +263,11 @@ fn system_call(function: &str) -> &str {
     name.strip_prefix("libc_").unwrap_or(name)
 }
 
-/// The `--overhead`, in percent, with which locks get their probes: what they cost, and a tenth for all else.
-pub(crate) fn overhead_for(cost: f64) -> Option<u32> {
-    let percent = (cost * 110.0 / 5.0).ceil() * 5.0;
-    (0.0..=100.0).contains(&percent).then_some(percent as u32)
+/// The `--overhead` with which locks get their probes: what they cost, and half as much again, since programs are not always
+/// as busy.
+pub(crate) fn overhead_for(cost: f64) -> String {
+    let percent = (cost * 150.0 / 5.0).ceil() * 5.0;
+    if (0.0..=60.0).contains(&percent) { format!("{percent:.0}%") } else { "none".to_owned() }
 }
 
 /// `-49 %`, or `-2 to -52 %` where runs of one program differ; `up to -49 %` of a bound.

@@ -231,10 +231,9 @@ fn trust(
     let kind = limits.at.first().map(|limit| &limit.kind);
     let next = match kind {
         _ if about.live.is_some() => return Ok(()),
-        Some(Kind::LocksNotRecorded { cost: Some(cost), .. }) => match limit::overhead_for(*cost) {
-            Some(percent) => format!("longpole record --overhead {percent}% -p {}", style.text(&about.name)),
-            None => return Ok(()),
-        },
+        Some(Kind::LocksNotRecorded { cost: Some(cost), .. }) => {
+            format!("longpole record --overhead {} -p {}", limit::overhead_for(*cost), style.text(&about.name))
+        }
         _ if !computes => return Ok(()),
         Some(Kind::Idle { .. }) => command("report --by wait"),
         _ => command("what-if --rank"),

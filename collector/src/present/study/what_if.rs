@@ -213,7 +213,8 @@ pub fn rank_text(
         note(
             out,
             style,
-            "By how much the time of the run changes if that much of what a function computes is taken off.",
+            "By how much the time of the run changes if that much of what a function itself computes is taken off. `report` \
+             counts functions of the C library and the like for their callers.",
         )?;
         writeln!(out)?;
     }
