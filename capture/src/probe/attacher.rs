@@ -67,7 +67,7 @@ impl Attacher {
     }
 
     /// Puts probes on functions of a process that has some, or none yet, in addition to existing ones: those
-    /// that have probes already keep them, those that rest or were called too often get them back. `wanted`:
+    /// that have probes already keep them, those that are disabled or were called too often get them back. `wanted`:
     /// a user wants them from now on; otherwise they have been in the process for a while, and their calls
     /// are missing.
     ///
@@ -88,7 +88,7 @@ impl Attacher {
             let Probes { ebpf, functions: probed, unwanted, .. } = &mut *probes;
             if wanted {
                 unwanted.retain(|number| !numbers.contains(number));
-                probed.wake(ebpf, &numbers.iter().copied().collect())?;
+                probed.enable(ebpf, &numbers.iter().copied().collect())?;
             }
             probed.add_more(ebpf, pid, since.looked_ns, functions.to_vec(), wanted)?;
         }
@@ -113,9 +113,9 @@ impl Attacher {
         let time_ns = now_ns();
         {
             let probes = &mut *self.common.lock();
-            let tired = functions.iter().copied().collect();
-            probes.functions.rest(&mut probes.ebpf, &tired)?;
-            probes.unwanted.extend(tired);
+            let over_budget = functions.iter().copied().collect();
+            probes.functions.disable(&mut probes.ebpf, &over_budget)?;
+            probes.unwanted.extend(over_budget);
         }
         // Without rates: a user has asked for it.
         let kind = NoteKind::ProbesOff { functions: functions.to_vec(), rates: Vec::new() };
@@ -158,7 +158,7 @@ impl Attacher {
 
     /// Whether what was chosen is of the program that the process runs, whose older probes are given up.
     fn in_time(&self, probes: &mut Probes, pid: u32, since: Since) -> Result<(), ProbeError> {
-        self.common.overtake(probes);
+        self.common.drop_replaced_programs(probes);
         if !self.common.programs().is_another_since(pid, since.looked_ns) {
             return Ok(());
         }

@@ -177,7 +177,7 @@ impl Budget {
     }
 
     /// These went though they cost little, because they shared a link with one that had to go: they come back soon.
-    pub(crate) fn went_along(&mut self, innocent: impl Iterator<Item = ProbeId>, now_ns: u64) {
+    pub(crate) fn disabled_along(&mut self, innocent: impl Iterator<Item = ProbeId>, now_ns: u64) {
         let recent = self.recent();
         let own_ns = recent.own_ns.max(1) as f64;
         let costs: BTreeMap<ProbeId, u64> = recent.probes.into_iter().collect();
@@ -397,7 +397,7 @@ mod tests {
     fn without_a_limit_nothing_comes_back() {
         let mut budget = Budget::new(None);
         assert!(!budget.is_limited() && Budget::new(Some(20_000)).is_limited());
-        budget.went_along([7].into_iter(), 0);
+        budget.disabled_along([7].into_iter(), 0);
         for second in 0..100 {
             let spent = Spent { now_ns: second * 1_000 * MS, ..Spent::default() };
             assert_eq!(budget.look(&spent), Decision::default());
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn who_went_along_with_a_dear_one_comes_back_soon_and_not_all_at_once() {
+    fn who_was_disabled_along_with_a_dear_one_comes_back_soon_and_not_all_at_once() {
         let innocent = 2..1_002;
         let rates: Vec<(ProbeId, f64, f64)> = std::iter::once((1, 100_000.0, 17_000.0))
             .chain(innocent.clone().map(|probe| (probe, 0.1, 17_000.0)))
@@ -433,7 +433,7 @@ mod tests {
         world.run(1.0);
         assert_eq!(world.changes[0].1.shed, [1]);
         world.on.retain(|probe| !innocent.contains(probe));
-        world.budget.went_along(innocent.clone(), world.spent.now_ns);
+        world.budget.disabled_along(innocent.clone(), world.spent.now_ns);
         world.run(20.0);
         assert!(innocent.clone().all(|probe| world.on.contains(&probe)));
         let most = world.changes.iter().map(|(_, decision)| decision.give_back.len()).max();

@@ -106,7 +106,7 @@ impl Capture {
         if common.programs().has_news()
             && let Some(mut probes) = common.try_lock()
         {
-            common.overtake(&mut probes);
+            common.drop_replaced_programs(&mut probes);
         }
         records
     }

@@ -44,8 +44,8 @@ pub(crate) struct FunctionProbes {
     closing: Vec<JoinHandle<()>>,
     refused: Vec<u32>,
     got: Vec<u32>,
-    /// Rest, in any process: see [`FunctionProbes::rest`].
-    resting: BTreeSet<u32>,
+    /// Disabled in any process: see [`FunctionProbes::rest`].
+    disabled: BTreeSet<u32>,
     version: u64,
     /// Functions have counters below this number; others' come after it.
     number_limit: u32,
@@ -69,7 +69,7 @@ pub(crate) struct Group {
     generation: u16,
     pub(super) functions: Vec<ProbeFunction>,
     /// Without probes for now.
-    pub(super) resting: Vec<ProbeFunction>,
+    pub(super) disabled: Vec<ProbeFunction>,
     links: Vec<SmallLink>,
 }
 
@@ -94,7 +94,7 @@ impl FunctionProbes {
             closing: Vec::new(),
             refused: Vec::new(),
             got: Vec::new(),
-            resting: BTreeSet::new(),
+            disabled: BTreeSet::new(),
             version: 0,
             number_limit,
         }
@@ -130,11 +130,11 @@ impl FunctionProbes {
         for ((binary, functions), slot) in groups.into_iter().zip(free) {
             let slot_byte = u8::try_from(slot).unwrap_or(u8::MAX);
             let generation = self.slots.get(slot).map_or(0, |slot| slot.generation);
-            let (resting, functions) =
-                functions.into_iter().partition(|function| self.resting.contains(&function.id));
+            let (disabled, functions) =
+                functions.into_iter().partition(|function| self.disabled.contains(&function.id));
             let links = Vec::new();
             let mut group =
-                Group { pid, chosen_ns, binary, slot: slot_byte, generation, functions, resting, links };
+                Group { pid, chosen_ns, binary, slot: slot_byte, generation, functions, disabled, links };
             if let Err(error) = self.replace(ebpf, &mut group) {
                 self.remove_from(had);
                 return Err(error);
@@ -164,7 +164,7 @@ impl FunctionProbes {
             .groups
             .iter()
             .filter(|group| group.pid.get() == pid)
-            .flat_map(|group| group.functions.iter().chain(&group.resting))
+            .flat_map(|group| group.functions.iter().chain(&group.disabled))
             .map(|function| function.id)
             .collect();
         functions.retain(|function| !known.contains(&function.id));
@@ -211,28 +211,28 @@ impl FunctionProbes {
         self.change(ebpf, &mut |group| {
             let before = group.functions.len();
             group.functions.retain(|function| !hot(function.id));
-            group.resting.retain(|function| !hot(function.id));
+            group.disabled.retain(|function| !hot(function.id));
             group.functions.len() != before
         })
     }
 
     /// Takes the probes off these functions for a while, also in processes to come. Errors as in [`FunctionProbes::shed`].
-    pub(crate) fn rest(&mut self, ebpf: &mut Ebpf, tired: &BTreeSet<u32>) -> Result<(), ProbeError> {
-        self.resting.extend(tired);
+    pub(crate) fn disable(&mut self, ebpf: &mut Ebpf, over_budget: &BTreeSet<u32>) -> Result<(), ProbeError> {
+        self.disabled.extend(over_budget);
         self.change(ebpf, &mut |group| {
-            let rests = |function: &mut ProbeFunction| tired.contains(&function.id);
-            let before = group.resting.len();
-            group.resting.extend(group.functions.extract_if(.., rests));
-            group.resting.len() != before
+            let is_over = |function: &mut ProbeFunction| over_budget.contains(&function.id);
+            let before = group.disabled.len();
+            group.disabled.extend(group.functions.extract_if(.., is_over));
+            group.disabled.len() != before
         })
     }
 
     /// Removes the probes of these functions at once, and of those that share a link with one. New links for
     /// the others would take seconds with thousands of functions and a program that does nothing but hit
-    /// probes. All of them rest, except those in `for_good`; returns all.
-    pub(crate) fn rest_at_once(&mut self, tired: &BTreeSet<u32>, for_good: bool) -> BTreeSet<u32> {
+    /// probes. All of them are disabled, except those in `for_good`; returns all.
+    pub(crate) fn disable_at_once(&mut self, over_budget: &BTreeSet<u32>, for_good: bool) -> BTreeSet<u32> {
         // A function has probes in all processes or in none.
-        let mut all = tired.clone();
+        let mut all = over_budget.clone();
         let mut closed = Vec::new();
         loop {
             let before = all.len();
@@ -247,33 +247,37 @@ impl FunctionProbes {
                 break;
             }
         }
-        let gone = |function: u32| for_good && tired.contains(&function);
+        let gone = |function: u32| for_good && over_budget.contains(&function);
         for group in &mut self.groups {
             let rest = group.functions.extract_if(.., |function| all.contains(&function.id));
-            group.resting.extend(rest);
-            group.resting.retain(|function| !gone(function.id));
+            group.disabled.extend(rest);
+            group.disabled.retain(|function| !gone(function.id));
         }
-        self.resting.extend(all.iter().filter(|function| !gone(**function)));
+        self.disabled.extend(all.iter().filter(|function| !gone(**function)));
         self.close(closed);
         self.version = self.version.wrapping_add(1);
         all
     }
 
-    /// Puts probes back on functions that rest. On an error they go on resting.
-    pub(crate) fn wake(&mut self, ebpf: &mut Ebpf, rested: &BTreeSet<u32>) -> Result<(), ProbeError> {
-        self.resting.retain(|function| !rested.contains(function));
-        self.each(&mut |functions, group| functions.add_links(ebpf, group, rested))
+    /// Puts probes back on disabled functions. On an error they stay disabled.
+    pub(crate) fn enable(
+        &mut self,
+        ebpf: &mut Ebpf,
+        disabled_before: &BTreeSet<u32>,
+    ) -> Result<(), ProbeError> {
+        self.disabled.retain(|function| !disabled_before.contains(function));
+        self.each(&mut |functions, group| functions.add_links(ebpf, group, disabled_before))
     }
 
-    /// Gives a group links for those of its resting functions that are named. Its others stay: none has probes twice.
+    /// Gives a group links for those of its disabled functions that are named. Its others stay: none has probes twice.
     fn add_links(
         &mut self,
         ebpf: &mut Ebpf,
         group: &mut Group,
-        rested: &BTreeSet<u32>,
+        disabled_before: &BTreeSet<u32>,
     ) -> Result<(), ProbeError> {
         let woken: Vec<ProbeFunction> =
-            group.resting.extract_if(.., |function| rested.contains(&function.id)).collect();
+            group.disabled.extract_if(.., |function| disabled_before.contains(&function.id)).collect();
         if woken.is_empty() {
             return Ok(());
         }
@@ -293,8 +297,8 @@ impl FunctionProbes {
         self.version = self.version.wrapping_add(1);
         if let Err(error) = attached {
             self.close(group.links.split_off(had));
-            let back = group.functions.extract_if(.., |function| rested.contains(&function.id));
-            group.resting.extend(back);
+            let back = group.functions.extract_if(.., |function| disabled_before.contains(&function.id));
+            group.disabled.extend(back);
             return Err(error);
         }
         group.functions.retain(|function| !refused.contains(&function.id));

@@ -111,7 +111,7 @@ impl Common {
     }
 
     /// Gives up what was chosen of programs that processes do not run any more.
-    pub(crate) fn overtake(&self, probes: &mut Probes) {
+    pub(crate) fn drop_replaced_programs(&self, probes: &mut Probes) {
         let news = self.programs().take(&|pid| self.shared.is_tracked(pid));
         if news.is_empty() {
             return;
@@ -191,7 +191,7 @@ pub(crate) fn run(
     let mut online = Vec::new();
     while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(tick) {
         let mut probes = common.lock();
-        common.overtake(&mut probes);
+        common.drop_replaced_programs(&mut probes);
         if let Some(logger) = &mut probes.logger {
             logger.flush();
         }
@@ -278,8 +278,8 @@ fn keep_to_the_rate(common: &Common, probes: &mut Probes, budget: &mut Budget) {
     }
     // Without a limit, nothing restores probes that are removed with others.
     if budget.is_limited() && functions.functions().nth(MANY).is_some() {
-        let tired = hot.keys().copied().collect();
-        rest_at_once(functions, budget, notes, &tired, true);
+        let over_budget = hot.keys().copied().collect();
+        disable_at_once(functions, budget, notes, &over_budget, true);
     } else if let Err(error) = functions.shed(ebpf, &|number| hot.contains_key(&number)) {
         log::warn!("functions called too often keep their probes: {error}");
     }
@@ -331,17 +331,17 @@ fn keep_to_the_budget(
     if !shed.is_empty() {
         // From now on their calls are incomplete; when the last probe is gone is not known so exactly.
         let time_ns = now_ns();
-        let tired = shed.iter().copied().collect();
+        let over_budget = shed.iter().copied().collect();
         if functions.functions().nth(MANY).is_some() {
-            rest_at_once(functions, budget, notes, &tired, false);
-        } else if let Err(error) = functions.rest(ebpf, &tired) {
+            disable_at_once(functions, budget, notes, &over_budget, false);
+        } else if let Err(error) = functions.disable(ebpf, &over_budget) {
             log::warn!("functions over the budget keep their probes: {error}");
         }
         let rates = vec![0; shed.len()];
         notes.push(Note { time_ns, kind: NoteKind::ProbesOff { functions: shed, rates } });
     }
     if !give_back.is_empty() {
-        match functions.wake(ebpf, &give_back.iter().copied().collect()) {
+        match functions.enable(ebpf, &give_back.iter().copied().collect()) {
             Ok(()) => {
                 let kind = NoteKind::ProbesOn { functions: give_back, pid: None };
                 notes.push(Note { time_ns: now_ns(), kind });
@@ -354,22 +354,22 @@ fn keep_to_the_budget(
 
 /// Removes probes without attaching new ones to functions that lose theirs along with them: these come back
 /// later.
-fn rest_at_once(
+fn disable_at_once(
     functions: &mut FunctionProbes,
     budget: &mut Budget,
     notes: &mut Vec<Note>,
-    tired: &BTreeSet<u32>,
+    over_budget: &BTreeSet<u32>,
     for_good: bool,
 ) {
     let time_ns = now_ns();
-    let all = functions.rest_at_once(tired, for_good);
-    let along: Vec<u32> = all.difference(tired).copied().collect();
+    let all = functions.disable_at_once(over_budget, for_good);
+    let along: Vec<u32> = all.difference(over_budget).copied().collect();
     log::debug!(
         "{} functions lose their probes at once, {} of them along with others",
         all.len(),
         along.len()
     );
-    budget.went_along(along.iter().copied(), time_ns);
+    budget.disabled_along(along.iter().copied(), time_ns);
     if !along.is_empty() {
         let rates = vec![0; along.len()];
         notes.push(Note { time_ns, kind: NoteKind::ProbesOff { functions: along, rates } });

@@ -55,7 +55,7 @@ impl FunctionProbes {
     pub(crate) fn has_all(&self, pid: u32, functions: &[ProbeFunction]) -> bool {
         let own = || self.groups.iter().filter(|group| group.pid.get() == pid);
         let known: BTreeMap<u32, &Arc<Binary>> = own()
-            .flat_map(|group| group.functions.iter().chain(&group.resting))
+            .flat_map(|group| group.functions.iter().chain(&group.disabled))
             .map(|function| (function.id, &function.binary))
             .collect();
         let wanted = |function: &&ProbeFunction| {

@@ -3,7 +3,7 @@
 
 use super::decoder::Batch;
 use super::message::{Chosen, LibcChosen, Message, NewFunctions, Placing, Unprobed, UnprobedCounts};
-use super::ring_reader::Feed;
+use super::ring_reader::WriterMessage;
 use super::short_lived::ShortLived;
 use super::source::Attach;
 use crate::threads;
@@ -43,7 +43,7 @@ impl AttachThread {
 /// What comes of them, for the thread that empties the rings.
 pub struct AttachResults {
     jobs: AttachThread,
-    done: Receiver<Feed>,
+    done: Receiver<WriterMessage>,
     over: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
@@ -51,7 +51,7 @@ pub struct AttachResults {
 impl AttachResults {
     /// What to pass on since the last call. Functions and binaries must come before the first record that
     /// names them: pass them on after reading the rings, and before the records from them.
-    pub fn take(&self) -> impl Iterator<Item = Feed> + '_ {
+    pub fn take(&self) -> impl Iterator<Item = WriterMessage> + '_ {
         self.done.try_iter()
     }
 
@@ -62,7 +62,7 @@ impl AttachResults {
     }
 
     /// The rest. Waits for what is being attached right now.
-    pub fn finish(self) -> Vec<Feed> {
+    pub fn finish(self) -> Vec<WriterMessage> {
         // A panic in there has been reported by it.
         let _ = self.thread.join();
         self.done.try_iter().collect()
@@ -89,7 +89,7 @@ pub fn start(
 
 struct Worker {
     attach: Option<Box<dyn Attach>>,
-    done: Sender<Feed>,
+    done: Sender<WriterMessage>,
     news: UnboundedSender<Message>,
     over: Arc<AtomicBool>,
     /// Processes that ended too soon, until they are reported.
@@ -134,7 +134,7 @@ impl Worker {
     fn tell_ended(&mut self) -> Option<()> {
         let Some((count, note)) = self.ended.take() else { return Some(()) };
         self.news.send(Message::Unprobed(UnprobedCounts::ended(count))).ok()?;
-        self.done.send(Feed::Batch(Batch { notes: vec![note], ..Batch::default() })).ok()
+        self.done.send(WriterMessage::Batch(Batch { notes: vec![note], ..Batch::default() })).ok()
     }
 
     /// `None`: the receiver is gone.
@@ -145,11 +145,11 @@ impl Worker {
             (Ok(NewFunctions { probes, facts, modules, looked_ns }), attach) => {
                 let since = Since { missing_ns: missing_since_ns, looked_ns };
                 if !modules.is_empty() {
-                    self.done.send(Feed::Modules(modules)).ok()?;
+                    self.done.send(WriterMessage::Modules(modules)).ok()?;
                 }
                 // Even if this process fails, the next one of the same program comes without them.
                 if !facts.is_empty() {
-                    self.done.send(Feed::Functions(facts)).ok()?;
+                    self.done.send(WriterMessage::Functions(facts)).ok()?;
                 }
                 match (attach, placing) {
                     (None, _) => Err(no_probes()),
@@ -182,7 +182,7 @@ impl Worker {
                 let reason = GapReason::NotProbed;
                 let kind = NoteKind::Gap { pid, cpu: None, until_ns: u64::MAX, lost: 0, reason };
                 let notes = vec![Note { time_ns: missing_since_ns, kind }];
-                self.done.send(Feed::Batch(Batch { notes, ..Batch::default() })).ok()
+                self.done.send(WriterMessage::Batch(Batch { notes, ..Batch::default() })).ok()
             }
         }
     }
@@ -232,7 +232,9 @@ mod tests {
         jobs.give(Job::End);
         let done = attach_results.finish();
         assert!(matches!(told.try_recv(), Ok(Message::Unprobed(_))));
-        let [Feed::Functions(facts), Feed::Batch(batch)] = &done[..] else { panic!("{done:?}") };
+        let [WriterMessage::Functions(facts), WriterMessage::Batch(batch)] = &done[..] else {
+            panic!("{done:?}")
+        };
         assert_eq!(*facts, [fact]);
         // A recording takes no probes: its calls are missing, as when the process is gone.
         assert!(matches!(batch.notes[0].kind, NoteKind::Gap { pid: 5, .. }), "{:?}", batch.notes);
@@ -252,7 +254,7 @@ mod tests {
         let done = attach_results.finish();
         let (mut all, mut earliest_ns) = (Vec::new(), u64::MAX);
         for feed in &done {
-            let Feed::Batch(Batch { notes, .. }) = feed else { panic!("{feed:?}") };
+            let WriterMessage::Batch(Batch { notes, .. }) = feed else { panic!("{feed:?}") };
             let [Note { time_ns, kind: NoteKind::EndedUnprobed { pids, until_ns } }] = &notes[..] else {
                 panic!("{notes:?}")
             };
@@ -324,7 +326,7 @@ mod tests {
         let gaps: Vec<u32> = done
             .iter()
             .filter_map(|done| match done {
-                Feed::Batch(batch) => batch.notes.first(),
+                WriterMessage::Batch(batch) => batch.notes.first(),
                 _ => None,
             })
             .filter_map(|note| match note.kind {

@@ -131,7 +131,7 @@ impl Decoder {
 
     /// What may leave now.
     pub fn release(&mut self, source: &mut dyn EventSource) -> Batch {
-        let mut leaving = Leaving::with(self.chunks.as_mut(), self.usual);
+        let mut leaving = BatchBuilder::with(self.chunks.as_mut(), self.usual);
         self.merger.release_to(&mut |record| leaving.take(record));
         let batch = leaving.end(&mut self.undecodable, &mut self.events);
         self.usual = batch.records.len();
@@ -155,7 +155,7 @@ impl Decoder {
 
     /// The rest, up to `end_ns`: what was recorded later lies outside the window.
     pub fn finish(&mut self, source: &mut dyn EventSource, end_ns: u64) -> Batch {
-        let mut leaving = Leaving::with(self.chunks.as_mut(), self.usual);
+        let mut leaving = BatchBuilder::with(self.chunks.as_mut(), self.usual);
         self.merger.finish_to(&mut |record| {
             if record.header().time_ns <= end_ns {
                 leaving.take(record);
@@ -194,17 +194,17 @@ impl Decoder {
 }
 
 /// Records on their way into a batch.
-struct Leaving<'a> {
+struct BatchBuilder<'a> {
     chunks: Option<&'a mut EventChunks>,
     batch: Batch,
     left: u64,
     contradictions: u64,
 }
 
-impl<'a> Leaving<'a> {
-    fn with(chunks: Option<&'a mut EventChunks>, usual: usize) -> Leaving<'a> {
+impl<'a> BatchBuilder<'a> {
+    fn with(chunks: Option<&'a mut EventChunks>, usual: usize) -> BatchBuilder<'a> {
         let records = Vec::with_capacity(if chunks.is_some() { 0 } else { usual });
-        Leaving { chunks, batch: Batch { records, ..Batch::default() }, left: 0, contradictions: 0 }
+        BatchBuilder { chunks, batch: Batch { records, ..Batch::default() }, left: 0, contradictions: 0 }
     }
 
     #[inline]

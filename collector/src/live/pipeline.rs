@@ -5,7 +5,7 @@ use super::attach_thread::{self, AttachThread};
 use super::message::Message;
 use super::naming::PollIntervals;
 use super::reader_commands::{ReaderCommands, reader_commands};
-use super::ring_reader::{self, EndThreads, Feed, Wanted};
+use super::ring_reader::{self, EndThreads, Wanted, WriterMessage};
 use super::writer_thread::{BATCHES, WriterThread};
 use crate::threads;
 use recording::{Disk, Summary};
@@ -40,7 +40,7 @@ impl Pipeline {
         news: &UnboundedSender<Message>,
     ) -> io::Result<(Pipeline, Started)> {
         let wanted = if writer.sliding.is_some() { Wanted::Records } else { Wanted::Chunks };
-        let (feed, fed) = sync_channel::<Feed>(BATCHES);
+        let (feed, fed) = sync_channel::<WriterMessage>(BATCHES);
         let writer_news = news.clone();
         let writer = threads::spawn("writer", news.clone(), (), move || writer.run(&fed, &writer_news))?;
 

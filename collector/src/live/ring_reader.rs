@@ -32,7 +32,7 @@ pub enum Command {
 
 /// What this thread passes on.
 #[derive(Debug)]
-pub enum Feed {
+pub enum WriterMessage {
     /// Records and notes.
     Batch(Batch),
     /// More functions have probes from now on.
@@ -84,7 +84,7 @@ pub fn run(
     (poll_intervals, wanted): (PollIntervals, Wanted),
     commands: &CommandReceiver,
     attach_results: AttachResults,
-    (feed, news): (&SyncSender<Feed>, &UnboundedSender<Message>),
+    (feed, news): (&SyncSender<WriterMessage>, &UnboundedSender<Message>),
     end_threads: EndThreads,
 ) {
     let decoder = Decoder::new(&*source);
@@ -157,7 +157,7 @@ impl RingReader {
         &mut self,
         source: &mut dyn EventSource,
         attach_results: &AttachResults,
-        feed: &SyncSender<Feed>,
+        feed: &SyncSender<WriterMessage>,
         news: &UnboundedSender<Message>,
     ) -> Option<Turn> {
         let drained = self.decoder.drain(source);
@@ -171,7 +171,7 @@ impl RingReader {
         if let Some(namer) = &self.code {
             let names = namer.take();
             if !names.is_empty() {
-                feed.send(Feed::Code(names)).ok()?;
+                feed.send(WriterMessage::Code(names)).ok()?;
             }
         }
         let mut asks = self.decoder.take_asks();
@@ -183,7 +183,7 @@ impl RingReader {
             namer.ask(asks);
             let names = namer.take();
             if !names.is_empty() {
-                feed.send(Feed::Addresses(names)).ok()?;
+                feed.send(WriterMessage::Addresses(names)).ok()?;
             }
         }
         self.waiting = self.waiting.saturating_add(drained.records);
@@ -209,18 +209,18 @@ impl RingReader {
     }
 
     /// `None`: the receiver is gone.
-    fn hand_on_mappings(&self, source: &mut dyn EventSource, feed: &SyncSender<Feed>) -> Option<()> {
+    fn hand_on_mappings(&self, source: &mut dyn EventSource, feed: &SyncSender<WriterMessage>) -> Option<()> {
         self.hand_on_these(source.take_mappings(), feed)
     }
 
-    fn hand_on_these(&self, mappings: Vec<MappingFact>, feed: &SyncSender<Feed>) -> Option<()> {
+    fn hand_on_these(&self, mappings: Vec<MappingFact>, feed: &SyncSender<WriterMessage>) -> Option<()> {
         if mappings.is_empty() {
             return Some(());
         }
         if let Some(namer) = &self.code {
             namer.mappings(&mappings);
         }
-        feed.send(Feed::Mappings(mappings)).ok()
+        feed.send(WriterMessage::Mappings(mappings)).ok()
     }
 
     fn see_stacks(&mut self, batch: &Batch) {
@@ -265,7 +265,7 @@ impl RingReader {
         mut self,
         mut source: Box<dyn EventSource>,
         attach_results: AttachResults,
-        feed: &SyncSender<Feed>,
+        feed: &SyncSender<WriterMessage>,
         news: &UnboundedSender<Message>,
         end_threads: impl FnOnce() -> Vec<ThreadFact>,
     ) {
@@ -308,14 +308,14 @@ impl RingReader {
         if hand_on(batch, feed, news).is_some() {
             if let Some(namer) = self.namer {
                 namer.ask(self.decoder.take_asks());
-                let _ = feed.send(Feed::Addresses(namer.finish()));
+                let _ = feed.send(WriterMessage::Addresses(namer.finish()));
             }
             if let Some(namer) = self.code {
-                let _ = feed.send(Feed::Code(namer.finish()));
+                let _ = feed.send(WriterMessage::Code(namer.finish()));
             }
             let left_out = LeftOut::default();
             let end = WindowEnd { end_ns, threads, loss, pending, overhead, samples, left_out };
-            let _ = feed.send(Feed::End(end));
+            let _ = feed.send(WriterMessage::End(end));
         }
     }
 }
@@ -371,7 +371,7 @@ fn next_interval(last: Duration, records: usize, longest: Duration) -> Duration 
     next.clamp(SHORTEST.min(longest / 4), longest)
 }
 
-fn hand_on(batch: Batch, feed: &SyncSender<Feed>, news: &UnboundedSender<Message>) -> Option<()> {
+fn hand_on(batch: Batch, feed: &SyncSender<WriterMessage>, news: &UnboundedSender<Message>) -> Option<()> {
     for note in &batch.notes {
         match &note.kind {
             NoteKind::ProbesOff { functions, .. } => {
@@ -387,7 +387,7 @@ fn hand_on(batch: Batch, feed: &SyncSender<Feed>, news: &UnboundedSender<Message
         }
     }
     // Waits while the other side is behind: memory stays bounded, and the kernel counts what does not fit.
-    feed.send(Feed::Batch(batch)).ok()
+    feed.send(WriterMessage::Batch(batch)).ok()
 }
 
 #[cfg(test)]

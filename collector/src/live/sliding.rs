@@ -4,7 +4,7 @@ use super::analysis_thread::{AnalysisThread, Job};
 use super::decoder::Batch;
 use super::pacing::Pacing;
 use super::recent_window::RecentWindow;
-use super::ring_reader::Feed;
+use super::ring_reader::WriterMessage;
 use engine::event::{Facts, WindowEnd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -51,19 +51,19 @@ impl Sliding {
     }
 
     /// Takes what the reader delivers.
-    pub fn take(&mut self, item: &Feed, skip_last: &AtomicBool) {
+    pub fn take(&mut self, item: &WriterMessage, skip_last: &AtomicBool) {
         match item {
-            Feed::Batch(batch) => {
+            WriterMessage::Batch(batch) => {
                 self.recent.take(batch);
                 self.report_if_due(batch);
             }
-            Feed::Functions(functions) => self.recent.add_functions(functions),
+            WriterMessage::Functions(functions) => self.recent.add_functions(functions),
             // Where binaries lay matters to a file that is read elsewhere.
-            Feed::Modules(_) => {}
-            Feed::Mappings(mappings) => self.recent.add_mappings(mappings),
-            Feed::Addresses(addresses) => self.recent.add_addresses(addresses),
-            Feed::Code(code) => self.recent.add_code(code),
-            Feed::End(end) => {
+            WriterMessage::Modules(_) => {}
+            WriterMessage::Mappings(mappings) => self.recent.add_mappings(mappings),
+            WriterMessage::Addresses(addresses) => self.recent.add_addresses(addresses),
+            WriterMessage::Code(code) => self.recent.add_code(code),
+            WriterMessage::End(end) => {
                 if !skip_last.load(Ordering::Relaxed) {
                     self.hand_over(end.clone(), true);
                 }

@@ -1,7 +1,7 @@
 //! The thread that keeps what the reader delivers: in the session file, in the sliding window, or in both.
 
 use super::message::Message;
-use super::ring_reader::Feed;
+use super::ring_reader::WriterMessage;
 use super::sliding::Sliding;
 use crate::threads::Failure;
 use crate::threads::Urgency;
@@ -35,7 +35,7 @@ pub struct WriterThread<D: Disk> {
 
 impl<D: Disk> WriterThread<D> {
     /// The thread's whole life. Returns what the file holds, if there is one and it could be finished.
-    pub fn run(mut self, feed: &Receiver<Feed>, news: &UnboundedSender<Message>) -> Option<Summary> {
+    pub fn run(mut self, feed: &Receiver<WriterMessage>, news: &UnboundedSender<Message>) -> Option<Summary> {
         let mut looked = Instant::now();
         let mut summary = None;
         let mut urgency = Urgency::of_this_thread();
@@ -74,11 +74,11 @@ impl<D: Disk> WriterThread<D> {
 /// Writes one item; returns the end, if that is what it was.
 fn keep<D: Disk>(
     writer: &mut Writer<D>,
-    item: Feed,
+    item: WriterMessage,
     looked: &mut Instant,
 ) -> std::io::Result<Option<WindowEnd>> {
     match item {
-        Feed::Batch(batch) => {
+        WriterMessage::Batch(batch) => {
             // Stacks come before the samples that name them.
             for note in &batch.notes {
                 writer.note(note)?;
@@ -100,14 +100,14 @@ fn keep<D: Disk>(
                 }
             }
         }
-        Feed::Functions(functions) => writer.facts(&Facts { functions, ..Facts::default() })?,
-        Feed::Modules(modules) => writer.facts(&Facts { modules, ..Facts::default() })?,
-        Feed::Mappings(mappings) => writer.facts(&Facts { mappings, ..Facts::default() })?,
-        Feed::Code(code) if code.is_empty() => {}
-        Feed::Code(code) => writer.facts(&Facts { code, ..Facts::default() })?,
-        Feed::Addresses(addresses) if addresses.is_empty() => {}
-        Feed::Addresses(addresses) => writer.facts(&Facts { addresses, ..Facts::default() })?,
-        Feed::End(end) => return Ok(Some(end)),
+        WriterMessage::Functions(functions) => writer.facts(&Facts { functions, ..Facts::default() })?,
+        WriterMessage::Modules(modules) => writer.facts(&Facts { modules, ..Facts::default() })?,
+        WriterMessage::Mappings(mappings) => writer.facts(&Facts { mappings, ..Facts::default() })?,
+        WriterMessage::Code(code) if code.is_empty() => {}
+        WriterMessage::Code(code) => writer.facts(&Facts { code, ..Facts::default() })?,
+        WriterMessage::Addresses(addresses) if addresses.is_empty() => {}
+        WriterMessage::Addresses(addresses) => writer.facts(&Facts { addresses, ..Facts::default() })?,
+        WriterMessage::End(end) => return Ok(Some(end)),
     }
     Ok(None)
 }

@@ -64,7 +64,7 @@ pub(crate) fn from_timeline_with(
             program.findings.extend(deadlock.map(|stuck| Finding::SimulatedDeadlock { stuck }));
             return with_recorded(program, timeline, &spins);
         };
-        if forced.misread(timeline, &stuck.objects) || forced.cut(timeline, &edges, &stuck.edges) {
+        if forced.kept_as_recorded(timeline, &stuck.objects) || forced.cut(timeline, &edges, &stuck.edges) {
             continue;
         }
         if !forced.add(&stuck.objects) {
@@ -268,7 +268,7 @@ impl<'a> Translator<'a> {
             let wait = wakee.and_then(|thread| thread.waits.get(ended as usize));
             self.program.edges.push(names::edge(edge.0, wait));
         }
-        self.program.edges.append(&mut self.plan.gates);
+        self.program.edges.append(&mut self.plan.extra_edges);
         self.first_spin = u32::try_from(self.program.edges.len()).unwrap_or(u32::MAX);
         self.first_spin_lock = u32::try_from(self.program.objects.len()).unwrap_or(u32::MAX);
         let several = self.spins.locks.len() > 1;

@@ -158,7 +158,7 @@ impl Machine for Agenda {
         self.soon(thread);
     }
 
-    fn hope(&mut self, _more: bool) {}
+    fn spinners_on_free_locks(&mut self, _more: bool) {}
 
     fn end(&mut self, _thread: u32) {}
 }

@@ -119,7 +119,7 @@ pub trait Machine {
 
     /// A spin lock is free while all threads that spin for it are off their processors (or no longer so): one
     /// of them will get on.
-    fn hope(&mut self, more: bool);
+    fn spinners_on_free_locks(&mut self, more: bool);
 
     /// The acting thread is over.
     fn end(&mut self, thread: u32);

@@ -328,7 +328,7 @@ impl<const COSTS: bool> Machine for Shared<'_, COSTS> {
         self.ready.push_back(Turn::Act(thread));
     }
 
-    fn hope(&mut self, _more: bool) {}
+    fn spinners_on_free_locks(&mut self, _more: bool) {}
 
     fn end(&mut self, thread: u32) {
         self.change(thread, Doing::Nothing);

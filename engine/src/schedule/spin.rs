@@ -44,7 +44,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         spin.owner = Some(thread);
         let freed = spin.freed;
         if std::mem::take(&mut spin.unseen) {
-            self.machine.hope(false);
+            self.machine.spinners_on_free_locks(false);
         }
         self.note_taken(object);
         let flow = self.pass(thread, freed);
@@ -69,7 +69,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
             }
             None if !spin.spinning.is_empty() => {
                 spin.unseen = true;
-                self.machine.hope(true);
+                self.machine.spinners_on_free_locks(true);
             }
             None => {}
         }

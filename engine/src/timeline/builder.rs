@@ -4,7 +4,7 @@ use super::cpus::Cpu;
 use super::function_costs::FunctionCosts;
 use super::gaps::Gaps;
 use super::locks::Locks;
-use super::machine::{Leaving, Machine, Now, Tally, Unseen};
+use super::machine::{Machine, RunState, SwitchOut, Tally, Unseen};
 use super::model::{BaseStack, Birth, External, Hit, Step, StepKind, Thread, Wake, Wakeup};
 use super::probe_intervals::ProbeIntervals;
 use super::samples::Stacks;
@@ -81,12 +81,12 @@ impl Builder {
         for fact in &facts.threads {
             let machine = super::resume::machine(fact, facts.start_ns);
             let index = builder.add(machine);
-            if let Some(Now::Running { cpu }) = index.map(|index| builder.state(index)) {
+            if let Some(RunState::Running { cpu }) = index.map(|index| builder.state(index)) {
                 builder.set_cpu(cpu, index);
             }
         }
         builder.gaps.advance(facts.start_ns, &mut builder.threads, &mut builder.tally);
-        for thread in builder.threads.iter_mut().filter(|thread| thread.now == Now::Gap) {
+        for thread in builder.threads.iter_mut().filter(|thread| thread.now == RunState::Gap) {
             if !builder.gaps.hit(thread) {
                 thread.gap_ends(facts.start_ns);
             }
@@ -180,13 +180,13 @@ impl Builder {
         let (time_ns, cpu) = (header.time_ns, header.cpu);
         let prev_tracked = switch.flags & SwitchFlags::PREV_TRACKED != 0;
         let how = match switch.prev_state {
-            _ if switch.flags & SwitchFlags::PREEMPTED != 0 => Leaving::Runnable,
-            0 => Leaving::Runnable,
-            state if state & DEAD_STATES != 0 => Leaving::Dead,
-            _ => Leaving::Blocked(WaitReason::of_sleeper(switch)),
+            _ if switch.flags & SwitchFlags::PREEMPTED != 0 => SwitchOut::Runnable,
+            0 => SwitchOut::Runnable,
+            state if state & DEAD_STATES != 0 => SwitchOut::Dead,
+            _ => SwitchOut::Blocked(WaitReason::of_sleeper(switch)),
         };
         let prev = match how {
-            Leaving::Dead => self.dying(header, prev_tracked),
+            SwitchOut::Dead => self.dying(header, prev_tracked),
             _ => self.find_on(cpu, header.pid, header.tid, prev_tracked),
         };
         match prev {
@@ -202,9 +202,9 @@ impl Builder {
                         thread.yields(time_ns);
                     }
                     thread.leaves(time_ns, how, tally);
-                    if how != Leaving::Dead {
+                    if how != SwitchOut::Dead {
                         gaps.hold(time_ns, thread, tally);
-                    } else if thread.now != Now::Dead {
+                    } else if thread.now != RunState::Dead {
                         // Inside a gap: that it died is certain all the same.
                         thread.gone(time_ns, tally);
                     }
@@ -358,8 +358,8 @@ impl Builder {
         }
     }
 
-    pub(super) fn state(&self, index: u32) -> Now {
-        self.threads.get(index as usize).map_or(Now::Dead, |thread| thread.now)
+    pub(super) fn state(&self, index: u32) -> RunState {
+        self.threads.get(index as usize).map_or(RunState::Dead, |thread| thread.now)
     }
 
     pub(super) fn thread(&mut self, index: Option<u32>) -> Option<&mut Machine> {
@@ -374,7 +374,7 @@ impl Builder {
         if let Some(&index) = self.live.get(&tid)
             && let Some(thread) = self.threads.get(index as usize)
             && thread.out.pid == pid
-            && thread.now != Now::Dead
+            && thread.now != RunState::Dead
         {
             return Some(index);
         }
@@ -392,14 +392,14 @@ impl Builder {
         } else {
             Unseen::NotListed
         };
-        if tracked { self.add_thread(pid, tid, 0, &[], Now::Unseen(missed)) } else { None }
+        if tracked { self.add_thread(pid, tid, 0, &[], RunState::Unseen(missed)) } else { None }
     }
 
     /// The same, for a thread that is on this CPU; not for a leader that is ending on another one.
     pub(super) fn find_on(&mut self, cpu: u16, pid: u32, tid: u32, tracked: bool) -> Option<u32> {
         let index = self.find(pid, tid, tracked)?;
         let elsewhere = |thread: &Machine| {
-            thread.exiting && matches!(thread.now, Now::Running { cpu: other } if other != cpu)
+            thread.exiting && matches!(thread.now, RunState::Running { cpu: other } if other != cpu)
         };
         let replaced =
             tid == pid && cpu != Header::NO_CPU && self.thread(Some(index)).is_some_and(|t| elsewhere(t));
@@ -413,12 +413,12 @@ impl Builder {
         tid: u32,
         start_time_ns: u64,
         comm: &[u8],
-        now: Now,
+        now: RunState,
     ) -> Option<u32> {
-        let not_listed = matches!(now, Now::Unseen(_));
+        let not_listed = matches!(now, RunState::Unseen(_));
         // An unlisted one may have been there from the start, or since the last one with its id ended.
         let earlier = self.live.get(&tid).and_then(|&index| self.threads.get(index as usize));
-        let earlier_ns = earlier.filter(|t| t.now == Now::Dead).map_or(self.start_ns, |t| t.out.end.0);
+        let earlier_ns = earlier.filter(|t| t.now == RunState::Dead).map_or(self.start_ns, |t| t.out.end.0);
         let start_ns = if not_listed { earlier_ns } else { self.now_ns };
         let comm = clean_name(comm);
         let comm =
@@ -445,7 +445,7 @@ impl Builder {
         let (tid, now_ns) = (machine.out.tid, self.now_ns);
         if let Some(old) = self.live.insert(tid, index)
             && let Some(thread) = self.threads.get_mut(old as usize)
-            && thread.now != Now::Dead
+            && thread.now != RunState::Dead
         {
             // Its id is used again: it is gone, in whatever way.
             thread.gone(now_ns, &mut self.tally);

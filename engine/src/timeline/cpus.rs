@@ -1,7 +1,7 @@
 //! Which thread is on which CPU: one at a time, so a thread that shows on a CPU tells about others as well.
 
 use super::builder::Builder;
-use super::machine::Now;
+use super::machine::RunState;
 use probe_abi::Ran;
 
 /// What is known of a CPU.
@@ -60,7 +60,7 @@ impl Builder {
         let now_ns = self.now_ns;
         let Builder { threads, tally, gaps, .. } = self;
         if let Some(thread) = threads.get_mut(other as usize)
-            && thread.now == (Now::Running { cpu })
+            && thread.now == (RunState::Running { cpu })
         {
             thread.displaced(now_ns, tally);
             gaps.hold(now_ns, thread, tally);
@@ -68,7 +68,7 @@ impl Builder {
     }
 
     pub(super) fn leave_other_cpu(&mut self, index: u32, cpu: u16) {
-        if let Now::Running { cpu: other } = self.state(index)
+        if let RunState::Running { cpu: other } = self.state(index)
             && other != cpu
             && self.on(other) == Some(index)
         {

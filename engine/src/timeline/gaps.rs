@@ -4,7 +4,7 @@
 //! days. Gaps are joined where that would happen: a joined gap covers all that its parts did and what lay
 //! between them, so more is unknown than was lost, and never less.
 
-use super::machine::{Machine, Now, Tally};
+use super::machine::{Machine, RunState, Tally};
 use crate::event::{GapReason, Note, NoteKind};
 
 /// A stretch in which records of these threads may be missing.
@@ -22,7 +22,7 @@ impl Gap {
     /// on that CPU; everything else (its waker, where it goes) may have been recorded anywhere.
     fn hits(&self, thread: &Machine) -> bool {
         let elsewhere = match (self.cpu, thread.now) {
-            (Some(cpu), Now::Running { cpu: on }) => cpu != on,
+            (Some(cpu), RunState::Running { cpu: on }) => cpu != on,
             _ => false,
         };
         (self.pid == 0 || self.pid == thread.out.pid) && !elsewhere
@@ -109,7 +109,7 @@ impl Gaps {
                     self.looked_at(threads.len() as u64 * self.open.len() as u64);
                     self.open.retain(|gap| gap.until_ns > until);
                     for thread in threads.iter_mut() {
-                        if thread.now == Now::Gap && !self.hit(thread) {
+                        if thread.now == RunState::Gap && !self.hit(thread) {
                             thread.gap_ends(until);
                         }
                     }

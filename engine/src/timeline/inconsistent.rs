@@ -1,7 +1,7 @@
 //! What becomes of a thread when events do not tell: contradictions, gaps, the window's end. What contradicts the
 //! state makes the time since the last proof `Unknown`, and the next event tells what followed.
 
-use super::machine::{Machine, Now, Tally, Unseen};
+use super::machine::{Machine, RunState, Tally, Unseen};
 use super::model::{Interval, State, UnknownReason, Wake};
 use super::wait_reason::WaitReason;
 use crate::event::ThreadState;
@@ -43,31 +43,31 @@ impl Machine {
             return self.dies_at_last_proof();
         }
         match self.now {
-            Now::Dead => return,
-            Now::Forked { .. } => self.out.start = Timestamp(self.since_ns),
-            Now::Unseen(_) | Now::Gap => self.resolve(time_ns, None, tally),
+            RunState::Dead => return,
+            RunState::Forked { .. } => self.out.start = Timestamp(self.since_ns),
+            RunState::Unseen(_) | RunState::Gap => self.resolve(time_ns, None, tally),
             _ => self.contradict(time_ns, tally),
         }
         self.out.end = Timestamp(self.since_ns);
         self.out.died = true;
-        self.now = Now::Dead;
+        self.now = RunState::Dead;
     }
 
     /// Records of the thread may be missing from here on.
     pub(super) fn gap_begins(&mut self, time_ns: u64, tally: &mut Tally) {
         match self.now {
-            Now::Dead | Now::Forked { .. } | Now::Gap => return,
+            RunState::Dead | RunState::Forked { .. } | RunState::Gap => return,
             _ => self.resolve(time_ns, None, tally),
         }
         self.functions_lost = true;
         self.woken = None;
-        self.now = Now::Gap;
+        self.now = RunState::Gap;
         self.last_ns = time_ns;
     }
 
     /// Records of the thread are complete again.
     pub(super) fn gap_ends(&mut self, time_ns: u64) {
-        if self.now == Now::Gap {
+        if self.now == RunState::Gap {
             self.close(time_ns, State::Unknown(UnknownReason::Gap));
             self.unseen(Unseen::Gap, time_ns);
         }
@@ -76,9 +76,9 @@ impl Machine {
     /// The window ends; `at_end` is what /proc then said.
     pub(super) fn window_ends(&mut self, time_ns: u64, at_end: AtEnd, tally: &mut Tally) {
         match self.now {
-            Now::Dead => return,
+            RunState::Dead => return,
             // Never woken: it has not lived yet.
-            Now::Forked { .. } => self.out.start = Timestamp(self.since_ns),
+            RunState::Forked { .. } => self.out.start = Timestamp(self.since_ns),
             _ if self.exiting => return self.dies_at_last_proof(),
             _ => self.resolve(time_ns, Some(at_end), tally),
         }
@@ -90,9 +90,9 @@ impl Machine {
         let woken = self.woken;
         let cut = if at_end.is_some() { Wake::CutAtEnd } else { Wake::CutByUnknown };
         match self.now {
-            Now::Running { cpu } => self.close(time_ns, State::Running { cpu: Some(cpu) }),
-            Now::Runnable => self.close(time_ns, State::Runnable),
-            Now::Blocked { reason } => match woken {
+            RunState::Running { cpu } => self.close(time_ns, State::Running { cpu: Some(cpu) }),
+            RunState::Runnable => self.close(time_ns, State::Runnable),
+            RunState::Blocked { reason } => match woken {
                 // Still asleep: that waking was for a sleep before this one.
                 Some(woken) if at_end.is_some_and(|end| end.state == ThreadState::Sleeping) => {
                     self.did_not_sleep(woken, tally);
@@ -106,9 +106,9 @@ impl Machine {
                 }
                 None => self.wait(time_ns, reason, cut, tally),
             },
-            Now::Unseen(why) => self.resolve_unseen(time_ns, why, at_end, tally),
-            Now::Gap => self.close(time_ns, State::Unknown(UnknownReason::Gap)),
-            Now::Forked { .. } | Now::Dead => {}
+            RunState::Unseen(why) => self.resolve_unseen(time_ns, why, at_end, tally),
+            RunState::Gap => self.close(time_ns, State::Unknown(UnknownReason::Gap)),
+            RunState::Forked { .. } | RunState::Dead => {}
         }
     }
 
@@ -160,11 +160,11 @@ impl Machine {
     /// The last recorded state stays; from there to now it is unknown what happened.
     pub(super) fn contradict(&mut self, time_ns: u64, tally: &mut Tally) {
         let last = self.last_ns;
-        self.was_ready = self.now == Now::Runnable;
+        self.was_ready = self.now == RunState::Runnable;
         match self.now {
-            Now::Running { cpu } => self.close(last, State::Running { cpu: Some(cpu) }),
-            Now::Runnable => self.close(last, State::Runnable),
-            Now::Blocked { reason } if last > self.since_ns => {
+            RunState::Running { cpu } => self.close(last, State::Running { cpu: Some(cpu) }),
+            RunState::Runnable => self.close(last, State::Runnable),
+            RunState::Blocked { reason } if last > self.since_ns => {
                 self.wait(last, reason, Wake::CutByUnknown, tally);
             }
             _ => {}
@@ -177,8 +177,8 @@ impl Machine {
     /// The thread came to this CPU at `came_ns`, as the kernel's count of its CPU time tells after the fact.
     pub(super) fn came(&mut self, came_ns: u64, cpu: u16, tally: &mut Tally) {
         match self.now {
-            Now::Running { cpu: known } if known == cpu => self.came_before(came_ns, tally),
-            Now::Dead | Now::Gap | Now::Running { .. } => {}
+            RunState::Running { cpu: known } if known == cpu => self.came_before(came_ns, tally),
+            RunState::Dead | RunState::Gap | RunState::Running { .. } => {}
             _ => {
                 tally.inferred += 1;
                 self.arrives(came_ns.max(self.last_ns), cpu, tally);
@@ -213,7 +213,7 @@ impl Machine {
     }
 
     pub(super) fn unseen(&mut self, why: Unseen, time_ns: u64) {
-        self.now = Now::Unseen(why);
+        self.now = RunState::Unseen(why);
         self.last_ns = time_ns;
         self.cut_at_start = true;
         self.woken = None;
@@ -223,13 +223,13 @@ impl Machine {
     pub(super) fn dies_at_last_proof(&mut self) {
         let last = self.last_ns;
         match self.now {
-            Now::Running { cpu } => self.close(last, State::Running { cpu: Some(cpu) }),
-            Now::Gap => self.close(last, State::Unknown(UnknownReason::Gap)),
+            RunState::Running { cpu } => self.close(last, State::Running { cpu: Some(cpu) }),
+            RunState::Gap => self.close(last, State::Unknown(UnknownReason::Gap)),
             _ => {}
         }
         self.out.end = Timestamp(self.since_ns);
         self.out.died = true;
-        self.now = Now::Dead;
+        self.now = RunState::Dead;
     }
 
     /// Whether /proc saw it asleep, with no event of it until `time_ns`.

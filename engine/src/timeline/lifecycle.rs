@@ -1,7 +1,7 @@
 //! Threads being born, renamed and replaced.
 
 use super::builder::{Builder, set_name};
-use super::machine::{Machine, Now, Unseen};
+use super::machine::{Machine, RunState, Unseen};
 use super::model::{BaseStack, Birth, StepKind};
 use super::stack::StepLog;
 use crate::time::Timestamp;
@@ -11,9 +11,9 @@ impl Builder {
     pub(super) fn fork(&mut self, fork: &Fork) {
         let parent = self.acts(&fork.header);
         let time_ns = fork.header.time_ns;
-        let now = Now::Forked { parent };
+        let now = RunState::Forked { parent };
         let listed = self.find(fork.child_pid, fork.child_tid, false).filter(|&index| {
-            !matches!(self.state(index), Now::Forked { .. }) && self.newborn(index, time_ns)
+            !matches!(self.state(index), RunState::Forked { .. }) && self.newborn(index, time_ns)
         });
         let child = match listed {
             // Listed by /proc after it was born.
@@ -47,14 +47,14 @@ impl Builder {
                 let forked = forked.filter(|fork| (fork.child_pid, fork.child_tid) == (pid, tid));
                 self.unfollowed = self.unfollowed.saturating_sub(u64::from(forked.is_some()));
                 let (start_ns, comm) = forked.map_or((0, [0; 16]), |fork| (fork.child_start_ns, fork.comm));
-                self.add_thread(pid, tid, start_ns, &comm, Now::Forked { parent: waker })
+                self.add_thread(pid, tid, start_ns, &comm, RunState::Forked { parent: waker })
             }
         };
         let Some(wakee) = wakee else { return };
         // The fork has been noted as a step of the parent; where it was not recorded, the waker is the
         // parent.
         let parent = match self.state(wakee) {
-            Now::Forked { parent: Some(parent) } if known.is_some() => Some(parent),
+            RunState::Forked { parent: Some(parent) } if known.is_some() => Some(parent),
             _ => {
                 if let Some(waker) = waker {
                     self.step(waker, time_ns, StepKind::Create(wakee));
@@ -73,14 +73,14 @@ impl Builder {
         let Header { time_ns, tid, pid, cpu, .. } = exec.header;
         self.unprobed_locks.exec(pid);
         // Where the record of an earlier exec is missing, the thread that was to run may have ended since.
-        let exchanged = self.exchanged.remove(&pid).filter(|&caller| self.state(caller) != Now::Dead);
+        let exchanged = self.exchanged.remove(&pid).filter(|&caller| self.state(caller) != RunState::Dead);
         let caller = exchanged.or_else(|| self.find(pid, exec.old_tid, true));
         // Not all threads there are: a build makes a process for each file, and each of them runs exec.
         let threads = self.by_process.insert(pid, caller.into_iter().collect()).unwrap_or_default();
         for index in threads {
             if Some(index) != caller
                 && let Some(thread) = self.threads.get_mut(index as usize)
-                && !matches!(thread.now, Now::Dead)
+                && !matches!(thread.now, RunState::Dead)
             {
                 thread.gone(time_ns, &mut self.tally);
                 self.off_all_cpus(index);
@@ -112,7 +112,7 @@ impl Builder {
     /// is the only thread left.
     pub(super) fn exchange(&mut self, pid: u32) -> Option<u32> {
         let &leader = self.live.get(&pid)?;
-        let ended = |thread: &Machine| thread.exiting || thread.now == Now::Dead;
+        let ended = |thread: &Machine| thread.exiting || thread.now == RunState::Dead;
         if !self.threads.get(leader as usize).is_some_and(|leader| leader.out.pid == pid && leader.exiting) {
             return None;
         }
@@ -132,7 +132,7 @@ impl Builder {
     pub(super) fn replaced_leader(&self, pid: u32, tid: u32) -> bool {
         let named = self.live.get(&tid).and_then(|&index| self.threads.get(index as usize));
         named.is_some_and(|thread| {
-            thread.out.pid == pid && thread.now == Now::Dead && thread.exiting && thread.out.tid != tid
+            thread.out.pid == pid && thread.now == RunState::Dead && thread.exiting && thread.out.tid != tid
         })
     }
 
@@ -141,7 +141,7 @@ impl Builder {
     pub(super) fn dying(&mut self, header: &Header, tracked: bool) -> Option<u32> {
         let named = self.live.get(&header.tid).and_then(|&index| self.threads.get(index as usize));
         let named = named.filter(|thread| thread.out.pid == header.pid);
-        if named.is_some_and(|thread| thread.now == Now::Dead) {
+        if named.is_some_and(|thread| thread.now == RunState::Dead) {
             if self.replaced_leader(header.pid, header.tid) {
                 self.live.remove(&header.tid);
             }
@@ -175,8 +175,8 @@ impl Builder {
     /// than this and without a record since.
     pub(super) fn newborn(&self, index: u32, time_ns: u64) -> bool {
         match self.state(index) {
-            Now::Forked { .. } => true,
-            Now::Unseen(Unseen::Listed { seen_ns, .. }) => seen_ns >= time_ns,
+            RunState::Forked { .. } => true,
+            RunState::Unseen(Unseen::Listed { seen_ns, .. }) => seen_ns >= time_ns,
             _ => false,
         }
     }

@@ -11,7 +11,7 @@ use probe_abi::Call;
 
 /// The thread's state now. The interval it makes is written when it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Now {
+pub(super) enum RunState {
     /// No event yet since `since`, when events became complete: the first one will tell.
     Unseen(Unseen),
     /// Forked by this thread (if recorded), and not yet woken for the first time.
@@ -43,7 +43,7 @@ pub(super) enum Unseen {
 
 /// How a thread left its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Leaving {
+pub(super) enum SwitchOut {
     /// Pre-empted or yielding.
     Runnable,
     /// To sleep.
@@ -70,7 +70,7 @@ pub(super) struct Tally {
 #[derive(Clone, Debug)]
 pub(super) struct Machine {
     pub(super) out: Thread,
-    pub(super) now: Now,
+    pub(super) now: RunState,
     /// Start of the open interval, and the number of steps then.
     pub(super) since_ns: u64,
     pub(super) since_step: u32,
@@ -91,7 +91,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub(super) fn new(out: Thread, now: Now, cut_at_start: bool) -> Machine {
+    pub(super) fn new(out: Thread, now: RunState, cut_at_start: bool) -> Machine {
         let since_ns = out.start.0;
         Machine {
             out,
@@ -113,8 +113,8 @@ impl Machine {
     /// The thread does something on this CPU, whose last record is of another thread, at `others_ns`.
     pub(super) fn acts(&mut self, time_ns: u64, cpu: u16, others_ns: Option<u64>, tally: &mut Tally) {
         match self.now {
-            Now::Running { cpu: known } if known == cpu => {}
-            Now::Unseen(why) => {
+            RunState::Running { cpu: known } if known == cpu => {}
+            RunState::Unseen(why) => {
                 let slept = self.listed_asleep(why, self.woken.map_or(time_ns, |woken| woken.time_ns));
                 let arrived = others_ns.is_some_and(|others_ns| others_ns >= self.since_ns);
                 let state = match why {
@@ -124,22 +124,24 @@ impl Machine {
                 };
                 self.close(time_ns, state);
             }
-            Now::Gap => self.close(time_ns, State::Unknown(UnknownReason::Gap)),
-            Now::Forked { parent } => {
+            RunState::Gap => self.close(time_ns, State::Unknown(UnknownReason::Gap)),
+            RunState::Forked { parent } => {
                 self.born(self.since_ns, parent.map_or(Birth::Unknown, Birth::By));
                 self.contradict(time_ns, tally);
             }
-            Now::Running { .. } | Now::Runnable | Now::Blocked { .. } => self.contradict(time_ns, tally),
-            Now::Dead => return,
+            RunState::Running { .. } | RunState::Runnable | RunState::Blocked { .. } => {
+                self.contradict(time_ns, tally)
+            }
+            RunState::Dead => return,
         }
-        self.now = Now::Running { cpu };
+        self.now = RunState::Running { cpu };
         self.last_ns = time_ns;
     }
 
     /// The thread is active after any sleep it may have been about to begin.
     pub(super) fn passes_sleep(&mut self, time_ns: u64, tally: &mut Tally) {
         let Some(woken) = self.woken.take() else { return };
-        let Now::Running { cpu } = self.now else { return };
+        let RunState::Running { cpu } = self.now else { return };
         // Woken inside a waiting futex call before it could sleep: a dependency that took no time.
         if let (Some(futex), Wake::By(_)) = (woken.futex, woken.wake) {
             self.close(woken.time_ns.min(time_ns), State::Running { cpu: Some(cpu) });
@@ -153,12 +155,12 @@ impl Machine {
     pub(super) fn arrives(&mut self, time_ns: u64, cpu: u16, tally: &mut Tally) {
         let woken = self.woken.take();
         match self.now {
-            Now::Runnable => {
+            RunState::Runnable => {
                 self.close(time_ns, State::Runnable);
                 // Woken while pre-empted on its way to sleep: what it does next tells.
                 self.woken = woken;
             }
-            Now::Blocked { reason } => match woken {
+            RunState::Blocked { reason } => match woken {
                 // Woken before the switch that took it off its CPU was recorded.
                 Some(woken) => {
                     if !self.cut_at_start {
@@ -171,17 +173,17 @@ impl Machine {
                     self.wait(time_ns, reason, Wake::External(External::NotSeen), tally);
                 }
             },
-            Now::Unseen(why) => self.arrives_unseen(time_ns, why, woken, tally),
-            Now::Forked { parent } => {
+            RunState::Unseen(why) => self.arrives_unseen(time_ns, why, woken, tally),
+            RunState::Forked { parent } => {
                 self.born(self.since_ns, parent.map_or(Birth::Unknown, Birth::By));
                 self.close(time_ns, State::Runnable);
             }
-            Now::Gap => self.close(time_ns, State::Unknown(UnknownReason::Gap)),
-            Now::Running { .. } => self.contradict(time_ns, tally),
-            Now::Dead => return,
+            RunState::Gap => self.close(time_ns, State::Unknown(UnknownReason::Gap)),
+            RunState::Running { .. } => self.contradict(time_ns, tally),
+            RunState::Dead => return,
         }
         self.preempted = false;
-        self.now = Now::Running { cpu };
+        self.now = RunState::Running { cpu };
         self.last_ns = time_ns;
     }
 
@@ -209,7 +211,7 @@ impl Machine {
 
     /// The thread is about to leave its CPU because it asked for that.
     pub(super) fn yields(&mut self, time_ns: u64) {
-        if let Now::Running { .. } = self.now {
+        if let RunState::Running { .. } = self.now {
             let length = time_ns.saturating_sub(self.since_ns);
             self.out.yields = self.out.yields.saturating_add(1);
             self.out.yielded = Nanos(self.out.yielded.0.saturating_add(length));
@@ -217,21 +219,21 @@ impl Machine {
     }
 
     /// The thread leaves its CPU; [`Machine::acts`] has been called for the same instant.
-    pub(super) fn leaves(&mut self, time_ns: u64, how: Leaving, tally: &mut Tally) {
-        let Now::Running { cpu } = self.now else { return };
-        if !matches!(how, Leaving::Blocked(_)) {
+    pub(super) fn leaves(&mut self, time_ns: u64, how: SwitchOut, tally: &mut Tally) {
+        let RunState::Running { cpu } = self.now else { return };
+        if !matches!(how, SwitchOut::Blocked(_)) {
             self.passes_sleep(time_ns, tally);
         }
         self.close(time_ns, State::Running { cpu: Some(cpu) });
         self.last_ns = time_ns;
-        self.preempted = how == Leaving::Runnable;
+        self.preempted = how == SwitchOut::Runnable;
         self.now = match how {
-            Leaving::Runnable => Now::Runnable,
-            Leaving::Blocked(reason) => Now::Blocked { reason },
-            Leaving::Dead => {
+            SwitchOut::Runnable => RunState::Runnable,
+            SwitchOut::Blocked(reason) => RunState::Blocked { reason },
+            SwitchOut::Dead => {
                 self.out.end = Timestamp(time_ns);
                 self.out.died = true;
-                Now::Dead
+                RunState::Dead
             }
         };
     }
@@ -239,23 +241,23 @@ impl Machine {
     /// Something makes the sleeping thread runnable. Says whether that may end a wait.
     pub(super) fn woken_by(&mut self, woken: Woken, tally: &mut Tally) {
         match self.now {
-            Now::Blocked { reason } => {
+            RunState::Blocked { reason } => {
                 if let Some(earlier) = self.woken.take() {
                     self.did_not_sleep(earlier, tally);
                 }
                 self.wait(woken.time_ns, reason.or_in(&woken), woken.wake, tally);
                 self.moved(&woken);
-                self.now = Now::Runnable;
+                self.now = RunState::Runnable;
                 self.last_ns = woken.time_ns;
             }
-            Now::Running { .. } => {
+            RunState::Running { .. } => {
                 // A waking makes the thread awake: one that finds it falling asleep again is about another sleep.
                 self.passes_sleep(woken.time_ns, tally);
                 self.woken = Some(woken);
             }
-            Now::Unseen(_) if self.woken.is_none() => self.woken = Some(woken),
+            RunState::Unseen(_) if self.woken.is_none() => self.woken = Some(woken),
             // Pre-empted in a futex call with its sleeping state set, and not asleep yet: it will not sleep.
-            Now::Runnable if self.preempted && woken.futex.is_some() && self.woken.is_none() => {
+            RunState::Runnable if self.preempted && woken.futex.is_some() && self.woken.is_none() => {
                 self.woken = Some(woken);
             }
             _ => tally.spurious += 1,
@@ -284,7 +286,7 @@ impl Machine {
         self.last_ns = time_ns;
         self.cut_at_start = false;
         self.woken = None;
-        self.now = Now::Runnable;
+        self.now = RunState::Runnable;
     }
 
     /// The sleep that has begun ended with another waking, so this earlier one came before a sleep that it

@@ -1,7 +1,7 @@
 //! Between a thread's facts and its state: where a window begins, and where the next one goes on.
 
 use super::builder::Builder;
-use super::machine::{Machine, Now, Unseen};
+use super::machine::{Machine, RunState, Unseen};
 use super::model::{BaseStack, Birth, External, State, Thread, Wake};
 use super::stack::{Stacks, StepLog};
 use super::wait_reason::WaitReason;
@@ -26,7 +26,7 @@ pub(super) fn machine(fact: &ThreadFact, start_ns: u64) -> Machine {
         base_stacks: vec![BaseStack { first_step: 0, time: start, functions: Vec::new() }],
         ..Thread::default()
     };
-    let listed = Now::Unseen(Unseen::Listed { state: fact.state, seen_ns: fact.seen_ns });
+    let listed = RunState::Unseen(Unseen::Listed { state: fact.state, seen_ns: fact.seen_ns });
     let mut machine = Machine::new(out, listed, true);
     machine.cpu_time = fact.cpu_time_ns.map(|cpu_time| (fact.seen_ns, cpu_time));
     let Some(before) = &fact.before else { return machine };
@@ -42,16 +42,16 @@ pub(super) fn machine(fact: &ThreadFact, start_ns: u64) -> Machine {
     });
     machine.now = match before.condition {
         Condition::Unseen => listed,
-        Condition::UnseenSinceContradiction => Now::Unseen(Unseen::Contradiction),
-        Condition::UnseenSinceGap => Now::Unseen(Unseen::Gap),
-        Condition::UnseenNotListed => Now::Unseen(Unseen::NotListed),
-        Condition::Forked => Now::Forked { parent: None },
-        Condition::Running { cpu } => Now::Running { cpu },
-        Condition::Runnable => Now::Runnable,
-        Condition::Blocked { task_state } => Now::Blocked {
+        Condition::UnseenSinceContradiction => RunState::Unseen(Unseen::Contradiction),
+        Condition::UnseenSinceGap => RunState::Unseen(Unseen::Gap),
+        Condition::UnseenNotListed => RunState::Unseen(Unseen::NotListed),
+        Condition::Forked => RunState::Forked { parent: None },
+        Condition::Running { cpu } => RunState::Running { cpu },
+        Condition::Runnable => RunState::Runnable,
+        Condition::Blocked { task_state } => RunState::Blocked {
             reason: before.futex.map_or(WaitReason::of(task_state, Call::NONE), WaitReason::Futex),
         },
-        Condition::Gap => Now::Gap,
+        Condition::Gap => RunState::Gap,
     };
     let mut steps = Vec::new();
     let mut log = StepLog { time: start, steps: &mut steps };
@@ -69,7 +69,7 @@ pub(super) fn facts(builder: &Builder, facts: &Facts, start_ns: u64) -> Facts {
         threads: builder
             .threads
             .iter()
-            .filter(|thread| thread.now != Now::Dead)
+            .filter(|thread| thread.now != RunState::Dead)
             .map(|thread| thread_fact(thread, start_ns))
             .collect(),
         functions: facts.functions.clone(),
@@ -92,7 +92,7 @@ pub(super) fn facts(builder: &Builder, facts: &Facts, start_ns: u64) -> Facts {
 fn thread_fact(thread: &Machine, start_ns: u64) -> ThreadFact {
     let (state, seen_ns) = match thread.now {
         // What /proc said after the waking tells nothing about the sleep before it.
-        Now::Unseen(Unseen::Listed { state, seen_ns }) => match thread.woken {
+        RunState::Unseen(Unseen::Listed { state, seen_ns }) => match thread.woken {
             Some(woken) if woken.time_ns <= seen_ns => (ThreadState::Unknown, seen_ns),
             _ => (state, seen_ns),
         },
@@ -114,7 +114,7 @@ fn thread_fact(thread: &Machine, start_ns: u64) -> ThreadFact {
             condition: condition(thread.now),
             woken: thread.woken.is_some(),
             futex: match (thread.now, thread.woken) {
-                (Now::Blocked { reason: WaitReason::Futex(futex) }, _) => Some(futex),
+                (RunState::Blocked { reason: WaitReason::Futex(futex) }, _) => Some(futex),
                 (_, Some(woken)) => woken.futex,
                 _ => None,
             },
@@ -135,10 +135,10 @@ fn cpu_time_at(thread: &Machine, start_ns: u64) -> Option<(u64, u64)> {
         return Some((seen_ns, cpu_time));
     }
     let open = match thread.now {
-        Now::Running { .. } => start_ns.saturating_sub(thread.since_ns.max(seen_ns)),
-        Now::Unseen(Unseen::Listed { state: ThreadState::Sleeping | ThreadState::Stopped, .. })
-        | Now::Runnable
-        | Now::Blocked { .. } => 0,
+        RunState::Running { .. } => start_ns.saturating_sub(thread.since_ns.max(seen_ns)),
+        RunState::Unseen(Unseen::Listed { state: ThreadState::Sleeping | ThreadState::Stopped, .. })
+        | RunState::Runnable
+        | RunState::Blocked { .. } => 0,
         _ => return None,
     };
     let (ran, unknown) = ran_between(&thread.out, thread.since_ns, seen_ns, start_ns);
@@ -160,18 +160,20 @@ pub(super) fn ran_between(thread: &Thread, end_ns: u64, from_ns: u64, until_ns: 
     sums
 }
 
-fn condition(now: Now) -> Condition {
+fn condition(now: RunState) -> Condition {
     match now {
-        Now::Unseen(Unseen::Listed { .. }) | Now::Dead => Condition::Unseen,
-        Now::Unseen(Unseen::NotListed) => Condition::UnseenNotListed,
-        Now::Unseen(Unseen::Contradiction) => Condition::UnseenSinceContradiction,
-        Now::Unseen(Unseen::Gap) => Condition::UnseenSinceGap,
-        Now::Forked { .. } => Condition::Forked,
-        Now::Running { cpu } => Condition::Running { cpu },
-        Now::Runnable => Condition::Runnable,
-        Now::Blocked { reason: WaitReason::Kernel { task_state, .. } } => Condition::Blocked { task_state },
+        RunState::Unseen(Unseen::Listed { .. }) | RunState::Dead => Condition::Unseen,
+        RunState::Unseen(Unseen::NotListed) => Condition::UnseenNotListed,
+        RunState::Unseen(Unseen::Contradiction) => Condition::UnseenSinceContradiction,
+        RunState::Unseen(Unseen::Gap) => Condition::UnseenSinceGap,
+        RunState::Forked { .. } => Condition::Forked,
+        RunState::Running { cpu } => Condition::Running { cpu },
+        RunState::Runnable => Condition::Runnable,
+        RunState::Blocked { reason: WaitReason::Kernel { task_state, .. } } => {
+            Condition::Blocked { task_state }
+        }
         // The futex call is stored separately, so any sleeping state will do.
-        Now::Blocked { reason: WaitReason::Futex(_) } => Condition::Blocked { task_state: 1 },
-        Now::Gap => Condition::Gap,
+        RunState::Blocked { reason: WaitReason::Futex(_) } => Condition::Blocked { task_state: 1 },
+        RunState::Gap => Condition::Gap,
     }
 }

@@ -1,7 +1,7 @@
 //! Samples find their threads and stacks.
 
 use super::builder::Builder;
-use super::machine::Now;
+use super::machine::RunState;
 use super::model::{NO_STACK, Stack, StackSample};
 use crate::event::{Note, NoteKind};
 use crate::time::Timestamp;
@@ -46,7 +46,7 @@ impl Builder {
         // A thread that occurs nowhere else is not invented.
         let Some(&index) = self.live.get(&header.tid) else { return };
         let Some(thread) = self.threads.get_mut(index as usize) else { return };
-        if thread.out.pid == header.pid && thread.now != Now::Dead {
+        if thread.out.pid == header.pid && thread.now != RunState::Dead {
             thread.out.samples.push(StackSample {
                 time: Timestamp(header.time_ns),
                 stack,

@@ -232,7 +232,11 @@ fn trust(
     let next = match kind {
         _ if about.live.is_some() => return Ok(()),
         Some(Kind::LocksNotRecorded { cost: Some(cost), .. }) => {
-            format!("longpole record --overhead {} -p {}", limit::overhead_for(*cost), style.text(&about.name))
+            format!(
+                "longpole record --overhead {} -p {}",
+                limit::overhead_for(*cost),
+                style.text(&about.name)
+            )
         }
         _ if !computes => return Ok(()),
         Some(Kind::Idle { .. }) => command("report --by wait"),

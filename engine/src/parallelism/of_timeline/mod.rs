@@ -25,7 +25,7 @@ use std::collections::binary_heap::PeekMut;
 
 /// What a thread does that the accounts do not know.
 #[derive(Clone, Debug, Default)]
-struct Now {
+struct RunState {
     state: Option<State>,
     /// Objects that it has come to and must wait for, the last one innermost.
     waits: Vec<u32>,
@@ -69,7 +69,7 @@ struct Feed<'a> {
     attribution: &'a Attribution,
     account: Account,
     parts: Parts,
-    now: Vec<Now>,
+    now: Vec<RunState>,
     /// Functions on sampled stacks of all threads but the first, and those that are the author's.
     own: FxHashSet<u32>,
     /// Futex words, by process, through which work is passed on.
@@ -98,7 +98,7 @@ pub(super) fn account(timeline: &Timeline, program: &Program, measured: &Measure
         attribution: &attribution,
         account: Account::new(places, None),
         parts: Parts::new(program),
-        now: vec![Now::default(); timeline.threads.len()],
+        now: vec![RunState::default(); timeline.threads.len()],
         own: own_rows(timeline, program, &attribution.keys),
         handed_over: handed_over(timeline),
         always_waking: FxHashMap::default(),

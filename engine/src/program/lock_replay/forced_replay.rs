@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 pub(in crate::program) struct ForcedReplay {
     objects: BTreeSet<u32>,
     /// Condition variables that do not count what they seemed to count.
-    misread: BTreeSet<u32>,
+    kept_as_recorded: BTreeSet<u32>,
     /// Wake-ups of waits that last as long as they did, whichever thread ended them.
     cut: BTreeSet<u32>,
     all: bool,
@@ -65,18 +65,18 @@ impl ForcedReplay {
 
     /// Takes the conditions among these: what one counts is a guess, which a deadlock refutes. Says whether there was a new
     /// one among them.
-    pub(in crate::program) fn misread(&mut self, timeline: &Timeline, others: &[ObjectId]) -> bool {
-        let before = self.misread.len();
+    pub(in crate::program) fn kept_as_recorded(&mut self, timeline: &Timeline, others: &[ObjectId]) -> bool {
+        let before = self.kept_as_recorded.len();
         let is_condition = |object: &u32| {
             timeline.locks.get(*object as usize).is_some_and(|lock| lock.kind == SyncObject::Condition)
         };
-        self.misread.extend(others.iter().map(|object| object.0).filter(is_condition));
-        self.misread.len() > before
+        self.kept_as_recorded.extend(others.iter().map(|object| object.0).filter(is_condition));
+        self.kept_as_recorded.len() > before
     }
 
     /// Whether what the condition counts is not known.
     pub(super) fn is_misread(&self, condition: u32) -> bool {
-        self.misread.contains(&condition)
+        self.kept_as_recorded.contains(&condition)
     }
 
     /// The objects among the first `count`.

@@ -27,9 +27,9 @@ pub(super) struct Known<'a> {
     pub(super) decisions: ReplayDecisions,
     pub(super) object_init: ObjectInit,
     pub(super) conditions: CondvarModel,
-    /// Objects that open once, for all that come: number of their edge, counted from `first_gate`.
-    pub(super) gates: FxHashMap<u32, usize>,
-    pub(super) first_gate: usize,
+    /// Objects that open once, for all that come: number of their edge, counted from `first_extra_edge`.
+    pub(super) extra_edges: FxHashMap<u32, usize>,
+    pub(super) first_extra_edge: usize,
     /// Joins by a thread that has a lock which the joined thread had before.
     pub(super) join_order: JoinOrder,
     /// Index in the timeline → number in the program.
@@ -177,7 +177,8 @@ impl Known<'_> {
         if !passed.insert(used.object) {
             return;
         }
-        let edge = self.gates.get(&used.object).map(|gate| edge(self.first_gate.saturating_add(*gate)));
+        let edge =
+            self.extra_edges.get(&used.object).map(|gate| edge(self.first_extra_edge.saturating_add(*gate)));
         match (self.plain_once(runner), edge) {
             (Some(length), _) => {
                 lowered.end.push(Operation::Once(ObjectId(used.object), length));

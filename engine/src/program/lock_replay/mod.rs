@@ -69,7 +69,7 @@ pub(super) struct Plan {
     /// By wake-up: its edge, if it is replayed.
     pub(super) edges: Vec<Option<EdgeId>>,
     /// Names of edges other than wake-ups, numbered after those.
-    pub(super) gates: Vec<String>,
+    pub(super) extra_edges: Vec<String>,
     /// What is there before anything begins.
     pub(super) first: Vec<Operation>,
     /// By thread of the timeline: what it releases at its end.
@@ -119,8 +119,8 @@ impl Plan {
             decisions,
             object_init,
             conditions,
-            gates: FxHashMap::default(),
-            first_gate: 0,
+            extra_edges: FxHashMap::default(),
+            first_extra_edge: 0,
             join_order: JoinOrder::default(),
             numbers,
         };
@@ -151,20 +151,21 @@ impl Plan {
             self.edges.push(replayed.then_some(lowering::edge(number)));
             number += usize::from(replayed);
         }
-        known.first_gate = number;
+        known.first_extra_edge = number;
         let mut onces: Vec<(u32, u32)> =
             known.object_init.onces.iter().map(|(object, u)| (*object, *u)).collect();
         onces.sort_unstable();
         for (object, runner) in onces {
             if known.decisions.is_simulated(object) && known.plain_once(runner).is_none() {
-                known.gates.insert(object, self.gates.len());
+                known.extra_edges.insert(object, self.extra_edges.len());
                 let name = |lock: &timeline::Lock| format!("{} {:#x} #{number}", lock.kind, lock.address);
-                self.gates.push(timeline.locks.get(object as usize).map(name).unwrap_or_default());
+                self.extra_edges.push(timeline.locks.get(object as usize).map(name).unwrap_or_default());
                 number += 1;
             }
         }
         known.join_order = JoinOrder::of(known, number);
-        self.gates.extend((0..known.join_order.edges()).map(|count| format!("join #{}", number + count)));
+        self.extra_edges
+            .extend((0..known.join_order.edges()).map(|count| format!("join #{}", number + count)));
     }
 
     fn write(&mut self, known: &Known<'_>, made: &UserLocks) {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::load::Load;
-use super::newidle_balance::NewidleBalance;
+use super::newidle_chance::NewidleChance;
 use super::task::{NONE, Task};
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(super) struct Cpu {
     pub(super) flagged: bool,
     /// When it may next be balanced.
     pub(super) balanced: u64,
-    pub(super) newidle_balance: NewidleBalance,
+    pub(super) newidle_chance: NewidleChance,
     pub(super) wanted_lately: Load,
     /// It is idle though a thread waits elsewhere, until the clock ticks.
     pub(super) resting: bool,
@@ -50,7 +50,7 @@ impl Cpu {
             allowance: 0,
             flagged: false,
             balanced: 0,
-            newidle_balance: NewidleBalance::new(),
+            newidle_chance: NewidleChance::new(),
             wanted_lately: Load::default(),
             resting: false,
         }

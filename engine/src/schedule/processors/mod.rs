@@ -3,7 +3,7 @@
 //! that is not ahead of its share and has the first deadline runs. A thread keeps its processor for a slice
 //! while others want it, and without a limit otherwise. A woken thread goes to its last processor if that is
 //! idle, else to an idle one, else it queues. A processor that becomes idle pulls a thread from the longest
-//! queue, or waits for the next tick of the clock ([`newidle_balance`]).
+//! queue, or waits for the next tick of the clock ([`newidle_chance`]).
 //!
 //! Within an instant all threads that have a processor act first; then processors that were given up, or whose slice is
 //! over, are given away. Nothing here depends on anything but the program, the rules and their seed.
@@ -12,7 +12,7 @@ mod cpu;
 mod dispatch;
 mod idle;
 mod load;
-mod newidle_balance;
+mod newidle_chance;
 mod quota;
 mod rules;
 mod select_task_rq;
@@ -54,7 +54,7 @@ pub struct Processors<'w> {
     /// Threads that will do something by themselves: compute, act, or have a wait ended by the clock.
     live: usize,
     /// Free spin locks with a spinning thread that has no processor.
-    hope: usize,
+    spinners_on_free_locks: usize,
     /// The entry of the agenda for the next tick, if an idle processor waits for it.
     tick: Option<u32>,
     /// How long before the start the clock ticked last.
@@ -132,7 +132,7 @@ impl<'w> Processors<'w> {
             flagged: Vec::new(),
             queued: 0,
             live: 0,
-            hope: 0,
+            spinners_on_free_locks: 0,
             tick: None,
             phase,
             quota,
@@ -264,7 +264,7 @@ impl Machine for Processors<'_> {
             return None;
         }
         // Slices and quotas go on for ever; that alone helps no thread.
-        if self.live == 0 && self.hope == 0 {
+        if self.live == 0 && self.spinners_on_free_locks == 0 {
             return None;
         }
         self.agenda.next_instant()
@@ -376,8 +376,12 @@ impl Machine for Processors<'_> {
         self.agenda.soon(thread);
     }
 
-    fn hope(&mut self, more: bool) {
-        self.hope = if more { self.hope + 1 } else { self.hope.saturating_sub(1) };
+    fn spinners_on_free_locks(&mut self, more: bool) {
+        self.spinners_on_free_locks = if more {
+            self.spinners_on_free_locks + 1
+        } else {
+            self.spinners_on_free_locks.saturating_sub(1)
+        };
     }
 
     fn end(&mut self, thread: u32) {

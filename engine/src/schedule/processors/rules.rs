@@ -25,7 +25,7 @@ pub struct Rules {
     /// them one after the other.
     pub wake_cost: Ticks,
     /// Time between two ticks of the kernel's clock, for kernels whose idle processors ask the others for a waiting thread
-    /// by chance only ([`super::newidle_balance`]); 0: an idle processor takes a waiting thread at once.
+    /// by chance only ([`super::newidle_chance`]); 0: an idle processor takes a waiting thread at once.
     pub tick: Ticks,
     /// Processor time that all threads together may use, in hundredths of a processor (cgroup's `cpu.max`).
     pub quota: Option<u32>,

@@ -16,7 +16,7 @@ impl Processors<'_> {
         if let Some(at) = self.idle_for(thread, last) {
             self.idle.remove(at);
             self.join(at, thread);
-            let latency = self.latency().saturating_add(self.rouse(by));
+            let latency = self.latency().saturating_add(self.wake_ipi_ns(by));
             if !self.has_allowance(at) {
                 self.enqueue(at, thread);
                 return self.throttle(at);
@@ -115,7 +115,7 @@ impl Processors<'_> {
 
     /// A waker of a thread on an idle processor computes longer for it. Returns what it has spent on others
     /// just before, which delays this thread.
-    fn rouse(&mut self, by: Option<u32>) -> u64 {
+    fn wake_ipi_ns(&mut self, by: Option<u32>) -> u64 {
         let cost = self.rules.wake_cost.0;
         match by {
             Some(by) if cost > 0 => {
@@ -233,11 +233,11 @@ impl Processors<'_> {
             self.take_waiting(at, 0);
             return;
         }
-        let weight = cpu.newidle_balance.asks(self.numbers.as_mut());
+        let weight = cpu.newidle_chance.asks(self.numbers.as_mut());
         let taken = weight.is_some() && self.take_waiting(at, 0);
         let cpu = &mut self.cpus[at as usize];
         if let Some(weight) = weight {
-            cpu.newidle_balance.learn(if taken { weight } else { 0 });
+            cpu.newidle_chance.learn(if taken { weight } else { 0 });
         }
         if !taken {
             cpu.resting = true;

@@ -65,7 +65,7 @@ struct Lesson {
 }
 
 impl CondvarModel {
-    /// Those that are misread stay as they were recorded.
+    /// Those that are kept as recorded do not get one.
     pub(super) fn of(
         timeline: &Timeline,
         sections: &Sections,

@@ -14,7 +14,7 @@ const RENEWED: u32 = 1024;
 
 /// What a processor has learned about asking.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NewidleBalance {
+pub(super) struct NewidleChance {
     times: u32,
     helped: u32,
     /// How often in [`SIDES`] times it asks.
@@ -23,9 +23,9 @@ pub(super) struct NewidleBalance {
     thrown: u32,
 }
 
-impl NewidleBalance {
-    pub(super) fn new() -> NewidleBalance {
-        NewidleBalance { times: RENEWED / 2, helped: RENEWED / 4, ratio: SIDES / 2, thrown: 0 }
+impl NewidleChance {
+    pub(super) fn new() -> NewidleChance {
+        NewidleChance { times: RENEWED / 2, helped: RENEWED / 4, ratio: SIDES / 2, thrown: 0 }
     }
 
     /// Throws the dice. If it asks: how many times one success counts, so that the ratio is that of all times.
@@ -58,11 +58,11 @@ impl NewidleBalance {
 
 #[cfg(test)]
 mod tests {
-    use super::{NewidleBalance, Numbers};
+    use super::{NewidleChance, Numbers};
 
     /// The share of `times` attempts in which it asks, if asking always or never helps.
     fn share(times: u32, helps: bool, mut numbers: Option<Numbers>) -> f64 {
-        let mut balance = NewidleBalance::new();
+        let mut balance = NewidleChance::new();
         let asked = (0..times).filter(|_| {
             let weight = balance.asks(numbers.as_mut());
             if let Some(weight) = weight {
