@@ -136,7 +136,7 @@ impl Processors<'_> {
                 Some(next) => self.take_from_queue(at, next),
                 None => {
                     self.idle.insert(at);
-                    self.pull(at);
+                    self.newidle_balance(at);
                 }
             }
             return;
@@ -165,8 +165,8 @@ impl Processors<'_> {
                 self.counts.preemptions += 1;
                 self.stop(current);
                 self.take_from_queue(at, next);
-                self.rescue(at, current);
-                self.balance(at);
+                self.push_to_idle(at, current);
+                self.load_balance(at);
             }
             None => {
                 self.protect(at, current);

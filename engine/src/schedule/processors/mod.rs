@@ -12,6 +12,7 @@ mod cpu;
 mod dispatch;
 mod idle;
 mod load;
+mod load_balance;
 mod newidle_chance;
 mod quota;
 mod rules;
@@ -311,7 +312,7 @@ impl Machine for Processors<'_> {
             trail.woken(thread, by, self.accounting.doing(thread), now);
         }
         self.accounting.change(thread, now, Doing::Ready, None);
-        self.settle(thread, by);
+        self.select_task_rq(thread, by);
     }
 
     fn compute(&mut self, thread: u32, length: u64) {

@@ -1,17 +1,12 @@
-//! Which processor a thread goes to: when it is woken, when another one has nothing to do, when queues differ much.
+//! Which processor a woken thread goes to, and how it comes into its queue. [`super::load_balance`] moves it on.
 
 use super::Processors;
 use super::load::Load;
 use super::task::{NONE, Place};
-use crate::time::Ticks;
-
-/// Processors that are not idle compare queues at most once in this time for each processor (`sd_init` in
-/// kernel/sched/topology.c: a millisecond times `busy_factor`).
-const BALANCE_PER_CPU: u64 = 16_000_000 * Ticks::PER_NS;
 
 impl Processors<'_> {
     /// A woken thread finds its processor: the one it had last if that is idle, else an idle one if it finds one, else a queue.
-    pub(super) fn settle(&mut self, thread: u32, by: Option<u32>) {
+    pub(super) fn select_task_rq(&mut self, thread: u32, by: Option<u32>) {
         let last = self.tasks[thread as usize].cpu;
         if let Some(at) = self.idle_for(thread, last) {
             self.idle.remove(at);
@@ -27,13 +22,13 @@ impl Processors<'_> {
         let at = self.shorter(thread, last, near);
         self.join(at, thread);
         self.enqueue(at, thread);
-        self.want(at, thread);
+        self.wakeup_preempt(at, thread);
         if self.rules.tick.0 > 0 && !self.idle.is_empty() {
             self.await_tick();
         }
     }
 
-    fn idle_for(&mut self, thread: u32, last: u32) -> Option<u32> {
+    pub(super) fn idle_for(&mut self, thread: u32, last: u32) -> Option<u32> {
         if self.idle.is_empty() {
             return None;
         }
@@ -51,7 +46,7 @@ impl Processors<'_> {
         self.idle.from(start).find(|cpu| self.may_use(thread, *cpu))
     }
 
-    fn may_use(&self, thread: u32, cpu: u32) -> bool {
+    pub(super) fn may_use(&self, thread: u32, cpu: u32) -> bool {
         match self.tasks[thread as usize].mask {
             None => true,
             Some(mask) => self.masks[mask as usize].binary_search(&cpu).is_ok(),
@@ -128,7 +123,7 @@ impl Processors<'_> {
         }
     }
 
-    fn latency(&mut self) -> u64 {
+    pub(super) fn latency(&mut self) -> u64 {
         let latency = self.rules.wake_latency.0;
         let [slow, slowest] = self.rules.slow_wakes.map(|length| length.0);
         if slow > latency {
@@ -148,7 +143,7 @@ impl Processors<'_> {
     }
 
     /// The thread counts among those that want the processor, as far behind or ahead as it was (EEVDF's placement).
-    fn join(&mut self, at: u32, thread: u32) {
+    pub(super) fn join(&mut self, at: u32, thread: u32) {
         let current = self.cpus[at as usize].current;
         if current != NONE && matches!(self.tasks[current as usize].place, Place::Running | Place::Spinning) {
             self.charge(current);
@@ -177,7 +172,7 @@ impl Processors<'_> {
         self.cpus[at as usize].join(&task);
     }
 
-    fn enqueue(&mut self, at: u32, thread: u32) {
+    pub(super) fn enqueue(&mut self, at: u32, thread: u32) {
         let task = self.task(thread);
         task.place = Place::Queued;
         let deadline = task.deadline;
@@ -187,7 +182,7 @@ impl Processors<'_> {
 
     /// Another thread has come to the queue: the one that has the processor now has it for a slice only, or loses it at
     /// once if it has had its slice and the other one is due.
-    fn want(&mut self, at: u32, thread: u32) {
+    pub(super) fn wakeup_preempt(&mut self, at: u32, thread: u32) {
         let cpu = &self.cpus[at as usize];
         let current = cpu.current;
         if cpu.throttled {
@@ -219,146 +214,6 @@ impl Processors<'_> {
         }
         if alone {
             self.arm(current);
-        }
-    }
-
-    /// A processor without threads takes one from the longest queue, or is idle.
-    pub(super) fn pull(&mut self, at: u32) {
-        self.give_back(at);
-        let cpu = &mut self.cpus[at as usize];
-        if self.queued == 0 || cpu.resting || !self.idle.contains(at) {
-            return;
-        }
-        if self.rules.tick.0 == 0 {
-            self.take_waiting(at, 0);
-            return;
-        }
-        let weight = cpu.newidle_chance.asks(self.numbers.as_mut());
-        let taken = weight.is_some() && self.take_waiting(at, 0);
-        let cpu = &mut self.cpus[at as usize];
-        if let Some(weight) = weight {
-            cpu.newidle_chance.learn(if taken { weight } else { 0 });
-        }
-        if !taken {
-            cpu.resting = true;
-            self.await_tick();
-        }
-    }
-
-    /// The idle processor takes a thread from the longest queue that has one for it. Whether there is one.
-    fn take_waiting(&mut self, at: u32, latency: u64) -> bool {
-        // Of equally long queues the first.
-        let mut longest = 0;
-        let mut found = None;
-        for (cpu, from) in self.cpus.iter().zip(0_u32..).filter(|(cpu, _)| cpu.queued() > 0) {
-            if cpu.queued() > longest
-                && let Some(thread) = cpu.in_queue().find(|thread| self.may_use(*thread, at))
-            {
-                (longest, found) = (cpu.queued(), Some((from, thread)));
-            }
-        }
-        let Some((from, thread)) = found else { return false };
-        self.idle.remove(at);
-        self.bring(from, at, thread, latency);
-        true
-    }
-
-    /// From now to the first tick of the clock that is at least this far away.
-    pub(super) fn to_tick(&self, least: u64) -> u64 {
-        let tick = self.rules.tick.0.max(1);
-        let past = self.agenda.now().saturating_add(least).wrapping_add(self.phase) % tick;
-        if past == 0 { least } else { least.saturating_add(tick - past) }
-    }
-
-    /// Idle processors look again when the clock has ticked and an interrupt has woken them.
-    fn await_tick(&mut self) {
-        if self.tick.is_none() {
-            let left = self.to_tick(1);
-            let latency = self.latency();
-            self.tick = self.agenda.after(left.saturating_add(latency), self.tasks.len() as u32 + 1);
-        }
-    }
-
-    /// The clock has ticked where threads wait: idle processors were notified, and each takes one.
-    pub(super) fn ticks(&mut self, entry: u32) {
-        if self.tick != Some(entry) {
-            return;
-        }
-        self.tick = None;
-        let idle: Vec<u32> = self.idle.from(0).collect();
-        for at in idle {
-            if self.queued == 0 || !self.take_waiting(at, 0) {
-                // What becomes of it is up to its next turn.
-                self.cpus[at as usize].resting = self.queued > 0;
-            }
-        }
-        if self.queued > 0 && !self.idle.is_empty() {
-            self.await_tick();
-        }
-    }
-
-    /// Removes a queued thread from one processor and counts it on another.
-    fn move_to(&mut self, from: u32, to: u32, thread: u32) {
-        let current = self.cpus[from as usize].current;
-        if current != NONE && matches!(self.tasks[current as usize].place, Place::Running | Place::Spinning) {
-            self.charge(current);
-        }
-        self.counts.migrations += 1;
-        self.queued = self.queued.saturating_sub(1);
-        let task = &mut self.tasks[thread as usize];
-        let left = task.deadline.saturating_sub(task.virtual_time);
-        let cpu = &mut self.cpus[from as usize];
-        cpu.remove(thread, task.deadline);
-        task.lag = cpu.average().saturating_sub(task.virtual_time);
-        cpu.leave(task);
-        self.discount(thread);
-        self.join(to, thread);
-        let task = self.task(thread);
-        task.deadline = task.virtual_time.saturating_add(left);
-    }
-
-    /// The thread has just lost this processor to one that may use no other: it goes to an idle one if it may.
-    pub(super) fn rescue(&mut self, at: u32, thread: u32) {
-        if self.tasks[thread as usize].place != Place::Queued {
-            return;
-        }
-        if let Some(to) = self.idle_for(thread, at) {
-            self.idle.remove(to);
-            self.bring(at, to, thread, 0);
-        }
-    }
-
-    /// A queued thread of one processor gets another, idle one.
-    fn bring(&mut self, from: u32, to: u32, thread: u32, latency: u64) {
-        self.move_to(from, to, thread);
-        if self.has_allowance(to) {
-            self.dispatch(to, thread, latency);
-        } else {
-            self.enqueue(to, thread);
-            self.throttle(to);
-        }
-    }
-
-    /// The processor has just switched to another thread: if another one has at least two fewer that want it,
-    /// one moves.
-    pub(super) fn balance(&mut self, at: u32) {
-        let now = self.agenda.now();
-        if now < self.cpus[at as usize].balanced {
-            return;
-        }
-        let interval = BALANCE_PER_CPU.saturating_mul(self.cpus.len() as u64);
-        self.cpus[at as usize].balanced = now.saturating_add(interval);
-        let own = self.cpus[at as usize].wanted();
-        let target = (0..self.cpus.len() as u32).min_by_key(|cpu| self.cpus[*cpu as usize].wanted());
-        let Some(to) = target.filter(|to| self.cpus[*to as usize].wanted().saturating_add(2) <= own) else {
-            return;
-        };
-        let movable = self.cpus[at as usize].in_queue().find(|thread| self.may_use(*thread, to));
-        if let Some(thread) = movable {
-            self.move_to(at, to, thread);
-            self.idle.remove(to);
-            self.enqueue(to, thread);
-            self.want(to, thread);
         }
     }
 }

@@ -65,7 +65,7 @@ struct Lesson {
 }
 
 impl CondvarModel {
-    /// Those that are kept as recorded do not get one.
+    /// Of all condition variables but those that `forced` keeps as recorded.
     pub(super) fn of(
         timeline: &Timeline,
         sections: &Sections,
