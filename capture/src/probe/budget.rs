@@ -4,7 +4,7 @@
 //! Ours. A debt grows by what probes cost and shrinks by what they may cost; when it reaches one second's
 //! worth of the budget, the most expensive probes go until the rest fits. So a burst is stopped within
 //! milliseconds and a slight excess within seconds, and neither costs more than that one debt. At the start the
-//! debt may be a tenth of that, and grows with the time that the program has run: a program of a second must not
+//! debt may be a tenth of that, and grows with the time: a program of a second must not
 //! pay as much for trying probes as one of an hour. The debt stays
 //! until it is worked off; probes that turn out to be expensive after the worst are gone are removed at the
 //! next look. Probes may cost the budget (a share of the recorded processes' own CPU time) less what is spent
@@ -21,7 +21,7 @@ use std::time::Duration;
 
 /// The excess that may build up before anything is done: this long at the whole budget on one CPU.
 const DEBT_TIME: Duration = Duration::from_secs(1);
-/// At the start, and as long as it is more than half of the time that the processes have run.
+/// At the start, and as long as it is more than half of the time that has passed.
 const FIRST_DEBT_TIME: Duration = Duration::from_millis(100);
 /// Costs are compared over the last one to two of these.
 const WINDOW: Duration = Duration::from_millis(500);
@@ -73,6 +73,8 @@ pub(crate) struct Budget {
     windows: [Window; 2],
     off: BTreeMap<ProbeId, Off>,
     tried_ns: u64,
+    /// The first look.
+    began_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -123,10 +125,10 @@ impl Window {
     }
 }
 
-/// The time whose whole budget may be owed, after the processes have run for so long.
-fn most_debt_ns(target_ns: u64) -> f64 {
+/// The time whose whole budget may be owed, after so long.
+fn most_debt_ns(passed_ns: u64) -> f64 {
     let [first, later] = [FIRST_DEBT_TIME, DEBT_TIME].map(|time| time.as_nanos() as f64);
-    (target_ns as f64 / 2.0).clamp(first, later)
+    (passed_ns as f64 / 2.0).clamp(first, later)
 }
 
 impl Budget {
@@ -140,6 +142,7 @@ impl Budget {
             windows: [Window::default(), Window::default()],
             off: BTreeMap::new(),
             tried_ns: 0,
+            began_ns: 0,
         }
     }
 
@@ -156,7 +159,7 @@ impl Budget {
         let totals = Totals { now_ns, target_ns, hits_ns, fixed_ns };
         let Some(last) = self.last.replace(totals) else {
             self.costs.clone_from(&spent.probes);
-            self.tried_ns = now_ns;
+            (self.tried_ns, self.began_ns) = (now_ns, now_ns);
             return Decision::default();
         };
         let step = self.step(last, spent);
@@ -166,7 +169,7 @@ impl Budget {
         if now.wall_ns >= nanoseconds(WINDOW) {
             *before = std::mem::take(now);
         }
-        if self.debt_ns > share * most_debt_ns(target_ns) {
+        if self.debt_ns > share * most_debt_ns(now_ns.saturating_sub(self.began_ns)) {
             return Decision { shed: self.shed(share, now_ns), give_back: Vec::new() };
         }
         if now_ns.saturating_sub(self.tried_ns) >= nanoseconds(TRY_EVERY) {
