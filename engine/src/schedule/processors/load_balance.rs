@@ -59,7 +59,7 @@ impl Processors<'_> {
     }
 
     /// Idle processors look again when the clock has ticked and an interrupt has woken them.
-    fn await_tick(&mut self) {
+    pub(super) fn await_tick(&mut self) {
         if self.tick.is_none() {
             let left = self.to_tick(1);
             let latency = self.latency();
