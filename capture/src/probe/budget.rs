@@ -3,9 +3,7 @@
 //!
 //! Ours. A debt grows by what probes cost and shrinks by what they may cost; when it reaches one second's
 //! worth of the budget, the most expensive probes go until the rest fits. So a burst is stopped within
-//! milliseconds and a slight excess within seconds, and neither costs more than that one debt. At the start the
-//! debt may be a tenth of that, and grows with the time: a program of a second must not
-//! pay as much for trying probes as one of an hour. The debt stays
+//! milliseconds and a slight excess within seconds, and neither costs more than that one debt. The debt stays
 //! until it is worked off; probes that turn out to be expensive after the worst are gone are removed at the
 //! next look. Probes may cost the budget (a share of the recorded processes' own CPU time) less what is spent
 //! without them: scheduler events, and the threads that take them. If that alone is most of the budget, a
@@ -21,8 +19,6 @@ use std::time::Duration;
 
 /// The excess that may build up before anything is done: this long at the whole budget on one CPU.
 const DEBT_TIME: Duration = Duration::from_secs(1);
-/// At the start, and as long as it is more than half of the time that has passed.
-const FIRST_DEBT_TIME: Duration = Duration::from_millis(100);
 /// Costs are compared over the last one to two of these.
 const WINDOW: Duration = Duration::from_millis(500);
 /// Probes go until the rest costs this share of what it may, and come back as long as there is room up to it: between
@@ -73,8 +69,6 @@ pub(crate) struct Budget {
     windows: [Window; 2],
     off: BTreeMap<ProbeId, Off>,
     tried_ns: u64,
-    /// The first look.
-    began_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -125,12 +119,6 @@ impl Window {
     }
 }
 
-/// The time whose whole budget may be owed, after so long.
-fn most_debt_ns(passed_ns: u64) -> f64 {
-    let [first, later] = [FIRST_DEBT_TIME, DEBT_TIME].map(|time| time.as_nanos() as f64);
-    (passed_ns as f64 / 2.0).clamp(first, later)
-}
-
 impl Budget {
     /// With this share of the processes' own CPU time, in millionths; `None`: no limit.
     pub(crate) fn new(ppm: Option<u32>) -> Budget {
@@ -142,7 +130,6 @@ impl Budget {
             windows: [Window::default(), Window::default()],
             off: BTreeMap::new(),
             tried_ns: 0,
-            began_ns: 0,
         }
     }
 
@@ -159,7 +146,7 @@ impl Budget {
         let totals = Totals { now_ns, target_ns, hits_ns, fixed_ns };
         let Some(last) = self.last.replace(totals) else {
             self.costs.clone_from(&spent.probes);
-            (self.tried_ns, self.began_ns) = (now_ns, now_ns);
+            self.tried_ns = now_ns;
             return Decision::default();
         };
         let step = self.step(last, spent);
@@ -169,7 +156,7 @@ impl Budget {
         if now.wall_ns >= nanoseconds(WINDOW) {
             *before = std::mem::take(now);
         }
-        if self.debt_ns > share * most_debt_ns(now_ns.saturating_sub(self.began_ns)) {
+        if self.debt_ns > share * DEBT_TIME.as_nanos() as f64 {
             return Decision { shed: self.shed(share, now_ns), give_back: Vec::new() };
         }
         if now_ns.saturating_sub(self.tried_ns) >= nanoseconds(TRY_EVERY) {
