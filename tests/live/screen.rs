@@ -226,10 +226,9 @@ fn chosen_later(rounds: u64) -> u64 {
     (0..rounds).fold(1, |sum, round| sum ^ std::hint::black_box(round).wrapping_add(sum.rotate_left(3)))
 }
 
-/// What is asked of longpole about the target, which hardly runs: its probes cost more than a budget.
-fn asked(target: &Target) -> [String; 6] {
-    let pid = target.pid.to_string();
-    ["--functions", "*hang_up_target", "--overhead", "none", "-p", &pid].map(str::to_owned)
+/// What is asked of longpole about the target.
+fn asked(target: &Target) -> [String; 4] {
+    ["--functions", "*hang_up_target", "-p", &target.pid.to_string()].map(str::to_owned)
 }
 
 /// The end of a program whose terminal is gone.
