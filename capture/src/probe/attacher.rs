@@ -113,9 +113,9 @@ impl Attacher {
         let time_ns = now_ns();
         {
             let probes = &mut *self.common.lock();
-            let over_budget = functions.iter().copied().collect();
-            probes.functions.disable(&mut probes.ebpf, &over_budget)?;
-            probes.unwanted.extend(over_budget);
+            let numbers = functions.iter().copied().collect();
+            probes.functions.disable(&mut probes.ebpf, &numbers)?;
+            probes.unwanted.extend(numbers);
         }
         // Without rates: a user has asked for it.
         let kind = NoteKind::ProbesOff { functions: functions.to_vec(), rates: Vec::new() };

@@ -44,7 +44,7 @@ pub(crate) struct FunctionProbes {
     closing: Vec<JoinHandle<()>>,
     refused: Vec<u32>,
     got: Vec<u32>,
-    /// Disabled in any process: see [`FunctionProbes::rest`].
+    /// Disabled in any process: see [`FunctionProbes::disable`].
     disabled: BTreeSet<u32>,
     version: u64,
     /// Functions have counters below this number; others' come after it.
@@ -217,10 +217,10 @@ impl FunctionProbes {
     }
 
     /// Takes the probes off these functions for a while, also in processes to come. Errors as in [`FunctionProbes::shed`].
-    pub(crate) fn disable(&mut self, ebpf: &mut Ebpf, over_budget: &BTreeSet<u32>) -> Result<(), ProbeError> {
-        self.disabled.extend(over_budget);
+    pub(crate) fn disable(&mut self, ebpf: &mut Ebpf, numbers: &BTreeSet<u32>) -> Result<(), ProbeError> {
+        self.disabled.extend(numbers);
         self.change(ebpf, &mut |group| {
-            let is_over = |function: &mut ProbeFunction| over_budget.contains(&function.id);
+            let is_over = |function: &mut ProbeFunction| numbers.contains(&function.id);
             let before = group.disabled.len();
             group.disabled.extend(group.functions.extract_if(.., is_over));
             group.disabled.len() != before
@@ -230,9 +230,9 @@ impl FunctionProbes {
     /// Removes the probes of these functions at once, and of those that share a link with one. New links for
     /// the others would take seconds with thousands of functions and a program that does nothing but hit
     /// probes. All of them are disabled, except those in `for_good`; returns all.
-    pub(crate) fn disable_at_once(&mut self, over_budget: &BTreeSet<u32>, for_good: bool) -> BTreeSet<u32> {
+    pub(crate) fn disable_at_once(&mut self, numbers: &BTreeSet<u32>, for_good: bool) -> BTreeSet<u32> {
         // A function has probes in all processes or in none.
-        let mut all = over_budget.clone();
+        let mut all = numbers.clone();
         let mut closed = Vec::new();
         loop {
             let before = all.len();
@@ -247,7 +247,7 @@ impl FunctionProbes {
                 break;
             }
         }
-        let gone = |function: u32| for_good && over_budget.contains(&function);
+        let gone = |function: u32| for_good && numbers.contains(&function);
         for group in &mut self.groups {
             let rest = group.functions.extract_if(.., |function| all.contains(&function.id));
             group.disabled.extend(rest);
@@ -260,13 +260,9 @@ impl FunctionProbes {
     }
 
     /// Puts probes back on disabled functions. On an error they stay disabled.
-    pub(crate) fn enable(
-        &mut self,
-        ebpf: &mut Ebpf,
-        disabled_before: &BTreeSet<u32>,
-    ) -> Result<(), ProbeError> {
-        self.disabled.retain(|function| !disabled_before.contains(function));
-        self.each(&mut |functions, group| functions.add_links(ebpf, group, disabled_before))
+    pub(crate) fn enable(&mut self, ebpf: &mut Ebpf, numbers: &BTreeSet<u32>) -> Result<(), ProbeError> {
+        self.disabled.retain(|function| !numbers.contains(function));
+        self.each(&mut |functions, group| functions.add_links(ebpf, group, numbers))
     }
 
     /// Gives a group links for those of its disabled functions that are named. Its others stay: none has probes twice.
@@ -274,10 +270,10 @@ impl FunctionProbes {
         &mut self,
         ebpf: &mut Ebpf,
         group: &mut Group,
-        disabled_before: &BTreeSet<u32>,
+        numbers: &BTreeSet<u32>,
     ) -> Result<(), ProbeError> {
         let woken: Vec<ProbeFunction> =
-            group.disabled.extract_if(.., |function| disabled_before.contains(&function.id)).collect();
+            group.disabled.extract_if(.., |function| numbers.contains(&function.id)).collect();
         if woken.is_empty() {
             return Ok(());
         }
@@ -297,7 +293,7 @@ impl FunctionProbes {
         self.version = self.version.wrapping_add(1);
         if let Err(error) = attached {
             self.close(group.links.split_off(had));
-            let back = group.functions.extract_if(.., |function| disabled_before.contains(&function.id));
+            let back = group.functions.extract_if(.., |function| numbers.contains(&function.id));
             group.disabled.extend(back);
             return Err(error);
         }

@@ -254,9 +254,8 @@ impl Search {
             let gain = gain_of(first.time_ns, ns);
             // For a program that only sleeps, that is no advice.
             let most = if matches!(change, Change::NoSleeps) { 0.95 } else { 1.0 };
-            let largest = found.get(1).filter(|largest| largest.limit.cpus != cpus);
-            let there = largest.and_then(|largest| Some((largest.time_ns, known(largest)?)));
-            let there = there.map(|(before, after)| gain_of(before, after));
+            let largest = found.get(1);
+            let there = largest.and_then(|largest| Some(gain_of(largest.time_ns, known(largest)?)));
             return (WORTH..most).contains(&gain).then(|| fix(gain, (gain, gain), there));
         }
         let after = self.after(change, cpus)?;

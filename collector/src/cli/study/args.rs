@@ -127,8 +127,8 @@ A factor is what is left: parse=0.8 makes parse a fifth faster, parse=0 leaves i
 pattern ('hash*') or as much of the name as is needed ('update' for 'shop::update(int)'). \
 Only what a function computes itself is scaled, not what it calls or waits for.
 
-Would more CPUs help? --cpus 4,8,16. Would more threads? --threads +1, or --threads 8 for so many of the threads that do the same \
-and most of the work. What they compute is divided among more; what they compute under a lock that threads wait for is not.";
+Would more CPUs help? --cpus 4,8,16. Would more threads? --threads +1, or --threads 8 for eight of the threads that do the same and \
+most of the work. What they compute is divided among more; what they compute under a lock that threads wait for is not.";
 
 #[derive(Debug, Args)]
 #[command(after_help = WHAT_IF_HELP)]

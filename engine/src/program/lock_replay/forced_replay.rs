@@ -65,7 +65,7 @@ impl ForcedReplay {
 
     /// Takes the conditions among these: what one counts is a guess, which a deadlock refutes. Says whether there was a new
     /// one among them.
-    pub(in crate::program) fn kept_as_recorded(&mut self, timeline: &Timeline, others: &[ObjectId]) -> bool {
+    pub(in crate::program) fn keep_as_recorded(&mut self, timeline: &Timeline, others: &[ObjectId]) -> bool {
         let before = self.kept_as_recorded.len();
         let is_condition = |object: &u32| {
             timeline.locks.get(*object as usize).is_some_and(|lock| lock.kind == SyncObject::Condition)
@@ -75,7 +75,7 @@ impl ForcedReplay {
     }
 
     /// Whether what the condition counts is not known.
-    pub(super) fn is_misread(&self, condition: u32) -> bool {
+    pub(super) fn is_kept_as_recorded(&self, condition: u32) -> bool {
         self.kept_as_recorded.contains(&condition)
     }
 

@@ -74,7 +74,7 @@ impl CondvarModel {
     ) -> CondvarModel {
         let mut conditions = CondvarModel::default();
         let all = mutex_history::by_condition(timeline);
-        let is_open = |object: u32| decisions.is_simulated(object) && !forced.is_misread(object);
+        let is_open = |object: u32| decisions.is_simulated(object) && !forced.is_kept_as_recorded(object);
         let by_mutex = conditions.sort(timeline, &all, is_open);
         let mut own: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
         for (section, number) in sections.all.iter().zip(0u32..) {
