@@ -22,7 +22,7 @@ use crate::schedule::Outcome;
 use crate::time::Ticks;
 
 /// Operations simulated for one CPU count at most: a large program is asked fewer questions, those first that may bring most.
-const OPERATIONS: usize = 3_000_000;
+const OPERATIONS: usize = 2_500_000;
 /// Programs with more are not asked what is only good to know: a hot lock with 80,000 acquisitions has 300,000.
 const SMALL: usize = 600_000;
 /// Questions that any program is asked.
