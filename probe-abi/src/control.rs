@@ -208,7 +208,7 @@ pub struct CpuCounters {
     pub ticks: u64,
     /// Ticks that did not come besides, because the clock is slower than asked for to keep to the budget.
     pub ticks_left_out: u64,
-    /// Ticks of this CPU's clock in other processes.
+    /// Ticks of this CPU's clock in other processes; none while it is idle.
     pub ticks_elsewhere: u64,
     /// When the sleep or the wake-up happened whose stack this CPU takes right now (`CLOCK_MONOTONIC` nanoseconds).
     pub event_time: u64,

@@ -82,8 +82,11 @@ pub fn sample_tick(context: PerfEventContext) -> u32 {
     let pid = task.pid();
     let Some(counters) = ring::this_cpu() else { return 0 };
     if !filter::is_tracked(pid) {
-        // SAFETY: a counter in a map value.
-        unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, ticks_elsewhere)), 1) };
+        // On an idle CPU it takes nobody's time.
+        if pid != 0 {
+            // SAFETY: a counter in a map value.
+            unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, ticks_elsewhere)), 1) };
+        }
         return 0;
     }
     // SAFETY: a counter in a map value.

@@ -12,6 +12,8 @@ use std::time::Duration;
 
 /// Ticks go on for this long where no recorded process has run: threads come back to where they were.
 const REST_AFTER: Duration = Duration::from_secs(10);
+/// And for this long where none has run yet.
+const REST_UNUSED: Duration = Duration::from_secs(2);
 
 /// What is known of one CPU.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +22,8 @@ struct Cpu {
     count: u64,
     /// When it had counted more.
     busy_ns: u64,
+    /// Whether it ever had.
+    used: bool,
     ticks: bool,
 }
 
@@ -57,14 +61,16 @@ impl Coverage {
         for &cpu in online {
             let count = counted(cpu);
             // One that has just come may be run on at once.
-            let known = self.cpus.entry(cpu).or_insert(Cpu { count, busy_ns: now_ns, ticks: false });
+            let known =
+                self.cpus.entry(cpu).or_insert(Cpu { count, busy_ns: now_ns, used: false, ticks: false });
             if known.count != count {
-                (known.count, known.busy_ns) = (count, now_ns);
+                (known.count, known.busy_ns, known.used) = (count, now_ns, true);
                 if !known.ticks && !first {
                     changes.missed_ns = changes.missed_ns.saturating_add(since_look_ns);
                 }
             }
-            let wanted = u128::from(now_ns.saturating_sub(known.busy_ns)) < REST_AFTER.as_nanos();
+            let rest_after = if known.used { REST_AFTER } else { REST_UNUSED };
+            let wanted = u128::from(now_ns.saturating_sub(known.busy_ns)) < rest_after.as_nanos();
             if wanted != known.ticks {
                 known.ticks = wanted;
                 if wanted { &mut changes.on } else { &mut changes.off }.push(cpu);
@@ -105,16 +111,13 @@ mod tests {
         let first = coverage.look(5 * SECOND, &all, &|_| 0);
         assert_eq!((&first.on, first.missed_ns), (&all, 0), "nobody knows yet where it runs");
         // Two threads stay where they are.
-        for second in 6..15 {
-            let changes = coverage.look(second * SECOND, &all, &|cpu| if cpu < 2 { second } else { 0 });
-            assert_eq!(changes, Changes::default());
-        }
-        let changes = coverage.look(15 * SECOND, &all, &|cpu| if cpu < 2 { 15 } else { 0 });
+        assert_eq!(coverage.look(6 * SECOND, &all, &|cpu| if cpu < 2 { 6 } else { 0 }), Changes::default());
+        let changes = coverage.look(7 * SECOND, &all, &|cpu| if cpu < 2 { 7 } else { 0 });
         assert_eq!(on(&changes), (&[][..], &all[2..]));
         assert_eq!(coverage.ticking(), [0, 1]);
         // One of them moves.
         let at = 16 * SECOND + SECOND / 10;
-        coverage.look(16 * SECOND, &all, &|cpu| if cpu < 2 { 16 } else { 0 });
+        coverage.look(16 * SECOND, &all, &|cpu| if cpu < 2 { 15 } else { 0 });
         let changes = coverage
             .look(at, &all, &|cpu| if [0, 40].contains(&cpu) { 17 } else { 15 * u64::from(cpu == 1) });
         assert_eq!((&changes.on[..], changes.missed_ns), (&[40][..], SECOND / 10));
@@ -135,9 +138,12 @@ mod tests {
         let count = |_| 7;
         assert_eq!(coverage.look(SECOND, &[0], &count).on, [0]);
         assert_eq!(on(&coverage.look(2 * SECOND, &[0, 1, 3], &count)), (&[1, 3][..], &[][..]));
-        assert_eq!(on(&coverage.look(3 * SECOND, &[0, 3], &count)), (&[][..], &[1][..]));
-        assert_eq!(coverage.ticking(), [0, 3]);
-        assert_eq!(on(&coverage.look(4 * SECOND, &[0, 1, 3], &count)), (&[1][..], &[][..]), "anew");
-        assert_eq!(on(&coverage.look(11 * SECOND, &[0, 1, 3], &count)), (&[][..], &[0][..]));
+        assert_eq!(on(&coverage.look(3 * SECOND, &[0, 3], &count)), (&[][..], &[1, 0][..]));
+        assert_eq!(coverage.ticking(), [3], "none has run on the first in two seconds");
+        assert_eq!(on(&coverage.look(3 * SECOND + 1, &[0, 1, 3], &count)), (&[1][..], &[][..]), "anew");
+        let moved = |cpu| 7 + u64::from(cpu == 1);
+        assert_eq!(on(&coverage.look(4 * SECOND, &[0, 1, 3], &moved)), (&[][..], &[3][..]));
+        assert_eq!(on(&coverage.look(13 * SECOND, &[0, 1, 3], &moved)), (&[][..], &[][..]));
+        assert_eq!(on(&coverage.look(14 * SECOND, &[0, 1, 3], &moved)), (&[][..], &[1][..]));
     }
 }

@@ -128,7 +128,7 @@ impl Clock {
         const PERIOD_NS: u64 = 200_000;
         let own = PerfEventScope::CallingProcess { cpu: None };
         let link = tick(ebpf, own, SamplePolicy::Period(PERIOD_NS)).ok()?;
-        let median = clocks::interruption_ns();
+        let median = clocks::interruption_ns(PERIOD_NS);
         // The kernel waits for all CPUs: no thread here has to.
         drop(close_together(vec![link]));
         median
