@@ -162,7 +162,7 @@ fn told(rows: &[Row], absent: &[String], runs: usize) -> Result<String> {
     }
     let mut text = format!(
         "## The zoo\n\n{} programs for which nobody tuned longpole (tests/workloads/zoo, and packaged ones), each {runs} times launched.\n\
-         Where one lives long enough, it is attached to {runs} times for 2.4 s. A cell is an answer that can be wrong:\n\
+         Where one lives long enough, it is attached to {runs} times for 4.5 s. A cell is an answer that can be wrong:\n\
          \n\
          - *unharmed*: exit code and output as alone\n\
          - *time* for the recorded machine and *speed-up* from one CPU to two: within 10 % of the stopwatch (in turns, medians)\n\

@@ -85,12 +85,17 @@ impl Entry {
         Entry { leads, ..self }
     }
 
-    /// The environment and the words of its command.
-    pub(super) fn words(&self, mode: Mode, program: &str, work: &Path) -> (String, String) {
-        let size = match mode {
-            Mode::Launched => self.size,
+    /// How much it does: launched half as much again, some three seconds, in which what is paid once weighs less.
+    fn size_in(&self, mode: Mode) -> u32 {
+        match mode {
+            Mode::Launched => self.size + self.size / 2,
             Mode::Attached => self.size * self.longer,
-        };
+        }
+    }
+
+    /// The environment and the words of its command.
+    pub fn words(&self, mode: Mode, program: &str, work: &Path) -> (String, String) {
+        let size = self.size_in(mode);
         let data = format!("{}/data ", work.display());
         let word = |word: &str| match word {
             "PROGRAM" => program.to_owned(),
@@ -105,8 +110,8 @@ impl Entry {
     }
 
     /// The script that drives it.
-    pub(super) fn script(&self, mode: Mode, work: &Path) -> Option<String> {
-        let size = if mode == Mode::Launched { self.size } else { self.size * self.longer };
+    pub fn script(&self, mode: Mode, work: &Path) -> Option<String> {
+        let size = self.size_in(mode);
         self.client.map(|script| placed(script, work).replace(" N ", &format!(" {size} ")))
     }
 }
@@ -146,7 +151,7 @@ mod tests {
         let work = Path::new("/w");
         let (variables, words) = entry.words(Mode::Launched, "/p", work);
         assert_eq!(variables, "OMP_NUM_THREADS=2");
-        assert_eq!(words, "/p 2 /w/data /w/data --in=/w/x -N");
+        assert_eq!(words, "/p 3 /w/data /w/data /w/data --in=/w/x -N");
         assert!(entry.words(Mode::Attached, "/p", work).1.starts_with("/p 6 /w/data"));
     }
 }

@@ -15,7 +15,7 @@ const LIMIT: Duration = Duration::from_secs(90);
 /// Between the start of a program and attaching to it.
 const WARM: Duration = Duration::from_millis(500);
 /// For how long it is recorded then.
-const WINDOW: Duration = Duration::from_millis(2400);
+const WINDOW: Duration = Duration::from_millis(4500);
 
 /// How a program ended, reduced to what is the same each time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,6 +15,7 @@ mod large_binary;
 mod limit;
 mod parallelism;
 mod perf_data;
+mod promise;
 mod sampling;
 mod simulate;
 mod stall;
@@ -72,6 +73,8 @@ enum Which {
     Apps,
     /// Programs that start others, or threads, or take mutexes, as fast as they can
     Storms,
+    /// What recording costs twelve programs, launched, attached to and under `top`, and what longpole says of that
+    Promise,
     /// A recording of a million operations in each format
     Exports,
     /// Half a million events a second for a minute
@@ -99,7 +102,7 @@ const ALONE: [(Which, &str, Measure); 6] = [
 type MeasureRecorder = fn(&Workspace, &Path, &[String]) -> Result<String>;
 
 /// What records, and the name of its section.
-const RECORDED: [(Which, &str, MeasureRecorder); 10] = [
+const RECORDED: [(Which, &str, MeasureRecorder); 11] = [
     (Which::Attach, "attach", |workspace, longpole, _| attach::measure(workspace, longpole)),
     (Which::Stall, "stall", stall::measure),
     (Which::Top, "top", |workspace, longpole, _| top::measure(workspace, longpole)),
@@ -112,6 +115,7 @@ const RECORDED: [(Which, &str, MeasureRecorder); 10] = [
     (Which::Storms, "storms", |workspace, longpole, only| {
         apps::measure(workspace, longpole, apps::Table::Storms, only)
     }),
+    (Which::Promise, "promise", promise::measure),
     (Which::Exports, "exports", |workspace, longpole, _| exports::measure(workspace, longpole)),
     (Which::Flood, "flood", |workspace, longpole, _| flood::measure(workspace, longpole)),
 ];
@@ -133,7 +137,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let longpole = recorder(&workspace)?;
     for (which, name, measure) in RECORDED.into_iter().filter(|(which, ..)| wanted(*which)) {
         let text = measure(&workspace, &longpole, &options.programs)?;
-        if options.programs.is_empty() || !matches!(which, Which::Stall | Which::Apps | Which::Storms) {
+        if options.programs.is_empty()
+            || !matches!(which, Which::Stall | Which::Apps | Which::Storms | Which::Promise)
+        {
             page.put(name, &text)?;
         } else {
             println!("{text}");

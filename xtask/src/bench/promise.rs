@@ -1,0 +1,327 @@
+//! What recording costs as a person sees it: the CPU time of a program and longpole together, above that of the
+//! program alone; what longpole says of that, and its budget.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use longpole_tests::zoo::{ENTRIES, Entry, Keep, Mode, missing, prepare};
+use longpole_tests::{Background, Group, has_ended, shell};
+
+use super::Scratch;
+use crate::sample::Sample;
+use crate::workspace::Workspace;
+
+/// Pairs of runs, unless `LONGPOLE_BENCH_RUNS` says otherwise.
+const RUNS: usize = 4;
+/// No run takes this long on a machine that has anything left for it.
+const LIMIT: Duration = Duration::from_secs(120);
+/// Between the start of a program and attaching to it.
+const WARM: Duration = Duration::from_millis(500);
+/// Percent of the program's CPU time: what longpole may take if nobody says otherwise.
+const BUDGET: f64 = 2.0;
+/// What it says holds if it is this near to what is measured, as a part of that, or in percent.
+const NEAR: (f64, f64) = (1.0 / 3.0, 0.5);
+
+/// Those of the zoo, with names.
+const FROM_THE_ZOO: [&str; 10] = [
+    "x264",
+    "python-threads",
+    "redis",
+    "sqlite3",
+    "pigz",
+    "node-apart",
+    "java-lock",
+    "go-mutex",
+    "hot-lock",
+    "make",
+];
+
+/// What else calls functions, or starts processes, as often as it can.
+const OWN: [Entry; 2] = [
+    Entry::built("million-calls", "C", "zoo/calls.c", "PROGRAM N", 2_000),
+    Entry {
+        record: &["--children"],
+        ..Entry::installed("shell-loop", &[("sh", "dash")], "sh WORK/loop.sh N", 2_500)
+    },
+];
+/// They start processes as fast as they can: a budget cannot hold for them.
+const STORMS: [&str; 2] = ["make", "shell-loop"];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Launched,
+    Attached,
+    Top,
+}
+
+const WAYS: [Way; 3] = [Way::Launched, Way::Attached, Way::Top];
+
+/// What a program's runs gave in one way, percent.
+#[derive(Default)]
+struct Cost {
+    measured: Sample,
+    said: Sample,
+}
+
+impl Cost {
+    fn is_near(&self) -> bool {
+        let (measured, said) = (self.measured.median(), self.said.median());
+        (said - measured).abs() <= (measured.abs() * NEAR.0).max(NEAR.1)
+    }
+}
+
+/// Runs twelve programs in each way.
+///
+/// # Errors
+/// One that is here does not run to its end.
+pub fn measure(workspace: &Workspace, longpole: &Path, only: &[String]) -> Result<String> {
+    let scratch = Scratch::new(workspace, "promise")?;
+    let folders = ["alone", "recorded"].map(|name| scratch.0.join(name));
+    let keep = Keep::new(longpole, &scratch.0, 1, false)?;
+    for folder in &folders {
+        std::fs::create_dir_all(folder)?;
+        prepare(folder)?;
+        std::fs::write(
+            folder.join("loop.sh"),
+            "i=0; while [ $i -lt $1 ]; do /bin/true; i=$((i + 1)); done\n",
+        )?;
+    }
+    let runs = std::env::var("LONGPOLE_BENCH_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(RUNS);
+    let (mut rows, mut absent) = (Vec::new(), Vec::new());
+    let of_zoo = FROM_THE_ZOO.iter().filter_map(|name| ENTRIES.iter().find(|entry| entry.name == *name));
+    for entry in of_zoo.chain(&OWN) {
+        if !only.is_empty() && !only.iter().any(|name| entry.name.starts_with(name.as_str())) {
+            continue;
+        }
+        if let Some(why) = missing(entry) {
+            absent.push(format!("{} ({why})", entry.name));
+            continue;
+        }
+        let program = keep.build(entry).map_err(|why| anyhow::anyhow!("{}: {why}", entry.name))?;
+        let mut costs = WAYS.map(|_| Cost::default());
+        for run in 0..runs {
+            let mut cpus = halves();
+            if run % 2 == 1 {
+                cpus.reverse();
+            }
+            for (way, cost) in WAYS.into_iter().zip(&mut costs) {
+                let cpus = cpus.clone();
+                let pair = Pair { entry, program: &program, folders: &folders, cpus, longpole };
+                let (measured, said) = pair.run(way).with_context(|| entry.name)?;
+                cost.measured.push(measured);
+                cost.said.push(said);
+            }
+        }
+        eprintln!("xtask: {} {}", entry.name, told_row(&costs));
+        rows.push((entry.name, costs));
+    }
+    text(&rows, &absent, runs)
+}
+
+fn told_row(costs: &[Cost]) -> String {
+    let cells: Vec<String> = costs.iter().map(|cost| format!("{} | {}", cost.measured, cost.said)).collect();
+    cells.join(" | ")
+}
+
+fn text(rows: &[(&str, [Cost; 3])], absent: &[String], runs: usize) -> Result<String> {
+    let calm = || rows.iter().filter(|(name, _)| !STORMS.contains(name)).flat_map(|(_, costs)| costs);
+    let all = || rows.iter().flat_map(|(_, costs)| costs);
+    let mut text = format!(
+        "## What recording costs, and what longpole says of it\n\nPercent of the CPU time of the program alone that it and longpole \
+         together take more, and what longpole says: launched by\n`longpole record`, attached to by `record -p`, and watched by \
+         `top -p`, {runs} pairs of runs of some ten seconds. The two of a pair\nrun at the same time, each on its half of the CPUs, and \
+         change places. It counts from when recording begins (`top`: from its first\nscreen on) to the end of the program. The budget is\n{BUDGET} %; make and the shell's loop \
+         start processes as fast as they can.\n\n\
+         Within the budget: {} of {} without those two. What is said is within a third of what is measured, or half a point: {} of {}.\n\n\
+         | program | launched | said | attached | said | top | said |\n|---|---|---|---|---|---|---|\n",
+        calm().filter(|cost| cost.measured.median() <= BUDGET).count(),
+        calm().count(),
+        all().filter(|cost| cost.is_near()).count(),
+        all().count(),
+    );
+    for (name, costs) in rows {
+        writeln!(text, "| {name} | {} |", told_row(costs))?;
+    }
+    if !absent.is_empty() {
+        write!(text, "\nNot measured: {}.", absent.join(", "))?;
+    }
+    Ok(text)
+}
+
+/// A program alone and recorded, at the same time, each on its half of the CPUs: longpole's clock ticks where the recorded
+/// program runs, and would be a cost of the other, too, if the two took turns.
+struct Pair<'a> {
+    entry: &'a Entry,
+    /// What was built of its source.
+    program: &'a str,
+    /// Where the two work.
+    folders: &'a [PathBuf; 2],
+    /// Where the two run.
+    cpus: [String; 2],
+    longpole: &'a Path,
+}
+
+impl Pair<'_> {
+    /// What was measured and what longpole told, percent.
+    fn run(&self, way: Way) -> Result<(f64, f64)> {
+        let groups = ["alone", "recorded"].map(|name| Group::new(&format!("promise-{name}")));
+        let ([alone, recorded], recorder) = (groups, Group::new("promise-longpole")?);
+        let (alone, recorded) = (alone?, recorded?);
+        let mut programs = vec![self.start(&alone, 0)?];
+        if way != Way::Launched {
+            programs.push(self.start(&recorded, 1)?);
+        }
+        let mut clients = Vec::new();
+        for folder in self.folders {
+            if let Some(script) = self.entry.script(Mode::Attached, folder) {
+                clients.push(Background::start(&mut shell(&script))?);
+            }
+        }
+        for background in programs.iter_mut().chain(&mut clients) {
+            background.close_stdin();
+        }
+        let (longpole, pid, before_s) = match programs.get(1) {
+            None => self.launch(&recorder)?,
+            Some(program) => {
+                std::thread::sleep(WARM);
+                self.attach(&recorder, way, program.pid())?
+            }
+        };
+        let begin = Instant::now();
+        while !has_ended(pid) {
+            if begin.elapsed() > LIMIT {
+                bail!("does not come to an end");
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // What longpole does from here on holds nobody up.
+        let recorder_s = recorder.cpu_s()? - before_s;
+        for background in programs.into_iter().chain(clients) {
+            let ended = background.wait(LIMIT)?;
+            if ended.code != Some(0) {
+                bail!("ended with {:?}: {}", ended.code.or(ended.signal), ended.stderr.trim());
+            }
+        }
+        let ended = longpole.wait(LIMIT)?;
+        if ended.code != Some(0) {
+            bail!("longpole ended with {:?}: {}", ended.code.or(ended.signal), ended.stderr.trim());
+        }
+        let screens = std::fs::read_to_string(self.screens()).unwrap_or_default();
+        let said = said(if way == Way::Top { &screens } else { &ended.stderr });
+        let more = (recorded.cpu_s()? + recorder_s) / alone.cpu_s()? - 1.0;
+        Ok((100.0 * more, said.context("longpole does not say what it cost")?))
+    }
+
+    fn words(&self, side: usize) -> (String, String) {
+        self.entry.words(Mode::Attached, self.program, &self.folders[side])
+    }
+
+    fn start(&self, group: &Group, side: usize) -> Result<Background> {
+        let (variables, words) = self.words(side);
+        let line = format!("env {variables} taskset -c {} {words} >/dev/null", self.cpus[side]);
+        Ok(Background::start(&mut group.shell(&line))?)
+    }
+
+    /// longpole, the pid of what it has launched, and the CPU time that was used by then.
+    fn launch(&self, group: &Group) -> Result<(Background, u32, f64)> {
+        let (variables, words) = self.words(1);
+        let line = format!("env {variables} {} -- {words} >/dev/null", self.record());
+        let mut longpole = Background::start(&mut group.shell(&line))?;
+        longpole.close_stdin();
+        let said = longpole.wait_for_stderr("recording ", LIMIT)?;
+        let before_s = group.cpu_s()?;
+        let pid = said.split("(pid ").nth(1).and_then(|rest| rest.split(')').next()?.parse().ok());
+        Ok((longpole, pid.with_context(|| format!("no pid in: {said}"))?, before_s))
+    }
+
+    fn attach(&self, group: &Group, way: Way, pid: u32) -> Result<(Background, u32, f64)> {
+        let line = match way {
+            // The log tells when it begins to record: some time before it says so.
+            Way::Launched | Way::Attached => {
+                format!("env LONGPOLE_LOG=capture=debug {} -p {pid}", self.record())
+            }
+            Way::Top => format!(
+                "taskset -c {} {} top --batch {} -p {pid} >{}",
+                self.cpus[1],
+                self.longpole.display(),
+                self.entry.record.join(" "),
+                self.screens().display()
+            ),
+        };
+        let mut longpole = Background::start(&mut group.shell(&line))?;
+        longpole.close_stdin();
+        if way == Way::Attached {
+            longpole.wait_for_stderr("kernel's events: ", LIMIT)?;
+        } else {
+            let begin = Instant::now();
+            while std::fs::metadata(self.screens()).map_or(0, |file| file.len()) == 0 {
+                if begin.elapsed() > LIMIT {
+                    bail!("no screen");
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        let before_s = group.cpu_s()?;
+        Ok((longpole, pid, before_s))
+    }
+
+    fn record(&self) -> String {
+        let file = self.folders[1].join("it.lp");
+        let (longpole, options) = (self.longpole.display(), self.entry.record.join(" "));
+        format!("taskset -c {} {longpole} record --force -o {} {options}", self.cpus[1], file.display())
+    }
+
+    fn screens(&self) -> PathBuf {
+        self.folders[1].join("screens")
+    }
+}
+
+/// Two halves of the CPUs that there are; the same one twice if there is no second.
+fn halves() -> [String; 2] {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let list = |from: usize, to: usize| (from..to).map(|cpu| cpu.to_string()).collect::<Vec<_>>().join(",");
+    let half = (cpus / 2).max(1);
+    [list(0, half), list(cpus - half, cpus)]
+}
+
+/// The last cost in what longpole wrote, percent.
+fn said(text: &str) -> Option<f64> {
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let cost = |line: &str| {
+        let words = words(line);
+        let at = words.iter().position(|word| word == "cost")?;
+        let percent = words.get(at + 2)?;
+        words.get(at + 1)?.parse().ok().filter(|_| percent.starts_with('%'))
+    };
+    text.lines().filter_map(cost).next_back()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_cost_counts() {
+        assert_eq!(
+            said("a  cost 1.5 % (0.2 in it)\n\ncost   2.25 %: of\nprobes would cost 9 times"),
+            Some(2.25)
+        );
+        assert_eq!(said("costs nothing"), None);
+    }
+
+    #[test]
+    fn near_is_a_third_or_half_a_point() {
+        let cost = |measured, said| {
+            let mut cost = Cost::default();
+            cost.measured.push(measured);
+            cost.said.push(said);
+            cost.is_near()
+        };
+        assert_eq!(
+            [cost(3.0, 2.0), cost(3.0, 1.9), cost(0.1, 0.6), cost(-0.1, 0.5)],
+            [true, false, true, false]
+        );
+    }
+}
