@@ -3,27 +3,41 @@
 use clap::Args;
 use std::path::PathBuf;
 
+/// What is studied.
 #[derive(Debug, Args)]
-pub struct SlackArguments {
+pub struct Studied {
     /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
+    /// Leave out what samples say: all time counts for the innermost function with probes
+    #[arg(long)]
+    pub probed_only: bool,
+    #[command(flatten)]
+    pub scheduler: Scheduler,
+}
+
+/// On which model of a scheduler.
+#[derive(Debug, Args)]
+pub struct Scheduler {
+    /// How threads share CPUs: eevdf (as Linux), ideal (infinitely small slices at no cost), or auto: eevdf for what was
+    /// recorded, ideal for a program that was written by hand
+    #[arg(long, value_name = "MODEL", default_value = "auto")]
+    pub model: String,
+}
+
+#[derive(Debug, Args)]
+pub struct SlackArguments {
     /// List every operation with its early and late times and its slack, too
     #[arg(long)]
     pub segments: bool,
     /// Show at most this many functions [default: 10]
     #[arg(long, value_name = "N")]
     pub top: Option<String>,
-    /// Leave out what samples say: all time counts for the innermost function with probes
-    #[arg(long)]
-    pub probed_only: bool,
     /// Standard functions by themselves, too: what they compute counts for who uses them otherwise
     #[arg(long)]
     pub all: bool,
-    /// How threads share CPUs: eevdf (as Linux), ideal (infinitely small slices at no cost), or auto: eevdf for what was
-    /// recorded, ideal for a program that was written by hand
-    #[arg(long, value_name = "MODEL", default_value = "auto")]
-    pub model: String,
+    #[command(flatten)]
+    pub studied: Studied,
     /// JSON instead of a table
     #[arg(long)]
     pub json: bool,
@@ -31,9 +45,6 @@ pub struct SlackArguments {
 
 #[derive(Debug, Args)]
 pub struct ParallelismArguments {
-    /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
-    #[arg(value_name = "FILE")]
-    pub file: Option<PathBuf>,
     /// Of the run that is predicted on these CPU counts, for example 1,2,4-8,inf [default: the run as it was recorded; of a
     /// program JSON: inf]
     #[arg(long, value_name = "LIST")]
@@ -47,13 +58,8 @@ pub struct ParallelismArguments {
     /// Show at most this many rows of each kind
     #[arg(long, value_name = "N")]
     pub top: Option<String>,
-    /// Leave out what samples say: all time counts for the innermost function with probes
-    #[arg(long)]
-    pub probed_only: bool,
-    /// How threads share CPUs: eevdf (as Linux), ideal (infinitely small slices at no cost), or auto: eevdf for what was
-    /// recorded, ideal for a program that was written by hand
-    #[arg(long, value_name = "MODEL", default_value = "auto")]
-    pub model: String,
+    #[command(flatten)]
+    pub studied: Studied,
     /// JSON instead of a screen
     #[arg(long)]
     pub json: bool,
@@ -61,9 +67,6 @@ pub struct ParallelismArguments {
 
 #[derive(Debug, Args)]
 pub struct CompareMetricsArguments {
-    /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
-    #[arg(value_name = "FILE")]
-    pub file: Option<PathBuf>,
     /// Of the run that is predicted on this many CPUs: a number, or inf [default: as many as were recorded; of a program JSON:
     /// inf]
     #[arg(long, value_name = "N")]
@@ -71,13 +74,8 @@ pub struct CompareMetricsArguments {
     /// Show at most this many functions [default: 10]
     #[arg(long, value_name = "N")]
     pub top: Option<String>,
-    /// Leave out what samples say: all time counts for the innermost function with probes
-    #[arg(long)]
-    pub probed_only: bool,
-    /// How threads share CPUs: eevdf (as Linux), ideal (infinitely small slices at no cost), or auto: eevdf for what was
-    /// recorded, ideal for a program that was written by hand
-    #[arg(long, value_name = "MODEL", default_value = "auto")]
-    pub model: String,
+    #[command(flatten)]
+    pub studied: Studied,
     /// JSON instead of a table
     #[arg(long)]
     pub json: bool,
@@ -85,9 +83,6 @@ pub struct CompareMetricsArguments {
 
 #[derive(Debug, Args)]
 pub struct PathsArguments {
-    /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
-    #[arg(value_name = "FILE")]
-    pub file: Option<PathBuf>,
     /// List this many paths, the longest first [default: 100]
     #[arg(short, value_name = "N")]
     pub k: Option<String>,
@@ -106,16 +101,11 @@ pub struct PathsArguments {
     /// Show at most this many functions, locks and threads each [default: 10]
     #[arg(long, value_name = "N")]
     pub top: Option<String>,
-    /// Leave out what samples say: all time counts for the innermost function with probes
-    #[arg(long)]
-    pub probed_only: bool,
     /// Standard functions by themselves, too: what they compute counts for who uses them otherwise
     #[arg(long)]
     pub all: bool,
-    /// How threads share CPUs: eevdf (as Linux), ideal (infinitely small slices at no cost), or auto: eevdf for what was
-    /// recorded, ideal for a program that was written by hand
-    #[arg(long, value_name = "MODEL", default_value = "auto")]
-    pub model: String,
+    #[command(flatten)]
+    pub studied: Studied,
     /// JSON instead of a table
     #[arg(long)]
     pub json: bool,
@@ -133,9 +123,6 @@ most of the work. What they compute is divided among more; what they compute und
 #[derive(Debug, Args)]
 #[command(after_help = WHAT_IF_HELP)]
 pub struct WhatIfArguments {
-    /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
-    #[arg(value_name = "FILE")]
-    pub file: Option<PathBuf>,
     /// A function takes this many times as long, for example parse=0.8 (may be repeated)
     #[arg(long, value_name = "NAME=FACTOR")]
     pub scale: Vec<String>,
@@ -157,16 +144,11 @@ pub struct WhatIfArguments {
     /// CPU counts to predict for
     #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,inf")]
     pub cpus: String,
-    /// How threads share CPUs: eevdf (as Linux), ideal (infinitely small slices at no cost), or auto: eevdf for what was
-    /// recorded, ideal for a program that was written by hand
-    #[arg(long, value_name = "MODEL", default_value = "auto")]
-    pub model: String,
     /// With --rank: at most this many functions [default: 10]
     #[arg(long, value_name = "N")]
     pub top: Option<String>,
-    /// Leave out what samples say: all time counts for the innermost function with probes
-    #[arg(long)]
-    pub probed_only: bool,
+    #[command(flatten)]
+    pub studied: Studied,
     /// JSON instead of a table
     #[arg(long)]
     pub json: bool,
@@ -190,10 +172,8 @@ pub struct DiffArguments {
     /// CPU counts to predict for
     #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,inf")]
     pub cpus: String,
-    /// How threads share CPUs: eevdf (as Linux), ideal (infinitely small slices at no cost), or auto: eevdf for what was
-    /// recorded, ideal for a program that was written by hand
-    #[arg(long, value_name = "MODEL", default_value = "auto")]
-    pub model: String,
+    #[command(flatten)]
+    pub scheduler: Scheduler,
     /// Exit with 3 if it grows by more than this, for example +5% or parse=+5% (may be repeated)
     #[arg(long, value_name = "[NAME=]PERCENT")]
     pub fail_on: Vec<String>,
@@ -225,10 +205,8 @@ pub struct CheckArguments {
     /// Write it as Markdown, to a file or instead of the text
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub markdown: Option<PathBuf>,
-    /// How threads share CPUs: eevdf (as Linux), ideal (infinitely small slices at no cost), or auto: eevdf for what was
-    /// recorded, ideal for a program that was written by hand
-    #[arg(long, value_name = "MODEL", default_value = "auto")]
-    pub model: String,
+    #[command(flatten)]
+    pub scheduler: Scheduler,
     /// JSON instead of text
     #[arg(long)]
     pub json: bool,

@@ -22,12 +22,12 @@ const MOST_PATHS: usize = 1_000_000;
 /// `longpole slack`.
 pub fn slack(args: args::SlackArguments) -> Result<SlackPlan, UserError> {
     Ok(SlackPlan {
-        scheduler: value::scheduler(&args.model)?,
-        input: InputPlan::of(args.file),
+        scheduler: value::scheduler(&args.studied.scheduler.model)?,
+        input: InputPlan::of(args.studied.file),
         segments: args.segments,
         top: top(args.top)?,
         all: args.all,
-        probed_only: args.probed_only,
+        probed_only: args.studied.probed_only,
         json: args.json,
     })
 }
@@ -47,13 +47,13 @@ pub fn parallelism(args: args::ParallelismArguments) -> Result<ParallelismPlan, 
         }
     };
     Ok(ParallelismPlan {
-        scheduler: value::scheduler(&args.model)?,
-        input: InputPlan::of(args.file),
+        scheduler: value::scheduler(&args.studied.scheduler.model)?,
+        input: InputPlan::of(args.studied.file),
         cpus: args.cpus.map(|list| value::cpu_list(&list)).transpose()?,
         by,
         of: args.of,
         top: args.top.map(|text| value::count("--top", &text)).transpose()?,
-        probed_only: args.probed_only,
+        probed_only: args.studied.probed_only,
         json: args.json,
     })
 }
@@ -71,11 +71,11 @@ pub fn compare_metrics(args: args::CompareMetricsArguments) -> Result<CompareMet
         }
     };
     Ok(CompareMetricsPlan {
-        scheduler: value::scheduler(&args.model)?,
-        input: InputPlan::of(args.file),
+        scheduler: value::scheduler(&args.studied.scheduler.model)?,
+        input: InputPlan::of(args.studied.file),
         cpus,
         top: top(args.top)?,
-        probed_only: args.probed_only,
+        probed_only: args.studied.probed_only,
         json: args.json,
     })
 }
@@ -103,7 +103,7 @@ pub fn paths(args: args::PathsArguments) -> Result<PathsPlan, UserError> {
             ));
         }
     }
-    let input = InputPlan::of(args.file);
+    let input = InputPlan::of(args.studied.file);
     if args.next && input == InputPlan::Stdin {
         return Err(UserError::usage(
             "--next reads the program and your answers from standard input",
@@ -111,7 +111,7 @@ pub fn paths(args: args::PathsArguments) -> Result<PathsPlan, UserError> {
         ));
     }
     Ok(PathsPlan {
-        scheduler: value::scheduler(&args.model)?,
+        scheduler: value::scheduler(&args.studied.scheduler.model)?,
         input,
         most,
         within,
@@ -120,7 +120,7 @@ pub fn paths(args: args::PathsArguments) -> Result<PathsPlan, UserError> {
         segments: args.segments,
         top: top(args.top)?,
         all: args.all,
-        probed_only: args.probed_only,
+        probed_only: args.studied.probed_only,
         json: args.json,
     })
 }
@@ -163,11 +163,11 @@ pub fn what_if(args: args::WhatIfArguments) -> Result<WhatIfPlan, UserError> {
         return Err(UserError::usage("--top is about --rank", "leave out --top, or add --rank"));
     }
     Ok(WhatIfPlan {
-        input: InputPlan::of(args.file),
+        input: InputPlan::of(args.studied.file),
         question,
         cpus: value::cpu_list(&args.cpus)?,
-        scheduler: value::scheduler(&args.model)?,
-        probed_only: args.probed_only,
+        scheduler: value::scheduler(&args.studied.scheduler.model)?,
+        probed_only: args.studied.probed_only,
         json: args.json,
     })
 }
@@ -191,7 +191,7 @@ pub fn diff(args: args::DiffArguments) -> Result<DiffPlan, UserError> {
     let fail_on = args.fail_on.iter().map(|text| threshold(text)).collect::<Result<_, _>>()?;
     Ok(DiffPlan {
         inputs,
-        scheduler: value::scheduler(&args.model)?,
+        scheduler: value::scheduler(&args.scheduler.model)?,
         cpus: value::cpu_list(&args.cpus)?,
         fail_on,
         top: top(args.top)?,
@@ -212,7 +212,7 @@ pub fn check(args: args::CheckArguments) -> Result<CheckPlan, UserError> {
     }
     Ok(CheckPlan {
         input: InputPlan::of(args.file),
-        scheduler: value::scheduler(&args.model)?,
+        scheduler: value::scheduler(&args.scheduler.model)?,
         rules: args.rules,
         junit,
         markdown,
