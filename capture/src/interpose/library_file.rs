@@ -81,8 +81,7 @@ impl Drop for LibraryFile {
 
 /// Removes files that earlier runs have left for programs that ran on, once no process has them any more.
 fn sweep(parent: &Path) {
-    // SAFETY: geteuid only returns a number.
-    let user = unsafe { libc::geteuid() };
+    let user = rustix::process::geteuid().as_raw();
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     let left: Vec<PathBuf> = entries
         .filter_map(Result::ok)

@@ -95,7 +95,7 @@ impl Interposed {
 
     /// Whether the rings are left alone for now: records taken from them earlier already fill too many bytes,
     /// and leave in time order. Meanwhile the rings fill, and records that do not fit are counted.
-    pub fn waits(&self, held_bytes: u64) -> bool {
+    pub fn is_throttled(&self, held_bytes: u64) -> bool {
         held_bytes > self.most_bytes
             && self.is_recording()
             && now_ns().saturating_sub(self.drained_ns) <= DISORDER_NS

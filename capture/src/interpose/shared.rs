@@ -6,9 +6,12 @@
 use super::doorbell::Doorbell;
 use crate::target::limits::descriptors_of_commands;
 use probe_abi::interpose::{RECORD_WORDS, SHARED_MAGIC, SHARED_VERSION, SharedLayout, SharedWord};
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, memfd_create};
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,10 +41,8 @@ impl Shared {
         let file = memory_file()?;
         let bytes = layout.words() * 8;
         make_room(&file, bytes as u64)?;
-        let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
-        // SAFETY: fcntl with F_ADD_SEALS takes a number and changes only the file.
-        succeeded(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
-        let file = high(file)?;
+        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        let file = high(file);
         let start = map(&file, bytes)?;
         let shared = Shared { start, layout, words: layout.words(), file };
         for (word, value) in [
@@ -83,13 +84,8 @@ impl Shared {
     /// Returns the memory of a number of words from this one on, in whole pages, to the system; they read as
     /// 0 from then on. `false`: that does not work.
     pub fn give_back(&self, first: usize, words: usize) -> bool {
-        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        let [Ok(at), Ok(bytes)] = [first, words].map(|words| libc::off_t::try_from(words.saturating_mul(8)))
-        else {
-            return false;
-        };
-        // SAFETY: fallocate takes numbers; our mapping shows zeroes there afterwards.
-        unsafe { libc::fallocate(self.file.as_raw_fd(), mode, at, bytes) == 0 }
+        let [at, bytes] = [first, words].map(|words| words.saturating_mul(8) as u64);
+        fallocate(&self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, at, bytes).is_ok()
     }
 
     /// The bell in it.
@@ -164,52 +160,32 @@ fn map(file: &File, bytes: usize) -> io::Result<NonNull<AtomicU64>> {
 }
 
 fn memory_file() -> io::Result<File> {
-    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-    // SAFETY: the name is NUL-ended.
-    let descriptor = unsafe { libc::memfd_create(c"longpole".as_ptr(), flags) };
-    succeeded(descriptor)?;
-    // SAFETY: a new descriptor with no other owner.
-    Ok(unsafe { File::from_raw_fd(descriptor) })
+    Ok(memfd_create(MEMORY_NAME, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?.into())
 }
 
 /// Gives the file its length. A limit on the size of files concerns this one, too, and sends a signal that
 /// ends the process: so it is read before, and raised meanwhile as far as that is allowed.
 fn make_room(file: &File, bytes: u64) -> io::Result<()> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: fills one `rlimit`, which is there.
-    succeeded(unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) })?;
-    if limit.rlim_cur >= bytes {
+    let limit = getrlimit(Resource::Fsize);
+    if limit.current.is_none_or(|current| current >= bytes) {
         return file.set_len(bytes);
     }
-    if limit.rlim_max < bytes {
-        return Err(io::Error::from_raw_os_error(libc::EFBIG));
+    if limit.maximum.is_some_and(|maximum| maximum < bytes) {
+        return Err(Errno::FBIG.into());
     }
-    let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
-    // SAFETY: reads one `rlimit`, which is there.
-    succeeded(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const raised) })?;
+    setrlimit(Resource::Fsize, Rlimit { current: limit.maximum, maximum: limit.maximum })?;
     let made = file.set_len(bytes);
-    // SAFETY: likewise.
-    succeeded(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) })?;
+    setrlimit(Resource::Fsize, limit)?;
     made
 }
 
 /// The same file under a descriptor that programs rarely use, if the limit allows it.
-fn high(file: File) -> io::Result<File> {
+fn high(file: File) -> File {
     // A command that closes all descriptors that it may have closes this one, too.
     let most =
         descriptors_of_commands().map_or(RawFd::MAX, |most| RawFd::try_from(most).unwrap_or(RawFd::MAX));
     let from = HIGH_DESCRIPTOR.min(most / 2);
-    // SAFETY: fcntl with F_DUPFD_CLOEXEC takes a number and makes a new descriptor.
-    let descriptor = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, from) };
-    if descriptor < 0 {
-        return Ok(file);
-    }
-    // SAFETY: a new descriptor with no other owner.
-    Ok(unsafe { File::from_raw_fd(descriptor) })
-}
-
-fn succeeded(result: libc::c_int) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    fcntl_dupfd_cloexec(&file, from).map_or(file, File::from)
 }
 
 #[cfg(test)]

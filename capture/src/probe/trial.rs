@@ -126,8 +126,7 @@ mod tests {
         static STOP: AtomicBool = AtomicBool::new(false);
         let (tell, told) = std::sync::mpsc::channel();
         let worker = std::thread::spawn(move || {
-            // SAFETY: has no arguments, and cannot fail.
-            let thread = unsafe { libc::gettid() };
+            let thread = rustix::thread::gettid().as_raw_nonzero().get();
             tell.send(thread as u32).expect("somebody listens");
             let mut number = 1;
             while !STOP.load(Ordering::Relaxed) {

@@ -3,6 +3,8 @@
 
 use super::error::TargetError;
 use crate::rights::{CAP_SYS_PTRACE, Rights};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
@@ -83,8 +85,6 @@ fn refused(pid: u32, what: String) -> TargetError {
 
 /// Whether there is such a process, though /proc may hide it.
 fn exists(pid: u32) -> bool {
-    let Some(pid) = libc::pid_t::try_from(pid).ok().filter(|&pid| pid > 0) else { return false };
-    // SAFETY: signal 0 is never delivered: the call only checks.
-    let sent = unsafe { libc::kill(pid, 0) };
-    sent == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| matches!(test_kill_process(pid), Ok(()) | Err(Errno::PERM)))
 }

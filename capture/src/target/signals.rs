@@ -1,5 +1,6 @@
 //! What ^C and friends do, for an attached and for a launched target, and ending as the target ended.
 
+use rustix::process::{Resource, Rlimit, setrlimit};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How longpole came by its target.
@@ -117,9 +118,8 @@ pub fn leave_interrupts_to_others() {
 /// us; leaves no core file of our own. Returns if the signal does not kill; then 128 + signal is the exit
 /// code.
 pub fn end_by(signal: i32) {
-    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a valid limit is read; failing only means a core file more.
-    unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) };
+    // Failing only means a core file more.
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
     // Refused for SIGKILL, whose action is the default already: no reason to give up.
     // SAFETY: the default action replaces a handler; no pointer is involved.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
