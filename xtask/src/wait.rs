@@ -26,7 +26,7 @@ pub struct Options {
 /// Where a line is changed, and which tests then give the first answer.
 const CHANGES: [(&str, &str, &[&str]); 4] = [
     ("present", "collector/src/present/text.rs", &["-p", "collector", "--lib", "present::"]),
-    ("capture", "capture/src/probe/overhead_controller.rs", &["-p", "capture", "--lib", "probe::"]),
+    ("capture", "capture/src/probe/overhead/controller.rs", &["-p", "capture", "--lib", "probe::"]),
     ("symbols", "symbols/src/exits.rs", &["-p", "symbols", "--lib", "exits"]),
     ("engine", "engine/src/timeline/builder.rs", &["-p", "engine", "timeline::"]),
 ];

@@ -9,6 +9,7 @@ use engine::event::{GapReason, Note, NoteKind};
 
 use symbols::sandbox::own_cpu_time_ns;
 
+use super::overhead::controller::{Common, Probes};
 use super::{
     clocks::now_ns,
     error::{ProbeError, ProbeErrorKind},
@@ -16,7 +17,6 @@ use super::{
     libc_points::off_note,
     lock_probes::Executed,
     options::{ProbeFunction, Since},
-    overhead_controller::{Common, Probes},
 };
 
 /// See the module. What it does is among [`super::Capture::take_notes`].

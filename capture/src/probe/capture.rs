@@ -12,6 +12,7 @@ use std::{
 
 use engine::event::{GapReason, HitCosts, LossCounts, Note, NoteKind, Overhead, PendingOperation};
 
+use super::overhead::controller::{Common, Probes};
 use super::{
     attach::{Link, close_together},
     attacher::Attacher,
@@ -20,7 +21,6 @@ use super::{
     error::ProbeError,
     mappings::Mappings,
     open_calls,
-    overhead_controller::{Common, Probes},
     programs::Programs,
     ring::Rings,
 };

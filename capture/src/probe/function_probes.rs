@@ -18,9 +18,10 @@ use probe_abi::MAX_GROUPS;
 
 use symbols::binary::Binary;
 
+use super::overhead::calibrate;
 use super::{
     attach::{Link, close_together},
-    batched_attach, calibrate,
+    batched_attach,
     error::{ProbeError, ProbeErrorKind},
     function_links::{SmallLink, attach_some},
     loading::function_program,

@@ -14,6 +14,7 @@ use probe_abi::{
 };
 use zerocopy::IntoBytes as _;
 
+use super::overhead::preload_cost::SharedPreloadCost;
 use super::{
     cpu_rings::{self, Placing},
     error::{ProbeError, no_map},
@@ -21,7 +22,6 @@ use super::{
     loading::{load_together, panicked},
     lock_probes,
     object::object,
-    preload_cost::SharedPreloadCost,
     sampling_clock,
     shared_map::{Shared, SharedWords},
 };

@@ -6,23 +6,17 @@
 //! stall; `attacher` uses them while a capture runs. `filter` says which processes count, `coverage` on which
 //! CPUs the sampling clock ticks.
 //!
-//! `calibrate` measures what a hit costs, `cost_accounting` and `clocks` what all of it costs. `budget`
-//! decides, `overhead_controller` removes probes of functions that are too hot or too expensive,
-//! `adaptive_sampling` makes samples rarer. `cpu_rings` makes the rings, `ring` drains them, `counters` knows
+//! `overhead` measures what recording costs and keeps it to the budget. `cpu_rings` makes the rings, `ring` drains them, `counters` knows
 //! what was lost. `programs` and `stale_probes` drop what was chosen of a program that has ended; `mappings`
 //! notices libraries that are loaded later; `trial` counts calls of functions that may be worth probes.
 //! [`Capture`] is all of it together, and `start` begins it.
 
-mod adaptive_sampling;
 mod attach;
 mod attacher;
 mod batched_attach;
 mod btf;
-mod budget;
-mod calibrate;
 mod capture;
 mod clocks;
-mod cost_accounting;
 mod counters;
 mod coverage;
 mod cpu_rings;
@@ -40,15 +34,12 @@ mod mappings;
 mod object;
 mod open_calls;
 mod options;
-mod overhead_controller;
-mod poll_urgency;
-mod preload_cost;
+mod overhead;
 mod programs;
 mod rights;
 mod ring;
 mod sampling_clock;
 mod shared_map;
-mod spending;
 mod stale_probes;
 mod start;
 mod status;
@@ -65,6 +56,6 @@ pub use libc_files::{LibcFile, LibcProbes};
 pub use mappings::NewMapping;
 pub use object::{check_programs, has_programs};
 pub use options::{CaptureOptions, MOST_NUMBERS, ProbeFunction, Since, number_limit};
-pub use preload_cost::PreloadCost;
+pub use overhead::preload_cost::PreloadCost;
 pub use rights::check_capabilities;
 pub use trial::{AT_ONCE, Calls, count_calls};

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use std::thread::JoinHandle;
 use zerocopy::transmute;
 
+use super::overhead::adaptive_sampling::AdaptiveSampling;
 use super::{
-    adaptive_sampling::AdaptiveSampling,
     attach::{Link, close_together, program},
     clocks,
     clocks::now_ns,

@@ -7,7 +7,7 @@ use std::{
     sync::atomic::AtomicU64,
 };
 
-use super::preload_cost::SharedPreloadCost;
+use super::overhead::preload_cost::SharedPreloadCost;
 
 /// Memory shared with the programs.
 pub(crate) struct Shared {

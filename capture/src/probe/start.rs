@@ -10,14 +10,17 @@ use std::{
 use engine::event::HitCosts;
 use symbols::sandbox::own_cpu_time_ns;
 
-use super::{
+use super::overhead::{
     adaptive_sampling::AdaptiveSampling,
-    attach::{attach_kernel, kernel_programs},
     budget::Budget,
     calibrate,
+    controller::{self, Common, Probes},
+    cost_accounting::{CostAccounting, Costs},
+};
+use super::{
+    attach::{attach_kernel, kernel_programs},
     capture::Capture,
     clocks::now_ns,
-    cost_accounting::{CostAccounting, Costs},
     error::{ProbeError, ProbeErrorKind},
     function_probes::{self, FunctionProbes},
     layout::Kernel,
@@ -25,7 +28,6 @@ use super::{
     lock_probes::{self, LockProbes},
     mappings::Mappings,
     options::{CaptureOptions, MOST_NUMBERS, number_limit},
-    overhead_controller::{self, Common, Probes},
     rights::check_namespace,
     ring::Rings,
     sampling_clock,
@@ -172,9 +174,9 @@ impl Capture {
             .name("longpole-budget".into())
             .spawn(move || {
                 if let Some(kernel) = samples_events {
-                    overhead_controller::begin_at_events(&common, &kernel);
+                    controller::begin_at_events(&common, &kernel);
                 }
-                overhead_controller::run(&common, budget, [sampling, of_events], &stopped);
+                controller::run(&common, budget, [sampling, of_events], &stopped);
             })
             .map_err(|error| ProbeError::from_cause("cannot start a thread", &error))?;
         self.controller = Some((stop, thread));

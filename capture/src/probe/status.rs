@@ -3,7 +3,7 @@
 use super::capture::Capture;
 use super::clocks::{now_ns, this_thread_ns};
 use super::mappings::NewMapping;
-use super::preload_cost::PreloadCost;
+use super::overhead::preload_cost::PreloadCost;
 use super::sampling_clock;
 use probe_abi::SampledCode;
 use std::sync::atomic::Ordering;

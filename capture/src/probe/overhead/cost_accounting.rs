@@ -14,17 +14,15 @@ use symbols::sandbox::own_cpu_time_ns;
 
 use crate::target::BusyTimes;
 
-use super::{
+use super::super::{
     clocks::now_ns,
     clocks::{CpuTime, waited_for_ns},
     counters,
     function_probes::FunctionProbes,
     lock_probes::LockProbes,
-    poll_urgency::PollUrgency,
-    preload_cost::PreloadCost,
     shared_map::Shared,
-    spending::Spent,
 };
+use super::{poll_urgency::PollUrgency, preload_cost::PreloadCost, spending::Spent};
 
 /// What one record of the scheduler is taken to cost until that has been measured, and where the kernel does not let
 /// us: of the order of what was measured on several machines.
@@ -262,7 +260,7 @@ impl CostAccounting {
     }
 
     /// Within this the next look is due: what the programs take is being measured.
-    pub(crate) fn waits(&self) -> Option<Duration> {
+    pub(crate) fn next_look(&self) -> Option<Duration> {
         self.sample.as_ref().map(|_| Duration::from_nanos(SAMPLE_NS))
     }
 

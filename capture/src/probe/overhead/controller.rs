@@ -20,19 +20,21 @@ use aya_log::EbpfLogger;
 use engine::event::{GapReason, Note, NoteKind, Overhead};
 use probe_abi::{FunctionCounters, RATE_WINDOW_SHIFT};
 
-use super::{
-    adaptive_sampling::AdaptiveSampling,
-    budget::{Budget, Decision},
+use super::super::{
     clocks,
     clocks::now_ns,
-    cost_accounting::CostAccounting,
     function_probes::FunctionProbes,
     layout::Kernel,
     lock_probes::LockProbes,
-    poll_urgency::PollUrgency,
     programs::Programs,
     sampling_clock::{self, Clock},
     shared_map::Shared,
+};
+use super::{
+    adaptive_sampling::AdaptiveSampling,
+    budget::{Budget, Decision},
+    cost_accounting::CostAccounting,
+    poll_urgency::PollUrgency,
     spending::Spent,
 };
 
@@ -197,7 +199,7 @@ pub(crate) fn run(
         }
         let urgency = probes.accounting.poll_urgency(&common.shared);
         let urgent = urgency == PollUrgency::Urgent;
-        let idle = urgency == PollUrgency::Idle && probes.accounting.waits().is_none();
+        let idle = urgency == PollUrgency::Idle && probes.accounting.next_look().is_none();
         if urgent || looked.elapsed() >= if idle { LOOK_WHEN_IDLE } else { LOOK_EVERY } {
             looked = Instant::now();
             forget_the_dead(common, &mut probes);
@@ -213,7 +215,7 @@ pub(crate) fn run(
             true => LOOK_EVERY,
             false => LOOK_WHEN_IDLE,
         };
-        let most = probes.accounting.waits().map_or(most, |wait| wait.min(most));
+        let most = probes.accounting.next_look().map_or(most, |wait| wait.min(most));
         tick = if urgent || version != before { TICK } else { (tick * 3 / 2).min(most) };
     }
 }

@@ -13,7 +13,7 @@ use probe_abi::Record;
 
 use symbols::binary::Binary;
 
-use super::{
+use super::super::{
     clocks::now_ns,
     error::{ProbeError, ProbeErrorKind},
     function_probes::FunctionProbes,
