@@ -66,4 +66,74 @@ static inline void wait_for_start(void)
         return;
 }
 
+#ifdef SCALABLE
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <time.h>
+
+/* With WORKLOAD_SCALE=NAME=PERCENT the function of this name does so much of its work: a change really made.
+
+   With WORKLOAD_CPUS=P it runs on an emulated machine of P CPUs: who computes takes one of P tokens, first come first served, sleeps for
+   as long as it would compute, a nanosecond a unit, and gives the token back after a time slice at the latest. */
+enum { SLOTS = 1024, SLICE_NS = 4000000 };
+
+static const char *scaled_function;
+static unsigned long scaled_percent, emulated_cpus;
+static sem_t tokens[SLOTS];
+static atomic_ulong taken, given;
+
+__attribute__((constructor)) static void read_environment(void)
+{
+    static char name[64];
+    const char *scale = getenv("WORKLOAD_SCALE"), *cpus = getenv("WORKLOAD_CPUS");
+    if (scale != NULL && sscanf(scale, "%63[^=]=%lu", name, &scaled_percent) == 2)
+        scaled_function = name;
+    if (cpus == NULL)
+        return;
+    emulated_cpus = strtoul(cpus, NULL, 10);
+    for (unsigned long slot = 0; slot < SLOTS; slot++)
+        must(sem_init(&tokens[slot], 0, slot < emulated_cpus) == 0 ? 0 : 1, "sem_init");
+}
+
+static inline uint64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static inline void pass_on_a_token(uint64_t ns)
+{
+    /* Slept too long: the next time it is less. */
+    static _Thread_local int64_t debt_ns;
+    while (ns > 0) {
+        int64_t slice = ns < SLICE_NS ? (int64_t)ns : SLICE_NS;
+        ns -= (uint64_t)slice;
+        sem_t *token = &tokens[atomic_fetch_add(&taken, 1) % SLOTS];
+        while (sem_wait(token) != 0)
+            ;
+        uint64_t began = monotonic_ns();
+        if (slice > debt_ns) {
+            uint64_t end = began + (uint64_t)(slice - debt_ns);
+            struct timespec until = {(time_t)(end / 1000000000), (long)(end % 1000000000)};
+            clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+        }
+        debt_ns += (int64_t)(monotonic_ns() - began) - slice;
+        sem_post(&tokens[(atomic_fetch_add(&given, 1) + emulated_cpus) % SLOTS]);
+    }
+}
+
+static inline uint64_t scaled_burn(uint64_t units, uint64_t seed, const char *function)
+{
+    if (scaled_function != NULL && strcmp(function, scaled_function) == 0)
+        units = units * scaled_percent / 100;
+    if (emulated_cpus == 0)
+        return burn(units, seed);
+    pass_on_a_token(units);
+    return seed;
+}
+
+#define burn(units, seed) scaled_burn((units), (seed), __func__)
+#endif
+
 #endif

@@ -3,6 +3,7 @@
 //! path promised, how far a function can be made faster before another one takes its place, and what every
 //! function would bring.
 
+mod band;
 mod edit;
 mod headroom;
 mod rank;

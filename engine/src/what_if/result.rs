@@ -1,12 +1,13 @@
 //! Before and after.
 
+use super::band::band;
 use super::edit::Edit;
 use super::trial::trial;
 use crate::attribution::Grouping;
 use crate::cpus::Cpus;
 use crate::finding::{Finding, Trust};
 use crate::json::{maybe_number, name_only, number};
-use crate::predict::Model;
+use crate::predict::{Model, Timing};
 use crate::program::{Program, ProgramError};
 use crate::report::{Detail, report_by};
 use serde::Serialize;
@@ -41,6 +42,8 @@ pub struct WhatIfRow {
     /// of a function.
     #[serde(serialize_with = "maybe_number")]
     pub promised_ns: Option<f64>,
+    /// Between what the gain lies, shares of `before_ns`; `None` if that is not known.
+    pub gain_between: Option<(f64, f64)>,
     /// The function with the largest share of the extended critical path before, and its share.
     #[serde(serialize_with = "name_only")]
     pub first_before: Option<(String, f64)>,
@@ -63,17 +66,24 @@ pub fn what_if(
     let before_trial = trial(program, cpus, model)?;
     let after_trial = trial(after, cpus, model)?;
     let promised = promised(program, edits, cpus, model);
+    let timings = [Timing::new(program, model)?, Timing::new(after, model)?];
     let findings = before_trial.findings;
     let mut findings_after = after_trial.findings;
     findings_after.retain(|finding| !findings.contains(finding));
     let pairs = before_trial.results.into_iter().zip(after_trial.results).zip(promised);
-    let results = pairs.map(|((before, after), promised_ns)| WhatIfRow {
-        cpus: before.cpus,
-        before_ns: before.time_ns,
-        after_ns: after.time_ns,
-        promised_ns,
-        first_before: before.leader,
-        first_after: after.leader,
+    let results = pairs.map(|((before, after), promised)| {
+        let gain = if before.time_ns > 0.0 { 1.0 - after.time_ns / before.time_ns } else { 0.0 };
+        let recorded = promised.map_or(0.0, |promised| gain.abs() * promised.relative_error());
+        let [one, other] = &timings;
+        WhatIfRow {
+            cpus: before.cpus,
+            before_ns: before.time_ns,
+            after_ns: after.time_ns,
+            promised_ns: promised.map(|promised| promised.ns),
+            gain_between: band([one, other], before.cpus, gain, recorded),
+            first_before: before.leader,
+            first_after: after.leader,
+        }
     });
     Ok(WhatIf {
         results: results.collect(),
@@ -84,8 +94,22 @@ pub fn what_if(
     })
 }
 
-/// For each CPU count, what the weights of the extended critical path say.
-fn promised(program: &Program, edits: &[Edit], cpus: &[Cpus], model: &Model) -> Vec<Option<f64>> {
+/// What weights say that changes gain.
+#[derive(Clone, Copy)]
+struct Promised {
+    ns: f64,
+    /// Half-width of its 95 % interval by what was recorded.
+    error_ns: f64,
+}
+
+impl Promised {
+    fn relative_error(self) -> f64 {
+        if self.ns.abs() > 0.0 { self.error_ns / self.ns.abs() } else { 0.0 }
+    }
+}
+
+/// For each CPU count, what the weights of the extended critical path say; `None` if a change is none of a function.
+fn promised(program: &Program, edits: &[Edit], cpus: &[Cpus], model: &Model) -> Vec<Option<Promised>> {
     let mut factors = vec![1.0; program.functions.len()];
     for edit in edits {
         let Edit::Scale(functions, factor) = edit else { return vec![None; cpus.len()] };
@@ -101,7 +125,13 @@ fn promised(program: &Program, edits: &[Edit], cpus: &[Cpus], model: &Model) -> 
     let results = report.results.iter().map(|result| {
         let rows = result.functions.iter();
         let factor = |name: &str| by_name.get(name).copied().unwrap_or(1.0);
-        Some(rows.map(|row| (1.0 - factor(&row.function)) * row.tet_ns).sum())
+        let parts = rows.map(|row| {
+            let part = 1.0 - factor(&row.function);
+            (part * row.tet_ns, part * row.tet_error_ns.unwrap_or(0.0))
+        });
+        let (ns, squares) =
+            parts.fold((0.0, 0.0), |(ns, squares), (part, error)| (ns + part, squares + error * error));
+        Some(Promised { ns, error_ns: f64::sqrt(squares) })
     });
     results.collect()
 }

@@ -2,9 +2,12 @@
 
 mod cores;
 mod coz;
+mod edits;
 mod effects;
+mod emulated;
 mod gains;
 mod metrics;
+mod scalable;
 mod shapes;
 mod shares;
 mod speedups;
@@ -54,6 +57,10 @@ enum Which {
     Gains,
     /// Which metric names the function that is worth most when it is really made faster
     Metrics,
+    /// What changes gain that are really made, and between what `what-if` says that it lies
+    Edits,
+    /// Speed-ups on an emulated machine of up to 32 CPUs
+    Emulated,
     /// What coz finds out with many runs, compared with one recording
     Coz,
 }
@@ -87,6 +94,12 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     if wanted(Which::Metrics) {
         page.put("metrics", &metrics::compare(&workspace, &longpole, options.runs)?)?;
+    }
+    if wanted(Which::Edits) {
+        page.put("edits", &edits::compare(&workspace, &longpole, options.runs)?)?;
+    }
+    if wanted(Which::Emulated) {
+        page.put("emulated", &emulated::compare(&workspace, &longpole, options.runs)?)?;
     }
     if wanted(Which::Coz) {
         match coz::compare(&workspace, &longpole, options.runs)? {

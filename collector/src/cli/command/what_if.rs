@@ -103,6 +103,7 @@ fn more_threads(
             before_ns,
             after_ns,
             promised_ns: None,
+            gain_between: None,
             first_before: None,
             first_after: None,
         })

@@ -47,11 +47,14 @@ pub fn text(
         table::wrap(&mut out, style, Paint::Bold, "THEN   ", &text, "       ")?;
         writeln!(out)?;
     }
-    line(out, style, Paint::Bold, "", &["before", "after", "change"].map(str::to_owned))?;
+    let is_open = result.results.iter().any(|row| row.gain_between.is_some());
+    let titles = ["before", "after", "change", "between, %"].map(str::to_owned);
+    line(out, style, Paint::Bold, "", &titles[..if is_open { 4 } else { 3 }])?;
     for same in alike(&result.results, |row| vec![row.before_ns, row.after_ns]) {
         let Some(row) = same.first() else { continue };
         let change = signed(row.after_ns - row.before_ns, row.before_ns);
-        let cells = [duration(row.before_ns), duration(row.after_ns), change];
+        let mut cells = vec![duration(row.before_ns), duration(row.after_ns), change];
+        cells.extend(row.gain_between.map(|(low, high)| between(-high, -low)));
         let cpus: Vec<Cpus> = same.iter().map(|row| row.cpus).collect();
         line(out, style, Paint::Plain, &counts::on(&cpus, style), &cells)?;
     }
@@ -75,12 +78,23 @@ fn sentence(row: &WhatIfRow, changes: &str) -> String {
     } else {
         format!("{} more", share(-gain, row.before_ns))
     };
+    let by = match row.gain_between {
+        Some((low, high)) if gain >= 0.0 => format!("{by}; {} %", between(low, high)),
+        Some((low, high)) => format!("{by}; {} %", between(-high, -low)),
+        None => by,
+    };
     format!(
         "With {changes} the run would take {} instead of {} {} ({by}).",
         duration(row.after_ns),
         duration(row.before_ns),
         on(row.cpus)
     )
+}
+
+/// `27 to 38`, in percent.
+fn between(low: f64, high: f64) -> String {
+    let percent = |share: f64| format!("{:.0}", (share * 100.0).round() + 0.0);
+    format!("{} to {}", percent(low), percent(high))
 }
 
 /// A function's headroom, for people.

@@ -1,0 +1,96 @@
+//! Beyond the CPUs that there are: programs on an emulated machine, where who computes takes one of P tokens and sleeps meanwhile (real
+//! locks, real wake-ups; tests/workloads/common.h), compared with what a recording of the same program predicts that computes, on the CPUs of this machine.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::scalable::{built, must};
+use crate::bench::Scratch;
+use crate::sample::{Sample, digits};
+use crate::workspace::Workspace;
+
+/// The first is what speed-ups are relative to.
+const CPUS: [u32; 6] = [1, 2, 4, 8, 16, 32];
+/// Predictions are judged beyond what this machine can show.
+const BEYOND: u32 = 2;
+
+/// Programs with their arguments: pieces of work of at least a millisecond, so that waking a sleeper takes little of it.
+const SUBJECTS: [(&str, &str, &[&str]); 12] = [
+    ("barriers, 16 threads", "phases.c", &["16", "40", "4000000"]),
+    ("a pool of 16 threads", "pool.c", &["16", "800", "4000000"]),
+    ("a pool of 40 threads", "pool.c", &["40", "800", "4000000"]),
+    ("readers and writers, 16 threads", "readers.c", &["16", "60", "2000000", "20"]),
+    ("a hot lock, 8 threads", "convoy.c", &["30", "8", "6000000"]),
+    ("one lock of 16 threads, held a third of the time", "store.c", &["16", "60", "1", "2000000", "1000000"]),
+    ("the same with the lock split in 8", "store.c", &["16", "60", "8", "2000000", "1000000"]),
+    ("fork and join, 12 branches", "forkjoin.c", &["30", "12", "5000000"]),
+    ("a pipeline of three stages", "pipeline.c", &["300", "4", "1000000"]),
+    ("a queue of eight", "producer_consumer.c", &["150", "1000000"]),
+    ("handing a token on", "handoff.c", &["400", "8", "4000000"]),
+    ("work stealing, 16 threads", "stealing.c", &["16", "3000000000", "4000000"]),
+];
+
+/// Compares.
+///
+/// # Errors
+/// A program or longpole fails.
+pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize) -> Result<String> {
+    let scratch = Scratch::new(workspace, "emulated")?;
+    let file = scratch.0.join("emulated.lp");
+    let (mut rows, mut errors) = (String::new(), Sample::default());
+    for (title, source, arguments) in SUBJECTS {
+        eprintln!("{title}");
+        let program = built(source)?;
+        let mut record = Command::new(longpole);
+        record.args(["record", "--force", "-o"]).arg(&file).arg("--").arg(&program).args(arguments);
+        must(&mut record)?;
+        let predicted = predicted(longpole, &file)?;
+        let mut measured = CPUS.map(|_| Sample::default());
+        for _ in 0..runs {
+            for (cpus, sample) in CPUS.iter().zip(&mut measured) {
+                let mut command = Command::new(&program);
+                command.args(arguments).env("WORKLOAD_CPUS", cpus.to_string());
+                let began = Instant::now();
+                must(&mut command)?;
+                sample.push(began.elapsed().as_secs_f64());
+            }
+        }
+        let one = measured[0].median();
+        write!(rows, "| {title} ({source}) |")?;
+        for ((cpus, sample), predicted) in CPUS.iter().zip(&measured).zip(predicted).skip(1) {
+            let measured = one / sample.median();
+            write!(rows, " {} / {} |", digits(measured), digits(predicted))?;
+            if *cpus > BEYOND {
+                errors.push(100.0 * (predicted / measured - 1.0).abs());
+            }
+        }
+        rows.push('\n');
+    }
+    let heads: String = CPUS.iter().skip(1).map(|cpus| format!(" {cpus} CPUs |")).collect();
+    Ok(format!(
+        "## Beyond this machine: emulated CPUs\n\nSpeed-ups relative to one CPU, measured / predicted. Measured on an emulated machine: \
+         who computes takes one of so many tokens,\nsleeps as long as it would compute, and gives the token back after a slice of 4 ms at the latest. \
+         Locks, queues and wake-ups are real\n({runs} runs, medians). Predicted from one recording of the same program that computes, on the CPUs of this machine.\n\
+         What this does not show: caches and memory that CPUs share.\n\n\
+         | program |{heads}\n|---|{}\n{rows}\nErrors on more than {BEYOND} CPUs in percent, middle (smallest–largest): {errors}.",
+        "---|".repeat(CPUS.len() - 1)
+    ))
+}
+
+/// Speed-ups relative to one CPU.
+fn predicted(longpole: &Path, file: &Path) -> Result<Vec<f64>> {
+    let list = CPUS.map(|cpus| cpus.to_string()).join(",");
+    let mut command = Command::new(longpole);
+    command.args(["predict", "--json", "--cpus", &list]).arg(file);
+    let answer: Value = serde_json::from_str(&must(&mut command)?)?;
+    let time = |at: usize| {
+        let time = answer["results"][at]["time_ns"].as_f64();
+        time.with_context(|| format!("no time in {}", answer["results"][at]))
+    };
+    (0..CPUS.len()).map(|at| Ok(time(0)? / time(at)?)).collect()
+}
