@@ -253,7 +253,11 @@ fn reads_of_a_lock_are_predicted_as_if_there_were_no_bursts() {
 fn what_is_only_read_is_kept_as_one_pair_and_counted_exactly() {
     let pairs = pairs(|_| 0x1000);
     let few = timeline(of_readers(as_bursts(&pairs), false));
-    assert!(few.uses.len() < 100 && !few.uses.is_empty(), "{}", few.uses.len());
+    assert!(
+        few.lock_operations.len() < 100 && !few.lock_operations.is_empty(),
+        "{}",
+        few.lock_operations.len()
+    );
     let (one_by_one, in_bursts) =
         (predicted(&program(of_readers(one_by_one(&pairs), false))), predicted(&from_timeline(&few)));
     assert_eq!(rows(&in_bursts), rows(&one_by_one));
@@ -268,8 +272,12 @@ fn what_is_only_read_is_kept_as_one_pair_and_counted_exactly() {
 fn locks_of_one_thread_each_are_counted_exactly_and_in_nobodys_way() {
     let pairs = pairs(|tid| 0x1000 * u64::from(tid));
     let few = timeline(as_bursts(&pairs));
-    assert!(few.uses.len() < 100 && !few.uses.is_empty(), "{}", few.uses.len());
-    let times: u64 = few.uses.iter().map(|used| u64::from(used.times)).sum();
+    assert!(
+        few.lock_operations.len() < 100 && !few.lock_operations.is_empty(),
+        "{}",
+        few.lock_operations.len()
+    );
+    let times: u64 = few.lock_operations.iter().map(|used| u64::from(used.times)).sum();
     assert_eq!(times, 2 * pairs.len() as u64);
     let (one_by_one, in_bursts) = (predicted(&program(one_by_one(&pairs))), predicted(&from_timeline(&few)));
     assert_eq!(rows(&in_bursts), rows(&one_by_one));
@@ -295,9 +303,9 @@ fn what_a_burst_becomes_lies_where_the_thread_ran() {
     let end = Some(WindowEnd { end_ns: 100_000, ..WindowEnd::default() });
     let facts = Facts { end, ..Facts::default() };
     let timeline = build(&Recording { facts, events, ..Recording::default() });
-    assert_eq!(timeline.uses.len(), 42);
-    assert!(timeline.uses.windows(2).all(|pair| pair[0].ended <= pair[1].ended));
-    let of_first: Vec<_> = timeline.uses.iter().filter(|used| used.thread == 0).collect();
+    assert_eq!(timeline.lock_operations.len(), 42);
+    assert!(timeline.lock_operations.windows(2).all(|pair| pair[0].ended <= pair[1].ended));
+    let of_first: Vec<_> = timeline.lock_operations.iter().filter(|used| used.thread == 0).collect();
     assert_eq!((of_first.len(), of_first[0].ended.0, of_first[39].ended.0), (40, 10_000, 69_000));
     assert!(of_first.iter().all(|used| !(30_001..49_000).contains(&used.ended.0)));
     let held: u64 = of_first.chunks(2).map(|pair| pair[1].ended.0 - pair[0].ended.0).sum();

@@ -6,8 +6,8 @@ use engine::program::{Program, RecordedWait, json};
 use engine::report::Finding;
 use engine::time::Timestamp;
 use engine::timeline::{
-    Counts, External, FirstUse, Interval, Lock, NO_OBJECT, State, Step, StepKind, Thread, Timeline, Use,
-    Wait, WaitReason, Wake, Wakeup,
+    Counts, External, FirstUse, Interval, Lock, LockOperation, NO_OBJECT, State, Step, StepKind, Thread,
+    Timeline, Wait, WaitReason, Wake, Wakeup,
 };
 use engine::translation::from_timeline;
 use probe_abi::{Call, Descriptor, SyncFamily, SyncOperation};
@@ -270,13 +270,14 @@ fn what_is_not_visible_is_told_as_it_is() {
     let both = vec![waiter(PID, 0x40), waiter(PID + 1, 0x80)];
     let both = said(Timeline { threads: both, go: vec![PID], ..Timeline::default() });
     assert_eq!(both, Some(unseen(1, false, false, true)));
-    let with_uses = |rust| said(Timeline { uses: vec![some_use()], rust, ..Timeline::default() });
-    assert_eq!(with_uses(false), None);
-    assert_eq!(with_uses(true), Some(unseen(0, false, true, false)));
+    let with_operations =
+        |rust| said(Timeline { lock_operations: vec![some_operation()], rust, ..Timeline::default() });
+    assert_eq!(with_operations(false), None);
+    assert_eq!(with_operations(true), Some(unseen(0, false, true, false)));
 }
 
-fn some_use() -> Use {
-    Use {
+fn some_operation() -> LockOperation {
+    LockOperation {
         began: Timestamp(1),
         ended: Timestamp(2),
         value: 0,

@@ -32,15 +32,15 @@ pub struct AnalysisThread {
 }
 
 impl AnalysisThread {
-    /// Starts the thread; reports go to `news`.
-    pub fn start(asked: Asked, news: UnboundedSender<Message>) -> std::io::Result<AnalysisThread> {
+    /// Starts the thread; reports go to `messages`.
+    pub fn start(asked: Asked, messages: UnboundedSender<Message>) -> std::io::Result<AnalysisThread> {
         // No room: the thread takes a job, or there is none.
         let (jobs, inbox) = sync_channel::<Job>(0);
         let busy = Arc::new(AtomicBool::new(false));
         let is_busy = Arc::clone(&busy);
         let spent = Arc::new(Mutex::new(None));
         let has_spent = Arc::clone(&spent);
-        let thread = crate::threads::spawn("analysis", news.clone(), (), move || {
+        let thread = crate::threads::spawn("analysis", messages.clone(), (), move || {
             crate::threads::behind_others();
             while let Ok(job) = inbox.recv() {
                 is_busy.store(true, Ordering::Release);
@@ -52,10 +52,10 @@ impl AnalysisThread {
                 let cpu_ns = this_thread_ns().saturating_sub(before_ns);
                 *has_spent.lock().unwrap_or_else(PoisonError::into_inner) = Some(Spent { events, cpu_ns });
                 is_busy.store(false, Ordering::Release);
-                if reported && news.send(Message::Report(Arc::new(snapshot))).is_err() {
+                if reported && messages.send(Message::Report(Arc::new(snapshot))).is_err() {
                     break;
                 }
-                if !hot.functions.is_empty() && news.send(Message::HotFunctions(hot)).is_err() {
+                if !hot.functions.is_empty() && messages.send(Message::HotFunctions(hot)).is_err() {
                     break;
                 }
             }

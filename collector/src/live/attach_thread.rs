@@ -72,14 +72,14 @@ impl AttachResults {
 /// Starts the thread. `attach`: `None` where nothing can get probes.
 pub fn start(
     attach: Option<Box<dyn Attach>>,
-    news: UnboundedSender<Message>,
+    messages: UnboundedSender<Message>,
 ) -> io::Result<(AttachThread, AttachResults)> {
     let (jobs, inbox) = channel();
     let (done, results) = channel();
     let over = Arc::new(AtomicBool::new(false));
     let ended = ShortLived::default();
-    let worker = Worker { attach, done, news: news.clone(), over: Arc::clone(&over), ended };
-    let thread = threads::spawn("attach", news, (), move || {
+    let worker = Worker { attach, done, messages: messages.clone(), over: Arc::clone(&over), ended };
+    let thread = threads::spawn("attach", messages, (), move || {
         threads::before_others();
         worker.run(&inbox);
     })?;
@@ -90,7 +90,7 @@ pub fn start(
 struct Worker {
     attach: Option<Box<dyn Attach>>,
     done: Sender<WriterMessage>,
-    news: UnboundedSender<Message>,
+    messages: UnboundedSender<Message>,
     over: Arc<AtomicBool>,
     /// Processes that ended too soon, until they are reported.
     ended: ShortLived,
@@ -133,7 +133,7 @@ impl Worker {
     /// Reports the processes that ended too soon. `None`: the receiver is gone.
     fn tell_ended(&mut self) -> Option<()> {
         let Some((count, note)) = self.ended.take() else { return Some(()) };
-        self.news.send(Message::Unprobed(UnprobedCounts::ended(count))).ok()?;
+        self.messages.send(Message::Unprobed(UnprobedCounts::ended(count))).ok()?;
         self.done.send(WriterMessage::Batch(Batch { notes: vec![note], ..Batch::default() })).ok()
     }
 
@@ -176,7 +176,7 @@ impl Worker {
             Err(Unprobed::Refused(why)) => {
                 log::debug!("process {pid}: no function probes: {why}");
                 if !over {
-                    self.news.send(Message::Unprobed(UnprobedCounts::refused(why))).ok()?;
+                    self.messages.send(Message::Unprobed(UnprobedCounts::refused(why))).ok()?;
                 }
                 // Its calls stay missing until its end.
                 let reason = GapReason::NotProbed;
@@ -198,7 +198,7 @@ impl Worker {
             Ok(()) | Err(Unprobed::Ended) => Some(()),
             Err(Unprobed::Refused(why)) => {
                 log::debug!("process {}: no probes on its C library: {why}", probes.pid);
-                self.news.send(Message::NoLibc(why)).ok()
+                self.messages.send(Message::NoLibc(why)).ok()
             }
         }
     }
@@ -226,8 +226,8 @@ mod tests {
     #[test]
     fn functions_are_handed_on_although_their_first_process_is_gone() {
         let fact = FunctionFact { id: 7, name: "work".into(), ..FunctionFact::default() };
-        let (news, mut told) = tokio::sync::mpsc::unbounded_channel();
-        let (jobs, attach_results) = start(None, news).expect("a thread");
+        let (messages, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let (jobs, attach_results) = start(None, messages).expect("a thread");
         jobs.give(chosen(5, vec![fact.clone()]));
         jobs.give(Job::End);
         let done = attach_results.finish();
@@ -243,8 +243,8 @@ mod tests {
     /// Each of 6,000 processes of four seconds wrote a note of its own, and woke three threads for it.
     #[test]
     fn processes_that_end_too_soon_share_notes_and_all_are_counted() {
-        let (news, mut told) = tokio::sync::mpsc::unbounded_channel();
-        let (jobs, attach_results) = start(None, news).expect("a thread");
+        let (messages, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let (jobs, attach_results) = start(None, messages).expect("a thread");
         for pid in 1..=3_000 {
             let functions = Err(Unprobed::Ended);
             let missing_since_ns = 5_000 - u64::from(pid);
@@ -274,8 +274,8 @@ mod tests {
     /// No process comes after it, and the recording goes on: it is reported all the same, soon.
     #[test]
     fn one_that_ended_too_soon_is_told_while_nothing_else_happens() {
-        let (news, mut told) = tokio::sync::mpsc::unbounded_channel();
-        let (jobs, attach_results) = start(None, news).expect("a thread");
+        let (messages, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let (jobs, attach_results) = start(None, messages).expect("a thread");
         let functions = Err(Unprobed::Ended);
         let placing = Placing::Instead;
         jobs.give(Job::Process(Chosen { pid: 7, missing_since_ns: 9, functions, placing }));
@@ -313,8 +313,8 @@ mod tests {
     fn whoever_waits_for_probes_at_the_end_gets_none_and_that_is_noted() {
         let (begun, beginning) = std::sync::mpsc::sync_channel(8);
         let (go, going) = channel();
-        let (news, mut told) = tokio::sync::mpsc::unbounded_channel();
-        let (jobs, attach_results) = start(Some(Box::new(Slow(begun, going))), news).expect("a thread");
+        let (messages, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let (jobs, attach_results) = start(Some(Box::new(Slow(begun, going))), messages).expect("a thread");
         for pid in [5, 6, 7] {
             jobs.give(chosen(pid, Vec::new()));
         }

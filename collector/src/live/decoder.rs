@@ -77,7 +77,7 @@ impl Decoder {
 
     /// One turn of the source: decodes what it passes on, which then waits for its place in time.
     pub fn drain(&mut self, source: &mut dyn EventSource) -> Drained {
-        source.held(self.merger.held_bytes());
+        source.set_merge_backlog(self.merger.held_bytes());
         let drained = source.drain(&mut |ring, bytes| match Record::decode(bytes) {
             Ok(record) => {
                 self.changes.extend(process_change(&record));

@@ -64,19 +64,20 @@ pub struct FunctionFinder {
 }
 
 impl FunctionFinder {
-    /// Starts the thread; answers go to `news`. `held`: a command that waits, whose program has been looked at.
+    /// Starts the thread; answers go to `messages`. `held`: a command that waits, whose program has been looked at.
     pub fn start(
         choose: Box<dyn Choose>,
         held: Option<u32>,
-        news: UnboundedSender<Message>,
+        messages: UnboundedSender<Message>,
     ) -> io::Result<FunctionFinder> {
         let (wanted, inbox) = channel();
         let looking = Arc::new(AtomicBool::new(false));
         let is_looking = Arc::clone(&looking);
-        crate::threads::spawn("symbols", news.clone(), (), move || {
+        crate::threads::spawn("symbols", messages.clone(), (), move || {
             crate::threads::behind_others();
             // The receiver is gone, or there are no more requests.
-            let _ = Work { choose, new_processes: NewProcessDelay::new(held), is_looking, news }.run(&inbox);
+            let _ =
+                Work { choose, new_processes: NewProcessDelay::new(held), is_looking, messages }.run(&inbox);
         })?;
         Ok(FunctionFinder { wanted, looking })
     }
@@ -113,7 +114,7 @@ struct Work {
     choose: Box<dyn Choose>,
     new_processes: NewProcessDelay,
     is_looking: Arc<AtomicBool>,
-    news: UnboundedSender<Message>,
+    messages: UnboundedSender<Message>,
 }
 
 impl Work {
@@ -136,26 +137,26 @@ impl Work {
                         // What was known of its former program.
                         self.look(change)?;
                         if let Some(chosen) = self.choose.too_short(since) {
-                            self.news.send(Message::Chosen(chosen)).ok()?;
+                            self.messages.send(Message::Chosen(chosen)).ok()?;
                         }
                     }
                 },
                 Some(Order::Requested(request, pids)) => {
                     let granted = self.choose.grant(&request, &pids);
-                    self.news.send(Message::Granted(granted)).ok()?;
+                    self.messages.send(Message::Granted(granted)).ok()?;
                 }
                 Some(Order::HotFunctions(hot, pids)) => {
                     let granted = self.choose.hot_functions(&hot, &pids);
                     self.is_looking.store(false, Ordering::Release);
                     if let Some(granted) = granted {
-                        self.news.send(Message::Granted(granted)).ok()?;
+                        self.messages.send(Message::Granted(granted)).ok()?;
                     }
                 }
                 Some(Order::Tallied(tally, pids)) => {
                     let granted = self.choose.tallied(&tally, &pids);
                     self.is_looking.store(false, Ordering::Release);
                     if let Some(granted) = granted {
-                        self.news.send(Message::Granted(granted)).ok()?;
+                        self.messages.send(Message::Granted(granted)).ok()?;
                     }
                 }
                 None => {}
@@ -173,10 +174,10 @@ impl Work {
             Err(why) => Message::NoLibc(why),
         });
         if let Some(message) = libc {
-            self.news.send(message).ok()?;
+            self.messages.send(message).ok()?;
         }
         if let Some(chosen) = self.choose.choose(change) {
-            self.news.send(Message::Chosen(chosen)).ok()?;
+            self.messages.send(Message::Chosen(chosen)).ok()?;
         }
         Some(())
     }

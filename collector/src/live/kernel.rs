@@ -125,7 +125,7 @@ impl EventSource for Kernel {
         self.capture.written()
     }
 
-    fn held(&mut self, bytes: u64) {
+    fn set_merge_backlog(&mut self, bytes: u64) {
         self.held_bytes = bytes;
     }
 
@@ -149,11 +149,11 @@ impl EventSource for Kernel {
             sink(ring, bytes);
         });
         let mut complete_to_ns = (records < Capture::RING_TURN).then_some(before_ns);
-        let mut waits = false;
+        let mut is_throttled = false;
         if let Some(interposed) = &mut self.interposed {
-            waits = interposed.waits(self.held_bytes);
+            is_throttled = interposed.is_throttled(self.held_bytes);
         }
-        if let Some(interposed) = self.interposed.as_mut().filter(|_| !waits) {
+        if let Some(interposed) = self.interposed.as_mut().filter(|_| !is_throttled) {
             let first = self.capture.ring_count();
             let (more, to_ns) =
                 interposed.drain(self.held_bytes, &mut |ring, bytes| sink(first + ring, bytes));
@@ -170,7 +170,7 @@ impl EventSource for Kernel {
             self.backoff.stir(Instant::now());
         }
         let more = complete_to_ns.is_none();
-        if waits {
+        if is_throttled {
             complete_to_ns = None;
         }
         Drained { records, complete_to_ns, more, ended: false }

@@ -30,10 +30,10 @@ pub struct Keyboard {
 
 impl Keyboard {
     /// Starts the thread. If the terminal goes away, the loop gets a message to end.
-    pub fn start(news: UnboundedSender<Message>) -> io::Result<Keyboard> {
+    pub fn start(messages: UnboundedSender<Message>) -> io::Result<Keyboard> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let thread = crate::threads::spawn("keys", news.clone(), (), move || {
+        let thread = crate::threads::spawn("keys", messages.clone(), (), move || {
             // Keys that come together (a pasted pattern) are read together: only the first is waited for.
             let mut patience = PATIENCE;
             let mut size = window_size();
@@ -51,7 +51,7 @@ impl Keyboard {
                     Err(_) => Message::TerminalGone,
                 };
                 let last = matches!(message, Message::TerminalGone);
-                if news.send(message).is_err() || last {
+                if messages.send(message).is_err() || last {
                     break;
                 }
             }

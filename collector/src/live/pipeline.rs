@@ -37,18 +37,18 @@ impl Pipeline {
         end_threads: EndThreads,
         writer: WriterThread<D>,
         poll_intervals: PollIntervals,
-        news: &UnboundedSender<Message>,
+        messages: &UnboundedSender<Message>,
     ) -> io::Result<(Pipeline, Started)> {
         let wanted = if writer.sliding.is_some() { Wanted::Records } else { Wanted::Chunks };
         let (feed, fed) = sync_channel::<WriterMessage>(BATCHES);
-        let writer_news = news.clone();
-        let writer = threads::spawn("writer", news.clone(), (), move || writer.run(&fed, &writer_news))?;
+        let writer_news = messages.clone();
+        let writer = threads::spawn("writer", messages.clone(), (), move || writer.run(&fed, &writer_news))?;
 
         let meter = source.meter();
         let (commands, receiver) = reader_commands(source.bell());
-        let (attaching, attach_results) = attach_thread::start(source.attacher(), news.clone())?;
-        let reader_news = news.clone();
-        let reader = threads::spawn("rings", news.clone(), feed.clone(), move || {
+        let (attaching, attach_results) = attach_thread::start(source.attacher(), messages.clone())?;
+        let reader_news = messages.clone();
+        let reader = threads::spawn("rings", messages.clone(), feed.clone(), move || {
             threads::before_others();
             let (intervals, feed) = ((poll_intervals, wanted), (&feed, &reader_news));
             ring_reader::run(source, intervals, &receiver, attach_results, feed, end_threads);

@@ -84,14 +84,14 @@ pub fn run(
     (poll_intervals, wanted): (PollIntervals, Wanted),
     commands: &CommandReceiver,
     attach_results: AttachResults,
-    (feed, news): (&SyncSender<WriterMessage>, &UnboundedSender<Message>),
+    (feed, messages): (&SyncSender<WriterMessage>, &UnboundedSender<Message>),
     end_threads: EndThreads,
 ) {
     let decoder = Decoder::new(&*source);
     let mut reader = RingReader {
         decoder: if wanted == Wanted::Chunks { decoder.for_the_file() } else { decoder },
-        namer: namer(&*source, poll_intervals, news),
-        code: code_namer(&*source, poll_intervals, news),
+        namer: namer(&*source, poll_intervals, messages),
+        code: code_namer(&*source, poll_intervals, messages),
         costs: VecDeque::from([Overhead::default()]),
         counted: None,
         counts_every: poll_intervals.counts,
@@ -107,7 +107,7 @@ pub fn run(
     loop {
         commands.begin_turn();
         let Some(turn) =
-            reader.turn(&mut *source, &attach_results, feed, news).filter(|turn| *turn != Turn::Ended)
+            reader.turn(&mut *source, &attach_results, feed, messages).filter(|turn| *turn != Turn::Ended)
         else {
             break;
         };
@@ -122,7 +122,7 @@ pub fn run(
             Err(RecvTimeoutError::Timeout) => {}
         }
     }
-    reader.end(source, attach_results, feed, news, move || end_threads(&alive));
+    reader.end(source, attach_results, feed, messages, move || end_threads(&alive));
 }
 
 struct RingReader {
@@ -158,7 +158,7 @@ impl RingReader {
         source: &mut dyn EventSource,
         attach_results: &AttachResults,
         feed: &SyncSender<WriterMessage>,
-        news: &UnboundedSender<Message>,
+        messages: &UnboundedSender<Message>,
     ) -> Option<Turn> {
         let drained = self.decoder.drain(source);
         self.hand_on_mappings(source, feed)?;
@@ -166,7 +166,7 @@ impl RingReader {
             feed.send(done).ok()?;
         }
         for change in self.decoder.take_process_changes() {
-            news.send(Message::Process(change)).ok()?;
+            messages.send(Message::Process(change)).ok()?;
         }
         if let Some(namer) = &self.code {
             let names = namer.take();
@@ -177,7 +177,7 @@ impl RingReader {
         let mut asks = self.decoder.take_asks();
         for change in mapped(source.take_loaded()) {
             asks.push(Ask::Mapped { pid: change.pid });
-            news.send(Message::Process(change)).ok()?;
+            messages.send(Message::Process(change)).ok()?;
         }
         if let Some(namer) = &self.namer {
             namer.ask(asks);
@@ -191,14 +191,14 @@ impl RingReader {
             (self.waiting, self.handed_on) = (0, Instant::now());
             let batch = self.decoder.release(source);
             self.see_stacks(&batch);
-            hand_on(batch, feed, news)?;
+            hand_on(batch, feed, messages)?;
         }
         if let Some(tally) = self.decoder.tally(Instant::now()) {
-            news.send(Message::Tallied(tally)).ok()?;
+            messages.send(Message::Tallied(tally)).ok()?;
         }
         if self.counted.is_none_or(|at| at.elapsed() >= self.counts_every) {
             self.counted = Some(Instant::now());
-            self.count(source, news);
+            self.count(source, messages);
         }
         self.interval = next_interval(self.interval, drained.records, source.longest_pause());
         Some(match drained {
@@ -231,7 +231,7 @@ impl RingReader {
         }
     }
 
-    fn count(&mut self, source: &mut dyn EventSource, news: &UnboundedSender<Message>) -> LossCounts {
+    fn count(&mut self, source: &mut dyn EventSource, messages: &UnboundedSender<Message>) -> LossCounts {
         let probed = source.take_probed();
         let loss = self.decoder.read_loss(source);
         let overhead = source.overhead();
@@ -245,9 +245,9 @@ impl RingReader {
         self.decoder.overhead = overhead;
         // The loop may have left already: then this is not wanted.
         if probed != Probed::default() {
-            let _ = news.send(Message::Probed(probed));
+            let _ = messages.send(Message::Probed(probed));
         }
-        let _ = news.send(Message::Counts(Box::new(counts)));
+        let _ = messages.send(Message::Counts(Box::new(counts)));
         loss
     }
 
@@ -266,7 +266,7 @@ impl RingReader {
         mut source: Box<dyn EventSource>,
         attach_results: AttachResults,
         feed: &SyncSender<WriterMessage>,
-        news: &UnboundedSender<Message>,
+        messages: &UnboundedSender<Message>,
         end_threads: impl FnOnce() -> Vec<ThreadFact>,
     ) {
         attach_results.stop();
@@ -291,12 +291,12 @@ impl RingReader {
             }
             let batch = self.decoder.release(&mut *source);
             self.see_stacks(&batch);
-            if hand_on(batch, feed, news).is_none() {
+            if hand_on(batch, feed, messages).is_none() {
                 break;
             }
         }
         let mut batch = self.decoder.finish(&mut *source, end_ns);
-        let loss = self.count(&mut *source, news);
+        let loss = self.count(&mut *source, messages);
         let pending = source.take_pending();
         let overhead = source.overhead();
         // Reading symbols may take its time: the program is free before.
@@ -305,7 +305,7 @@ impl RingReader {
         batch.notes.extend(notes);
         self.see_stacks(&batch);
         // A receiver that is gone has its own reason.
-        if hand_on(batch, feed, news).is_some() {
+        if hand_on(batch, feed, messages).is_some() {
             if let Some(namer) = self.namer {
                 namer.ask(self.decoder.take_asks());
                 let _ = feed.send(WriterMessage::Addresses(namer.finish()));
@@ -324,9 +324,9 @@ impl RingReader {
 fn code_namer(
     source: &dyn EventSource,
     poll_intervals: PollIntervals,
-    news: &UnboundedSender<Message>,
+    messages: &UnboundedSender<Message>,
 ) -> Option<CodeNamer> {
-    let started = source.is_live().then(|| CodeNamer::start(poll_intervals, news.clone()))?;
+    let started = source.is_live().then(|| CodeNamer::start(poll_intervals, messages.clone()))?;
     started.inspect_err(|error| log::warn!("sampled code gets no names: {error}")).ok()
 }
 
@@ -353,9 +353,10 @@ fn mapped(mappings: Vec<NewMapping>) -> Vec<ProcessChange> {
 fn namer(
     source: &dyn EventSource,
     poll_intervals: PollIntervals,
-    news: &UnboundedSender<Message>,
+    messages: &UnboundedSender<Message>,
 ) -> Option<Namer> {
-    let started = source.is_live().then(|| Namer::start(poll_intervals, news.clone(), source.launched()))?;
+    let started =
+        source.is_live().then(|| Namer::start(poll_intervals, messages.clone(), source.launched()))?;
     started.inspect_err(|error| log::warn!("locks are called by their addresses: {error}")).ok()
 }
 
@@ -371,16 +372,20 @@ fn next_interval(last: Duration, records: usize, longest: Duration) -> Duration 
     next.clamp(SHORTEST.min(longest / 4), longest)
 }
 
-fn hand_on(batch: Batch, feed: &SyncSender<WriterMessage>, news: &UnboundedSender<Message>) -> Option<()> {
+fn hand_on(
+    batch: Batch,
+    feed: &SyncSender<WriterMessage>,
+    messages: &UnboundedSender<Message>,
+) -> Option<()> {
     for note in &batch.notes {
         match &note.kind {
             NoteKind::ProbesOff { functions, .. } => {
-                news.send(Message::TakenOff(functions.clone())).ok()?;
+                messages.send(Message::TakenOff(functions.clone())).ok()?;
             }
-            NoteKind::ProbesOn { functions, .. } => news.send(Message::BackOn(functions.clone())).ok()?,
+            NoteKind::ProbesOn { functions, .. } => messages.send(Message::BackOn(functions.clone())).ok()?,
             NoteKind::Gap { reason: GapReason::OperationsOff { family, tried }, .. } => {
                 if let Some(family) = SyncFamily::from_number(*family) {
-                    news.send(Message::OperationsOff(family, *tried)).ok()?;
+                    messages.send(Message::OperationsOff(family, *tried)).ok()?;
                 }
             }
             _ => {}
@@ -418,7 +423,7 @@ mod tests {
     /// Functions that had their probes back were still reported as off.
     #[test]
     fn who_lost_probes_and_who_got_them_back_is_told() {
-        let (news, mut inbox) = tokio::sync::mpsc::unbounded_channel();
+        let (messages, mut inbox) = tokio::sync::mpsc::unbounded_channel();
         let (feed, _fed) = std::sync::mpsc::sync_channel(1);
         let note = |time_ns, kind| Note { time_ns, kind };
         let batch = Batch {
@@ -428,7 +433,7 @@ mod tests {
             ],
             ..Batch::default()
         };
-        hand_on(batch, &feed, &news).expect("somebody listens");
+        hand_on(batch, &feed, &messages).expect("somebody listens");
         assert!(matches!(inbox.try_recv(), Ok(Message::TakenOff(functions)) if functions == [3, 4]));
         assert!(matches!(inbox.try_recv(), Ok(Message::BackOn(functions)) if functions == [4]));
     }

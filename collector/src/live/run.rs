@@ -125,8 +125,8 @@ pub fn run<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended> {
 async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended> {
     let is_recording = setup.mode == Mode::Record;
     let poll_intervals = if is_recording { PollIntervals::RECORDED } else { PollIntervals::WATCHED };
-    let (news, inbox) = unbounded_channel();
-    let mut inputs = Inputs::new(inbox, news.clone(), setup.duration, poll_intervals.alive)?;
+    let (messages, inbox) = unbounded_channel();
+    let mut inputs = Inputs::new(inbox, messages.clone(), setup.duration, poll_intervals.alive)?;
     let relation = match setup.child {
         Some(_) => Relation::Launched { terminal: has_terminal() },
         None => Relation::Attached,
@@ -134,23 +134,23 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
     let mut loop_state = LoopState::new(setup.mode, relation, &setup.pids, setup.children);
     let skip_last_report = Arc::new(AtomicBool::new(false));
     let sliding =
-        setup.window.map(|plan| sliding(&setup.facts, plan, setup.mode, news.clone())).transpose()?;
+        setup.window.map(|plan| sliding(&setup.facts, plan, setup.mode, messages.clone())).transpose()?;
     let writer =
         WriterThread { writer: setup.writer, sliding, skip_last_report: Arc::clone(&skip_last_report) };
     let (pipeline, Started { commands, attaching, meter }) =
-        Pipeline::start(setup.source, setup.end_threads, writer, poll_intervals, &news)?;
+        Pipeline::start(setup.source, setup.end_threads, writer, poll_intervals, &messages)?;
 
     let keyboard = match setup.screen {
-        Some(_) => Some(Keyboard::start(news.clone())?),
+        Some(_) => Some(Keyboard::start(messages.clone())?),
         None => None,
     };
     let board = setup.listen.as_ref().map(|listen| listen.board.clone());
     let listener = setup
         .listen
-        .map(|Listen { socket, access, board }| Listener::start(socket, access, board, news.clone()))
+        .map(|Listen { socket, access, board }| Listener::start(socket, access, board, messages.clone()))
         .transpose()?;
     let held = setup.child.as_ref().map(GatedChild::pid);
-    let choose = setup.choose.map(|choose| FunctionFinder::start(choose, held, news.clone()));
+    let choose = setup.choose.map(|choose| FunctionFinder::start(choose, held, messages.clone()));
     let mut executor = Executor {
         commands,
         attaching,
@@ -216,9 +216,9 @@ fn sliding(
     facts: &Facts,
     plan: WindowPlan,
     mode: Mode,
-    news: UnboundedSender<Message>,
+    messages: UnboundedSender<Message>,
 ) -> io::Result<Sliding> {
-    let analysis = AnalysisThread::start(plan.asked, news)?;
+    let analysis = AnalysisThread::start(plan.asked, messages)?;
     let due = match mode {
         Mode::Once => Due::WhenFull { look_ns: nanoseconds(plan.refresh) },
         Mode::Record | Mode::Screen | Mode::Batch => Due::Every(nanoseconds(plan.refresh)),

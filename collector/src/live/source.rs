@@ -35,7 +35,7 @@ pub trait EventSource: Send {
 
     /// The caller of [`EventSource::drain`] holds this many bytes of records that wait for their place in
     /// time: new records should wait in their rings where possible.
-    fn held(&mut self, _bytes: u64) {}
+    fn set_merge_backlog(&mut self, _bytes: u64) {}
 
     /// Passes on records that are there, ring by ring, at most as many as the source thinks right for one
     /// turn. Never waits.

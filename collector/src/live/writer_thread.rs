@@ -35,7 +35,11 @@ pub struct WriterThread<D: Disk> {
 
 impl<D: Disk> WriterThread<D> {
     /// The thread's whole life. Returns what the file holds, if there is one and it could be finished.
-    pub fn run(mut self, feed: &Receiver<WriterMessage>, news: &UnboundedSender<Message>) -> Option<Summary> {
+    pub fn run(
+        mut self,
+        feed: &Receiver<WriterMessage>,
+        messages: &UnboundedSender<Message>,
+    ) -> Option<Summary> {
         let mut looked = Instant::now();
         let mut summary = None;
         let mut urgency = Urgency::of_this_thread();
@@ -52,21 +56,21 @@ impl<D: Disk> WriterThread<D> {
                     Ok(None) => self.writer = Some(writer),
                     Ok(Some(end)) => match writer.finish(end) {
                         Ok(done) => summary = Some(done),
-                        Err(error) => tell(news, &error),
+                        Err(error) => tell(messages, &error),
                     },
                     Err(error) => {
                         summary = Some(writer.summary());
-                        tell(news, &error);
+                        tell(messages, &error);
                     }
                 }
             }
         }
         // The loop may have left already.
-        let _ = news.send(Message::Detached);
+        let _ = messages.send(Message::Detached);
         if let Some(sliding) = self.sliding {
             sliding.finish(self.skip_last_report.load(Ordering::Relaxed));
         }
-        let _ = news.send(Message::Finished);
+        let _ = messages.send(Message::Finished);
         summary
     }
 }
@@ -112,6 +116,6 @@ fn keep<D: Disk>(
     Ok(None)
 }
 
-fn tell(news: &UnboundedSender<Message>, error: &std::io::Error) {
-    let _ = news.send(Message::Failed(Failure { part: "the session file", text: error.to_string() }));
+fn tell(messages: &UnboundedSender<Message>, error: &std::io::Error) {
+    let _ = messages.send(Message::Failed(Failure { part: "the session file", text: error.to_string() }));
 }

@@ -117,8 +117,8 @@ impl Row<'_> {
         }
         let [contended, wait, hold] = [
             sum(&|lock| reading(lock).contended as f64),
-            sum(&|lock| reading(lock).wait_ns),
-            sum(&|lock| reading(lock).hold_ns),
+            sum(&|lock| reading(lock).waited.as_ns_f64()),
+            sum(&|lock| reading(lock).held.as_ns_f64()),
         ];
         let rest = |all: Option<f64>, part: f64| all.map(|all| (all - part).max(0.0));
         let written = self.taken().saturating_sub(read);

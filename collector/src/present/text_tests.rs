@@ -1,9 +1,10 @@
 //! What the report looks like at 80 and 160 columns.
 
 use super::*;
-use engine::program::{RecordedWait, Share};
+use engine::program::{LockSide, RecordedWait, Share};
 use engine::report::Cpus;
-use engine::report::{Finding, LockRow, LockSideRow, SegmentRow, Trust};
+use engine::report::{Finding, LockRow, SegmentRow, Trust};
+use engine::time::Ticks;
 use std::num::NonZeroU32;
 
 const NARROW: Style = Style { colour: false, unicode: true, width: 80 };
@@ -213,7 +214,12 @@ fn a_read_write_lock_says_what_reading_and_writing_cost() {
         wait_ns: Some(5_000_000.0),
         hold_ns: Some(9_000_000.0),
         holder: None,
-        reading: Some(LockSideRow { acquisitions: 90, contended: 9, wait_ns: 1e6, hold_ns: 8e6 }),
+        reading: Some(LockSide {
+            acquisitions: 90,
+            contended: 9,
+            waited: Ticks::from_ns(1_000_000),
+            held: Ticks::from_ns(8_000_000),
+        }),
     }];
     let text = shown(&report, Options { by: By::Lock, ..Options::default() }, &NARROW);
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::machine::{DeviceFact, MachineFacts};
+use super::machine_facts::{DeviceFact, MachineFacts};
 use super::names;
 use crate::event::{CallKind, Overhead};
 use crate::timeline::{External, State, Timeline, Wait, Wake};

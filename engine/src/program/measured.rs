@@ -90,12 +90,12 @@ fn turns(timeline: &Timeline, inside: &Inside) -> Vec<Vec<Turn>> {
     let mut turns: Vec<Vec<Turn>> = vec![Vec::new(); timeline.threads.len()];
     for section in sections(timeline, inside).all {
         let came = section.from.saturating_sub(section.waited);
-        let used = timeline.uses.get(section.taken_by() as usize);
+        let used = timeline.lock_operations.get(section.taken_by() as usize);
         let times = used.map_or(1, |used| used.times.max(1));
         let turn = Turn { object: section.object, came, got: section.from, gave: section.to, times };
         turns.get_mut(section.thread as usize).into_iter().for_each(|turns| turns.push(turn));
     }
-    for used in timeline.uses.iter().filter(|used| used.object != NO_OBJECT) {
+    for used in timeline.lock_operations.iter().filter(|used| used.object != NO_OBJECT) {
         let waits = matches!(
             effect(used.operation),
             Effect::Await | Effect::Meet | Effect::TakeOne { tries: false } | Effect::RunOnce

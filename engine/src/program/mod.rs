@@ -10,7 +10,7 @@ mod from_timeline;
 mod identity;
 pub mod json;
 mod lock_replay;
-mod machine;
+mod machine_facts;
 mod machine_of;
 mod measured;
 pub(crate) mod names;
@@ -34,7 +34,7 @@ pub use error::ProgramError;
 pub(crate) use from_timeline::from_timeline_with;
 pub use identity::bare_name;
 pub use lock_replay::DeadEnd;
-pub use machine::{DeviceFact, MachineFacts};
+pub use machine_facts::{DeviceFact, MachineFacts};
 pub(crate) use measured::{Measured, Turn, words};
 pub(crate) use names::functions_used;
 pub use occurrences::{LockSection, Occurrences, WaitWords};
@@ -47,7 +47,7 @@ pub use samples::{Place, PlaceId, Sample, Samples};
 use crate::event::Overhead;
 use crate::finding::{Finding, Trust};
 use crate::time::Ticks;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 
 /// A program: threads and the names their operations refer to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -99,16 +99,22 @@ pub struct LockFact {
 }
 
 /// One side of a read-write lock; see [`LockFact`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LockSide {
     /// How often it was taken so.
     pub acquisitions: u64,
     /// How often it was not free for that.
     pub contended: u64,
     /// How long threads waited, summed.
+    #[serde(rename = "wait_ns", serialize_with = "in_ns")]
     pub waited: Ticks,
     /// How long threads had it so, summed.
+    #[serde(rename = "hold_ns", serialize_with = "in_ns")]
     pub held: Ticks,
+}
+
+fn in_ns<S: Serializer>(ticks: &Ticks, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(ticks.as_ns_f64())
 }
 
 /// A function of a program.

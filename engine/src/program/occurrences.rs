@@ -86,7 +86,9 @@ impl<'a> Occurrences<'a> {
     pub fn wait(&self, thread: usize, number: u32) -> Option<WaitWords> {
         let wait = self.timeline.threads.get(thread)?.waits.get(number as usize)?;
         let used = self.inside.wait_in.get(thread).and_then(|waits| waits.get(number as usize)).copied();
-        let used = used.filter(|used| *used != NONE).and_then(|used| self.timeline.uses.get(used as usize));
+        let used = used
+            .filter(|used| *used != NONE)
+            .and_then(|used| self.timeline.lock_operations.get(used as usize));
         let operation = used.map(|used| used.operation);
         Some(WaitWords {
             name: wait_name(wait, operation),

@@ -226,7 +226,7 @@ fn source(index: usize, stretch: &Stretch, peers: &[usize], rans: &[Ran]) -> Opt
 /// By thread: from when to when it was in recorded operations, ascending and without overlap.
 fn operations(timeline: &Timeline) -> Vec<Vec<(u64, u64)>> {
     let mut all: Vec<Vec<(u64, u64)>> = vec![Vec::new(); timeline.threads.len()];
-    for used in &timeline.uses {
+    for used in &timeline.lock_operations {
         if let Some(list) = all.get_mut(used.thread as usize) {
             list.push((used.began.0, used.ended.0));
         }

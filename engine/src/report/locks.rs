@@ -1,6 +1,6 @@
 //! What a program shows about its locks, independent of the number of CPUs.
 
-use super::{LockRow, LockSideRow};
+use super::LockRow;
 use crate::program::{FunctionRef, LockSide, ObjectId, Operation, Program};
 use crate::time::Ticks;
 use rustc_hash::FxHashMap;
@@ -91,12 +91,7 @@ impl Counts {
             wait_ns: self.recorded.then_some(ns(self.waited)),
             hold_ns: self.recorded.then_some(ns(self.held)),
             holder: holder.and_then(|(function, _)| name(*function).cloned()),
-            reading: self.reading.map(|side| LockSideRow {
-                acquisitions: side.acquisitions,
-                contended: side.contended,
-                wait_ns: ns(side.waited.0),
-                hold_ns: ns(side.held.0),
-            }),
+            reading: self.reading,
         }
     }
 }

@@ -18,7 +18,7 @@ pub use sampling_facts::SampleFacts;
 use crate::attribution::UsedBy;
 use crate::event::Overhead;
 use crate::json::{is_zero, number};
-use crate::program::Recorded;
+use crate::program::{LockSide, Recorded};
 use serde::Serialize;
 
 /// How much a report is to hold.
@@ -95,20 +95,7 @@ pub struct LockRow {
     pub holder: Option<String>,
     /// Of a read-write lock that was read: that part; the rest wrote.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reading: Option<LockSideRow>,
-}
-
-/// One side of a read-write lock, as recorded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct LockSideRow {
-    /// How often it was taken so.
-    pub acquisitions: u64,
-    /// How often it was not free for that.
-    pub contended: u64,
-    /// How long threads waited, summed, nanoseconds.
-    pub wait_ns: f64,
-    /// How long threads had it so, summed, nanoseconds.
-    pub hold_ns: f64,
+    pub reading: Option<LockSide>,
 }
 
 /// A function's share of the extended critical path (2001, section 2.2).

@@ -12,6 +12,9 @@ mod actor;
 mod agenda;
 mod background;
 mod barrier;
+mod cause_tree;
+#[cfg(test)]
+mod cause_tree_tests;
 mod condition;
 mod consistency;
 mod costs;
@@ -37,9 +40,6 @@ mod simulation;
 mod source;
 mod spin;
 mod table;
-mod trail;
-#[cfg(test)]
-mod trail_tests;
 mod usage;
 mod wake;
 

@@ -98,7 +98,7 @@ pub fn run_stream(program: &Program, source: impl Operations, setup: &Setup) -> 
 /// The same on processors with a scheduler, with the path of the run; and when each run of compute operations began, its number
 /// being its point. The program has been checked.
 pub(crate) fn run_with_path(program: &Program, rules: Rules, servers: &[u32]) -> (Outcome, RunPath, Runs) {
-    run_with_trail(program, rules, servers, None, |machine, end| machine.path(end))
+    run_with_causes(program, rules, servers, None, |machine, end| machine.path(end))
 }
 
 /// The same with every stretch of the path, from its start; reports every interval of every thread when it is
@@ -109,10 +109,10 @@ pub(crate) fn run_with_route(
     servers: &[u32],
     watcher: Option<Watcher<'_>>,
 ) -> (Outcome, Vec<PathStretch>, Runs) {
-    run_with_trail(program, rules, servers, watcher, |machine, end| machine.route(end))
+    run_with_causes(program, rules, servers, watcher, |machine, end| machine.route(end))
 }
 
-fn run_with_trail<T>(
+fn run_with_causes<T>(
     program: &Program,
     rules: Rules,
     servers: &[u32],
@@ -121,7 +121,7 @@ fn run_with_trail<T>(
 ) -> (Outcome, T, Runs) {
     let accounting = CpuAccounting::new(program.threads.len(), program.objects.len(), watcher);
     let mut machine = Processors::new(program, rules, accounting);
-    machine.keep_trail(program.threads.iter().map(|thread| thread.background.is_some()).collect());
+    machine.keep_causes(program.threads.iter().map(|thread| thread.background.is_some()).collect());
     let mut simulation = Simulation::with(program, Whole::of(program), machine, None);
     simulation.limit(servers);
     simulation.number_runs();

@@ -10,7 +10,7 @@ use super::Numbers;
 use super::execution::Execution;
 use super::expected::{Doing, ExpectedRun};
 use super::sync::{Inside, Shared, Way, hand_made};
-use super::trace_emitter::{Left, Place, TraceEmitter};
+use super::trace_emitter::{Left, Stamp, TraceEmitter};
 use crate::program::{ObjectId, Operation, Program, ProgramError};
 use probe_abi::{Call, Context};
 use std::cmp::Reverse;
@@ -251,9 +251,9 @@ impl<'a> Machine<'a> {
         self.now + cpu as u64
     }
 
-    pub(super) fn place(&self, cpu: usize, context: Context) -> Place {
+    pub(super) fn place(&self, cpu: usize, context: Context) -> Stamp {
         let tid = self.cpus[cpu].current.map_or(0, |thread| self.actors[thread].tid);
-        Place { time_ns: self.stamp(cpu), cpu: cpu as u16, context, tid }
+        Stamp { time_ns: self.stamp(cpu), cpu: cpu as u16, context, tid }
     }
 
     /// The thread has been switched to.

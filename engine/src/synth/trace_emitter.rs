@@ -8,7 +8,7 @@ use probe_abi::{
 
 /// Where and when a record is written.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct Stamp {
     pub(super) time_ns: u64,
     pub(super) cpu: u16,
     pub(super) context: Context,
@@ -51,7 +51,7 @@ impl TraceEmitter {
         TraceEmitter { cpu_rings: rings.len(), rings, sequences, pid, own: vec![first_sequence; threads] }
     }
 
-    fn header(&mut self, kind: Kind, at: Place) -> Header {
+    fn header(&mut self, kind: Kind, at: Stamp) -> Header {
         let sequence = self.sequences.get_mut(usize::from(at.cpu)).map_or(0, |next| {
             let sequence = *next;
             *next = next.wrapping_add(1);
@@ -76,7 +76,7 @@ impl TraceEmitter {
         }
     }
 
-    pub(super) fn switch(&mut self, at: Place, next: u32, left: Left) {
+    pub(super) fn switch(&mut self, at: Stamp, next: u32, left: Left) {
         let Left { state: prev_state, preempted, user_sp, call } = left;
         let header = self.header(Kind::Switch, at);
         let flag = |set: bool, bit: u32| if set { bit } else { 0 };
@@ -93,7 +93,7 @@ impl TraceEmitter {
         }));
     }
 
-    pub(super) fn waking(&mut self, at: Place, wakee: u32, wakee_state: u32, new: bool, wakee_call: Call) {
+    pub(super) fn waking(&mut self, at: Stamp, wakee: u32, wakee_state: u32, new: bool, wakee_call: Call) {
         let header = self.header(Kind::Waking, at);
         let tracked = if at.tid == 0 { 0 } else { WakingFlags::WAKER_TRACKED };
         // The generator knows no interrupts but timers, and devices without a name.
@@ -151,7 +151,7 @@ impl TraceEmitter {
         }));
     }
 
-    pub(super) fn fork(&mut self, at: Place, child: u32, name: &str) {
+    pub(super) fn fork(&mut self, at: Stamp, child: u32, name: &str) {
         let header = self.header(Kind::Fork, at);
         let (child_pid, child_start_ns) = (self.pid, at.time_ns);
         self.write(Record::Fork(Fork {
@@ -163,17 +163,17 @@ impl TraceEmitter {
         }));
     }
 
-    pub(super) fn exit(&mut self, at: Place, last: bool) {
+    pub(super) fn exit(&mut self, at: Stamp, last: bool) {
         let header = self.header(Kind::Exit, at);
         self.write(Record::Exit(Exit { header, last_of_process: u32::from(last), placement: 0 }));
     }
 
-    pub(super) fn function_enter(&mut self, at: Place, function: u32, stack_pointer: u64) {
+    pub(super) fn function_enter(&mut self, at: Stamp, function: u32, stack_pointer: u64) {
         let header = self.header(Kind::FunctionEnter, at);
         self.write(Record::FunctionEnter(FunctionEnter { header, function, silent: 0, stack_pointer }));
     }
 
-    pub(super) fn function_exit(&mut self, at: Place, function: u32, stack_pointer: u64) {
+    pub(super) fn function_exit(&mut self, at: Stamp, function: u32, stack_pointer: u64) {
         let header = self.header(Kind::FunctionExit, at);
         self.write(Record::FunctionExit(FunctionExit { header, function, silent: 0, stack_pointer }));
     }

@@ -4,11 +4,11 @@ use super::cpus::Cpu;
 use super::function_costs::FunctionCosts;
 use super::gaps::Gaps;
 use super::locks::Locks;
-use super::machine::{Machine, RunState, SwitchOut, Tally, Unseen};
 use super::model::{BaseStack, Birth, External, Hit, Step, StepKind, Thread, Wake, Wakeup};
 use super::probe_intervals::ProbeIntervals;
 use super::samples::Stacks;
 use super::stack::{ExitOutcome, StepLog};
+use super::thread_tracker::{RunState, SwitchOut, Tally, ThreadTracker, Unseen};
 use super::unprobed_locks::UnprobedLocks;
 use super::wait_reason::WaitReason;
 use super::woken::Woken;
@@ -29,7 +29,7 @@ pub(super) struct Builder {
     pub(super) now_ns: u64,
     /// Records after this instant are not looked at.
     pub(super) limit_ns: u64,
-    pub(super) threads: Vec<Machine>,
+    pub(super) threads: Vec<ThreadTracker>,
     /// Thread id → index of the thread that has it now.
     pub(super) live: FxHashMap<u32, u32>,
     /// Process → the thread that has exchanged numbers with its leader, until the exec is reported.
@@ -79,8 +79,8 @@ impl Builder {
             ..Builder::default()
         };
         for fact in &facts.threads {
-            let machine = super::resume::machine(fact, facts.start_ns);
-            let index = builder.add(machine);
+            let tracker = super::resume::tracker(fact, facts.start_ns);
+            let index = builder.add(tracker);
             if let Some(RunState::Running { cpu }) = index.map(|index| builder.state(index)) {
                 builder.set_cpu(cpu, index);
             }
@@ -115,8 +115,8 @@ impl Builder {
             Record::Fork(fork) => self.fork(fork),
             Record::Exec(exec) => self.exec(exec),
             Record::Exit(exit) => {
-                let index = self.acts(&exit.header);
-                self.past_sleep(index);
+                let index = self.seen_running(&exit.header);
+                self.settle_pending_wakeup(index);
                 if let Some(thread) = self.thread(index) {
                     thread.exiting = true;
                     thread.out.nice = exit.nice().or(thread.out.nice);
@@ -201,7 +201,7 @@ impl Builder {
                     if switch.flags & SwitchFlags::YIELDED != 0 {
                         thread.yields(time_ns);
                     }
-                    thread.leaves(time_ns, how, tally);
+                    thread.sched_out(time_ns, how, tally);
                     if how != SwitchOut::Dead {
                         gaps.hold(time_ns, thread, tally);
                     } else if thread.now != RunState::Dead {
@@ -218,7 +218,7 @@ impl Builder {
             self.leave_other_cpu(index, cpu);
             let Builder { threads, tally, gaps, .. } = self;
             if let Some(thread) = threads.get_mut(index as usize) {
-                thread.arrives(time_ns, cpu, tally);
+                thread.sched_in(time_ns, cpu, tally);
                 gaps.hold(time_ns, thread, tally);
             }
             self.set_cpu(cpu, Some(index));
@@ -239,7 +239,7 @@ impl Builder {
         }
         let waker = current.filter(|_| in_task);
         // A thread that wakes others is not falling asleep.
-        self.past_sleep(waker);
+        self.settle_pending_wakeup(waker);
         if waking.flags & WakingFlags::NEW != 0 {
             return self.first_waking(waking, waker);
         }
@@ -272,7 +272,7 @@ impl Builder {
                 other_word: (waking.flags & WakingFlags::OTHER_WORD != 0)
                     .then_some(waking.wakee_call.argument0),
             };
-            thread.woken_by(woken, tally);
+            thread.wakeup(woken, tally);
             gaps.hold(time_ns, thread, tally);
         }
     }
@@ -281,10 +281,10 @@ impl Builder {
         &mut self,
         header: &Header,
         cost: Option<HitCost>,
-        apply: impl FnOnce(&mut Machine, &mut StepLog<'_>) -> Option<(u32, ExitOutcome)>,
+        apply: impl FnOnce(&mut ThreadTracker, &mut StepLog<'_>) -> Option<(u32, ExitOutcome)>,
     ) {
-        let index = self.acts(header);
-        self.past_sleep(index);
+        let index = self.seen_running(header);
+        self.settle_pending_wakeup(index);
         let Builder { threads, tally, probe_intervals, .. } = self;
         let Some(thread) = index.and_then(|index| threads.get_mut(index as usize)) else { return };
         if let Some(HitCost { before_ns, after_ns, .. }) = cost {
@@ -338,17 +338,17 @@ impl Builder {
     }
 
     /// The header's thread does what the record says, so it is on the header's CPU.
-    pub(super) fn acts(&mut self, header: &Header) -> Option<u32> {
+    pub(super) fn seen_running(&mut self, header: &Header) -> Option<u32> {
         let index = self.find_on(header.cpu, header.pid, header.tid, true)?;
         self.on_cpu(index, header.cpu);
         Some(index)
     }
 
-    pub(super) fn past_sleep(&mut self, index: Option<u32>) {
+    pub(super) fn settle_pending_wakeup(&mut self, index: Option<u32>) {
         let now_ns = self.now_ns;
         let Builder { threads, tally, .. } = self;
         if let Some(thread) = index.and_then(|index| threads.get_mut(index as usize)) {
-            thread.passes_sleep(now_ns, tally);
+            thread.settle_pending_wakeup(now_ns, tally);
         }
     }
 
@@ -362,7 +362,7 @@ impl Builder {
         self.threads.get(index as usize).map_or(RunState::Dead, |thread| thread.now)
     }
 
-    pub(super) fn thread(&mut self, index: Option<u32>) -> Option<&mut Machine> {
+    pub(super) fn thread(&mut self, index: Option<u32>) -> Option<&mut ThreadTracker> {
         self.threads.get_mut(index? as usize)
     }
 
@@ -398,7 +398,7 @@ impl Builder {
     /// The same, for a thread that is on this CPU; not for a leader that is ending on another one.
     pub(super) fn find_on(&mut self, cpu: u16, pid: u32, tid: u32, tracked: bool) -> Option<u32> {
         let index = self.find(pid, tid, tracked)?;
-        let elsewhere = |thread: &Machine| {
+        let elsewhere = |thread: &ThreadTracker| {
             thread.exiting && matches!(thread.now, RunState::Running { cpu: other } if other != cpu)
         };
         let replaced =
@@ -437,12 +437,12 @@ impl Builder {
             base_stacks,
             ..Thread::default()
         };
-        self.add(Machine::new(out, now, not_listed))
+        self.add(ThreadTracker::new(out, now, not_listed))
     }
 
-    pub(super) fn add(&mut self, machine: Machine) -> Option<u32> {
+    pub(super) fn add(&mut self, tracker: ThreadTracker) -> Option<u32> {
         let index = u32::try_from(self.threads.len()).ok().filter(|&index| index != u32::MAX)?;
-        let (tid, now_ns) = (machine.out.tid, self.now_ns);
+        let (tid, now_ns) = (tracker.out.tid, self.now_ns);
         if let Some(old) = self.live.insert(tid, index)
             && let Some(thread) = self.threads.get_mut(old as usize)
             && thread.now != RunState::Dead
@@ -451,8 +451,8 @@ impl Builder {
             thread.gone(now_ns, &mut self.tally);
             self.off_all_cpus(old);
         }
-        self.by_process.entry(machine.out.pid).or_default().push(index);
-        self.threads.push(machine);
+        self.by_process.entry(tracker.out.pid).or_default().push(index);
+        self.threads.push(tracker);
         Some(index)
     }
 }

@@ -1,7 +1,7 @@
 //! Which thread is on which CPU: one at a time, so a thread that shows on a CPU tells about others as well.
 
 use super::builder::Builder;
-use super::machine::RunState;
+use super::thread_tracker::RunState;
 use probe_abi::Ran;
 
 /// What is known of a CPU.
@@ -28,7 +28,7 @@ impl Builder {
         let now_ns = self.now_ns;
         let Builder { threads, tally, gaps, .. } = self;
         if let Some(thread) = threads.get_mut(index as usize) {
-            thread.acts(now_ns, cpu, others_ns, tally);
+            thread.seen_running(now_ns, cpu, others_ns, tally);
             gaps.hold(now_ns, thread, tally);
         }
     }

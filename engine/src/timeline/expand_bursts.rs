@@ -4,11 +4,11 @@
 //! holders is as recorded, too. For a read-write lock that was taken for reading, no writer held it.
 //!
 //! A mutex that only one thread ever uses, and a read-write lock that no thread writes, delays no thread at
-//! any number of CPUs: there one pair of operations stands for all of a burst ([`Use::times`]). Likewise one
+//! any number of CPUs: there one pair of operations stands for all of a burst ([`LockOperation::times`]). Likewise one
 //! pair stands for several where there would be too many to keep.
 
 use super::locks::{Locks, RecordedBurst};
-use super::model::{NO_OBJECT, State, Step, StepKind, Thread, Use};
+use super::model::{LockOperation, NO_OBJECT, State, Step, StepKind, Thread};
 use crate::event::{Effect, SyncObject, meaning};
 use crate::time::Timestamp;
 use probe_abi::{Burst, OperationFlags, SyncOperation};
@@ -37,15 +37,15 @@ pub(super) fn expand_bursts(threads: &mut [Thread], locks: &mut Locks, most_pair
     let mut bursts = std::mem::take(&mut locks.bursts);
     bursts.sort_by_key(|recorded| (recorded.thread, recorded.burst.header.time_ns));
     let pairs = Pairs::of(&bursts, locks, most_pairs);
-    let first_new = locks.uses.len();
+    let first_new = locks.lock_operations.len();
     for of_thread in bursts.chunk_by(|a, b| a.thread == b.thread) {
         let Some(thread) = of_thread.first().and_then(|first| threads.get_mut(first.thread as usize)) else {
             continue;
         };
-        let made = spread_all(thread, of_thread, &pairs, &mut locks.uses);
+        let made = spread_all(thread, of_thread, &pairs, &mut locks.lock_operations);
         insert(thread, &made);
     }
-    number_by_end(threads, &mut locks.uses, first_new);
+    number_by_end(threads, &mut locks.lock_operations, first_new);
     pairs.joined(&bursts)
 }
 
@@ -69,14 +69,14 @@ impl Pairs {
                 *user = Some(user.filter(|&user| user != thread).map_or(thread, |_| NOBODY));
             }
         };
-        for used in &locks.uses {
+        for used in &locks.lock_operations {
             uses(used.object, used.thread);
             uses(used.second, used.thread);
         }
         bursts.iter().for_each(|recorded| uses(recorded.object, recorded.thread));
         let alone: Vec<u32> = users.into_iter().map(|user| user.unwrap_or(NOBODY)).collect();
         let mut only_read = vec![true; locks.all.len()];
-        for used in locks.uses.iter().filter(|used| !reads(used.operation)) {
+        for used in locks.lock_operations.iter().filter(|used| !reads(used.operation)) {
             if let Some(only_read) = only_read.get_mut(used.object as usize) {
                 *only_read = false;
             }
@@ -132,7 +132,12 @@ struct Piece {
     until_ns: u64,
 }
 
-fn spread_all(thread: &Thread, bursts: &[RecordedBurst], pairs: &Pairs, uses: &mut Vec<Use>) -> Vec<Made> {
+fn spread_all(
+    thread: &Thread,
+    bursts: &[RecordedBurst],
+    pairs: &Pairs,
+    uses: &mut Vec<LockOperation>,
+) -> Vec<Made> {
     let mut made: Vec<Made> = Vec::new();
     let mut before_ns = thread.start.0;
     for recorded in bursts {
@@ -165,7 +170,13 @@ fn ran(thread: &Thread, began_ns: u64, ended_ns: u64) -> Vec<Piece> {
     pieces
 }
 
-fn spread(recorded: &RecordedBurst, pieces: &[Piece], pairs: u64, uses: &mut Vec<Use>, made: &mut Vec<Made>) {
+fn spread(
+    recorded: &RecordedBurst,
+    pieces: &[Piece],
+    pairs: u64,
+    uses: &mut Vec<LockOperation>,
+    made: &mut Vec<Made>,
+) {
     let burst = &recorded.burst;
     let ran_ns: u64 = pieces.iter().map(|piece| piece.until_ns - piece.from_ns).sum();
     let held_ns = u64::from(burst.held_ns).min(ran_ns);
@@ -195,7 +206,7 @@ fn spread(recorded: &RecordedBurst, pieces: &[Piece], pairs: u64, uses: &mut Vec
                 return;
             };
             let used = u32::try_from(uses.len()).unwrap_or(u32::MAX);
-            uses.push(Use {
+            uses.push(LockOperation {
                 began: time,
                 ended: time,
                 value: 0,
@@ -264,7 +275,7 @@ pub(super) fn insert(thread: &mut Thread, made: &[Made]) {
 }
 
 /// Numbers all operations by their ends; those from `first_new` on come after the others of the same instant.
-pub(super) fn number_by_end(threads: &mut [Thread], uses: &mut Vec<Use>, first_new: usize) {
+pub(super) fn number_by_end(threads: &mut [Thread], uses: &mut Vec<LockOperation>, first_new: usize) {
     let is_old = |number: u32| (number as usize) < first_new;
     let mut order: Vec<u32> = (0u32..).take(uses.len()).collect();
     order.sort_by_key(|&number| {

@@ -5,9 +5,9 @@ use super::builder::Builder;
 use super::expand_bursts::Joined;
 use super::inconsistent::{AtEnd, Ran};
 use super::locks::Locks;
-use super::machine::Machine;
 use super::model::{Counts, State, Timeline, UnknownReason};
 use super::resume::ran_between;
+use super::thread_tracker::ThreadTracker;
 use crate::event::{
     Facts, FunctionId, GapReason, Note, NoteKind, Overhead, Recording, ThreadFact, WindowEnd,
 };
@@ -74,7 +74,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         rust: facts.modules.iter().any(|module| module.own_locks.as_deref() == Some("Rust")),
         shed: super::unprobed_locks::shed(&recording.notes),
         locks: locks.all,
-        uses: locks.uses,
+        lock_operations: locks.lock_operations,
         put_back: Vec::new(),
         addresses: facts.addresses.clone(),
         stacks: stacks.all,
@@ -179,7 +179,7 @@ fn first_cpus(facts: &Facts) -> Vec<Vec<u32>> {
     all
 }
 
-fn at_end(thread: &Machine, fact: Option<&ThreadFact>) -> AtEnd {
+fn at_end(thread: &ThreadTracker, fact: Option<&ThreadFact>) -> AtEnd {
     let Some(fact) = fact else { return AtEnd::default() };
     let ran = cpu_time(thread, fact).map(|(from_ns, until_ns, used_ns)| {
         let length = until_ns - from_ns;
@@ -193,14 +193,18 @@ fn at_end(thread: &Machine, fact: Option<&ThreadFact>) -> AtEnd {
 }
 
 /// When /proc was read at both ends, and the CPU time used in between.
-fn cpu_time(thread: &Machine, fact: &ThreadFact) -> Option<(u64, u64, u64)> {
+fn cpu_time(thread: &ThreadTracker, fact: &ThreadFact) -> Option<(u64, u64, u64)> {
     let (from_ns, before) = thread.cpu_time?;
     let used = fact.cpu_time_ns?.checked_sub(before)?;
     (fact.seen_ns > from_ns).then_some((from_ns, fact.seen_ns, used))
 }
 
 /// A thread whose CPU time in /proc and in the events differ too much, as (name, /proc, events).
-fn disagreement(thread: &Machine, fact: Option<&ThreadFact>, end_ns: u64) -> Option<(String, u64, u64)> {
+fn disagreement(
+    thread: &ThreadTracker,
+    fact: Option<&ThreadFact>,
+    end_ns: u64,
+) -> Option<(String, u64, u64)> {
     let (from_ns, until_ns, used) = cpu_time(thread, fact?)?;
     let (ran, unknown) = ran_between(&thread.out, thread.out.end.0, from_ns, until_ns);
     let slack = (until_ns - from_ns) / 100 * CPU_TIME_TOLERANCE_PERCENT + CPU_TIME_TOLERANCE_NS;

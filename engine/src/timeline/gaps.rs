@@ -4,7 +4,7 @@
 //! days. Gaps are joined where that would happen: a joined gap covers all that its parts did and what lay
 //! between them, so more is unknown than was lost, and never less.
 
-use super::machine::{Machine, RunState, Tally};
+use super::thread_tracker::{RunState, Tally, ThreadTracker};
 use crate::event::{GapReason, Note, NoteKind};
 
 /// A stretch in which records of these threads may be missing.
@@ -20,7 +20,7 @@ struct Gap {
 impl Gap {
     /// Whether records of this thread may be missing. What a thread does while it stays on a CPU is recorded
     /// on that CPU; everything else (its waker, where it goes) may have been recorded anywhere.
-    fn hits(&self, thread: &Machine) -> bool {
+    fn hits(&self, thread: &ThreadTracker) -> bool {
         let elsewhere = match (self.cpu, thread.now) {
             (Some(cpu), RunState::Running { cpu: on }) => cpu != on,
             _ => false,
@@ -81,14 +81,14 @@ impl Gaps {
 
     /// Opens and closes gaps up to and including `time_ns`.
     #[inline]
-    pub(super) fn advance(&mut self, time_ns: u64, threads: &mut [Machine], tally: &mut Tally) {
+    pub(super) fn advance(&mut self, time_ns: u64, threads: &mut [ThreadTracker], tally: &mut Tally) {
         if self.open.is_empty() && self.coming.last().is_none_or(|gap| gap.from_ns > time_ns) {
             return;
         }
         self.walk(time_ns, threads, tally);
     }
 
-    fn walk(&mut self, time_ns: u64, threads: &mut [Machine], tally: &mut Tally) {
+    fn walk(&mut self, time_ns: u64, threads: &mut [ThreadTracker], tally: &mut Tally) {
         loop {
             let begins = self.coming.last().map(|gap| gap.from_ns).filter(|&from| from <= time_ns);
             let ends = self.open.iter().map(|gap| gap.until_ns).min().filter(|&until| until <= time_ns);
@@ -143,7 +143,7 @@ impl Gaps {
     }
 
     /// Makes one gap of those that are open.
-    fn join_open(&mut self, now_ns: u64, threads: &mut [Machine], tally: &mut Tally) {
+    fn join_open(&mut self, now_ns: u64, threads: &mut [ThreadTracker], tally: &mut Tally) {
         let Some(gap) = self.open.iter().copied().reduce(Gap::join) else { return };
         self.joined = self.joined.saturating_add(self.open.len() as u64 - 1);
         self.open = vec![gap];
@@ -153,13 +153,13 @@ impl Gaps {
     }
 
     /// Whether records of this thread may be missing now.
-    pub(super) fn hit(&self, thread: &Machine) -> bool {
+    pub(super) fn hit(&self, thread: &ThreadTracker) -> bool {
         self.open.iter().any(|gap| gap.hits(thread))
     }
 
     /// Holds a thread that has just changed its state inside a gap to what the gap leaves known.
     #[inline]
-    pub(super) fn hold(&self, time_ns: u64, thread: &mut Machine, tally: &mut Tally) {
+    pub(super) fn hold(&self, time_ns: u64, thread: &mut ThreadTracker, tally: &mut Tally) {
         if !self.open.is_empty() && self.hit(thread) {
             thread.gap_begins(time_ns, tally);
         }

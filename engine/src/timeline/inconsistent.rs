@@ -1,8 +1,8 @@
 //! What becomes of a thread when events do not tell: contradictions, gaps, the window's end. What contradicts the
 //! state makes the time since the last proof `Unknown`, and the next event tells what followed.
 
-use super::machine::{Machine, RunState, Tally, Unseen};
 use super::model::{Interval, State, UnknownReason, Wake};
+use super::thread_tracker::{RunState, Tally, ThreadTracker, Unseen};
 use super::wait_reason::WaitReason;
 use crate::event::ThreadState;
 use crate::time::Timestamp;
@@ -27,7 +27,7 @@ pub(super) enum Ran {
     All,
 }
 
-impl Machine {
+impl ThreadTracker {
     /// Another thread is on the CPU on which this one was thought to be.
     pub(super) fn displaced(&mut self, time_ns: u64, tally: &mut Tally) {
         if self.exiting {
@@ -95,7 +95,7 @@ impl Machine {
             RunState::Blocked { reason } => match woken {
                 // Still asleep: that waking was for a sleep before this one.
                 Some(woken) if at_end.is_some_and(|end| end.state == ThreadState::Sleeping) => {
-                    self.did_not_sleep(woken, tally);
+                    self.woken_before_sleep(woken, tally);
                     self.wait(time_ns, reason, cut, tally);
                 }
                 Some(woken) => {
@@ -181,7 +181,7 @@ impl Machine {
             RunState::Dead | RunState::Gap | RunState::Running { .. } => {}
             _ => {
                 tally.inferred += 1;
-                self.arrives(came_ns.max(self.last_ns), cpu, tally);
+                self.sched_in(came_ns.max(self.last_ns), cpu, tally);
             }
         }
     }

@@ -1,15 +1,15 @@
 //! Threads being born, renamed and replaced.
 
 use super::builder::{Builder, set_name};
-use super::machine::{Machine, RunState, Unseen};
 use super::model::{BaseStack, Birth, StepKind};
 use super::stack::StepLog;
+use super::thread_tracker::{RunState, ThreadTracker, Unseen};
 use crate::time::Timestamp;
 use probe_abi::{Exec, Fork, Header, Rename, Waking};
 
 impl Builder {
     pub(super) fn fork(&mut self, fork: &Fork) {
-        let parent = self.acts(&fork.header);
+        let parent = self.seen_running(&fork.header);
         let time_ns = fork.header.time_ns;
         let now = RunState::Forked { parent };
         let listed = self.find(fork.child_pid, fork.child_tid, false).filter(|&index| {
@@ -93,7 +93,7 @@ impl Builder {
             self.live.insert(exec.old_tid, leader);
         }
         self.on_cpu(caller, cpu);
-        self.past_sleep(Some(caller));
+        self.settle_pending_wakeup(Some(caller));
         let Some(thread) = self.threads.get_mut(caller as usize) else { return };
         thread.out.tid = tid;
         set_name(&mut thread.out.comm, &exec.comm);
@@ -112,7 +112,7 @@ impl Builder {
     /// is the only thread left.
     pub(super) fn exchange(&mut self, pid: u32) -> Option<u32> {
         let &leader = self.live.get(&pid)?;
-        let ended = |thread: &Machine| thread.exiting || thread.now == RunState::Dead;
+        let ended = |thread: &ThreadTracker| thread.exiting || thread.now == RunState::Dead;
         if !self.threads.get(leader as usize).is_some_and(|leader| leader.out.pid == pid && leader.exiting) {
             return None;
         }

@@ -2,7 +2,7 @@
 //! program is decided in `program::lock_replay`.
 
 use super::builder::Builder;
-use super::model::{FirstUse, Lock, NO_OBJECT, StepKind, Use};
+use super::model::{FirstUse, Lock, LockOperation, NO_OBJECT, StepKind};
 use crate::event::{Effect, SyncObject, meaning};
 use crate::time::Timestamp;
 use probe_abi::{Burst, Header, Operation, SyncFamily, SyncOperation};
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Locks {
     pub(super) all: Vec<Lock>,
-    pub(super) uses: Vec<Use>,
+    pub(super) lock_operations: Vec<LockOperation>,
     /// What was recorded as sums; [`super::expand_bursts`] makes `uses` of it.
     pub(super) bursts: Vec<RecordedBurst>,
     /// Process, how many programs it has run before, and address → the object that lives there now.
@@ -57,10 +57,10 @@ impl Builder {
         let found = if header.cpu == Header::NO_CPU {
             self.find(header.pid, header.tid, true)
         } else {
-            self.acts(&header)
+            self.seen_running(&header)
         };
         let Some(thread) = found else { return };
-        self.past_sleep(Some(thread));
+        self.settle_pending_wakeup(Some(thread));
         self.operation_hits(thread, record);
         let Some(operation) = SyncOperation::from_number(record.operation) else { return };
         let after_hole = self.is_after_hole(thread, &header, operation.family());
@@ -69,8 +69,8 @@ impl Builder {
         let after_hole = after_hole || is_silent;
         let began_ns = record.began_ns.min(header.time_ns);
         let (object, second) = self.locks.objects(record, operation, began_ns, thread);
-        let number = u32::try_from(self.locks.uses.len()).unwrap_or(u32::MAX);
-        self.locks.uses.push(Use {
+        let number = u32::try_from(self.locks.lock_operations.len()).unwrap_or(u32::MAX);
+        self.locks.lock_operations.push(LockOperation {
             began: Timestamp(began_ns),
             ended: Timestamp(header.time_ns),
             value: if object == NO_OBJECT { record.object } else { record.second },
@@ -110,7 +110,7 @@ impl Builder {
     pub(super) fn burst(&mut self, burst: &Burst) {
         let header = burst.header;
         let Some(thread) = self.find(header.pid, header.tid, true) else { return };
-        self.past_sleep(Some(thread));
+        self.settle_pending_wakeup(Some(thread));
         let taking = Burst::taking(burst.flags);
         let after_hole = self.is_after_hole(thread, &header, taking.family());
         let began_ns = burst.began_ns();

@@ -25,7 +25,6 @@ mod gaps;
 mod inconsistent;
 mod lifecycle;
 mod locks;
-mod machine;
 mod model;
 mod probe_intervals;
 mod probe_time;
@@ -33,6 +32,7 @@ mod put_back;
 mod resume;
 mod samples;
 mod stack;
+mod thread_tracker;
 mod unprobed_locks;
 mod wait;
 mod wait_reason;
@@ -41,8 +41,8 @@ mod woken;
 mod write;
 
 pub use model::{
-    BaseStack, Birth, Counts, External, FirstUse, Hit, Interval, Lock, NO_OBJECT, NO_STACK, PutBack, Stack,
-    StackSample, State, Step, StepKind, Thread, Timeline, UnknownReason, Use, Wait, Wake, Wakeup,
+    BaseStack, Birth, Counts, External, FirstUse, Hit, Interval, Lock, LockOperation, NO_OBJECT, NO_STACK,
+    PutBack, Stack, StackSample, State, Step, StepKind, Thread, Timeline, UnknownReason, Wait, Wake, Wakeup,
 };
 pub use probe_time::ProbeTime;
 pub use wait_reason::WaitReason;

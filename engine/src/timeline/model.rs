@@ -35,7 +35,7 @@ pub struct Timeline {
     /// Locks of [`Timeline::locks`] whose operations were put back.
     pub put_back: Vec<PutBack>,
     /// Finished synchronization operations, in order of their ends.
-    pub uses: Vec<Use>,
+    pub lock_operations: Vec<LockOperation>,
     /// What lies at addresses that the records name.
     pub addresses: Vec<AddressFact>,
     /// Function table of the recording.
@@ -307,12 +307,12 @@ pub struct FirstUse {
     pub caller: u64,
 }
 
-/// No object, in [`Use`].
+/// No object, in [`LockOperation`].
 pub const NO_OBJECT: u32 = u32::MAX;
 
 /// A finished synchronization operation, from its begin to its end in one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Use {
+pub struct LockOperation {
     /// When the call began; never after `ended`.
     pub began: Timestamp,
     /// When it came back.

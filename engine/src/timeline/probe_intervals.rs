@@ -9,8 +9,8 @@
 //!   the time.
 
 use super::builder::Builder;
-use super::machine::RunState;
 use super::stack::StepLog;
+use super::thread_tracker::RunState;
 use crate::event::{Facts, FunctionId, GapReason, Note, NoteKind};
 use crate::time::Timestamp;
 use probe_abi::Record;

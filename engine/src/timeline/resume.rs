@@ -1,9 +1,9 @@
 //! Between a thread's facts and its state: where a window begins, and where the next one goes on.
 
 use super::builder::Builder;
-use super::machine::{Machine, RunState, Unseen};
 use super::model::{BaseStack, Birth, External, State, Thread, Wake};
 use super::stack::{Stacks, StepLog};
+use super::thread_tracker::{RunState, ThreadTracker, Unseen};
 use super::wait_reason::WaitReason;
 use super::woken::Woken;
 use crate::event::{Condition, Facts, ThreadBefore, ThreadFact, ThreadState};
@@ -11,7 +11,7 @@ use crate::time::Timestamp;
 use probe_abi::Call;
 
 /// A thread that was alive at the start of the window.
-pub(super) fn machine(fact: &ThreadFact, start_ns: u64) -> Machine {
+pub(super) fn tracker(fact: &ThreadFact, start_ns: u64) -> ThreadTracker {
     let start = Timestamp(start_ns);
     let out = Thread {
         pid: fact.pid,
@@ -27,20 +27,20 @@ pub(super) fn machine(fact: &ThreadFact, start_ns: u64) -> Machine {
         ..Thread::default()
     };
     let listed = RunState::Unseen(Unseen::Listed { state: fact.state, seen_ns: fact.seen_ns });
-    let mut machine = Machine::new(out, listed, true);
-    machine.cpu_time = fact.cpu_time_ns.map(|cpu_time| (fact.seen_ns, cpu_time));
-    let Some(before) = &fact.before else { return machine };
-    machine.preempted = before.preempted;
-    machine.exiting = before.exiting;
-    machine.functions_lost = before.functions_lost;
-    machine.woken = before.woken.then_some(Woken {
+    let mut tracker = ThreadTracker::new(out, listed, true);
+    tracker.cpu_time = fact.cpu_time_ns.map(|cpu_time| (fact.seen_ns, cpu_time));
+    let Some(before) = &fact.before else { return tracker };
+    tracker.preempted = before.preempted;
+    tracker.exiting = before.exiting;
+    tracker.functions_lost = before.functions_lost;
+    tracker.woken = before.woken.then_some(Woken {
         time_ns: start_ns,
         wake: Wake::External(External::BeforeWindow),
         call: Call::NONE,
         futex: before.futex,
         other_word: None,
     });
-    machine.now = match before.condition {
+    tracker.now = match before.condition {
         Condition::Unseen => listed,
         Condition::UnseenSinceContradiction => RunState::Unseen(Unseen::Contradiction),
         Condition::UnseenSinceGap => RunState::Unseen(Unseen::Gap),
@@ -55,9 +55,9 @@ pub(super) fn machine(fact: &ThreadFact, start_ns: u64) -> Machine {
     };
     let mut steps = Vec::new();
     let mut log = StepLog { time: start, steps: &mut steps };
-    machine.stacks = Stacks::resume(&before.stacks, &before.active_stacks, &mut log);
-    machine.out.steps = steps;
-    machine
+    tracker.stacks = Stacks::resume(&before.stacks, &before.active_stacks, &mut log);
+    tracker.out.steps = steps;
+    tracker
 }
 
 /// The facts with which a window that begins at `start_ns` goes on; the builder has processed everything
@@ -89,7 +89,7 @@ pub(super) fn facts(builder: &Builder, facts: &Facts, start_ns: u64) -> Facts {
     }
 }
 
-fn thread_fact(thread: &Machine, start_ns: u64) -> ThreadFact {
+fn thread_fact(thread: &ThreadTracker, start_ns: u64) -> ThreadFact {
     let (state, seen_ns) = match thread.now {
         // What /proc said after the waking tells nothing about the sleep before it.
         RunState::Unseen(Unseen::Listed { state, seen_ns }) => match thread.woken {
@@ -129,7 +129,7 @@ fn thread_fact(thread: &Machine, start_ns: u64) -> ThreadFact {
 
 /// The thread's CPU time at `start_ns`, or when /proc was read if that was later. `None` if part of it is not
 /// known.
-fn cpu_time_at(thread: &Machine, start_ns: u64) -> Option<(u64, u64)> {
+fn cpu_time_at(thread: &ThreadTracker, start_ns: u64) -> Option<(u64, u64)> {
     let (seen_ns, cpu_time) = thread.cpu_time?;
     if seen_ns >= start_ns {
         return Some((seen_ns, cpu_time));

@@ -1,8 +1,8 @@
 //! Samples find their threads and stacks.
 
 use super::builder::Builder;
-use super::machine::RunState;
 use super::model::{NO_STACK, Stack, StackSample};
+use super::thread_tracker::RunState;
 use crate::event::{Note, NoteKind};
 use crate::time::Timestamp;
 use probe_abi::{Sample, SampleFlags, SampleReason};

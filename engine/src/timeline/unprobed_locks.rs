@@ -2,7 +2,7 @@
 //! thread that held a lock then may have released it at any time.
 
 use super::builder::Builder;
-use super::model::{NO_OBJECT, StepKind, Timeline, Use};
+use super::model::{LockOperation, NO_OBJECT, StepKind, Timeline};
 use crate::event::{GapReason, Note, NoteKind, OperationsTried};
 use crate::finding::Finding;
 use crate::time::Timestamp;
@@ -84,9 +84,9 @@ impl Builder {
 
     /// From here on a thread is not known to hold anything.
     pub(super) fn forgets_what_it_holds(&mut self, thread: u32, time_ns: u64) {
-        let number = u32::try_from(self.locks.uses.len()).unwrap_or(u32::MAX);
+        let number = u32::try_from(self.locks.lock_operations.len()).unwrap_or(u32::MAX);
         // A use of nothing, which only says that others are missing.
-        self.locks.uses.push(Use {
+        self.locks.lock_operations.push(LockOperation {
             began: Timestamp(time_ns),
             ended: Timestamp(time_ns),
             value: 0,

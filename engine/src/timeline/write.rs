@@ -1,11 +1,11 @@
 //! How a thread's intervals and waits are written down.
 
-use super::machine::{Machine, Tally};
 use super::model::{External, Interval, State, Wait, Wake};
+use super::thread_tracker::{Tally, ThreadTracker};
 use super::wait_reason::WaitReason;
 use crate::time::Timestamp;
 
-impl Machine {
+impl ThreadTracker {
     /// Writes the open interval as a wait that ends now.
     pub(super) fn wait(&mut self, until_ns: u64, reason: WaitReason, wake: Wake, tally: &mut Tally) {
         let empty = until_ns <= self.since_ns;

@@ -38,13 +38,13 @@ pub enum Ask {
         /// The address.
         address: u64,
         /// What is looked for there.
-        place: Place,
+        kind: AddressKind,
     },
 }
 
 /// See [`Ask::Address`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum AddressKind {
     /// A variable.
     Object,
     /// The call that returns there.
@@ -86,16 +86,16 @@ impl KnownAddresses {
                 if kind as u16 >= SyncOperation::ThreadCreate as u16 {
                     return;
                 }
-                self.address(pid, time_ns, operation.object, Place::Object);
-                self.address(pid, time_ns, operation.caller, Place::Return);
+                self.address(pid, time_ns, operation.object, AddressKind::Object);
+                self.address(pid, time_ns, operation.caller, AddressKind::Return);
                 if matches!(kind, SyncOperation::ConditionWait | SyncOperation::ConditionTimedWait) {
-                    self.address(pid, time_ns, operation.second, Place::Object);
+                    self.address(pid, time_ns, operation.second, AddressKind::Object);
                 }
             }
             Record::Burst(burst) => {
                 let (pid, time_ns) = (burst.header.pid, burst.header.time_ns);
-                self.address(pid, time_ns, burst.object, Place::Object);
-                self.address(pid, time_ns, burst.caller, Place::Return);
+                self.address(pid, time_ns, burst.object, AddressKind::Object);
+                self.address(pid, time_ns, burst.caller, AddressKind::Return);
             }
             Record::Switch(switch) => self.call(switch.header.pid, switch.header.time_ns, switch.prev_call),
             Record::Waking(waking) => self.call(waking.wakee_pid, waking.header.time_ns, waking.wakee_call),
@@ -111,7 +111,7 @@ impl KnownAddresses {
 
     fn call(&mut self, pid: u32, time_ns: u64, call: Call) {
         if let Some(futex) = awaited_futex(call) {
-            self.address(pid, time_ns, futex.word, Place::Object);
+            self.address(pid, time_ns, futex.word, AddressKind::Object);
         }
     }
 
@@ -123,7 +123,7 @@ impl KnownAddresses {
         self.asks.push(Ask::Program { pid, since_ns, like, first_page });
     }
 
-    fn address(&mut self, pid: u32, time_ns: u64, address: u64, place: Place) {
+    fn address(&mut self, pid: u32, time_ns: u64, address: u64, kind: AddressKind) {
         if address == 0 || pid == 0 {
             return;
         }
@@ -135,12 +135,12 @@ impl KnownAddresses {
         *entry = (pid, address);
         let since_ns = self.since.get(&pid).copied().unwrap_or(0);
         // Places of calls are few; they are still asked about when there is no room for objects.
-        let room = if place == Place::Return { 2 * MOST } else { MOST };
+        let room = if kind == AddressKind::Return { 2 * MOST } else { MOST };
         // One of the program before, which came late.
         if time_ns < since_ns || self.known.len() >= room || !self.known.insert((pid, since_ns, address)) {
             return;
         }
-        self.asks.push(Ask::Address { pid, since_ns, address, place });
+        self.asks.push(Ask::Address { pid, since_ns, address, kind });
     }
 
     /// Stacks at waits for locks and at wake-ups that are new since the last call.
@@ -183,16 +183,16 @@ mod tests {
     #[test]
     fn an_address_is_asked_about_once_for_each_program() {
         let mut seen = KnownAddresses::default();
-        let address = |since_ns, address, place| Ask::Address { pid: 7, since_ns, address, place };
+        let address = |since_ns, address, kind| Ask::Address { pid: 7, since_ns, address, kind };
         seen.record(&lock(10, 0x40, 0x1000));
         seen.record(&lock(11, 0x40, 0x1000));
         seen.record(&lock(12, 0x80, 0x1000));
         assert_eq!(
             seen.take(),
             [
-                address(0, 0x40, Place::Object),
-                address(0, 0x1000, Place::Return),
-                address(0, 0x80, Place::Object)
+                address(0, 0x40, AddressKind::Object),
+                address(0, 0x1000, AddressKind::Return),
+                address(0, 0x80, AddressKind::Object)
             ]
         );
         seen.record(&lock(13, 0xc0, 0));
@@ -203,7 +203,7 @@ mod tests {
             seen.take(),
             [
                 Ask::Program { pid: 7, since_ns: 20, like: None, first_page: 0 },
-                address(20, 0x40, Place::Object)
+                address(20, 0x40, AddressKind::Object)
             ],
             "what the program before used cannot be found out any more"
         );

@@ -1,7 +1,7 @@
 //! The thread that puts names to addresses. Where an address lies is found at once, since its process may end; names
 //! are read later and together, since that may take its time.
 
-use super::known_addresses::{Ask, Place};
+use super::known_addresses::{AddressKind, Ask};
 use super::poll_intervals::PollIntervals;
 use super::spaces::{Binary, Spaces, Spot};
 use crate::live::message::Message;
@@ -71,7 +71,7 @@ struct Open {
     pid: u32,
     since_ns: u64,
     address: u64,
-    place: Place,
+    kind: AddressKind,
     spot: Spot,
 }
 
@@ -134,10 +134,10 @@ fn place(spaces: &mut Spaces, ask: Ask) -> Option<Open> {
             spaces.mapped(pid);
             None
         }
-        Ask::Address { pid, since_ns, address, place } => {
-            let again = if place == Place::Return { CODE_AGAIN } else { DATA_AGAIN };
+        Ask::Address { pid, since_ns, address, kind } => {
+            let again = if kind == AddressKind::Return { CODE_AGAIN } else { DATA_AGAIN };
             let spot = spaces.find(pid, since_ns, address, again)?;
-            Some(Open { pid, since_ns, address, place, spot })
+            Some(Open { pid, since_ns, address, kind, spot })
         }
     }
 }
@@ -161,16 +161,16 @@ fn name(open: Vec<Open>) -> Vec<AddressFact> {
         let mut placed = binary.borrow_mut();
         let placed_id = placed.build_id();
         let (calls, objects): (Vec<Open>, Vec<Open>) =
-            group.into_iter().partition(|open| open.place == Place::Return);
+            group.into_iter().partition(|open| open.kind == AddressKind::Return);
         let fact = |open: &Open, name, location| AddressFact {
             pid: open.pid,
             address: open.address,
             since_ns: open.since_ns,
             name,
             location,
-            module: (open.place == Place::Return).then(|| open.spot.path.clone()),
-            build_id: (open.place == Place::Return).then(|| placed_id.clone()).flatten(),
-            linked: (open.place == Place::Return).then_some(open.spot.linked),
+            module: (open.kind == AddressKind::Return).then(|| open.spot.path.clone()),
+            build_id: (open.kind == AddressKind::Return).then(|| placed_id.clone()).flatten(),
+            linked: (open.kind == AddressKind::Return).then_some(open.spot.linked),
         };
         facts.extend(objects.iter().map(|open| fact(open, placed.variable(open.spot.linked), None)));
         let returns: Vec<u64> = calls.iter().map(|open| open.spot.linked).collect();

@@ -1,7 +1,7 @@
 //! Which operations had to wait, and for how long.
 
 use super::inside::Inside;
-use crate::timeline::{State, Timeline, Use};
+use crate::timeline::{LockOperation, State, Timeline};
 use probe_abi::{OperationFlags, SyncOperation as S};
 
 /// By operation.
@@ -21,7 +21,7 @@ impl Contention {
     pub(super) fn of(timeline: &Timeline, inside: &Inside) -> Contention {
         let free_ns = free_spin_lock(timeline);
         let mut out = Contention::default();
-        for (used, slept) in timeline.uses.iter().zip(&inside.slept) {
+        for (used, slept) in timeline.lock_operations.iter().zip(&inside.slept) {
             let length = used.ended.0.saturating_sub(used.began.0);
             let span =
                 matches!(used.operation, S::SpinLock) && ran(timeline, used) > free_ns.saturating_mul(SPAN);
@@ -35,7 +35,7 @@ impl Contention {
 /// What it takes to get a spin lock that is free, nanoseconds: the median of giving one back, which has the same two
 /// clock readings around it. 0 without any.
 fn free_spin_lock(timeline: &Timeline) -> u64 {
-    let given = timeline.uses.iter().filter(|used| used.operation == S::SpinUnlock);
+    let given = timeline.lock_operations.iter().filter(|used| used.operation == S::SpinUnlock);
     let mut lengths: Vec<u64> = given.map(|used| ran(timeline, used)).collect();
     let middle = lengths.len() / 2;
     match lengths.get(middle) {
@@ -45,7 +45,7 @@ fn free_spin_lock(timeline: &Timeline) -> u64 {
 }
 
 /// The thread's CPU time inside the operation.
-pub(super) fn ran(timeline: &Timeline, used: &Use) -> u64 {
+pub(super) fn ran(timeline: &Timeline, used: &LockOperation) -> u64 {
     let Some(thread) = timeline.threads.get(used.thread as usize) else { return 0 };
     let first = thread.intervals.partition_point(|interval| interval.start <= used.began).saturating_sub(1);
     let ends = thread.intervals.iter().skip(first + 1).map(|next| next.start).chain([thread.end]);

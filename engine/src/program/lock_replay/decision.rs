@@ -6,7 +6,7 @@ use super::sections::{Section, Sections};
 use super::threads::Threads;
 use crate::event::SyncObject;
 use crate::finding::ReplayReason;
-use crate::timeline::{External, NO_OBJECT, Timeline, Use, Wake};
+use crate::timeline::{External, LockOperation, NO_OBJECT, Timeline, Wake};
 use probe_abi::SyncFamily;
 
 /// Why each object stays as recorded; `None`: it is simulated.
@@ -79,7 +79,7 @@ impl ReplayDecisions {
             }
         }
         for &stray in &sections.strays {
-            let Some(used) = timeline.uses.get(stray as usize) else { continue };
+            let Some(used) = timeline.lock_operations.get(stray as usize) else { continue };
             let list = by_object.get(used.object as usize).map_or(&[][..], Vec::as_slice);
             // A lock taken before the recording saw it is released before another thread takes it. A lock
             // that a thread is not known to have released may have been released where operations are
@@ -97,7 +97,7 @@ impl ReplayDecisions {
         for (index, thread) in timeline.threads.iter().enumerate() {
             let waits = inside.wait_in.get(index).map_or(&[][..], Vec::as_slice);
             for (wait, &number) in thread.waits.iter().zip(waits) {
-                let Some(used) = timeline.uses.get(number as usize) else { continue };
+                let Some(used) = timeline.lock_operations.get(number as usize) else { continue };
                 if !may_be_for_an_object(wait) {
                     continue;
                 }
@@ -105,7 +105,7 @@ impl ReplayDecisions {
                     Wake::By(wakeup) => {
                         let waker = timeline.wakeups.get(wakeup as usize).map_or(NONE, |wakeup| wakeup.waker);
                         let given_in = inside.wake_in.get(wakeup as usize).copied().unwrap_or(NONE);
-                        let other = |around: u32| timeline.uses.get(around as usize);
+                        let other = |around: u32| timeline.lock_operations.get(around as usize);
                         threads.joined(number) == Some(waker)
                             || inside.around(given_in).filter_map(other).any(|other| share(used, other))
                     }
@@ -121,13 +121,13 @@ impl ReplayDecisions {
 }
 
 /// Whether two operations are about one object.
-fn share(one: &Use, other: &Use) -> bool {
+fn share(one: &LockOperation, other: &LockOperation) -> bool {
     let is = |object: u32| object != NO_OBJECT && (object == other.object || object == other.second);
     is(one.object) || is(one.second)
 }
 
 /// Which of its objects the wait inside an operation is for: inside a condition wait also the mutex.
-pub(super) fn awaited(timeline: &Timeline, used: &Use, wait: &crate::timeline::Wait) -> u32 {
+pub(super) fn awaited(timeline: &Timeline, used: &LockOperation, wait: &crate::timeline::Wait) -> u32 {
     if let crate::timeline::WaitReason::Futex(futex) = wait.reason
         && let Some(mutex) = timeline.locks.get(used.second as usize)
         && (mutex.address..mutex.address.saturating_add(SyncObject::Mutex.most_bytes())).contains(&futex.word)

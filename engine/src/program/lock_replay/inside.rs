@@ -57,7 +57,7 @@ struct Own {
 
 impl Inside {
     pub(in crate::program) fn of(timeline: &Timeline) -> Inside {
-        let count = timeline.uses.len();
+        let count = timeline.lock_operations.len();
         let mut inside = Inside {
             parent: vec![NONE; count],
             slept: vec![false; count],
@@ -96,10 +96,12 @@ impl Inside {
     fn place_behind(&mut self, timeline: &Timeline, behind: &[(u32, u32)]) {
         for &(wakeup, used) in behind {
             let Some(wake) = timeline.wakeups.get(wakeup as usize) else { continue };
-            let Some(before) = timeline.uses.get(used as usize) else { continue };
+            let Some(before) = timeline.lock_operations.get(used as usize) else { continue };
             let waits = self.wait_in.get(wake.wakee as usize);
             let wait = wake.ended.and_then(|wait| waits.and_then(|waits| waits.get(wait as usize)));
-            let Some(awaited) = wait.and_then(|&number| timeline.uses.get(number as usize)) else { continue };
+            let Some(awaited) = wait.and_then(|&number| timeline.lock_operations.get(number as usize)) else {
+                continue;
+            };
             let is_instant = before.began == before.ended && before.object != NO_OBJECT;
             if !is_instant || before.object != awaited.object && before.object != awaited.second {
                 continue;
@@ -140,7 +142,7 @@ impl Inside {
         let mut outer: Vec<usize> = Vec::new();
         for (step, number) in thread.steps.iter().zip(0u32..) {
             let StepKind::Operated(used) = step.kind else { continue };
-            let Some(operation) = timeline.uses.get(used as usize) else { continue };
+            let Some(operation) = timeline.lock_operations.get(used as usize) else { continue };
             let end = step.time.0;
             let mut time = operation.began.0.min(end).max(thread.start.0);
             while let Some(&place) = outer.last() {
@@ -201,7 +203,9 @@ impl Inside {
 
     fn place_waits(&mut self, timeline: &Timeline, thread: &Thread, own: &[Own]) {
         // Nothing is waited for in an instant, least of all in one that only says that operations are missing.
-        let lasts = |used: u32| timeline.uses.get(used as usize).is_some_and(|used| used.began < used.ended);
+        let lasts = |used: u32| {
+            timeline.lock_operations.get(used as usize).is_some_and(|used| used.began < used.ended)
+        };
         let mut next = own.iter().peekable();
         let mut places = Places::new(own);
         let mut waits = vec![NONE; thread.waits.len()];

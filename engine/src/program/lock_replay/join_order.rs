@@ -27,7 +27,7 @@ impl JoinOrder {
     pub(super) fn of(known: &Known<'_>, first: usize) -> JoinOrder {
         let mut joins: FxHashMap<u32, Vec<(u64, u32, u32)>> = FxHashMap::default();
         for (number, child) in known.joined.all() {
-            let Some(used) = known.timeline.uses.get(number as usize) else { continue };
+            let Some(used) = known.timeline.lock_operations.get(number as usize) else { continue };
             joins.entry(used.thread).or_default().push((used.began.0, number, child));
         }
         joins.values_mut().for_each(|joins| joins.sort_unstable());

@@ -12,7 +12,7 @@ use super::threads::Threads;
 use crate::event::{Effect, SyncObject, effect, may_wait};
 use crate::program::{EdgeId, ObjectId, Operation, ThreadId};
 use crate::time::Ticks;
-use crate::timeline::{Timeline, Use};
+use crate::timeline::{LockOperation, Timeline};
 use probe_abi::OperationFlags;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -49,7 +49,7 @@ impl Known<'_> {
     /// What becomes of this operation. `passed` holds the `once` objects that the thread has got past.
     pub(super) fn lower(&self, number: u32, passed: &mut FxHashSet<u32>) -> Lowered {
         let mut lowered = Lowered::default();
-        let Some(used) = self.timeline.uses.get(number as usize) else { return lowered };
+        let Some(used) = self.timeline.lock_operations.get(number as usize) else { return lowered };
         let object = ObjectId(used.object);
         let simulated = self.decisions.is_simulated(used.object);
         match effect(used.operation) {
@@ -99,7 +99,7 @@ impl Known<'_> {
         let number = self.inside.wait_in.get(thread).and_then(|waits| waits.get(wait)).copied();
         let number = number.unwrap_or(NONE);
         let (Some(used), Some(wait)) = (
-            self.timeline.uses.get(number as usize),
+            self.timeline.lock_operations.get(number as usize),
             self.timeline.threads.get(thread).and_then(|thread| thread.waits.get(wait)),
         ) else {
             return false;
@@ -142,7 +142,7 @@ impl Known<'_> {
         }
     }
 
-    fn condition_wait(&self, number: u32, used: &Use, lowered: &mut Lowered) {
+    fn condition_wait(&self, number: u32, used: &LockOperation, lowered: &mut Lowered) {
         let given = self.sections.given.get(number as usize).copied().unwrap_or(NONE);
         let has_mutex = given != NONE;
         if !(has_mutex && self.conditions.keeps_mutex(number)) {
@@ -172,7 +172,7 @@ impl Known<'_> {
 
     /// The first thread to arrive runs it, if it is only computing; otherwise the one that did in the
     /// recording.
-    fn once(&self, number: u32, used: &Use, passed: &mut FxHashSet<u32>, lowered: &mut Lowered) {
+    fn once(&self, number: u32, used: &LockOperation, passed: &mut FxHashSet<u32>, lowered: &mut Lowered) {
         let Some(&runner) = self.object_init.onces.get(&used.object) else { return };
         if !passed.insert(used.object) {
             return;
@@ -186,7 +186,11 @@ impl Known<'_> {
             }
             (None, Some(edge)) if number == runner => lowered.end.push(Operation::Release(edge)),
             (None, Some(edge)) => {
-                let done = self.timeline.uses.get(runner as usize).map_or(u64::MAX, |runner| runner.ended.0);
+                let done = self
+                    .timeline
+                    .lock_operations
+                    .get(runner as usize)
+                    .map_or(u64::MAX, |runner| runner.ended.0);
                 if used.ended.0 >= done {
                     lowered.end.push(Operation::Await(edge));
                 }
@@ -198,7 +202,7 @@ impl Known<'_> {
 
     /// What an initialization computes, if it does nothing else.
     pub(super) fn plain_once(&self, runner: u32) -> Option<Ticks> {
-        let used = self.timeline.uses.get(runner as usize)?;
+        let used = self.timeline.lock_operations.get(runner as usize)?;
         let is_plain = used.flags & OperationFlags::RAN != 0 && self.inside.is_plain(runner);
         is_plain.then(|| Ticks::from_ns(super::contention::ran(self.timeline, used)))
     }

@@ -61,7 +61,7 @@ pub(super) struct Plan {
     /// All operations, those of each recorded operation after those of the previous one.
     operations: Vec<Operation>,
     /// By recorded operation.
-    places: Vec<Place>,
+    ranges: Vec<OperationRange>,
     /// By thread of the timeline: where recorded operations begin.
     begins: Vec<Vec<Begin>>,
     /// By thread and wait: decided by the simulation.
@@ -86,7 +86,7 @@ pub(super) struct Plan {
 
 /// The part of [`Plan::operations`] for one recorded operation.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct OperationRange {
     first: u32,
     begin: u32,
     end: u32,
@@ -170,7 +170,7 @@ impl Plan {
 
     fn write(&mut self, known: &Known<'_>, made: &UserLocks) {
         let timeline = known.timeline;
-        self.places = vec![Place::default(); timeline.uses.len()];
+        self.ranges = vec![OperationRange::default(); timeline.lock_operations.len()];
         let mut forgotten: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
         for (number, section) in &known.sections.forgotten {
             forgotten.entry(*number).or_default().push(*section);
@@ -191,8 +191,8 @@ impl Plan {
                 let end = count(lowered.end.len().saturating_add(usize::from(freed.is_some())));
                 self.operations.extend(lowered.end);
                 self.operations.extend(freed);
-                if let Some(place) = self.places.get_mut(number as usize) {
-                    *place = Place { first, begin, end, muted: lowered.muted };
+                if let Some(range) = self.ranges.get_mut(number as usize) {
+                    *range = OperationRange { first, begin, end, muted: lowered.muted };
                 }
             }
             self.last.push(known.at_end(index));
@@ -212,9 +212,9 @@ impl Plan {
     /// Which of the [`Plan::operation`]s are at a recorded operation's beginning, which at its end, and
     /// whether the computing in between counts for no function.
     pub(super) fn lowered(&self, number: u32) -> (Range<u32>, Range<u32>, bool) {
-        let place = self.places.get(number as usize).copied().unwrap_or_default();
-        let middle = place.first.saturating_add(place.begin);
-        (place.first..middle, middle..middle.saturating_add(place.end), place.muted)
+        let range = self.ranges.get(number as usize).copied().unwrap_or_default();
+        let middle = range.first.saturating_add(range.begin);
+        (range.first..middle, middle..middle.saturating_add(range.end), range.muted)
     }
 
     /// See [`Plan::lowered`].
@@ -248,7 +248,7 @@ fn facts(known: &Known<'_>) -> Vec<LockFact> {
     for section in known.sections.all.iter().filter(|section| !known.decisions.is_lost(section.object)) {
         let Some(fact) = facts.get_mut(section.object as usize) else { continue };
         let contended = u64::from(section.waited > 0);
-        let taken_by = known.timeline.uses.get(section.taken_by as usize);
+        let taken_by = known.timeline.lock_operations.get(section.taken_by as usize);
         let times = taken_by.map_or(1, |used| u64::from(used.times));
         fact.acquisitions = fact.acquisitions.saturating_add(times);
         fact.contended = fact.contended.saturating_add(contended);

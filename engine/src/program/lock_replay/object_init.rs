@@ -4,7 +4,7 @@ use super::decision::ReplayDecisions;
 use super::inside::Inside;
 use crate::event::{Effect, SyncObject, meaning};
 use crate::finding::ReplayReason;
-use crate::timeline::{Timeline, Use};
+use crate::timeline::{LockOperation, Timeline};
 use probe_abi::{OperationFlags, SyncOperation as S};
 use rustc_hash::FxHashMap;
 
@@ -25,7 +25,7 @@ pub(super) struct ObjectInit {
 impl ObjectInit {
     pub(super) fn of(timeline: &Timeline, inside: &Inside, decisions: &mut ReplayDecisions) -> ObjectInit {
         let mut by_object: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
-        for (used, number) in timeline.uses.iter().zip(0u32..) {
+        for (used, number) in timeline.lock_operations.iter().zip(0u32..) {
             let (object, effect) = meaning(used.operation);
             let is_one = match effect {
                 Effect::Made => matches!(object, Some(SyncObject::Barrier | SyncObject::Semaphore)),
@@ -39,9 +39,9 @@ impl ObjectInit {
         let mut object_init = ObjectInit::default();
         for (object, numbers) in by_object {
             let Some(kind) = timeline.locks.get(object as usize).map(|lock| lock.kind) else { continue };
-            let uses: Vec<(u32, &Use)> = numbers
+            let uses: Vec<(u32, &LockOperation)> = numbers
                 .iter()
-                .filter_map(|&number| Some((number, timeline.uses.get(number as usize)?)))
+                .filter_map(|&number| Some((number, timeline.lock_operations.get(number as usize)?)))
                 .collect();
             match kind {
                 SyncObject::Barrier => match barrier(&uses) {
@@ -58,7 +58,9 @@ impl ObjectInit {
                     Err(reason) => decisions.replay(object, reason),
                 },
                 _ => {
-                    let ran = |used: &Use| used.operation == S::Once && used.flags & OperationFlags::RAN != 0;
+                    let ran = |used: &LockOperation| {
+                        used.operation == S::Once && used.flags & OperationFlags::RAN != 0
+                    };
                     if let Some((number, _)) = uses.iter().find(|(_, used)| ran(used)) {
                         object_init.onces.insert(object, *number);
                     }
@@ -71,9 +73,9 @@ impl ObjectInit {
 
 /// The size of a barrier: from its initialization, or the number of arrivals for each one that was the last.
 /// Arrivals in order form groups of this size; no thread leaves before its group is complete.
-fn barrier(uses: &[(u32, &Use)]) -> Result<Option<u32>, ReplayReason> {
+fn barrier(uses: &[(u32, &LockOperation)]) -> Result<Option<u32>, ReplayReason> {
     let init = uses.iter().find(|(_, used)| used.operation == S::BarrierInit).map(|(_, used)| used.value);
-    let mut came: Vec<&Use> =
+    let mut came: Vec<&LockOperation> =
         uses.iter().map(|(_, used)| *used).filter(|used| used.operation == S::BarrierWait).collect();
     if came.is_empty() {
         return Ok(None);
@@ -101,7 +103,7 @@ fn barrier(uses: &[(u32, &Use)]) -> Result<Option<u32>, ReplayReason> {
 /// What a semaphore held at first: as it was initialized, or the least with which it never held less than nothing in
 /// the recorded order. That is exact if a thread ever had to wait for it, since it was empty then, and plausible if it
 /// is 0: then everything that was taken had been put there before.
-fn semaphore(uses: &[(u32, &Use)], inside: &Inside) -> Result<u32, ReplayReason> {
+fn semaphore(uses: &[(u32, &LockOperation)], inside: &Inside) -> Result<u32, ReplayReason> {
     let init = uses.iter().find(|(_, used)| used.operation == S::SemaphoreInit).map(|(_, used)| used.value);
     let mut changes: Vec<(u64, i64)> = Vec::new();
     let mut slept = false;

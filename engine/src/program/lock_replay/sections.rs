@@ -4,7 +4,7 @@
 
 use super::inside::{Inside, NONE};
 use crate::event::{Effect, effect};
-use crate::timeline::{NO_OBJECT, Timeline, Use};
+use crate::timeline::{LockOperation, NO_OBJECT, Timeline};
 use probe_abi::{OperationFlags, SyncOperation as S};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -41,7 +41,7 @@ impl Section {
 }
 
 /// What an operation did; `None` if no ownership of a lock changed.
-pub(super) fn lock_effect(used: &Use) -> Option<Effect> {
+pub(super) fn lock_effect(used: &LockOperation) -> Option<Effect> {
     let succeeded = used.outcome == 0 || used.outcome == EOWNERDEAD;
     let effect = effect(used.operation);
     match effect {
@@ -84,7 +84,7 @@ fn sections_of(held: &Held) -> Vec<u32> {
 impl Sections {
     /// `contended`: whether an operation had to wait.
     pub(super) fn of(timeline: &Timeline, inside: &Inside, contended: &[bool], waited: &[u64]) -> Sections {
-        let count = timeline.uses.len();
+        let count = timeline.lock_operations.len();
         let mut sections =
             Sections { taken: vec![NONE; count], given: vec![NONE; count], ..Sections::default() };
         for uses in &inside.by_thread {
@@ -96,7 +96,7 @@ impl Sections {
     fn thread(&mut self, timeline: &Timeline, uses: &[u32], contended: &[bool], waited: &[u64]) {
         let mut held = Held::default();
         for &number in uses {
-            let Some(used) = timeline.uses.get(number as usize) else { continue };
+            let Some(used) = timeline.lock_operations.get(number as usize) else { continue };
             if used.after_hole {
                 // What it had before it may have released.
                 self.forgotten.extend(sections_of(&held).into_iter().map(|section| (number, section)));
@@ -139,7 +139,7 @@ impl Sections {
         self.open.push(sections_of(&held));
     }
 
-    fn take(&mut self, held: &mut Held, number: u32, used: &Use, object: u32, taking: Taking) {
+    fn take(&mut self, held: &mut Held, number: u32, used: &LockOperation, object: u32, taking: Taking) {
         if object == NO_OBJECT {
             return;
         }
@@ -174,7 +174,7 @@ impl Sections {
     }
 
     /// How often it held it before, if it releases it once or, with `whole`, altogether.
-    fn give(&mut self, held: &mut Held, number: u32, used: &Use, object: u32, whole: bool) -> u32 {
+    fn give(&mut self, held: &mut Held, number: u32, used: &LockOperation, object: u32, whole: bool) -> u32 {
         // One that was taken before the recording saw it is not there.
         let Some((times, section)) = held.get_mut(&object) else {
             if !whole {

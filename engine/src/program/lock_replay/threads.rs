@@ -14,7 +14,7 @@ impl Threads {
     pub(super) fn of(timeline: &Timeline) -> Threads {
         let made = made(timeline);
         let mut joined = FxHashMap::default();
-        for (used, number) in timeline.uses.iter().zip(0u32..) {
+        for (used, number) in timeline.lock_operations.iter().zip(0u32..) {
             if !matches!(effect(used.operation), Effect::Join { .. }) || used.outcome != 0 {
                 continue;
             }
@@ -50,7 +50,7 @@ fn made(timeline: &Timeline) -> FxHashMap<(u32, u64), Vec<(u64, u32)>> {
             match step.kind {
                 StepKind::Create(child) => forked = Some((step.time.0, child)),
                 StepKind::Operated(number) => {
-                    let Some(used) = timeline.uses.get(number as usize) else { continue };
+                    let Some(used) = timeline.lock_operations.get(number as usize) else { continue };
                     if used.operation == S::ThreadCreate
                         && let Some((time, child)) = forked.take()
                         && used.outcome == 0

@@ -3,7 +3,7 @@
 use super::chains::Limited;
 use super::shares::Shares;
 use super::{Poll, Polls};
-use crate::timeline::{NO_OBJECT, State, Thread, Timeline, Use};
+use crate::timeline::{LockOperation, NO_OBJECT, State, Thread, Timeline};
 use probe_abi::SyncOperation as S;
 use rustc_hash::FxHashMap;
 
@@ -18,7 +18,7 @@ pub(super) struct Sources {
     /// Process → its threads that do more.
     peers: FxHashMap<u32, Vec<usize>>,
     /// By thread: its waits with a time limit for conditions, in order of their ends.
-    timed: Vec<Vec<Use>>,
+    timed: Vec<Vec<LockOperation>>,
     /// Mutex → when it was released, and by whom, ascending.
     given: FxHashMap<u32, Vec<(u64, usize)>>,
 }
@@ -39,7 +39,7 @@ impl Sources {
                 sources.peers.entry(thread.pid).or_default().push(index);
             }
         }
-        for used in &timeline.uses {
+        for used in &timeline.lock_operations {
             match used.operation {
                 S::ConditionTimedWait if used.second != NO_OBJECT => {
                     if let Some(timed) = sources.timed.get_mut(used.thread as usize) {
@@ -69,7 +69,7 @@ impl Sources {
 
     /// The last one that released the mutex before the thread took it again. One that holds it at the time
     /// limit releases it a little later; the mutex covers that case.
-    fn by_mutex(&self, index: usize, used: &Use, start: u64, end: u64) -> Option<(usize, u64)> {
+    fn by_mutex(&self, index: usize, used: &LockOperation, start: u64, end: u64) -> Option<(usize, u64)> {
         let given = self.given.get(&used.second)?;
         let before = given.partition_point(|(time, _)| *time < used.ended.0);
         let given = given.get(..before).unwrap_or_default().iter().rev();

@@ -68,7 +68,7 @@ impl EnteredAgain {
 
 /// What is waited for, and where: the object and the return address of the call, or the futex word.
 fn thing(timeline: &Timeline, wait: &Wait, used: Option<u32>) -> Option<(u64, u64)> {
-    let used = used.filter(|used| *used != NONE).and_then(|used| timeline.uses.get(used as usize));
+    let used = used.filter(|used| *used != NONE).and_then(|used| timeline.lock_operations.get(used as usize));
     match (used, wait.reason) {
         (Some(used), _) if used.object != NO_OBJECT => Some((u64::from(used.object), used.caller)),
         (None, WaitReason::Futex(futex)) => Some((futex.word, u64::MAX)),

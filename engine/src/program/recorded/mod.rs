@@ -53,7 +53,7 @@ pub(super) fn unseen(timeline: &Timeline, recorded: &Recorded) -> Option<Finding
     let unseen = recorded.objects.iter().filter(|object| is_unseen(object) && is_acquired(object));
     let (objects, go) = (unseen.filter(|object| !is_go(object)).count(), !timeline.go.is_empty());
     // Without any operation every lock is like that.
-    let all_locks = objects == 0 && !go && timeline.uses.is_empty();
+    let all_locks = objects == 0 && !go && timeline.lock_operations.is_empty();
     let rust = objects == 0 && !go && !all_locks && timeline.rust;
     (objects > 0 || go || all_locks || rust).then_some(Finding::Uncontended { objects, all_locks, rust, go })
 }

@@ -265,7 +265,7 @@ fn of_word(
 /// The object of the recorded operation in which a thread slept.
 fn operated(timeline: &Timeline, inside: &Inside, (thread, wait): (usize, usize)) -> Option<u32> {
     let used = inside.wait_in.get(thread)?.get(wait).copied().filter(|used| *used != NONE)?;
-    let object = timeline.uses.get(used as usize)?.object;
+    let object = timeline.lock_operations.get(used as usize)?.object;
     (object != NO_OBJECT).then_some(object)
 }
 

@@ -69,7 +69,9 @@ pub(super) fn all(timeline: &Timeline, inside: &Inside, context: &Context<'_>) -
             let State::Blocked(number) = state else { continue };
             let Some(wait) = thread.waits.get(number as usize) else { continue };
             let used = inside.wait_in.get(index).and_then(|waits| waits.get(number as usize)).copied();
-            let used = used.filter(|used| *used != NONE).and_then(|used| timeline.uses.get(used as usize));
+            let used = used
+                .filter(|used| *used != NONE)
+                .and_then(|used| timeline.lock_operations.get(used as usize));
             let operation = used.map(|used| used.operation);
             let length_ns = end.0.saturating_sub(start.0);
             let idle = is_idle(wait, operation) && !again.contains(index, number);

@@ -4,7 +4,7 @@ use super::super::cpu_accounting::Doing;
 use super::super::machine::Turn;
 use super::Processors;
 use super::rules::UNIT;
-use super::task::{NONE, Place};
+use super::task::{NONE, TaskState};
 
 impl Processors<'_> {
     /// Virtual time that passes for a thread of this weight in so much processor time.
@@ -41,7 +41,7 @@ impl Processors<'_> {
         if used == 0 {
             return;
         }
-        if task.place == Place::Running {
+        if task.state == TaskState::Running {
             task.left = task.left.saturating_sub(used);
         }
         let passed = Self::virtual_time(used, task.weight);
@@ -55,7 +55,7 @@ impl Processors<'_> {
     pub(super) fn run(&mut self, thread: u32) {
         let now = self.agenda.now();
         let task = &mut self.tasks[thread as usize];
-        task.place = Place::Running;
+        task.state = TaskState::Running;
         task.charged = now;
         let cpu = task.cpu;
         if self.accounting.doing(thread) != Doing::Busy {
@@ -69,7 +69,7 @@ impl Processors<'_> {
     pub(super) fn arm(&mut self, thread: u32) {
         let task = &self.tasks[thread as usize];
         let cpu = &self.cpus[task.cpu as usize];
-        let mut length = if task.place == Place::Running { task.left } else { u64::MAX };
+        let mut length = if task.state == TaskState::Running { task.left } else { u64::MAX };
         if cpu.queued() > 0 {
             let left = Self::real_time(task.deadline.saturating_sub(task.virtual_time), task.weight);
             // With a clock that ticks the kernel looks when it does (`entity_tick` in kernel/sched/fair.c).
@@ -141,8 +141,8 @@ impl Processors<'_> {
             }
             return;
         }
-        let place = self.tasks[current as usize].place;
-        if !matches!(place, Place::Running | Place::Spinning) {
+        let state = self.tasks[current as usize].state;
+        if !matches!(state, TaskState::Running | TaskState::Spinning) {
             return;
         }
         self.charge(current);
@@ -197,10 +197,10 @@ impl Processors<'_> {
         let now = self.agenda.now();
         let task = &mut self.tasks[thread as usize];
         let at = task.cpu;
-        if let Some(trail) = &mut self.trail {
-            trail.leaves(thread, at, now);
+        if let Some(causes) = &mut self.causes {
+            causes.sched_out(thread, at, now);
         }
-        task.place = Place::Queued;
+        task.state = TaskState::Queued;
         task.event = None;
         let deadline = task.deadline;
         let cpu = &mut self.cpus[at as usize];
@@ -235,15 +235,15 @@ impl Processors<'_> {
             self.counts.switches += 1;
             cpu.last = thread;
         }
-        if let Some(trail) = &mut self.trail {
-            trail.given(thread, at, self.agenda.now(), latency, switching);
+        if let Some(causes) = &mut self.causes {
+            causes.given(thread, at, self.agenda.now(), latency, switching);
         }
         let cost = latency.saturating_add(switching);
         self.renew(thread);
         self.protect(at, thread);
         let task = self.task(thread);
         task.cpu = at;
-        task.place = Place::Arriving;
+        task.state = TaskState::Arriving;
         if cost > 0 {
             let entry = self.agenda.after(cost, thread);
             self.task(thread).event = entry;
@@ -266,7 +266,7 @@ impl Processors<'_> {
             self.run(thread);
             return None;
         }
-        task.place = Place::Acting;
+        task.state = TaskState::Acting;
         if task.spins_for.take().is_some() {
             self.live += 1;
         }
@@ -279,11 +279,11 @@ impl Processors<'_> {
         let now = self.agenda.now();
         let task = &mut self.tasks[thread as usize];
         let at = task.cpu;
-        if let Some(trail) = &mut self.trail {
-            trail.leaves(thread, at, now);
+        if let Some(causes) = &mut self.causes {
+            causes.sched_out(thread, at, now);
         }
         self.accounting.change(thread, now, doing, Some(at));
-        task.place = Place::Off;
+        task.state = TaskState::Off;
         task.event = None;
         let cpu = &mut self.cpus[at as usize];
         task.lag = cpu.average().saturating_sub(task.virtual_time);

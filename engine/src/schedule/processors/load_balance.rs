@@ -2,7 +2,7 @@
 //! are evened out, and a thread that lost its processor to one that may use no other moves on.
 
 use super::Processors;
-use super::task::{NONE, Place};
+use super::task::{NONE, TaskState};
 use crate::time::Ticks;
 
 /// Processors that are not idle compare queues at most once in this time for each processor (`sd_init` in
@@ -88,7 +88,9 @@ impl Processors<'_> {
     /// Removes a queued thread from one processor and counts it on another.
     fn migrate(&mut self, from: u32, to: u32, thread: u32) {
         let current = self.cpus[from as usize].current;
-        if current != NONE && matches!(self.tasks[current as usize].place, Place::Running | Place::Spinning) {
+        if current != NONE
+            && matches!(self.tasks[current as usize].state, TaskState::Running | TaskState::Spinning)
+        {
             self.charge(current);
         }
         self.counts.migrations += 1;
@@ -107,7 +109,7 @@ impl Processors<'_> {
 
     /// The thread has just lost this processor to one that may use no other: it goes to an idle one if it may.
     pub(super) fn push_to_idle(&mut self, at: u32, thread: u32) {
-        if self.tasks[thread as usize].place != Place::Queued {
+        if self.tasks[thread as usize].state != TaskState::Queued {
             return;
         }
         if let Some(to) = self.idle_for(thread, at) {

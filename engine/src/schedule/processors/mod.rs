@@ -24,12 +24,12 @@ pub use rules::{Rules, base_slice};
 use self::cpu::Cpu;
 use self::idle::CpuSet;
 use self::quota::Quota;
-use self::task::{NONE, Place, Task};
+use self::task::{NONE, Task, TaskState};
 use super::agenda::Agenda;
+use super::cause_tree::CauseTree;
 use super::cpu_accounting::{CpuAccounting, Doing};
 use super::machine::{Machine, Origin, Turn, Why};
 use super::run_path::{PathStretch, RunPath};
-use super::trail::Trail;
 use crate::numbers::Numbers;
 use crate::program::{ObjectId, Program};
 use crate::time::Ticks;
@@ -73,7 +73,7 @@ pub struct Processors<'w> {
     pub(super) accounting: CpuAccounting<'w>,
     pub(super) counts: Counts,
     /// Where the time goes, if that is wanted.
-    trail: Option<Trail>,
+    causes: Option<CauseTree>,
 }
 
 /// What the scheduler did.
@@ -144,24 +144,24 @@ impl<'w> Processors<'w> {
             urgent: NONE,
             accounting,
             counts: Counts::default(),
-            trail: None,
+            causes: None,
         }
     }
 
-    /// Keeps where the time goes. `beside`: for each thread, whether it only runs for as long as the others
+    /// Keeps where the time goes. `background`: for each thread, whether it only runs for as long as the others
     /// do.
-    pub(super) fn keep_trail(&mut self, beside: Vec<bool>) {
-        self.trail = Some(Trail::new(beside, self.cpus.len()));
+    pub(super) fn keep_causes(&mut self, background: Vec<bool>) {
+        self.causes = Some(CauseTree::new(background, self.cpus.len()));
     }
 
     /// The path of the run, which ended at this time, if it was kept.
     pub(super) fn path(&mut self, end: u64) -> RunPath {
-        self.trail.take().map(|trail| trail.path(end)).unwrap_or_default()
+        self.causes.take().map(|causes| causes.path(end)).unwrap_or_default()
     }
 
     /// The same, stretch by stretch from its start.
     pub(super) fn route(&mut self, end: u64) -> Vec<PathStretch> {
-        self.trail.take().map(|trail| trail.route(end)).unwrap_or_default()
+        self.causes.take().map(|causes| causes.route(end)).unwrap_or_default()
     }
 
     /// A number below 1,000. Without a seed each comes in turn: steps of the golden section.
@@ -226,28 +226,28 @@ impl<'w> Processors<'w> {
             return None;
         }
         task.event = None;
-        match task.place {
-            Place::Off => {
+        match task.state {
+            TaskState::Off => {
                 self.live = self.live.saturating_sub(1);
                 self.expiring = thread;
                 Some(Turn::Expired(thread))
             }
-            Place::Arriving => self.arrived(thread),
-            Place::Running => {
+            TaskState::Arriving => self.arrived(thread),
+            TaskState::Running => {
                 self.charge(thread);
                 if self.tasks[thread as usize].left == 0 {
-                    self.task(thread).place = Place::Acting;
+                    self.task(thread).state = TaskState::Acting;
                     return Some(Turn::Act(thread));
                 }
                 self.stretch_over(thread);
                 None
             }
-            Place::Spinning => {
+            TaskState::Spinning => {
                 self.charge(thread);
                 self.stretch_over(thread);
                 None
             }
-            Place::Queued | Place::Acting => None,
+            TaskState::Queued | TaskState::Acting => None,
         }
     }
 }
@@ -272,35 +272,35 @@ impl Machine for Processors<'_> {
     }
 
     fn follows_runs(&self) -> bool {
-        self.trail.is_some()
+        self.causes.is_some()
     }
 
     fn begin_run(&mut self, thread: u32, run: u32) {
         let now = self.agenda.now();
-        if let Some(trail) = &mut self.trail {
-            trail.begins_run(thread, run, now);
+        if let Some(causes) = &mut self.causes {
+            causes.begins_run(thread, run, now);
         }
     }
 
     fn serve_after(&mut self, thread: u32, before: u32, device: ObjectId) {
         let now = self.agenda.now();
-        if let Some(trail) = &mut self.trail {
-            trail.served_after(thread, before, device, now);
+        if let Some(causes) = &mut self.causes {
+            causes.served_after(thread, before, device, now);
         }
     }
 
     fn wait_from(&mut self, thread: u32, origin: Origin) {
-        let Some(trail) = &mut self.trail else { return };
+        let Some(causes) = &mut self.causes else { return };
         match origin {
-            Origin::Start => trail.waits_from_start(thread),
-            Origin::Timer => trail.waits_for_timer(thread),
+            Origin::Start => causes.waits_from_start(thread),
+            Origin::Timer => causes.waits_for_timer(thread),
         }
     }
 
     fn next_turn(&mut self) -> Option<Turn> {
         let turn = self.turn();
-        if let (Some(trail), Some(Turn::Act(thread) | Turn::Expired(thread))) = (&mut self.trail, turn) {
-            trail.acts(thread);
+        if let (Some(causes), Some(Turn::Act(thread) | Turn::Expired(thread))) = (&mut self.causes, turn) {
+            causes.acted(thread);
         }
         turn
     }
@@ -308,8 +308,8 @@ impl Machine for Processors<'_> {
     fn wake(&mut self, thread: u32, by: Option<u32>) {
         self.live += 1;
         let now = self.agenda.now();
-        if let Some(trail) = &mut self.trail {
-            trail.woken(thread, by, self.accounting.doing(thread), now);
+        if let Some(causes) = &mut self.causes {
+            causes.woken(thread, by, self.accounting.doing(thread), now);
         }
         self.accounting.change(thread, now, Doing::Ready, None);
         self.select_task_rq(thread, by);
@@ -322,8 +322,8 @@ impl Machine for Processors<'_> {
         let task = &mut self.tasks[thread as usize];
         let debt = std::mem::take(&mut task.debt);
         task.left = length.saturating_add(debt);
-        if let Some(trail) = self.trail.as_mut().filter(|_| debt > 0) {
-            trail.charged(thread, debt);
+        if let Some(causes) = self.causes.as_mut().filter(|_| debt > 0) {
+            causes.charged(thread, debt);
         }
         self.run(thread);
     }
@@ -348,30 +348,30 @@ impl Machine for Processors<'_> {
         self.live = self.live.saturating_sub(1);
         let cpu = self.tasks[thread as usize].cpu;
         let now = self.agenda.now();
-        if let Some(trail) = &mut self.trail {
-            trail.spins(thread, object, now);
+        if let Some(causes) = &mut self.causes {
+            causes.spins(thread, object, now);
         }
         self.accounting.change(thread, now, Doing::Spinning(object), Some(cpu));
         let task = self.task(thread);
-        task.place = Place::Spinning;
+        task.state = TaskState::Spinning;
         task.spins_for = Some(object);
         task.charged = now;
         self.arm(thread);
     }
 
     fn is_spinning(&self, thread: u32) -> bool {
-        self.tasks[thread as usize].place == Place::Spinning
+        self.tasks[thread as usize].state == TaskState::Spinning
     }
 
     fn retry(&mut self, thread: u32, by: u32) {
         self.live += 1;
         self.charge(thread);
         let now = self.agenda.now();
-        if let Some(trail) = &mut self.trail {
-            trail.spun(thread, by, now);
+        if let Some(causes) = &mut self.causes {
+            causes.spun(thread, by, now);
         }
         let task = self.task(thread);
-        task.place = Place::Acting;
+        task.state = TaskState::Acting;
         task.spins_for = None;
         task.event = None;
         self.agenda.soon(thread);

@@ -4,7 +4,7 @@
 
 use super::super::agenda::Agenda;
 use super::Processors;
-use super::task::{NONE, Place};
+use super::task::{NONE, TaskState};
 use crate::numbers::Numbers;
 use crate::time::Ticks;
 
@@ -66,7 +66,7 @@ impl Processors<'_> {
     /// The processor, whose thread is charged up to now, stops until there is a quota again.
     pub(super) fn throttle(&mut self, at: u32) {
         let current = self.cpus[at as usize].current;
-        if current != NONE && self.tasks[current as usize].place != Place::Queued {
+        if current != NONE && self.tasks[current as usize].state != TaskState::Queued {
             self.stop(current);
         }
         self.cpus[at as usize].throttled = true;

@@ -2,7 +2,7 @@
 
 use super::Processors;
 use super::load::Load;
-use super::task::{NONE, Place};
+use super::task::{NONE, TaskState};
 
 impl Processors<'_> {
     /// A woken thread finds its processor: the one it had last if that is idle, else an idle one if it finds one, else a queue.
@@ -145,7 +145,9 @@ impl Processors<'_> {
     /// The thread counts among those that want the processor, as far behind or ahead as it was (EEVDF's placement).
     pub(super) fn join(&mut self, at: u32, thread: u32) {
         let current = self.cpus[at as usize].current;
-        if current != NONE && matches!(self.tasks[current as usize].place, Place::Running | Place::Spinning) {
+        if current != NONE
+            && matches!(self.tasks[current as usize].state, TaskState::Running | TaskState::Spinning)
+        {
             self.charge(current);
         }
         let cpu = &self.cpus[at as usize];
@@ -174,7 +176,7 @@ impl Processors<'_> {
 
     pub(super) fn enqueue(&mut self, at: u32, thread: u32) {
         let task = self.task(thread);
-        task.place = Place::Queued;
+        task.state = TaskState::Queued;
         let deadline = task.deadline;
         self.cpus[at as usize].push(thread, deadline);
         self.queued += 1;
@@ -192,7 +194,7 @@ impl Processors<'_> {
             return self.flag(at);
         }
         let own = &self.tasks[current as usize];
-        if !matches!(own.place, Place::Running | Place::Spinning) {
+        if !matches!(own.state, TaskState::Running | TaskState::Spinning) {
             return;
         }
         let alone = cpu.queued() == 1;

@@ -8,7 +8,7 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// Where a thread is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum TaskState {
     /// Not begun, over, or waiting without a processor.
     Off,
     /// In a processor's queue.
@@ -25,7 +25,7 @@ pub(super) enum Place {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Task {
-    pub(super) place: Place,
+    pub(super) state: TaskState,
     /// Its processor, or the last that it had.
     pub(super) cpu: u32,
     /// Number of its valid entry in the agenda; others are out of date.
@@ -58,7 +58,7 @@ pub(super) struct Task {
 impl Task {
     pub(super) fn new(weight: u32, mask: Option<u32>) -> Task {
         Task {
-            place: Place::Off,
+            state: TaskState::Off,
             cpu: NONE,
             event: None,
             expires: false,

@@ -170,7 +170,7 @@ impl Run {
         let mut open = vec![0; timeline.threads.len()];
         let clocks: Vec<super::clock::Clock> = timeline.threads.iter().map(super::clock::Clock::of).collect();
         let mut count = 0;
-        for used in &timeline.uses {
+        for used in &timeline.lock_operations {
             let at = clocks[used.thread as usize].at(used.ended.0);
             match used.operation {
                 SyncOperation::MutexLock => {
@@ -291,7 +291,7 @@ fn a_lock_whose_code_cannot_be_followed_is_said_to_be_not_measured() {
     let run = Run::of(Shape { walked: false, ..HOT }, 300_000_000);
     let mut timeline = run.timeline.clone();
     super::put_back(&mut timeline);
-    assert_eq!((timeline.put_back.len(), timeline.uses.len()), (0, 0));
+    assert_eq!((timeline.put_back.len(), timeline.lock_operations.len()), (0, 0));
     assert!(timeline.findings.iter().any(|finding| finding.kind() == "held_not_measured"));
 }
 
@@ -328,7 +328,7 @@ fn code_that_several_threads_are_in_at_once_is_not_under_a_lock() {
             .for_each(|seen| seen.stack = 0);
     }
     super::put_back(&mut run.timeline);
-    assert_eq!((run.timeline.put_back.len(), run.timeline.uses.len()), (0, 0));
+    assert_eq!((run.timeline.put_back.len(), run.timeline.lock_operations.len()), (0, 0));
     assert!(run.timeline.findings.iter().any(|finding| finding.kind() == "held_not_measured"));
 }
 
@@ -340,7 +340,7 @@ fn sections_that_are_put_back_follow_each_other_as_evenly_as_they_did() {
     super::put_back(&mut timeline);
     let clocks: Vec<super::clock::Clock> = timeline.threads.iter().map(super::clock::Clock::of).collect();
     let (mut given, mut apart) = (vec![None; clocks.len()], Vec::new());
-    for used in &timeline.uses {
+    for used in &timeline.lock_operations {
         let (thread, at) = (used.thread as usize, clocks[used.thread as usize].at(used.ended.0));
         match used.operation {
             SyncOperation::MutexLock => apart.extend(given[thread].take().map(|given: u64| at - given)),

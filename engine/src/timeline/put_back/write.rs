@@ -1,7 +1,7 @@
 //! Sections become operations of their threads, as if they had been recorded.
 
 use super::super::expand_bursts::{Made as MadeStep, insert, number_by_end};
-use super::super::model::{FirstUse, Lock as Object, NO_OBJECT, Step, StepKind, Timeline, Use};
+use super::super::model::{FirstUse, Lock as Object, LockOperation, NO_OBJECT, Step, StepKind, Timeline};
 use super::clock::Clock;
 use super::lock::Lock;
 use super::sections::{Kept, Section};
@@ -23,14 +23,14 @@ pub(super) fn write(timeline: &mut Timeline, locks: &[Lock<'_>], kept: &Kept, cl
             put_back: true,
         });
     }
-    let first_new = timeline.uses.len();
+    let first_new = timeline.lock_operations.len();
     for ((index, sections), clock) in (0u32..).zip(&kept.by_thread).zip(clocks) {
         let mut made: Vec<MadeStep> = Vec::with_capacity(sections.len() * 2);
         for section in sections {
             let Some(&object) = numbers.get(section.lock) else { continue };
             let Some((taken, given)) = ends(section, clock) else { continue };
             let began = section.waited.map_or(taken.1, |(since, _)| since);
-            let of = |operation, began, ended| Use {
+            let of = |operation, began, ended| LockOperation {
                 began: Timestamp(began),
                 ended: Timestamp(ended),
                 value: 0,
@@ -49,8 +49,8 @@ pub(super) fn write(timeline: &mut Timeline, locks: &[Lock<'_>], kept: &Kept, cl
                 (given, of(SyncOperation::MutexUnlock, given.1, given.1)),
             ];
             for ((interval, time), used) in both {
-                let number = u32::try_from(timeline.uses.len()).unwrap_or(u32::MAX);
-                timeline.uses.push(used);
+                let number = u32::try_from(timeline.lock_operations.len()).unwrap_or(u32::MAX);
+                timeline.lock_operations.push(used);
                 let step = Step { time: Timestamp(time), kind: StepKind::Operated(number) };
                 made.push(MadeStep { interval, step });
             }
@@ -61,7 +61,7 @@ pub(super) fn write(timeline: &mut Timeline, locks: &[Lock<'_>], kept: &Kept, cl
             insert(thread, &made);
         }
     }
-    number_by_end(&mut timeline.threads, &mut timeline.uses, first_new);
+    number_by_end(&mut timeline.threads, &mut timeline.lock_operations, first_new);
     numbers
 }
 

@@ -2,7 +2,7 @@
 
 use super::{PID, recording, tid};
 use crate::finding::Finding;
-use crate::timeline::{Timeline, Use, build, build_with};
+use crate::timeline::{LockOperation, Timeline, build, build_with};
 use probe_abi::{Burst, Header, Kind, Record, SyncOperation};
 
 /// A thread takes a mutex several times, until this instant.
@@ -44,8 +44,9 @@ fn acquisitions_that_are_too_many_to_be_told_apart_are_said() {
         vec![burst("A", 20, shared, 70), burst("B", 40, shared, 30), burst("A", 50, own, 1_000)];
     let taken = |timeline: &Timeline, object: u64| -> (usize, u32) {
         let object = timeline.locks.iter().position(|lock| lock.address == object).expect("recorded") as u32;
-        let uses = timeline.uses.iter().filter(|used| used.object == object);
-        let uses: Vec<&Use> = uses.filter(|used| used.operation == SyncOperation::MutexLock).collect();
+        let uses = timeline.lock_operations.iter().filter(|used| used.object == object);
+        let uses: Vec<&LockOperation> =
+            uses.filter(|used| used.operation == SyncOperation::MutexLock).collect();
         (uses.len(), uses.iter().map(|used| used.times).sum())
     };
     let whole = build(&recording);

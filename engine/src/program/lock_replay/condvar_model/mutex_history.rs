@@ -71,7 +71,7 @@ pub(super) struct Uses {
 /// The operations on each condition variable, by its number.
 pub(super) fn by_condition(timeline: &Timeline) -> FxHashMap<u32, Uses> {
     let mut all: FxHashMap<u32, Uses> = FxHashMap::default();
-    for (used, number) in timeline.uses.iter().zip(0u32..) {
+    for (used, number) in timeline.lock_operations.iter().zip(0u32..) {
         if used.object == NO_OBJECT {
             continue;
         }
@@ -106,7 +106,8 @@ impl MutexHistory {
         let mut visits: Vec<u32> = Vec::with_capacity(sections.len());
         for &number in sections {
             let section = all.all.get(number as usize)?;
-            let caller = |used: u32| timeline.uses.get(used as usize).map_or(0, |used| used.caller);
+            let caller =
+                |used: u32| timeline.lock_operations.get(used as usize).map_or(0, |used| used.caller);
             let before = if section.after_wait {
                 let before = all.given.get(section.taken_by as usize);
                 let place = before.and_then(|before| sections.binary_search(before).ok());
@@ -125,7 +126,7 @@ impl MutexHistory {
                 u32::try_from(history.visits.len() - 1).unwrap_or(NONE)
             });
             visits.push(visit);
-            let ends_in = timeline.uses.get(section.given_by as usize);
+            let ends_in = timeline.lock_operations.get(section.given_by as usize);
             let waits = ends_in.filter(|used| effect(used.operation) == Effect::Await);
             if waits.is_none()
                 && let Some(visit) = history.visits.get_mut(visit as usize)
@@ -156,7 +157,7 @@ impl MutexHistory {
             by_thread.entry(thread).or_default().push(place);
         }
         for &number in gives {
-            let used = timeline.uses.get(number as usize)?;
+            let used = timeline.lock_operations.get(number as usize)?;
             let own = by_thread.get(&used.thread)?;
             let from = |place: u32| self.parts.get(place as usize).map_or(0, |part| part.from);
             let after = own.partition_point(|&place| from(place) <= used.began.0);
@@ -178,12 +179,13 @@ impl MutexHistory {
         for (part, place) in self.parts.iter().zip(0u32..) {
             let Some(hash) = hashes.get_mut(part.visit as usize) else { continue };
             for (object, give) in self.gives.get(&place).into_iter().flatten() {
-                let caller = timeline.uses.get(give.used as usize).map_or(0, |used| used.caller);
+                let caller = timeline.lock_operations.get(give.used as usize).map_or(0, |used| used.caller);
                 (object, give.is_broadcast, caller).hash(hash);
             }
         }
         for (visit, mut hash) in self.visits.iter_mut().zip(hashes) {
-            let given_at = timeline.uses.get(visit.given_by as usize).map_or(0, |used| used.caller);
+            let given_at =
+                timeline.lock_operations.get(visit.given_by as usize).map_or(0, |used| used.caller);
             (visit.place, given_at).hash(&mut hash);
             visit.shape = hash.finish();
         }

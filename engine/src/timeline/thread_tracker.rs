@@ -68,7 +68,7 @@ pub(super) struct Tally {
 
 /// One thread and everything needed to go on with it.
 #[derive(Clone, Debug)]
-pub(super) struct Machine {
+pub(super) struct ThreadTracker {
     pub(super) out: Thread,
     pub(super) now: RunState,
     /// Start of the open interval, and the number of steps then.
@@ -90,10 +90,10 @@ pub(super) struct Machine {
     pub(super) cpu_time: Option<(u64, u64)>,
 }
 
-impl Machine {
-    pub(super) fn new(out: Thread, now: RunState, cut_at_start: bool) -> Machine {
+impl ThreadTracker {
+    pub(super) fn new(out: Thread, now: RunState, cut_at_start: bool) -> ThreadTracker {
         let since_ns = out.start.0;
-        Machine {
+        ThreadTracker {
             out,
             now,
             since_ns,
@@ -111,7 +111,7 @@ impl Machine {
     }
 
     /// The thread does something on this CPU, whose last record is of another thread, at `others_ns`.
-    pub(super) fn acts(&mut self, time_ns: u64, cpu: u16, others_ns: Option<u64>, tally: &mut Tally) {
+    pub(super) fn seen_running(&mut self, time_ns: u64, cpu: u16, others_ns: Option<u64>, tally: &mut Tally) {
         match self.now {
             RunState::Running { cpu: known } if known == cpu => {}
             RunState::Unseen(why) => {
@@ -139,7 +139,7 @@ impl Machine {
     }
 
     /// The thread is active after any sleep it may have been about to begin.
-    pub(super) fn passes_sleep(&mut self, time_ns: u64, tally: &mut Tally) {
+    pub(super) fn settle_pending_wakeup(&mut self, time_ns: u64, tally: &mut Tally) {
         let Some(woken) = self.woken.take() else { return };
         let RunState::Running { cpu } = self.now else { return };
         // Woken inside a waiting futex call before it could sleep: a dependency that took no time.
@@ -152,7 +152,7 @@ impl Machine {
     }
 
     /// The thread is switched to.
-    pub(super) fn arrives(&mut self, time_ns: u64, cpu: u16, tally: &mut Tally) {
+    pub(super) fn sched_in(&mut self, time_ns: u64, cpu: u16, tally: &mut Tally) {
         let woken = self.woken.take();
         match self.now {
             RunState::Runnable => {
@@ -218,11 +218,11 @@ impl Machine {
         }
     }
 
-    /// The thread leaves its CPU; [`Machine::acts`] has been called for the same instant.
-    pub(super) fn leaves(&mut self, time_ns: u64, how: SwitchOut, tally: &mut Tally) {
+    /// The thread leaves its CPU; [`ThreadTracker::acts`] has been called for the same instant.
+    pub(super) fn sched_out(&mut self, time_ns: u64, how: SwitchOut, tally: &mut Tally) {
         let RunState::Running { cpu } = self.now else { return };
         if !matches!(how, SwitchOut::Blocked(_)) {
-            self.passes_sleep(time_ns, tally);
+            self.settle_pending_wakeup(time_ns, tally);
         }
         self.close(time_ns, State::Running { cpu: Some(cpu) });
         self.last_ns = time_ns;
@@ -239,11 +239,11 @@ impl Machine {
     }
 
     /// Something makes the sleeping thread runnable. Says whether that may end a wait.
-    pub(super) fn woken_by(&mut self, woken: Woken, tally: &mut Tally) {
+    pub(super) fn wakeup(&mut self, woken: Woken, tally: &mut Tally) {
         match self.now {
             RunState::Blocked { reason } => {
                 if let Some(earlier) = self.woken.take() {
-                    self.did_not_sleep(earlier, tally);
+                    self.woken_before_sleep(earlier, tally);
                 }
                 self.wait(woken.time_ns, reason.or_in(&woken), woken.wake, tally);
                 self.moved(&woken);
@@ -252,7 +252,7 @@ impl Machine {
             }
             RunState::Running { .. } => {
                 // A waking makes the thread awake: one that finds it falling asleep again is about another sleep.
-                self.passes_sleep(woken.time_ns, tally);
+                self.settle_pending_wakeup(woken.time_ns, tally);
                 self.woken = Some(woken);
             }
             RunState::Unseen(_) if self.woken.is_none() => self.woken = Some(woken),
@@ -291,7 +291,7 @@ impl Machine {
 
     /// The sleep that has begun ended with another waking, so this earlier one came before a sleep that it
     /// prevented: a wait of no length in the interval before.
-    pub(super) fn did_not_sleep(&mut self, woken: Woken, tally: &mut Tally) {
+    pub(super) fn woken_before_sleep(&mut self, woken: Woken, tally: &mut Tally) {
         let before = self.out.intervals.last().copied();
         let (Some(futex), Wake::By(wakeup), Some(Interval { start, state: State::Running { cpu }, .. })) =
             (woken.futex, woken.wake, before)

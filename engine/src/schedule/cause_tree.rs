@@ -17,7 +17,7 @@ use crate::time::Ticks;
 
 /// A moment that is explained: all stretches up to `end` hang above `stretch`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Head {
+struct Cause {
     stretch: u32,
     end: u64,
 }
@@ -45,8 +45,8 @@ struct Stretch {
 
 /// A thread.
 #[derive(Clone, Copy, Debug)]
-struct Walker {
-    head: Head,
+struct ThreadCursor {
+    cause: Cause,
     /// Present run, and how far the thread is in it.
     run: u32,
     done: u64,
@@ -56,31 +56,31 @@ struct Walker {
     /// What a latency would be at the next processor that it gets.
     latency: DelayKind,
     /// What the end of the present wait by the clock is decided by, if not by its beginning.
-    origin: Option<Head>,
+    origin: Option<Cause>,
     /// It waits for its timer.
     times: bool,
     /// The last end of that.
-    timer: Option<Head>,
+    timer: Option<Cause>,
 }
 
 /// All stretches of a run.
 #[derive(Debug)]
-pub(super) struct Trail {
+pub(super) struct CauseTree {
     stretches: Vec<Stretch>,
-    walkers: Vec<Walker>,
+    threads: Vec<ThreadCursor>,
     /// By processor: the thread that had it last, and until when.
-    processors: Vec<Head>,
+    processors: Vec<Cause>,
     /// By thread: it goes on for as long as the others do, so that nothing depends on when it does something.
-    beside: Vec<bool>,
+    background: Vec<bool>,
     /// The thread that acted last.
     last: u32,
 }
 
-impl Trail {
-    /// `beside` are the threads, and whether each only runs for as long as the others do.
-    pub(super) fn new(beside: Vec<bool>, processors: usize) -> Trail {
-        let walker = Walker {
-            head: Head::default(),
+impl CauseTree {
+    /// `background` are the threads, and whether each only runs for as long as the others do.
+    pub(super) fn new(background: Vec<bool>, processors: usize) -> CauseTree {
+        let cursor = ThreadCursor {
+            cause: Cause::default(),
             run: u32::MAX,
             done: 0,
             debt: 0,
@@ -90,63 +90,63 @@ impl Trail {
             times: false,
             timer: None,
         };
-        Trail {
+        CauseTree {
             stretches: vec![Stretch { above: 0, length: 0, what: What::Start }],
-            walkers: vec![walker; beside.len()],
-            processors: vec![Head::default(); processors],
-            beside,
+            threads: vec![cursor; background.len()],
+            processors: vec![Cause::default(); processors],
+            background,
             last: 0,
         }
     }
 
-    fn walker(&mut self, thread: u32) -> &mut Walker {
-        &mut self.walkers[thread as usize]
+    fn cursor(&mut self, thread: u32) -> &mut ThreadCursor {
+        &mut self.threads[thread as usize]
     }
 
     /// The moment so much later.
-    fn after(&mut self, head: Head, length: u64, what: What) -> Head {
+    fn after(&mut self, cause: Cause, length: u64, what: What) -> Cause {
         if length == 0 {
-            return head;
+            return cause;
         }
         let stretch = u32::try_from(self.stretches.len()).unwrap_or(u32::MAX);
-        self.stretches.push(Stretch { above: head.stretch, length, what });
-        Head { stretch, end: head.end.saturating_add(length) }
+        self.stretches.push(Stretch { above: cause.stretch, length, what });
+        Cause { stretch, end: cause.end.saturating_add(length) }
     }
 
     /// The thread, which has a processor, has come to this moment.
-    fn reach(&mut self, thread: u32, now: u64) -> Head {
-        let walker = self.walkers[thread as usize];
-        let passed = now.saturating_sub(walker.head.end);
+    fn reach(&mut self, thread: u32, now: u64) -> Cause {
+        let cursor = self.threads[thread as usize];
+        let passed = now.saturating_sub(cursor.cause.end);
         if passed == 0 {
-            return walker.head;
+            return cursor.cause;
         }
-        let head = match walker.spins_for {
-            Some(object) => self.after(walker.head, passed, What::Delay(DelayKind::Spinning(object))),
+        let cause = match cursor.spins_for {
+            Some(object) => self.after(cursor.cause, passed, What::Delay(DelayKind::Spinning(object))),
             None => {
-                let waking = passed.min(walker.debt);
-                let head = self.after(walker.head, waking, What::Waking);
+                let waking = passed.min(cursor.debt);
+                let cause = self.after(cursor.cause, waking, What::Waking);
                 let computed = passed - waking;
-                let walker = self.walker(thread);
-                walker.debt -= waking;
-                let (run, from) = (walker.run, walker.done);
-                walker.done = from.saturating_add(computed);
-                self.after(head, computed, What::Run { run, from })
+                let cursor = self.cursor(thread);
+                cursor.debt -= waking;
+                let (run, from) = (cursor.run, cursor.done);
+                cursor.done = from.saturating_add(computed);
+                self.after(cause, computed, What::Run { run, from })
             }
         };
-        self.walker(thread).head = head;
-        head
+        self.cursor(thread).cause = cause;
+        cause
     }
 
     /// The thread, which has a processor, begins its next run of compute operations.
     pub(super) fn begins_run(&mut self, thread: u32, run: u32, now: u64) {
         self.reach(thread, now);
-        let walker = self.walker(thread);
-        (walker.run, walker.done) = (run, 0);
+        let cursor = self.cursor(thread);
+        (cursor.run, cursor.done) = (run, 0);
     }
 
     /// What the thread computes next is so much longer, since it has woken others.
     pub(super) fn charged(&mut self, thread: u32, debt: u64) {
-        self.walker(thread).debt = debt;
+        self.cursor(thread).debt = debt;
     }
 
     /// The thread, which did this, is ready.
@@ -156,80 +156,80 @@ impl Trail {
             _ => None,
         };
         match (by, why) {
-            (Some(by), _) => self.walker(thread).head = self.reach(by, now),
+            (Some(by), _) => self.cursor(thread).cause = self.reach(by, now),
             (None, Some(why)) => self.waited(thread, why, now),
             (None, None) => {}
         }
-        let walker = self.walker(thread);
-        walker.latency = DelayKind::Woken(why);
-        walker.origin = None;
+        let cursor = self.cursor(thread);
+        cursor.latency = DelayKind::Woken(why);
+        cursor.origin = None;
     }
 
     /// What the thread waited for by the clock is over.
     fn waited(&mut self, thread: u32, why: Why, now: u64) {
-        let walker = self.walker(thread);
-        let from = walker.origin.take().unwrap_or(walker.head);
-        let head = self.after(from, now.saturating_sub(from.end), What::Delay(DelayKind::Clock(why)));
-        let walker = self.walker(thread);
-        walker.head = head;
-        if std::mem::take(&mut walker.times) {
-            walker.timer = Some(head);
+        let cursor = self.cursor(thread);
+        let from = cursor.origin.take().unwrap_or(cursor.cause);
+        let cause = self.after(from, now.saturating_sub(from.end), What::Delay(DelayKind::Clock(why)));
+        let cursor = self.cursor(thread);
+        cursor.cause = cause;
+        if std::mem::take(&mut cursor.times) {
+            cursor.timer = Some(cause);
         }
     }
 
     /// The device that has just served `before` goes on with the thread.
     pub(super) fn served_after(&mut self, thread: u32, before: u32, device: ObjectId, now: u64) {
         self.waited(before, Why::Object(device), now);
-        self.walker(thread).head = self.walkers[before as usize].head;
+        self.cursor(thread).cause = self.threads[before as usize].cause;
     }
 
     /// When the wait that the thread begins is over has been decided by the start of the program.
     pub(super) fn waits_from_start(&mut self, thread: u32) {
-        self.walker(thread).origin = Some(Head::default());
+        self.cursor(thread).origin = Some(Cause::default());
     }
 
     /// The same by the last end of its timer, if it had one.
     pub(super) fn waits_for_timer(&mut self, thread: u32) {
-        let walker = self.walker(thread);
-        walker.origin = walker.timer;
-        walker.times = true;
+        let cursor = self.cursor(thread);
+        cursor.origin = cursor.timer;
+        cursor.times = true;
     }
 
     /// A thread that was ready gets a processor: after this latency, and what it takes to switch.
     pub(super) fn given(&mut self, thread: u32, processor: u32, now: u64, latency: u64, switching: u64) {
-        let (ready, free) = (self.walkers[thread as usize].head, self.processors[processor as usize]);
+        let (ready, free) = (self.threads[thread as usize].cause, self.processors[processor as usize]);
         // One that comes in between takes the time that it has the processor for, whenever it comes.
-        let is_beside = self.beside.get(thread as usize) == Some(&true);
-        let later = if free.end > ready.end || is_beside && free.end == ready.end { free } else { ready };
+        let is_background = self.background.get(thread as usize) == Some(&true);
+        let later = if free.end > ready.end || is_background && free.end == ready.end { free } else { ready };
         let scheduling = What::Delay(DelayKind::Scheduling);
         let taken = self.after(later, now.saturating_sub(later.end), scheduling);
-        let latency_of = std::mem::replace(&mut self.walker(thread).latency, DelayKind::Scheduling);
+        let latency_of = std::mem::replace(&mut self.cursor(thread).latency, DelayKind::Scheduling);
         let arrived = self.after(taken, latency, What::Delay(latency_of));
-        self.walker(thread).head = self.after(arrived, switching, scheduling);
+        self.cursor(thread).cause = self.after(arrived, switching, scheduling);
     }
 
     /// The thread yields its processor, or loses it.
-    pub(super) fn leaves(&mut self, thread: u32, processor: u32, now: u64) {
+    pub(super) fn sched_out(&mut self, thread: u32, processor: u32, now: u64) {
         self.processors[processor as usize] = self.reach(thread, now);
-        self.walker(thread).spins_for = None;
+        self.cursor(thread).spins_for = None;
     }
 
     /// The thread keeps its processor without getting on.
     pub(super) fn spins(&mut self, thread: u32, object: ObjectId, now: u64) {
         self.reach(thread, now);
-        self.walker(thread).spins_for = Some(object);
+        self.cursor(thread).spins_for = Some(object);
     }
 
     /// What the thread spins for is free, by what this one has done.
     pub(super) fn spun(&mut self, thread: u32, by: u32, now: u64) {
-        let head = self.reach(by, now);
-        let walker = self.walker(thread);
-        walker.head = head;
-        walker.spins_for = None;
+        let cause = self.reach(by, now);
+        let cursor = self.cursor(thread);
+        cursor.cause = cause;
+        cursor.spins_for = None;
     }
 
     /// The thread has its turn.
-    pub(super) fn acts(&mut self, thread: u32) {
+    pub(super) fn acted(&mut self, thread: u32) {
         self.last = thread;
     }
 
@@ -267,15 +267,15 @@ impl Trail {
 
     /// The stretches of the path from its end to its start.
     fn back_from(&mut self, end: u64) -> impl Iterator<Item = Stretch> + '_ {
-        let mut head = self.walkers.get(self.last as usize).map_or(Head::default(), |walker| walker.head);
+        let mut cause = self.threads.get(self.last as usize).map_or(Cause::default(), |cursor| cursor.cause);
         // It may be on its way to what would have come next.
-        while head.end > end {
-            let Some(stretch) = self.stretches.get(head.stretch as usize) else { break };
-            head = Head { stretch: stretch.above, end: head.end.saturating_sub(stretch.length) };
+        while cause.end > end {
+            let Some(stretch) = self.stretches.get(cause.stretch as usize) else { break };
+            cause = Cause { stretch: stretch.above, end: cause.end.saturating_sub(stretch.length) };
         }
-        let rest = end.saturating_sub(head.end);
+        let rest = end.saturating_sub(cause.end);
         debug_assert!(rest == 0, "the last to act explains the end: {rest} of {end} are missing");
-        let last = self.after(head, rest, What::Delay(DelayKind::Scheduling)).stretch;
+        let last = self.after(cause, rest, What::Delay(DelayKind::Scheduling)).stretch;
         let stretch = |at: u32| self.stretches.get(at as usize).filter(|stretch| stretch.length > 0).copied();
         std::iter::successors(stretch(last), move |below| stretch(below.above))
     }
