@@ -80,7 +80,7 @@ enum { SLOTS = 1024, SLICE_NS = 4000000 };
 static const char *scaled_function;
 static unsigned long scaled_percent, emulated_cpus;
 static sem_t tokens[SLOTS];
-static atomic_ulong taken, given;
+static atomic_ulong tokens_taken, tokens_given;
 
 __attribute__((constructor)) static void read_environment(void)
 {
@@ -109,7 +109,7 @@ static inline void pass_on_a_token(uint64_t ns)
     while (ns > 0) {
         int64_t slice = ns < SLICE_NS ? (int64_t)ns : SLICE_NS;
         ns -= (uint64_t)slice;
-        sem_t *token = &tokens[atomic_fetch_add(&taken, 1) % SLOTS];
+        sem_t *token = &tokens[atomic_fetch_add(&tokens_taken, 1) % SLOTS];
         while (sem_wait(token) != 0)
             ;
         uint64_t began = monotonic_ns();
@@ -119,21 +119,23 @@ static inline void pass_on_a_token(uint64_t ns)
             clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
         }
         debt_ns += (int64_t)(monotonic_ns() - began) - slice;
-        sem_post(&tokens[(atomic_fetch_add(&given, 1) + emulated_cpus) % SLOTS]);
+        sem_post(&tokens[(atomic_fetch_add(&tokens_given, 1) + emulated_cpus) % SLOTS]);
     }
 }
 
-static inline uint64_t scaled_burn(uint64_t units, uint64_t seed, const char *function)
+__attribute__((always_inline)) static inline uint64_t scaled(uint64_t units, const char *function)
 {
     if (scaled_function != NULL && strcmp(function, scaled_function) == 0)
         units = units * scaled_percent / 100;
     if (emulated_cpus == 0)
-        return burn(units, seed);
+        return units;
     pass_on_a_token(units);
-    return seed;
+    return 0;
 }
 
-#define burn(units, seed) scaled_burn((units), (seed), __func__)
+/* In the function itself, so that its work is its own. */
+#undef burn
+#define burn(units, seed) ({ uint64_t s_ = (seed), n_ = scaled((units), __func__); for (uint64_t i_ = 0; i_ < n_; i_++) { s_ ^= s_ << 13; s_ ^= s_ >> 7; s_ ^= s_ << 17; } s_; })
 #endif
 
 #endif
