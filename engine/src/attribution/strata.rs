@@ -5,6 +5,7 @@ use crate::program::RunBreaks;
 use crate::program::{FunctionRef, ObjectId, Operation, Program, Sample, Thread};
 use crate::time::Ticks;
 use rustc_hash::FxHashMap;
+use std::hash::Hash;
 
 /// A stratum is so long that this many samples are expected in it: enough for proportions, few enough for one
 /// phase of the program.
@@ -73,8 +74,12 @@ impl Strata {
             let by_function = rest.into_iter().map(|((top, _), chunk)| (top, chunk));
             left.extend(gatherer.pool(by_function.collect()));
         }
+        // Threads that live for less than a stratum: those that compute for about as long do the same rather than others.
+        let alike =
+            left.into_iter().map(|(top, chunk)| ((top, gatherer.length_class(chunk)), chunk)).collect();
+        let left = gatherer.pool(alike).into_iter().map(|((top, _), chunk)| (top, chunk)).collect();
         // The remainder has no other stratum to go to: divided or not by the number of its samples.
-        gatherer.pool(left);
+        gatherer.pool::<u32>(left);
         let mut strata = gatherer.finish(slots);
         for (index, thread) in program.threads.iter().enumerate() {
             for (number, operation) in thread.operations.iter().enumerate() {
@@ -198,21 +203,28 @@ impl Gatherer<'_> {
         (slots, rest)
     }
 
-    /// Puts chunks together by rows, in their order; returns what is still too short.
-    fn pool(&mut self, chunks: Vec<(u32, u32)>) -> Vec<(u32, u32)> {
-        let mut filling: FxHashMap<u32, u32> = FxHashMap::default();
-        let mut full: FxHashMap<u32, u32> = FxHashMap::default();
-        for (top, chunk) in chunks {
-            let into = *filling.entry(top).or_insert(chunk);
+    /// Half an octave of what a chunk computes.
+    fn length_class(&self, chunk: u32) -> u32 {
+        let length = self.chunks.get(chunk as usize).map_or(1, |chunk| chunk.length.max(1));
+        let octave = length.ilog2();
+        2 * octave + u32::from((length >> octave.saturating_sub(1)) & 1 == 1)
+    }
+
+    /// Puts chunks of a kind together, in their order; returns what is still too short.
+    fn pool<K: Copy + Eq + Hash>(&mut self, chunks: Vec<(K, u32)>) -> Vec<(K, u32)> {
+        let mut filling: FxHashMap<K, u32> = FxHashMap::default();
+        let mut full: FxHashMap<K, u32> = FxHashMap::default();
+        for (kind, chunk) in chunks {
+            let into = *filling.entry(kind).or_insert(chunk);
             let is_full = if into == chunk { self.grown(chunk, 0) } else { self.put(chunk, into) };
             if is_full {
-                filling.remove(&top);
-                full.insert(top, into);
+                filling.remove(&kind);
+                full.insert(kind, into);
             }
         }
-        let mut rest: Vec<(u32, u32)> = filling.into_iter().collect();
+        let mut rest: Vec<(K, u32)> = filling.into_iter().collect();
         rest.sort_unstable_by_key(|(_, chunk)| *chunk);
-        rest.retain(|(top, chunk)| match full.get(top) {
+        rest.retain(|(kind, chunk)| match full.get(kind) {
             Some(last) => {
                 self.put(*chunk, *last);
                 false
@@ -252,7 +264,7 @@ impl Gatherer<'_> {
 
     /// Numbers the strata and counts the samples in them.
     fn finish(mut self, mut slots: Vec<Vec<u32>>) -> Strata {
-        // A chunk was put at most to one that was put at most to one more: what is put goes to where samples end up.
+        // A chunk was put to one that was put to another: what is put goes to where samples end up.
         for chunk in 0..self.chunks.len() {
             let mut into = self.chunks[chunk].into;
             while let Some(next) = self.chunks.get(into as usize).filter(|next| next.into != into) {
@@ -420,4 +432,39 @@ fn code(operation: &Operation) -> u64 {
         | Operation::Freed(..) => (25, 0),
     };
     (kind << 32) | u64::from(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attribution::Grouping;
+    use crate::program::{Function, Place, PlaceId};
+
+    /// A program that starts a short and a long branch again and again, attached to: each thread has one sample or none, and half of
+    /// what a long branch does was counted for the short ones.
+    #[test]
+    fn short_threads_share_samples_with_those_that_compute_for_as_long() {
+        let function = |name: &str| Function { name: name.to_owned(), ..Function::default() };
+        let mut program =
+            Program { functions: vec![function("short"), function("long")], ..Program::default() };
+        let place = |number| Place { function: FunctionRef(number), line: None, inlined: false };
+        program.samples.places = vec![place(0), place(1)];
+        program.samples.stacks = vec![vec![PlaceId(0)], vec![PlaceId(1)]];
+        for number in 0..64u32 {
+            let kind = number % 2;
+            let length = Ticks::from_ns(if kind == 0 { 1_000_000 } else { 4_000_000 + u64::from(number) });
+            program.threads.push(Thread { operations: vec![Operation::Exec(length)], ..Thread::default() });
+            let is_sampled = kind == 1 || number % 8 == 0;
+            let sample = is_sampled.then_some(Sample { operation: 0, stack: kind });
+            program.samples.threads.push(sample.into_iter().collect());
+        }
+        let strata = Strata::of(&program, &Keys::of(&program, Grouping::Function));
+        for thread in 0..64 {
+            let slot = strata.slot(thread, 0);
+            assert_ne!(slot, NO_STRATUM, "{thread}");
+            let seen: Vec<u32> =
+                strata.seen(&strata.strata[slot as usize]).map(|(view, _)| view.own).collect();
+            assert_eq!(seen, [(thread % 2) as u32], "{thread}");
+        }
+    }
 }
