@@ -198,7 +198,7 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize) -> Result<St
     let Table { rows, scores, mut failed } = table;
     let [launched, attached] = scores.map(|score| score.told());
     let mut text = format!(
-        "## Changes that were made\n\n{} programs. Each was recorded once on two CPUs, launched and attached to for {WINDOW}; then `what-if` said what a change \
+        "## Changes that were made\n\n{} programs. Each was recorded once on two CPUs, launched and attached to for {WINDOW}. Then `what-if` said what a change \
          gains on one\nCPU and on two, and between what that lies. The change was made, and the program run without and with it, {runs} times in turn \
          (medians). Percent of the time. rivals.c does each of its functions once: a stretch of it is not like the whole, so it is not attached to.\n\nLaunched: {launched}. Attached: {attached}.\n\n\
          | program | change | CPUs | measured | launched says | attached says |\n|---|---|---|---|---|---|\n{rows}",
