@@ -74,13 +74,12 @@ pub fn what_if(
     let results = pairs.map(|((before, after), promised)| {
         let gain = if before.time_ns > 0.0 { 1.0 - after.time_ns / before.time_ns } else { 0.0 };
         let recorded = promised.map_or(0.0, |promised| gain.abs() * promised.relative_error());
-        let [one, other] = &timings;
         WhatIfRow {
             cpus: before.cpus,
             before_ns: before.time_ns,
             after_ns: after.time_ns,
             promised_ns: promised.map(|promised| promised.ns),
-            gain_between: band([one, other], before.cpus, gain, recorded),
+            gain_between: band(timings.each_ref(), before.cpus, gain, recorded),
             first_before: before.leader,
             first_after: after.leader,
         }

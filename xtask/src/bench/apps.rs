@@ -151,7 +151,8 @@ fn text(which: Table, measured: &[Measured], missing: &[String], pairs: Pairs) -
          settings: {}. The two of a\npair run in turns of half a second. One is held while the other runs \
          (with longpole), so that an uneven machine is so\nfor both. The slow-down is the middle of the pairs', with \
          the smallest and the largest. longpole's programs in the kernel look at the\nevents of the one alone, too, and \
-         pass them by: for nginx, with the most of them, that hides up to 1 %. {}\n\
+         pass them by: for nginx, with the most of them, that hides up to 1 %. Its sampling clock ticks in the one alone, too, \
+         which hides what ticks cost (`./x bench promise`). {}\n\
          CPU time more: what the program and longpole take together above what the program takes alone; longpole says so in \
          its summary.\n\n\
          | program | s alone | s recorded | slow-down | pairs | CPU time more, % | longpole says | events | bytes per event | lost, % |\n\
