@@ -1,12 +1,11 @@
 //! Times the simulation of a generated program on a number of processors; `./x bench simulate` calls it in a release build.
-//! usage: simulate_bench (eevdf | ideal | stream) OPERATIONS CPUS; prints one line of JSON. `stream` is eevdf with the
-//! operations made while they are asked for, so that the program is never in memory.
+//! usage: simulate_bench (eevdf | ideal) OPERATIONS CPUS; prints one line of JSON.
 
 use std::process::ExitCode;
 use std::time::Instant;
 
-use engine::program::{Function, FunctionRef, ObjectId, Operation, Program, Thread, ThreadId};
-use engine::schedule::{Outcome, Pieces, Rules, Setup, Sharing, run, run_stream};
+use engine::program::{Function, FunctionRef, ObjectId, Operation, Program, Thread};
+use engine::schedule::{Rules, Setup, Sharing, run};
 use engine::time::Ticks;
 
 const THREADS: u32 = 64;
@@ -19,7 +18,7 @@ const ROUNDS_PER_BARRIER: usize = 64;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let usage = || {
-        eprintln!("usage: simulate_bench (eevdf | ideal | stream) OPERATIONS CPUS");
+        eprintln!("usage: simulate_bench (eevdf | ideal) OPERATIONS CPUS");
         ExitCode::from(2)
     };
     let [way, operations, cpus] = arguments.as_slice() else { return usage() };
@@ -32,17 +31,16 @@ fn main() -> ExitCode {
         ..Rules::free(cpus)
     };
     let processors = match way.as_str() {
-        "eevdf" | "stream" => Sharing::Scheduled(rules),
+        "eevdf" => Sharing::Scheduled(rules),
         "ideal" => Sharing::Ideal { hundredths: u64::from(cpus) * 100 },
         _ => return usage(),
     };
     let setup = Setup { processors, servers: Vec::new() };
     let rounds = operations / THREADS as usize / ROUND;
-    let program = if way == "stream" { skeleton() } else { whole(rounds) };
+    let program = whole(rounds);
     let before_bytes = status_bytes("VmRSS:");
     let (start, start_cpu) = (Instant::now(), processor_ns());
-    let outcome =
-        if way == "stream" { streamed(&program, rounds, &setup) } else { run(&program, &setup).ok() };
+    let outcome = run(&program, &setup).ok();
     let (wall, cpu) = (start.elapsed().as_nanos(), processor_ns().saturating_sub(start_cpu));
     let Some(outcome) = outcome else {
         eprintln!("simulate_bench: the program is wrong");
@@ -71,18 +69,6 @@ fn whole(rounds: usize) -> Program {
         (0..rounds).for_each(|round| random.round(own, round, &mut thread.operations));
     }
     program
-}
-
-fn streamed(program: &Program, rounds: usize, setup: &Setup) -> Option<Outcome> {
-    let mut threads: Vec<(Random, usize)> = (0..THREADS).map(|own| (Random::of(own), 0)).collect();
-    let source = Pieces::new(threads.iter().map(|_| false).collect::<Vec<_>>(), |thread: ThreadId, piece| {
-        let Some((random, round)) = threads.get_mut(thread.0 as usize) else { return };
-        for _ in 0..64.min(rounds - *round) {
-            random.round(thread.0, *round, piece);
-            *round += 1;
-        }
-    });
-    Some(run_stream(program, source, setup))
 }
 
 /// Threads that compute in functions, share locks, pass a token to their neighbour in every round and meet at a barrier

@@ -1,10 +1,10 @@
 //! What must hold for every program on every machine with a number of processors.
 
 use engine::critical_path::CriticalPath;
-use engine::program::{ObjectId, Operation, Program, ThreadId, json};
-use engine::report::{Cpus, Finding};
-use engine::schedule::{Outcome, Pieces, Rules, Setup, Sharing, Simulation, run, run_stream};
-use engine::synth::{Lengths, Numbers, large_program, random_program};
+use engine::program::{ObjectId, Operation, Program, json};
+use engine::report::Cpus;
+use engine::schedule::{Outcome, Rules, Setup, Sharing, Simulation, run};
+use engine::synth::{Lengths, Numbers, random_program};
 use engine::time::Ticks;
 
 fn on(program: &Program, processors: Sharing) -> Outcome {
@@ -230,78 +230,4 @@ fn any_program_on_any_machine_comes_to_an_end_and_adds_up() {
             assert!(outcome.busy.len() <= rules.cpus as usize + 1, "seed {seed}");
         }
     }
-}
-
-fn streamed(program: &Program, piece: usize, setup: &Setup) -> Outcome {
-    let created = (0..program.threads.len()).map(|thread| {
-        let mut steps = program.threads.iter().flat_map(|thread| &thread.operations);
-        steps.any(|step| *step == Operation::Create(ThreadId(thread as u32)))
-    });
-    let mut names = program.clone();
-    names.threads.iter_mut().for_each(|thread| thread.operations.clear());
-    let mut given = vec![0; program.threads.len()];
-    let source = Pieces::new(created.collect::<Vec<_>>(), |thread: ThreadId, to: &mut Vec<Operation>| {
-        let (all, from) = (&program.threads[thread.0 as usize].operations, &mut given[thread.0 as usize]);
-        let more = &all[*from..all.len().min(*from + piece)];
-        to.extend(more);
-        *from += more.len();
-    });
-    run_stream(&names, source, setup)
-}
-
-#[test]
-fn a_stream_gives_the_same_as_the_whole_to_the_bit() {
-    for seed in 0..1500 {
-        let mut numbers = Numbers::new(seed);
-        let mut program = random_program(seed, Lengths::Tied);
-        any_threads(&mut numbers, &mut program);
-        let setup = any_machine(&mut numbers, 8);
-        let whole = run(&program, &setup).expect("a program");
-        for piece in [1, 3] {
-            assert_eq!(streamed(&program, piece, &setup), whole, "seed {seed}");
-        }
-    }
-    let program = large_program(100_000, 9, 1);
-    let rules = Rules { wake_latency: Ticks::from_ns(50), switch_cost: Ticks::from_ns(20), ..Rules::free(4) };
-    let setup = Setup { processors: Sharing::Scheduled(rules), servers: Vec::new() };
-    assert_eq!(streamed(&program, 64, &setup), run(&program, &setup).expect("a program"));
-}
-
-#[test]
-fn an_operation_of_a_stream_that_refers_to_nothing_ends_its_thread() {
-    let names = random_program(1, Lengths::Tied);
-    let mut names = Program { threads: names.threads.into_iter().take(1).collect(), ..names };
-    names.threads[0].operations.clear();
-    let operations = [Operation::Exec(Ticks(5)), Operation::Lock(ObjectId(99)), Operation::Exec(Ticks(7))];
-    let mut given = Some(operations);
-    let source =
-        Pieces::new([false], |_, to: &mut Vec<Operation>| to.extend(given.take().into_iter().flatten()));
-    let outcome = run_stream(&names, source, &Setup { processors: free(1), servers: Vec::new() });
-    assert_eq!((outcome.length, &outcome.done[..]), (Ticks(5), &[1][..]));
-    let Finding::InvalidOperation { error } = &outcome.findings[0] else { unreachable!("by its kind") };
-    assert!(error.starts_with("operation 1 of T1"), "{error}");
-}
-
-#[test]
-fn a_stream_of_many_edges_that_nobody_has_counted_comes_to_its_end() {
-    // Two threads that hand wake-ups to each other, each edge used once.
-    let text = r#"{"format":"longpole-program","version":1,"threads":[{"name":"A","ops":[]},{"name":"B","ops":[]}]}"#;
-    let names = json::read(text).expect("a program");
-    let rounds = 100_000_u32;
-    let mut round = [0_u32; 2];
-    let source = Pieces::new([false, false], |thread: ThreadId, to: &mut Vec<Operation>| {
-        let own = thread.0;
-        let round = &mut round[own as usize];
-        if *round == rounds {
-            return;
-        }
-        let edge = |of: u32| engine::program::EdgeId(*round * 2 + of);
-        let (give, take) = (Operation::Release(edge(own)), Operation::Await(edge(1 - own)));
-        let compute = Operation::Exec(Ticks::from_ns(10));
-        to.extend(if own == 0 { [compute, give, take] } else { [take, compute, give] });
-        *round += 1;
-    });
-    let outcome = run_stream(&names, source, &Setup { processors: free(2), servers: Vec::new() });
-    assert_eq!(outcome.findings, []);
-    assert_eq!(outcome.length, Ticks::from_ns(20 * u64::from(rounds)));
 }

@@ -284,7 +284,7 @@ fn of_program(finding: &Finding) -> String {
         Finding::TooLong { recorded: false } => {
             "the predicted time is longer than 53 days: it is cut there".to_owned()
         }
-        Finding::InvalidProgram { error } | Finding::InvalidOperation { error } => error.clone(),
+        Finding::InvalidProgram { error } => error.clone(),
         Finding::Other { text, .. } => text.clone(),
         // All other kinds are of a recording or of locks.
         other => other.kind().to_owned(),

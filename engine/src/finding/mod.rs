@@ -263,8 +263,6 @@ pub enum Finding {
     DeadlockInSimulation { stuck: Stuck, cpus: Option<u32> },
     /// The program refers to nothing; `error` says where.
     InvalidProgram { error: String },
-    /// An operation of a stream does.
-    InvalidOperation { error: String },
     /// The file was not written to its end.
     CutSession { error: String },
     /// Part of the file is damaged.
@@ -374,7 +372,6 @@ impl Finding {
             Finding::Deadlock { .. } => "deadlock",
             Finding::DeadlockInSimulation { .. } => "deadlock_in_simulation",
             Finding::InvalidProgram { .. } => "invalid_program",
-            Finding::InvalidOperation { .. } => "invalid_operation",
             Finding::CutSession { .. } => "cut_session",
             Finding::DamagedSession { .. } => "damaged_session",
             Finding::TrailingBytes { .. } => "trailing_bytes",
@@ -395,7 +392,6 @@ impl Finding {
             Finding::Deadlock { .. }
             | Finding::DeadlockInSimulation { .. }
             | Finding::InvalidProgram { .. }
-            | Finding::InvalidOperation { .. }
             | Finding::TooLong { .. }
             | Finding::CutSession { .. }
             | Finding::DamagedSession { .. } => Severity::Wrong,

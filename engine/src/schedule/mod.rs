@@ -1,7 +1,6 @@
 //! Discrete-event simulation of a program on unlimited processors (engine of 1999, section 3.2; paper 2001,
 //! section 2.1), re-deciding which thread waits for which at every synchronization object. It advances by
-//! instants: all that happens at one moment comes out together, as [`Vertex`]es in time order, so a consumer
-//! can work on a stream.
+//! instants: all that happens at one moment comes out together, as [`Vertex`]es in time order.
 //!
 //! Ties are decided by one rule: threads that act at the same instant act in the order in which they became
 //! ready (at the start in list order). Each runs until it computes or waits; a thread it wakes goes to the
@@ -52,11 +51,11 @@ pub use result::DelayKind;
 pub(crate) use result::Step;
 pub(crate) use result::{Charge, Costed, Delay, Latency};
 pub use result::{Schedule, Vertex};
-pub use run::{Outcome, Setup, Sharing, run, run_stream, run_watched};
+pub use run::{Outcome, Setup, Sharing, run, run_watched};
 pub(crate) use run::{run_checked, run_with_path, run_with_route};
 pub use run_path::{OnPath, Passed, PathStretch, RunPath, Visit};
 pub use runs::Runs;
 pub use shared_cpus::Costs;
 pub use simulation::Simulation;
-pub use source::{Operations, Pieces, Whole};
+pub use source::{Operations, Whole};
 pub use usage::ObjectUse;

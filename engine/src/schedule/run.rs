@@ -1,4 +1,4 @@
-//! Running a program, whole or as a stream, on a number of processors.
+//! Running a program on a number of processors.
 
 use super::cpu_accounting::{CpuAccounting, ThreadUse, Watcher};
 use super::machine::Machine;
@@ -10,7 +10,7 @@ use super::simulation::Simulation;
 use super::source::{Operations, Whole};
 use super::usage::ObjectUse;
 use crate::finding::Finding;
-use crate::program::{Operation, Program, ProgramError};
+use crate::program::{Program, ProgramError};
 use crate::time::Ticks;
 
 /// What a program is to run on.
@@ -79,20 +79,6 @@ pub fn run_watched(
 pub(crate) fn run_checked(program: &Program, setup: &Setup, watcher: Option<Watcher<'_>>) -> Outcome {
     let accounting = CpuAccounting::new(program.threads.len(), program.objects.len(), watcher);
     on_machine(program, Whole::of(program), setup, accounting)
-}
-
-/// Runs operations that come piece by piece: memory does not grow with their number. `program` has the names, nice values
-/// and the like; its own operations are not used. Each operation is checked when it comes: one that refers to nothing is
-/// the end of its thread, and a finding of kind `invalid_operation`. The result is that of [`run`] with all operations at
-/// once.
-pub fn run_stream(program: &Program, source: impl Operations, setup: &Setup) -> Outcome {
-    let mut guard = Guard { program, source, first: None };
-    let accounting = CpuAccounting::new(program.threads.len(), program.objects.len(), None);
-    let mut outcome = on_machine(program, &mut guard, setup, accounting);
-    if let Some(error) = guard.first {
-        outcome.findings.push(Finding::InvalidOperation { error });
-    }
-    outcome
 }
 
 /// The same on processors with a scheduler, with the path of the run; and when each run of compute operations began, its number
@@ -188,31 +174,5 @@ fn conclude<M: Machine, O: Operations>(
         busy: accounting.busy.clone(),
         counts,
         findings,
-    }
-}
-
-/// Lets no operation through that refers to nothing.
-struct Guard<'p, O> {
-    program: &'p Program,
-    source: O,
-    /// The first that did.
-    first: Option<String>,
-}
-
-impl<O: Operations> Operations for &mut Guard<'_, O> {
-    fn at(&mut self, thread: u32, number: u32) -> Option<Operation> {
-        let operation = self.source.at(thread, number)?;
-        if self.program.knows(&operation, usize::MAX) {
-            return Some(operation);
-        }
-        self.first.get_or_insert_with(|| {
-            let name = self.program.threads.get(thread as usize).map_or("?", |thread| &thread.name);
-            format!("operation {number} of {name} refers to nothing, so the thread ends there: {operation:?}")
-        });
-        None
-    }
-
-    fn is_created(&self, thread: u32) -> bool {
-        self.source.is_created(thread)
     }
 }

@@ -24,7 +24,6 @@ pub fn measure(workspace: &Workspace) -> Result<String> {
         ("EEVDF", "eevdf", 1),
         ("EEVDF", "eevdf", 16),
         ("EEVDF", "eevdf", 64),
-        ("EEVDF, operations as a stream", "stream", 16),
         ("ideal sharing", "ideal", 16),
     ];
     let mut ways: Vec<Way> = rows.iter().map(|_| Way::default()).collect();
@@ -36,7 +35,7 @@ pub fn measure(workspace: &Workspace) -> Result<String> {
     let mut text = String::from(
         "## Simulating processors\n\nA generated program (calls, locks, a token passed on, barriers) on 64 threads, simulated on one core. \
          Processor time. The\ntargets are 5 million operations a second and at most 40 bytes of memory for each operation, the program \
-         itself (16)\nincluded. As a stream the program is never in memory.\n\n\
+         itself (16)\nincluded.\n\n\
          | machine | CPUs | operations | processor time, ms | million operations/s | bytes per operation |\n|---|---|---|---|---|---|\n",
     );
     for (way, (name, _, cpus)) in ways.iter().zip(rows) {
