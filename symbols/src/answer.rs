@@ -1,24 +1,7 @@
-//! One question and one answer: what lies at these addresses of this binary? Both are serializable.
+//! What lies at an address of a binary, serializable.
 
-use super::build_id::BuildId;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::path::PathBuf;
-
-/// What lies at these places of a binary?
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Request {
-    /// The file to read.
-    pub binary: PathBuf,
-    /// What people call it; the file's own name if not given.
-    #[serde(default)]
-    pub module: Option<String>,
-    /// The build-id it has to have, if known: another file of the same name answers nothing.
-    #[serde(default)]
-    pub build_id: Option<BuildId>,
-    /// The places.
-    pub places: Vec<Place>,
-}
 
 /// A place in a binary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,17 +11,6 @@ pub enum Place {
     FileOffset(u64),
     /// Address as linked, as `nm` and `addr2line` count.
     Address(u64),
-}
-
-/// One location for each place asked for, in the same order.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
-    /// What people call the binary.
-    pub module: String,
-    /// The binary's build-id.
-    pub build_id: Option<BuildId>,
-    /// The locations.
-    pub locations: Vec<Location>,
 }
 
 /// What lies at a place.
@@ -84,13 +56,6 @@ pub struct Frame {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// The binary cannot be read; the text says why.
-    Unreadable(String),
-    /// The file is not the expected one.
-    BuildIdDiffers {
-        /// What the file has.
-        found: Option<BuildId>,
-    },
     /// The binary has no code at this place.
     NotCode,
     /// The binary is stripped.
@@ -107,10 +72,6 @@ pub enum Reason {
     BadDebugInformation,
     /// There is more debug information than is read.
     TooLarge,
-    /// The process has nothing at this address that could be found.
-    NotMapped,
-    /// The kernel does not tell where its functions are.
-    KernelHidden,
 }
 
 impl From<gimli::Error> for Reason {
@@ -122,11 +83,6 @@ impl From<gimli::Error> for Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::Unreadable(why) => f.write_str(why),
-            Reason::BuildIdDiffers { found: Some(found) } => {
-                write!(f, "the file now has another build-id ({found})")
-            }
-            Reason::BuildIdDiffers { found: None } => f.write_str("the file now has no build-id"),
             Reason::NotCode => f.write_str("the file has no code there"),
             Reason::NoSymbols => f.write_str("stripped: it has no symbols"),
             Reason::NoSymbolForAddress => f.write_str("no symbol holds this address"),
@@ -136,10 +92,6 @@ impl fmt::Display for Reason {
             ),
             Reason::NoLineForAddress => f.write_str("its debug information does not cover this address"),
             Reason::BadDebugInformation => f.write_str("its debug information contradicts itself"),
-            Reason::NotMapped => f.write_str("the process has no code there that is known"),
-            Reason::KernelHidden => {
-                f.write_str("the kernel hides its addresses: run as root, or set kernel.kptr_restrict to 0")
-            }
             Reason::TooLarge => f.write_str("its debug information is too large"),
         }
     }

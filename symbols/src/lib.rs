@@ -2,8 +2,8 @@
 //! nothing here panics on it, sizes are bounded, and names are safe to print.
 //!
 //! [`functions_of`] reads the symbol table, and [`choose`] picks functions to probe with the file offsets of
-//! their entries and exits. [`resolve`] answers what lies at an address: one serializable question and
-//! answer, so that a sandboxed child can do it. [`sandbox`] is that child: a process without rights.
+//! their entries and exits. [`locate`] answers what lies at an address, serializable,
+//! so that a sandboxed child can do it. [`sandbox`] is that child: a process without rights.
 //! [`symbolize`] gives names to a recording later.
 
 // They panic when their reader is gone.
@@ -32,6 +32,7 @@ mod landing_pads;
 mod libc_answer;
 mod libc_functions;
 mod libc_names;
+mod locate;
 mod located;
 mod locator;
 mod lock_regions;
@@ -52,7 +53,6 @@ mod skip_reason;
 mod libc_exit_points;
 mod named_functions;
 mod proven;
-mod resolve;
 mod rust_v0;
 pub mod sandbox;
 mod sections;
@@ -71,7 +71,7 @@ mod wait_loops;
 mod wait_places;
 mod wait_values;
 
-pub use answer::{Answer, Frame, Location, Place, Reason, Request, SymbolHit};
+pub use answer::{Frame, Location, Place, Reason, SymbolHit};
 pub use build_id::{BuildId, NotABuildId};
 pub use choose::{Choice, ChosenFunction, Selection, choose};
 pub use debug_paths::HostFiles;
@@ -84,6 +84,7 @@ pub use functions::{
     Binding, Function, FunctionKind, ModuleFunctions, SymbolSource, functions_of, functions_with, unnamed,
 };
 pub use libc_functions::{CodePlace, ErrnoPlace, LibcCall, LibcFunctions, libc_functions};
+pub use locate::{locate, locate_functions};
 pub use located::Located;
 pub use locator::Locator;
 pub use lock_regions::{LockCall, LockRegions, lock_regions};
@@ -95,7 +96,6 @@ pub use name_match::{NameMatch, listed, match_name};
 pub use named_functions::Unclear;
 pub use outline::Outline;
 pub use parser::{Parser, Parsers};
-pub use resolve::{locate, locate_functions, resolve};
 pub use serve::serve;
 pub use service::Summary;
 pub use skip_reason::SkipReason;

@@ -12,7 +12,7 @@ use super::lock_regions::lock_regions;
 use super::service::{FromParser, Look, MOST_ASKED, Question, Summary, ToParser};
 use super::unwind_rows::UnwindRows;
 use super::variables::Named;
-use super::{choose, resolve};
+use super::{choose, locate};
 use crate::sandbox::{Limits, confine, wire};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
@@ -119,7 +119,7 @@ impl Answers<'_> {
             (Question::Choose(selection), Some(locator)) => {
                 let mut choice = choose(self.module, &selection);
                 let facts = choice.chosen.iter_mut().map(|chosen| &mut chosen.fact);
-                resolve::locate_with(locator, facts);
+                locate::locate_with(locator, facts);
                 FromParser::Choice(Box::new(choice))
             }
             (Question::Locate(places), Some(locator)) => {

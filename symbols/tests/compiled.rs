@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use symbols::{
-    BuildId, Choice, FunctionKind, ModuleFunctions, Place, Reason, Request, Selection, SkipReason,
-    SymbolSource, UnknownExits, choose, functions_of, locate, locate_functions, resolve,
+    Choice, FunctionKind, ModuleFunctions, Place, Reason, Selection, SkipReason, SymbolSource, UnknownExits,
+    choose, functions_of, locate, locate_functions,
 };
 
 const RUST: &str = r#"
@@ -318,7 +318,7 @@ fn lines_and_inlining_as_addr2line_sees_them() {
         let places: Vec<Place> = addresses.iter().map(|&address| Place::Address(address)).collect();
         let answer = locate(&module, &places);
         let mut inlined = 0;
-        for ((location, wanted), address) in answer.locations.iter().zip(&wanted).zip(&addresses) {
+        for ((location, wanted), address) in answer.iter().zip(&wanted).zip(&addresses) {
             let frames = location.frames.as_ref().unwrap_or_else(|reason| panic!("{address:x}: {reason}"));
             let ours: Vec<(String, String)> = frames
                 .iter()
@@ -333,7 +333,7 @@ fn lines_and_inlining_as_addr2line_sees_them() {
             assert_eq!(&ours, wanted, "{address:x} {arguments:?}");
             inlined += usize::from(ours.len() > 1);
         }
-        assert_eq!(answer.locations.len(), wanted.len());
+        assert_eq!(answer.len(), wanted.len());
         assert!(inlined > 0, "nothing inlined: nothing tested");
         let mut choice = choose(&module, &Selection::default());
         locate_functions(&module, choice.chosen.iter_mut().map(|chosen| &mut chosen.fact));
@@ -355,18 +355,10 @@ fn a_stripped_program_guesses_no_name() {
     assert!(!module.functions().iter().any(|function| module.raw_name(function) == "leaf"));
     assert_ne!(module.source(), &SymbolSource::SymbolTable);
     let offset = module.elf().offset_of(module.elf().entry).expect("entry");
-    let request = Request {
-        binary: built.binary.clone(),
-        module: None,
-        build_id: None,
-        places: vec![Place::FileOffset(offset)],
-    };
-    let answer = resolve(&request);
-    assert_eq!(answer.locations[0].name, format!("program+{offset:#x}"));
-    assert!(matches!(answer.locations[0].symbol, Err(Reason::NoSymbols | Reason::NoSymbolForAddress)));
-    assert_eq!(answer.locations[0].frames, Err(Reason::NoDebugInformation));
-    let text = serde_json::to_string(&answer).expect("serializable");
-    assert_eq!(serde_json::from_str::<symbols::Answer>(&text).expect("readable"), answer);
+    let found = &locate(&module, &[Place::FileOffset(offset)])[0];
+    assert_eq!(found.name, format!("program+{offset:#x}"));
+    assert!(matches!(found.symbol, Err(Reason::NoSymbols | Reason::NoSymbolForAddress)));
+    assert_eq!(found.frames, Err(Reason::NoDebugInformation));
 }
 
 #[test]
@@ -394,7 +386,7 @@ fn a_separate_debug_file_counts_if_its_build_id_is_equal() {
     assert!(matches!(module.source(), SymbolSource::DebugFile(_)), "{:?}", module.source());
     let leaf = &module.functions()[index_of(&module, "leaf")];
     let answer = locate(&module, &[Place::FileOffset(leaf.file_offset)]);
-    let frames = answer.locations[0].frames.as_ref().expect("lines");
+    let frames = answer[0].frames.as_ref().expect("lines");
     assert!(frames[0].file.as_deref().is_some_and(|file| file.ends_with("main.c")), "{frames:?}");
     let unsure = chosen(&choose(&module, &Selection::default()), "leaf").unsure;
     assert_eq!(unsure, None, "instructions come from the program itself");
@@ -403,16 +395,6 @@ fn a_separate_debug_file_counts_if_its_build_id_is_equal() {
         .expect("copied");
     let module = functions_of(&built.binary).expect("readable");
     assert!(!matches!(module.source(), SymbolSource::DebugFile(_)), "{:?}", module.source());
-
-    let meant = BuildId::try_from("00ff".to_owned()).expect("build-id");
-    let request = Request {
-        binary: built.binary.clone(),
-        module: None,
-        build_id: Some(meant),
-        places: vec![Place::FileOffset(leaf.file_offset)],
-    };
-    let found = BuildId::try_from("0123456789abcdef".to_owned()).ok();
-    assert_eq!(resolve(&request).locations[0].symbol, Err(Reason::BuildIdDiffers { found }));
 }
 
 #[test]

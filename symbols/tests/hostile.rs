@@ -61,7 +61,7 @@ fn use_it(path: &Path) -> usize {
         module.functions().iter().take(40).map(|f| Place::Address(f.address)).collect();
     places.extend([0, 1, 0x1000, u64::MAX].map(Place::FileOffset));
     let answer = locate(&module, &places);
-    assert_eq!(answer.locations.len(), places.len());
+    assert_eq!(answer.len(), places.len());
     choice.chosen.len()
 }
 
@@ -265,6 +265,6 @@ fn deep_inlining_does_not_use_up_the_stack() {
             module.functions().iter().find(|function| module.raw_name(function) == "main").expect("main");
         let answer = locate(&module, &[Place::Address(main.address)]);
         let bad = Err(symbols::Reason::BadDebugInformation);
-        assert_eq!(answer.locations[0].frames != bad, readable, "{:?}", answer.locations[0]);
+        assert_eq!(answer[0].frames != bad, readable, "{:?}", answer[0]);
     }
 }

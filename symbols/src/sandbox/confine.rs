@@ -1,6 +1,6 @@
 //! Giving up everything but reading what is open already: user, capabilities, memory, time, system calls.
 
-use super::filter;
+use super::seccomp;
 use rustix::process::{Resource, Rlimit, getpid, getrlimit, setrlimit};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities, set_no_new_privs,
@@ -54,7 +54,7 @@ pub fn confine(limits: Limits) -> io::Result<()> {
     clear_ambient_capability_set()?;
     let none = CapabilitySet::empty();
     set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
-    filter::install(getpid().as_raw_nonzero().get())
+    seccomp::install(getpid().as_raw_nonzero().get())
 }
 
 /// Files that longpole itself was started with.

@@ -3,9 +3,9 @@
 //! answers in messages of limited size ([`wire`]).
 
 mod confine;
-mod filter;
 mod helper;
 mod mapping;
+mod seccomp;
 pub mod wire;
 
 pub use confine::{Limits, confine};
