@@ -152,7 +152,7 @@ fn locks_that_lost_their_probes_are_not_seen_free() {
         let waits = vec![wait(futex(word, 128), Wake::External(External::Task))];
         thread(tid, &[(0, RUNNING), (5, State::Blocked(0)), (20, RUNNING)], waits)
     };
-    let timeline = |shed: &[(u32, SyncFamily)]| Timeline {
+    let timeline = |families_removed: &[(u32, SyncFamily)]| Timeline {
         end: Timestamp(100),
         // The mutex's word, one inside the condition, and one after it.
         threads: vec![waiter(1, 0x1000), waiter(2, 0x2004), waiter(3, 0x2030)],
@@ -163,12 +163,12 @@ fn locks_that_lost_their_probes_are_not_seen_free() {
             lock(0x4000, SyncObject::RwLock),
             Lock { pid: PID + 1, ..lock(0x1000, SyncObject::Mutex) },
         ],
-        shed: shed.to_vec(),
+        families_removed: families_removed.to_vec(),
         counts: Counts { events: 10, ..Counts::default() },
         ..Timeline::default()
     };
-    let of = |shed: &[(u32, SyncFamily)]| {
-        let program = from_timeline(&timeline(shed));
+    let of = |families_removed: &[(u32, SyncFamily)]| {
+        let program = from_timeline(&timeline(families_removed));
         let rows: Vec<(String, u64)> =
             program.recorded.objects.iter().map(|object| (object.address.clone(), object.waits)).collect();
         let unseen = |finding: &Finding| match finding {

@@ -149,7 +149,7 @@ fn enter(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
         pass_silently(frames, time_ns, tid, pid, function, stack_pointer);
         return;
     }
-    if is_below_limit(depth) {
+    if is_too_deep(depth) {
         // Counts for the caller at the limit.
         pass_silently(frames, time_ns, tid, pid, function, stack_pointer);
         return;
@@ -177,7 +177,7 @@ fn exit(time_ns: u64, tid: u32, pid: u32, function: u32, stack_pointer: u64) {
         let top = unsafe { (*frames).frames[top] };
         if depth > 0 && top.function == u64::from(function) && top.stack_pointer == stack_pointer {
             set_depth(frames, depth - 1);
-        } else if found.is_some() || !is_on(function) || is_below_limit(depth) {
+        } else if found.is_some() || !is_on(function) || is_too_deep(depth) {
             // The end of a folded call, of one that was cut, or of one below the depth limit: of a frame that was
             // open before the probes came no frame of ours is left here, since they were all below it.
             pass_silently(frames, time_ns, tid, pid, function, stack_pointer);
@@ -218,7 +218,7 @@ fn take_silent(frames: *mut Frames) -> u32 {
 
 /// Whether as many calls are open as are to be recorded.
 #[inline(always)]
-fn is_below_limit(depth: u64) -> bool {
+fn is_too_deep(depth: u64) -> bool {
     let limit = u64::from(setting!(max_depth));
     limit != 0 && depth >= limit
 }

@@ -6,7 +6,7 @@
 use crate::caller::{Memory, Unreadable};
 use crate::real::{self, Real, find_each};
 use crate::watch::watch;
-use crate::{filter, system};
+use crate::{seccomp, system};
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use probe_abi::interpose::SHARED_VARIABLE;
@@ -94,7 +94,7 @@ fn is_foreign(memory: &mut Memory, path: usize) -> Result<bool, Unreadable> {
 /// on unchanged: the kernel says what is wrong with it.
 fn environment(list: List, path: *const c_char) -> List {
     // A filter may forbid to look.
-    if list.is_null() || filter::is_filtered() {
+    if list.is_null() || seccomp::is_filtered() {
         return list;
     }
     changed(list as usize, path as usize).ok().flatten().unwrap_or(list)

@@ -98,5 +98,5 @@ pub fn find_all() {
     crate::thread::find();
     crate::exec::find();
     crate::burst::find();
-    crate::filter::find();
+    crate::seccomp::find();
 }

@@ -10,7 +10,7 @@
 //! it from coming up later ([`crate::last_moment`]).
 
 use crate::descriptor::Descriptor;
-use crate::{clock, filter, memory, mutex, real, restricted, system};
+use crate::{clock, memory, mutex, real, restricted, seccomp, system};
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use probe_abi::interpose::{CONTROL_WORDS, SHARED_MAGIC, SHARED_VERSION, SharedLayout, SharedWord};
@@ -132,7 +132,7 @@ impl Shared {
     #[cold]
     #[inline(never)]
     pub fn ring(&self) {
-        if filter::is_filtered() {
+        if seccomp::is_filtered() {
             return;
         }
         let bell = self.bell();
@@ -260,7 +260,7 @@ fn enter() {
     let is_root = shared.word(SharedWord::ROOT_PID).load(Ordering::Relaxed) == u64::from(pid);
     let wanted = is_root || shared.word(SharedWord::CHILDREN).load(Ordering::Relaxed) == 1;
     // A child under a filter, which may forbid to ask, is taken to be where its parent was.
-    if first || !filter::is_filtered() {
+    if first || !seccomp::is_filtered() {
         KNOWN.store(is_known(&shared, wanted, is_root), Ordering::Relaxed);
     }
     PID.store(pid, Ordering::Relaxed);
@@ -283,7 +283,7 @@ fn enter() {
 
 /// The number of this process; `None` if it is unknown: the next operation may know it.
 fn own_number(first: bool) -> Option<u32> {
-    if filter::is_filtered() {
+    if seccomp::is_filtered() {
         // Asking may be forbidden. The C library's fork has noted the only thread's number, another one has left the
         // parent's there.
         let before = [PID.load(Ordering::Relaxed), crate::tls::tls().ids.get() as u32];
@@ -316,7 +316,7 @@ fn is_known(shared: &Shared, wanted: bool, is_root: bool) -> bool {
 
 /// Whether reading the clock may end this process.
 fn may_not_read_the_clock(shared: &Shared) -> bool {
-    NO_CLOCK.load(Ordering::Relaxed) || filter::is_filtered() && !is_clock_free(shared)
+    NO_CLOCK.load(Ordering::Relaxed) || seccomp::is_filtered() && !is_clock_free(shared)
 }
 
 /// Whether the clock is read without a system call.

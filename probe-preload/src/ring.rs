@@ -4,7 +4,7 @@
 use crate::process::{self, Shared};
 use crate::tls::{Tls, tls};
 use crate::word::{add_one, count};
-use crate::{burst, clock, filter, memory, mutex, restricted, system};
+use crate::{burst, clock, memory, mutex, restricted, seccomp, system};
 use core::arch::asm;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
@@ -180,7 +180,7 @@ fn claim(tls: &Tls, epoch: u64, shared: Shared) -> bool {
 /// `pid << 32 | tid` of this thread, if its process is the epoch's.
 fn numbers(epoch: u64) -> Option<u64> {
     let process = process::process_of(epoch);
-    let thread = if filter::is_filtered() {
+    let thread = if seccomp::is_filtered() {
         mutex::thread_number()?
     } else if system::pid() == process {
         system::tid()

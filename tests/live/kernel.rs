@@ -1,6 +1,5 @@
 //! The kernel programs, on small targets whose events are known by construction.
 
-mod cost;
 mod detach;
 mod function;
 mod lifecycle;

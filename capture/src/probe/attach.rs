@@ -9,7 +9,7 @@ use aya::{
 
 use super::{
     error::{ProbeError, ProbeErrorKind},
-    layout::Kernel,
+    layout::KernelLayout,
     loading::load_together,
 };
 
@@ -42,7 +42,7 @@ pub(crate) fn kernel_programs() -> &'static [&'static str] {
 }
 
 /// Attaches everything that is not a function of the target; [`kernel_programs`] have been loaded.
-pub(crate) fn attach_kernel(ebpf: &mut Ebpf, kernel: &Kernel) -> Result<Vec<Link>, ProbeError> {
+pub(crate) fn attach_kernel(ebpf: &mut Ebpf, kernel: &KernelLayout) -> Result<Vec<Link>, ProbeError> {
     let mut links = Vec::new();
     // Without them a packet over the loopback device comes from the network.
     let network = load_together(ebpf, kernel, &NETWORK).and_then(|()| {

@@ -170,11 +170,6 @@ impl Capture {
         self.common.overhead()
     }
 
-    /// What each program cost so far, where the kernel counts that (`sysctl kernel.bpf_stats_enabled=1`).
-    pub fn program_costs(&self) -> Vec<counters::ProgramCost> {
-        counters::program_costs(&self.common.lock().ebpf)
-    }
-
     /// Functions that got probes in some process, since the last call; once for every process.
     pub fn take_probed(&mut self) -> Vec<u32> {
         self.probes_now().map(|mut probes| probes.functions.take_probed()).unwrap_or_default()
@@ -228,10 +223,10 @@ impl Capture {
     /// # Errors
     ///
     /// If the kernel refuses; the probes then stay.
-    pub fn shed(&mut self, functions: &[u32]) -> Result<(), ProbeError> {
+    pub fn remove_probes(&mut self, functions: &[u32]) -> Result<(), ProbeError> {
         {
             let probes = &mut *self.common.lock();
-            probes.functions.shed(&mut probes.ebpf, &|number| functions.contains(&number))?;
+            probes.functions.remove_probes(&mut probes.ebpf, &|number| functions.contains(&number))?;
         }
         self.own_notes.push(Note {
             time_ns: now_ns(),

@@ -14,7 +14,7 @@ use super::shared_map::Shared;
 
 /// Runs of one kernel program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ProgramCost {
+pub(crate) struct ProgramCost {
     /// The program, named as its tracepoint.
     pub name: String,
     /// How often it ran.

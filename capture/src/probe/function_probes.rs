@@ -208,7 +208,11 @@ impl FunctionProbes {
 
     /// Removes the probes of the functions that `hot` names permanently. On an error the old probes stay
     /// where they are.
-    pub(crate) fn shed(&mut self, ebpf: &mut Ebpf, hot: &dyn Fn(u32) -> bool) -> Result<(), ProbeError> {
+    pub(crate) fn remove_probes(
+        &mut self,
+        ebpf: &mut Ebpf,
+        hot: &dyn Fn(u32) -> bool,
+    ) -> Result<(), ProbeError> {
         self.change(ebpf, &mut |group| {
             let before = group.functions.len();
             group.functions.retain(|function| !hot(function.id));
@@ -217,7 +221,7 @@ impl FunctionProbes {
         })
     }
 
-    /// Takes the probes off these functions for a while, also in processes to come. Errors as in [`FunctionProbes::shed`].
+    /// Takes the probes off these functions for a while, also in processes to come. Errors as in [`FunctionProbes::remove_probes`].
     pub(crate) fn disable(&mut self, ebpf: &mut Ebpf, numbers: &BTreeSet<u32>) -> Result<(), ProbeError> {
         self.disabled.extend(numbers);
         self.change(ebpf, &mut |group| {

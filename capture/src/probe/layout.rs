@@ -8,7 +8,7 @@ use super::{
 };
 
 /// What is known of the running kernel before anything is loaded into it.
-pub(crate) struct Kernel {
+pub(crate) struct KernelLayout {
     /// Where it keeps what the programs read.
     pub(crate) settings: Settings,
     /// Idle CPUs ask others for waiting threads by chance only (since Linux 6.19, and in stable kernels: "sched/fair:
@@ -24,12 +24,12 @@ pub(crate) struct Kernel {
 ///
 /// Its type information is missing, cannot be read, or lacks something.
 pub fn check_kernel() -> Result<(), ProbeError> {
-    Kernel::read().map(|_| ())
+    KernelLayout::read().map(|_| ())
 }
 
-impl Kernel {
+impl KernelLayout {
     /// Reads the running kernel's type information, once for everything.
-    pub(crate) fn read() -> Result<Kernel, ProbeError> {
+    pub(crate) fn read() -> Result<KernelLayout, ProbeError> {
         let data = btf::of_kernel().map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => ProbeError::new(
                 ProbeErrorKind::Unsupported,
@@ -45,7 +45,7 @@ impl Kernel {
                 "",
             )
         })?;
-        Ok(Kernel {
+        Ok(KernelLayout {
             settings: layout(&btf)?,
             idle_asks_by_chance: btf.member("sched_domain", "newidle_ratio").is_some(),
             tracepoints: aya::Btf::parse(&btf.tracepoints(), aya::Endianness::default())

@@ -18,7 +18,7 @@ use super::overhead::preload_cost::SharedPreloadCost;
 use super::{
     cpu_rings::{self, Placing},
     error::{ProbeError, no_map},
-    layout::Kernel,
+    layout::KernelLayout,
     loading::{load_together, panicked},
     lock_probes,
     object::object,
@@ -56,7 +56,7 @@ pub(crate) struct Loaded {
 }
 
 /// Loads everything but the programs themselves, which are loaded as they are attached.
-pub(crate) fn load(kernel: &Kernel, options: &LoadOptions) -> Result<Loaded, ProbeError> {
+pub(crate) fn load(kernel: &KernelLayout, options: &LoadOptions) -> Result<Loaded, ProbeError> {
     let object = object()?;
     let mut settings = kernel.settings;
 
@@ -120,7 +120,7 @@ pub(crate) fn load(kernel: &Kernel, options: &LoadOptions) -> Result<Loaded, Pro
 
 impl Loaded {
     /// Loads programs, and has rings to write to put into their place.
-    pub(crate) fn programs(&mut self, kernel: &Kernel, names: &[&str]) -> Result<(), ProbeError> {
+    pub(crate) fn programs(&mut self, kernel: &KernelLayout, names: &[&str]) -> Result<(), ProbeError> {
         let placings = std::mem::take(&mut self.placings);
         std::thread::scope(|scope| {
             let placed: Vec<_> =

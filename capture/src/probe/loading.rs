@@ -15,7 +15,7 @@ use aya::{
 use super::{
     attach::program,
     error::{ProbeError, ProbeErrorKind},
-    layout::Kernel,
+    layout::KernelLayout,
 };
 
 /// Programs checked at a time, where there are as many CPUs.
@@ -35,7 +35,11 @@ fn tracepoint(program: &str) -> &str {
 /// # Errors
 ///
 /// The first thing that the kernel refuses. Those after it may be loaded or not.
-pub(crate) fn load_together(ebpf: &mut Ebpf, kernel: &Kernel, names: &[&str]) -> Result<(), ProbeError> {
+pub(crate) fn load_together(
+    ebpf: &mut Ebpf,
+    kernel: &KernelLayout,
+    names: &[&str],
+) -> Result<(), ProbeError> {
     let wanted: Vec<_> =
         ebpf.programs_mut().filter(|(name, program)| names.contains(name) && program.fd().is_err()).collect();
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get).min(AT_ONCE).min(wanted.len());
@@ -65,7 +69,7 @@ pub(crate) fn function_program<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a
     Ok(program)
 }
 
-fn load(name: &str, program: &mut Program, kernel: &Kernel) -> Result<(), ProgramError> {
+fn load(name: &str, program: &mut Program, kernel: &KernelLayout) -> Result<(), ProgramError> {
     let begun = Instant::now();
     match program {
         Program::BtfTracePoint(program) => program.load(tracepoint(name), &kernel.tracepoints),

@@ -280,7 +280,7 @@ impl LockProbes {
 
     /// Permanently removes the probes of the families whose counters' number `hot` names, and notes that
     /// their operations are missing from `time_ns` on. On an error old probes stay where they are.
-    pub(crate) fn shed(
+    pub(crate) fn remove_probes(
         &mut self,
         ebpf: &mut Ebpf,
         time_ns: u64,
@@ -359,7 +359,7 @@ impl LockProbes {
     }
 
     /// Takes the probes of processes that are gone off.
-    pub(crate) fn forget_the_dead(&mut self, ebpf: &mut Ebpf) {
+    pub(crate) fn reap_exited(&mut self, ebpf: &mut Ebpf) {
         let shared = self.shared.clone();
         let gone = |pid: u32| !shared.is_tracked(pid);
         if !self.processes().any(gone) {
@@ -375,7 +375,7 @@ impl LockProbes {
     }
 
     /// Takes the probes off the families that the programs have cut off; their counters' numbers.
-    pub(crate) fn shed_hot(&mut self, ebpf: &mut Ebpf, notes: &mut Vec<Note>) -> BTreeSet<u32> {
+    pub(crate) fn remove_hot(&mut self, ebpf: &mut Ebpf, notes: &mut Vec<Note>) -> BTreeSet<u32> {
         let shared = self.shared.clone();
         let cut = |number: u32| shared.function(number).map_or(0, |counters| counters.cut_ns);
         let hot: BTreeMap<u32, u64> = self
@@ -384,7 +384,7 @@ impl LockProbes {
             .filter(|(_, cut_ns)| *cut_ns != 0)
             .collect();
         for (number, cut_ns) in &hot {
-            self.shed(ebpf, *cut_ns, &|other| other == *number, notes);
+            self.remove_probes(ebpf, *cut_ns, &|other| other == *number, notes);
         }
         hot.into_keys().collect()
     }

@@ -48,7 +48,6 @@ mod trial;
 pub use attacher::Attacher;
 pub use capture::{Capture, StopSummary};
 pub use clocks::{count_this_thread, now_ns, this_thread_ns};
-pub use counters::ProgramCost;
 pub use cpu_rings::usual_bytes as usual_ring_bytes;
 pub use error::{ProbeError, ProbeErrorKind};
 pub use layout::check_kernel;

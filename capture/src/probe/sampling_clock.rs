@@ -23,7 +23,7 @@ use super::{
     cpu_rings,
     error::ProbeError,
     error::no_map,
-    layout::Kernel,
+    layout::KernelLayout,
     loading::load_together,
     options::CaptureOptions,
     shared_map::Shared,
@@ -88,7 +88,7 @@ pub(crate) fn start(
 }
 
 /// Enables stacks at sleeps and wake-ups, too: until then only scheduler events record these.
-pub(crate) fn start_at_events(ebpf: &mut Ebpf, kernel: &Kernel) -> Result<(), ProbeError> {
+pub(crate) fn start_at_events(ebpf: &mut Ebpf, kernel: &KernelLayout) -> Result<(), ProbeError> {
     load_together(ebpf, kernel, &AT_EVENTS.map(|(name, _)| name))?;
     for (name, place) in AT_EVENTS {
         let program: &mut BtfTracePoint = program(ebpf, name)?;

@@ -23,7 +23,7 @@ use super::{
     clocks::now_ns,
     error::{ProbeError, ProbeErrorKind},
     function_probes::{self, FunctionProbes},
-    layout::Kernel,
+    layout::KernelLayout,
     load::{LoadOptions, Loaded, load},
     lock_probes::{self, LockProbes},
     mappings::Mappings,
@@ -52,7 +52,7 @@ impl Capture {
     pub fn start(options: CaptureOptions) -> Result<Capture, ProbeError> {
         check_namespace()?;
         let stages = Stages(Instant::now());
-        let kernel = Arc::new(Kernel::read()?);
+        let kernel = Arc::new(KernelLayout::read()?);
         stages.end("kernel's types");
         // What a program does that runs already is recorded before anything else is done.
         let is_early = options.running && options.functions.is_empty() && options.libc.is_empty();
@@ -164,7 +164,7 @@ impl Capture {
         &mut self,
         options: &CaptureOptions,
         sampling: AdaptiveSampling,
-        samples_events: Option<Arc<Kernel>>,
+        samples_events: Option<Arc<KernelLayout>>,
     ) -> Result<(), ProbeError> {
         let (stop, stopped) = mpsc::channel();
         let common = self.common.clone();
@@ -189,7 +189,7 @@ struct HitCosting(JoinHandle<Result<HitCosts, ProbeError>>);
 
 impl HitCosting {
     /// Begins, if probes on functions are wanted.
-    fn begin(options: &CaptureOptions, kernel: &Arc<Kernel>) -> Result<Option<HitCosting>, ProbeError> {
+    fn begin(options: &CaptureOptions, kernel: &Arc<KernelLayout>) -> Result<Option<HitCosting>, ProbeError> {
         let thread = options.uprobes.then(|| calibrate::begin(Arc::clone(kernel))).transpose();
         let thread = thread.map_err(|error| ProbeError::from_cause("cannot start a thread", &error))?;
         Ok(thread.map(HitCosting))
@@ -206,7 +206,7 @@ impl HitCosting {
     }
 }
 
-fn load_maps(options: &CaptureOptions, kernel: &Kernel) -> Result<Loaded, ProbeError> {
+fn load_maps(options: &CaptureOptions, kernel: &KernelLayout) -> Result<Loaded, ProbeError> {
     let highest = options.functions.iter().map(|function| function.id.saturating_add(1)).max();
     let mut functions = highest.unwrap_or(0).min(MOST_NUMBERS);
     // More may come: of children, and of any program that a process executes.

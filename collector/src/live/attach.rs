@@ -11,7 +11,7 @@ use super::alive::is_alive;
 use super::c_libraries::CLibraries;
 use super::initial_functions::{self, Chosen, Subject, choose, named_cost};
 use super::initial_libraries::{InitialLibraries, tries_locks};
-use super::kernel::Kernel;
+use super::live_source::LiveSource;
 use super::lock_recording::{How, LockRecording};
 use super::probed_functions::{First, ProbedFunctions};
 use super::target_remarks;
@@ -45,7 +45,7 @@ pub struct Attached {
     /// Processes from the start on, the first one first.
     pub pids: Vec<u32>,
     /// The kernel side.
-    pub source: Kernel,
+    pub source: LiveSource,
     /// State at the start of the window.
     pub facts: Facts,
     /// Chooses functions of processes that come later; `None` without function probes.
@@ -170,7 +170,7 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
         subject: subject(&subjects, roots),
         name: subjects.first().map(|subject| subject.name.clone()).unwrap_or_default(),
         pids,
-        source: Kernel::new(capture, None).sampled(plan.sampling.map(sampler)),
+        source: LiveSource::new(capture, None).sampled(plan.sampling.map(sampler)),
         facts,
         functions,
         child: None,
@@ -226,7 +226,7 @@ fn attach_to_command(
         subject: subject(&subjects, 1),
         name,
         pids: vec![pid],
-        source: Kernel::new(capture, interposed)
+        source: LiveSource::new(capture, interposed)
             .launching(pid, child.command_binary().map(PathBuf::from))
             .sampled(plan.sampling.map(|sampling| sampler(sampling).launching(pid))),
         facts,

@@ -29,10 +29,10 @@ mod hot_functions;
 mod initial_functions;
 mod initial_libraries;
 mod inputs;
-mod kernel;
 mod keyboard;
 mod library_probes;
 mod limit_line;
+mod live_source;
 mod lock_rate_trials;
 mod lock_recording;
 mod loop_state;
@@ -68,8 +68,8 @@ pub use analysis::{Asked, snapshot};
 pub use decoder::{Batch, Decoder};
 pub use function_finder::Choose;
 pub use hot_functions::{HotFunction, HotFunctions};
-pub use kernel::Kernel;
 pub use limit_line::limit_of_input;
+pub use live_source::LiveSource;
 pub use loop_state::{Effect, LoopState, Mode, StopReason};
 pub use message::{
     ChangeKind, Chosen, FunctionRequest, Granted, LibcChosen, LibcCounts, Message, NewFunctions, Placing,

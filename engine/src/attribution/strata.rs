@@ -191,7 +191,16 @@ impl Gatherer<'_> {
         while !stack.is_empty() {
             self.leave(&mut stack);
         }
-        let mut rest: Vec<(Kind, u32)> = filling.into_iter().collect();
+        (slots, self.join_full(filling, &full))
+    }
+
+    /// Chunks that are too short join the last full one of their kind; returns those whose kind has none.
+    fn join_full<K: Copy + Eq + Hash>(
+        &mut self,
+        short: FxHashMap<K, u32>,
+        full: &FxHashMap<K, u32>,
+    ) -> Vec<(K, u32)> {
+        let mut rest: Vec<(K, u32)> = short.into_iter().collect();
         rest.sort_unstable_by_key(|(_, chunk)| *chunk);
         rest.retain(|(kind, chunk)| match full.get(kind) {
             Some(last) => {
@@ -200,7 +209,7 @@ impl Gatherer<'_> {
             }
             None => true,
         });
-        (slots, rest)
+        rest
     }
 
     /// Half an octave of what a chunk computes.
@@ -222,16 +231,7 @@ impl Gatherer<'_> {
                 full.insert(kind, into);
             }
         }
-        let mut rest: Vec<(K, u32)> = filling.into_iter().collect();
-        rest.sort_unstable_by_key(|(_, chunk)| *chunk);
-        rest.retain(|(kind, chunk)| match full.get(kind) {
-            Some(last) => {
-                self.put(*chunk, *last);
-                false
-            }
-            None => true,
-        });
-        rest
+        self.join_full(filling, &full)
     }
 
     /// Adds to a chunk, and says whether it is long enough now.

@@ -6,15 +6,15 @@ mod call;
 mod code;
 mod facts;
 mod futex;
+mod io_wait_names;
 mod left_out;
+pub mod merge;
 mod module;
-pub mod order;
 mod overhead;
 mod queue;
 mod sampling;
 mod sequence;
 mod sync_effect;
-mod waiting;
 
 pub use facts::{
     AddressFact, Condition, Facts, FrameFact, FunctionFact, FunctionId, FutexFact, GapReason, LossCounts,
@@ -28,14 +28,14 @@ pub use code::{
     jit_code, unnamed_code,
 };
 pub use futex::{FUTEX_CALL, awaited_futex, futex_name, futex_of_sleeper, futex_of_wakee};
+pub use io_wait_names::io_name;
 pub use left_out::LeftOut;
+pub use merge::{DISORDER_NS, Merger, OrderCounts};
 pub use module::ModuleFact;
-pub use order::{DISORDER_NS, Merger, OrderCounts};
 pub use overhead::{HitCost, HitCosts, IdleWake, Overhead};
 pub(crate) use probe_abi::futex_operation;
 pub use sampling::{CallGraph, SampleCounts, SamplingFact};
 pub use sync_effect::{Effect, SyncObject, effect, may_wait, meaning};
-pub use waiting::io_name;
 
 use probe_abi::Record;
 
@@ -44,7 +44,7 @@ use probe_abi::Record;
 pub struct Recording {
     /// State at the start of the window, function table, losses.
     pub facts: Facts,
-    /// Kernel records in time order (see the release rule in `order`).
+    /// Kernel records in time order (see the release rule in `merge`).
     pub events: Vec<Record>,
     /// What the user side did meanwhile (probe changes, gaps), in time order.
     pub notes: Vec<Note>,

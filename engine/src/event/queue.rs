@@ -2,7 +2,7 @@
 //! from one pool and return to it. So memory follows what waits now, not each ring's maximum, and a reused
 //! block is still in the caches.
 
-use super::order::Key;
+use super::merge::Key;
 use probe_abi::Record;
 use std::collections::VecDeque;
 

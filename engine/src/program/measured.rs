@@ -1,7 +1,7 @@
 //! What an account of the measured run needs in addition to its timeline, in the numbers of the program that
 //! was made from it: which thread held which lock, which waited where, which running time was only waiting.
 
-use super::lock_replay::{Inside, sections};
+use super::lock_replay::{Nesting, sections};
 use super::sampled_code::SampledCode;
 use super::spins::{MarkKind, Spins};
 use super::{FUTEX, Program, names};
@@ -43,7 +43,7 @@ pub(crate) struct Turn {
 impl Measured {
     /// `program` was made from this timeline.
     pub(crate) fn of(timeline: &Timeline, program: &Program) -> Measured {
-        let inside = Inside::of(timeline);
+        let nesting = Nesting::of(timeline);
         let mut numbers = 0u32..;
         let threads =
             timeline.threads.iter().map(|thread| thread.has_lived().then(|| numbers.next()).flatten());
@@ -56,7 +56,7 @@ impl Measured {
         Measured {
             functions: names::functions_used(timeline),
             threads: threads.collect(),
-            turns: turns(timeline, &inside),
+            turns: turns(timeline, &nesting),
             spins: spins(timeline),
             words: words.collect(),
             devices: devices.map(|(name, number)| (name.clone(), number)).collect(),
@@ -86,9 +86,9 @@ pub(crate) fn words(program: &Program) -> impl Iterator<Item = &str> {
     words.map(|object| object.name.as_str())
 }
 
-fn turns(timeline: &Timeline, inside: &Inside) -> Vec<Vec<Turn>> {
+fn turns(timeline: &Timeline, nesting: &Nesting) -> Vec<Vec<Turn>> {
     let mut turns: Vec<Vec<Turn>> = vec![Vec::new(); timeline.threads.len()];
-    for section in sections(timeline, inside).all {
+    for section in sections(timeline, nesting).all {
         let came = section.from.saturating_sub(section.waited);
         let used = timeline.lock_operations.get(section.taken_by() as usize);
         let times = used.map_or(1, |used| used.times.max(1));

@@ -1,7 +1,7 @@
 //! Single waits, lock sections and stretches of spinning of a recording, in the words in which a report sums them up.
 
 use super::Program;
-use super::lock_replay::{Inside, NONE, Sections, sections};
+use super::lock_replay::{NONE, Nesting, Sections, sections};
 use super::recorded::{EnteredAgain, ended_by, is_idle, wait_name};
 use super::sampled_code::SampledCode;
 use super::spins::{MarkKind, Spins};
@@ -13,7 +13,7 @@ use rustc_hash::FxHashSet;
 #[derive(Debug)]
 pub struct Occurrences<'a> {
     timeline: &'a Timeline,
-    inside: Inside,
+    nesting: Nesting,
     sections: Sections,
     /// Locks that a report has rows of, by index in [`Timeline::locks`].
     listed: FxHashSet<u32>,
@@ -57,8 +57,8 @@ pub struct LockSection {
 impl<'a> Occurrences<'a> {
     /// Of a timeline and the program that was made from it.
     pub fn of(timeline: &'a Timeline, program: &Program) -> Occurrences<'a> {
-        let inside = Inside::of(timeline);
-        let sections = sections(timeline, &inside);
+        let nesting = Nesting::of(timeline);
+        let sections = sections(timeline, &nesting);
         let sampled = SampledCode::of(timeline);
         let found = Spins::of(timeline, &sampled);
         let spins = found.marks.iter().map(|marks| {
@@ -78,14 +78,14 @@ impl<'a> Occurrences<'a> {
         });
         let spins = spins.collect();
         let listed = program.locks.iter().map(|fact| fact.object.0).collect();
-        let again = EnteredAgain::of(timeline, &inside);
-        Occurrences { timeline, inside, sections, listed, spins, again }
+        let again = EnteredAgain::of(timeline, &nesting);
+        Occurrences { timeline, nesting, sections, listed, spins, again }
     }
 
     /// The wait with this number of the thread with this index.
     pub fn wait(&self, thread: usize, number: u32) -> Option<WaitWords> {
         let wait = self.timeline.threads.get(thread)?.waits.get(number as usize)?;
-        let used = self.inside.wait_in.get(thread).and_then(|waits| waits.get(number as usize)).copied();
+        let used = self.nesting.wait_in.get(thread).and_then(|waits| waits.get(number as usize)).copied();
         let used = used
             .filter(|used| *used != NONE)
             .and_then(|used| self.timeline.lock_operations.get(used as usize));

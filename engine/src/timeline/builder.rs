@@ -5,13 +5,13 @@ use super::function_costs::FunctionCosts;
 use super::gaps::Gaps;
 use super::locks::Locks;
 use super::model::{BaseStack, Birth, External, Hit, Step, StepKind, Thread, Wake, Wakeup};
+use super::pending_wakeup::PendingWakeup;
 use super::probe_intervals::ProbeIntervals;
 use super::samples::Stacks;
 use super::stack::{ExitOutcome, StepLog};
 use super::thread_tracker::{RunState, SwitchOut, Tally, ThreadTracker, Unseen};
 use super::unprobed_locks::UnprobedLocks;
 use super::wait_reason::WaitReason;
-use super::woken::Woken;
 use crate::event::{Facts, HitCost, Note, ThreadState, futex_of_wakee};
 use crate::time::Timestamp;
 use probe_abi::{
@@ -86,7 +86,7 @@ impl Builder {
             }
         }
         builder.gaps.advance(facts.start_ns, &mut builder.threads, &mut builder.tally);
-        for thread in builder.threads.iter_mut().filter(|thread| thread.now == RunState::Gap) {
+        for thread in builder.threads.iter_mut().filter(|thread| thread.state == RunState::Gap) {
             if !builder.gaps.hit(thread) {
                 thread.gap_ends(facts.start_ns);
             }
@@ -187,11 +187,11 @@ impl Builder {
         };
         let prev = match how {
             SwitchOut::Dead => self.dying(header, prev_tracked),
-            _ => self.find_on(cpu, header.pid, header.tid, prev_tracked),
+            _ => self.find_or_add_on(cpu, header.pid, header.tid, prev_tracked),
         };
         match prev {
             Some(index) => {
-                self.on_cpu(index, cpu);
+                self.set_current(index, cpu);
                 let Builder { threads, tally, gaps, .. } = self;
                 if let Some(thread) = threads.get_mut(index as usize) {
                     if switch.prev_user_sp != 0 {
@@ -204,7 +204,7 @@ impl Builder {
                     thread.sched_out(time_ns, how, tally);
                     if how != SwitchOut::Dead {
                         gaps.hold(time_ns, thread, tally);
-                    } else if thread.now != RunState::Dead {
+                    } else if thread.state != RunState::Dead {
                         // Inside a gap: that it died is certain all the same.
                         thread.gone(time_ns, tally);
                     }
@@ -214,7 +214,7 @@ impl Builder {
             None => self.displace(cpu, None),
         }
         let next_tracked = switch.flags & SwitchFlags::NEXT_TRACKED != 0;
-        if let Some(index) = self.find_on(cpu, switch.next_pid, switch.next_tid, next_tracked) {
+        if let Some(index) = self.find_or_add_on(cpu, switch.next_pid, switch.next_tid, next_tracked) {
             self.leave_other_cpu(index, cpu);
             let Builder { threads, tally, gaps, .. } = self;
             if let Some(thread) = threads.get_mut(index as usize) {
@@ -233,9 +233,9 @@ impl Builder {
         let own_packet = waking.flags & WakingFlags::OWN_PACKET != 0;
         let in_task = Context::from_byte(header.context) == Context::Task || own_packet;
         // Interrupted or not, it is the CPU's current thread; the waker only if it was not interrupted.
-        let current = self.find_on(header.cpu, header.pid, header.tid, tracked);
+        let current = self.find_or_add_on(header.cpu, header.pid, header.tid, tracked);
         if let Some(current) = current {
-            self.on_cpu(current, header.cpu);
+            self.set_current(current, header.cpu);
         }
         let waker = current.filter(|_| in_task);
         // A thread that wakes others is not falling asleep.
@@ -243,7 +243,7 @@ impl Builder {
         if waking.flags & WakingFlags::NEW != 0 {
             return self.first_waking(waking, waker);
         }
-        let Some(wakee) = self.find(waking.wakee_pid, waking.wakee_tid, true) else { return };
+        let Some(wakee) = self.find_or_add(waking.wakee_pid, waking.wakee_tid, true) else { return };
         if waking.wakee_state == 0 || waker == Some(wakee) {
             self.tally.spurious += 1;
             return;
@@ -264,7 +264,7 @@ impl Builder {
         };
         let Builder { threads, tally, gaps, .. } = self;
         if let Some(thread) = threads.get_mut(wakee as usize) {
-            let woken = Woken {
+            let woken = PendingWakeup {
                 time_ns,
                 wake,
                 call: waking.wakee_call,
@@ -339,8 +339,8 @@ impl Builder {
 
     /// The header's thread does what the record says, so it is on the header's CPU.
     pub(super) fn seen_running(&mut self, header: &Header) -> Option<u32> {
-        let index = self.find_on(header.cpu, header.pid, header.tid, true)?;
-        self.on_cpu(index, header.cpu);
+        let index = self.find_or_add_on(header.cpu, header.pid, header.tid, true)?;
+        self.set_current(index, header.cpu);
         Some(index)
     }
 
@@ -359,7 +359,7 @@ impl Builder {
     }
 
     pub(super) fn state(&self, index: u32) -> RunState {
-        self.threads.get(index as usize).map_or(RunState::Dead, |thread| thread.now)
+        self.threads.get(index as usize).map_or(RunState::Dead, |thread| thread.state)
     }
 
     pub(super) fn thread(&mut self, index: Option<u32>) -> Option<&mut ThreadTracker> {
@@ -367,14 +367,14 @@ impl Builder {
     }
 
     /// The living thread with this id; a new, unlisted one if `tracked` says that there must be one.
-    pub(super) fn find(&mut self, pid: u32, tid: u32, tracked: bool) -> Option<u32> {
+    pub(super) fn find_or_add(&mut self, pid: u32, tid: u32, tracked: bool) -> Option<u32> {
         if tid == 0 {
             return None;
         }
         if let Some(&index) = self.live.get(&tid)
             && let Some(thread) = self.threads.get(index as usize)
             && thread.out.pid == pid
-            && thread.now != RunState::Dead
+            && thread.state != RunState::Dead
         {
             return Some(index);
         }
@@ -396,10 +396,10 @@ impl Builder {
     }
 
     /// The same, for a thread that is on this CPU; not for a leader that is ending on another one.
-    pub(super) fn find_on(&mut self, cpu: u16, pid: u32, tid: u32, tracked: bool) -> Option<u32> {
-        let index = self.find(pid, tid, tracked)?;
+    pub(super) fn find_or_add_on(&mut self, cpu: u16, pid: u32, tid: u32, tracked: bool) -> Option<u32> {
+        let index = self.find_or_add(pid, tid, tracked)?;
         let elsewhere = |thread: &ThreadTracker| {
-            thread.exiting && matches!(thread.now, RunState::Running { cpu: other } if other != cpu)
+            thread.exiting && matches!(thread.state, RunState::Running { cpu: other } if other != cpu)
         };
         let replaced =
             tid == pid && cpu != Header::NO_CPU && self.thread(Some(index)).is_some_and(|t| elsewhere(t));
@@ -418,7 +418,7 @@ impl Builder {
         let not_listed = matches!(now, RunState::Unseen(_));
         // An unlisted one may have been there from the start, or since the last one with its id ended.
         let earlier = self.live.get(&tid).and_then(|&index| self.threads.get(index as usize));
-        let earlier_ns = earlier.filter(|t| t.now == RunState::Dead).map_or(self.start_ns, |t| t.out.end.0);
+        let earlier_ns = earlier.filter(|t| t.state == RunState::Dead).map_or(self.start_ns, |t| t.out.end.0);
         let start_ns = if not_listed { earlier_ns } else { self.now_ns };
         let comm = clean_name(comm);
         let comm =
@@ -445,7 +445,7 @@ impl Builder {
         let (tid, now_ns) = (tracker.out.tid, self.now_ns);
         if let Some(old) = self.live.insert(tid, index)
             && let Some(thread) = self.threads.get_mut(old as usize)
-            && thread.now != RunState::Dead
+            && thread.state != RunState::Dead
         {
             // Its id is used again: it is gone, in whatever way.
             thread.gone(now_ns, &mut self.tally);

@@ -15,7 +15,7 @@ pub(super) struct Cpu {
 
 impl Builder {
     /// The thread is current on this CPU.
-    pub(super) fn on_cpu(&mut self, index: u32, cpu: u16) {
+    pub(super) fn set_current(&mut self, index: u32, cpu: u16) {
         let known = self.cpus.get(cpu as usize).copied().unwrap_or_default();
         let mut others_ns = None;
         if known.thread != Some(index) {
@@ -37,8 +37,8 @@ impl Builder {
     /// shows when it came.
     pub(super) fn came_unseen(&mut self, ran: &Ran) {
         let Ran { header, ran_ns } = ran;
-        let Some(index) = self.find_on(header.cpu, header.pid, header.tid, true) else { return };
-        if self.on(header.cpu) != Some(index) {
+        let Some(index) = self.find_or_add_on(header.cpu, header.pid, header.tid, true) else { return };
+        if self.current_on(header.cpu) != Some(index) {
             self.displace(header.cpu, Some(index));
             self.leave_other_cpu(index, header.cpu);
             self.set_cpu(header.cpu, Some(index));
@@ -52,7 +52,7 @@ impl Builder {
 
     /// The thread that was thought to be on this CPU is not.
     pub(super) fn displace(&mut self, cpu: u16, by: Option<u32>) {
-        let Some(other) = self.on(cpu) else { return };
+        let Some(other) = self.current_on(cpu) else { return };
         if Some(other) == by {
             return;
         }
@@ -60,7 +60,7 @@ impl Builder {
         let now_ns = self.now_ns;
         let Builder { threads, tally, gaps, .. } = self;
         if let Some(thread) = threads.get_mut(other as usize)
-            && thread.now == (RunState::Running { cpu })
+            && thread.state == (RunState::Running { cpu })
         {
             thread.displaced(now_ns, tally);
             gaps.hold(now_ns, thread, tally);
@@ -70,14 +70,14 @@ impl Builder {
     pub(super) fn leave_other_cpu(&mut self, index: u32, cpu: u16) {
         if let RunState::Running { cpu: other } = self.state(index)
             && other != cpu
-            && self.on(other) == Some(index)
+            && self.current_on(other) == Some(index)
         {
             self.set_cpu(other, None);
         }
     }
 
     /// The tracked thread on a CPU.
-    pub(super) fn on(&self, cpu: u16) -> Option<u32> {
+    pub(super) fn current_on(&self, cpu: u16) -> Option<u32> {
         self.cpus.get(cpu as usize).and_then(|cpu| cpu.thread)
     }
 

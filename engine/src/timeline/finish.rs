@@ -72,7 +72,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         lossy: lossy(recording, &locks),
         go: go_processes(facts),
         rust: facts.modules.iter().any(|module| module.own_locks.as_deref() == Some("Rust")),
-        shed: super::unprobed_locks::shed(&recording.notes),
+        families_removed: super::unprobed_locks::families_removed(&recording.notes),
         locks: locks.all,
         lock_operations: locks.lock_operations,
         put_back: Vec::new(),

@@ -21,7 +21,7 @@ impl Gap {
     /// Whether records of this thread may be missing. What a thread does while it stays on a CPU is recorded
     /// on that CPU; everything else (its waker, where it goes) may have been recorded anywhere.
     fn hits(&self, thread: &ThreadTracker) -> bool {
-        let elsewhere = match (self.cpu, thread.now) {
+        let elsewhere = match (self.cpu, thread.state) {
             (Some(cpu), RunState::Running { cpu: on }) => cpu != on,
             _ => false,
         };
@@ -109,7 +109,7 @@ impl Gaps {
                     self.looked_at(threads.len() as u64 * self.open.len() as u64);
                     self.open.retain(|gap| gap.until_ns > until);
                     for thread in threads.iter_mut() {
-                        if thread.now == RunState::Gap && !self.hit(thread) {
+                        if thread.state == RunState::Gap && !self.hit(thread) {
                             thread.gap_ends(until);
                         }
                     }

@@ -42,7 +42,7 @@ impl ThreadTracker {
         if self.exiting {
             return self.dies_at_last_proof();
         }
-        match self.now {
+        match self.state {
             RunState::Dead => return,
             RunState::Forked { .. } => self.out.start = Timestamp(self.since_ns),
             RunState::Unseen(_) | RunState::Gap => self.resolve(time_ns, None, tally),
@@ -50,24 +50,24 @@ impl ThreadTracker {
         }
         self.out.end = Timestamp(self.since_ns);
         self.out.died = true;
-        self.now = RunState::Dead;
+        self.state = RunState::Dead;
     }
 
     /// Records of the thread may be missing from here on.
     pub(super) fn gap_begins(&mut self, time_ns: u64, tally: &mut Tally) {
-        match self.now {
+        match self.state {
             RunState::Dead | RunState::Forked { .. } | RunState::Gap => return,
             _ => self.resolve(time_ns, None, tally),
         }
         self.functions_lost = true;
         self.woken = None;
-        self.now = RunState::Gap;
+        self.state = RunState::Gap;
         self.last_ns = time_ns;
     }
 
     /// Records of the thread are complete again.
     pub(super) fn gap_ends(&mut self, time_ns: u64) {
-        if self.now == RunState::Gap {
+        if self.state == RunState::Gap {
             self.close(time_ns, State::Unknown(UnknownReason::Gap));
             self.unseen(Unseen::Gap, time_ns);
         }
@@ -75,7 +75,7 @@ impl ThreadTracker {
 
     /// The window ends; `at_end` is what /proc then said.
     pub(super) fn window_ends(&mut self, time_ns: u64, at_end: AtEnd, tally: &mut Tally) {
-        match self.now {
+        match self.state {
             RunState::Dead => return,
             // Never woken: it has not lived yet.
             RunState::Forked { .. } => self.out.start = Timestamp(self.since_ns),
@@ -89,7 +89,7 @@ impl ThreadTracker {
     pub(super) fn resolve(&mut self, time_ns: u64, at_end: Option<AtEnd>, tally: &mut Tally) {
         let woken = self.woken;
         let cut = if at_end.is_some() { Wake::CutAtEnd } else { Wake::CutByUnknown };
-        match self.now {
+        match self.state {
             RunState::Running { cpu } => self.close(time_ns, State::Running { cpu: Some(cpu) }),
             RunState::Runnable => self.close(time_ns, State::Runnable),
             RunState::Blocked { reason } => match woken {
@@ -160,8 +160,8 @@ impl ThreadTracker {
     /// The last recorded state stays; from there to now it is unknown what happened.
     pub(super) fn contradict(&mut self, time_ns: u64, tally: &mut Tally) {
         let last = self.last_ns;
-        self.was_ready = self.now == RunState::Runnable;
-        match self.now {
+        self.was_ready = self.state == RunState::Runnable;
+        match self.state {
             RunState::Running { cpu } => self.close(last, State::Running { cpu: Some(cpu) }),
             RunState::Runnable => self.close(last, State::Runnable),
             RunState::Blocked { reason } if last > self.since_ns => {
@@ -176,7 +176,7 @@ impl ThreadTracker {
 
     /// The thread came to this CPU at `came_ns`, as the kernel's count of its CPU time tells after the fact.
     pub(super) fn came(&mut self, came_ns: u64, cpu: u16, tally: &mut Tally) {
-        match self.now {
+        match self.state {
             RunState::Running { cpu: known } if known == cpu => self.came_before(came_ns, tally),
             RunState::Dead | RunState::Gap | RunState::Running { .. } => {}
             _ => {
@@ -213,7 +213,7 @@ impl ThreadTracker {
     }
 
     pub(super) fn unseen(&mut self, why: Unseen, time_ns: u64) {
-        self.now = RunState::Unseen(why);
+        self.state = RunState::Unseen(why);
         self.last_ns = time_ns;
         self.cut_at_start = true;
         self.woken = None;
@@ -222,14 +222,14 @@ impl ThreadTracker {
     /// Its exit was recorded, but not when it left its CPU: its life ends with its last event.
     pub(super) fn dies_at_last_proof(&mut self) {
         let last = self.last_ns;
-        match self.now {
+        match self.state {
             RunState::Running { cpu } => self.close(last, State::Running { cpu: Some(cpu) }),
             RunState::Gap => self.close(last, State::Unknown(UnknownReason::Gap)),
             _ => {}
         }
         self.out.end = Timestamp(self.since_ns);
         self.out.died = true;
-        self.now = RunState::Dead;
+        self.state = RunState::Dead;
     }
 
     /// Whether /proc saw it asleep, with no event of it until `time_ns`.

@@ -12,14 +12,14 @@ impl Builder {
         let parent = self.seen_running(&fork.header);
         let time_ns = fork.header.time_ns;
         let now = RunState::Forked { parent };
-        let listed = self.find(fork.child_pid, fork.child_tid, false).filter(|&index| {
+        let listed = self.find_or_add(fork.child_pid, fork.child_tid, false).filter(|&index| {
             !matches!(self.state(index), RunState::Forked { .. }) && self.newborn(index, time_ns)
         });
         let child = match listed {
             // Listed by /proc after it was born.
             Some(index) => {
                 if let Some(thread) = self.thread(Some(index)) {
-                    thread.now = now;
+                    thread.state = now;
                     thread.since_ns = time_ns;
                 }
                 Some(index)
@@ -39,7 +39,7 @@ impl Builder {
 
     pub(super) fn first_waking(&mut self, waking: &Waking, waker: Option<u32>) {
         let (pid, tid, time_ns) = (waking.wakee_pid, waking.wakee_tid, waking.header.time_ns);
-        let known = self.find(pid, tid, false).filter(|&index| self.newborn(index, time_ns));
+        let known = self.find_or_add(pid, tid, false).filter(|&index| self.newborn(index, time_ns));
         let wakee = match known {
             Some(index) => Some(index),
             None => {
@@ -74,13 +74,13 @@ impl Builder {
         self.unprobed_locks.exec(pid);
         // Where the record of an earlier exec is missing, the thread that was to run may have ended since.
         let exchanged = self.exchanged.remove(&pid).filter(|&caller| self.state(caller) != RunState::Dead);
-        let caller = exchanged.or_else(|| self.find(pid, exec.old_tid, true));
+        let caller = exchanged.or_else(|| self.find_or_add(pid, exec.old_tid, true));
         // Not all threads there are: a build makes a process for each file, and each of them runs exec.
         let threads = self.by_process.insert(pid, caller.into_iter().collect()).unwrap_or_default();
         for index in threads {
             if Some(index) != caller
                 && let Some(thread) = self.threads.get_mut(index as usize)
-                && !matches!(thread.now, RunState::Dead)
+                && !matches!(thread.state, RunState::Dead)
             {
                 thread.gone(time_ns, &mut self.tally);
                 self.off_all_cpus(index);
@@ -92,7 +92,7 @@ impl Builder {
         if let Some(leader) = self.live.insert(tid, caller).filter(|&leader| leader != caller) {
             self.live.insert(exec.old_tid, leader);
         }
-        self.on_cpu(caller, cpu);
+        self.set_current(caller, cpu);
         self.settle_pending_wakeup(Some(caller));
         let Some(thread) = self.threads.get_mut(caller as usize) else { return };
         thread.out.tid = tid;
@@ -112,7 +112,7 @@ impl Builder {
     /// is the only thread left.
     pub(super) fn exchange(&mut self, pid: u32) -> Option<u32> {
         let &leader = self.live.get(&pid)?;
-        let ended = |thread: &ThreadTracker| thread.exiting || thread.now == RunState::Dead;
+        let ended = |thread: &ThreadTracker| thread.exiting || thread.state == RunState::Dead;
         if !self.threads.get(leader as usize).is_some_and(|leader| leader.out.pid == pid && leader.exiting) {
             return None;
         }
@@ -132,7 +132,7 @@ impl Builder {
     pub(super) fn replaced_leader(&self, pid: u32, tid: u32) -> bool {
         let named = self.live.get(&tid).and_then(|&index| self.threads.get(index as usize));
         named.is_some_and(|thread| {
-            thread.out.pid == pid && thread.now == RunState::Dead && thread.exiting && thread.out.tid != tid
+            thread.out.pid == pid && thread.state == RunState::Dead && thread.exiting && thread.out.tid != tid
         })
     }
 
@@ -141,31 +141,34 @@ impl Builder {
     pub(super) fn dying(&mut self, header: &Header, tracked: bool) -> Option<u32> {
         let named = self.live.get(&header.tid).and_then(|&index| self.threads.get(index as usize));
         let named = named.filter(|thread| thread.out.pid == header.pid);
-        if named.is_some_and(|thread| thread.now == RunState::Dead) {
+        if named.is_some_and(|thread| thread.state == RunState::Dead) {
             if self.replaced_leader(header.pid, header.tid) {
                 self.live.remove(&header.tid);
             }
             return None;
         }
         let leader =
-            self.live.get(&header.pid).copied().filter(|&leader| self.on(header.cpu) == Some(leader));
+            self.live.get(&header.pid).copied().filter(|&leader| self.current_on(header.cpu) == Some(leader));
         if leader.is_some()
             && named.is_some_and(|thread| !thread.exiting)
             && self.exchange(header.pid).is_some()
         {
             return leader;
         }
-        self.find(header.pid, header.tid, tracked)
+        self.find_or_add(header.pid, header.tid, tracked)
     }
 
     pub(super) fn rename(&mut self, rename: &Rename) {
         let Rename { header, renamed_tid, renamed_pid, .. } = rename;
-        let current = self.find_on(header.cpu, header.pid, header.tid, false);
+        let current = self.find_or_add_on(header.cpu, header.pid, header.tid, false);
         if let Some(index) = current {
-            self.on_cpu(index, header.cpu);
+            self.set_current(index, header.cpu);
         }
-        let renamed =
-            if *renamed_tid == header.tid { current } else { self.find(*renamed_pid, *renamed_tid, false) };
+        let renamed = if *renamed_tid == header.tid {
+            current
+        } else {
+            self.find_or_add(*renamed_pid, *renamed_tid, false)
+        };
         if let Some(thread) = self.thread(renamed) {
             set_name(&mut thread.out.comm, &rename.comm);
         }

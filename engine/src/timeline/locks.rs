@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 pub(super) struct Locks {
     pub(super) all: Vec<Lock>,
     pub(super) lock_operations: Vec<LockOperation>,
-    /// What was recorded as sums; [`super::expand_bursts`] makes `uses` of it.
+    /// What was recorded as sums; [`super::expand_bursts`] makes `lock_operations` of it.
     pub(super) bursts: Vec<RecordedBurst>,
     /// Process, how many programs it has run before, and address → the object that lives there now.
     live: FxHashMap<(u32, u32, u64), Lifetime>,
@@ -55,7 +55,7 @@ impl Builder {
     pub(super) fn operation(&mut self, record: &Operation) {
         let header = record.header;
         let found = if header.cpu == Header::NO_CPU {
-            self.find(header.pid, header.tid, true)
+            self.find_or_add(header.pid, header.tid, true)
         } else {
             self.seen_running(&header)
         };
@@ -109,7 +109,7 @@ impl Builder {
 
     pub(super) fn burst(&mut self, burst: &Burst) {
         let header = burst.header;
-        let Some(thread) = self.find(header.pid, header.tid, true) else { return };
+        let Some(thread) = self.find_or_add(header.pid, header.tid, true) else { return };
         self.settle_pending_wakeup(Some(thread));
         let taking = Burst::taking(burst.flags);
         let after_hole = self.is_after_hole(thread, &header, taking.family());

@@ -26,6 +26,7 @@ mod inconsistent;
 mod lifecycle;
 mod locks;
 mod model;
+mod pending_wakeup;
 mod probe_intervals;
 mod probe_time;
 mod put_back;
@@ -37,7 +38,6 @@ mod unprobed_locks;
 mod wait;
 mod wait_reason;
 mod window;
-mod woken;
 mod write;
 
 pub use model::{

@@ -25,7 +25,7 @@ pub struct Timeline {
     /// Places where operations of a thread are missing.
     pub lock_holes: u64,
     /// Families of objects whose uses were no longer recorded from some instant on, with the process; ascending.
-    pub shed: Vec<(u32, SyncFamily)>,
+    pub families_removed: Vec<(u32, SyncFamily)>,
     /// Families of objects of whose uses some were lost, with the process; ascending.
     pub lossy: Vec<(u32, SyncFamily)>,
     /// Processes of Go programs, ascending: what waits in them is decided in Go's runtime.
@@ -382,6 +382,15 @@ pub struct Counts {
 }
 
 impl Thread {
+    /// Its sampled stack at this instant for this reason.
+    pub(crate) fn stack_at(&self, time: Timestamp, reason: SampleReason) -> Option<u32> {
+        let from = self.samples.partition_point(|sample| sample.time < time);
+        let at = self.samples.get(from..).unwrap_or_default().iter().take_while(|sample| sample.time == time);
+        at.filter(|sample| sample.reason == reason && sample.stack != NO_STACK)
+            .map(|sample| sample.stack)
+            .next()
+    }
+
     /// Whether there is any record of it: a thread without one is no thread of the program.
     pub fn has_lived(&self) -> bool {
         !self.intervals.is_empty() || !self.steps.is_empty()

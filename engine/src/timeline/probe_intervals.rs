@@ -180,7 +180,7 @@ impl Builder {
             let all = self.probe_intervals.given_up;
             let functions: FxHashSet<FunctionId> = change.functions.into_iter().collect();
             let gone = |function: FunctionId| all || functions.contains(&function);
-            for thread in self.threads.iter_mut().filter(|thread| thread.now != RunState::Dead) {
+            for thread in self.threads.iter_mut().filter(|thread| thread.state != RunState::Dead) {
                 let mut log = StepLog { time: Timestamp(change.time_ns), steps: &mut thread.out.steps };
                 thread.stacks.close(&gone, &mut log);
             }

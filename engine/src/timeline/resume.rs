@@ -2,10 +2,10 @@
 
 use super::builder::Builder;
 use super::model::{BaseStack, Birth, External, State, Thread, Wake};
+use super::pending_wakeup::PendingWakeup;
 use super::stack::{Stacks, StepLog};
 use super::thread_tracker::{RunState, ThreadTracker, Unseen};
 use super::wait_reason::WaitReason;
-use super::woken::Woken;
 use crate::event::{Condition, Facts, ThreadBefore, ThreadFact, ThreadState};
 use crate::time::Timestamp;
 use probe_abi::Call;
@@ -33,14 +33,14 @@ pub(super) fn tracker(fact: &ThreadFact, start_ns: u64) -> ThreadTracker {
     tracker.preempted = before.preempted;
     tracker.exiting = before.exiting;
     tracker.functions_lost = before.functions_lost;
-    tracker.woken = before.woken.then_some(Woken {
+    tracker.woken = before.woken.then_some(PendingWakeup {
         time_ns: start_ns,
         wake: Wake::External(External::BeforeWindow),
         call: Call::NONE,
         futex: before.futex,
         other_word: None,
     });
-    tracker.now = match before.condition {
+    tracker.state = match before.condition {
         Condition::Unseen => listed,
         Condition::UnseenSinceContradiction => RunState::Unseen(Unseen::Contradiction),
         Condition::UnseenSinceGap => RunState::Unseen(Unseen::Gap),
@@ -69,7 +69,7 @@ pub(super) fn facts(builder: &Builder, facts: &Facts, start_ns: u64) -> Facts {
         threads: builder
             .threads
             .iter()
-            .filter(|thread| thread.now != RunState::Dead)
+            .filter(|thread| thread.state != RunState::Dead)
             .map(|thread| thread_fact(thread, start_ns))
             .collect(),
         functions: facts.functions.clone(),
@@ -90,7 +90,7 @@ pub(super) fn facts(builder: &Builder, facts: &Facts, start_ns: u64) -> Facts {
 }
 
 fn thread_fact(thread: &ThreadTracker, start_ns: u64) -> ThreadFact {
-    let (state, seen_ns) = match thread.now {
+    let (state, seen_ns) = match thread.state {
         // What /proc said after the waking tells nothing about the sleep before it.
         RunState::Unseen(Unseen::Listed { state, seen_ns }) => match thread.woken {
             Some(woken) if woken.time_ns <= seen_ns => (ThreadState::Unknown, seen_ns),
@@ -111,9 +111,9 @@ fn thread_fact(thread: &ThreadTracker, start_ns: u64) -> ThreadFact {
         nice: thread.out.nice,
         cpus: thread.out.cpus.clone(),
         before: Some(Box::new(ThreadBefore {
-            condition: condition(thread.now),
+            condition: condition(thread.state),
             woken: thread.woken.is_some(),
-            futex: match (thread.now, thread.woken) {
+            futex: match (thread.state, thread.woken) {
                 (RunState::Blocked { reason: WaitReason::Futex(futex) }, _) => Some(futex),
                 (_, Some(woken)) => woken.futex,
                 _ => None,
@@ -134,7 +134,7 @@ fn cpu_time_at(thread: &ThreadTracker, start_ns: u64) -> Option<(u64, u64)> {
     if seen_ns >= start_ns {
         return Some((seen_ns, cpu_time));
     }
-    let open = match thread.now {
+    let open = match thread.state {
         RunState::Running { .. } => start_ns.saturating_sub(thread.since_ns.max(seen_ns)),
         RunState::Unseen(Unseen::Listed { state: ThreadState::Sleeping | ThreadState::Stopped, .. })
         | RunState::Runnable

@@ -46,7 +46,7 @@ impl Builder {
         // A thread that occurs nowhere else is not invented.
         let Some(&index) = self.live.get(&header.tid) else { return };
         let Some(thread) = self.threads.get_mut(index as usize) else { return };
-        if thread.out.pid == header.pid && thread.now != RunState::Dead {
+        if thread.out.pid == header.pid && thread.state != RunState::Dead {
             thread.out.samples.push(StackSample {
                 time: Timestamp(header.time_ns),
                 stack,

@@ -2,9 +2,9 @@
 //! evidence is missing or contradicts itself is in `inconsistent`, how intervals are written in `write`.
 
 use super::model::{Birth, External, Interval, State, Thread, UnknownReason, Wake, Wakeup};
+use super::pending_wakeup::PendingWakeup;
 use super::stack::Stacks;
 use super::wait_reason::WaitReason;
-use super::woken::Woken;
 use crate::event::{FutexFact, ThreadState};
 use crate::time::{Nanos, Timestamp};
 use probe_abi::Call;
@@ -70,7 +70,7 @@ pub(super) struct Tally {
 #[derive(Clone, Debug)]
 pub(super) struct ThreadTracker {
     pub(super) out: Thread,
-    pub(super) now: RunState,
+    pub(super) state: RunState,
     /// Start of the open interval, and the number of steps then.
     pub(super) since_ns: u64,
     pub(super) since_step: u32,
@@ -78,7 +78,7 @@ pub(super) struct ThreadTracker {
     pub(super) last_ns: u64,
     /// The open interval began before something known.
     pub(super) cut_at_start: bool,
-    pub(super) woken: Option<Woken>,
+    pub(super) woken: Option<PendingWakeup>,
     /// It waits for a CPU because it was pre-empted, not because it was woken.
     pub(super) preempted: bool,
     /// The last contradiction found it waiting for a CPU.
@@ -91,11 +91,11 @@ pub(super) struct ThreadTracker {
 }
 
 impl ThreadTracker {
-    pub(super) fn new(out: Thread, now: RunState, cut_at_start: bool) -> ThreadTracker {
+    pub(super) fn new(out: Thread, state: RunState, cut_at_start: bool) -> ThreadTracker {
         let since_ns = out.start.0;
         ThreadTracker {
             out,
-            now,
+            state,
             since_ns,
             since_step: 0,
             last_ns: since_ns,
@@ -112,7 +112,7 @@ impl ThreadTracker {
 
     /// The thread does something on this CPU, whose last record is of another thread, at `others_ns`.
     pub(super) fn seen_running(&mut self, time_ns: u64, cpu: u16, others_ns: Option<u64>, tally: &mut Tally) {
-        match self.now {
+        match self.state {
             RunState::Running { cpu: known } if known == cpu => {}
             RunState::Unseen(why) => {
                 let slept = self.listed_asleep(why, self.woken.map_or(time_ns, |woken| woken.time_ns));
@@ -134,14 +134,14 @@ impl ThreadTracker {
             }
             RunState::Dead => return,
         }
-        self.now = RunState::Running { cpu };
+        self.state = RunState::Running { cpu };
         self.last_ns = time_ns;
     }
 
     /// The thread is active after any sleep it may have been about to begin.
     pub(super) fn settle_pending_wakeup(&mut self, time_ns: u64, tally: &mut Tally) {
         let Some(woken) = self.woken.take() else { return };
-        let RunState::Running { cpu } = self.now else { return };
+        let RunState::Running { cpu } = self.state else { return };
         // Woken inside a waiting futex call before it could sleep: a dependency that took no time.
         if let (Some(futex), Wake::By(_)) = (woken.futex, woken.wake) {
             self.close(woken.time_ns.min(time_ns), State::Running { cpu: Some(cpu) });
@@ -154,7 +154,7 @@ impl ThreadTracker {
     /// The thread is switched to.
     pub(super) fn sched_in(&mut self, time_ns: u64, cpu: u16, tally: &mut Tally) {
         let woken = self.woken.take();
-        match self.now {
+        match self.state {
             RunState::Runnable => {
                 self.close(time_ns, State::Runnable);
                 // Woken while pre-empted on its way to sleep: what it does next tells.
@@ -183,11 +183,11 @@ impl ThreadTracker {
             RunState::Dead => return,
         }
         self.preempted = false;
-        self.now = RunState::Running { cpu };
+        self.state = RunState::Running { cpu };
         self.last_ns = time_ns;
     }
 
-    fn arrives_unseen(&mut self, time_ns: u64, why: Unseen, woken: Option<Woken>, tally: &mut Tally) {
+    fn arrives_unseen(&mut self, time_ns: u64, why: Unseen, woken: Option<PendingWakeup>, tally: &mut Tally) {
         if why == Unseen::NotListed {
             return self.close(time_ns, State::Unknown(UnknownReason::NotListed));
         }
@@ -211,23 +211,23 @@ impl ThreadTracker {
 
     /// The thread is about to leave its CPU because it asked for that.
     pub(super) fn yields(&mut self, time_ns: u64) {
-        if let RunState::Running { .. } = self.now {
+        if let RunState::Running { .. } = self.state {
             let length = time_ns.saturating_sub(self.since_ns);
             self.out.yields = self.out.yields.saturating_add(1);
             self.out.yielded = Nanos(self.out.yielded.0.saturating_add(length));
         }
     }
 
-    /// The thread leaves its CPU; [`ThreadTracker::acts`] has been called for the same instant.
+    /// The thread leaves its CPU; [`ThreadTracker::seen_running`] has been called for the same instant.
     pub(super) fn sched_out(&mut self, time_ns: u64, how: SwitchOut, tally: &mut Tally) {
-        let RunState::Running { cpu } = self.now else { return };
+        let RunState::Running { cpu } = self.state else { return };
         if !matches!(how, SwitchOut::Blocked(_)) {
             self.settle_pending_wakeup(time_ns, tally);
         }
         self.close(time_ns, State::Running { cpu: Some(cpu) });
         self.last_ns = time_ns;
         self.preempted = how == SwitchOut::Runnable;
-        self.now = match how {
+        self.state = match how {
             SwitchOut::Runnable => RunState::Runnable,
             SwitchOut::Blocked(reason) => RunState::Blocked { reason },
             SwitchOut::Dead => {
@@ -239,15 +239,15 @@ impl ThreadTracker {
     }
 
     /// Something makes the sleeping thread runnable. Says whether that may end a wait.
-    pub(super) fn wakeup(&mut self, woken: Woken, tally: &mut Tally) {
-        match self.now {
+    pub(super) fn wakeup(&mut self, woken: PendingWakeup, tally: &mut Tally) {
+        match self.state {
             RunState::Blocked { reason } => {
                 if let Some(earlier) = self.woken.take() {
                     self.woken_before_sleep(earlier, tally);
                 }
                 self.wait(woken.time_ns, reason.or_in(&woken), woken.wake, tally);
                 self.moved(&woken);
-                self.now = RunState::Runnable;
+                self.state = RunState::Runnable;
                 self.last_ns = woken.time_ns;
             }
             RunState::Running { .. } => {
@@ -265,7 +265,7 @@ impl ThreadTracker {
     }
 
     /// The wait just written ended on another word than it began with.
-    fn moved(&mut self, woken: &Woken) {
+    fn moved(&mut self, woken: &PendingWakeup) {
         if let Some(word) = woken.other_word
             && let Some(wait) = self.out.waits.last_mut()
             && let WaitReason::Futex(FutexFact { words: 0, word: first, .. }) = wait.reason
@@ -286,12 +286,12 @@ impl ThreadTracker {
         self.last_ns = time_ns;
         self.cut_at_start = false;
         self.woken = None;
-        self.now = RunState::Runnable;
+        self.state = RunState::Runnable;
     }
 
     /// The sleep that has begun ended with another waking, so this earlier one came before a sleep that it
     /// prevented: a wait of no length in the interval before.
-    pub(super) fn woken_before_sleep(&mut self, woken: Woken, tally: &mut Tally) {
+    pub(super) fn woken_before_sleep(&mut self, woken: PendingWakeup, tally: &mut Tally) {
         let before = self.out.intervals.last().copied();
         let (Some(futex), Wake::By(wakeup), Some(Interval { start, state: State::Running { cpu }, .. })) =
             (woken.futex, woken.wake, before)

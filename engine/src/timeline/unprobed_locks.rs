@@ -105,11 +105,12 @@ impl Builder {
 }
 
 /// Whose operations are missing from some instant on.
-pub(super) fn shed(notes: &[Note]) -> Vec<(u32, SyncFamily)> {
-    let mut shed: Vec<(u32, SyncFamily)> = off(notes).map(|(_, pid, family)| (pid, family)).collect();
-    shed.sort_unstable();
-    shed.dedup();
-    shed
+pub(super) fn families_removed(notes: &[Note]) -> Vec<(u32, SyncFamily)> {
+    let mut families_removed: Vec<(u32, SyncFamily)> =
+        off(notes).map(|(_, pid, family)| (pid, family)).collect();
+    families_removed.sort_unstable();
+    families_removed.dedup();
+    families_removed
 }
 
 /// One finding for each family that lost its probes, and one for each that never got any.

@@ -1,6 +1,6 @@
 //! What threads wait for, as the kernel shows it when they leave their CPU.
 
-use super::woken::Woken;
+use super::pending_wakeup::PendingWakeup;
 use crate::event::{FutexFact, awaited_futex, futex_of_sleeper};
 use probe_abi::{Call, Descriptor, Switch, SwitchFlags};
 
@@ -55,7 +55,7 @@ impl WaitReason {
     }
 
     /// With the system call that its waking tells, if none was known, and of several words the one that it was woken by.
-    pub(super) fn or_in(self, woken: &Woken) -> WaitReason {
+    pub(super) fn or_in(self, woken: &PendingWakeup) -> WaitReason {
         match (self, woken.futex) {
             (stop, _) if stop.is_stop() => stop,
             (WaitReason::Kernel { call: Call::NONE, .. }, Some(futex)) => WaitReason::Futex(futex),

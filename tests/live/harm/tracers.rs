@@ -8,7 +8,7 @@ use longpole_tests::{
 };
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[test]
 fn a_program_under_a_debugger() {
@@ -39,11 +39,13 @@ fn a_program_under_gdb() {
     gdb.args(["-nx", "-batch", "-p", &pid.to_string(), "-ex", "break Outer", "-ex", "ignore 1 100"]);
     gdb.args(["-ex", "continue", "-ex", "delete", "-ex", "detach"]);
     let mut gdb = Background::must_start(&mut gdb);
-    std::thread::sleep(Duration::from_millis(500));
-    let traced = is_traced(pid);
+    let latest = Instant::now() + LIMIT;
+    while !is_traced(pid) && Instant::now() < latest {
+        std::thread::sleep(Duration::from_millis(10));
+    }
     let recorded = attach(&["-d", "1s", "--exclude", "Outer"], pid);
-    // gdb may take longer to come, or have passed its hundred already.
-    if traced && is_traced(pid) {
+    // gdb may have passed its hundred already.
+    if is_traced(pid) {
         assert!(
             recorded.ended.stderr.contains("unharmed is traced by gdb (pid "),
             "{}",

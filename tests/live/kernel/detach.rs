@@ -229,13 +229,13 @@ fn shedding_does_not_disturb_the_others() {
     let mut target = program.start();
     let mut options = options(target.pid());
     options.functions = program.functions(&["hot", "cold"]);
-    // The cold one is called often, too, but the limit is a matter of the test: shed the other by hand.
+    // The cold one is called often, too, but the limit is a matter of the test: remove the other by hand.
     options.max_rate_hz = 0;
     let mut capture = Capture::start(options).expect("capture");
     target.open_gate();
     let (mut records, mut bad) = (Vec::new(), 0);
     until("warm", || capture.calls(1).is_some_and(|calls| calls > 2_000));
-    capture.shed(&[0]).expect("shed");
+    capture.remove_probes(&[0]).expect("probes removed");
     assert!(memory_is(&target, &program, "cold", true));
     until("restored", || memory_is(&target, &program, "hot", false));
     while capture.calls(1) != Some(20_011) {

@@ -71,14 +71,13 @@ fn a_flood_is_counted_to_the_last_record() {
     capture.end();
     drain(&mut capture, &mut records, &mut bad);
     let calls = vec![capture.calls(0).expect("counted")];
-    let costs = capture.program_costs();
     let summary = capture.stop();
     let received = records.len() as u64;
     // The programs say so themselves, once per CPU however much is lost.
     let warnings = COLLECTED.0.lock().expect("no panic").clone();
     let of_cpu_0 = "WARN the ring of CPU 0 is full: records get lost";
     assert_eq!(warnings.iter().filter(|warning| *warning == of_cpu_0).count(), 1, "{warnings:?}");
-    let recorded = Recorded { outcome, records, notes: summary.notes, loss: summary.loss, calls, costs, pid };
+    let recorded = Recorded { outcome, records, notes: summary.notes, loss: summary.loss, calls, pid };
     assert_eq!(summary.records, received + recorded.loss.dropped);
     assert_eq!(recorded.loss.missed, 0);
     // All of it happened on CPU 0, which wrote records after the flood: every loss lies in a hole.

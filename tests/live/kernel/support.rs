@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use capture::probe::{Capture, CaptureOptions, ProbeFunction, ProgramCost};
+use capture::probe::{Capture, CaptureOptions, ProbeFunction};
 use engine::event::{LossCounts, Note};
 use longpole_tests::workload::{self, Problem};
 use longpole_tests::{Background, Ended};
@@ -130,7 +130,6 @@ pub struct Recorded {
     pub notes: Vec<Note>,
     pub loss: LossCounts,
     pub calls: Vec<u64>,
-    pub costs: Vec<ProgramCost>,
     pub pid: u32,
 }
 
@@ -188,10 +187,9 @@ pub fn record_with(program: &Program, change: impl FnOnce(&mut CaptureOptions)) 
     records.sort_by_key(|record| record.header().time_ns);
     let calls = (0..count as u32).map(|number| capture.calls(number).expect("counted")).collect();
     let mut notes = capture.take_notes();
-    let costs = capture.program_costs();
     let summary = capture.stop();
     notes.extend(summary.notes);
-    Recorded { outcome, records, notes, loss: summary.loss, calls, costs, pid }
+    Recorded { outcome, records, notes, loss: summary.loss, calls, pid }
 }
 
 /// Drains until there is nothing left.

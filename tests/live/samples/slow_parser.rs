@@ -3,7 +3,7 @@
 use capture::probe::{Capture, CaptureOptions};
 use capture::target::{Process, attach_facts, threads_of};
 use capture::unwind::Sampler;
-use collector::live::{Kernel, Mode, Setup, run};
+use collector::live::{LiveSource, Mode, Setup, run};
 use engine::event::{CallGraph, NoteKind, Recording, SamplingFact};
 use longpole_tests::{Background, binary, skip_unless_built, skip_unless_live, workload};
 use probe_abi::Record;
@@ -49,7 +49,7 @@ fn recorded(folder: &Path, program: &Path, parser_sleeps_s: u32) -> Recording {
     let sampler = Sampler::new(CallGraph::Dwarf).reading_with(parsers);
     run(Setup {
         mode: Mode::Record,
-        source: Box::new(Kernel::new(capture, None).sampled(Some(sampler))),
+        source: Box::new(LiveSource::new(capture, None).sampled(Some(sampler))),
         facts,
         pids: vec![pid],
         children: false,

@@ -51,9 +51,9 @@ const TRY_EVERY: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Decision {
     /// Take these off, the most expensive first.
-    pub(crate) shed: Vec<ProbeId>,
+    pub(crate) remove: Vec<ProbeId>,
     /// Put these back.
-    pub(crate) give_back: Vec<ProbeId>,
+    pub(crate) restore: Vec<ProbeId>,
 }
 
 /// The state between two looks.
@@ -157,11 +157,11 @@ impl Budget {
             *before = std::mem::take(now);
         }
         if self.debt_ns > share * DEBT_TIME.as_nanos() as f64 {
-            return Decision { shed: self.shed(share, now_ns), give_back: Vec::new() };
+            return Decision { remove: self.remove(share, now_ns), restore: Vec::new() };
         }
         if now_ns.saturating_sub(self.tried_ns) >= nanoseconds(TRY_EVERY) {
             self.tried_ns = now_ns;
-            return Decision { shed: Vec::new(), give_back: self.give_back(share, now_ns) };
+            return Decision { remove: Vec::new(), restore: self.restore(share, now_ns) };
         }
         Decision::default()
     }
@@ -218,37 +218,37 @@ impl Budget {
         recent
     }
 
-    fn shed(&mut self, share: f64, now_ns: u64) -> Vec<ProbeId> {
+    fn remove(&mut self, share: f64, now_ns: u64) -> Vec<ProbeId> {
         let recent = self.recent();
         let excess = share * DEBT_TIME.as_nanos() as f64;
         let level = LEVEL * recent.allowed_ns(share);
         let mut dearest = recent.probes.clone();
         dearest.sort_unstable_by_key(|&(probe, cost)| (std::cmp::Reverse(cost), probe));
         let mut left = recent.cost_ns();
-        let mut shed = Vec::new();
+        let mut remove = Vec::new();
         for (probe, cost) in dearest {
             if left <= level || (left <= excess * SMALL && cost as f64 <= excess * FEW) {
                 break;
             }
             left -= cost as f64;
-            shed.push(probe);
+            remove.push(probe);
             let paused = self.off.get(&probe).map(|off| off.pause.saturating_mul(PAUSE_GROWS));
             let pause = paused.unwrap_or(FIRST_PAUSE).min(LONGEST_PAUSE);
             // Their own time hardly passes while probes take most of it.
             let own_ns = recent.own_ns.max(1);
             self.off.insert(probe, Off { since_ns: Some(now_ns), share: cost as f64 / own_ns as f64, pause });
         }
-        let gone: BTreeSet<ProbeId> = shed.iter().copied().collect();
+        let gone: BTreeSet<ProbeId> = remove.iter().copied().collect();
         for window in &mut self.windows {
             window.probes.retain(|(probe, _)| !gone.contains(probe));
         }
         // The rest of the debt has to be worked off: if the remaining probes turn out to be expensive as
         // well, now that the program makes progress, they are removed at the next look.
         self.debt_ns = self.debt_ns.min(excess);
-        shed
+        remove
     }
 
-    fn give_back(&mut self, share: f64, now_ns: u64) -> Vec<ProbeId> {
+    fn restore(&mut self, share: f64, now_ns: u64) -> Vec<ProbeId> {
         let recent = self.recent();
         let mut room = LEVEL * recent.allowed_ns(share) - recent.cost_ns();
         let mut cheapest: Vec<(f64, ProbeId)> = Vec::new();
@@ -363,10 +363,10 @@ mod tests {
                 self.spent.probes =
                     self.on.iter().map(|p| (*p, self.total.get(p).copied().unwrap_or(0.0) as u64)).collect();
                 let decision = self.budget.look(&self.spent);
-                for probe in &decision.shed {
+                for probe in &decision.remove {
                     assert!(self.on.remove(probe), "taken off twice");
                 }
-                for probe in &decision.give_back {
+                for probe in &decision.restore {
                     assert!(self.on.insert(*probe), "given back twice");
                     self.total.insert(*probe, 0.0);
                 }
@@ -408,7 +408,7 @@ mod tests {
             World::new(20_000, &[(1, 100_000.0, 17_000.0), (2, 100.0, 17_000.0), (3, 10.0, 17_000.0)]);
         world.run(1.0);
         let (when, first) = &world.changes[0];
-        assert_eq!(first.shed, [1]);
+        assert_eq!(first.remove, [1]);
         assert!(*when <= 60 * MS, "{when}");
         assert_eq!(world.changes.len(), 1);
     }
@@ -421,12 +421,12 @@ mod tests {
             .collect();
         let mut world = World::new(20_000, &rates);
         world.run(1.0);
-        assert_eq!(world.changes[0].1.shed, [1]);
+        assert_eq!(world.changes[0].1.remove, [1]);
         world.on.retain(|probe| !innocent.contains(probe));
         world.budget.disabled_along(innocent.clone(), world.spent.now_ns);
         world.run(20.0);
         assert!(innocent.clone().all(|probe| world.on.contains(&probe)));
-        let most = world.changes.iter().map(|(_, decision)| decision.give_back.len()).max();
+        let most = world.changes.iter().map(|(_, decision)| decision.restore.len()).max();
         assert_eq!(most, Some(MOST_BACK));
     }
 
@@ -441,7 +441,7 @@ mod tests {
         let (target_ns, hits_ns) = (25 * MS, 24 * MS);
         let probes = vec![(1, hits_ns - 40_000), (2, 40_000)];
         let spent = Spent { now_ns: 25 * MS, target_ns, hits_ns, probes, ..Spent::default() };
-        assert_eq!(budget.look(&spent).shed, [1]);
+        assert_eq!(budget.look(&spent).remove, [1]);
     }
 
     /// Each time that probes had gone another whole debt was free: a program that ran for 0.3 s with 24 hot functions, the
@@ -461,7 +461,7 @@ mod tests {
         // 2.55 %
         let mut world = World::new(20_000, &[(1, 1_000.0, 17_000.0), (2, 500.0, 17_000.0)]);
         world.run(10.0);
-        assert_eq!(world.changes[0].1.shed, [1]);
+        assert_eq!(world.changes[0].1.remove, [1]);
         let mut longer = World::new(20_000, &[(1, 1_000.0, 17_000.0), (2, 500.0, 17_000.0)]);
         longer.run(600.0);
         assert!(longer.share() < 0.02, "{}", longer.share());
@@ -484,7 +484,7 @@ mod tests {
     fn what_is_always_hot_is_tried_ever_more_rarely() {
         let mut world = World::new(20_000, &[(1, 50_000.0, 17_000.0)]);
         world.run(3_600.0);
-        let back = world.changes.iter().filter(|(_, decision)| !decision.give_back.is_empty()).count();
+        let back = world.changes.iter().filter(|(_, decision)| !decision.restore.is_empty()).count();
         assert!((1..=8).contains(&back), "{back} in an hour");
         assert!(world.share() < 0.001, "{}", world.share());
     }

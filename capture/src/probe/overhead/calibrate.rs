@@ -17,7 +17,7 @@ use super::super::{
     clocks::now_ns,
     error::{ProbeError, ProbeErrorKind},
     function_probes::FunctionProbes,
-    layout::Kernel,
+    layout::KernelLayout,
     load::{LoadOptions, load},
     options::ProbeFunction,
     ring::Rings,
@@ -51,7 +51,7 @@ extern "C" fn returning() {
 }
 
 /// The thread that measures.
-pub(crate) fn begin(kernel: Arc<Kernel>) -> io::Result<JoinHandle<Result<HitCosts, ProbeError>>> {
+pub(crate) fn begin(kernel: Arc<KernelLayout>) -> io::Result<JoinHandle<Result<HitCosts, ProbeError>>> {
     std::thread::Builder::new().name("longpole-cost".into()).spawn(move || {
         // All of it lives until the end: what reads the programs' warnings has one of their maps.
         let mut loaded = load(

@@ -24,7 +24,7 @@ use super::super::{
     clocks,
     clocks::now_ns,
     function_probes::FunctionProbes,
-    layout::Kernel,
+    layout::KernelLayout,
     lock_probes::LockProbes,
     programs::Programs,
     sampling_clock::{self, Clock},
@@ -170,7 +170,7 @@ impl Common {
 
 /// Stacks of sleeps and wake-ups are taken from here on, too: of processes that ran already, whose events are recorded
 /// meanwhile.
-pub(crate) fn begin_at_events(common: &Common, kernel: &Kernel) {
+pub(crate) fn begin_at_events(common: &Common, kernel: &KernelLayout) {
     if let Err(error) = sampling_clock::start_at_events(&mut common.lock().ebpf, kernel) {
         log::warn!("stacks are taken by the clock alone: {error}");
     }
@@ -202,10 +202,10 @@ pub(crate) fn run(
         let idle = urgency == PollUrgency::Idle && probes.accounting.next_look().is_none();
         if urgent || looked.elapsed() >= if idle { LOOK_WHEN_IDLE } else { LOOK_EVERY } {
             looked = Instant::now();
-            forget_the_dead(common, &mut probes);
+            reap_exited(common, &mut probes);
             forget_the_changed(&mut probes);
-            keep_to_the_rate(common, &mut probes, &mut budget);
-            keep_to_the_budget(common, &mut probes, &mut budget, &mut samplings);
+            enforce_rate_limit(common, &mut probes, &mut budget);
+            enforce_budget(common, &mut probes, &mut budget, &mut samplings);
             follow(common, &mut probes, &mut online);
         }
         let before = std::mem::replace(&mut version, probes.version());
@@ -238,8 +238,8 @@ fn follow(common: &Common, probes: &mut Probes, online: &mut Vec<u32>) {
     }
 }
 
-fn forget_the_dead(common: &Common, probes: &mut Probes) {
-    probes.operations.forget_the_dead(&mut probes.ebpf);
+fn reap_exited(common: &Common, probes: &mut Probes) {
+    probes.operations.reap_exited(&mut probes.ebpf);
     let gone = |pid: u32| !common.shared.is_tracked(pid);
     if probes.functions.processes().any(gone) {
         probes.functions.remove_processes(&gone);
@@ -263,9 +263,9 @@ fn forget_the_changed(probes: &mut Probes) {
 }
 
 /// Takes the probes off the functions that the programs have cut off.
-fn keep_to_the_rate(common: &Common, probes: &mut Probes, budget: &mut Budget) {
+fn enforce_rate_limit(common: &Common, probes: &mut Probes, budget: &mut Budget) {
     let Probes { ebpf, functions, operations, notes, .. } = probes;
-    let hot = operations.shed_hot(ebpf, notes);
+    let hot = operations.remove_hot(ebpf, notes);
     budget.forget(|number| hot.contains(&number));
     let mut hot = BTreeMap::new();
     for function in functions.functions() {
@@ -282,7 +282,7 @@ fn keep_to_the_rate(common: &Common, probes: &mut Probes, budget: &mut Budget) {
     if budget.is_limited() && functions.functions().nth(MANY).is_some() {
         let over_budget = hot.keys().copied().collect();
         disable_at_once(functions, budget, notes, &over_budget, true);
-    } else if let Err(error) = functions.shed(ebpf, &|number| hot.contains_key(&number)) {
+    } else if let Err(error) = functions.remove_probes(ebpf, &|number| hot.contains_key(&number)) {
         log::warn!("functions called too often keep their probes: {error}");
     }
     budget.forget(|number| hot.contains_key(&number));
@@ -296,7 +296,7 @@ fn keep_to_the_rate(common: &Common, probes: &mut Probes, budget: &mut Budget) {
 
 /// Removes probes for a while, the most expensive first, when recording costs more than it may, and restores
 /// some when there is room.
-fn keep_to_the_budget(
+fn enforce_budget(
     common: &Common,
     probes: &mut Probes,
     budget: &mut Budget,
@@ -318,34 +318,34 @@ fn keep_to_the_budget(
             log::warn!("samples are not taken any more as they should be: {error}");
         }
     }
-    let Decision { shed, give_back } = budget.look(&spent);
-    if !shed.is_empty() || !give_back.is_empty() {
-        log::debug!("budget: {spent:?}; off: {shed:?}, on: {give_back:?}");
+    let Decision { remove, restore } = budget.look(&spent);
+    if !remove.is_empty() || !restore.is_empty() {
+        log::debug!("budget: {spent:?}; off: {remove:?}, on: {restore:?}");
     }
     let Probes { ebpf, functions, operations, notes, .. } = probes;
-    let (of_libc, shed): (Vec<u32>, Vec<u32>) =
-        shed.into_iter().partition(|number| operations.is_counters(*number));
+    let (of_libc, remove): (Vec<u32>, Vec<u32>) =
+        remove.into_iter().partition(|number| operations.is_counters(*number));
     if !of_libc.is_empty() {
         // Locks that are recorded now and then would look free in between: these are removed permanently.
-        operations.shed(ebpf, now_ns(), &|number| of_libc.contains(&number), notes);
+        operations.remove_probes(ebpf, now_ns(), &|number| of_libc.contains(&number), notes);
         budget.forget(|number| of_libc.contains(&number));
     }
-    if !shed.is_empty() {
+    if !remove.is_empty() {
         // From now on their calls are incomplete; when the last probe is gone is not known so exactly.
         let time_ns = now_ns();
-        let over_budget = shed.iter().copied().collect();
+        let over_budget = remove.iter().copied().collect();
         if functions.functions().nth(MANY).is_some() {
             disable_at_once(functions, budget, notes, &over_budget, false);
         } else if let Err(error) = functions.disable(ebpf, &over_budget) {
             log::warn!("functions over the budget keep their probes: {error}");
         }
-        let rates = vec![0; shed.len()];
-        notes.push(Note { time_ns, kind: NoteKind::ProbesOff { functions: shed, rates } });
+        let rates = vec![0; remove.len()];
+        notes.push(Note { time_ns, kind: NoteKind::ProbesOff { functions: remove, rates } });
     }
-    if !give_back.is_empty() {
-        match functions.enable(ebpf, &give_back.iter().copied().collect()) {
+    if !restore.is_empty() {
+        match functions.enable(ebpf, &restore.iter().copied().collect()) {
             Ok(()) => {
-                let kind = NoteKind::ProbesOn { functions: give_back, pid: None };
+                let kind = NoteKind::ProbesOn { functions: restore, pid: None };
                 notes.push(Note { time_ns: now_ns(), kind });
             }
             // Some may have theirs: their hits are ignored, and samples still show all of them.

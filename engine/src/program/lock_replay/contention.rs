@@ -1,6 +1,6 @@
 //! Which operations had to wait, and for how long.
 
-use super::inside::Inside;
+use super::nesting::Nesting;
 use crate::timeline::{LockOperation, State, Timeline};
 use probe_abi::{OperationFlags, SyncOperation as S};
 
@@ -18,10 +18,10 @@ pub(super) struct Contention {
 const SPAN: u64 = 4;
 
 impl Contention {
-    pub(super) fn of(timeline: &Timeline, inside: &Inside) -> Contention {
+    pub(super) fn of(timeline: &Timeline, nesting: &Nesting) -> Contention {
         let free_ns = free_spin_lock(timeline);
         let mut out = Contention::default();
-        for (used, slept) in timeline.lock_operations.iter().zip(&inside.slept) {
+        for (used, slept) in timeline.lock_operations.iter().zip(&nesting.slept) {
             let length = used.ended.0.saturating_sub(used.began.0);
             let span =
                 matches!(used.operation, S::SpinLock) && ran(timeline, used) > free_ns.saturating_mul(SPAN);

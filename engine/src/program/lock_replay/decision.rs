@@ -1,7 +1,7 @@
 //! Which objects can be simulated: those whose recorded operations make sense as operations of such an object. The
 //! others stay as they were recorded, and the report says so.
 
-use super::inside::{Inside, NONE, may_be_for_an_object};
+use super::nesting::{NONE, Nesting, may_be_for_an_object};
 use super::sections::{Section, Sections};
 use super::threads::Threads;
 use crate::event::SyncObject;
@@ -93,9 +93,9 @@ impl ReplayDecisions {
     }
 
     /// The thread that ends a wait for an object does an operation on it.
-    pub(super) fn check_wakers(&mut self, timeline: &Timeline, inside: &Inside, threads: &Threads) {
+    pub(super) fn check_wakers(&mut self, timeline: &Timeline, nesting: &Nesting, threads: &Threads) {
         for (index, thread) in timeline.threads.iter().enumerate() {
-            let waits = inside.wait_in.get(index).map_or(&[][..], Vec::as_slice);
+            let waits = nesting.wait_in.get(index).map_or(&[][..], Vec::as_slice);
             for (wait, &number) in thread.waits.iter().zip(waits) {
                 let Some(used) = timeline.lock_operations.get(number as usize) else { continue };
                 if !may_be_for_an_object(wait) {
@@ -104,10 +104,10 @@ impl ReplayDecisions {
                 let is_explained = match wait.wake {
                     Wake::By(wakeup) => {
                         let waker = timeline.wakeups.get(wakeup as usize).map_or(NONE, |wakeup| wakeup.waker);
-                        let given_in = inside.wake_in.get(wakeup as usize).copied().unwrap_or(NONE);
+                        let given_in = nesting.wake_in.get(wakeup as usize).copied().unwrap_or(NONE);
                         let other = |around: u32| timeline.lock_operations.get(around as usize);
                         threads.joined(number) == Some(waker)
-                            || inside.around(given_in).filter_map(other).any(|other| share(used, other))
+                            || nesting.around(given_in).filter_map(other).any(|other| share(used, other))
                     }
                     Wake::External(External::Task) => false,
                     _ => true,

@@ -8,8 +8,8 @@
 //! lock again. If the section is over, as in the recording, that takes no time; if not, it is what waiting
 //! for the condition would have been.
 
-use super::inside::NONE;
 use super::lowering::{Known, edge};
+use super::nesting::NONE;
 use crate::program::EdgeId;
 use rustc_hash::FxHashMap;
 
@@ -49,9 +49,9 @@ impl JoinOrder {
             let later = joins.get(later..).unwrap_or_default().iter();
             let until = later.take_while(|(began, ..)| section.given_by == NONE || *began <= section.to);
             let within = until.filter(|(_, join, _)| {
-                let inside = &known.inside;
-                let is_over = section.given_by != NONE && inside.is_after(*join, section.given_by);
-                inside.is_after(*join, section.taken_by) && !is_over
+                let nesting = &known.nesting;
+                let is_over = section.given_by != NONE && nesting.is_after(*join, section.given_by);
+                nesting.is_after(*join, section.taken_by) && !is_over
             });
             for (_, join, child) in within {
                 let Some(&release) = last.get(&(*child, section.object)) else { continue };

@@ -4,8 +4,8 @@
 use super::condvar_model::CondvarModel;
 use super::contention::Contention;
 use super::decision::ReplayDecisions;
-use super::inside::{Inside, NONE};
 use super::join_order::JoinOrder;
+use super::nesting::{NONE, Nesting};
 use super::object_init::ObjectInit;
 use super::sections::{Section, Sections};
 use super::threads::Threads;
@@ -20,7 +20,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 #[derive(Clone, Debug)]
 pub(super) struct Known<'a> {
     pub(super) timeline: &'a Timeline,
-    pub(super) inside: Inside,
+    pub(super) nesting: Nesting,
     pub(super) contention: Contention,
     pub(super) sections: Sections,
     pub(super) joined: Threads,
@@ -96,7 +96,7 @@ impl Known<'_> {
 
     /// Whether the wait with this number is decided by the simulation: it and its wake-up leave nothing.
     pub(super) fn decides(&self, thread: usize, wait: usize) -> bool {
-        let number = self.inside.wait_in.get(thread).and_then(|waits| waits.get(wait)).copied();
+        let number = self.nesting.wait_in.get(thread).and_then(|waits| waits.get(wait)).copied();
         let number = number.unwrap_or(NONE);
         let (Some(used), Some(wait)) = (
             self.timeline.lock_operations.get(number as usize),
@@ -104,7 +104,7 @@ impl Known<'_> {
         ) else {
             return false;
         };
-        if !super::inside::may_be_for_an_object(wait) || !may_wait(used.operation) {
+        if !super::nesting::may_be_for_an_object(wait) || !may_wait(used.operation) {
             return false;
         }
         let awaited = super::decision::awaited(self.timeline, used, wait);
@@ -203,7 +203,7 @@ impl Known<'_> {
     /// What an initialization computes, if it does nothing else.
     pub(super) fn plain_once(&self, runner: u32) -> Option<Ticks> {
         let used = self.timeline.lock_operations.get(runner as usize)?;
-        let is_plain = used.flags & OperationFlags::RAN != 0 && self.inside.is_plain(runner);
+        let is_plain = used.flags & OperationFlags::RAN != 0 && self.nesting.is_plain(runner);
         is_plain.then(|| Ticks::from_ns(super::contention::ran(self.timeline, used)))
     }
 
@@ -213,7 +213,7 @@ impl Known<'_> {
     }
 
     fn has_waker(&self, number: u32) -> bool {
-        self.inside.woke.get(number as usize) == Some(&true)
+        self.nesting.woke.get(number as usize) == Some(&true)
     }
 
     /// Whether the thread has a lock while it does this operation.
@@ -223,7 +223,7 @@ impl Known<'_> {
 
     /// The operation begins before the section does: only a broken recording says so.
     fn is_late(&self, number: u32, given: &Section) -> bool {
-        !self.inside.is_after(number, given.taken_by)
+        !self.nesting.is_after(number, given.taken_by)
     }
 
     pub(super) fn is_simulated(&self, section: &Section) -> bool {

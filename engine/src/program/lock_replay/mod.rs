@@ -23,16 +23,16 @@ mod condvar_model;
 mod contention;
 mod decision;
 mod forced_replay;
-mod inside;
 mod join_order;
 mod lowering;
+mod nesting;
 mod object_init;
 mod sections;
 mod threads;
 
 pub use forced_replay::DeadEnd;
 pub(super) use forced_replay::ForcedReplay;
-pub(super) use inside::{Begin, Inside, NONE};
+pub(super) use nesting::{Begin, NONE, Nesting};
 pub(super) use sections::Sections;
 
 use super::{EdgeId, LockFact, ObjectId, Operation, ThreadId};
@@ -50,9 +50,9 @@ use std::ops::Range;
 use threads::Threads;
 
 /// Which thread held which lock from when to when.
-pub(super) fn sections(timeline: &Timeline, inside: &Inside) -> Sections {
-    let contention = Contention::of(timeline, inside);
-    Sections::of(timeline, inside, &contention.contended, &contention.waited)
+pub(super) fn sections(timeline: &Timeline, nesting: &Nesting) -> Sections {
+    let contention = Contention::of(timeline, nesting);
+    Sections::of(timeline, nesting, &contention.contended, &contention.waited)
 }
 
 /// What becomes of all recorded operations of a timeline.
@@ -96,9 +96,9 @@ struct OperationRange {
 impl Plan {
     /// `numbers` are those of the program's threads by index in the timeline. What is forced to be replayed stays as it was recorded.
     pub(super) fn of(timeline: &Timeline, numbers: &FxHashMap<u32, ThreadId>, forced: &ForcedReplay) -> Plan {
-        let inside = Inside::of(timeline);
-        let contention = Contention::of(timeline, &inside);
-        let sections = Sections::of(timeline, &inside, &contention.contended, &contention.waited);
+        let nesting = Nesting::of(timeline);
+        let contention = Contention::of(timeline, &nesting);
+        let sections = Sections::of(timeline, &nesting, &contention.contended, &contention.waited);
         let joined = Threads::of(timeline);
         let mut decisions = ReplayDecisions::new(timeline.locks.len());
         decisions.check_loss(timeline);
@@ -106,13 +106,13 @@ impl Plan {
             decisions.replay(object, ReplayReason::Deadlock);
         }
         decisions.check_locks(timeline, &sections);
-        decisions.check_wakers(timeline, &inside, &joined);
-        let object_init = ObjectInit::of(timeline, &inside, &mut decisions);
+        decisions.check_wakers(timeline, &nesting, &joined);
+        let object_init = ObjectInit::of(timeline, &nesting, &mut decisions);
         let joined = if forced.is_all() { Threads::default() } else { joined };
         let conditions = CondvarModel::of(timeline, &sections, &decisions, forced);
         let mut known = Known {
             timeline,
-            inside,
+            nesting,
             contention,
             sections,
             joined,
@@ -176,7 +176,7 @@ impl Plan {
             forgotten.entry(*number).or_default().push(*section);
         }
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        for (index, uses) in known.inside.by_thread.iter().enumerate() {
+        for (index, uses) in known.nesting.by_thread.iter().enumerate() {
             let mut passed = FxHashSet::default();
             for &number in uses {
                 let mut lowered = known.lower(number, &mut passed);
@@ -197,7 +197,7 @@ impl Plan {
             }
             self.last.push(known.at_end(index));
         }
-        self.begins.clone_from(&known.inside.begins);
+        self.begins.clone_from(&known.nesting.begins);
         let mut held: Vec<(u32, u32)> =
             known.object_init.semaphores.iter().map(|(object, count)| (*object, *count)).collect();
         held.sort_unstable();
@@ -273,10 +273,10 @@ const NAMED: usize = 5;
 
 /// Names of the recorded objects. The condition variable of a lock that the program made stands for that.
 fn names(timeline: &Timeline, made: &[UserLock]) -> Vec<String> {
-    let mut names = super::identity::names(&timeline.locks, timeline);
+    let mut names = super::lock_names::names(&timeline.locks, timeline);
     for lock in made {
         let name =
-            super::identity::user_lock(timeline, &names, lock.fact.object.0, lock.mutex, lock.taken_at);
+            super::lock_names::user_lock(timeline, &names, lock.fact.object.0, lock.mutex, lock.taken_at);
         if let Some(own) = names.get_mut(lock.fact.object.0 as usize) {
             *own = name;
         }

@@ -1,7 +1,7 @@
 //! Barriers, semaphores and what runs once: how many they are for, and what they held at the start.
 
 use super::decision::ReplayDecisions;
-use super::inside::Inside;
+use super::nesting::Nesting;
 use crate::event::{Effect, SyncObject, meaning};
 use crate::finding::ReplayReason;
 use crate::timeline::{LockOperation, Timeline};
@@ -23,7 +23,7 @@ pub(super) struct ObjectInit {
 }
 
 impl ObjectInit {
-    pub(super) fn of(timeline: &Timeline, inside: &Inside, decisions: &mut ReplayDecisions) -> ObjectInit {
+    pub(super) fn of(timeline: &Timeline, nesting: &Nesting, decisions: &mut ReplayDecisions) -> ObjectInit {
         let mut by_object: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
         for (used, number) in timeline.lock_operations.iter().zip(0u32..) {
             let (object, effect) = meaning(used.operation);
@@ -51,7 +51,7 @@ impl ObjectInit {
                     Ok(None) => {}
                     Err(reason) => decisions.replay(object, reason),
                 },
-                SyncObject::Semaphore => match semaphore(&uses, inside) {
+                SyncObject::Semaphore => match semaphore(&uses, nesting) {
                     Ok(count) => {
                         object_init.semaphores.insert(object, count);
                     }
@@ -103,7 +103,7 @@ fn barrier(uses: &[(u32, &LockOperation)]) -> Result<Option<u32>, ReplayReason> 
 /// What a semaphore held at first: as it was initialized, or the least with which it never held less than nothing in
 /// the recorded order. That is exact if a thread ever had to wait for it, since it was empty then, and plausible if it
 /// is 0: then everything that was taken had been put there before.
-fn semaphore(uses: &[(u32, &LockOperation)], inside: &Inside) -> Result<u32, ReplayReason> {
+fn semaphore(uses: &[(u32, &LockOperation)], nesting: &Nesting) -> Result<u32, ReplayReason> {
     let init = uses.iter().find(|(_, used)| used.operation == S::SemaphoreInit).map(|(_, used)| used.value);
     let mut changes: Vec<(u64, i64)> = Vec::new();
     let mut slept = false;
@@ -114,7 +114,7 @@ fn semaphore(uses: &[(u32, &LockOperation)], inside: &Inside) -> Result<u32, Rep
             S::SemaphoreInit => {}
             _ => {
                 changes.push((used.ended.0, -1));
-                slept |= inside.slept.get(*number as usize).copied().unwrap_or(false);
+                slept |= nesting.slept.get(*number as usize).copied().unwrap_or(false);
             }
         }
     }

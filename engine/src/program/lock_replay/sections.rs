@@ -2,7 +2,7 @@
 //! lock counts as taken when the lock call returned and as released when the unlock call began: in between no
 //! other thread can hold it.
 
-use super::inside::{Inside, NONE};
+use super::nesting::{NONE, Nesting};
 use crate::event::{Effect, effect};
 use crate::timeline::{LockOperation, NO_OBJECT, Timeline};
 use probe_abi::{OperationFlags, SyncOperation as S};
@@ -83,11 +83,11 @@ fn sections_of(held: &Held) -> Vec<u32> {
 
 impl Sections {
     /// `contended`: whether an operation had to wait.
-    pub(super) fn of(timeline: &Timeline, inside: &Inside, contended: &[bool], waited: &[u64]) -> Sections {
+    pub(super) fn of(timeline: &Timeline, nesting: &Nesting, contended: &[bool], waited: &[u64]) -> Sections {
         let count = timeline.lock_operations.len();
         let mut sections =
             Sections { taken: vec![NONE; count], given: vec![NONE; count], ..Sections::default() };
-        for uses in &inside.by_thread {
+        for uses in &nesting.by_thread {
             sections.thread(timeline, uses, contended, waited);
         }
         sections

@@ -1,7 +1,7 @@
 //! Waits that a time limit ended, after which the thread waited for the same thing again at once, until another thread of the
 //! recording ended that. All of them are one wait, for what that thread did: CPython's threads ask every 5 ms for its lock.
 
-use crate::program::lock_replay::{Inside, NONE};
+use crate::program::lock_replay::{NONE, Nesting};
 use crate::timeline::{NO_OBJECT, State, Timeline, Wait, WaitReason, Wake};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -23,7 +23,7 @@ struct Open {
 }
 
 impl EnteredAgain {
-    pub(in crate::program) fn of(timeline: &Timeline, inside: &Inside) -> EnteredAgain {
+    pub(in crate::program) fn of(timeline: &Timeline, nesting: &Nesting) -> EnteredAgain {
         let mut again = FxHashSet::default();
         for (index, thread) in timeline.threads.iter().enumerate() {
             if !thread.waits.iter().any(Wait::timed_out) {
@@ -42,7 +42,7 @@ impl EnteredAgain {
                     _ => continue,
                 };
                 let Some(wait) = thread.waits.get(number as usize) else { continue };
-                let used = inside.wait_in.get(index).and_then(|waits| waits.get(number as usize));
+                let used = nesting.wait_in.get(index).and_then(|waits| waits.get(number as usize));
                 let Some(thing) = thing(timeline, wait, used.copied()) else { continue };
                 let so_far = open.entry(thing).or_default();
                 if ran > so_far.until {

@@ -11,8 +11,8 @@ mod threads;
 mod waits;
 
 use super::Program;
-use super::identity::Addresses;
-use super::lock_replay::{Inside, sections};
+use super::lock_names::Addresses;
+use super::lock_replay::{Nesting, sections};
 use crate::event::FunctionId;
 use crate::finding::Finding;
 use crate::timeline::Timeline;
@@ -30,17 +30,17 @@ pub(super) fn of(
     functions: &[FunctionId],
     threads: &FxHashMap<u32, super::ThreadId>,
 ) -> Recorded {
-    let inside = Inside::of(timeline);
+    let nesting = Nesting::of(timeline);
     let context = Context::new(timeline, program, functions, threads);
     let addresses = Addresses::new(&timeline.addresses);
-    let mut objects = objects::all(timeline, program, &inside, &context, &addresses);
-    let sections = sections(timeline, &inside);
+    let mut objects = objects::all(timeline, program, &nesting, &context, &addresses);
+    let sections = sections(timeline, &nesting);
     for (object, queue) in queues::longest(timeline, &sections, &context) {
         if let Some(object) = objects.get_mut(object as usize) {
             object.queue = Some(queue);
         }
     }
-    Recorded { objects, waits: waits::all(timeline, &inside, &context) }
+    Recorded { objects, waits: waits::all(timeline, &nesting, &context) }
 }
 
 /// What the recording cannot show of locks, said once.

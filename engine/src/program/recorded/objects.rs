@@ -5,8 +5,8 @@ use super::model::{FUTEX, PutBackUses, RecordedObject, shares};
 use super::threads::Context;
 use crate::event::{FutexFact, futex_operation};
 use crate::program::Program;
-use crate::program::identity::{Addresses, group};
-use crate::program::lock_replay::{Inside, NONE};
+use crate::program::lock_names::{Addresses, group};
+use crate::program::lock_replay::{NONE, Nesting};
 use crate::program::names::{unique, waker};
 use crate::time::Timestamp;
 use crate::timeline::{FirstUse, Lock, NO_OBJECT, State, Timeline, Wait, WaitReason, Wake};
@@ -102,9 +102,9 @@ impl ByPlace {
         if pid != word.pid || word.words > 0 {
             return None;
         }
-        let inside = |life: &&Lifetime| word.address.saturating_sub(address) < life.bytes;
-        let used = lives.iter().rev().filter(inside).find(|life| life.first <= start);
-        used.or_else(|| lives.iter().find(inside)).map(|life| life.number)
+        let nesting = |life: &&Lifetime| word.address.saturating_sub(address) < life.bytes;
+        let used = lives.iter().rev().filter(nesting).find(|life| life.first <= start);
+        used.or_else(|| lives.iter().find(nesting)).map(|life| life.number)
     }
 }
 
@@ -112,7 +112,7 @@ impl ByPlace {
 pub(super) fn all(
     timeline: &Timeline,
     program: &Program,
-    inside: &Inside,
+    nesting: &Nesting,
     context: &Context<'_>,
     addresses: &Addresses<'_>,
 ) -> Vec<RecordedObject> {
@@ -125,14 +125,14 @@ pub(super) fn all(
             let Some(wait) = thread.waits.get(number as usize) else { continue };
             let place = (index, number as usize);
             let length_ns = end.0.saturating_sub(start.0);
-            if let Some(object) = operated(timeline, inside, place) {
+            if let Some(object) = operated(timeline, nesting, place) {
                 if let Some(counts) = known.get_mut(object as usize) {
                     counts.add(wait, length_ns, place, context);
                 }
                 continue;
             }
             let WaitReason::Futex(futex) = wait.reason else { continue };
-            if is_in_operation(inside, place) || is_end_of_thread(futex) {
+            if is_in_operation(nesting, place) || is_end_of_thread(futex) {
                 continue;
             }
             let word = Word {
@@ -161,10 +161,10 @@ pub(super) fn all(
         .enumerate()
         .map(|(number, (lock, counts))| {
             let mut object = of_lock(lock, context, addresses);
-            let is_shed = |&(pid, family)| pid == lock.pid && lock.kind.family() == family;
+            let is_removed = |&(pid, family)| pid == lock.pid && lock.kind.family() == family;
             object.put_back = put_back(timeline, number);
-            object.uncontended_visible =
-                object.put_back.is_none() && !timeline.shed.iter().chain(&timeline.lossy).any(is_shed);
+            object.uncontended_visible = object.put_back.is_none()
+                && !timeline.families_removed.iter().chain(&timeline.lossy).any(is_removed);
             object.name = program.objects.get(number).cloned().unwrap_or_default();
             counts.fill(&mut object);
             object
@@ -263,14 +263,14 @@ fn of_word(
 }
 
 /// The object of the recorded operation in which a thread slept.
-fn operated(timeline: &Timeline, inside: &Inside, (thread, wait): (usize, usize)) -> Option<u32> {
-    let used = inside.wait_in.get(thread)?.get(wait).copied().filter(|used| *used != NONE)?;
+fn operated(timeline: &Timeline, nesting: &Nesting, (thread, wait): (usize, usize)) -> Option<u32> {
+    let used = nesting.wait_in.get(thread)?.get(wait).copied().filter(|used| *used != NONE)?;
     let object = timeline.lock_operations.get(used as usize)?.object;
     (object != NO_OBJECT).then_some(object)
 }
 
-fn is_in_operation(inside: &Inside, (thread, wait): (usize, usize)) -> bool {
-    inside.wait_in.get(thread).and_then(|waits| waits.get(wait)).is_some_and(|used| *used != NONE)
+fn is_in_operation(nesting: &Nesting, (thread, wait): (usize, usize)) -> bool {
+    nesting.wait_in.get(thread).and_then(|waits| waits.get(wait)).is_some_and(|used| *used != NONE)
 }
 
 /// Whether it is the word that the kernel clears when a thread ends, as the C libraries wait for it: not private, by

@@ -2,9 +2,6 @@
 //! library, since that it slept in `read` is known anyway.
 
 use crate::program::{Function, Program};
-use crate::time::Timestamp;
-use crate::timeline::{NO_STACK, StackSample};
-use probe_abi::SampleReason;
 
 /// The function, by the program's names.
 pub(super) fn function_of(program: &Program, stack: u32) -> Option<&str> {
@@ -21,11 +18,4 @@ fn is_of_the_system(function: &Function) -> bool {
     let module = function.module.as_deref().unwrap_or("[");
     // Code without a name says nothing that a waiting call does not say.
     function.name.starts_with('[') || STARTS.iter().any(|start| module.starts_with(start))
-}
-
-/// The sampled stack of a thread at this instant for this reason. Its samples are in order of time.
-pub(super) fn seen_at(samples: &[StackSample], time: Timestamp, reason: SampleReason) -> Option<u32> {
-    let from = samples.partition_point(|seen| seen.time < time);
-    let at = samples.get(from..).unwrap_or_default().iter().take_while(|seen| seen.time == time);
-    at.filter(|seen| seen.reason == reason && seen.stack != NO_STACK).map(|seen| seen.stack).next()
 }

@@ -3,7 +3,7 @@
 //! ended long ago, so it is no answer: then the sample's function is used, and else the innermost one whose
 //! end would be known.
 
-use super::stacks::{function_of, seen_at};
+use super::stacks::function_of;
 use crate::event::FunctionId;
 use crate::program::{Program, ThreadId};
 use crate::timeline::{State, StepKind, Thread, Timeline, Wakeup};
@@ -106,7 +106,7 @@ impl<'a> Context<'a> {
                 if let State::Blocked(wait) = interval.state
                     && let Some(place) = stacks.get_mut(wait as usize)
                 {
-                    *place = seen_at(&thread.samples, interval.start, SampleReason::Block);
+                    *place = thread.stack_at(interval.start, SampleReason::Block);
                 }
             }
             stacks
@@ -114,7 +114,7 @@ impl<'a> Context<'a> {
         self.sleeper_stacks = timeline.threads.iter().map(of_thread).collect();
         let of_wakeup = |wakeup: &Wakeup| {
             let waker = timeline.threads.get(wakeup.waker as usize)?;
-            seen_at(&waker.samples, wakeup.time, SampleReason::Wake)
+            waker.stack_at(wakeup.time, SampleReason::Wake)
         };
         self.waker_stacks = timeline.wakeups.iter().map(of_wakeup).collect();
     }

@@ -11,7 +11,7 @@ use super::model::{RecordedWait, shares};
 use super::objects::is_end_of_thread;
 use super::threads::Context;
 use crate::event::{CallKind, Effect, effect, futex_operation, io_name};
-use crate::program::lock_replay::{Inside, NONE};
+use crate::program::lock_replay::{NONE, Nesting};
 use crate::program::names::{STOPPED, UNKNOWN, waker};
 use crate::timeline::{External, State, Timeline, Wait, WaitReason, Wake};
 use probe_abi::{SyncFamily, SyncOperation as S};
@@ -61,14 +61,14 @@ struct Counts<'a> {
 }
 
 /// All kinds, the longest first, what was idle last.
-pub(super) fn all(timeline: &Timeline, inside: &Inside, context: &Context<'_>) -> Vec<RecordedWait> {
-    let again = EnteredAgain::of(timeline, inside);
+pub(super) fn all(timeline: &Timeline, nesting: &Nesting, context: &Context<'_>) -> Vec<RecordedWait> {
+    let again = EnteredAgain::of(timeline, nesting);
     let mut kinds: FxHashMap<(&'static str, bool), Counts<'_>> = FxHashMap::default();
     for (index, thread) in timeline.threads.iter().enumerate() {
         for (start, end, state) in thread.spans() {
             let State::Blocked(number) = state else { continue };
             let Some(wait) = thread.waits.get(number as usize) else { continue };
-            let used = inside.wait_in.get(index).and_then(|waits| waits.get(number as usize)).copied();
+            let used = nesting.wait_in.get(index).and_then(|waits| waits.get(number as usize)).copied();
             let used = used
                 .filter(|used| *used != NONE)
                 .and_then(|used| timeline.lock_operations.get(used as usize));

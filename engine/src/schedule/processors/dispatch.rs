@@ -76,14 +76,14 @@ impl Processors<'_> {
             let left = if self.rules.tick.0 > 0 { self.to_tick(left) } else { left };
             if left == 0 {
                 let at = task.cpu;
-                return self.flag(at);
+                return self.resched(at);
             }
             length = length.min(left);
         }
         if self.quota.is_some() {
             if cpu.allowance == 0 {
                 let at = task.cpu;
-                return self.flag(at);
+                return self.resched(at);
             }
             length = length.min(cpu.allowance);
         }
@@ -97,7 +97,7 @@ impl Processors<'_> {
     }
 
     /// The processor will be looked at when all has happened that happens at this instant.
-    pub(super) fn flag(&mut self, at: u32) {
+    pub(super) fn resched(&mut self, at: u32) {
         let cpu = &mut self.cpus[at as usize];
         if !std::mem::replace(&mut cpu.flagged, true) {
             self.flagged.push(at);
@@ -105,7 +105,7 @@ impl Processors<'_> {
     }
 
     /// Looks at all flagged processors; false if there were none.
-    pub(super) fn give_away(&mut self) -> bool {
+    pub(super) fn reschedule_flagged(&mut self) -> bool {
         if self.flagged.is_empty() {
             return false;
         }
@@ -117,7 +117,7 @@ impl Processors<'_> {
         }
         for at in flagged.drain(..) {
             self.cpus[at as usize].flagged = false;
-            self.look_at(at);
+            self.schedule_on(at);
         }
         // What was flagged meanwhile has its own turn.
         if self.flagged.is_empty() {
@@ -126,14 +126,14 @@ impl Processors<'_> {
         true
     }
 
-    fn look_at(&mut self, at: u32) {
+    fn schedule_on(&mut self, at: u32) {
         if self.cpus[at as usize].throttled {
             return;
         }
         let current = self.cpus[at as usize].current;
         if current == NONE {
             match self.cpus[at as usize].first(&self.tasks) {
-                Some(next) => self.take_from_queue(at, next),
+                Some(next) => self.run_next(at, next),
                 None => {
                     self.idle.insert(at);
                     self.newidle_balance(at);
@@ -164,7 +164,7 @@ impl Processors<'_> {
             Some(next) => {
                 self.counts.preemptions += 1;
                 self.stop(current);
-                self.take_from_queue(at, next);
+                self.run_next(at, next);
                 self.push_to_idle(at, current);
                 self.load_balance(at);
             }
@@ -211,7 +211,7 @@ impl Processors<'_> {
     }
 
     /// A thread of its queue gets the idle processor.
-    fn take_from_queue(&mut self, at: u32, thread: u32) {
+    fn run_next(&mut self, at: u32, thread: u32) {
         if !self.has_allowance(at) {
             return self.throttle(at);
         }
@@ -274,7 +274,7 @@ impl Processors<'_> {
     }
 
     /// The acting thread leaves its processor, for something else than a queue.
-    pub(super) fn give_up(&mut self, thread: u32, doing: Doing) {
+    pub(super) fn deschedule(&mut self, thread: u32, doing: Doing) {
         self.live = self.live.saturating_sub(1);
         let now = self.agenda.now();
         let task = &mut self.tasks[thread as usize];
@@ -299,7 +299,7 @@ impl Processors<'_> {
             self.idle.insert(at);
         }
         if self.queued > 0 || self.quota.is_some() {
-            self.flag(at);
+            self.resched(at);
         }
     }
 }

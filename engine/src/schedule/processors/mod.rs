@@ -205,7 +205,7 @@ impl<'w> Processors<'w> {
                 }
                 return Some(Turn::Act(thread));
             }
-            if !self.give_away() {
+            if !self.reschedule_flagged() {
                 return None;
             }
         }
@@ -331,7 +331,7 @@ impl Machine for Processors<'_> {
     fn block(&mut self, thread: u32, why: Why) {
         // What it spent lies within its wait, as does what it costs to begin one.
         self.task(thread).debt = 0;
-        self.give_up(thread, Doing::Blocked(why));
+        self.deschedule(thread, Doing::Blocked(why));
     }
 
     fn expire(&mut self, thread: u32, length: u64) {
@@ -386,6 +386,6 @@ impl Machine for Processors<'_> {
     }
 
     fn end(&mut self, thread: u32) {
-        self.give_up(thread, Doing::Nothing);
+        self.deschedule(thread, Doing::Nothing);
     }
 }

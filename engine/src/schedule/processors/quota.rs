@@ -89,7 +89,7 @@ impl Processors<'_> {
         quota.advance(now);
         for at in std::mem::take(&mut quota.throttled) {
             self.cpus[at as usize].throttled = false;
-            self.flag(at);
+            self.resched(at);
         }
     }
 

@@ -191,7 +191,7 @@ impl Processors<'_> {
             return;
         }
         if current == NONE {
-            return self.flag(at);
+            return self.resched(at);
         }
         let own = &self.tasks[current as usize];
         if !matches!(own.state, TaskState::Running | TaskState::Spinning) {
@@ -212,7 +212,7 @@ impl Processors<'_> {
         let next = &self.tasks[thread as usize];
         let unprotected = own.virtual_time >= cpu.protected;
         if unprotected && cpu.is_eligible(next) && (!cpu.is_eligible(own) || next.deadline < own.deadline) {
-            return self.flag(at);
+            return self.resched(at);
         }
         if alone {
             self.arm(current);

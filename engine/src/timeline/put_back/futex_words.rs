@@ -4,7 +4,7 @@
 
 use super::super::model::{State, Thread, Timeline, Wait, Wake};
 use super::super::wait_reason::WaitReason;
-use super::lock_samples::{CallId, Calls, stack_at};
+use super::lock_samples::{CallId, Calls};
 use probe_abi::SampleReason;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,7 +63,7 @@ pub(super) fn find(timeline: &Timeline, calls: &Calls) -> Vec<Word> {
             known.waits += 1;
             let ran = runs_after(thread, at).unwrap_or(end.0);
             known.threads.entry(index).or_default().waits.push((start.0, ran));
-            if let Some(stack) = stack_at(&thread.samples, start, SampleReason::Block) {
+            if let Some(stack) = thread.stack_at(start, SampleReason::Block) {
                 known.calls.extend(calls.takes(stack));
                 if calls.is_mutex(stack) {
                     mutexes.insert(key);

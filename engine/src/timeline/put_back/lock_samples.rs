@@ -1,9 +1,8 @@
 //! What sampled stacks show of locks: which calls take one, and how much of its time a thread is under it.
 
-use super::super::model::{NO_STACK, StackSample, Timeline};
+use super::super::model::{NO_STACK, Timeline};
 use super::futex_words::Word;
 use crate::event::{CodeFact, CodeMap, frame_address};
-use crate::time::Timestamp;
 use probe_abi::SampleReason;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
@@ -100,13 +99,6 @@ fn names(code: &CodeFact, parts: &[&str]) -> bool {
         parts.iter().any(|part| name.contains(part))
     };
     code.function.as_deref().into_iter().chain(inlined).any(is_its)
-}
-
-/// The sampled stack of a thread at this instant for this reason. Its samples are in order of time.
-pub(super) fn stack_at(samples: &[StackSample], time: Timestamp, reason: SampleReason) -> Option<u32> {
-    let from = samples.partition_point(|seen| seen.time < time);
-    let at = samples.get(from..).unwrap_or_default().iter().take_while(|seen| seen.time == time);
-    at.filter(|seen| seen.reason == reason && seen.stack != NO_STACK).map(|seen| seen.stack).next()
 }
 
 /// A part of running time, of samples.

@@ -2,7 +2,7 @@
 //! broadcasts (VPPB, 1999, treats broadcasts this way). The simulation decides which thread comes last.
 //! **Ours**.
 
-use super::super::inside::NONE;
+use super::super::nesting::NONE;
 use super::mutex_history::{Give, Visit};
 use super::semaphore::Question;
 use rustc_hash::{FxHashMap, FxHashSet};

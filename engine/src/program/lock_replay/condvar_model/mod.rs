@@ -15,7 +15,7 @@ mod user_lock;
 
 use super::decision::ReplayDecisions;
 use super::forced_replay::ForcedReplay;
-use super::inside::NONE;
+use super::nesting::NONE;
 use super::sections::Sections;
 use crate::event::SyncObject;
 use crate::program::{ObjectId, Operation};

@@ -1,7 +1,7 @@
 //! What happened under the mutex of a condition variable: visits of threads, from taking the mutex to giving it back,
 //! in parts where they wait in between. The mutex puts all parts in one order.
 
-use super::super::inside::NONE;
+use super::super::nesting::NONE;
 use super::super::sections::Sections;
 use crate::event::{Effect, effect};
 use crate::timeline::{NO_OBJECT, Timeline};

@@ -3,7 +3,7 @@
 //! it can be simulated: a semaphore. **Ours**, checked against the recording: each visit that waited must
 //! have found nothing, and each that did not wait must have found something.
 
-use super::super::inside::NONE;
+use super::super::nesting::NONE;
 use super::mutex_history::{MutexHistory, Visit};
 use rustc_hash::FxHashSet;
 

@@ -9,7 +9,7 @@
 //! Then it is a lock around the visits of the mutex, simulated as any other; where that is not possible it is
 //! replayed as recorded, and marked as held ([`Operation::Held`], [`Operation::Freed`]).
 
-use super::super::inside::NONE;
+use super::super::nesting::NONE;
 use super::super::sections::Sections;
 use super::mutex_history::{self, MutexHistory, Uses, Visit};
 use crate::program::{LockFact, ObjectId, Operation};

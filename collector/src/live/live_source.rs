@@ -20,7 +20,7 @@ use zerocopy::IntoBytes as _;
 const SAMPLES_TURN: Duration = Duration::from_millis(10);
 
 /// A capture that is running.
-pub struct Kernel {
+pub struct LiveSource {
     capture: Capture,
     /// A launched command's own records; its rings are numbered after the kernel's.
     interposed: Option<Interposed>,
@@ -43,11 +43,11 @@ fn unprobed(error: ProbeError) -> Unprobed {
     }
 }
 
-impl Kernel {
+impl LiveSource {
     /// Takes over a capture.
-    pub fn new(capture: Capture, interposed: Option<Interposed>) -> Kernel {
+    pub fn new(capture: Capture, interposed: Option<Interposed>) -> LiveSource {
         let backoff = PollBackoff::beginning(Instant::now(), capture.ring_bytes());
-        Kernel {
+        LiveSource {
             capture,
             interposed,
             launched: None,
@@ -60,21 +60,21 @@ impl Kernel {
     }
 
     /// Stacks are sampled.
-    pub fn sampled(self, sampler: Option<Sampler>) -> Kernel {
+    pub fn sampled(self, sampler: Option<Sampler>) -> LiveSource {
         let told = self.capture.tells_of_mappings();
-        Kernel { sampler: sampler.map(|sampler| sampler.hearing_of_mappings(told)), ..self }
+        LiveSource { sampler: sampler.map(|sampler| sampler.hearing_of_mappings(told)), ..self }
     }
 
     /// The consumer forgets old stacks: they may come without end.
     #[must_use]
-    pub fn without_end(mut self) -> Kernel {
+    pub fn without_end(mut self) -> LiveSource {
         self.sampler.iter_mut().for_each(Sampler::without_end);
         self
     }
 
     /// Makes samples of what was taken, for a while at most; whether nothing is left.
     fn drain_samples(&mut self, records: &mut usize, sink: &mut dyn FnMut(usize, &[u8])) -> bool {
-        let Kernel { capture, sampler, interposed, .. } = self;
+        let LiveSource { capture, sampler, interposed, .. } = self;
         let Some(sampler) = sampler else { return true };
         let first = capture.ring_count() + interposed.as_ref().map_or(0, Interposed::ring_count);
         let began = Instant::now();
@@ -97,12 +97,12 @@ impl Kernel {
     }
 
     /// The process at the gate, and the program that it will run.
-    pub fn launching(self, pid: u32, program: Option<PathBuf>) -> Kernel {
-        Kernel { launched: program.map(|program| (pid, program)), ..self }
+    pub fn launching(self, pid: u32, program: Option<PathBuf>) -> LiveSource {
+        LiveSource { launched: program.map(|program| (pid, program)), ..self }
     }
 }
 
-impl EventSource for Kernel {
+impl EventSource for LiveSource {
     fn rings(&self) -> usize {
         let interposed = self.interposed.as_ref().map_or(0, Interposed::ring_count);
         self.capture.ring_count() + interposed + self.capture.sample_ring_count()
@@ -132,7 +132,7 @@ impl EventSource for Kernel {
     fn drain(&mut self, sink: &mut dyn FnMut(usize, &[u8])) -> Drained {
         // All records from before this instant are in the rings, so emptying those yields all of them.
         let before_ns = now_ns();
-        let Kernel { capture, interposed, sampler, .. } = self;
+        let LiveSource { capture, interposed, sampler, .. } = self;
         let mut stirred = false;
         let mut records = capture.drain(&mut |ring, bytes| {
             let kind = bytes.get(offset_of!(Header, kind)).copied().and_then(Kind::from_byte);
@@ -275,7 +275,7 @@ impl EventSource for Kernel {
             log::warn!("{sentence}");
         }
         let (lost, left_out) = (self.capture.samples_lost(), self.capture.samples_left_out());
-        let Kernel { capture, sampler, .. } = *self;
+        let LiveSource { capture, sampler, .. } = *self;
         // Notes and losses were taken after the end. The program is free before any thread waits for a
         // parser.
         let _ = capture.stop();

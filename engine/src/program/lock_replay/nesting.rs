@@ -26,7 +26,7 @@ pub(in crate::program) struct Begin {
 
 /// See above. Everything by number of operation is as long as [`Timeline::uses`].
 #[derive(Clone, Debug, Default)]
-pub(in crate::program) struct Inside {
+pub(in crate::program) struct Nesting {
     /// The operation that each operation is in, or [`NONE`].
     pub(super) parent: Vec<u32>,
     /// Whether the thread slept for a futex inside the operation itself.
@@ -55,39 +55,39 @@ struct Own {
     end: u64,
 }
 
-impl Inside {
-    pub(in crate::program) fn of(timeline: &Timeline) -> Inside {
+impl Nesting {
+    pub(in crate::program) fn of(timeline: &Timeline) -> Nesting {
         let count = timeline.lock_operations.len();
-        let mut inside = Inside {
+        let mut nesting = Nesting {
             parent: vec![NONE; count],
             slept: vec![false; count],
             woke: vec![false; count],
             plain: vec![false; count],
             steps: vec![(0, 0); count],
             wake_in: vec![NONE; timeline.wakeups.len()],
-            ..Inside::default()
+            ..Nesting::default()
         };
         let mut behind: Vec<(u32, u32)> = Vec::new();
         for thread in &timeline.threads {
-            let own = inside.nest(timeline, thread);
+            let own = nesting.nest(timeline, thread);
             for own in &own {
-                inside.steps[own.begin.used as usize] = (own.begin.first_step, own.end_step);
+                nesting.steps[own.begin.used as usize] = (own.begin.first_step, own.end_step);
                 let steps = own.begin.first_step as usize..own.end_step as usize;
                 let steps = thread.steps.get(steps).unwrap_or_default();
-                inside.plain[own.begin.used as usize] =
+                nesting.plain[own.begin.used as usize] =
                     steps.iter().all(|step| matches!(step.kind, StepKind::Wake(_)));
             }
-            inside.place_steps(timeline, thread, &own, &mut behind);
-            inside.place_waits(timeline, thread, &own);
-            inside.by_thread.push(own.iter().map(|own| own.begin.used).collect());
+            nesting.place_steps(timeline, thread, &own, &mut behind);
+            nesting.place_waits(timeline, thread, &own);
+            nesting.by_thread.push(own.iter().map(|own| own.begin.used).collect());
             let mut begins: Vec<Begin> = own.iter().map(|own| own.begin).collect();
             // Of two that begin together the outer one ends later, and is later in the list.
             begins.reverse();
             begins.sort_by_key(|begin| (begin.first_step, begin.time));
-            inside.begins.push(begins);
+            nesting.begins.push(begins);
         }
-        inside.place_behind(timeline, &behind);
-        inside
+        nesting.place_behind(timeline, &behind);
+        nesting
     }
 
     /// A release that is recorded as an instant comes before what it wakes, where a thread began to wait just

@@ -7,7 +7,7 @@ use probe_abi::Call;
 /// A waking for which it is not yet known which sleep it ends: the waker may be faster than the switch that
 /// takes the sleeper off its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Woken {
+pub(super) struct PendingWakeup {
     pub(super) time_ns: u64,
     pub(super) wake: Wake,
     /// The system call in which the thread slept or was about to.
