@@ -37,7 +37,11 @@ pub(crate) fn write(
     let room = style.width.saturating_sub(MARGIN.len() + 1 + gains.max().unwrap_or(0)).clamp(12, 38);
     for (number, fix) in limits.fixes.iter().take(fixes).enumerate() {
         let word = if number == 0 { "FIX    " } else { MARGIN };
-        let what = style.fit(&what(fix, first.cpus), room);
+        let name = name_of(fix);
+        let long = what(fix, &name, first.cpus);
+        let is_short = width(&long) <= room;
+        let text = if is_short { long } else { what(fix, last_part(&name), first.cpus) };
+        let what = style.fit(&text, room);
         let gain = gain(fix);
         let mut line = format!("{what}{} {gain}", " ".repeat(room.saturating_sub(width(&what))));
         if let Some(more) = at_largest(fix, limits.at.get(1).map(|limit| limit.cpus)) {
@@ -76,7 +80,7 @@ pub(crate) fn words(limits: &Limits) -> Words {
     let Some(first) = limits.at.first() else { return Words::default() };
     let largest = limits.at.get(1).map(|limit| limit.cpus);
     let fixes = limits.fixes.iter().map(|fix| FixWords {
-        what: what(fix, first.cpus),
+        what: what(fix, &name_of(fix), first.cpus),
         gain: gain(fix).trim().to_owned(),
         at_largest: at_largest(fix, largest),
     });
@@ -237,13 +241,22 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
     lines
 }
 
-fn what(fix: &Fix, now: Cpus) -> String {
-    let function = fix.function.as_deref().map(short).unwrap_or_default();
+/// The function that a change is about, or nothing.
+fn name_of(fix: &Fix) -> String {
+    fix.function.as_deref().map(short).unwrap_or_default()
+}
+
+/// `update_ledger` of `rust_locks::update_ledger`.
+fn last_part(name: &str) -> &str {
+    name.rsplit("::").next().filter(|last| !last.starts_with('{')).unwrap_or(name)
+}
+
+fn what(fix: &Fix, function: &str, now: Cpus) -> String {
     match &fix.change {
         Change::SplitLock(_, parts) => format!("split the lock in {parts}"),
         Change::MoveOut(..) => format!("move {function} out of the lock"),
         Change::Faster(..) => format!("{function} 2x faster"),
-        Change::FewerCalls(_) => format!("half as many calls of {}", system_call(&function)),
+        Change::FewerCalls(_) => format!("half as many calls of {}", system_call(function)),
         Change::Divide(_, among) if function.is_empty() => {
             format!("divide that stretch among {among} threads")
         }

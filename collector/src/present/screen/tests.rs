@@ -134,6 +134,7 @@ fn changes_that_are_no_lock_s() {
         change(Change::Divide(part.clone(), 4), None),
         change(Change::Divide(part, 4), Some("digest_row(unsigned int)")),
         change(Change::FewerCalls(call), Some("__GI___libc_write")),
+        change(Change::MoveOut(call, vec![ObjectId(0)]), Some("rust_locks::update_ledger")),
     ];
     let text = shown(&(report, limits, about), false, &NARROW);
     for (what, gain) in [
@@ -141,6 +142,7 @@ fn changes_that_are_no_lock_s() {
         ("divide that stretch among 4 threads", "-49 %"),
         ("divide digest_row among 4 threads", "-49 %"),
         ("half as many calls of write", "-49 %"),
+        ("move update_ledger out of the lock", "-49 %"),
     ] {
         let line = text.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{what}: {text}"));
         assert!(line.contains(gain) && line.contains("(-59 % on 16 CPUs)"), "{line}");
