@@ -212,8 +212,14 @@ pub struct CpuCounters {
     pub ticks_elsewhere: u64,
     /// When the sleep or the wake-up happened whose stack this CPU takes right now (`CLOCK_MONOTONIC` nanoseconds).
     pub event_time: u64,
+    /// Network interrupts: soft ones for sending or receiving.
+    pub network_interrupts: u64,
+    /// Wake-ups of a recorded thread by a recorded one in these.
+    pub possible_own_packets: u64,
+    /// Of these, wake-ups by a packet that the waker has sent itself.
+    pub own_packets: u64,
     /// Always 0: no two CPUs share a cache line.
-    pub reserved: [u64; 4],
+    pub reserved: [u64; 1],
 }
 
 /// What is counted per function; one per function number in shared memory. Only the kernel writes.

@@ -38,9 +38,12 @@ pub fn hrtimer_expire_exit(_: BtfTracePointContext) -> i32 {
 /// A soft interrupt starts. Argument: `unsigned vec_nr`. They do not nest.
 #[btf_tracepoint(function = "softirq_entry")]
 pub fn softirq_entry(arguments: BtfTracePointContext) -> i32 {
-    let number = arguments.arg::<u64>(0) as u32;
+    let cause = Cause::of_soft_interrupt(arguments.arg::<u64>(0) as u32);
     network::no_packet();
-    note(offset_of!(CpuCounters, soft_cause), Cause::of_soft_interrupt(number));
+    note(offset_of!(CpuCounters, soft_cause), cause);
+    if cause as u32 == Cause::Network as u32 {
+        ring::count!(network_interrupts);
+    }
     0
 }
 

@@ -216,9 +216,13 @@ fn waking(arguments: &BtfTracePointContext, wakee: Task, wakee_pid: u32, wakee_s
                 flags |= WakingFlags::OTHER_WORD;
             }
         }
-    } else if context as u8 == Context::SoftIrq as u8 && network::takes_in_own_packet(tid) {
-        waker_call = waker.call_number();
-        flags |= WakingFlags::OWN_PACKET;
+    } else if context as u8 == Context::SoftIrq as u8 && flags & WakingFlags::WAKER_TRACKED != 0 {
+        ring::count!(possible_own_packets);
+        if network::takes_in_own_packet(tid) {
+            ring::count!(own_packets);
+            waker_call = waker.call_number();
+            flags |= WakingFlags::OWN_PACKET;
+        }
     }
     let by_thread = context as u8 == Context::Task as u8 && flags & WakingFlags::WAKER_TRACKED != 0;
     let explained = forget(u64::from(by_thread && wakee_state != 0), time_ns);

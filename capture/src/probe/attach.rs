@@ -41,21 +41,20 @@ pub(crate) fn kernel_programs() -> &'static [&'static str] {
     &TRACEPOINTS
 }
 
-/// Attaches everything that is not a function of the target; [`kernel_programs`] have been loaded.
-pub(crate) fn attach_kernel(ebpf: &mut Ebpf, kernel: &KernelLayout) -> Result<Vec<Link>, ProbeError> {
-    let mut links = Vec::new();
-    // Without them a packet over the loopback device comes from the network.
-    let network = load_together(ebpf, kernel, &NETWORK).and_then(|()| {
-        NETWORK.iter().map(|name| attach_tracepoint(ebpf, name)).collect::<Result<Vec<_>, _>>()
-    });
-    match network {
-        Ok(network) => links.extend(network),
-        Err(error) => log::debug!("no edges by packets over the loopback device: {error}"),
-    }
-    for name in TRACEPOINTS {
-        links.push(attach_tracepoint(ebpf, name)?);
-    }
-    Ok(links)
+/// Attaches everything that is not a function of the target, but for packets; [`kernel_programs`] have been loaded.
+pub(crate) fn attach_kernel(ebpf: &mut Ebpf) -> Result<Vec<Link>, ProbeError> {
+    TRACEPOINTS.iter().map(|name| attach_tracepoint(ebpf, name)).collect()
+}
+
+/// Has packets over the loopback device followed. Without that they come from the network, so a kernel that does not let us is
+/// good enough.
+pub(crate) fn attach_network(ebpf: &mut Ebpf, kernel: &KernelLayout) -> Vec<Link> {
+    let loaded = load_together(ebpf, kernel, &NETWORK);
+    let links = loaded.and_then(|()| NETWORK.iter().map(|name| attach_tracepoint(ebpf, name)).collect());
+    links.unwrap_or_else(|error| {
+        log::debug!("no edges by packets over the loopback device: {error}");
+        Vec::new()
+    })
 }
 
 fn attach_tracepoint(ebpf: &mut Ebpf, name: &str) -> Result<Link, ProbeError> {

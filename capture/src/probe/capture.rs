@@ -297,6 +297,7 @@ impl Drop for Capture {
         {
             let probes = &mut *self.common.lock();
             threads.extend(probes.clock.iter_mut().flat_map(|clock| clock.stop()));
+            threads.extend(close_together(std::mem::take(&mut probes.network)));
             threads.append(&mut probes.functions.close_all());
             threads.append(&mut probes.operations.close_all());
         }

@@ -70,6 +70,9 @@ impl Shared {
             total.ticks_left_out = total.ticks_left_out.saturating_add(one.ticks_left_out);
             total.samples_lost = total.samples_lost.saturating_add(one.samples_lost);
             total.stale = total.stale.saturating_add(one.stale);
+            total.network_interrupts = total.network_interrupts.saturating_add(one.network_interrupts);
+            total.possible_own_packets = total.possible_own_packets.saturating_add(one.possible_own_packets);
+            total.own_packets = total.own_packets.saturating_add(one.own_packets);
         }
         total
     }

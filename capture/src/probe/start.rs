@@ -18,7 +18,7 @@ use super::overhead::{
     cost_accounting::{CostAccounting, Costs},
 };
 use super::{
-    attach::{attach_kernel, kernel_programs},
+    attach::{attach_kernel, attach_network, kernel_programs},
     capture::Capture,
     clocks::now_ns,
     error::{ProbeError, ProbeErrorKind},
@@ -61,7 +61,8 @@ impl Capture {
         stages.end("maps");
         loaded.programs(&kernel, &programs_at_once(&options, is_early))?;
         stages.end("programs");
-        let kernel_links = attach_kernel(&mut loaded.ebpf, &kernel)?;
+        let network = attach_network(&mut loaded.ebpf, &kernel);
+        let kernel_links = attach_kernel(&mut loaded.ebpf)?;
         stages.end("kernel's events");
         let Loaded { mut ebpf, shared, first_libc_counters, rings, sample_rings, logger, .. } = loaded;
         let early = is_early.then(|| {
@@ -90,6 +91,8 @@ impl Capture {
             functions: FunctionProbes::new(shared.clone(), first_libc_counters),
             operations: LockProbes::new(shared.clone(), first_libc_counters),
             clock,
+            network,
+            kernel: Arc::clone(&kernel),
             notes: Vec::new(),
             logger,
             accounting,

@@ -21,6 +21,7 @@ use engine::event::{GapReason, Note, NoteKind, Overhead};
 use probe_abi::{FunctionCounters, RATE_WINDOW_SHIFT};
 
 use super::super::{
+    attach::{Link, attach_network, close_together},
     clocks,
     clocks::now_ns,
     function_probes::FunctionProbes,
@@ -34,6 +35,7 @@ use super::{
     adaptive_sampling::AdaptiveSampling,
     budget::{Budget, Decision},
     cost_accounting::CostAccounting,
+    packet_watch::{PacketCounts, PacketWatch},
     poll_urgency::PollUrgency,
     spending::Spent,
 };
@@ -67,6 +69,9 @@ pub(crate) struct Probes {
     pub(crate) operations: LockProbes,
     /// What samples are taken by.
     pub(crate) clock: Option<Clock>,
+    /// The programs that follow packets over the loopback device, while they are attached.
+    pub(crate) network: Vec<Link>,
+    pub(crate) kernel: Arc<KernelLayout>,
     pub(crate) notes: Vec<Note>,
     pub(crate) logger: Option<EbpfLogger<&'static dyn log::Log>>,
     pub(crate) accounting: CostAccounting,
@@ -191,6 +196,7 @@ pub(crate) fn run(
     let began = Instant::now();
     let (mut tick, mut looked, mut version) = (TICK, began, 0);
     let mut online = Vec::new();
+    let mut packets = common.lock().accounting.has_budget().then(PacketWatch::default);
     while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(tick) {
         let mut probes = common.lock();
         common.drop_replaced_programs(&mut probes);
@@ -207,6 +213,9 @@ pub(crate) fn run(
             enforce_rate_limit(common, &mut probes, &mut budget);
             enforce_budget(common, &mut probes, &mut budget, &mut samplings);
             follow(common, &mut probes, &mut online);
+            if let Some(watch) = &mut packets {
+                follow_packets(common, &mut probes, watch);
+            }
         }
         let before = std::mem::replace(&mut version, probes.version());
         let probed = probes.functions.functions().next().is_some();
@@ -292,6 +301,24 @@ fn enforce_rate_limit(common: &Common, probes: &mut Probes, budget: &mut Budget)
             kind: NoteKind::ProbesOff { functions: vec![number], rates: vec![rate_when_cut(&counters)] },
         });
     }
+}
+
+/// Packets over the loopback device are followed while that may be of use.
+fn follow_packets(common: &Common, probes: &mut Probes, watch: &mut PacketWatch) {
+    let total = common.shared.cpu_totals();
+    let counts = PacketCounts {
+        interrupts: total.network_interrupts,
+        own: total.own_packets,
+        possible: total.possible_own_packets,
+    };
+    match watch.look(now_ns(), counts) {
+        Some(true) => probes.network = attach_network(&mut probes.ebpf, &probes.kernel),
+        // No thread has to wait until the last CPU has left them.
+        Some(false) => drop(close_together(std::mem::take(&mut probes.network))),
+        None => return,
+    }
+    probes.accounting.measure_soon();
+    log::debug!("{} programs follow packets; {counts:?}", probes.network.len());
 }
 
 /// Removes probes for a while, the most expensive first, when recording costs more than it may, and restores

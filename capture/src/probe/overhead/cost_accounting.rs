@@ -22,23 +22,19 @@ use super::super::{
     lock_probes::LockProbes,
     shared_map::Shared,
 };
-use super::{poll_urgency::PollUrgency, preload_cost::PreloadCost, spending::Spent};
+use super::{
+    poll_urgency::PollUrgency,
+    preload_cost::PreloadCost,
+    program_rates::{ASSUMED_EVENT_NS, HeldUp, Measured, ProgramRates},
+    spending::Spent,
+};
 
-/// What one record of the scheduler is taken to cost until that has been measured, and where the kernel does not let
-/// us: of the order of what was measured on several machines.
-const ASSUMED_EVENT_NS: f64 = 500.0;
 /// The kernel's statistics cost two readings of the clock for each run of any program, so they are on for a moment
 /// only: this long, soon after the start and then this often.
 const SAMPLE_NS: u64 = 100_000_000;
 const SAMPLE_EVERY_NS: u64 = 10_000_000_000;
-/// If the next look came later than this, longpole was held up, and maybe its target with it: then the
-/// programs have run for others, and nothing follows for the target's events.
-const LONGEST_SAMPLE_NS: u64 = 250_000_000;
-/// After such a one: not at once, or the statistics would be on all the time where looks are always late.
+/// After a sample that says nothing: not at once, or the statistics would be on all the time where looks are always late.
 const SAMPLE_AGAIN_NS: u64 = 1_000_000_000;
-/// Fewest events: with fewer, most of the cost is that of other events, which leave no record.
-const ENOUGH_EVENTS: u64 = 50;
-
 /// Books kept from the start of a recording.
 pub(crate) struct CostAccounting {
     budget_ppm: Option<u32>,
@@ -69,7 +65,8 @@ pub(crate) struct CostAccounting {
     event_ns: f64,
     /// Of the collector's time, what it spent on scheduler events.
     fixed_collector_ns: f64,
-    each_event_ns: f64,
+    rates: ProgramRates,
+    looked_ns: u64,
     /// Of the collector's time, what it spent on records of probes.
     probe_collector_ns: f64,
     sample: Option<Sample>,
@@ -135,6 +132,8 @@ struct Counted {
     hits: u64,
     function_records: u64,
     events: u64,
+    /// Network interrupts.
+    interrupts: u64,
     samples: u64,
     /// Taking them.
     samples_ns: u64,
@@ -169,6 +168,7 @@ impl Counted {
             hits,
             function_records,
             events,
+            interrupts: total.network_interrupts,
             samples,
             samples_ns,
             event_samples,
@@ -199,7 +199,9 @@ struct Sample {
     from_ns: u64,
     until_ns: u64,
     events: u64,
-    programs_ns: u64,
+    interrupts: u64,
+    network_ns: u64,
+    others_ns: u64,
     samples_ns: u64,
 }
 
@@ -231,7 +233,8 @@ impl CostAccounting {
             inside: PreloadCost::default(),
             event_ns: 0.0,
             fixed_collector_ns: 0.0,
-            each_event_ns: ASSUMED_EVENT_NS,
+            rates: ProgramRates::default(),
+            looked_ns: now_ns(),
             probe_collector_ns: 0.0,
             sample: None,
             next_sample_ns: 0,
@@ -291,7 +294,9 @@ impl CostAccounting {
         let collector = (collector - since(counted.unwinding_ns, last.unwinding_ns)).max(0.0);
         let function_records = since(counted.function_records, last.function_records);
         let events = since(counted.events, last.events);
-        self.event_ns += events * self.each_event_ns;
+        let interrupts = since(counted.interrupts, last.interrupts);
+        let passed = since(now_ns, std::mem::replace(&mut self.looked_ns, now_ns));
+        self.event_ns += self.rates.cost_ns(passed, events, interrupts);
         let each_hit = self.costs.hits.map_or(ASSUMED_EVENT_NS, |costs| costs.entry.total_ns() as f64);
         let of_functions = reading_ns(collector, function_records, events, each_hit);
         self.fixed_collector_ns += collector - of_functions;
@@ -334,6 +339,17 @@ impl CostAccounting {
     /// By the recorded processes, with what recording does in them.
     fn used_ns(&self) -> u64 {
         self.waited_for.used_ns.max(self.target.total_ns())
+    }
+
+    /// Programs were attached or detached: what they take now has to be measured anew.
+    pub(crate) fn measure_soon(&mut self) {
+        self.sample = None;
+        self.next_sample_ns = 0;
+    }
+
+    /// Whether recording may cost only so much.
+    pub(crate) fn has_budget(&self) -> bool {
+        self.budget_ppm.is_some()
     }
 
     /// As of the last look.
@@ -412,44 +428,40 @@ impl CostAccounting {
 
     /// Begins or ends a sample of what the scheduler's programs take.
     fn sample(&mut self, ebpf: &Ebpf, now_ns: u64, counted: &Counted) {
-        let Counted { events, samples_ns, .. } = *counted;
+        let Counted { events, interrupts, samples_ns, .. } = *counted;
         match self.sample.take_if(|sample| now_ns >= sample.until_ns) {
             Some(sample) => {
-                let programs_ns = kernel_programs_ns(ebpf).saturating_sub(sample.programs_ns);
-                let programs_ns = programs_ns.saturating_sub(samples_ns.saturating_sub(sample.samples_ns));
-                let events = events.saturating_sub(sample.events);
-                let lasted_ns = now_ns.saturating_sub(sample.from_ns);
-                match each_event_ns(programs_ns, events, lasted_ns) {
-                    Ok(each) => self.each_event_ns = each.unwrap_or(self.each_event_ns),
+                let (network_ns, others_ns) = kernel_programs_ns(ebpf);
+                let samples_ns = samples_ns.saturating_sub(sample.samples_ns);
+                let measured = Measured {
+                    lasted_ns: now_ns.saturating_sub(sample.from_ns),
+                    events: events.saturating_sub(sample.events),
+                    interrupts: interrupts.saturating_sub(sample.interrupts),
+                    network_ns: network_ns.saturating_sub(sample.network_ns),
+                    others_ns: others_ns.saturating_sub(sample.others_ns).saturating_sub(samples_ns),
+                };
+                match self.rates.measured(&measured) {
+                    Ok(rates) => self.rates = rates,
                     Err(HeldUp) => self.next_sample_ns = now_ns.saturating_add(SAMPLE_AGAIN_NS),
                 }
             }
             None if self.sample.is_none() && now_ns >= self.next_sample_ns => {
                 self.next_sample_ns = now_ns.saturating_add(SAMPLE_EVERY_NS);
+                let (network_ns, others_ns) = kernel_programs_ns(ebpf);
                 self.sample = statistics_on().map(|on| Sample {
                     _on: on,
                     from_ns: now_ns,
                     until_ns: now_ns.saturating_add(SAMPLE_NS),
                     events,
+                    interrupts,
+                    network_ns,
+                    others_ns,
                     samples_ns,
-                    programs_ns: kernel_programs_ns(ebpf),
                 });
             }
             None => {}
         }
     }
-}
-
-/// A sample that says nothing.
-#[derive(Debug, PartialEq, Eq)]
-struct HeldUp;
-
-/// What an event takes the kernel's programs, from a sample; `None`: too few.
-fn each_event_ns(programs_ns: u64, events: u64, lasted_ns: u64) -> Result<Option<f64>, HeldUp> {
-    if lasted_ns > LONGEST_SAMPLE_NS {
-        return Err(HeldUp);
-    }
-    Ok((events >= ENOUGH_EVENTS).then(|| programs_ns as f64 / events as f64))
 }
 
 /// How much of the collector's time went to records of probes: shared out by records, but none takes longer to be read
@@ -460,12 +472,20 @@ fn reading_ns(collector_ns: f64, of_probes: f64, others: f64, each_hit_ns: f64) 
     (collector_ns * share).min(of_probes * each_hit_ns)
 }
 
-/// Time of all programs but those on functions, which are counted by their hits.
-fn kernel_programs_ns(ebpf: &Ebpf) -> u64 {
-    let costs = counters::program_costs(ebpf);
-    let costs =
-        costs.iter().filter(|program| !matches!(&*program.name, "function_probe" | "operation_probe"));
-    costs.fold(0, |sum, program| sum.saturating_add(program.total_ns))
+/// Time of the programs that run for network interrupts and packets, and of all others but those on functions, which are
+/// counted by their hits.
+fn kernel_programs_ns(ebpf: &Ebpf) -> (u64, u64) {
+    let (mut network_ns, mut others_ns) = (0u64, 0u64);
+    for program in counters::program_costs(ebpf) {
+        match &*program.name {
+            "function_probe" | "operation_probe" => {}
+            "softirq_entry" | "napi_poll" | "netif_receive_skb" | "net_dev_start_xmit" => {
+                network_ns = network_ns.saturating_add(program.total_ns);
+            }
+            _ => others_ns = others_ns.saturating_add(program.total_ns),
+        }
+    }
+    (network_ns, others_ns)
 }
 
 /// Makes the kernel count the time of BPF programs until this is dropped; `None` if it does not let us
@@ -486,17 +506,7 @@ fn statistics_on() -> Option<OwnedFd> {
 
 #[cfg(test)]
 mod tests {
-    use super::{HeldUp, each_event_ns, reading_ns};
-
-    /// A server ran in turns with another one, stopped together with longpole for half a second each time.
-    /// Once its overhead was reported as 77 % instead of 5 %. That it got the other's events is a conclusion,
-    /// not an observation.
-    #[test]
-    fn what_was_measured_while_longpole_was_held_is_not_believed() {
-        assert_eq!(each_event_ns(3_000_000, 3_000, 110_000_000), Ok(Some(1_000.0)));
-        assert_eq!(each_event_ns(3_000_000, 20, 110_000_000), Ok(None));
-        assert_eq!(each_event_ns(18_000_000, 3_000, 610_000_000), Err(HeldUp));
-    }
+    use super::reading_ns;
 
     /// In a test a function called forty times a second once lost its probes because of a hot one. The
     /// collector's cost of removing probes was on its account then; that this was the reason follows from the
