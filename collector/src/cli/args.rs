@@ -1,7 +1,14 @@
-//! The arguments as typed. Nothing is checked here beyond their shape: that is [`super::plan_from_args`].
+//! The arguments. What can be wrong about one of them is found by clap and [`super::value`]; about several, by those
+//! who read them.
 
-use super::study;
-use clap::{Args, Parser, Subcommand};
+use super::record_args::{RecordArguments, TopArguments, ValidateArguments};
+use super::study::{self, Analyzed, Scheduling};
+use super::value::{self, List, Maybe};
+use crate::export::{Format, Table};
+use crate::present::text::By;
+use clap::{Args, Parser, Subcommand, ValueHint};
+use engine::predict::Io;
+use engine::report::Cpus;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -63,148 +70,15 @@ pub enum Command {
     Symbols(SymbolsArguments),
 }
 
-/// What scripts have to know about `record`.
-const RECORD_EXIT_CODES: &str = "\
-^C goes to COMMAND, too, as to every program of a terminal: mostly it dies of it, and so do its children; the recording \
-ends when COMMAND does. A second ^C ends the recording of a COMMAND that goes on. To end only the recording by ^C, start \
-the program yourself and attach with -p.
-Exit code: that of COMMAND, or its signal, if it ended while it was recorded; otherwise 0. A COMMAND that has not \
-ended when the recording does (-d, a second ^C) runs on without longpole, and the summary names its PID.
-1 something failed, 2 the command line makes no sense, 77 a permission or kernel feature is missing (see \
-`longpole doctor`), 125 to 127 COMMAND could not be started.";
-
-#[derive(Debug, Args)]
-pub struct CaptureArguments {
-    /// Attach to these running processes, by number or by name
-    #[arg(short, long, value_name = "PID|NAME")]
-    pub pid: Vec<String>,
-    /// Include child processes of -p, too; of a COMMAND, whose children are included anyway, those that outlive it
-    #[arg(long, conflicts_with = "no_children")]
-    pub children: bool,
-    /// Leave out child processes of a COMMAND
-    #[arg(long)]
-    pub no_children: bool,
-    /// Scheduler and futex events only: no probes on functions, nor on libc's for locks
-    #[arg(long)]
-    pub no_uprobes: bool,
-    /// Probe the function of this name, or as much of it as is needed, or all functions with a matching name (hash*), and only
-    /// these, at once and without trying first what that costs (may be repeated); without it a running process is tried first
-    #[arg(long, value_name = "NAME|GLOB")]
-    pub functions: Vec<String>,
-    /// Never probe the function of this name, or functions with a matching name (may be repeated)
-    #[arg(long, value_name = "NAME|GLOB")]
-    pub exclude: Vec<String>,
-    /// Functions of this name, or with a matching name, only wait: time in them counts as waiting (may be repeated)
-    #[arg(long, value_name = "NAME|GLOB")]
-    pub spin: Vec<String>,
-    /// Probe at most this many functions, the largest first; a command with more than 1,024 begins without probes unless
-    /// this or --functions is given [default: 4096; validate: none, unless functions are chosen or --calibrate asks which ones
-    /// need more CPU time]
-    #[arg(long, value_name = "N")]
-    pub max_functions: Option<String>,
-    /// Take the probes off functions called more often than this per second [default: 10000]
-    #[arg(long, value_name = "N")]
-    pub max_rate: Option<String>,
-    /// What recording may cost of the target's CPU time; functions that cost too much lose their probes,
-    /// samples become rarer; or: none
-    #[arg(long, value_name = "SHARE", default_value = "2%")]
-    pub overhead: String,
-    /// Take the stacks of running threads this often per second, on each CPU; 0: never [default: 499, or
-    /// fewer where three quarters of --overhead do not pay for it; validate: 0]
-    #[arg(short = 'F', long = "freq", visible_alias = "rate", value_name = "HZ")]
-    pub frequency: Option<String>,
-    /// How stacks are read: fp (frame pointers), dwarf (unwind tables, more expensive), or auto: whichever a program's binaries need
-    #[arg(long, value_name = "HOW", default_value = "auto")]
-    pub call_graph: String,
-    /// Record calls only down to this depth of probed functions
-    #[arg(long, value_name = "N")]
-    pub depth: Option<String>,
-    /// Size of each ring buffer, for example 8M [default: 16M]
-    #[arg(long, value_name = "SIZE")]
-    pub ring_size: Option<String>,
-    /// Record the command's locks from inside it, by a library put before its libc, instead of by probes on its libc, which
-    /// are more expensive: auto, always or never
-    #[arg(long, value_name = "WHEN", default_value = "auto")]
-    pub interpose: String,
-    /// Let the command run on these CPUs only, for example 0 or 0-3
-    #[arg(long, value_name = "CPUS")]
-    pub cpu_list: Option<String>,
-    /// Under sudo: run the command as root, not as the user behind sudo
-    #[arg(long)]
-    pub keep_root: bool,
-    /// Start this command and watch it until it ends
-    #[arg(value_name = "COMMAND", trailing_var_arg = true)]
-    pub command: Vec<OsString>,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = RECORD_EXIT_CODES)]
-pub struct RecordArguments {
-    /// Where to write [default: longpole-NAME-PID-TIME.lp, counted up until the name is free]
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// Replace FILE if it exists
-    #[arg(long)]
-    pub force: bool,
-    /// Stop after this long, for example 10s [default: when the target ends, or on ^C]; a COMMAND that has not
-    /// ended by then runs on
-    #[arg(short, long, value_name = "TIME")]
-    pub duration: Option<String>,
-    #[command(flatten)]
-    pub capture: CaptureArguments,
-}
-
-/// What has to be known about `top`.
-const TOP_HELP: &str = "\
-^C on the screen, as q, is for longpole alone: COMMAND, or what -p names, runs on. With --once and --batch there is no \
-screen, and ^C goes to COMMAND, too: mostly it dies of it. ? on the screen shows its keys.";
-
-#[derive(Debug, Args)]
-#[command(after_help = TOP_HELP)]
-pub struct TopArguments {
-    /// CPU counts to predict for
-    #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,inf")]
-    pub cpus: String,
-    /// Time between two screens
-    #[arg(long, value_name = "TIME", default_value = "1s")]
-    pub refresh: String,
-    /// Length of the sliding window
-    #[arg(long, value_name = "TIME", default_value = "10s")]
-    pub window: String,
-    /// Detach and leave after this long, for example 10m [default: when you leave]
-    #[arg(short, long, value_name = "TIME")]
-    pub duration: Option<String>,
-    /// Print one screen of a whole window and end; needs no terminal
-    #[arg(long)]
-    pub once: bool,
-    /// Print one screen after the other; needs no terminal
-    #[arg(long, conflicts_with = "once")]
-    pub batch: bool,
-    /// With --once and --batch: JSON, an object a line
-    #[arg(long)]
-    pub json: bool,
-    /// Serve metrics (/metrics, OpenMetrics) and a page here, for example 9464, which is 127.0.0.1:9464; needs no terminal
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "once")]
-    pub listen: Option<String>,
-    /// The token in this file opens the page, and on an address that others can reach the metrics [default: a new one]
-    #[arg(long, value_name = "FILE", requires = "listen")]
-    pub listen_token: Option<PathBuf>,
-    #[command(flatten)]
-    pub capture: CaptureArguments,
-}
-
 #[derive(Debug, Args)]
 pub struct ReportArguments {
-    /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
-    #[arg(value_name = "FILE")]
-    pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub input: Analyzed,
     /// CPU counts to predict for, for example 1,2,4-8,inf
-    #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,inf")]
-    pub cpus: String,
-    /// How threads share CPUs: eevdf (as Linux), ideal (infinitely small slices at no cost), or auto: eevdf for what was
-    /// recorded, ideal for a program that was written by hand
-    #[arg(long, value_name = "MODEL", default_value = "auto")]
-    pub model: String,
+    #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,inf", value_parser = value::cpu_list)]
+    pub cpus: List<Cpus>,
+    #[command(flatten)]
+    pub scheduling: Scheduling,
     /// JSON instead of a table
     #[arg(long)]
     pub json: bool,
@@ -216,8 +90,8 @@ pub struct ReportArguments {
     #[arg(long)]
     pub segments: bool,
     /// Show at most this many rows [default: 10]; implies --wide
-    #[arg(long, value_name = "N")]
-    pub top: Option<String>,
+    #[arg(long, value_name = "N", value_parser = value::count::<usize>)]
+    pub top: Option<usize>,
     /// Every function with self, total and calls for each CPU count, whole names, all that is known of the recording
     #[arg(long)]
     pub wide: bool,
@@ -225,8 +99,10 @@ pub struct ReportArguments {
     #[arg(long)]
     pub all: bool,
     /// What a row of the table is: function, line, file, module, lock or wait
-    #[arg(long, value_name = "WHAT", default_value = "function")]
-    pub by: String,
+    #[arg(long, value_name = "WHAT", default_value = "function", hide_possible_values = true, value_parser = value::word(&[
+        ("function", By::Function), ("line", By::Line), ("file", By::File), ("module", By::Module), ("lock", By::Lock),
+        ("wait", By::Wait)]))]
+    pub by: By,
     /// Leave the cost of probe hits in the compute time, as it was measured
     #[arg(long)]
     pub raw: bool,
@@ -241,7 +117,7 @@ pub struct ReportArguments {
 #[derive(Debug, Args)]
 pub struct SymbolSources {
     /// Look for binaries and debug files in this folder, too (may be repeated)
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, value_parser = value::folder())]
     pub symbol_dir: Vec<PathBuf>,
     /// Ask the servers in DEBUGINFOD_URLS for what is nowhere here
     #[arg(long)]
@@ -249,6 +125,13 @@ pub struct SymbolSources {
     /// Functions of this name, or with a matching name, only wait: time in them counts as waiting (may be repeated)
     #[arg(long, value_name = "NAME|GLOB")]
     pub spin: Vec<String>,
+}
+
+impl SymbolSources {
+    /// Whether there is anywhere to look that the recording could not know.
+    pub fn is_given(&self) -> bool {
+        self.debuginfod || !self.symbol_dir.is_empty()
+    }
 }
 
 #[derive(Debug, Args)]
@@ -274,64 +157,62 @@ pub struct PredictArguments {
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// CPU counts to predict for, for example 1-64
-    #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,32,64")]
-    pub cpus: String,
+    #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,32,64", value_parser = value::cpu_list)]
+    pub cpus: List<Cpus>,
     /// JSON instead of a table
     #[arg(long)]
     pub json: bool,
-    /// How threads share CPUs: eevdf (as Linux), ideal (infinitely small slices at no cost), or auto: eevdf for what was
-    /// recorded, ideal for a program that was written by hand
-    #[arg(long, value_name = "MODEL", default_value = "auto")]
-    pub model: String,
+    #[command(flatten)]
+    pub scheduling: Scheduling,
     /// How long a thread may go on while another wants its CPU [default: as recorded, else Linux's]
-    #[arg(long, value_name = "TIME")]
-    pub slice: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = value::longer_ns)]
+    pub slice: Option<u64>,
     /// What putting another thread on a CPU costs [default: as recorded]
-    #[arg(long, value_name = "TIME")]
-    pub switch_cost: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = value::time_ns)]
+    pub switch_cost: Option<u64>,
     /// From waking a thread to its first instruction on an idle CPU [default: as recorded, else as measured]
-    #[arg(long, value_name = "TIME")]
-    pub wake_latency: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = value::time_ns)]
+    pub wake_latency: Option<u64>,
     /// What waking a thread on an idle CPU takes of who wakes it [default: as measured if recorded on one CPU, else 0]
-    #[arg(long, value_name = "TIME")]
-    pub wake_cost: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = value::time_ns)]
+    pub wake_cost: Option<u64>,
     /// How long until an idle CPU that has not found a waiting thread looks again; 0: it takes one at once [default: the
     /// kernel's tick, where idle CPUs ask others by chance only]
-    #[arg(long, value_name = "TIME")]
-    pub idle_tick: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = value::time_ns)]
+    pub idle_tick: Option<u64>,
     /// CPU time that the program may use, as a cgroup's quota, for example 250%
-    #[arg(long, value_name = "PERCENT")]
-    pub quota: Option<String>,
+    #[arg(long, value_name = "PERCENT", value_parser = value::percent)]
+    pub quota: Option<u32>,
     /// How many waits a device serves at once, for example disk=4 (may be repeated)
-    #[arg(long, value_name = "NAME=N")]
-    pub devices: Vec<String>,
+    #[arg(long, value_name = "NAME=N", value_parser = value::device)]
+    pub devices: Vec<(String, u32)>,
     /// The same for devices that are not named: recorded, serial or unlimited
-    #[arg(long, value_name = "HOW", default_value = "recorded")]
-    pub io: String,
+    #[arg(long, value_name = "HOW", default_value = "recorded", hide_possible_values = true, value_parser = value::word(&[
+        ("recorded", Io::AsRecorded), ("serial", Io::Serial), ("unlimited", Io::Unlimited)]))]
+    pub io: Io,
     /// Where the numbers begin that decide what the model leaves open
-    #[arg(long, value_name = "N", default_value = "0")]
-    pub seed: String,
+    #[arg(long, value_name = "N", default_value = "0", value_parser = value::number)]
+    pub seed: u64,
     /// How many times each CPU count is run, with other decisions each time
-    #[arg(long, value_name = "N", default_value = "5")]
-    pub runs: String,
+    #[arg(long, value_name = "N", default_value = "5", value_parser = value::count_to::<1000>)]
+    pub runs: u32,
 }
 
 #[derive(Debug, Args)]
 pub struct ExportArguments {
-    /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
-    #[arg(value_name = "FILE")]
-    pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub input: Analyzed,
     /// What to write: program (JSON, which all commands read); perfetto, firefox or chrome (what happened over time); pprof,
     /// speedscope, folded or svg (call stacks); dot (the longest paths); csv, ndjson or parquet (tables: FILE is a folder)
-    #[arg(short, long, value_name = "FORMAT", default_value = "program")]
-    pub format: String,
+    #[arg(short, long, value_name = "FORMAT", default_value = "program", value_parser = value::format)]
+    pub format: Maybe<Format>,
     /// CPU counts whose critical paths to write, for example 2,8,inf [default: 1,2,4,8,16,inf; folded and svg, which show
     /// one: CPU time instead]
-    #[arg(long, value_name = "LIST")]
-    pub cpus: Option<String>,
+    #[arg(long, value_name = "LIST", value_parser = value::cpu_list)]
+    pub cpus: Option<List<Cpus>>,
     /// Of csv, ndjson and parquet only this table, for example functions or intervals
-    #[arg(long, value_name = "NAME")]
-    pub table: Option<String>,
+    #[arg(long, value_name = "NAME", value_parser = value::table)]
+    pub table: Option<&'static Table>,
     /// Where to write; - is standard output
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub output: PathBuf,
@@ -351,15 +232,14 @@ the sources: give it to those who may see them.";
 #[derive(Debug, Args)]
 #[command(after_help = VIEW_HELP)]
 pub struct ViewArguments {
-    /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
-    #[arg(value_name = "FILE")]
-    pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub input: Analyzed,
     /// Where to write [default: FILE with .html at its end]; - is standard output
     #[arg(short, long, value_name = "OUT.html")]
     pub output: Option<PathBuf>,
     /// CPU counts to predict for, for example 1,2,4-8,inf
-    #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,inf")]
-    pub cpus: String,
+    #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,inf", value_parser = value::cpu_list)]
+    pub cpus: List<Cpus>,
     /// Write the page, and open nothing
     #[arg(long)]
     pub no_open: bool,
@@ -379,9 +259,8 @@ pub struct ViewArguments {
 
 #[derive(Debug, Args)]
 pub struct InfoArguments {
-    /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
-    #[arg(value_name = "FILE")]
-    pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub input: Analyzed,
     /// JSON instead of text
     #[arg(long)]
     pub json: bool,
@@ -389,49 +268,8 @@ pub struct InfoArguments {
 
 #[derive(Debug, Args)]
 pub struct NotesArguments {
-    /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
-    #[arg(value_name = "FILE")]
-    pub file: Option<PathBuf>,
-}
-
-/// What scripts have to know about `validate`.
-const VALIDATE_HELP: &str = "\
-{cpus} in COMMAND stands for the number of CPUs: for programs that are told how many threads to make. Each number then \
-has its own recording (longpole validate -- ./sort --threads {cpus}). Child processes of COMMAND are always recorded.
-Exit code: 0, or 3 if an error is above --max-error; 1 something failed, also COMMAND itself.";
-
-#[derive(Debug, Args)]
-#[command(after_help = VALIDATE_HELP)]
-pub struct ValidateArguments {
-    /// CPU counts to measure, for example 1,2,4 [default: 1,2,4 ... up to the machine]
-    #[arg(long, value_name = "LIST")]
-    pub cpus: Option<String>,
-    /// Runs on each number of CPUs
-    #[arg(long, value_name = "N", default_value = "7")]
-    pub runs: String,
-    /// Recordings, in turn with the runs; the middle of what they predict is the prediction
-    #[arg(long, value_name = "N", default_value = "3")]
-    pub recordings: String,
-    /// How many CPUs the recording is made on, or `each`: one recording for each number of CPUs, on that many
-    #[arg(long, value_name = "N", default_value = "1")]
-    pub record_on: String,
-    /// Record on the largest number of CPUs, too, and take from there how much CPU time each function needs
-    #[arg(long)]
-    pub calibrate: bool,
-    /// Exit with 3 if an error is above this, for example 5%
-    #[arg(long, value_name = "PERCENT")]
-    pub max_error: Option<String>,
-    /// Keep the first recording here
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// Replace FILE if it exists
-    #[arg(long)]
-    pub force: bool,
-    /// JSON instead of a table
-    #[arg(long)]
-    pub json: bool,
     #[command(flatten)]
-    pub capture: CaptureArguments,
+    pub input: Analyzed,
 }
 
 #[derive(Debug, Args)]

@@ -1,10 +1,11 @@
-//! The command line: arguments ([`args`], clap) become a checked [`crate::plan`] ([`plan_from_args`]), the plan is
-//! [`run`], and there is one exit code.
+//! The command line: arguments ([`args`], clap) are read and checked, those of commands that record become a
+//! [`crate::plan`] ([`plan_from_args`]), the command is [`run`], and there is one exit code.
 
 mod args;
 mod command;
 mod logging;
 mod plan_from_args;
+mod record_args;
 mod run;
 mod study;
 mod value;

@@ -1,11 +1,12 @@
-//! Runs a plan, and turns what came of it into the one exit code.
+//! Runs a command, and turns what came of it into the one exit code.
 
-use super::args::Arguments;
-use super::{command, logging, plan_from_args};
+use super::args::{Arguments, Command};
+use super::{command, logging, plan_from_args, value};
 use crate::exit::{Code, Outcome, UserError, say};
-use crate::plan::Plan;
 use capture::target::{limits, signals};
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::error::Error;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -17,7 +18,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return refuse(&error),
     };
-    match plan_from_args::check(arguments.command).and_then(run) {
+    match run(arguments.command) {
         Ok(outcome) => finish(outcome),
         Err(error) => {
             let error = about_limits(error);
@@ -48,30 +49,33 @@ fn about_limits(mut error: UserError) -> UserError {
     error
 }
 
-fn run(plan: Plan) -> Result<Outcome, UserError> {
-    match plan {
-        Plan::Record(plan) => crate::live::record(&plan),
-        Plan::Top(plan) => crate::live::top(&plan),
-        Plan::Gate(plan) => Ok(Outcome::Code(capture::target::gate::run(plan.fd, &plan.command))),
-        Plan::Symbols(limits) => Ok(Outcome::Code(symbols::serve(limits))),
-        Plan::Report(plan) => command::report::run(&plan),
-        Plan::Predict(plan) => command::predict::run(&plan),
-        Plan::Slack(plan) => command::slack::run(&plan),
-        Plan::Parallelism(plan) => command::parallelism::run(&plan),
-        Plan::CompareMetrics(plan) => command::compare_metrics::run(&plan),
-        Plan::Paths(plan) => command::paths::run(&plan),
-        Plan::WhatIf(plan) => command::what_if::run(&plan),
-        Plan::Diff(plan) => command::diff::run(&plan),
-        Plan::Check(plan) => command::check::run(&plan),
-        Plan::Symbolize(plan) => command::symbolize::run(&plan),
-        Plan::Export(plan) => command::export::run(&plan),
-        Plan::View(plan) => command::view::run(&plan),
-        Plan::Info(plan) => command::info::run(&plan),
-        Plan::Notes(plan) => command::notes::run(&plan),
-        Plan::Validate(plan) => crate::validate::validate(&plan),
-        Plan::Doctor(plan) => command::doctor::run(plan),
-        Plan::Completions(shell) => command::manual::completions(shell),
-        Plan::Man(folder) => command::manual::pages(&folder),
+fn run(command: Command) -> Result<Outcome, UserError> {
+    match command {
+        Command::Record(args) => crate::live::record(&plan_from_args::record(args)?),
+        Command::Top(args) => crate::live::top(&plan_from_args::top(args)?),
+        Command::Gate(args) => Ok(Outcome::Code(capture::target::gate::run(args.fd, &args.command))),
+        Command::Symbols(args) => {
+            let limits = symbols::sandbox::Limits { memory: args.memory_bytes, cpu_s: args.cpu_seconds };
+            Ok(Outcome::Code(symbols::serve(limits)))
+        }
+        Command::Report(args) => command::report::run(args),
+        Command::Predict(args) => command::predict::run(args),
+        Command::Slack(args) => command::slack::run(&args),
+        Command::Parallelism(args) => command::parallelism::run(&args),
+        Command::CompareMetrics(args) => command::compare_metrics::run(&args),
+        Command::Paths(args) => command::paths::run(&args),
+        Command::WhatIf(args) => command::what_if::run(&args),
+        Command::Diff(args) => command::diff::run(&args),
+        Command::Check(args) => command::check::run(&args),
+        Command::Symbolize(args) => command::symbolize::run(&args),
+        Command::Export(args) => command::export::run(&args),
+        Command::View(args) => command::view::run(&args),
+        Command::Info(args) => command::info::run(&args),
+        Command::Notes(args) => command::notes::run(&args),
+        Command::Validate(args) => crate::validate::validate(&plan_from_args::validate(args)?),
+        Command::Doctor(args) => command::doctor::run(&args),
+        Command::Completions(args) => command::manual::completions(args.shell),
+        Command::Man(args) => command::manual::pages(&args.folder),
     }
 }
 
@@ -82,13 +86,41 @@ fn refuse(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
-    if matches!(error.kind(), clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let _ = error.print();
         return ExitCode::from(Code::Usage as u8);
     }
-    let error = usage_error(&error.render().to_string());
+    let error = value_error(error).unwrap_or_else(|| usage_error(&error.render().to_string()));
     say(&error);
     ExitCode::from(error.code as u8)
+}
+
+/// A value that is none: in the words of [`value`], or with the words that the option takes.
+fn value_error(error: &clap::Error) -> Option<UserError> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    // `--top <N>` or `<SHELL>`
+    let option = text(ContextKind::InvalidArg)?.split(' ').next()?.trim_matches(['<', '>']);
+    if let Some(UserError { message, hint, code }) = error.source().and_then(|source| source.downcast_ref()) {
+        let message = match message.strip_prefix(value::OPTION) {
+            Some(rest) => format!("{option}{rest}"),
+            None => message.clone(),
+        };
+        return Some(UserError::new(*code, message, hint.replace(value::OPTION, option)));
+    }
+    let (ErrorKind::InvalidValue, Some(ContextValue::Strings(words))) =
+        (error.kind(), error.get(ContextKind::ValidValue))
+    else {
+        return None;
+    };
+    let hint = match (text(ContextKind::SuggestedValue), words.split_last()) {
+        (Some(meant), _) => format!("did you mean {meant}?"),
+        (None, Some((last, others))) => format!("it can be {} or {last}", others.join(", ")),
+        (None, None) => return None,
+    };
+    Some(UserError::usage(format!("{option} cannot be '{}'", text(ContextKind::InvalidValue)?), hint))
 }
 
 /// clap's text is a paragraph that says what is wrong, tips, and the usage.

@@ -1,87 +1,136 @@
 //! Values on the command line: CPU lists, times, sizes, counts, process ids.
 
 use crate::exit::UserError;
+use crate::export::{Format, Table};
+use crate::plan::is_dash;
 use capture::target::CpuList;
+use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
 use engine::predict::Scheduler;
 use engine::report::Cpus;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+/// Where an option's name belongs in the words of an error: a parser of values does not know it.
+pub const OPTION: char = '@';
+
+/// One value that may be none; clap takes a plain `Option` as an option that may be left out.
+pub type Maybe<T> = Option<T>;
+
+/// One value that is a list; clap takes a plain `Vec` as an option that may be repeated.
+pub type List<T> = Vec<T>;
+
+/// One of these words. Another one is an error of clap's, which lists them.
+pub fn word<T: Clone + Send + Sync + 'static>(
+    words: &'static [(&'static str, T)],
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(words.iter().map(|(word, _)| *word)).try_map(move |given| {
+        let known = words.iter().find(|(word, _)| *word == given);
+        known.map(|(_, value)| value.clone()).ok_or("unknown")
+    })
+}
+
 /// How threads share CPUs; `None`: as usual for such a program.
-pub fn scheduler(text: &str) -> Result<Option<Scheduler>, UserError> {
-    match text {
-        "auto" => Ok(None),
-        "eevdf" => Ok(Some(Scheduler::Eevdf)),
-        "ideal" => Ok(Some(Scheduler::Ideal)),
-        other => Err(UserError::usage(
-            format!("no model '{other}'"),
-            "models are eevdf (as Linux), ideal (infinitely small slices at no cost) and auto",
+pub fn model() -> impl TypedValueParser<Value = Option<Scheduler>> {
+    word(&[("auto", None), ("eevdf", Some(Scheduler::Eevdf)), ("ideal", Some(Scheduler::Ideal))])
+}
+
+/// A folder that is there.
+pub fn folder() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|folder| match folder.is_dir() {
+        true => Ok(folder),
+        false => Err(UserError::usage(
+            format!("@ {} is no folder", folder.display()),
+            "give a folder with debug files or binaries",
         )),
+    })
+}
+
+/// Where a recording goes: a file.
+pub fn recording() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|file| match is_dash(&file) {
+        true => Err(UserError::usage("a recording cannot go to standard output", "give a file: -o FILE")),
+        false => Ok(file),
+    })
+}
+
+/// An export format; `None` is the program JSON.
+pub fn format(text: &str) -> Result<Maybe<Format>, UserError> {
+    if text == "program" {
+        return Ok(None);
     }
+    Format::of(text).map(Some).ok_or_else(|| {
+        let names = Format::ALL.map(Format::name).join(", ");
+        UserError::usage(format!("no export format '{text}'"), format!("formats are: program, {names}"))
+    })
+}
+
+/// One of the tables of an export.
+pub fn table(text: &str) -> Result<&'static Table, UserError> {
+    Table::of(text).ok_or_else(|| {
+        UserError::usage(format!("there is no table '{text}'"), format!("tables are: {}", table_names()))
+    })
+}
+
+/// All tables, for a hint.
+pub fn table_names() -> String {
+    Table::ALL.iter().map(|table| table.name).collect::<Vec<_>>().join(", ")
 }
 
 /// `1,2,4-8,inf`
-pub fn cpu_list(text: &str) -> Result<Vec<Cpus>, UserError> {
-    Cpus::parse_list(text).map_err(|error| UserError::usage(format!("--cpus: {error}"), error.hint()))
+pub fn cpu_list(text: &str) -> Result<List<Cpus>, UserError> {
+    Cpus::parse_list(text).map_err(|error| UserError::usage(format!("@: {error}"), error.hint()))
 }
 
 /// `10s`, `1m 30s`, `500ms`; a bare number is seconds. Longer than 0.
-pub fn duration(option: &str, text: &str) -> Result<Duration, UserError> {
+pub fn duration(text: &str) -> Result<Duration, UserError> {
     let parsed = match text.trim().parse::<f64>() {
         Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
         Err(_) => humantime::parse_duration(text.trim()).ok(),
     };
     match parsed {
         Some(duration) if !duration.is_zero() => Ok(duration),
-        Some(_) => Err(UserError::usage(
-            format!("{option} needs a time longer than 0"),
-            format!("give a time such as {option} 10s"),
-        )),
+        Some(_) => Err(UserError::usage("@ needs a time longer than 0", "give a time such as @ 10s")),
         None => Err(UserError::usage(
-            format!("{option} '{text}' is not a time"),
-            format!("give a time such as {option} 10s, 500ms or 2m"),
+            format!("@ '{text}' is not a time"),
+            "give a time such as @ 10s, 500ms or 2m",
         )),
     }
 }
 
+/// The same in whole nanoseconds.
+pub fn longer_ns(text: &str) -> Result<u64, UserError> {
+    duration(text).map(|duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// The same, but 0 is allowed.
+pub fn time_ns(text: &str) -> Result<u64, UserError> {
+    match text.trim() {
+        "0" | "0s" | "0ms" | "0us" | "0ns" => Ok(0),
+        _ => longer_ns(text),
+    }
+}
+
 /// `9464`, `:9464` or `localhost:9464`: on this machine alone; `192.168.0.7:9464`, `[::]:9464`. Names are not asked for.
-pub fn address(option: &str, text: &str) -> Result<SocketAddr, UserError> {
+pub fn address(text: &str) -> Result<SocketAddr, UserError> {
     let text = text.trim();
     let local = text.strip_prefix("localhost").unwrap_or(text);
     let port = local.strip_prefix(':').unwrap_or(local).parse::<u16>().ok();
     let local = port.map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
     local.or_else(|| text.parse().ok()).ok_or_else(|| {
-        UserError::usage(
-            format!("{option} '{text}' is no address"),
-            format!("give a port or an address with a port, such as {option} 9464 or {option} 10.0.0.7:9464"),
-        )
+        let hint = "give a port or an address with a port, such as @ 9464 or @ 10.0.0.7:9464";
+        UserError::usage(format!("@ '{text}' is no address"), hint)
     })
 }
 
-/// As [`duration`], but 0 is allowed; in nanoseconds.
-pub fn time_ns(option: &str, text: &str) -> Result<u64, UserError> {
-    match text.trim() {
-        "0" | "0s" | "0ms" | "0us" | "0ns" => Ok(0),
-        _ => duration(option, text).map(ns),
-    }
-}
-
-/// Whole nanoseconds.
-pub fn ns(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
 /// `250%` or `250`: hundredths, at least 1.
-pub fn percent(option: &str, text: &str) -> Result<u32, UserError> {
+pub fn percent(text: &str) -> Result<u32, UserError> {
     let digits = text.trim().trim_end_matches('%').trim_end();
-    match digits.parse::<u32>() {
-        Ok(percent) if percent > 0 => Ok(percent),
-        _ => Err(UserError::usage(
-            format!("{option} '{text}' is not a share of a CPU"),
-            format!("give percent of one CPU, such as {option} 250%"),
-        )),
-    }
+    digits.parse::<u32>().ok().filter(|percent| *percent > 0).ok_or_else(|| {
+        let hint = "give percent of one CPU, such as @ 250%";
+        UserError::usage(format!("@ '{text}' is not a share of a CPU"), hint)
+    })
 }
 
 /// `disk=4`: a device and how many waits it serves at once.
@@ -90,35 +139,50 @@ pub fn device(text: &str) -> Result<(String, u32), UserError> {
     match parts.map(|(name, count)| (name, count.trim().parse::<u32>())) {
         Some((name, Ok(count))) if count > 0 => Ok((name.to_owned(), count)),
         _ => Err(UserError::usage(
-            format!("--devices '{text}' is not a device and a count"),
-            "give the device's name and how many waits it serves at once, such as --devices disk=4",
+            format!("@ '{text}' is not a device and a count"),
+            "give the device's name and how many waits it serves at once, such as @ disk=4",
         )),
     }
 }
 
 /// A whole number.
-pub fn number(option: &str, text: &str) -> Result<u64, UserError> {
+pub fn number(text: &str) -> Result<u64, UserError> {
     text.trim().parse().map_err(|_| {
-        UserError::usage(
-            format!("{option} '{text}' is not a whole number"),
-            format!("give a number such as {option} 1"),
-        )
+        UserError::usage(format!("@ '{text}' is not a whole number"), "give a number such as @ 1")
     })
 }
 
 /// A count of at least 1.
-pub fn count<T: FromStr + PartialEq + Default>(option: &str, text: &str) -> Result<T, UserError> {
-    match text.trim().parse::<T>() {
-        Ok(count) if count != T::default() => Ok(count),
-        _ => Err(UserError::usage(
-            format!("{option} '{text}' is not a count"),
-            format!("give {option} a whole number of at least 1"),
+pub fn count<T: FromStr + PartialEq + Default>(text: &str) -> Result<T, UserError> {
+    text.trim().parse::<T>().ok().filter(|count| *count != T::default()).ok_or_else(|| {
+        UserError::usage(format!("@ '{text}' is not a count"), "give @ a whole number of at least 1")
+    })
+}
+
+/// A count from 1 to `MOST`.
+pub fn count_to<const MOST: u32>(text: &str) -> Result<u32, UserError> {
+    match count(text)? {
+        count if count > MOST => Err(UserError::usage(
+            format!("@ {count} is more than {MOST}"),
+            format!("give a number up to {MOST}"),
         )),
+        count => Ok(count),
     }
 }
 
+/// Samples per second. What a kernel allows every user (`kernel.perf_event_max_sample_rate`) is mostly more; a stack takes
+/// microseconds.
+pub fn frequency(text: &str) -> Result<u32, UserError> {
+    if text == "0" { Ok(0) } else { count_to::<10_000>(text) }
+}
+
+/// A count, or `each`: none.
+pub fn count_or_each(text: &str) -> Result<Maybe<u32>, UserError> {
+    if text == "each" { Ok(None) } else { count(text).map(Some) }
+}
+
 /// `2%`, `0.5 %`, `2`: millionths; `none` is no limit.
-pub fn budget(option: &str, text: &str) -> Result<Option<u32>, UserError> {
+pub fn budget(text: &str) -> Result<Maybe<u32>, UserError> {
     let trimmed = text.trim();
     if trimmed == "none" {
         return Ok(None);
@@ -127,58 +191,53 @@ pub fn budget(option: &str, text: &str) -> Result<Option<u32>, UserError> {
     match percent.filter(|percent| (0.0..=1_000.0).contains(percent)) {
         Some(percent) => Ok(Some((percent * 1e4).round() as u32)),
         None => Err(UserError::usage(
-            format!("{option} '{text}' is not a share from 0% to 1000%"),
-            format!("give a share such as {option} 2% or {option} 0.5%, or {option} none"),
+            format!("@ '{text}' is not a share from 0% to 1000%"),
+            "give a share such as @ 2% or @ 0.5%, or @ none",
         )),
     }
 }
 
 /// `8M`, `512K`, `65536`: bytes, rounded up to a power of two, from one page to 1 GiB.
-pub fn ring_bytes(option: &str, text: &str) -> Result<u32, UserError> {
-    let wrong = || {
-        UserError::usage(
-            format!("{option} '{text}' is not a size from 4K to 1G"),
-            format!("give a size such as {option} 8M"),
-        )
-    };
+pub fn ring_bytes(text: &str) -> Result<u32, UserError> {
     let trimmed = text.trim().trim_end_matches("iB").trim_end_matches('B');
     let (digits, unit) = match trimmed.char_indices().last() {
-        Some((at, 'k' | 'K')) => (&trimmed[..at], 1u64 << 10),
+        Some((at, 'k' | 'K')) => (&trimmed[..at], 1u32 << 10),
         Some((at, 'm' | 'M')) => (&trimmed[..at], 1 << 20),
         Some((at, 'g' | 'G')) => (&trimmed[..at], 1 << 30),
         _ => (trimmed, 1),
     };
-    let bytes = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(unit)).ok_or_else(wrong)?;
-    if !(4096..=1 << 30).contains(&bytes) {
-        return Err(wrong());
-    }
-    u32::try_from(bytes.next_power_of_two()).map_err(|_| wrong())
+    let bytes = digits.parse::<u32>().ok().and_then(|n| n.checked_mul(unit));
+    let bytes = bytes.filter(|bytes| (4096..=1 << 30).contains(bytes)).map(u32::next_power_of_two);
+    bytes.ok_or_else(|| {
+        UserError::usage(format!("@ '{text}' is not a size from 4K to 1G"), "give a size such as @ 8M")
+    })
 }
 
 /// `0`, `0-3,8`: CPUs by number; longpole must be allowed to use all of them.
-pub fn cpus_to_run_on(option: &str, text: &str) -> Result<CpuList, UserError> {
-    let example = || format!("give CPU numbers such as {option} 0 or {option} 0-3");
-    let cpus = CpuList::parse(text)
-        .ok_or_else(|| UserError::usage(format!("{option} '{text}' is not a list of CPUs"), example()))?;
+pub fn cpus_to_run_on(text: &str) -> Result<CpuList, UserError> {
+    let cpus = CpuList::parse(text).ok_or_else(|| {
+        let hint = "give CPU numbers such as @ 0 or @ 0-3";
+        UserError::usage(format!("@ '{text}' is not a list of CPUs"), hint)
+    })?;
     let Ok(allowed) = CpuList::allowed() else { return Ok(cpus) };
     match cpus.without(&allowed) {
         None => Ok(cpus),
         Some(missing) => Err(UserError::usage(
-            format!("{option} {cpus}: CPU {missing} is not there, or may not be used"),
+            format!("@ {cpus}: CPU {missing} is not there, or may not be used"),
             format!("CPUs to use are {allowed}"),
         )),
     }
 }
 
 /// `1,2,4-8`: numbers of CPUs that exist, ascending; 1 is always among them, since speed-ups are relative to it.
-pub fn cpu_counts(option: &str, text: &str) -> Result<Vec<u32>, UserError> {
+pub fn cpu_counts(text: &str) -> Result<List<u32>, UserError> {
     let mut counts = vec![1];
     for cpus in cpu_list(text)? {
         match cpus {
             Cpus::Count(count) => counts.push(count.get()),
             Cpus::Infinite => {
                 return Err(UserError::usage(
-                    format!("{option}: what is measured needs CPUs that exist"),
+                    "@: what is measured needs CPUs that exist",
                     "leave out inf; `longpole predict` knows it",
                 ));
             }
@@ -190,13 +249,10 @@ pub fn cpu_counts(option: &str, text: &str) -> Result<Vec<u32>, UserError> {
 }
 
 /// `5%`, `0.5 %`, `5`: a share of at least 0, given in percent.
-pub fn share(option: &str, text: &str) -> Result<f64, UserError> {
+pub fn share(text: &str) -> Result<f64, UserError> {
     match text.trim().trim_end_matches('%').trim_end().parse::<f64>() {
         Ok(percent) if percent.is_finite() && percent >= 0.0 => Ok(percent / 100.0),
-        _ => Err(UserError::usage(
-            format!("{option} '{text}' is not a percentage"),
-            format!("give a number such as {option} 5%"),
-        )),
+        _ => Err(UserError::usage(format!("@ '{text}' is not a percentage"), "give a number such as @ 5%")),
     }
 }
 
@@ -237,26 +293,23 @@ mod tests {
     fn cpu_lists_that_are_none_are_usage_errors() {
         assert_eq!(cpu_list("1,2,inf").expect("a list").len(), 3);
         let error = cpu_list("0").expect_err("no list");
-        assert_eq!(
-            (error.message.as_str(), error.code),
-            ("--cpus: a CPU count of 0", crate::exit::Code::Usage)
-        );
+        assert_eq!((error.message.as_str(), error.code), ("@: a CPU count of 0", crate::exit::Code::Usage));
     }
 
     #[test]
     fn times() {
-        assert_eq!(duration("-d", "10s").expect("time"), Duration::from_secs(10));
-        assert_eq!(duration("-d", "2").expect("time"), Duration::from_secs(2));
-        assert_eq!(duration("-d", "0.5").expect("time"), Duration::from_millis(500));
-        assert_eq!(duration("-d", "1m 30s").expect("time"), Duration::from_secs(90));
+        assert_eq!(duration("10s").expect("time"), Duration::from_secs(10));
+        assert_eq!(duration("2").expect("time"), Duration::from_secs(2));
+        assert_eq!(duration("0.5").expect("time"), Duration::from_millis(500));
+        assert_eq!(duration("1m 30s").expect("time"), Duration::from_secs(90));
         for wrong in ["", "0", "0s", "-3", "soon", "nan", "inf", "1e300"] {
-            assert_eq!(duration("-d", wrong).expect_err(wrong).code, crate::exit::Code::Usage);
+            assert_eq!(duration(wrong).expect_err(wrong).code, crate::exit::Code::Usage);
         }
     }
 
     #[test]
     fn budgets_are_percent() {
-        let ppm = |text: &str| budget("--overhead", text).expect(text);
+        let ppm = |text: &str| budget(text).expect(text);
         assert_eq!(ppm("2%"), Some(20_000));
         assert_eq!(ppm(" 0.5 % "), Some(5_000));
         assert_eq!(ppm("3"), Some(30_000));
@@ -264,18 +317,18 @@ mod tests {
         assert_eq!(ppm("1000%"), Some(10_000_000));
         assert_eq!(ppm("none"), None);
         for wrong in ["", "%", "-1%", "1001%", "nan", "two", "2%%", "inf"] {
-            assert_eq!(budget("--overhead", wrong).expect_err(wrong).code, crate::exit::Code::Usage);
+            assert_eq!(budget(wrong).expect_err(wrong).code, crate::exit::Code::Usage);
         }
     }
 
     #[test]
     fn ring_sizes_are_powers_of_two_within_reason() {
-        assert_eq!(ring_bytes("--ring-size", "8M").expect("size"), 8 << 20);
-        assert_eq!(ring_bytes("--ring-size", "8MiB").expect("size"), 8 << 20);
-        assert_eq!(ring_bytes("--ring-size", "5000").expect("size"), 8192);
-        assert_eq!(ring_bytes("--ring-size", "1G").expect("size"), 1 << 30);
+        assert_eq!(ring_bytes("8M").expect("size"), 8 << 20);
+        assert_eq!(ring_bytes("8MiB").expect("size"), 8 << 20);
+        assert_eq!(ring_bytes("5000").expect("size"), 8192);
+        assert_eq!(ring_bytes("1G").expect("size"), 1 << 30);
         for wrong in ["0", "4095", "2G", "1T", "", "M", "99999999999999999999G"] {
-            assert!(ring_bytes("--ring-size", wrong).is_err(), "{wrong}");
+            assert!(ring_bytes(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -1,70 +1,13 @@
-//! What to do, checked and without a trace of the command line library.
+//! What the modules below the command line need to know of it, checked and without a trace of clap.
 
-mod study;
-
-use crate::export::{Format, Table};
 use capture::interpose::InterposeMode;
 use capture::target::CpuList;
 use engine::event::SamplingFact;
-use engine::predict::Model;
 use engine::report::Cpus;
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-pub use study::{
-    CheckPlan, CompareMetricsPlan, DiffPlan, EditPlan, Listed, ParallelismPlan, PathsPlan, Question,
-    SlackPlan, ThreadsPlan, Threshold, WhatIfPlan,
-};
-
-/// One command with everything it needs to know.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Plan {
-    /// `longpole record`
-    Record(RecordPlan),
-    /// `longpole top`
-    Top(TopPlan),
-    /// `longpole report`
-    Report(ReportPlan),
-    /// `longpole predict`
-    Predict(PredictPlan),
-    /// `longpole slack`
-    Slack(SlackPlan),
-    /// `longpole parallelism`
-    Parallelism(ParallelismPlan),
-    /// `longpole compare-metrics`
-    CompareMetrics(CompareMetricsPlan),
-    /// `longpole paths`
-    Paths(PathsPlan),
-    /// `longpole what-if`
-    WhatIf(WhatIfPlan),
-    /// `longpole diff`
-    Diff(DiffPlan),
-    /// `longpole check`
-    Check(CheckPlan),
-    /// `longpole symbolize`
-    Symbolize(SymbolizePlan),
-    /// `longpole export`
-    Export(ExportPlan),
-    /// `longpole view`, and `report --html`
-    View(ViewPlan),
-    /// `longpole info`
-    Info(InfoPlan),
-    /// `notes`
-    Notes(NotesPlan),
-    /// `longpole validate`
-    Validate(ValidatePlan),
-    /// `longpole doctor`
-    Doctor(DoctorPlan),
-    /// `longpole completions`
-    Completions(clap_complete::Shell),
-    /// `longpole man`, and the folder for the pages.
-    Man(PathBuf),
-    /// The hidden `longpole __gate FD -- CMD`: waits on the pipe `fd`, then becomes the command.
-    Gate(GatePlan),
-    /// The hidden `longpole __symbols`: reads symbols in a process without rights.
-    Symbols(symbols::sandbox::Limits),
-}
 
 /// The watched subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -225,165 +168,13 @@ impl InputPlan {
     pub fn of(file: Option<PathBuf>) -> InputPlan {
         match file {
             None => InputPlan::Newest,
-            Some(file) if file.as_os_str() == "-" => InputPlan::Stdin,
+            Some(file) if is_dash(&file) => InputPlan::Stdin,
             Some(file) => InputPlan::File(file),
         }
     }
 }
 
-/// Where an export goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OutputPlan {
-    /// A new file, or an older export.
-    File(PathBuf),
-    /// `-`, the default.
-    Stdout,
-}
-
-impl OutputPlan {
-    /// What a file name means.
-    pub fn of(file: PathBuf) -> OutputPlan {
-        if file.as_os_str() == "-" { OutputPlan::Stdout } else { OutputPlan::File(file) }
-    }
-}
-
-/// `longpole report`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReportPlan {
-    /// How threads share CPUs; `None`: as usual for such a program.
-    pub scheduler: Option<engine::predict::Scheduler>,
-    /// What to read.
-    pub input: InputPlan,
-    /// CPU counts, in the order asked; not empty.
-    pub cpus: Vec<Cpus>,
-    /// What a row of the table is.
-    pub by: crate::present::text::By,
-    /// JSON instead of a table.
-    pub json: bool,
-    /// With the cost of probe hits in the compute time.
-    pub raw: bool,
-    /// Without what samples say.
-    pub probed_only: bool,
-    /// Every segment with its weight, too.
-    pub segments: bool,
-    /// Rows in the table; `None`: the default of [`crate::present::text`].
-    pub top: Option<usize>,
-    /// Everything, instead of one screen.
-    pub wide: bool,
-    /// All rows of the one screen.
-    pub all: bool,
-    /// Names that the recording lacks: where to look for them.
-    pub symbols: SymbolPlan,
-}
-
-/// Where symbols come from that were not there when a recording was made.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SymbolPlan {
-    /// Folders with binaries and debug files.
-    pub folders: Vec<PathBuf>,
-    /// Ask debuginfod servers.
-    pub debuginfod: bool,
-    /// Patterns of functions that only wait, in addition to those that the recording names.
-    pub spin: Vec<String>,
-}
-
-impl SymbolPlan {
-    /// Whether there is anywhere to look that the recording could not know.
-    pub fn is_given(&self) -> bool {
-        self.debuginfod || !self.folders.is_empty()
-    }
-}
-
-/// `longpole symbolize`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SymbolizePlan {
-    /// The session.
-    pub file: PathBuf,
-    /// Where to look.
-    pub symbols: SymbolPlan,
-}
-
-/// `longpole predict`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PredictPlan {
-    /// What to read: recordings of one command; not empty.
-    pub inputs: Vec<InputPlan>,
-    /// CPU counts, in the order asked; not empty.
-    pub cpus: Vec<Cpus>,
-    /// The machine to predict for.
-    pub model: Model,
-    /// JSON instead of a table.
-    pub json: bool,
-}
-
-/// `longpole export`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExportPlan {
-    /// What to read.
-    pub input: InputPlan,
-    /// What to write; `None`: the program JSON.
-    pub format: Option<Format>,
-    /// CPU counts, in the order asked; `None`: those that are usual for the format.
-    pub cpus: Option<Vec<Cpus>>,
-    /// Of several tables this one.
-    pub table: Option<&'static Table>,
-    /// With the cost of probe hits in the compute time.
-    pub raw: bool,
-    /// Where to; of several tables a folder.
-    pub output: OutputPlan,
-    /// Replace a file that exists.
-    pub force: bool,
-}
-
-/// `longpole view`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ViewPlan {
-    /// What to read.
-    pub input: InputPlan,
-    /// CPU counts, in the order asked; not empty.
-    pub cpus: Vec<Cpus>,
-    /// The output file; `None`: next to the input.
-    pub output: Option<OutputPlan>,
-    /// Opens the page when it is written.
-    pub open: bool,
-    /// With source lines.
-    pub sources: bool,
-    /// Replace any output file that exists, not only a page.
-    pub force: bool,
-    /// Recordings whose lengths are points of the speed-up curve.
-    pub measured: Vec<PathBuf>,
-    /// Names that the recording lacks: where to look for them.
-    pub symbols: SymbolPlan,
-}
-
-/// `longpole info`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InfoPlan {
-    /// What to read.
-    pub input: InputPlan,
-    /// JSON instead of text.
-    pub json: bool,
-}
-
-/// `longpole notes`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotesPlan {
-    /// What to read.
-    pub input: InputPlan,
-}
-
-/// `longpole doctor`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DoctorPlan {
-    /// JSON instead of text.
-    pub json: bool,
-}
-
-/// `longpole __gate`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GatePlan {
-    /// File descriptor of the pipe to wait on.
-    pub fd: i32,
-    /// Program and arguments; not empty.
-    pub command: Vec<OsString>,
+/// `-` in place of a file: standard input or output.
+pub fn is_dash(file: &Path) -> bool {
+    file.as_os_str() == "-"
 }

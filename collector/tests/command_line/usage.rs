@@ -56,8 +56,16 @@ fn unknown_commands_and_options_are_two_lines_too() {
     longpole(&["rport", "x"]).fails(2, "unrecognized subcommand 'rport'", "report");
     longpole(&["report", "x", "--cpu", "1"]).fails(2, "--cpu", "--cpus");
     longpole(&["diff", "x"]).fails(2, "<B>", "longpole diff");
-    longpole(&["report", "x", "--by", "colour"]).fails(2, "no report by 'colour'", "function");
+    longpole(&["report", "x", "--by", "colour"]).fails(2, "--by cannot be 'colour'", "function, line");
     longpole(&["export", "x", "--format", "pdf"]).fails(2, "no export format 'pdf'", "program");
+}
+
+#[test]
+fn options_that_are_about_others() {
+    longpole(&["what-if", "x", "--top", "3"]).fails(2, "--rank", "longpole what-if");
+    longpole(&["what-if", "x", "--top", "3", "--free-io"]).fails(2, "--free-io", "longpole what-if");
+    longpole(&["top", "--json", "--", "true"]).fails(2, "--once|--batch", "longpole top");
+    longpole(&["record", "--no-uprobes", "--functions", "f", "--", "true"]).fails(2, "--functions", "record");
 }
 
 #[test]
@@ -124,7 +132,7 @@ fn completions_and_manual_pages_know_every_command() {
         assert!(page.contains(".SH OPTIONS"), "{name}");
     }
     longpole(&["man", "/nowhere/at/all"]).fails(1, "no manual pages", "longpole man DIR");
-    longpole(&["completions", "cmd.com"]).fails(2, "cmd.com", "longpole");
+    longpole(&["completions", "cmd.com"]).fails(2, "cannot be 'cmd.com'", "bash");
 }
 
 #[test]

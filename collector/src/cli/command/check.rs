@@ -1,10 +1,10 @@
 //! `longpole check`
 
 use super::output::{to_reader, to_stdout};
+use crate::cli::study::CheckArguments;
 use crate::exit::{Code, UserError};
 use crate::input::Input;
-use crate::plan::CheckPlan;
-use crate::plan::OutputPlan;
+use crate::plan::is_dash;
 use crate::present::{study::check, style};
 use crate::rules::{Outcome, Rules, Verdict};
 use engine::attribution::Grouping;
@@ -17,25 +17,32 @@ use std::path::Path;
 const MOST_BYTES: u64 = 1 << 20;
 
 /// Reads, sets the rules against the report, shows both: exit code 3 if a rule is broken.
-pub fn run(plan: &CheckPlan) -> Result<crate::exit::Outcome, UserError> {
-    let rules = rules(&plan.rules)?;
-    let program = Input::open(&plan.input)?.into_program();
-    let model = super::model(plan.scheduler);
+pub fn run(args: &CheckArguments) -> Result<crate::exit::Outcome, UserError> {
+    let files = [&args.junit, &args.markdown].into_iter().flatten();
+    if files.filter(|file| is_dash(file)).count() + usize::from(args.json) > 1 {
+        return Err(UserError::usage(
+            "only one of --junit, --markdown and --json can go to standard output",
+            "give a file to the others, for example --junit report.xml",
+        ));
+    }
+    let rules = rules(&args.rules)?;
+    let program = Input::open(&args.input.plan())?.into_program();
+    let model = super::model(args.scheduling.model);
     let report =
         super::report_on_all_cores(&program, &rules.cpus(), Detail::Functions, Grouping::Function, &model);
     let outcomes = rules.outcomes(&report).map_err(|error| {
-        UserError::usage(format!("{}: {error}", symbols::safe_path(&plan.rules)), error.hint())
+        UserError::usage(format!("{}: {error}", symbols::safe_path(&args.rules)), error.hint())
     })?;
-    let mut shown = plan.json;
+    let mut shown = args.json;
     for (output, write) in
-        [(&plan.junit, check::junit as Writer), (&plan.markdown, check::markdown as Writer)]
+        [(&args.junit, check::junit as Writer), (&args.markdown, check::markdown as Writer)]
     {
         match output {
-            Some(OutputPlan::Stdout) => {
+            Some(path) if is_dash(path) => {
                 to_stdout(|out| write(&outcomes, out))?;
                 shown = true;
             }
-            Some(OutputPlan::File(path)) => {
+            Some(path) => {
                 let mut file = create_file(path, Overwrite::Reports)?;
                 let written = write(&outcomes, &mut file).and_then(|()| file.flush());
                 written.map_err(|error| CreateError::io(path, error))?;
@@ -43,9 +50,9 @@ pub fn run(plan: &CheckPlan) -> Result<crate::exit::Outcome, UserError> {
             None => {}
         }
     }
-    if plan.json || !shown {
+    if args.json || !shown {
         let limits = super::limit_on_all_cores(&program, &super::usual_cpus(), &model);
-        match plan.json {
+        match args.json {
             true => to_stdout(|out| check::json(&outcomes, &limits, out))?,
             false => to_reader(|out| check::text(&outcomes, &limits, &style::for_stdout(), out))?,
         }

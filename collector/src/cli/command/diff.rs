@@ -1,41 +1,43 @@
 //! `longpole diff`
 
 use super::output::{to_reader, to_stdout};
-use crate::cli::study::functions_of_both;
+use crate::cli::study::{DiffArguments, Threshold, functions_of_both};
 use crate::exit::{Code, Outcome, UserError};
 use crate::input::Input;
-use crate::plan::{DiffPlan, Threshold};
+use crate::plan::InputPlan;
 use crate::present::{study::diff, style};
 use engine::compare::{Change, Comparison, compare};
 use engine::report::Cpus;
 use std::collections::BTreeSet;
 
 /// Reads both, compares, shows: exit code 3 if something grew by more than was allowed.
-pub fn run(plan: &DiffPlan) -> Result<Outcome, UserError> {
-    let [before, after] = &plan.inputs;
-    let (before, after) = (Input::open(before)?.into_program(), Input::open(after)?.into_program());
+pub fn run(args: &DiffArguments) -> Result<Outcome, UserError> {
+    let [first, second] = [&args.before, &args.after].map(|file| InputPlan::of(Some(file.clone())));
+    if first == InputPlan::Stdin && second == InputPlan::Stdin {
+        return Err(UserError::usage("standard input can be read only once", "give a file for A or for B"));
+    }
+    let (before, after) = (Input::open(&first)?.into_program(), Input::open(&second)?.into_program());
     let named = |threshold: &Threshold| {
         let function = threshold.function.as_deref();
         function.map(|name| functions_of_both([&before, &after], name)).transpose()
     };
-    let named = plan.fail_on.iter().map(named).collect::<Result<Vec<_>, _>>()?;
-    let model = super::model(plan.scheduler);
-    let comparison = compare(&before, &after, &plan.cpus, &model).map_err(super::invalid)?;
-    let failures: Vec<String> = plan
+    let named = args.fail_on.iter().map(named).collect::<Result<Vec<_>, _>>()?;
+    let model = super::model(args.scheduling.model);
+    let comparison = compare(&before, &after, &args.cpus, &model).map_err(super::invalid)?;
+    let failures: Vec<String> = args
         .fail_on
         .iter()
         .zip(&named)
         .flat_map(|(threshold, named)| failures(&comparison, threshold, named.as_ref()))
         .collect();
-    if plan.json {
+    if args.json {
         to_stdout(|out| diff::json(&comparison, &failures, out))?;
     } else {
-        let [first, second] = &plan.inputs;
         let frames = [
-            super::frame(first, &before, &plan.cpus, &model),
-            super::frame(second, &after, &plan.cpus, &model),
+            super::frame(&first, &before, &args.cpus, &model),
+            super::frame(&second, &after, &args.cpus, &model),
         ];
-        to_reader(|out| diff::text(&comparison, &frames, &failures, plan.top, &style::for_stdout(), out))?;
+        to_reader(|out| diff::text(&comparison, &frames, &failures, args.top, &style::for_stdout(), out))?;
     }
     Ok(if failures.is_empty() { Outcome::Done } else { Outcome::Code(Code::Threshold as u8) })
 }

@@ -1,15 +1,15 @@
 //! `longpole doctor`
 
 use super::output::to_stdout;
+use crate::cli::args::DoctorArguments;
 use crate::doctor::{Machine, all_required, check};
 use crate::exit::{Code, Outcome, UserError};
-use crate::plan::DoctorPlan;
 use crate::present::{doctor, style};
 
 /// Checks this machine: exit code 0, or 77 if recording is not possible.
-pub fn run(plan: DoctorPlan) -> Result<Outcome, UserError> {
+pub fn run(args: &DoctorArguments) -> Result<Outcome, UserError> {
     let checks = check(&Machine::read());
-    if plan.json {
+    if args.json {
         to_stdout(|out| doctor::json(&checks, out))?;
     } else {
         to_stdout(|out| doctor::text(&checks, &style::for_stdout(), out))?;

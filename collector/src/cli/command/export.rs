@@ -1,10 +1,12 @@
 //! `longpole export`
 
 use super::output::to_stdout;
+use crate::cli::args::ExportArguments;
+use crate::cli::value::table_names;
 use crate::exit::{Outcome, UserError, say};
 use crate::export::{About, Format, Model, Table};
 use crate::input::{Input, Parts};
-use crate::plan::{ExportPlan, InputPlan, OutputPlan};
+use crate::plan::{InputPlan, is_dash};
 use engine::program::json;
 use recording::{Meta, Overwrite, SudoUser, check_file, write_whole};
 use std::fs::{DirBuilder, File};
@@ -13,30 +15,60 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// Reads and writes in another format.
-pub fn run(plan: &ExportPlan) -> Result<Outcome, UserError> {
-    let overwrite = if plan.force { Overwrite::AnyFile } else { Overwrite::Devices };
-    for path in plan.files() {
+pub fn run(args: &ExportArguments) -> Result<Outcome, UserError> {
+    check(args)?;
+    let overwrite = if args.force { Overwrite::AnyFile } else { Overwrite::Devices };
+    for path in args.files() {
         // Reading and simulating may take long. A folder that is not there yet is made later.
-        if plan.folder().is_none_or(Path::exists) {
+        if args.folder().is_none_or(Path::exists) {
             check_file(&path, overwrite)?;
         }
     }
-    let input = Input::open(&plan.input)?;
-    let parts = if plan.raw { input.raw() } else { input }.into_parts();
+    let input = Input::open(&args.input.plan())?;
+    let parts = if args.raw { input.raw() } else { input }.into_parts();
     parts.program.check().map_err(super::invalid)?;
-    match plan.format {
+    match args.format {
         None => {
             let program = parts.program;
             drop(parts.timeline);
-            written(plan, overwrite, |out| json::write(&program, out))?;
+            written(args, overwrite, |out| json::write(&program, out))?;
         }
-        Some(format) => formatted(plan, overwrite, format, &parts)?,
+        Some(format) => formatted(args, overwrite, format, &parts)?,
     }
     Ok(Outcome::Done)
 }
 
+/// What does not go together.
+fn check(args: &ExportArguments) -> Result<(), UserError> {
+    let has_tables = args.format.is_some_and(Format::has_tables);
+    let (problem, hint) = match (args.format, &args.cpus) {
+        (None, Some(_)) => (
+            "--cpus is for critical paths: a program JSON has none".to_owned(),
+            "leave --cpus out, or give another format with -f".to_owned(),
+        ),
+        (Some(format), Some(cpus)) if format.is_of_one() && cpus.len() != 1 => (
+            format!("-f {} shows one CPU count", format.name()),
+            "give one, for example --cpus 8; without --cpus it shows CPU time".to_owned(),
+        ),
+        (Some(format), Some(_)) if format.is_of_unlimited() => (
+            format!("-f {} has no CPU counts", format.name()),
+            "leave --cpus out: which paths are the longest is asked on unlimited CPUs".to_owned(),
+        ),
+        _ if has_tables && args.table.is_none() && is_dash(&args.output) => (
+            "there are several tables, and standard output is one".to_owned(),
+            format!("give a folder with -o, or one of these with --table: {}", table_names()),
+        ),
+        _ if !has_tables && args.table.is_some() => (
+            "--table is for tables".to_owned(),
+            "give -f csv, ndjson or parquet, or leave --table out".to_owned(),
+        ),
+        _ => return Ok(()),
+    };
+    Err(UserError::usage(problem, hint))
+}
+
 fn formatted(
-    plan: &ExportPlan,
+    args: &ExportArguments,
     overwrite: Overwrite,
     format: Format,
     parts: &Parts,
@@ -46,14 +78,14 @@ fn formatted(
             "note: a program JSON has no recorded times: only what the predicted runs show is written"
         ));
     }
-    let cpus = plan.cpus.clone().unwrap_or_else(|| format.usual_cpus());
-    let about = about(&plan.input, parts.meta.as_ref());
+    let cpus = args.cpus.clone().unwrap_or_else(|| format.usual_cpus());
+    let about = about(&args.input.plan(), parts.meta.as_ref());
     let model = Model::new(parts.timeline.as_ref(), &parts.program, cpus, about).map_err(super::invalid)?;
-    match plan.folder() {
+    match args.folder() {
         Some(folder) => {
-            to_folder(plan, folder, overwrite, |table, out| format.write(&model, Some(table), out))
+            to_folder(args, folder, overwrite, |table, out| format.write(&model, Some(table), out))
         }
-        None => written(plan, overwrite, |out| format.write(&model, plan.table, out)),
+        None => written(args, overwrite, |out| format.write(&model, args.table, out)),
     }
 }
 
@@ -74,26 +106,25 @@ pub(super) fn about(input: &InputPlan, meta: Option<&Meta>) -> About {
 }
 
 fn written(
-    plan: &ExportPlan,
+    args: &ExportArguments,
     overwrite: Overwrite,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), UserError> {
-    match &plan.output {
-        OutputPlan::Stdout => to_stdout(write)?,
-        OutputPlan::File(path) => write_whole(path, overwrite, write)?,
+    match is_dash(&args.output) {
+        true => to_stdout(write),
+        false => Ok(write_whole(&args.output, overwrite, write)?),
     }
-    Ok(())
 }
 
 /// Writes each table as a file. If one cannot be written, those that were are taken away.
 fn to_folder(
-    plan: &ExportPlan,
+    args: &ExportArguments,
     folder: &Path,
     overwrite: Overwrite,
     write: impl Fn(&'static Table, &mut dyn Write) -> io::Result<()>,
 ) -> Result<(), UserError> {
     let is_new = make(folder).map_err(|error| recording::CreateError::io(folder, error))?;
-    let files: Vec<PathBuf> = plan.files().collect();
+    let files: Vec<PathBuf> = args.files().collect();
     for (number, (table, path)) in Table::ALL.iter().zip(&files).enumerate() {
         if let Err(error) = write_whole(path, overwrite, |out| write(table, out)) {
             for path in files.iter().take(number) {
@@ -123,14 +154,11 @@ fn make(folder: &Path) -> io::Result<bool> {
     }
 }
 
-impl ExportPlan {
+impl ExportArguments {
     /// Where tables go, if all of them are written.
     fn folder(&self) -> Option<&Path> {
         let has_all = self.format.is_some_and(Format::has_tables) && self.table.is_none();
-        match &self.output {
-            OutputPlan::File(path) if has_all => Some(path),
-            _ => None,
-        }
+        (has_all && !is_dash(&self.output)).then_some(&self.output)
     }
 
     /// The files that are to be written, tables in their order.
@@ -139,10 +167,8 @@ impl ExportPlan {
         let tables = self.folder().into_iter().flat_map(move |folder| {
             Table::ALL.iter().map(move |table| folder.join(format!("{}.{end}", table.name)))
         });
-        let one = match &self.output {
-            OutputPlan::File(path) if self.folder().is_none() => Some(path.clone()),
-            _ => None,
-        };
+        let is_one = self.folder().is_none() && !is_dash(&self.output);
+        let one = is_one.then(|| self.output.clone());
         tables.chain(one)
     }
 }

@@ -1,16 +1,16 @@
 //! `longpole notes`
 
 use super::output::to_reader;
+use crate::cli::args::NotesArguments;
 use crate::exit::{Outcome, UserError};
 use crate::input::Input;
-use crate::plan::NotesPlan;
 use crate::present::{notes, style};
 use engine::attribution::Grouping;
 use engine::report::{Cpus, Detail};
 
 /// Shows everything that was noticed of a recording, what can change the answer first.
-pub fn run(plan: &NotesPlan) -> Result<Outcome, UserError> {
-    let program = Input::open(&plan.input)?.into_program();
+pub fn run(args: &NotesArguments) -> Result<Outcome, UserError> {
+    let program = Input::open(&args.input.plan())?.into_program();
     let cpus: Vec<Cpus> =
         program.recorded_cpus.and_then(Cpus::count).into_iter().chain([Cpus::Infinite]).collect();
     let model = super::model(None);

@@ -1,11 +1,10 @@
 //! `longpole parallelism`
 
 use super::output::{to_reader, to_stdout};
+use crate::cli::study::ParallelismArguments;
 use crate::exit::{Outcome, UserError};
 use crate::input::{Input, Parts};
-use crate::plan::InputPlan;
-use crate::plan::{Listed, ParallelismPlan};
-use crate::present::study::parallelism::screen::{Asked, Class};
+use crate::present::study::parallelism::screen::Asked;
 use crate::present::study::parallelism::{json, row, screen};
 use crate::present::style;
 use engine::parallelism::{Parallelism, Row, measured, predicted};
@@ -14,51 +13,41 @@ use engine::report::Cpus;
 use symbols::{NameMatch, listed, match_name};
 
 /// Reads, accounts, shows. A deadlock is a finding, not an error.
-pub fn run(plan: &ParallelismPlan) -> Result<Outcome, UserError> {
-    let input = Input::open(&plan.input)?;
-    let Parts { timeline, mut program, .. } = input.into_parts();
-    let seen = timeline
-        .filter(|_| plan.cpus.is_none())
-        .map(|timeline| measured(&timeline, &program, plan.probed_only));
-    if plan.probed_only {
+pub fn run(args: &ParallelismArguments) -> Result<Outcome, UserError> {
+    let (input, probed_only) = (args.studied.input.plan(), args.studied.probed_only);
+    let Parts { timeline, mut program, .. } = Input::open(&input)?.into_parts();
+    let seen =
+        timeline.filter(|_| args.cpus.is_none()).map(|timeline| measured(&timeline, &program, probed_only));
+    if probed_only {
         program.samples = Samples::default();
     }
     let runs = match seen {
         Some(measured) => vec![measured],
         None => {
-            let cpus = plan.cpus.clone().unwrap_or_else(|| vec![Cpus::Infinite]);
-            let model = super::model(plan.scheduler);
+            let cpus = args.cpus.clone().unwrap_or_else(|| vec![Cpus::Infinite]);
+            let model = super::model(args.studied.scheduling.model);
             let runs = super::on_all_cores(&cpus, |cpus| predicted(&program, *cpus, &model));
             runs.into_iter().collect::<Result<Vec<Parallelism>, _>>().map_err(super::invalid)?
         }
     };
-    if plan.json {
+    if args.json {
         to_stdout(|out| json::write(&runs, out))?;
         return Ok(Outcome::Done);
     }
     let style = style::for_stdout();
-    if let (Some(wanted), Some(run)) = (&plan.of, runs.first()) {
+    if let (Some(wanted), Some(run)) = (&args.of, runs.first()) {
         let found = found(run, wanted)?;
         to_reader(|out| row::write(run, found, &style, out))?;
         return Ok(Outcome::Done);
     }
     let beside = match &runs[..] {
-        [run] if run.measured => {
-            run.cpus.and_then(|cpus| predicted(&program, cpus, &super::model(plan.scheduler)).ok())
-        }
+        [run] if run.measured => run
+            .cpus
+            .and_then(|cpus| predicted(&program, cpus, &super::model(args.studied.scheduling.model)).ok()),
         _ => None,
     };
-    let file = match &plan.input {
-        InputPlan::Stdin => "-".to_owned(),
-        InputPlan::File(path) => path.display().to_string(),
-        InputPlan::Newest => String::new(),
-    };
-    let only = plan.by.map(|by| match by {
-        Listed::Functions => Class::Functions,
-        Listed::Objects => Class::Objects,
-        Listed::Threads => Class::Threads,
-    });
-    let asked = Asked { only, top: plan.top, file: &file, beside: beside.as_ref() };
+    let file = super::file_name(&input);
+    let asked = Asked { only: args.by, top: args.top, file: &file, beside: beside.as_ref() };
     to_reader(|out| screen::write(&runs, &asked, &style, out))?;
     Ok(Outcome::Done)
 }

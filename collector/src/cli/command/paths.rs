@@ -1,47 +1,61 @@
 //! `longpole paths`
 
 use super::output::{to_reader, to_stdout};
+use crate::cli::study::PathsArguments;
 use crate::exit::{Outcome, UserError};
-use crate::plan::PathsPlan;
+use crate::plan::InputPlan;
 use crate::present::study::{paths, paths_json};
 use crate::present::style;
 use engine::attribution::is_start_up;
 use engine::graph::{ActivityGraph, NearPaths, PathsWanted, Timing, path_row};
-use engine::predict::Scheduler;
+use engine::predict::Model;
 use engine::program::Program;
 
+/// Paths listed unless asked otherwise.
+const PATHS: usize = 100;
+/// The same with --within.
+const PATHS_WITHIN: usize = 10_000;
+
 /// Reads, analyses, shows. A deadlock is a finding, not an error; fewer paths than asked for are all there are.
-pub fn run(plan: &PathsPlan) -> Result<Outcome, UserError> {
-    let studied = super::studied(&plan.input, plan.probed_only, plan.all || plan.json)?;
-    let (program, model) = (&studied.program, super::model(plan.scheduler));
-    if plan.next {
-        return one_by_one(program, plan.scheduler);
+pub fn run(args: &PathsArguments) -> Result<Outcome, UserError> {
+    let input = args.studied.input.plan();
+    if args.next && input == InputPlan::Stdin {
+        return Err(UserError::usage(
+            "--next reads the program and your answers from standard input",
+            "write the program to a file",
+        ));
     }
+    let studied = super::studied(&input, args.studied.probed_only, args.all || args.json)?;
+    let (program, model) = (&studied.program, super::model(args.studied.scheduling.model));
+    if args.next {
+        return one_by_one(program, &model);
+    }
+    let show = args.show.map(|rank| rank as usize);
     let wanted = PathsWanted {
-        most: plan.most,
-        within: plan.within,
-        routes: if plan.show.is_some() { 0 } else { paths::ROUTES },
-        shown: plan.show,
-        segments: plan.segments,
-        simulated: if plan.show.is_some() { 0 } else { plan.top.min(super::SIMULATED) },
+        most: args.k.map_or(if args.within.is_some() { PATHS_WITHIN } else { PATHS }, |most| most as usize),
+        within: args.within,
+        routes: if show.is_some() { 0 } else { paths::ROUTES },
+        shown: show,
+        segments: args.segments,
+        simulated: if show.is_some() { 0 } else { args.top.min(super::SIMULATED) },
     };
     let mut report = engine::graph::paths_report(program, &wanted, &model).map_err(super::invalid)?;
-    if let (Some(rank), None) = (plan.show, &report.shown) {
+    if let (Some(rank), None) = (show, &report.shown) {
         return Err(no_such_path(rank, report.counts.all));
     }
-    if plan.json {
-        to_stdout(|out| paths_json::json(&report, plan.segments, out))?;
+    if args.json {
+        to_stdout(|out| paths_json::json(&report, args.segments, out))?;
     } else {
-        report.benefit.retain(|row| plan.all || row.kind != "function" || !is_start_up(&row.name));
-        let frame = super::frame(&plan.input, &studied.own, &super::usual_cpus(), &model);
-        to_reader(|out| paths::text(&report, &frame, plan.top, &style::for_stdout(), out))?;
+        report.benefit.retain(|row| args.all || row.kind != "function" || !is_start_up(&row.name));
+        let frame = super::frame(&input, &studied.own, &super::usual_cpus(), &model);
+        to_reader(|out| paths::text(&report, &frame, args.top, &style::for_stdout(), out))?;
     }
     Ok(Outcome::Done)
 }
 
 /// One path, and one more for each line of standard input: found then, and nothing is computed twice.
-fn one_by_one(program: &Program, scheduler: Option<Scheduler>) -> Result<Outcome, UserError> {
-    let graph = ActivityGraph::on(program, &super::model(scheduler)).map_err(super::invalid)?;
+fn one_by_one(program: &Program, model: &Model) -> Result<Outcome, UserError> {
+    let graph = ActivityGraph::on(program, model).map_err(super::invalid)?;
     let timing = Timing::of(&graph);
     let mut found = NearPaths::new(&graph, &timing, AHEAD);
     let mut lines = std::io::stdin().lines();

@@ -1,29 +1,43 @@
 //! `longpole report`
 
 use super::output::{to_reader, to_stdout};
+use crate::cli::args::{ReportArguments, ViewArguments};
 use crate::exit::{Outcome, UserError};
 use crate::input::Input;
-use crate::plan::ReportPlan;
+use crate::plan::InputPlan;
 use crate::present::{json, screen, style, text, view};
 use engine::program::{Program, Samples};
 use engine::report::{Cpus, Detail};
 
 /// Reads, analyses, shows. A deadlock and damage to a session are findings, not errors.
-pub fn run(plan: &ReportPlan) -> Result<Outcome, UserError> {
-    let mut input = Input::open(&plan.input)?;
-    if let Input::Session(read) = &mut input {
-        super::symbolize::in_memory(&mut read.0, &plan.symbols)?;
+pub fn run(mut args: ReportArguments) -> Result<Outcome, UserError> {
+    if let Some(page) = args.html.take() {
+        return super::view::run(&ViewArguments {
+            input: args.input,
+            output: Some(page),
+            cpus: args.cpus,
+            no_open: true,
+            sources: false,
+            measured: Vec::new(),
+            force: false,
+            symbols: args.sources,
+        });
     }
-    let mut program = if plan.raw { input.raw() } else { input }.into_program();
-    if plan.probed_only {
+    let plan = args.input.plan();
+    let mut input = Input::open(&plan)?;
+    if let Input::Session(read) = &mut input {
+        super::symbolize::in_memory(&mut read.0, &args.sources)?;
+    }
+    let mut program = if args.raw { input.raw() } else { input }.into_program();
+    if args.probed_only {
         program.samples = Samples::default();
     }
-    let detail = if plan.segments { Detail::Segments } else { Detail::Functions };
-    let model = super::model(plan.scheduler);
-    let is_table = !(plan.json || plan.wide || plan.segments);
-    let is_screen = is_table && plan.top.is_none() && plan.by == text::By::Function;
-    let is_view = is_table && plan.by != text::By::Function;
-    let mut cpus = plan.cpus.clone();
+    let detail = if args.segments { Detail::Segments } else { Detail::Functions };
+    let model = super::model(args.scheduling.model);
+    let is_table = !(args.json || args.wide || args.segments);
+    let is_screen = is_table && args.top.is_none() && args.by == text::By::Function;
+    let is_view = is_table && args.by != text::By::Function;
+    let mut cpus = args.cpus;
     if (is_screen || is_view)
         && let Some(machine) = program.recorded_cpus.and_then(Cpus::count)
         && !cpus.contains(&machine)
@@ -32,20 +46,20 @@ pub fn run(plan: &ReportPlan) -> Result<Outcome, UserError> {
         cpus.push(machine);
         cpus.sort_unstable();
     }
-    let mut report = super::report_on_all_cores(&program, &cpus, detail, plan.by.grouping(), &model);
-    if plan.json {
+    let mut report = super::report_on_all_cores(&program, &cpus, detail, args.by.grouping(), &model);
+    if args.json {
         let limits = super::limits_on_all_cores(&program, &cpus, &model);
         report.findings.extend(limits.doubts(program.overhead));
-        let options = json::Options { segments: plan.segments, by: plan.by.grouping(), live: None };
+        let options = json::Options { segments: args.segments, by: args.by.grouping(), live: None };
         to_stdout(|out| json::write(&report, &limits, options, out))?;
     } else if is_screen {
         let limits = super::limits_on_all_cores(&program, &cpus, &model);
         report.findings.extend(limits.doubts(program.overhead));
-        let about = about(plan, &program);
-        to_reader(|out| screen::write(&report, &limits, &about, plan.all, &style::for_stdout(), out))?;
+        let about = about(&plan, &program);
+        to_reader(|out| screen::write(&report, &limits, &about, args.all, &style::for_stdout(), out))?;
     } else {
-        let frame = super::frame(&plan.input, &program, &cpus, &model);
-        let options = text::Options { by: plan.by, top: plan.top, segments: plan.segments };
+        let frame = super::frame(&plan, &program, &cpus, &model);
+        let options = text::Options { by: args.by, top: args.top, segments: args.segments };
         let style = style::for_stdout();
         to_reader(|out| match is_view {
             true => view::write(&report, &frame, options, &style, out),
@@ -55,8 +69,8 @@ pub fn run(plan: &ReportPlan) -> Result<Outcome, UserError> {
     Ok(Outcome::Done)
 }
 
-fn about(plan: &ReportPlan, program: &Program) -> screen::About {
-    let file = super::file_name(&plan.input);
+fn about(input: &InputPlan, program: &Program) -> screen::About {
+    let file = super::file_name(input);
     let process = program.threads.first().and_then(|thread| thread.process.as_deref());
     let process = process.map(|process| process.rsplit_once('/').map_or(process, |(name, _)| name));
     let stem = || file.rsplit('/').next().unwrap_or_default();

@@ -2,9 +2,10 @@
 
 use super::output::to_stdout;
 use crate::cell::grouped;
+use crate::cli::args::{SymbolSources, SymbolizeArguments};
 use crate::exit::{Outcome, UserError, say};
 use crate::input::Input;
-use crate::plan::{InputPlan, SymbolPlan, SymbolizePlan};
+use crate::plan::InputPlan;
 use engine::event::{Facts, Recording};
 use recording::Limits;
 use std::io::IsTerminal;
@@ -13,9 +14,9 @@ use symbols::symbolize::{self, Client, Settings, code_of, symbolize};
 use symbols::{Parsers, safe};
 
 /// Names what a session leaves unnamed, and stores the names in it. Done twice, the second time finds nothing to do.
-pub fn run(plan: &SymbolizePlan) -> Result<Outcome, UserError> {
-    let name = plan.file.display();
-    let Input::Session(read) = Input::open(&InputPlan::File(plan.file.clone()))? else {
+pub fn run(args: &SymbolizeArguments) -> Result<Outcome, UserError> {
+    let name = args.file.display();
+    let Input::Session(read) = Input::open(&InputPlan::File(args.file.clone()))? else {
         return Err(UserError::runtime(
             format!("{name} is a program, not a session: its names are its own"),
             "give a file made by `longpole record`",
@@ -28,14 +29,14 @@ pub fn run(plan: &SymbolizePlan) -> Result<Outcome, UserError> {
             "names can be stored only in a whole session; `longpole report --symbol-dir DIR` shows what there is with names",
         ));
     }
-    let mut found = names(&recording.facts, &plan.symbols)?;
-    found.facts.code = code_of(&recording, &Parsers::of_longpole(), &plan.symbols.folders, true);
-    let mut spin = plan.symbols.spin.clone();
+    let mut found = names(&recording.facts, &args.sources)?;
+    found.facts.code = code_of(&recording, &Parsers::of_longpole(), &args.sources.symbol_dir, true);
+    let mut spin = args.sources.spin.clone();
     spin.retain(|pattern| !recording.facts.spin.contains(pattern));
     found.facts.spin = spin;
     let left_out = match found.is_empty() {
         true => 0,
-        false => recording::add_facts(&plan.file, &found.facts).map_err(|error| {
+        false => recording::add_facts(&args.file, &found.facts).map_err(|error| {
             UserError::runtime(
                 format!("{name} cannot be written: {error}"),
                 "the session is as it was; check that its folder has room and may be written to",
@@ -76,18 +77,18 @@ pub fn run(plan: &SymbolizePlan) -> Result<Outcome, UserError> {
     Ok(Outcome::Done)
 }
 
-/// Adds better names to a recording in memory, if the plan says where from.
-pub fn in_memory(recording: &mut Recording, plan: &SymbolPlan) -> Result<(), UserError> {
-    recording.facts.spin.extend_from_slice(&plan.spin);
-    let code = code_of(recording, &Parsers::of_longpole(), &plan.folders, plan.is_given());
+/// Adds better names to a recording in memory, if there is anywhere to look for them.
+pub fn in_memory(recording: &mut Recording, sources: &SymbolSources) -> Result<(), UserError> {
+    recording.facts.spin.extend_from_slice(&sources.spin);
+    let code = code_of(recording, &Parsers::of_longpole(), &sources.symbol_dir, sources.is_given());
     if !code.is_empty() {
         // Later ones count.
         recording.facts.code.extend(code);
     }
-    if !plan.is_given() {
+    if !sources.is_given() {
         return Ok(());
     }
-    let found = names(&recording.facts, plan)?;
+    let found = names(&recording.facts, sources)?;
     for better in found.facts.functions {
         recording
             .facts
@@ -104,8 +105,8 @@ pub fn in_memory(recording: &mut Recording, plan: &SymbolPlan) -> Result<(), Use
     Ok(())
 }
 
-fn names(facts: &Facts, plan: &SymbolPlan) -> Result<symbolize::Outcome, UserError> {
-    let client = match plan.debuginfod {
+fn names(facts: &Facts, sources: &SymbolSources) -> Result<symbolize::Outcome, UserError> {
+    let client = match sources.debuginfod {
         false => None,
         true => {
             let settings = Settings::from(|name| std::env::var_os(name)).map_err(|why| {
@@ -117,7 +118,7 @@ fn names(facts: &Facts, plan: &SymbolPlan) -> Result<symbolize::Outcome, UserErr
             Some(Arc::new(Client::new(settings, Box::new(tell))))
         }
     };
-    Ok(symbolize(facts, &Parsers::of_longpole(), &plan.folders, client))
+    Ok(symbolize(facts, &Parsers::of_longpole(), &sources.symbol_dir, client))
 }
 
 /// The progress of a download, on a terminal.

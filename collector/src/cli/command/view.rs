@@ -2,12 +2,13 @@
 
 use super::output::to_stdout;
 use super::{SIMULATED, changes};
+use crate::cli::args::ViewArguments;
 use crate::cores;
 use crate::exit::{Outcome, UserError, say};
 use crate::export::Model;
 use crate::input::{Input, Parts};
 use crate::page::{Document, Point, Simulated, Tables, is_page, write};
-use crate::plan::{InputPlan, OutputPlan, ViewPlan};
+use crate::plan::{InputPlan, is_dash};
 use crate::present::study::{parallelism, paths, paths_json, slack};
 use crate::present::{json, predict_json};
 use engine::graph::{self, ActivityGraph, PathsWanted};
@@ -30,36 +31,33 @@ use std::sync::{Arc, Mutex, OnceLock};
 const PATHS: usize = 100;
 
 /// Reads, analyses, writes the page, opens it.
-pub fn run(plan: &ViewPlan) -> Result<Outcome, UserError> {
-    let output = match &plan.output {
+pub fn run(args: &ViewArguments) -> Result<Outcome, UserError> {
+    let plan = args.input.plan();
+    let path = match &args.output {
         Some(output) => output.clone(),
-        None => OutputPlan::File(next_to(&plan.input)?),
+        None => next_to(&plan)?,
     };
-    let overwrite = match &output {
-        OutputPlan::File(path) if plan.force || is_page_file(path) => Overwrite::Reports,
-        _ => Overwrite::Devices,
-    };
-    if let OutputPlan::File(path) = &output {
+    let overwrite = if args.force || is_page_file(&path) { Overwrite::Reports } else { Overwrite::Devices };
+    if !is_dash(&path) {
         // Reading and simulating may take long.
-        check_file(path, overwrite)?;
+        check_file(&path, overwrite)?;
     }
-    let measured = plan.measured.iter().map(|path| point(path)).collect::<Result<_, _>>()?;
-    let mut input = Input::open(&plan.input)?;
+    let measured = args.measured.iter().map(|path| point(path)).collect::<Result<_, _>>()?;
+    let mut input = Input::open(&plan)?;
     if let Input::Session(read) = &mut input {
-        super::symbolize::in_memory(&mut read.0, &plan.symbols)?;
+        super::symbolize::in_memory(&mut read.0, &args.symbols)?;
     }
     let parts = input.into_parts();
-    let about = super::export::about(&plan.input, parts.meta.as_ref());
-    let model = Model::new(parts.timeline.as_ref(), &parts.program, plan.cpus.clone(), about)
+    let about = super::export::about(&plan, parts.meta.as_ref());
+    let model = Model::new(parts.timeline.as_ref(), &parts.program, args.cpus.clone(), about)
         .map_err(super::invalid)?;
-    let document = document(plan, &parts, &model, measured)?;
-    match &output {
-        OutputPlan::Stdout => to_stdout(|out| write(document, out))?,
-        OutputPlan::File(path) => {
-            write_whole(path, overwrite, |out| write(document, out))?;
-            if plan.open {
-                open(path);
-            }
+    let document = document(args, &parts, &model, measured)?;
+    if is_dash(&path) {
+        to_stdout(|out| write(document, out))?;
+    } else {
+        write_whole(&path, overwrite, |out| write(document, out))?;
+        if !args.no_open {
+            open(&path);
         }
     }
     Ok(Outcome::Done)
@@ -67,7 +65,7 @@ pub fn run(plan: &ViewPlan) -> Result<Outcome, UserError> {
 
 /// All that the page shows.
 fn document<'a>(
-    plan: &ViewPlan,
+    args: &ViewArguments,
     parts: &Parts,
     model: &'a Model<'a>,
     measured: Vec<Point>,
@@ -106,7 +104,7 @@ fn document<'a>(
         stacks,
         simulated,
         curves,
-        has_sources: plan.sources,
+        has_sources: args.sources,
         measured,
     })
 }

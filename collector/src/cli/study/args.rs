@@ -1,28 +1,48 @@
-//! Their arguments as typed.
+//! Their arguments.
 
+use super::value::{self as study, Threads, Threshold};
+use crate::cli::value::{self, List, Maybe};
+use crate::plan::InputPlan;
+use crate::present::study::parallelism::screen::Class;
 use clap::Args;
+use engine::predict::Scheduler;
+use engine::report::Cpus;
 use std::path::PathBuf;
 
-/// What is studied.
+/// What is read.
 #[derive(Debug, Args)]
-pub struct Studied {
+pub struct Analyzed {
     /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Leave out what samples say: all time counts for the innermost function with probes
-    #[arg(long)]
-    pub probed_only: bool,
-    #[command(flatten)]
-    pub scheduler: Scheduler,
+}
+
+impl Analyzed {
+    /// What FILE means.
+    pub fn plan(&self) -> InputPlan {
+        InputPlan::of(self.file.clone())
+    }
 }
 
 /// On which model of a scheduler.
 #[derive(Debug, Args)]
-pub struct Scheduler {
+pub struct Scheduling {
     /// How threads share CPUs: eevdf (as Linux), ideal (infinitely small slices at no cost), or auto: eevdf for what was
     /// recorded, ideal for a program that was written by hand
-    #[arg(long, value_name = "MODEL", default_value = "auto")]
-    pub model: String,
+    #[arg(long, value_name = "MODEL", default_value = "auto", hide_possible_values = true, value_parser = value::model())]
+    pub model: Maybe<Scheduler>,
+}
+
+/// What is studied.
+#[derive(Debug, Args)]
+pub struct Studied {
+    #[command(flatten)]
+    pub input: Analyzed,
+    /// Leave out what samples say: all time counts for the innermost function with probes
+    #[arg(long)]
+    pub probed_only: bool,
+    #[command(flatten)]
+    pub scheduling: Scheduling,
 }
 
 #[derive(Debug, Args)]
@@ -30,9 +50,9 @@ pub struct SlackArguments {
     /// List every operation with its early and late times and its slack, too
     #[arg(long)]
     pub segments: bool,
-    /// Show at most this many functions [default: 10]
-    #[arg(long, value_name = "N")]
-    pub top: Option<String>,
+    /// Show at most this many functions
+    #[arg(long, value_name = "N", default_value = "10", value_parser = value::count::<usize>)]
+    pub top: usize,
     /// Standard functions by themselves, too: what they compute counts for who uses them otherwise
     #[arg(long)]
     pub all: bool,
@@ -47,17 +67,18 @@ pub struct SlackArguments {
 pub struct ParallelismArguments {
     /// Of the run that is predicted on these CPU counts, for example 1,2,4-8,inf [default: the run as it was recorded; of a
     /// program JSON: inf]
-    #[arg(long, value_name = "LIST")]
-    pub cpus: Option<String>,
+    #[arg(long, value_name = "LIST", value_parser = value::cpu_list)]
+    pub cpus: Option<List<Cpus>>,
     /// What to list: function, lock (barriers and conditions, too) or thread [default: the first of each]
-    #[arg(long, value_name = "KIND")]
-    pub by: Option<String>,
+    #[arg(long, value_name = "KIND", hide_possible_values = true, value_parser = value::word(&[
+        ("function", Class::Functions), ("lock", Class::Objects), ("thread", Class::Threads)]))]
+    pub by: Option<Class>,
     /// Show this function, lock or thread alone: its histogram, who calls it, what it calls
     #[arg(long, value_name = "NAME")]
     pub of: Option<String>,
     /// Show at most this many rows of each kind
-    #[arg(long, value_name = "N")]
-    pub top: Option<String>,
+    #[arg(long, value_name = "N", value_parser = value::count::<usize>)]
+    pub top: Option<usize>,
     #[command(flatten)]
     pub studied: Studied,
     /// JSON instead of a screen
@@ -69,11 +90,11 @@ pub struct ParallelismArguments {
 pub struct CompareMetricsArguments {
     /// Of the run that is predicted on this many CPUs: a number, or inf [default: as many as were recorded; of a program JSON:
     /// inf]
-    #[arg(long, value_name = "N")]
-    pub cpus: Option<String>,
-    /// Show at most this many functions [default: 10]
-    #[arg(long, value_name = "N")]
-    pub top: Option<String>,
+    #[arg(long, value_name = "N", value_parser = study::one_cpu_count)]
+    pub cpus: Option<Cpus>,
+    /// Show at most this many functions
+    #[arg(long, value_name = "N", default_value = "10", value_parser = value::count::<usize>)]
+    pub top: usize,
     #[command(flatten)]
     pub studied: Studied,
     /// JSON instead of a table
@@ -81,26 +102,29 @@ pub struct CompareMetricsArguments {
     pub json: bool,
 }
 
+/// More paths than this are refused: they need some hundred bytes each.
+const MOST_PATHS: u32 = 1_000_000;
+
 #[derive(Debug, Args)]
 pub struct PathsArguments {
     /// List this many paths, the longest first [default: 100]
-    #[arg(short, value_name = "N")]
-    pub k: Option<String>,
+    #[arg(short, value_name = "N", value_parser = value::count_to::<MOST_PATHS>)]
+    pub k: Option<u32>,
     /// List the paths that are at most this much shorter than the longest, for example 5% [at most -k, default 10000]
-    #[arg(long, value_name = "PERCENT")]
-    pub within: Option<String>,
+    #[arg(long, value_name = "PERCENT", value_parser = study::part)]
+    pub within: Option<f64>,
     /// Show the path with this rank edge by edge
-    #[arg(long, value_name = "N")]
-    pub show: Option<String>,
+    #[arg(long, value_name = "N", value_parser = value::count_to::<MOST_PATHS>)]
+    pub show: Option<u32>,
     /// List one path, and the next one for each line of standard input (Enter), until q or the end of it
     #[arg(long, conflicts_with_all = ["k", "within", "show", "segments", "top", "json"])]
     pub next: bool,
     /// Say of every operation how many of the paths go through it, too
     #[arg(long)]
     pub segments: bool,
-    /// Show at most this many functions, locks and threads each [default: 10]
-    #[arg(long, value_name = "N")]
-    pub top: Option<String>,
+    /// Show at most this many functions, locks and threads each
+    #[arg(long, value_name = "N", default_value = "10", value_parser = value::count::<usize>)]
+    pub top: usize,
     /// Standard functions by themselves, too: what they compute counts for who uses them otherwise
     #[arg(long)]
     pub all: bool,
@@ -124,17 +148,18 @@ most of the work. What they compute is divided among more; what they compute und
 #[command(after_help = WHAT_IF_HELP)]
 pub struct WhatIfArguments {
     /// A function takes this many times as long, for example parse=0.8 (may be repeated)
-    #[arg(long, value_name = "NAME=FACTOR")]
-    pub scale: Vec<String>,
+    #[arg(long, value_name = "NAME=FACTOR", value_parser = study::scale)]
+    pub scale: Vec<(String, f64)>,
     /// A lock becomes this many locks, for example cache=4 (may be repeated)
-    #[arg(long, value_name = "LOCK=N")]
-    pub split_lock: Vec<String>,
+    #[arg(long, value_name = "LOCK=N", value_parser = study::split_lock)]
+    pub split_lock: Vec<(String, u32)>,
     /// Waiting for devices takes no time
     #[arg(long)]
     pub free_io: bool,
     /// This many threads, or after a + more threads, of those that do the same and most of the work
-    #[arg(long, value_name = "N|+N", allow_hyphen_values = true, conflicts_with_all = ["rank", "headroom", "scale", "split_lock", "free_io"])]
-    pub threads: Option<String>,
+    #[arg(long, value_name = "N|+N", allow_hyphen_values = true, value_parser = study::threads, conflicts_with_all = ["rank",
+        "headroom", "scale", "split_lock", "free_io"])]
+    pub threads: Option<Threads>,
     /// How far can this function be made faster before another one takes its place?
     #[arg(long, value_name = "FUNCTION", conflicts_with_all = ["rank", "scale", "split_lock", "free_io"])]
     pub headroom: Option<String>,
@@ -142,11 +167,12 @@ pub struct WhatIfArguments {
     #[arg(long, conflicts_with_all = ["scale", "split_lock", "free_io"])]
     pub rank: bool,
     /// CPU counts to predict for
-    #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,inf")]
-    pub cpus: String,
-    /// With --rank: at most this many functions [default: 10]
-    #[arg(long, value_name = "N")]
-    pub top: Option<String>,
+    #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,inf", value_parser = value::cpu_list)]
+    pub cpus: List<Cpus>,
+    /// With --rank: at most this many functions
+    #[arg(long, value_name = "N", default_value = "10", value_parser = value::count::<usize>, requires = "rank",
+        conflicts_with_all = ["scale", "split_lock", "free_io", "threads", "headroom"])]
+    pub top: usize,
     #[command(flatten)]
     pub studied: Studied,
     /// JSON instead of a table
@@ -170,16 +196,16 @@ pub struct DiffArguments {
     #[arg(value_name = "B")]
     pub after: PathBuf,
     /// CPU counts to predict for
-    #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,inf")]
-    pub cpus: String,
+    #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,inf", value_parser = value::cpu_list)]
+    pub cpus: List<Cpus>,
     #[command(flatten)]
-    pub scheduler: Scheduler,
+    pub scheduling: Scheduling,
     /// Exit with 3 if it grows by more than this, for example +5% or parse=+5% (may be repeated)
-    #[arg(long, value_name = "[NAME=]PERCENT")]
-    pub fail_on: Vec<String>,
-    /// Show at most this many functions and locks each [default: 10]
-    #[arg(long, value_name = "N")]
-    pub top: Option<String>,
+    #[arg(long, value_name = "[NAME=]PERCENT", value_parser = study::threshold)]
+    pub fail_on: Vec<Threshold>,
+    /// Show at most this many functions and locks each
+    #[arg(long, value_name = "N", default_value = "10", value_parser = value::count::<usize>)]
+    pub top: usize,
     /// JSON instead of tables
     #[arg(long)]
     pub json: bool,
@@ -193,9 +219,8 @@ Exit code: 0, or 3 if a rule is broken; 1 something failed, also a rules file th
 #[derive(Debug, Args)]
 #[command(after_help = CHECK_HELP)]
 pub struct CheckArguments {
-    /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
-    #[arg(value_name = "FILE")]
-    pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub input: Analyzed,
     /// The rules
     #[arg(long, value_name = "FILE")]
     pub rules: PathBuf,
@@ -206,7 +231,7 @@ pub struct CheckArguments {
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub markdown: Option<PathBuf>,
     #[command(flatten)]
-    pub scheduler: Scheduler,
+    pub scheduling: Scheduling,
     /// JSON instead of text
     #[arg(long)]
     pub json: bool,

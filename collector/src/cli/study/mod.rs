@@ -3,11 +3,11 @@
 
 mod args;
 mod names;
-mod plan_from_args;
+mod value;
 
 pub use args::{
-    CheckArguments, CompareMetricsArguments, DiffArguments, ParallelismArguments, PathsArguments,
-    SlackArguments, WhatIfArguments,
+    Analyzed, CheckArguments, CompareMetricsArguments, DiffArguments, ParallelismArguments, PathsArguments,
+    Scheduling, SlackArguments, WhatIfArguments,
 };
 pub use names::{functions, functions_of_both, lock};
-pub use plan_from_args::{check, compare_metrics, diff, parallelism, paths, slack, what_if};
+pub use value::{Threads, Threshold};

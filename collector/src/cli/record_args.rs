@@ -1,0 +1,185 @@
+//! The arguments of commands that record.
+
+use super::value::{self, List, Maybe};
+use capture::interpose::InterposeMode;
+use capture::target::CpuList;
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Args, ValueHint};
+use engine::event::CallGraph;
+use engine::report::Cpus;
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What scripts have to know about `record`.
+const RECORD_EXIT_CODES: &str = "\
+^C goes to COMMAND, too, as to every program of a terminal: mostly it dies of it, and so do its children; the recording \
+ends when COMMAND does. A second ^C ends the recording of a COMMAND that goes on. To end only the recording by ^C, start \
+the program yourself and attach with -p.
+Exit code: that of COMMAND, or its signal, if it ended while it was recorded; otherwise 0. A COMMAND that has not \
+ended when the recording does (-d, a second ^C) runs on without longpole, and the summary names its PID.
+1 something failed, 2 the command line makes no sense, 77 a permission or kernel feature is missing (see \
+`longpole doctor`), 125 to 127 COMMAND could not be started.";
+
+#[derive(Debug, Args)]
+pub struct CaptureArguments {
+    /// Attach to these running processes, by number or by name
+    #[arg(short, long, value_name = "PID|NAME")]
+    pub pid: Vec<String>,
+    /// Include child processes of -p, too; of a COMMAND, whose children are included anyway, those that outlive it
+    #[arg(long, conflicts_with = "no_children")]
+    pub children: bool,
+    /// Leave out child processes of a COMMAND
+    #[arg(long)]
+    pub no_children: bool,
+    /// Scheduler and futex events only: no probes on functions, nor on libc's for locks
+    #[arg(long, conflicts_with = "functions")]
+    pub no_uprobes: bool,
+    /// Probe the function of this name, or as much of it as is needed, or all functions with a matching name (hash*), and only
+    /// these, at once and without trying first what that costs (may be repeated); without it a running process is tried first
+    #[arg(long, value_name = "NAME|GLOB", value_parser = NonEmptyStringValueParser::new())]
+    pub functions: Vec<String>,
+    /// Never probe the function of this name, or functions with a matching name (may be repeated)
+    #[arg(long, value_name = "NAME|GLOB", value_parser = NonEmptyStringValueParser::new())]
+    pub exclude: Vec<String>,
+    /// Functions of this name, or with a matching name, only wait: time in them counts as waiting (may be repeated)
+    #[arg(long, value_name = "NAME|GLOB", value_parser = NonEmptyStringValueParser::new())]
+    pub spin: Vec<String>,
+    /// Probe at most this many functions, the largest first; a command with more than 1,024 begins without probes unless
+    /// this or --functions is given [default: 4096; validate: none, unless functions are chosen or --calibrate asks which ones
+    /// need more CPU time]
+    #[arg(long, value_name = "N", value_parser = value::count::<usize>)]
+    pub max_functions: Option<usize>,
+    /// Take the probes off functions called more often than this per second [default: 10000]
+    #[arg(long, value_name = "N", value_parser = value::count::<u64>)]
+    pub max_rate: Option<u64>,
+    /// What recording may cost of the target's CPU time; functions that cost too much lose their probes,
+    /// samples become rarer; or: none
+    #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = value::budget)]
+    pub overhead: Maybe<u32>,
+    /// Take the stacks of running threads this often per second, on each CPU; 0: never [default: 499, or
+    /// fewer where three quarters of --overhead do not pay for it; validate: 0]
+    #[arg(short = 'F', long = "freq", visible_alias = "rate", value_name = "HZ", value_parser = value::frequency)]
+    pub frequency: Option<u32>,
+    /// How stacks are read: fp (frame pointers), dwarf (unwind tables, more expensive), or auto: whichever a program's binaries need
+    #[arg(long, value_name = "HOW", default_value = "auto", hide_possible_values = true, value_parser = value::word(&[
+        ("auto", CallGraph::Auto), ("fp", CallGraph::Fp), ("dwarf", CallGraph::Dwarf)]))]
+    pub call_graph: CallGraph,
+    /// Record calls only down to this depth of probed functions
+    #[arg(long, value_name = "N", value_parser = value::count::<u32>)]
+    pub depth: Option<u32>,
+    /// Size of each ring buffer, for example 8M [default: 16M]
+    #[arg(long, value_name = "SIZE", value_parser = value::ring_bytes)]
+    pub ring_size: Option<u32>,
+    /// Record the command's locks from inside it, by a library put before its libc, instead of by probes on its libc, which
+    /// are more expensive: auto, always or never
+    #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true, value_parser = value::word(&[
+        ("auto", InterposeMode::Auto), ("always", InterposeMode::Always), ("never", InterposeMode::Never)]))]
+    pub interpose: InterposeMode,
+    /// Let the command run on these CPUs only, for example 0 or 0-3
+    #[arg(long, value_name = "CPUS", value_parser = value::cpus_to_run_on)]
+    pub cpu_list: Option<CpuList>,
+    /// Under sudo: run the command as root, not as the user behind sudo
+    #[arg(long)]
+    pub keep_root: bool,
+    /// Start this command and watch it until it ends
+    #[arg(value_name = "COMMAND", trailing_var_arg = true)]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = RECORD_EXIT_CODES)]
+pub struct RecordArguments {
+    /// Where to write [default: longpole-NAME-PID-TIME.lp, counted up until the name is free]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath, value_parser = value::recording())]
+    pub output: Option<PathBuf>,
+    /// Replace FILE if it exists
+    #[arg(long)]
+    pub force: bool,
+    /// Stop after this long, for example 10s [default: when the target ends, or on ^C]; a COMMAND that has not
+    /// ended by then runs on
+    #[arg(short, long, value_name = "TIME", value_parser = value::duration)]
+    pub duration: Option<Duration>,
+    #[command(flatten)]
+    pub capture: CaptureArguments,
+}
+
+/// What has to be known about `top`.
+const TOP_HELP: &str = "\
+^C on the screen, as q, is for longpole alone: COMMAND, or what -p names, runs on. With --once and --batch there is no \
+screen, and ^C goes to COMMAND, too: mostly it dies of it. ? on the screen shows its keys.";
+
+#[derive(Debug, Args)]
+#[command(after_help = TOP_HELP)]
+pub struct TopArguments {
+    /// CPU counts to predict for
+    #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,inf", value_parser = value::cpu_list)]
+    pub cpus: List<Cpus>,
+    /// Time between two screens
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = value::duration)]
+    pub refresh: Duration,
+    /// Length of the sliding window
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = value::duration)]
+    pub window: Duration,
+    /// Detach and leave after this long, for example 10m [default: when you leave]
+    #[arg(short, long, value_name = "TIME", value_parser = value::duration)]
+    pub duration: Option<Duration>,
+    /// Print one screen of a whole window and end; needs no terminal
+    #[arg(long, group = "printed")]
+    pub once: bool,
+    /// Print one screen after the other; needs no terminal
+    #[arg(long, group = "printed")]
+    pub batch: bool,
+    /// With --once and --batch: JSON, an object a line
+    #[arg(long, requires = "printed")]
+    pub json: bool,
+    /// Serve metrics (/metrics, OpenMetrics) and a page here, for example 9464, which is 127.0.0.1:9464; needs no terminal
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "once", value_parser = value::address)]
+    pub listen: Option<SocketAddr>,
+    /// The token in this file opens the page, and on an address that others can reach the metrics [default: a new one]
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    pub listen_token: Option<PathBuf>,
+    #[command(flatten)]
+    pub capture: CaptureArguments,
+}
+
+/// What scripts have to know about `validate`.
+const VALIDATE_HELP: &str = "\
+{cpus} in COMMAND stands for the number of CPUs: for programs that are told how many threads to make. Each number then \
+has its own recording (longpole validate -- ./sort --threads {cpus}). Child processes of COMMAND are always recorded.
+Exit code: 0, or 3 if an error is above --max-error; 1 something failed, also COMMAND itself.";
+
+#[derive(Debug, Args)]
+#[command(after_help = VALIDATE_HELP)]
+pub struct ValidateArguments {
+    /// CPU counts to measure, for example 1,2,4 [default: 1,2,4 ... up to the machine]
+    #[arg(long, value_name = "LIST", value_parser = value::cpu_counts)]
+    pub cpus: Option<List<u32>>,
+    /// Runs on each number of CPUs
+    #[arg(long, value_name = "N", default_value = "7", value_parser = value::count::<usize>)]
+    pub runs: usize,
+    /// Recordings, in turn with the runs; the middle of what they predict is the prediction
+    #[arg(long, value_name = "N", default_value = "3", value_parser = value::count::<usize>)]
+    pub recordings: usize,
+    /// How many CPUs the recording is made on, or `each`: one recording for each number of CPUs, on that many
+    #[arg(long, value_name = "N", default_value = "1", value_parser = value::count_or_each)]
+    pub record_on: Maybe<u32>,
+    /// Record on the largest number of CPUs, too, and take from there how much CPU time each function needs
+    #[arg(long)]
+    pub calibrate: bool,
+    /// Exit with 3 if an error is above this, for example 5%
+    #[arg(long, value_name = "PERCENT", value_parser = value::share)]
+    pub max_error: Option<f64>,
+    /// Keep the first recording here
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath, value_parser = value::recording())]
+    pub output: Option<PathBuf>,
+    /// Replace FILE if it exists
+    #[arg(long)]
+    pub force: bool,
+    /// JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub capture: CaptureArguments,
+}

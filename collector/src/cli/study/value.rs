@@ -1,0 +1,112 @@
+//! Values of their options.
+
+use crate::cli::value::{count, cpu_list, share};
+use crate::exit::UserError;
+use engine::report::Cpus;
+
+/// How many threads that do the same there are to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    /// All together.
+    All(usize),
+    /// In addition to those that there are.
+    More(usize),
+}
+
+/// Growth by more than this is a failure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Threshold {
+    /// Functions of this name or matching it; `None`: the predicted time.
+    pub function: Option<String>,
+    /// As a share of the predicted time before.
+    pub share: f64,
+}
+
+/// `4`, `inf`
+pub fn one_cpu_count(text: &str) -> Result<Cpus, UserError> {
+    match cpu_list(text)?[..] {
+        [cpus] => Ok(cpus),
+        _ => Err(UserError::usage("metrics are compared on one number of CPUs", "give one, such as @ 4")),
+    }
+}
+
+/// `8`, or `+1`.
+pub fn threads(text: &str) -> Result<Threads, UserError> {
+    match text.strip_prefix('+') {
+        Some(more) => count(more).map(Threads::More),
+        None => count(text).map(Threads::All),
+    }
+}
+
+/// `5%`: a share up to 100 %.
+pub fn part(text: &str) -> Result<f64, UserError> {
+    match share(text)? {
+        share if share > 1.0 => Err(UserError::usage(
+            "@ is more than 100 %",
+            "no path is shorter than nothing: give a percentage such as @ 5%",
+        )),
+        share => Ok(share),
+    }
+}
+
+/// `parse=0.8`
+pub fn scale(text: &str) -> Result<(String, f64), UserError> {
+    let (name, factor) = named(text, "parse=0.8")?;
+    match factor.trim().parse::<f64>() {
+        Ok(factor) if factor.is_finite() && factor >= 0.0 => Ok((name, factor)),
+        _ => Err(UserError::usage(
+            format!("@ '{text}': the factor is no number of at least 0"),
+            "a factor is what is left: 0.8 is a fifth less, 0 is nothing, 2 is twice as much",
+        )),
+    }
+}
+
+/// `cache=4`
+pub fn split_lock(text: &str) -> Result<(String, u32), UserError> {
+    let (name, parts) = named(text, "cache=4")?;
+    Ok((name, count(parts)?))
+}
+
+/// `NAME=VALUE`. A name may hold `=` itself (`operator==`): the last one counts.
+fn named<'t>(text: &'t str, example: &str) -> Result<(String, &'t str), UserError> {
+    match text.rsplit_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value)),
+        _ => Err(UserError::usage(
+            format!("@ '{text}' is not of the form NAME=VALUE"),
+            format!("for example @ {example}"),
+        )),
+    }
+}
+
+/// `+5%`, `5%`, `parse=+5%`.
+pub fn threshold(text: &str) -> Result<Threshold, UserError> {
+    let (function, growth) = match text.rsplit_once('=') {
+        Some((name, growth)) if !name.is_empty() => (Some(name.to_owned()), growth.trim()),
+        _ => (None, text.trim()),
+    };
+    Ok(Threshold { function, share: share(growth.strip_prefix('+').unwrap_or(growth))? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_equals_sign_counts() {
+        assert_eq!(scale("operator===0.5").expect("a pair"), ("operator==".into(), 0.5));
+        for wrong in ["parse", "=0.5", ""] {
+            assert!(scale(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn thresholds() {
+        let parsed = |text: &str| threshold(text).map(|threshold| (threshold.function, threshold.share));
+        assert_eq!(parsed("+5%").expect("a threshold"), (None, 0.05));
+        assert_eq!(parsed("5").expect("a threshold"), (None, 0.05));
+        assert_eq!(parsed("a=b=+10 %").expect("a threshold"), (Some("a=b".into()), 0.1));
+        for wrong in ["", "-5%", "fast", "f=", "+"] {
+            assert!(parsed(wrong).is_err(), "{wrong}");
+        }
+    }
+}
