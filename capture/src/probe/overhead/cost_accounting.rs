@@ -2,7 +2,7 @@
 //! of them, and the CPU-time clocks of everybody concerned.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -17,7 +17,6 @@ use crate::target::BusyTimes;
 use super::super::{
     clocks::now_ns,
     clocks::{CpuTime, waited_for_ns},
-    counters,
     function_probes::FunctionProbes,
     lock_probes::LockProbes,
     shared_map::Shared,
@@ -26,6 +25,7 @@ use super::{
     poll_urgency::PollUrgency,
     preload_cost::PreloadCost,
     program_rates::{ASSUMED_EVENT_NS, HeldUp, Measured, ProgramRates},
+    program_times::{kernel_programs_ns, statistics_on},
     spending::Spent,
 };
 
@@ -341,7 +341,7 @@ impl CostAccounting {
         self.waited_for.used_ns.max(self.target.total_ns())
     }
 
-    /// Programs were attached or detached: what they take now has to be measured anew.
+    /// Programs were attached or detached: what they take now has to be measured again.
     pub(crate) fn measure_soon(&mut self) {
         self.sample = None;
         self.next_sample_ns = 0;
@@ -470,38 +470,6 @@ impl CostAccounting {
 fn reading_ns(collector_ns: f64, of_probes: f64, others: f64, each_hit_ns: f64) -> f64 {
     let share = of_probes / (of_probes + others).max(1.0);
     (collector_ns * share).min(of_probes * each_hit_ns)
-}
-
-/// Time of the programs that run for network interrupts and packets, and of all others but those on functions, which are
-/// counted by their hits.
-fn kernel_programs_ns(ebpf: &Ebpf) -> (u64, u64) {
-    let (mut network_ns, mut others_ns) = (0u64, 0u64);
-    for program in counters::program_costs(ebpf) {
-        match &*program.name {
-            "function_probe" | "operation_probe" => {}
-            "softirq_entry" | "napi_poll" | "netif_receive_skb" | "net_dev_start_xmit" => {
-                network_ns = network_ns.saturating_add(program.total_ns);
-            }
-            _ => others_ns = others_ns.saturating_add(program.total_ns),
-        }
-    }
-    (network_ns, others_ns)
-}
-
-/// Makes the kernel count the time of BPF programs until this is dropped; `None` if it does not let us
-/// (CAP_SYS_ADMIN is needed).
-fn statistics_on() -> Option<OwnedFd> {
-    const ENABLE_STATS: libc::c_int = 32;
-    // `union bpf_attr` for `BPF_ENABLE_STATS`: a type, and `BPF_STATS_RUN_TIME` is 0.
-    let request = [0u32; 2];
-    // SAFETY: the kernel reads 8 bytes of `request`, which outlives the call.
-    let descriptor =
-        unsafe { libc::syscall(libc::SYS_bpf, ENABLE_STATS, request.as_ptr(), size_of_val(&request)) };
-    let descriptor = i32::try_from(descriptor).ok().filter(|descriptor| *descriptor >= 0)?;
-    // SAFETY: a new descriptor with no other owner.
-    let on = unsafe { OwnedFd::from_raw_fd(descriptor) };
-    debug_assert_eq!(on.as_raw_fd(), descriptor);
-    Some(on)
 }
 
 #[cfg(test)]

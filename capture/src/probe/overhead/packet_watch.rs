@@ -84,7 +84,7 @@ mod tests {
     }
 
     impl World {
-        /// With so many of each in a second.
+        /// With this many of each in a second.
         fn run(&mut self, seconds: u64, interrupts: u64, possible: u64, own: u64) {
             self.attached_looks = 0;
             for look in 0..seconds * 10 {

@@ -1,0 +1,39 @@
+//! How long the kernel programs have run, by the kernel's own statistics.
+
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+
+use aya::Ebpf;
+
+use super::super::counters;
+
+/// Time of the programs that run for network interrupts and packets, and of all others but those on functions, which are
+/// counted by their hits.
+pub(super) fn kernel_programs_ns(ebpf: &Ebpf) -> (u64, u64) {
+    let (mut network_ns, mut others_ns) = (0u64, 0u64);
+    for program in counters::program_costs(ebpf) {
+        match &*program.name {
+            "function_probe" | "operation_probe" => {}
+            "softirq_entry" | "napi_poll" | "netif_receive_skb" | "net_dev_start_xmit" => {
+                network_ns = network_ns.saturating_add(program.total_ns);
+            }
+            _ => others_ns = others_ns.saturating_add(program.total_ns),
+        }
+    }
+    (network_ns, others_ns)
+}
+
+/// Makes the kernel count the time of BPF programs until this is dropped; `None` if it does not let us
+/// (CAP_SYS_ADMIN is needed).
+pub(super) fn statistics_on() -> Option<OwnedFd> {
+    const ENABLE_STATS: libc::c_int = 32;
+    // `union bpf_attr` for `BPF_ENABLE_STATS`: a type, and `BPF_STATS_RUN_TIME` is 0.
+    let request = [0u32; 2];
+    // SAFETY: the kernel reads 8 bytes of `request`, which outlives the call.
+    let descriptor =
+        unsafe { libc::syscall(libc::SYS_bpf, ENABLE_STATS, request.as_ptr(), size_of_val(&request)) };
+    let descriptor = i32::try_from(descriptor).ok().filter(|descriptor| *descriptor >= 0)?;
+    // SAFETY: a new descriptor with no other owner.
+    let on = unsafe { OwnedFd::from_raw_fd(descriptor) };
+    debug_assert_eq!(on.as_raw_fd(), descriptor);
+    Some(on)
+}
