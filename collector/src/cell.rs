@@ -120,6 +120,15 @@ pub fn percent(share: f64) -> String {
     }
 }
 
+/// What is appended to a noun for this many: `locks`, `futexes`.
+pub fn ending(noun: &str, count: usize) -> &'static str {
+    match count {
+        1 => "",
+        _ if noun.ends_with('x') => "es",
+        _ => "s",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

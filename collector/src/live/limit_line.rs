@@ -27,7 +27,7 @@ pub fn limit_of_input(input: Input, events: u64) -> Option<String> {
 }
 
 fn too_many(events: u64) -> Option<String> {
-    let text = || "takes longer to find among this many events: `longpole report` does".to_owned();
+    let text = || "not looked for among this many events: `longpole report` does that".to_owned();
     (events > MOST_EVENTS).then(text)
 }
 

@@ -5,7 +5,7 @@ use super::finding::sentence;
 use super::screen::limit;
 use super::style::{Paint, Style};
 use super::table;
-use crate::cell::width;
+use crate::cell::{ending, width};
 use engine::limit::{Limit, Limits};
 use engine::report::{Finding, Severity};
 use serde::Serialize;
@@ -188,7 +188,7 @@ pub(super) fn more(out: &mut dyn Write, rest: usize, what: &str, how: &str, styl
     }
     // `functions with less`
     let (noun, of) = what.split_at(what.find(' ').unwrap_or(what.len()));
-    let text = format!("({rest} more {noun}{}{of}: {how})", if rest == 1 { "" } else { "s" });
+    let text = format!("({rest} more {noun}{}{of}: {how})", ending(noun, rest));
     let mut out = out;
     table::wrap(&mut out, style, Paint::Dim, "", &text, " ")
 }

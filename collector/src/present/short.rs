@@ -61,8 +61,12 @@ fn without_arguments(name: &str) -> String {
         }
         rest = &rest[taken..];
     }
-    for end in [" const", " [clone .cold]"] {
-        out = out.strip_suffix(end).map_or(out.clone(), str::to_owned);
+    // `[clone .isra.0]`: a copy that the compiler made.
+    if let Some((name, _)) = out.split_once(" [clone ") {
+        out.truncate(name.len());
+    }
+    if let Some(name) = out.strip_suffix(" const") {
+        out.truncate(name.len());
     }
     out
 }

@@ -4,7 +4,7 @@ use super::frame::Frame;
 use super::segments;
 use super::style::{Paint, Style, cpu_title};
 use super::table::{self, Layout};
-use crate::cell::{duration, file_name, grouped, percent, width};
+use crate::cell::{duration, ending, file_name, grouped, percent, width};
 use engine::attribution::Grouping;
 use engine::report::{CpuResult, Finding, FunctionRow, Report, SampleFacts, Trust};
 use std::collections::BTreeMap;
@@ -243,8 +243,7 @@ fn more_rows(count: usize, by: By) -> String {
 }
 
 pub(super) fn plural(count: usize, noun: &str) -> String {
-    let s = if count == 1 { "" } else { "s" };
-    format!("{} {noun}{s}", grouped(count as u64))
+    format!("{} {noun}{}", grouped(count as u64), ending(noun, count))
 }
 
 pub(super) fn predicted(

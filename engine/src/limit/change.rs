@@ -119,7 +119,7 @@ impl Search {
             && let Some(locks) = Search::locks_found(first).next()
         {
             // An interpreter's own lock is neither split nor left earlier.
-            if locks.iter().any(|lock| self.object_name(*lock).starts_with(GIL)) {
+            if locks.iter().any(|lock| is_gil(self.object_name(*lock))) {
                 changes.push(Change::Processes(locks.to_vec()));
             } else {
                 functions.extend(self.of_lock(locks, &mut changes));
@@ -393,4 +393,9 @@ fn take(length: &mut Ticks, taken: &mut Option<(usize, u64)>) {
         *sum = sum.saturating_add(length.0);
         length.0 = 0;
     }
+}
+
+/// An interpreter's own lock: known by its operations, or by the word of Python's that threads wait for.
+fn is_gil(object: &str) -> bool {
+    object.starts_with(GIL) || object.contains("_PyRuntime")
 }

@@ -8,6 +8,7 @@ use super::search::Search;
 use super::stretch::Stretch;
 use super::thread_samples::{ThreadSamples, apart};
 use super::uses::{LockUse, States, ThreadUse};
+use crate::program::names::IDLE;
 use crate::program::{FunctionRef, ObjectId, Operation, Thread};
 use crate::schedule::Outcome;
 use crate::time::Ticks;
@@ -63,8 +64,8 @@ impl Search {
             Question::HandOver => {
                 let all = base.objects.iter().map(|used| used.waits).sum::<u64>();
                 let most = (0..).zip(&base.objects).max_by_key(|(_, used)| used.waits);
-                let object =
-                    most.filter(|(_, used)| used.waits * 2 > all).map(|(object, _)| name(ObjectId(object)));
+                let object = most.filter(|(_, used)| used.waits * 2 > all);
+                let object = object.map(|(object, _)| name(ObjectId(object))).filter(|name| name != IDLE);
                 Kind::HandOver { object }
             }
             Question::Cpus => {

@@ -16,6 +16,8 @@ const MOST: usize = 4;
 const MOST_OF: f64 = 0.5;
 /// A lock's waits are ended by threads that wait for it, too; some of those may have waited only before the recording.
 const BY_WAITERS: f64 = 0.5;
+/// Who waits for longer than this each time waits for work, or for time to pass: service threads of a runtime.
+const FOR_WORK_NS: u64 = 20_000_000;
 /// With so large a share of the CPUs busy nothing but these limits.
 const BUSY: f64 = 0.9;
 
@@ -36,19 +38,22 @@ impl UnrecordedLocks {
         let is_off = |finding: &Finding| matches!(finding, Finding::OperationsOff { family, .. } if family == SyncFamily::Mutex.name());
         let wall_ns = program.overhead.map(|cost| cost.wall_ns).filter(|wall_ns| *wall_ns > 0)?;
         let is_late = |finding: &Finding| matches!(finding, Finding::LocksLate { missing_ns } if *missing_ns > wall_ns / 2);
-        if !program.findings.iter().any(|finding| is_off(finding) || is_late(finding)) {
+        // What goroutines wait for is decided in Go's runtime: no operation of a lock would show it.
+        let of_go = |finding: &Finding| matches!(finding, Finding::Uncontended { go: true, .. });
+        let findings = &program.findings;
+        if findings.iter().any(of_go) || !findings.iter().any(|finding| is_off(finding) || is_late(finding)) {
             return None;
         }
         // One whose uses were put back is simulated.
         let words = recorded.objects.iter();
         let words = words.filter(|object| object.kind == FUTEX && object.put_back.is_none());
+        let words = words.filter(|object| is_by_waiters(object) || !is_for_work(object));
         let mut words: Vec<&RecordedObject> = words.collect();
         words.sort_by_key(|object| std::cmp::Reverse(object.wait_ns));
         let word = *words.first()?;
         let waiting = word.wait_ns as f64 / wall_ns as f64;
         let all = words.iter().fold(0u64, |sum, word| sum.saturating_add(word.wait_ns));
-        let is_lock = word.wait_ns as f64 > MOST_OF * all as f64
-            && word.by_waiters as f64 > BY_WAITERS * word.waits as f64;
+        let is_lock = word.wait_ns as f64 > MOST_OF * all as f64 && is_by_waiters(word);
         let tried = |finding: &Finding| match finding {
             Finding::OperationsOff { family, tried: Some(tried), .. }
                 if family == SyncFamily::Mutex.name() =>
@@ -83,4 +88,12 @@ impl UnrecordedLocks {
             cost: self.cost,
         })
     }
+}
+
+fn is_by_waiters(word: &RecordedObject) -> bool {
+    word.by_waiters as f64 > BY_WAITERS * word.waits as f64
+}
+
+fn is_for_work(word: &RecordedObject) -> bool {
+    word.wait_ns / word.waits.max(1) > FOR_WORK_NS
 }

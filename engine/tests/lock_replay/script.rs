@@ -1,6 +1,6 @@
 //! Recordings of nothing but operations, written one after the other.
 
-use engine::event::{Facts, GapReason, Note, NoteKind, Recording, WindowEnd};
+use engine::event::{Facts, GapReason, LossCounts, Note, NoteKind, Recording, WindowEnd};
 use engine::program::{ObjectId, Operation, Program};
 use engine::timeline::build;
 use engine::translation::from_timeline;
@@ -19,6 +19,7 @@ pub struct Script {
     notes: Vec<Note>,
     numbers: HashMap<u32, u32>,
     waiting: HashMap<u32, (u64, u64)>,
+    left_out: u64,
 }
 
 impl Script {
@@ -103,6 +104,12 @@ impl Script {
         self
     }
 
+    /// This many operations of a thread that was alone were not recorded.
+    pub fn leaves_out(&mut self, operations: u64) -> &mut Script {
+        self.left_out = operations;
+        self
+    }
+
     /// The probes on mutexes and condition variables are removed.
     pub fn loses_probes(&mut self) -> &mut Script {
         let reason = GapReason::OperationsOff { family: SyncFamily::Mutex as u8, tried: None };
@@ -115,7 +122,8 @@ impl Script {
     pub fn program(&self) -> Program {
         let mut events = self.records.clone();
         events.sort_by_key(|event| event.header().time_ns);
-        let end = Some(WindowEnd { end_ns: self.now + 10, ..WindowEnd::default() });
+        let loss = LossCounts { operations_left_out: self.left_out, ..LossCounts::default() };
+        let end = Some(WindowEnd { end_ns: self.now + 10, loss, ..WindowEnd::default() });
         let facts = Facts { end, ..Facts::default() };
         let recording = Recording { facts, events, notes: self.notes.clone() };
         from_timeline(&build(&recording))

@@ -15,6 +15,8 @@ pub(super) const LEAST: f64 = 0.01;
 const NAME: usize = 26;
 /// Columns of a bar.
 const BAR: usize = 10;
+/// Gains on both sides of nothing that differ by less are nothing.
+const NOTHING: f64 = 0.035;
 
 /// A share of the time and half of its 95 % interval.
 #[derive(Clone, Copy, Debug, Default)]
@@ -93,6 +95,9 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
             Some(both) => format!("{:+.1} %", 0.0 - both * 100.0),
             None => {
                 let (least, most) = (tenth.faster.min(tenth.slower), tenth.faster.max(tenth.slower));
+                if least <= 0.0 && most >= 0.0 && most - least < NOTHING {
+                    return "~0 %".to_owned();
+                }
                 format!("{:+.0} to {:+.0} %", 0.0 - least * 100.0, 0.0 - most * 100.0)
             }
         });
@@ -102,7 +107,10 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
         };
         let filled = ((share.of.clamp(0.0, 1.0) * BAR as f64).round() as usize).min(BAR);
         let bar = format!("{}{}", "#".repeat(filled), " ".repeat(BAR - filled));
-        let pad = " ".repeat(8usize.saturating_sub(width(&limits)));
+        let pad = " ".repeat(8usize.saturating_sub(width(&limits)).max(1));
+        // A long share takes a place of the bar's, if that is free.
+        let is_long = width(&limits) >= 8 && bar.ends_with(' ');
+        let bar = bar.get(..if is_long { BAR - 1 } else { BAR }).unwrap_or(&bar);
         let name = named(function, all, style, columns);
         let line = if is_narrow(style) {
             format!("{name} {computes:>5}  {limits}{pad}{tenth:>10}")

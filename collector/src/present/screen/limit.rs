@@ -106,7 +106,12 @@ pub(crate) fn sentence(limit: &Limit) -> String {
         }
         Kind::Threads { threads, function } => {
             let run = of(function).map_or(String::new(), |function| format!(" that run {function}"));
-            format!("too few threads: the {threads}{run} are always busy.")
+            let gain = limit.gain();
+            let more = match gain >= engine::limit::WORTH {
+                true => format!("; one more gains {}", percent(gain)),
+                false => String::new(),
+            };
+            format!("too few threads: the {threads}{run} are always busy{more}.")
         }
         Kind::Serial { function, threads: 1, .. } => {
             let run = of(function).map_or(String::new(), |function| format!(", mostly in {function}"));
@@ -223,6 +228,10 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
     match (cpus_do_not, threads.is_some() && threads_help.is_none()) {
         (true, true) => lines.push("More CPUs or threads will not help.".to_owned()),
         (true, false) => lines.push("More CPUs will not help.".to_owned()),
+        // With more CPUs they do: the line about these says so.
+        (false, true) if matches!(largest.kind, Kind::Threads { .. }) => {
+            lines.push(format!("More threads will not help on {}.", cpus(first.cpus)));
+        }
         (false, true) => lines.push("More threads will not help.".to_owned()),
         (false, false) => {}
     }

@@ -1,7 +1,7 @@
 //! Tables of the screen, among them LOCKS and THREADS.
 
 use super::{clip, is_narrow, name_columns, named};
-use crate::cell::{duration, grouped, width};
+use crate::cell::{duration, ending, grouped, width};
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};
 use engine::limit::{Limits, LockUse, ThreadUse};
@@ -57,7 +57,7 @@ impl Table {
         match self.rows.len().saturating_sub(shown) {
             0 => Ok(()),
             rest => {
-                let text = format!("({rest} more {what}{}: --all)", if rest == 1 { "" } else { "s" });
+                let text = format!("({rest} more {what}{}: --all)", ending(what, rest));
                 writeln!(out, "{}", style.paint(Paint::Dim, &text))
             }
         }

@@ -34,6 +34,8 @@ pub(super) struct Known<'a> {
     pub(super) join_order: JoinOrder,
     /// Index in the timeline → number in the program.
     pub(super) numbers: &'a FxHashMap<u32, ThreadId>,
+    /// Operations of threads that were alone in their process were not recorded.
+    pub(super) left_out: bool,
 }
 
 /// What an operation becomes.
@@ -138,6 +140,11 @@ impl Known<'_> {
         if let Some(taken) = section(&self.sections.taken) {
             self.conditions.before_take(number, &mut lowered.end);
             lowered.end.push(self.take(taken));
+            // Its release may have been the first operation that was not recorded; nobody can have waited for it.
+            let section = self.sections.taken.get(index).copied().unwrap_or(NONE);
+            if self.left_out && self.is_open(taken.thread, section) {
+                lowered.end.push(self.give(taken, 0));
+            }
             lowered.muted = self.is_simulated(taken) && self.is_held_up(number);
         }
     }
@@ -254,9 +261,14 @@ impl Known<'_> {
         }
     }
 
+    /// Whether the thread still has it at its end.
+    fn is_open(&self, thread: u32, section: u32) -> bool {
+        self.sections.open.get(thread as usize).is_some_and(|open| open.contains(&section))
+    }
+
     /// What a thread still has at its end goes back: in the simulation others may come for it later than they did.
     pub(super) fn at_end(&self, thread: usize) -> Vec<Operation> {
-        let open = self.sections.open.get(thread).map_or(&[][..], Vec::as_slice);
+        let open = self.sections.open.get(thread).filter(|_| !self.left_out).map_or(&[][..], Vec::as_slice);
         let sections = open.iter().filter_map(|&section| self.sections.all.get(section as usize));
         sections.filter(|section| self.is_simulated(section)).map(|section| self.give(section, 0)).collect()
     }

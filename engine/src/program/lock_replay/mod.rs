@@ -123,6 +123,10 @@ impl Plan {
             first_extra_edge: 0,
             join_order: JoinOrder::default(),
             numbers,
+            left_out: timeline
+                .findings
+                .iter()
+                .any(|finding| matches!(finding, Finding::OperationsLeftOut { .. })),
         };
         let made = UserLocks::of(timeline, &known.sections, |object| known.conditions.is_simulated(object));
         let mut plan = Plan { names: names(timeline, &made.all), ..Plan::default() };
