@@ -125,7 +125,7 @@ impl<'a> LimitJson<'a> {
             }
             Kind::Device { device } => Of { device: Some(device), ..Of::default() },
             Kind::Idle { busy } | Kind::Work { busy, .. } => Of { busy: Some(*busy), ..Of::default() },
-            Kind::LocksNotRecorded { word, waiting, is_lock, cost } => Of {
+            Kind::LocksNotRecorded { word, waiting, is_lock, cost, .. } => Of {
                 object: Some(word),
                 waiting: Some(*waiting),
                 is_lock: Some(*is_lock),

@@ -188,6 +188,8 @@ pub enum Kind {
         waiting: f64,
         /// Most waits are for this word, and threads that wait for it end the waits of others: it is used as a lock is.
         is_lock: bool,
+        /// They were recorded, but many were lost: who had a lock when is not known.
+        is_lost: bool,
         /// The share of the program's CPU time that recording them would cost, if that was tried.
         cost: Option<f64>,
     },

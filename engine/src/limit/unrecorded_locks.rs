@@ -18,6 +18,8 @@ const MOST_OF: f64 = 0.5;
 const BY_WAITERS: f64 = 0.5;
 /// Who waits for longer than this each time waits for work, or for time to pass: service threads of a runtime.
 const FOR_WORK_NS: u64 = 20_000_000;
+/// Kinds of objects that hold threads up as locks do.
+const LOCKS: [&str; 3] = ["mutex", "condition", "rwlock"];
 /// With so large a share of the CPUs busy nothing but these limits.
 const BUSY: f64 = 0.9;
 
@@ -27,6 +29,7 @@ pub(super) struct UnrecordedLocks {
     word: String,
     waiting: f64,
     is_lock: bool,
+    is_lost: bool,
     cost: Option<f64>,
     /// The futex words that are waited for, as recorded, the longest first.
     pub(super) words: Vec<LockUse>,
@@ -41,17 +44,26 @@ impl UnrecordedLocks {
         // What goroutines wait for is decided in Go's runtime: no operation of a lock would show it.
         let of_go = |finding: &Finding| matches!(finding, Finding::Uncontended { go: true, .. });
         let findings = &program.findings;
-        if findings.iter().any(of_go) || !findings.iter().any(|finding| is_off(finding) || is_late(finding)) {
+        let is_lost = findings.iter().any(of_lost);
+        let is_unrecorded = is_lost || findings.iter().any(|finding| is_off(finding) || is_late(finding));
+        if findings.iter().any(of_go) || !is_unrecorded {
             return None;
         }
         // One whose uses were put back is simulated.
         let words = recorded.objects.iter();
-        let words = words.filter(|object| object.kind == FUTEX && object.put_back.is_none());
+        // Of lost operations the objects are known, but not who had them.
+        let may_be_lock = |kind: &str| kind == FUTEX || is_lost && LOCKS.contains(&kind);
+        let words = words.filter(|object| may_be_lock(&object.kind) && object.put_back.is_none());
         let words = words.filter(|object| is_by_waiters(object) || !is_for_work(object));
         let mut words: Vec<&RecordedObject> = words.collect();
         words.sort_by_key(|object| std::cmp::Reverse(object.wait_ns));
         let word = *words.first()?;
-        let waiting = word.wait_ns as f64 / wall_ns as f64;
+        // Locks that were first used in one place are one: each thread of a runtime may have its own.
+        let is_alike = |object: &&&RecordedObject| {
+            is_lost && word.group.is_some() && object.group == word.group && object.kind == word.kind
+        };
+        let alike = words.iter().filter(is_alike).fold(0u64, |sum, word| sum.saturating_add(word.wait_ns));
+        let waiting = word.wait_ns.max(alike) as f64 / wall_ns as f64;
         let all = words.iter().fold(0u64, |sum, word| sum.saturating_add(word.wait_ns));
         let is_lock = word.wait_ns as f64 > MOST_OF * all as f64 && is_by_waiters(word);
         let tried = |finding: &Finding| match finding {
@@ -74,7 +86,11 @@ impl UnrecordedLocks {
             under: Vec::new(),
         };
         let words = shown.take(MOST).map(row).collect();
-        (waiting >= LEAST).then(|| UnrecordedLocks { word: word.name.clone(), waiting, is_lock, cost, words })
+        let name = match &word.group {
+            Some(group) if alike > word.wait_ns => format!("{} {group}", word.kind),
+            _ => word.name.clone(),
+        };
+        (waiting >= LEAST).then_some(UnrecordedLocks { word: name, waiting, is_lock, is_lost, cost, words })
     }
 
     /// What is reported instead of a limit that the simulation finds where waits are replayed; `busy` is the
@@ -85,9 +101,16 @@ impl UnrecordedLocks {
             word: self.word.clone(),
             waiting: self.waiting,
             is_lock: self.is_lock,
+            is_lost: self.is_lost,
             cost: self.cost,
         })
     }
+}
+
+/// Whether lost operations were of locks.
+fn of_lost(finding: &Finding) -> bool {
+    let is_lock = |families: &[String]| families.iter().any(|family| family == SyncFamily::Mutex.name());
+    matches!(finding, Finding::OperationsLost { families } if is_lock(families))
 }
 
 fn is_by_waiters(word: &RecordedObject) -> bool {

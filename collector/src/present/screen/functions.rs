@@ -92,6 +92,7 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
         let tenth = used.and_then(|used| used.tenth).filter(|_| tried);
         let none = if tried { "-" } else { "" };
         let tenth = tenth.map_or(none.to_owned(), |tenth| match tenth.agreed() {
+            Some(both) if both.abs() < 0.0005 => "~0 %".to_owned(),
             Some(both) => format!("{:+.1} %", 0.0 - both * 100.0),
             None => {
                 let (least, most) = (tenth.faster.min(tenth.slower), tenth.faster.max(tenth.slower));

@@ -161,8 +161,8 @@ pub(crate) fn sentence(limit: &Limit) -> String {
         Kind::NotKnown { .. } => {
             "not known: simulated, it ends in a deadlock that did not happen.".to_owned()
         }
-        Kind::LocksNotRecorded { word, waiting, is_lock, .. } => {
-            of_unrecorded(bare_name(word), *waiting, *is_lock)
+        Kind::LocksNotRecorded { word, waiting, is_lock, is_lost, .. } => {
+            of_unrecorded(bare_name(word), *waiting, *is_lock, *is_lost)
         }
         Kind::Nothing => "nothing to make faster: no thread computes anything.".to_owned(),
     }
@@ -186,16 +186,17 @@ fn of_lock(lock: &str, locks: usize, waiting: f64, threads: usize) -> String {
 }
 
 /// Of a futex that threads wait for; whether it is a lock's is not certain.
-fn of_unrecorded(word: &str, waiting: f64, is_lock: bool) -> String {
+fn of_unrecorded(word: &str, waiting: f64, is_lock: bool, is_lost: bool) -> String {
     let waits = match waiting {
         waiting if waiting >= 0.95 => format!("{waiting:.1} threads wait"),
         waiting => format!("a thread waits {:.0} % of the time", waiting * 100.0),
     };
+    let were = if is_lost { "were lost" } else { "were not recorded" };
     if is_lock {
         let lock = word.strip_prefix("futex ").unwrap_or(word);
-        format!("probably lock {lock}: {waits} for it. Lock operations were not recorded.")
+        format!("probably lock {lock}: {waits} for it. Lock operations {were}.")
     } else {
-        format!("not known: lock operations were not recorded, and {waits} for {word}.")
+        format!("not known: lock operations {were}, and {waits} for {word}.")
     }
 }
 
@@ -213,6 +214,10 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
         ));
     }
     let Some(largest) = limits.at.get(1).filter(|largest| largest.time_ns > 0.0) else { return lines };
+    if let Kind::LocksNotRecorded { is_lost: true, .. } = &first.kind {
+        lines.push("They came faster than they could be taken: a larger --ring-size holds more.".to_owned());
+        return lines;
+    }
     if let Kind::LocksNotRecorded { cost, .. } = &first.kind {
         let overhead = cost.map_or("none".to_owned(), overhead_for);
         lines.push(format!("Start it with longpole, or give --overhead {overhead}, to record them."));

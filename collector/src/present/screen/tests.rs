@@ -158,6 +158,7 @@ fn a_lock_that_was_not_recorded_is_named_with_what_records_it() {
             word: "futex registry.gate".into(),
             waiting: 0.54,
             is_lock: true,
+            is_lost: false,
             cost: Some(0.39),
         };
     }
