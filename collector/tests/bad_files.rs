@@ -117,9 +117,10 @@ fn what_stands_on_the_graph_has_a_word_for_everything() {
     }
     fails(&["paths", "--within", "101%"], 2, "--within");
     fails(&["paths", "--within=-1%"], 2, "--within");
-    for scale in ["f=-0.5", "f=nan", "f=inf", "f=", "f", "=1"] {
+    for scale in ["f=-0.5", "f=nan", "f=inf", "f=1e300", "f=", "f", "=1"] {
         fails(&["what-if", "--scale", scale], 2, "--scale");
     }
+    fails(&["what-if", "--split-lock", "m=1000000"], 2, "more than 10000 parts");
     fails(&["what-if"], 2, "nothing is to be changed");
     fails(&["what-if", "--rank", "--free-io"], 2, "");
     fails(&["what-if", "--split-lock", "X=0"], 2, "--split-lock");

@@ -118,8 +118,8 @@ fn label(stay: &Stay) -> String {
     lines.join("\n")
 }
 
-/// A string of the DOT language. A backslash begins an escape in labels, and control characters are not
-/// allowed in them.
+/// A string of the DOT language. A backslash begins an escape in labels, and control characters and those
+/// that change the direction of text are not allowed in them.
 fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -128,7 +128,7 @@ fn quoted(text: &str) -> String {
             '"' => quoted.push_str("\\\""),
             '\\' => quoted.push_str("\\\\"),
             '\n' => quoted.push_str("\\n"),
-            c if c.is_control() => quoted.push(char::REPLACEMENT_CHARACTER),
+            c if symbols::is_unsafe(c) => quoted.push(char::REPLACEMENT_CHARACTER),
             // Graphviz replaces entities in labels.
             '&' => quoted.push_str("&amp;"),
             c => quoted.push(c),

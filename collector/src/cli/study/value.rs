@@ -51,11 +51,13 @@ pub fn part(text: &str) -> Result<f64, UserError> {
 
 /// `parse=0.8`
 pub fn scale(text: &str) -> Result<(String, f64), UserError> {
+    /// What takes longer than this is no change of the same program, and its time beyond what can be counted.
+    const MOST: f64 = 1e6;
     let (name, factor) = named(text, "parse=0.8")?;
     match factor.trim().parse::<f64>() {
-        Ok(factor) if factor.is_finite() && factor >= 0.0 => Ok((name, factor)),
+        Ok(factor) if (0.0..=MOST).contains(&factor) => Ok((name, factor)),
         _ => Err(UserError::usage(
-            format!("@ '{text}': the factor is no number of at least 0"),
+            format!("@ '{text}': the factor is no number from 0 to {MOST}"),
             "a factor is what is left: 0.8 is a fifth less, 0 is nothing, 2 is twice as much",
         )),
     }
@@ -63,8 +65,16 @@ pub fn scale(text: &str) -> Result<(String, f64), UserError> {
 
 /// `cache=4`
 pub fn split_lock(text: &str) -> Result<(String, u32), UserError> {
+    /// More parts than threads bring nothing, and each is a lock to be simulated.
+    const MOST: u32 = 10_000;
     let (name, parts) = named(text, "cache=4")?;
-    Ok((name, count(parts)?))
+    match count(parts)? {
+        parts if parts <= MOST => Ok((name, parts)),
+        _ => Err(UserError::usage(
+            format!("@ '{text}': more than {MOST} parts"),
+            "as many parts as there are threads are enough",
+        )),
+    }
 }
 
 /// `NAME=VALUE`. A name may hold `=` itself (`operator==`): the last one counts.

@@ -85,7 +85,9 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
         let percent = share.of * 100.0;
         let limits = match share.error * 100.0 {
             // There is no more than all.
-            error if error >= 0.5 && percent + error > 100.5 => format!("{at_least}{:.0} %", percent - error),
+            error if error >= 0.5 && percent + error > 100.5 => {
+                format!("{at_least}{:.0} %", (percent - error).max(0.0))
+            }
             error if error >= 0.5 => format!("{percent:.0} {plus_minus}{error:.0} %"),
             _ => format!("{percent:.0} %"),
         };

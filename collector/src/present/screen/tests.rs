@@ -236,6 +236,8 @@ fn a_function_under_fix_is_a_row_however_unsure_it_is() {
     let rows = text.split("FUNCTIONS").nth(1).unwrap_or_default();
     assert!(rows.contains("digest_row"), "{text}");
     assert!(!rows.contains("parse_row"), "what is not above is as unsure, and is left out: {text}");
+    // Ten samples of two threads: `≥-125 %`.
+    assert!(rows.contains(" ≥0 %") && !rows.contains("≥-"), "{text}");
 }
 
 #[test]
