@@ -8,7 +8,7 @@ use longpole_tests::{
 };
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[test]
 fn a_program_under_a_debugger() {
@@ -37,12 +37,10 @@ fn a_program_under_gdb() {
     // probes: there the kernel keeps one breakpoint only, and it is longpole's.
     let mut gdb = Command::new("gdb");
     gdb.args(["-nx", "-batch", "-p", &pid.to_string(), "-ex", "break Outer", "-ex", "ignore 1 100"]);
-    gdb.args(["-ex", "continue", "-ex", "delete", "-ex", "detach"]);
+    gdb.args(["-ex", "shell echo it is set >&2", "-ex", "continue", "-ex", "delete", "-ex", "detach"]);
     let mut gdb = Background::must_start(&mut gdb);
-    let latest = Instant::now() + LIMIT;
-    while !is_traced(pid) && Instant::now() < latest {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    gdb.wait_for_stderr("it is set", LIMIT).expect("gdb comes");
+    std::thread::sleep(Duration::from_millis(200));
     let recorded = attach(&["-d", "1s", "--exclude", "Outer"], pid);
     // gdb may have passed its hundred already.
     if is_traced(pid) {
