@@ -86,6 +86,9 @@ struct Of<'a> {
     /// Whether the object is used as a lock is.
     #[serde(skip_serializing_if = "Option::is_none")]
     is_lock: Option<bool>,
+    /// Operations were recorded, but many were lost.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_lost: bool,
     /// The share of the program's CPU time that recording its locks would cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<f64>,
@@ -125,10 +128,11 @@ impl<'a> LimitJson<'a> {
             }
             Kind::Device { device } => Of { device: Some(device), ..Of::default() },
             Kind::Idle { busy } | Kind::Work { busy, .. } => Of { busy: Some(*busy), ..Of::default() },
-            Kind::LocksNotRecorded { word, waiting, is_lock, cost, .. } => Of {
+            Kind::LocksNotRecorded { word, waiting, is_lock, is_lost, cost } => Of {
                 object: Some(word),
                 waiting: Some(*waiting),
                 is_lock: Some(*is_lock),
+                is_lost: *is_lost,
                 cost: *cost,
                 ..Of::default()
             },
