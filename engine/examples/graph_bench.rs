@@ -4,16 +4,18 @@
 
 use std::hint::black_box;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use engine::graph::{ActivityGraph, NearPaths, Subject, Subjects, Timing, function_slacks, zeroing};
 use engine::program::{FunctionRef, Program};
 use engine::synth::large_graph;
+use timed::timed;
 
 #[path = "../tests/near_paths/best_first.rs"]
 mod best_first;
 #[path = "../tests/near_paths/rival.rs"]
 mod rival;
+#[path = "shared/timed.rs"]
+mod timed;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -52,13 +54,9 @@ fn main() -> ExitCode {
         }
     };
     let timing = Timing::of(&graph);
-    let (start, start_cpu) = (Instant::now(), processor_ns());
-    let mut answer = 0;
-    for _ in 0..times {
-        answer = black_box(work(&graph, &timing, k));
-    }
-    let wall = start.elapsed().as_nanos() / u128::from(times);
-    let cpu = processor_ns().saturating_sub(start_cpu) / u64::from(times);
+    let all = || (0..times).fold(0, |_, _| black_box(work(&graph, &timing, k)));
+    let (answer, wall, cpu) = timed(all);
+    let (wall, cpu) = (wall / u128::from(times), cpu / u64::from(times));
     println!(
         "{{\"edges\":{},\"vertices\":{},\"answer\":{answer},\"length\":{},\"wall_ns\":{wall},\"cpu_ns\":{cpu}}}",
         graph.edges(),
@@ -71,10 +69,4 @@ fn main() -> ExitCode {
 fn usage() -> ExitCode {
     eprintln!("usage: graph_bench (timing | paths | search | slack | zeroing) EDGES K TIMES");
     ExitCode::from(2)
-}
-
-/// Processor time of this thread so far: on a shared machine the wall clock says little.
-fn processor_ns() -> u64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    text.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0)
 }

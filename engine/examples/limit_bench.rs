@@ -9,6 +9,10 @@ use engine::limit::limits;
 use engine::predict::{Model, Scheduler};
 use engine::report::{Cpus, Detail, report_by};
 use engine::synth::large_program;
+use timed::timed;
+
+#[path = "shared/timed.rs"]
+mod timed;
 
 const THREADS: usize = 16;
 const MACHINE: u32 = 4;
@@ -24,22 +28,12 @@ fn main() -> ExitCode {
     let model = Model { scheduler: Some(Scheduler::Eevdf), ..Model::default() };
     let counts = [1, 2, 4, 8, 16].into_iter().filter_map(Cpus::count);
     let cpus: Vec<Cpus> = counts.chain([Cpus::Infinite]).collect();
-    let start = processor_ns();
-    black_box(report_by(&program, &cpus, Detail::Functions, Grouping::Function, &model));
-    let reported = processor_ns();
-    let found = limits(&program, &cpus, &model);
-    let limited = processor_ns();
+    let report = || report_by(&program, &cpus, Detail::Functions, Grouping::Function, &model);
+    let ((), _, report_ns) = timed(|| drop(black_box(report())));
+    let (found, _, limit_ns) = timed(|| limits(&program, &cpus, &model));
     let kind = found.at.first().map_or("none", |limit| limit.kind.name());
     println!(
-        "{{\"operations\":{operations},\"report_ns\":{},\"limit_ns\":{},\"kind\":\"{kind}\"}}",
-        reported.saturating_sub(start),
-        limited.saturating_sub(reported)
+        "{{\"operations\":{operations},\"report_ns\":{report_ns},\"limit_ns\":{limit_ns},\"kind\":\"{kind}\"}}"
     );
     ExitCode::SUCCESS
-}
-
-/// Processor time of this thread so far: on a shared machine the wall clock says little.
-fn processor_ns() -> u64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    text.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0)
 }

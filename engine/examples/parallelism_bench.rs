@@ -10,6 +10,10 @@ use engine::parallelism::measured;
 use engine::time::Timestamp;
 use engine::timeline::{External, Interval, State, Step, StepKind, Thread, Timeline, Wait, WaitReason, Wake};
 use engine::translation::from_timeline;
+use timed::timed;
+
+#[path = "shared/timed.rs"]
+mod timed;
 
 fn main() -> ExitCode {
     let arguments: Vec<u64> = std::env::args().skip(1).filter_map(|text| text.parse().ok()).collect();
@@ -29,9 +33,7 @@ fn main() -> ExitCode {
         ..timeline.clone()
     });
     let before = peak_bytes();
-    let start = processor_ns();
-    let run = black_box(measured(&timeline, &program, false));
-    let cpu = processor_ns().saturating_sub(start);
+    let (run, _, cpu) = timed(|| black_box(measured(&timeline, &program, false)));
     let memory = peak_bytes().saturating_sub(before);
     let functions = run.rows.iter().filter(|row| row.kind == engine::parallelism::Kind::Function);
     let sum: u64 = functions.map(|row| row.normalized_self_ns).sum();
@@ -97,12 +99,6 @@ impl Random {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 32) * bound) >> 32
     }
-}
-
-/// Processor time of this thread so far: on a shared machine the wall clock says little.
-fn processor_ns() -> u64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    text.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0)
 }
 
 /// The most memory that this process has had.
