@@ -2,14 +2,12 @@
 //! edges, compared with the paper's best-first search.
 
 use std::fmt::Write;
-use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::engine_example;
-use crate::command;
-use crate::sample::{Sample, digits};
+use super::{Figures, engine_example};
+use crate::sample::digits;
 use crate::workspace::Workspace;
 
 const RUNS: usize = 5;
@@ -42,12 +40,14 @@ const WAYS: [(&str, &str, u32, u32, u32); 12] = [
 /// It does not compile, or two ways to the same paths do not agree.
 pub fn measure(workspace: &Workspace) -> Result<String> {
     let tool = engine_example(workspace, "graph_bench")?;
-    let mut ways: Vec<Way> = WAYS.iter().map(|_| Way::default()).collect();
+    let mut ways = WAYS.map(|_| Figures::default());
     for run in 0..RUNS {
         for (way, (_, how, edges, k, times)) in ways.iter_mut().zip(WAYS) {
             // The search takes long: once says enough.
             if run == 0 || how != "search" {
-                way.once(&tool, how, edges, k, times)?;
+                way.add(
+                    Command::new(&tool).arg(how).args([edges, k, times].map(|number| number.to_string())),
+                )?;
             }
         }
     }
@@ -60,50 +60,31 @@ pub fn measure(workspace: &Workspace) -> Result<String> {
          | what | edges | paths | processor time, ms | million edges/s |\n|---|---|---|---|---|\n",
     );
     for (way, (name, _, edges, k, _)) in ways.iter().zip(WAYS) {
-        let rate = f64::from(edges) / way.cpu_ns.median() * 1e3;
+        let cpu_ns = way.of("cpu_ns")?;
+        let rate = f64::from(edges) / cpu_ns.median() * 1e3;
         let k = if k == 0 { "–".to_owned() } else { k.to_string() };
-        writeln!(text, "| {name} | {edges} | {k} | {} | {} |", way.cpu_ns.scaled(1e-6), digits(rate))?;
+        writeln!(text, "| {name} | {edges} | {k} | {} | {} |", cpu_ns.scaled(1e-6), digits(rate))?;
     }
     let find = |how: &str, edges: u32, k: u32| {
-        let place = WAYS.iter().position(|way| (way.1, way.2, way.3) == (how, edges, k));
-        place.and_then(|place| ways.get(place)).context("no such measurement")
+        let mut all = ways.iter().zip(WAYS);
+        let found = all.find(|(_, way)| (way.1, way.2, way.3) == (how, edges, k));
+        let (way, _) = found.context("no such measurement")?;
+        anyhow::Ok((way.of("answer")?.median(), way.of("cpu_ns")?.median()))
     };
     for (edges, k) in [(SMALL, 1_000), (SMALL, MANY), (LARGE, FEW)] {
-        let (ours, paper) = (find("paths", edges, k)?, find("search", edges, k)?);
-        ensure!(
-            ours.answer == paper.answer,
-            "path {k} of {edges} edges: {} and {}",
-            ours.answer,
-            paper.answer
-        );
+        let ((ours, our_ns), (theirs, their_ns)) = (find("paths", edges, k)?, find("search", edges, k)?);
+        ensure!(ours == theirs, "path {k} of {edges} edges: {ours} and {theirs}");
         write!(
             text,
             "\nOn {edges} edges the {k} longest paths take the search {} times as long.",
-            digits(paper.cpu_ns.median() / ours.cpu_ns.median())
+            digits(their_ns / our_ns)
         )?;
     }
-    let (paths, timing) = (find("paths", LARGE, MANY)?, find("timing", LARGE, 0)?);
+    let ((_, paths_ns), (_, timing_ns)) = (find("paths", LARGE, MANY)?, find("timing", LARGE, 0)?);
     write!(
         text,
         "\nAt 10 million edges {MANY} paths take {} times as long as the critical path method.",
-        digits(paths.cpu_ns.median() / timing.cpu_ns.median())
+        digits(paths_ns / timing_ns)
     )?;
     Ok(text)
-}
-
-#[derive(Default)]
-struct Way {
-    answer: u64,
-    cpu_ns: Sample,
-}
-
-impl Way {
-    fn once(&mut self, tool: &Path, how: &str, edges: u32, k: u32, times: u32) -> Result<()> {
-        let numbers = [edges, k, times].map(|number| number.to_string());
-        let line = command::text(Command::new(tool).arg(how).args(numbers))?;
-        let value: serde_json::Value = serde_json::from_str(&line).context("graph_bench says no JSON")?;
-        self.answer = value["answer"].as_u64().with_context(|| format!("no answer in {line}"))?;
-        self.cpu_ns.push(value["cpu_ns"].as_f64().with_context(|| format!("no time in {line}"))?);
-        Ok(())
-    }
 }

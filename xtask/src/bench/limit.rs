@@ -3,11 +3,10 @@
 use std::fmt::Write;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use super::engine_example;
-use super::sample::{Sample, digits};
-use crate::command;
+use super::sample::digits;
+use super::{Figures, engine_example};
 use crate::workspace::Workspace;
 
 const RUNS: usize = 5;
@@ -19,14 +18,10 @@ const OPERATIONS: [u64; 3] = [100_000, 300_000, 1_000_000];
 /// It does not compile.
 pub fn measure(workspace: &Workspace) -> Result<String> {
     let tool = engine_example(workspace, "limit_bench")?;
-    let mut times: [[Sample; 2]; OPERATIONS.len()] = Default::default();
+    let mut sizes = OPERATIONS.map(|_| Figures::default());
     for _ in 0..RUNS {
-        for (operations, [report, limit]) in OPERATIONS.iter().zip(&mut times) {
-            let line = command::text(Command::new(&tool).arg(operations.to_string()))?;
-            let value: serde_json::Value = serde_json::from_str(&line).context("limit_bench says no JSON")?;
-            let number = |name: &str| value[name].as_f64().with_context(|| format!("no {name} in {line}"));
-            report.push(number("report_ns")?);
-            limit.push(number("limit_ns")?);
+        for (operations, size) in OPERATIONS.iter().zip(&mut sizes) {
+            size.add(Command::new(&tool).arg(operations.to_string()))?;
         }
     }
     let mut text = String::from(
@@ -35,7 +30,8 @@ pub fn measure(workspace: &Workspace) -> Result<String> {
          long as the first.\n\n\
          | operations | report, ms | limit, ms | limit ÷ report |\n|---|---|---|---|\n",
     );
-    for (operations, [report, limit]) in OPERATIONS.iter().zip(&times) {
+    for (operations, size) in OPERATIONS.iter().zip(&sizes) {
+        let (report, limit) = (size.of("report_ns")?, size.of("limit_ns")?);
         let share = digits(limit.median() / report.median());
         writeln!(text, "| {operations} | {} | {} | {share} |", report.scaled(1e-6), limit.scaled(1e-6))?;
     }

@@ -33,8 +33,8 @@ use crate::page::{self, Page};
 use crate::sample;
 use crate::workspace::Workspace;
 
+use tools::{Figures, engine_example, example};
 pub use tools::{Scratch, recorder};
-use tools::{engine_example, example};
 
 /// What to measure.
 #[derive(clap::Args)]

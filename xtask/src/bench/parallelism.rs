@@ -3,11 +3,10 @@
 use std::fmt::Write;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use super::engine_example;
-use super::sample::{Sample, digits};
-use crate::command;
+use super::sample::digits;
+use super::{Figures, engine_example};
 use crate::workspace::Workspace;
 
 const RUNS: usize = 5;
@@ -21,17 +20,10 @@ const SIZES: [(u64, u64); 5] =
 /// It does not compile, or the account does not add up.
 pub fn measure(workspace: &Workspace) -> Result<String> {
     let tool = engine_example(workspace, "parallelism_bench")?;
-    let mut rows: Vec<(f64, Sample, Sample)> =
-        SIZES.map(|_| (0.0, Sample::default(), Sample::default())).into();
+    let mut rows = SIZES.map(|_| Figures::default());
     for _ in 0..RUNS {
-        for ((intervals, threads), (count, cpu_ns, memory)) in SIZES.iter().zip(&mut rows) {
-            let line = command::text(Command::new(&tool).args([intervals.to_string(), threads.to_string()]))?;
-            let value: serde_json::Value =
-                serde_json::from_str(&line).context("parallelism_bench says no JSON")?;
-            let number = |name: &str| value[name].as_f64().with_context(|| format!("no {name} in {line}"));
-            *count = number("intervals")?;
-            cpu_ns.push(number("cpu_ns")?);
-            memory.push(number("memory_bytes")?);
+        for ((intervals, threads), row) in SIZES.iter().zip(&mut rows) {
+            row.add(Command::new(&tool).args([intervals.to_string(), threads.to_string()]))?;
         }
     }
     let mut text = String::from(
@@ -41,15 +33,11 @@ pub fn measure(workspace: &Workspace) -> Result<String> {
          | intervals | threads | processor time, ms | million intervals/s | memory besides the timeline, MB |\n\
          |---|---|---|---|---|\n",
     );
-    for ((_, threads), (count, cpu_ns, memory)) in SIZES.iter().zip(&rows) {
-        let rate = count / cpu_ns.median() * 1e3;
-        writeln!(
-            text,
-            "| {count} | {threads} | {} | {} | {} |",
-            cpu_ns.scaled(1e-6),
-            digits(rate),
-            memory.scaled(1e-6)
-        )?;
+    for ((_, threads), row) in SIZES.iter().zip(&rows) {
+        let (count, cpu_ns) = (row.of("intervals")?.median(), row.of("cpu_ns")?);
+        let (rate, cpu) = (digits(count / cpu_ns.median() * 1e3), cpu_ns.scaled(1e-6));
+        let memory = row.of("memory_bytes")?.scaled(1e-6);
+        writeln!(text, "| {count} | {threads} | {cpu} | {rate} | {memory} |")?;
     }
     Ok(text)
 }

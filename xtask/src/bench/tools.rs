@@ -1,12 +1,15 @@
 //! What measurements need: a recorder, example programs, a folder for what they write.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::build;
 use crate::command;
 use crate::embed;
+use crate::sample::Sample;
 use crate::workspace::Workspace;
 
 /// A release binary that can record here.
@@ -35,6 +38,33 @@ pub fn example(workspace: &Workspace, name: &str, package: &[&str]) -> Result<Pa
     build.args(["build", "--release", "--locked"]).args(package).args(["--example", name]);
     command::must(&mut build, "building an example program")?;
     Ok(workspace.target.join("release/examples").join(name))
+}
+
+/// The numbers that an example program prints, of all its runs.
+#[derive(Default)]
+pub struct Figures(BTreeMap<String, Sample>);
+
+impl Figures {
+    /// Those of one run more: the program prints one line of JSON.
+    ///
+    /// # Errors
+    /// It fails, or prints something else.
+    pub fn add(&mut self, command: &mut Command) -> Result<()> {
+        let line = command::text(command)?;
+        let said: serde_json::Map<_, _> = serde_json::from_str(&line)
+            .with_context(|| format!("{} says no JSON", command.get_program().display()))?;
+        let numbers = said.into_iter().filter_map(|(name, value)| Some((name, value.as_f64()?)));
+        numbers.for_each(|(name, number)| self.0.entry(name).or_default().push(number));
+        Ok(())
+    }
+
+    /// The number of this name.
+    ///
+    /// # Errors
+    /// The program does not print it.
+    pub fn of(&self, name: &str) -> Result<&Sample> {
+        self.0.get(name).with_context(|| format!("no {name}"))
+    }
 }
 
 /// A scratch folder under target, removed at the end.

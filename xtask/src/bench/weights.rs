@@ -1,14 +1,12 @@
 //! Weights of all segments of a generated program, compared with the paper's way of finding them.
 
 use std::fmt::Write;
-use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use super::engine_example;
-use super::sample::{Sample, digits};
-use crate::command;
+use super::sample::digits;
+use super::{Figures, engine_example};
 use crate::workspace::Workspace;
 
 const RUNS: usize = 5;
@@ -22,19 +20,26 @@ const SMALL: u64 = 2_000;
 /// It does not compile, or the analysis finds something wrong with the generated program.
 pub fn measure(workspace: &Workspace) -> Result<String> {
     let tool = engine_example(workspace, "weights_bench")?;
-    let (mut one, mut two) = (Way::default(), Way::default());
-    let (mut warm_one, mut warm_two) = (Way::default(), Way::default());
+    let once = |to: &mut Figures, way: &str, operations: u64, times: u32| {
+        let mut call = Command::new(&tool);
+        // The C library's allocator keeps what is freed.
+        if way == "warm" {
+            call.env("GLIBC_TUNABLES", "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184");
+        }
+        to.add(call.args([way, &operations.to_string(), &times.to_string()]))
+    };
+    let [mut one, mut two, mut warm_one, mut warm_two, mut small, mut brute]: [Figures; 6] =
+        Default::default();
     for _ in 0..RUNS {
-        one.once(&tool, "sweep", OPERATIONS, 1)?;
-        two.once(&tool, "sweep", 2 * OPERATIONS, 1)?;
-        warm_one.once(&tool, "warm", OPERATIONS, 1)?;
-        warm_two.once(&tool, "warm", 2 * OPERATIONS, 1)?;
+        once(&mut one, "sweep", OPERATIONS, 1)?;
+        once(&mut two, "sweep", 2 * OPERATIONS, 1)?;
+        once(&mut warm_one, "warm", OPERATIONS, 1)?;
+        once(&mut warm_two, "warm", 2 * OPERATIONS, 1)?;
     }
-    let (mut small, mut brute) = (Way::default(), Way::default());
     for _ in 0..RUNS {
         // The clock of processor time is coarse: a small program many times over.
-        small.once(&tool, "sweep", SMALL, 5_000)?;
-        brute.once(&tool, "oracle", SMALL, 3)?;
+        once(&mut small, "sweep", SMALL, 5_000)?;
+        once(&mut brute, "oracle", SMALL, 3)?;
     }
     let mut text = String::from(
         "## Weights of all segments\n\nA generated program (calls, locks, a token passed on, barriers) on 32 threads; \
@@ -50,47 +55,23 @@ pub fn measure(workspace: &Workspace) -> Result<String> {
         ("one sweep", &small),
         ("brute force (2001, Fig. 5)", &brute),
     ] {
-        let rate = way.operations / way.cpu_ns.median() * 1e3;
-        let (cpu, wall) = (way.cpu_ns.scaled(1e-6), way.wall_ns.scaled(1e-6));
-        writeln!(text, "| {name} | {} | {cpu} | {wall} | {} |", way.operations, digits(rate))?;
+        let operations = way.of("operations")?.median();
+        let rate = digits(operations / way.of("cpu_ns")?.median() * 1e3);
+        let (cpu, wall) = (way.of("cpu_ns")?.scaled(1e-6), way.of("wall_ns")?.scaled(1e-6));
+        writeln!(text, "| {name} | {operations} | {cpu} | {wall} | {rate} |")?;
     }
-    let growth = two.cpu_ns.median() / one.cpu_ns.median();
-    let warm_growth = warm_two.cpu_ns.median() / warm_one.cpu_ns.median();
-    let size = two.operations / one.operations;
-    let saved = brute.cpu_ns.median() / small.cpu_ns.median();
+    let ratio = |what: &str, of: &Figures, to: &Figures| {
+        anyhow::Ok(digits(of.of(what)?.median() / to.of(what)?.median()))
+    };
     write!(
         text,
         "\n{} times the operations take {} times as long, and {} times with the memory there: the rest is the kernel's, \
          which\nhands out and clears fresh pages. On {} operations brute force takes {} times as long as the sweep.",
-        digits(size),
-        digits(growth),
-        digits(warm_growth),
-        brute.operations,
-        digits(saved)
+        ratio("operations", &two, &one)?,
+        ratio("cpu_ns", &two, &one)?,
+        ratio("cpu_ns", &warm_two, &warm_one)?,
+        brute.of("operations")?.median(),
+        ratio("cpu_ns", &brute, &small)?
     )?;
     Ok(text)
-}
-
-#[derive(Default)]
-struct Way {
-    operations: f64,
-    cpu_ns: Sample,
-    wall_ns: Sample,
-}
-
-impl Way {
-    fn once(&mut self, tool: &Path, way: &str, operations: u64, times: u32) -> Result<()> {
-        let mut call = Command::new(tool);
-        // The C library's allocator keeps what is freed.
-        if way == "warm" {
-            call.env("GLIBC_TUNABLES", "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184");
-        }
-        let line = command::text(call.args([way, &operations.to_string(), &times.to_string()]))?;
-        let value: serde_json::Value = serde_json::from_str(&line).context("weights_bench says no JSON")?;
-        let number = |name: &str| value[name].as_f64().with_context(|| format!("no {name} in {line}"));
-        self.operations = number("operations")?;
-        self.cpu_ns.push(number("cpu_ns")?);
-        self.wall_ns.push(number("wall_ns")?);
-        Ok(())
-    }
 }
