@@ -6,6 +6,8 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use longpole_tests::{Ended, run};
+use serde_json::Value;
 
 use crate::workspace::Workspace;
 
@@ -117,6 +119,45 @@ pub fn text(command: &mut Command) -> Result<String> {
         bail!("{name}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
     }
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// A program that has ended with code 0; `name` is what an error calls it.
+///
+/// # Errors
+/// It has ended in another way.
+pub fn well(ended: Ended, name: &str) -> Result<Ended> {
+    if ended.code != Some(0) {
+        bail!("{name} ended with {:?}: {}", ended.code.or(ended.signal), ended.stderr.trim());
+    }
+    Ok(ended)
+}
+
+/// Runs a program that must end with code 0.
+///
+/// # Errors
+/// It cannot be started, does not end in time, or ends in another way.
+pub fn good(command: &mut Command, limit: Duration) -> Result<Ended> {
+    let name = command.get_program().display().to_string();
+    well(run(command, limit).with_context(|| name.clone())?, &name)
+}
+
+/// Wall seconds of [`good`].
+///
+/// # Errors
+/// As [`good`].
+pub fn seconds(command: &mut Command, limit: Duration) -> Result<f64> {
+    let began = Instant::now();
+    good(command, limit)?;
+    Ok(began.elapsed().as_secs_f64())
+}
+
+/// What [`good`] writes, which must be JSON.
+///
+/// # Errors
+/// As [`good`]; or it writes something else.
+pub fn json(command: &mut Command, limit: Duration) -> Result<Value> {
+    let said = good(command, limit)?.stdout;
+    serde_json::from_str(&said).with_context(|| format!("{command:?} says no JSON"))
 }
 
 #[cfg(test)]

@@ -5,9 +5,10 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use longpole_tests::{Background, run as run_program, workload};
+use longpole_tests::{Background, workload};
 
 use crate::build;
+use crate::command;
 use crate::workspace::Workspace;
 
 const CPUS: &str = "1,2,4,8,16,inf";
@@ -80,12 +81,7 @@ fn show(command: &mut Command) -> Result<()> {
 }
 
 fn json(longpole: &Path, file: &Path) -> Result<String> {
-    let ended = run_program(report(longpole, file).arg("--json"), Duration::from_secs(300))
-        .context("longpole report")?;
-    if ended.code != Some(0) {
-        bail!("longpole report ended with {:?}: {}", ended.code.or(ended.signal), ended.stderr.trim());
-    }
-    Ok(ended.stdout)
+    Ok(command::good(report(longpole, file).arg("--json"), Duration::from_secs(300))?.stdout)
 }
 
 /// Every CPU count has an answer, and both sort functions have their numbers.

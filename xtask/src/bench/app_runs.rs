@@ -11,6 +11,7 @@ use longpole_tests::{Background, Group, has_ended, run, shell};
 
 use super::app_files::prepare_side;
 use super::in_turns::{Took, Work, in_turns};
+use crate::command;
 
 /// No run takes this long on a machine that has anything left for it.
 pub(super) const LIMIT: Duration = Duration::from_secs(120);
@@ -105,11 +106,7 @@ pub(super) fn commands(
     ])?;
     let mut said = String::new();
     for program in [by_itself, record] {
-        let ended = program.wait(LIMIT)?;
-        if ended.code != Some(0) {
-            bail!("{line} ended with {:?}: {}", ended.code, ended.stderr);
-        }
-        said = ended.stderr;
+        said = command::well(program.wait(LIMIT)?, &line)?.stderr;
     }
     Ok((seconds, said))
 }
@@ -169,10 +166,7 @@ pub(super) fn servers(
         seconds
     })?;
     recorder.signal("INT")?;
-    let ended = recorder.wait(LIMIT)?;
-    if ended.code != Some(0) {
-        bail!("longpole ended with {:?}: {}", ended.code, ended.stderr);
-    }
+    let ended = command::well(recorder.wait(LIMIT)?, "longpole")?;
     for server in &mut servers {
         if !server.is_running()? {
             bail!("{line} did not survive");
@@ -203,11 +197,7 @@ pub(super) fn drive_redis(side: &Side) -> Result<()> {
     let mut load = Command::new("redis-benchmark");
     load.arg("-s").arg(side.folder.join("redis.sock"));
     load.args(["-q", "-c", "20", "-n", "800000", "-P", "4", "-t", "set,get,lpush"]);
-    let ended = run(&mut load, LIMIT)?;
-    if ended.code != Some(0) {
-        bail!("redis-benchmark ended with {:?}: {}", ended.code, ended.stderr);
-    }
-    Ok(())
+    command::good(&mut load, LIMIT).map(drop)
 }
 
 /// Connections that send requests back to back, as browsers do: enough of them that no CPU is idle.

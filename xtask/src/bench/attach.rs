@@ -13,6 +13,7 @@ use longpole_tests::{Background, workload};
 
 use super::Scratch;
 use super::sample::Sample;
+use crate::command;
 use crate::workspace::Workspace;
 
 const RUNS: usize = 7;
@@ -52,9 +53,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
         detach.push(start.elapsed().as_secs_f64() * 1e3);
         let ended = record.wait(LIMIT)?;
         end.push(start.elapsed().as_secs_f64() * 1e3);
-        if ended.code != Some(0) {
-            bail!("longpole record ended with {:?}: {}", ended.code.or(ended.signal), ended.stderr.trim());
-        }
+        command::well(ended, "longpole record")?;
         if !target.is_running()? {
             bail!("the program did not survive");
         }

@@ -4,11 +4,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use longpole_tests::{Background, workload};
 
 use super::Scratch;
 use super::handover::lost_percent;
+use crate::command;
 use crate::sample::digits;
 use crate::workspace::Workspace;
 
@@ -39,10 +40,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
     call.args(["-c", script, "sh"]).arg(longpole);
     call.args(["record", "--force", "-d", &format!("{seconds}s"), "-p", &target.pid().to_string(), "-o"])
         .arg(&file);
-    let ended = longpole_tests::run(&mut call, limit)?;
-    if ended.code != Some(0) {
-        bail!("longpole ended with {:?}: {}", ended.code, ended.stderr.trim());
-    }
+    let ended = command::well(longpole_tests::run(&mut call, limit)?, "longpole")?;
     let of_target = target.wait(limit)?;
     let cpu = children_seconds(&ended.stdout).with_context(|| format!("no times in: {}", ended.stdout))?;
     let events = ended.stderr.lines().find_map(|line| line.strip_prefix("events "));

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use longpole_tests::{run, workload};
+use anyhow::{Context, Result};
+use longpole_tests::workload;
 
 use super::Scratch;
 use super::sample::{Sample, digits};
@@ -32,18 +32,18 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
         // Each of the three comes first, second and last equally often.
         for place in 0..3 {
             match (turn + place) % 3 {
-                0 => plain.push(once(&mut Command::new(&pingpong))?.ns),
+                0 => plain.push(once(&mut Command::new(&pingpong), HANDOVERS)?.ns),
                 1 => {
                     let mut record = Command::new(longpole);
                     record.args(["record", "--no-uprobes", "--force", "-o"]).arg(scratch.0.join("ours.lp"));
-                    let run = once(record.arg("--").arg(&pingpong))?;
+                    let run = once(record.arg("--").arg(&pingpong), HANDOVERS)?;
                     lost.push(lost_percent(&run.stderr)?);
                     own = Some(run.ns);
                 }
                 _ if why_no_perf.is_empty() => {
                     let mut record = Command::new("perf");
                     record.args(["sched", "record", "-o"]).arg(scratch.0.join("perf.data"));
-                    match once(record.arg("--").arg(&pingpong)) {
+                    match once(record.arg("--").arg(&pingpong), HANDOVERS) {
                         Ok(run) => other = Some(run.ns),
                         Err(error) => why_no_perf = format!("{error:#}"),
                     }
@@ -97,9 +97,10 @@ fn verdict(ours_smaller: usize, turns: usize) -> &'static str {
     }
 }
 
-struct Run {
-    /// How long the hand-overs took, as the program itself measured it.
-    ns: f64,
+/// A run of a program that measures itself.
+pub(super) struct Run {
+    /// What it measured.
+    pub(super) ns: f64,
     stderr: String,
 }
 
@@ -111,17 +112,13 @@ pub fn lost_percent(summary: &str) -> Result<f64> {
     number.parse().with_context(|| format!("no percentage in: {line}"))
 }
 
-fn once(command: &mut Command) -> Result<Run> {
-    command.arg(HANDOVERS.to_string());
-    let name = command.get_program().to_string_lossy().into_owned();
-    let ended = run(command, Duration::from_secs(300)).with_context(|| name.clone())?;
-    if ended.code != Some(0) {
-        bail!("{name} ended with {:?}: {}", ended.code.or(ended.signal), ended.stderr.trim());
-    }
+/// Runs one that does its work so often.
+pub(super) fn once(command: &mut Command, times: u64) -> Result<Run> {
+    let ended = command::good(command.arg(times.to_string()), Duration::from_secs(300))?;
     let line = ended.stdout.lines().find_map(|line| line.strip_suffix(" ns"));
     let ns = line.and_then(|ns| ns.parse().ok());
-    let ns = ns.with_context(|| format!("{name} printed no time: {}", ended.stdout))?;
-    Ok(Run { ns, stderr: ended.stderr })
+    let no_time = || format!("{} printed no time: {}", command.get_program().display(), ended.stdout);
+    Ok(Run { ns: ns.with_context(no_time)?, stderr: ended.stderr })
 }
 
 /// The kernel's tracing folder, unmounted again if it was mounted here.

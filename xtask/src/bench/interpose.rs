@@ -5,12 +5,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use longpole_tests::{run, workload};
+use anyhow::{Context, Result};
+use longpole_tests::workload;
 
 use super::Scratch;
 use super::handover::lost_percent;
 use super::sample::{Sample, digits};
+use crate::command;
 use crate::workspace::Workspace;
 
 const RUNS: usize = 11;
@@ -71,10 +72,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
 
 /// Wall and CPU time of the pairs, as the program itself measured them, and the text on stderr.
 fn once(command: &mut Command) -> Result<([f64; 2], String)> {
-    let ended = run(command, Duration::from_secs(300)).context("pairs")?;
-    if ended.code != Some(0) {
-        bail!("pairs ended with {:?}: {}", ended.code.or(ended.signal), ended.stderr.trim());
-    }
+    let ended = command::good(command, Duration::from_secs(300))?;
     let times = times(&ended.stdout).with_context(|| format!("pairs printed no times: {}", ended.stdout))?;
     Ok((times, ended.stderr))
 }

@@ -10,6 +10,7 @@ use longpole_tests::zoo::{ENTRIES, Entry, Keep, Mode, missing, prepare};
 use longpole_tests::{Background, Group, has_ended, shell};
 
 use super::Scratch;
+use crate::command;
 use crate::sample::Sample;
 use crate::workspace::Workspace;
 
@@ -199,15 +200,9 @@ impl Pair<'_> {
         // What longpole does from here on holds nobody up.
         let recorder_s = recorder.cpu_s()? - before_s;
         for background in programs.into_iter().chain(clients) {
-            let ended = background.wait(LIMIT)?;
-            if ended.code != Some(0) {
-                bail!("ended with {:?}: {}", ended.code.or(ended.signal), ended.stderr.trim());
-            }
+            command::well(background.wait(LIMIT)?, self.entry.name)?;
         }
-        let ended = longpole.wait(LIMIT)?;
-        if ended.code != Some(0) {
-            bail!("longpole ended with {:?}: {}", ended.code.or(ended.signal), ended.stderr.trim());
-        }
+        let ended = command::well(longpole.wait(LIMIT)?, "longpole")?;
         let screens = std::fs::read_to_string(self.screens()).unwrap_or_default();
         let said = said(if way == Way::Top { &screens } else { &ended.stderr });
         let more = (recorded.cpu_s()? + recorder_s) / alone.cpu_s()? - 1.0;

@@ -3,12 +3,12 @@
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use longpole_tests::{run, workload};
+use anyhow::{Context, Result};
+use longpole_tests::workload;
 
 use super::Scratch;
+use super::handover::once;
 use super::sample::Sample;
 use crate::workspace::Workspace;
 
@@ -41,12 +41,12 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
         // Each comes first, second ... and last in turn.
         for place in 0..=WAYS.len() {
             match ((turn + place) % (WAYS.len() + 1)).checked_sub(1) {
-                None => alone = Some(cpu_ns(Command::new(&busy))?),
+                None => alone = Some(once(&mut Command::new(&busy), ROUNDS)?.ns),
                 Some(way) => {
                     let mut record = Command::new(longpole);
                     record.args(["record", "--no-uprobes", "--force", "-o"]).arg(&session);
                     record.args(WAYS[way].1).arg("--").arg(&busy);
-                    others[way] = cpu_ns(record)?;
+                    others[way] = once(&mut record, ROUNDS)?.ns;
                     bytes[way] = std::fs::metadata(&session)?.len();
                 }
             }
@@ -68,16 +68,4 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
         writeln!(text, "| {name} | {:.2} % | {ratio} | {bytes} |", (ratio.median() - 1.0) * 100.0)?;
     }
     Ok(text)
-}
-
-/// CPU time that the program itself measured.
-fn cpu_ns(mut command: Command) -> Result<f64> {
-    command.arg(ROUNDS.to_string());
-    let name = command.get_program().to_string_lossy().into_owned();
-    let ended = run(&mut command, Duration::from_secs(300)).with_context(|| name.clone())?;
-    if ended.code != Some(0) {
-        bail!("{name} ended with {:?}: {}", ended.code.or(ended.signal), ended.stderr.trim());
-    }
-    let line = ended.stdout.lines().find_map(|line| line.strip_suffix(" ns"));
-    line.and_then(|ns| ns.parse().ok()).with_context(|| format!("{name} printed no time: {}", ended.stdout))
 }

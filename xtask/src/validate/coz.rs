@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 use longpole_tests::run;
 
 use crate::bench::Scratch;
+use crate::command;
 use crate::sample::{Sample, digits};
 use crate::workspace::Workspace;
 
@@ -105,22 +106,12 @@ fn build(workspace: &Workspace, shape: &Shape, scratch: &Scratch) -> Result<Path
     let mut compile = Command::new("cc");
     compile.args(["-O2", "-g", "-gdwarf-4", "-gno-variable-location-views", "-DBURN_IN_CALLER", "-w", "-o"]);
     compile.arg(&program).arg(source(workspace, shape)).args(["-pthread", "-ldl"]);
-    done(&mut compile)?;
+    command::good(&mut compile, LIMIT)?;
     Ok(program)
 }
 
 fn source(workspace: &Workspace, shape: &Shape) -> PathBuf {
     workspace.root.join("tests/workloads").join(shape.source)
-}
-
-/// Runs it to its end; wall seconds.
-fn done(command: &mut Command) -> Result<f64> {
-    let began = Instant::now();
-    let ended = run(command, LIMIT)?;
-    if ended.code != Some(0) {
-        bail!("{:?} failed: {}", command.get_program(), ended.stderr.trim());
-    }
-    Ok(began.elapsed().as_secs_f64())
 }
 
 type Gains = [[f64; OFF.len()]; 2];
@@ -130,7 +121,7 @@ fn ours(longpole: &Path, shape: &Shape, program: &Path, scratch: &Scratch) -> Re
     let file = scratch.0.join("coz.lp");
     let mut record = Command::new(longpole);
     record.args(["record", "--force", "-o"]).arg(&file).arg("--").arg(program).args(shape.size);
-    done(&mut record)?;
+    command::good(&mut record, LIMIT)?;
     let cpus = std::thread::available_parallelism().map_or(2, usize::from).max(2);
     let mut rank = Command::new(longpole);
     rank.args(["what-if", "--rank", "--probed-only", "--json", "--cpus", &cpus.to_string()]).arg(&file);
@@ -201,7 +192,7 @@ fn attempt(shape: &Shape, program: &Path, scratch: &Scratch, line: &str, off: u3
     let mut coz = Command::new("coz");
     coz.args(["run", "--end-to-end", "--fixed-line", line, "--fixed-speedup", &off.to_string(), "-o"]);
     coz.arg(&profile).arg("---").arg(program).args(shape.size);
-    done(&mut coz)?;
+    command::good(&mut coz, LIMIT)?;
     let text = std::fs::read_to_string(&profile).context("coz wrote no profile")?;
     let experiment = text.lines().find(|line| line.starts_with("experiment\t"));
     let duration =
@@ -216,7 +207,7 @@ fn real(shape: &Shape, program: &Path, runs: usize) -> Result<Gains> {
         *gains = in_turns(runs, |off| {
             let mut percent = ["100".to_owned(), "100".to_owned()];
             percent[of] = (100 - off).to_string();
-            done(Command::new(program).args(shape.size).args(percent))
+            command::seconds(Command::new(program).args(shape.size).args(percent), LIMIT)
         })?;
     }
     Ok(gains)

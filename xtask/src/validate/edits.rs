@@ -4,14 +4,15 @@
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use longpole_tests::Background;
 use serde_json::Value;
 
-use super::scalable::{built, must};
+use super::scalable::{LIMIT, built};
 use crate::bench::Scratch;
+use crate::command;
 use crate::sample::Sample;
 use crate::workspace::Workspace;
 
@@ -218,7 +219,7 @@ fn percent(share: f64) -> String {
 fn launch(longpole: &Path, program: &Path, subject: &Subject, file: &Path) -> Result<()> {
     let mut record = Command::new(longpole);
     record.args(["record", "--cpu-list", CPUS[1], "--force", "-o"]).arg(file);
-    must(record.arg("--").arg(program).args(subject.arguments)).map(drop)
+    command::good(record.arg("--").arg(program).args(subject.arguments), LIMIT).map(drop)
 }
 
 fn attach(longpole: &Path, program: &Path, subject: &Subject, file: &Path) -> Result<()> {
@@ -227,7 +228,7 @@ fn attach(longpole: &Path, program: &Path, subject: &Subject, file: &Path) -> Re
     std::thread::sleep(WARM);
     let mut record = Command::new(longpole);
     record.args(["record", "--force", "-d", WINDOW, "-o"]).arg(file);
-    must(record.args(["-p", &target.pid().to_string()])).map(drop)
+    command::good(record.args(["-p", &target.pid().to_string()]), LIMIT).map(drop)
 }
 
 /// For each change, on one CPU and on two: the gains of all turns.
@@ -252,16 +253,14 @@ fn once(program: &Path, cpus: &str, arguments: &[&str], scale: Option<&str>) -> 
     if let Some(scale) = scale {
         command.env("WORKLOAD_SCALE", scale);
     }
-    let began = Instant::now();
-    must(&mut command)?;
-    Ok(began.elapsed().as_secs_f64())
+    command::seconds(&mut command, LIMIT)
 }
 
 /// What longpole says of a change on one CPU and on two.
 fn said(longpole: &Path, change: &Change, file: &Path) -> Result<[Said; 2]> {
     let mut command = Command::new(longpole);
     command.arg("what-if").args(&change.options).args(["--cpus", "1,2", "--json"]).arg(file);
-    let answer: Value = serde_json::from_str(&must(&mut command)?)?;
+    let answer = command::json(&mut command, LIMIT)?;
     let row = |at: usize| {
         let row = &answer["results"][at];
         let number = |value: &Value| value.as_f64().with_context(|| format!("no number in {row}"));

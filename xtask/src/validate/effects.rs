@@ -4,17 +4,20 @@
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use longpole_tests::{Report, run, workload};
+use anyhow::Result;
+use longpole_tests::{Report, workload};
 
 use crate::bench::Scratch;
+use crate::command;
 use crate::sample::Sample;
 use crate::workspace::Workspace;
 
 /// By how much a function is made faster.
 const FASTER: f64 = 0.2;
+/// No run takes this long.
+const LIMIT: Duration = Duration::from_secs(600);
 
 struct Subject {
     source: &'static str,
@@ -92,17 +95,10 @@ fn recorded(longpole: &Path, program: &Path, subject: &Subject, file: &Path) -> 
         .arg("--")
         .arg(program)
         .args(subject.plain);
-    let ended = run(&mut record, Duration::from_secs(600))?;
-    if ended.code != Some(0) {
-        bail!("longpole record failed: {}", ended.stderr.trim());
-    }
+    command::good(&mut record, LIMIT)?;
     let mut report = Command::new(longpole);
     report.args(["report", "--json", "--cpus", "1-8"]).arg(file);
-    let ended = run(&mut report, Duration::from_secs(600))?;
-    if ended.code != Some(0) {
-        bail!("longpole report failed: {}", ended.stderr.trim());
-    }
-    Ok(Report::parse(&ended.stdout))
+    Ok(Report::parse(&command::good(&mut report, LIMIT)?.stdout))
 }
 
 /// A function's own share of the predicted time.
@@ -164,12 +160,5 @@ fn gains(text: &mut String, subject: &Subject, report: &Report, program: &Path, 
 /// Wall time of one run on the first CPUs, in seconds.
 fn once(program: &Path, arguments: &[&str], cpus: u32) -> Result<f64> {
     let list = format!("0-{}", cpus.saturating_sub(1));
-    let mut command = Command::new("taskset");
-    command.args(["-c", &list]).arg(program).args(arguments);
-    let began = Instant::now();
-    let ended = run(&mut command, Duration::from_secs(300)).context("taskset")?;
-    if ended.code != Some(0) {
-        bail!("{} failed: {}", program.display(), ended.stderr.trim());
-    }
-    Ok(began.elapsed().as_secs_f64())
+    command::seconds(Command::new("taskset").args(["-c", &list]).arg(program).args(arguments), LIMIT)
 }

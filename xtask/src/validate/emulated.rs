@@ -4,13 +4,12 @@
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
 
 use anyhow::{Context, Result};
-use serde_json::Value;
 
-use super::scalable::{built, must};
+use super::scalable::{LIMIT, built};
 use crate::bench::Scratch;
+use crate::command;
 use crate::sample::{Sample, digits};
 use crate::workspace::Workspace;
 
@@ -48,16 +47,14 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize) -> Result<St
         let program = built(source)?;
         let mut record = Command::new(longpole);
         record.args(["record", "--force", "-o"]).arg(&file).arg("--").arg(&program).args(arguments);
-        must(&mut record)?;
+        command::good(&mut record, LIMIT)?;
         let predicted = predicted(longpole, &file)?;
         let mut measured = CPUS.map(|_| Sample::default());
         for _ in 0..runs {
             for (cpus, sample) in CPUS.iter().zip(&mut measured) {
                 let mut command = Command::new(&program);
                 command.args(arguments).env("WORKLOAD_CPUS", cpus.to_string());
-                let began = Instant::now();
-                must(&mut command)?;
-                sample.push(began.elapsed().as_secs_f64());
+                sample.push(command::seconds(&mut command, LIMIT)?);
             }
         }
         let one = measured[0].median();
@@ -88,7 +85,7 @@ fn predicted(longpole: &Path, file: &Path) -> Result<Vec<f64>> {
     let list = CPUS.map(|cpus| cpus.to_string()).join(",");
     let mut command = Command::new(longpole);
     command.args(["predict", "--json", "--cpus", &list]).arg(file);
-    let answer: Value = serde_json::from_str(&must(&mut command)?)?;
+    let answer = command::json(&mut command, LIMIT)?;
     let time = |at: usize| {
         let time = answer["results"][at]["time_ns"].as_f64();
         time.with_context(|| format!("no time in {}", answer["results"][at]))

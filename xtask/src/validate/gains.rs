@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use serde_json::Value;
 
+use crate::command;
 use crate::workspace::Workspace;
 
 const CPUS: [u64; 4] = [1, 2, 4, 16];
@@ -17,6 +19,8 @@ const CPUS: [u64; 4] = [1, 2, 4, 16];
 const FUNCTIONS: usize = 4;
 /// Smaller shares say nothing.
 const LEAST: f64 = 0.02;
+/// No answer takes this long.
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// Shares of functions by number of CPUs and name.
 type Shares = BTreeMap<(u64, String), f64>;
@@ -102,11 +106,7 @@ fn said(longpole: &Path, words: &[&str], recording: &Path) -> Result<Value> {
     let list = CPUS.map(|cpus| cpus.to_string()).join(",");
     let mut command = Command::new(longpole);
     command.args(words).arg(recording).args(["--json", "--cpus", &list]);
-    let output = command.output().with_context(|| format!("{command:?}"))?;
-    if !output.status.success() {
-        bail!("{command:?}: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(serde_json::from_slice(&output.stdout)?)
+    command::json(&mut command, LIMIT)
 }
 
 fn results(answer: &Value) -> impl Iterator<Item = (u64, &Value)> {

@@ -5,13 +5,14 @@
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use longpole_tests::{run, workload};
+use anyhow::Result;
+use longpole_tests::workload;
 use serde_json::Value;
 
 use crate::bench::Scratch;
+use crate::command;
 use crate::sample::Sample;
 use crate::workspace::Workspace;
 
@@ -264,25 +265,15 @@ fn gains(subject: &Subject, program: &Path, runs: usize) -> Result<Vec<Gain>> {
 
 /// Wall time of one run, in seconds.
 fn once(program: &Path, arguments: &[&str]) -> Result<f64> {
-    let mut command = Command::new("taskset");
-    command.args(["-c", CPUS]).arg(program).args(arguments);
-    let began = Instant::now();
-    let ended = run(&mut command, LIMIT).context("taskset")?;
-    if ended.code != Some(0) {
-        bail!("{} failed: {}", program.display(), ended.stderr.trim());
-    }
-    Ok(began.elapsed().as_secs_f64())
+    command::seconds(Command::new("taskset").args(["-c", CPUS]).arg(program).args(arguments), LIMIT)
 }
 
 /// The functions that come first, in the order of [`NAMERS`].
 fn named(longpole: &Path, program: &Path, subject: &Subject, file: &Path) -> Result<Vec<Option<String>>> {
     let mut record = Command::new(longpole);
     record.args(["record", "--cpu-list", CPUS, "--overhead", "none", "-F", "0", "--force", "-o"]);
-    said(record.arg(file).arg("--").arg(program).args(subject.plain))?;
-    let json = |command: &str| -> Result<Value> {
-        let text = said(Command::new(longpole).args([command, "--json"]).arg(file))?;
-        serde_json::from_str(&text).with_context(|| format!("longpole {command} says no JSON"))
-    };
+    command::good(record.arg(file).arg("--").arg(program).args(subject.plain), LIMIT)?;
+    let json = |name: &str| command::json(Command::new(longpole).args([name, "--json"]).arg(file), LIMIT);
     let (metrics, parallelism) = (json("compare-metrics")?, json("parallelism")?);
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let first = |metric: &str| {
@@ -306,12 +297,4 @@ fn named(longpole: &Path, program: &Path, subject: &Subject, file: &Path) -> Res
 /// Of the lock of `store.c`, the function whose change is about it.
 fn of_lock(name: &str) -> String {
     if name.ends_with("registry.gate") { "digest_row".to_owned() } else { name.to_owned() }
-}
-
-fn said(command: &mut Command) -> Result<String> {
-    let ended = run(command, LIMIT)?;
-    if ended.code != Some(0) {
-        bail!("{command:?} failed: {}", ended.stderr.trim());
-    }
-    Ok(ended.stdout)
 }

@@ -1,13 +1,13 @@
 //! Workloads whose functions can be made faster from outside, and that run on an emulated machine (tests/workloads/common.h).
 
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
-use longpole_tests::{run, workload};
+use anyhow::{Context, Result, anyhow};
+use longpole_tests::workload;
 
-const LIMIT: Duration = Duration::from_secs(120);
+/// No run of one, and no answer about it, takes this long.
+pub(super) const LIMIT: Duration = Duration::from_secs(120);
 /// The flags of workloads (tests/src/workload.rs), and what makes them scalable.
 const FLAGS: [&str; 6] = ["-O2", "-g", "-pthread", "-fno-optimize-sibling-calls", "-w", "-DSCALABLE"];
 
@@ -18,13 +18,4 @@ pub(super) fn built(source: &str) -> Result<PathBuf> {
     let text = read(source)?.replace("#include \"common.h\"", &read("common.h")?);
     let name = source.trim_end_matches(".c");
     workload::compile_text(name, "cc", &FLAGS, &text).map_err(|why| anyhow!("{source}: {why}"))
-}
-
-/// What it writes on standard output.
-pub(super) fn must(command: &mut Command) -> Result<String> {
-    let ended = run(command, LIMIT)?;
-    if ended.code != Some(0) {
-        bail!("{}: {}", command.get_program().display(), ended.stderr.trim());
-    }
-    Ok(ended.stdout)
 }

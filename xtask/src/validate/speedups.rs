@@ -4,9 +4,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
-use longpole_tests::run;
+use anyhow::Result;
 use serde_json::Value;
+
+use crate::command;
+
+/// No `longpole validate` takes this long.
+pub const LIMIT: Duration = Duration::from_secs(1800);
 
 /// What a prediction comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,11 +42,7 @@ pub fn validation(
         Recorded::Each => command.args(["--", "env", "OMP_NUM_THREADS={cpus}"]),
     };
     command.args(program);
-    let ended = run(&mut command, Duration::from_secs(1800))?;
-    if ended.code != Some(0) {
-        bail!("longpole validate ended with {:?}: {}", ended.code.or(ended.signal), ended.stderr.trim());
-    }
-    Ok(serde_json::from_str(&ended.stdout)?)
+    command::json(&mut command, LIMIT)
 }
 
 /// A speed-up of a row of `longpole validate --json`, with its smallest and largest value.

@@ -8,13 +8,11 @@
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use longpole_tests::run;
+use anyhow::{Result, bail};
 use serde_json::Value;
 
-use super::speedups::range;
+use super::speedups::{LIMIT, range};
 use crate::command;
 use crate::sample::Sample;
 
@@ -197,9 +195,5 @@ fn validation(longpole: &Path, folder: &Path, script: &str, runs: usize) -> Resu
     // FMM's lock operations come in bursts of hundreds of thousands, for which a thread's usual ring has no room.
     command.args(["validate", "--json", "--ring-size", "64M", "--runs", &runs.to_string()]);
     command.args(["--", "sh", "-c", script]);
-    let ended = run(&mut command, Duration::from_secs(1800)).context("longpole validate")?;
-    if ended.code != Some(0) {
-        bail!("longpole validate ended with {:?}: {}", ended.code.or(ended.signal), ended.stderr.trim());
-    }
-    Ok(serde_json::from_str(&ended.stdout)?)
+    command::json(&mut command, LIMIT)
 }
