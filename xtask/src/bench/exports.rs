@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use longpole_tests::workload;
 
-use super::{Scratch, example};
+use super::{Scratch, Watched, example, watched};
 use crate::command;
 use crate::sample::digits;
 use crate::view;
@@ -36,6 +36,9 @@ const STORE: [&str; 5] = ["4", "65000", "8", "200", "200"];
 /// Operations and threads of the generated recording.
 const LARGE: [&str; 2] = ["6000000", "32"];
 
+/// Nothing takes this long.
+const LIMIT: Duration = Duration::from_secs(3600);
+
 /// Records once, and exports once in each format.
 ///
 /// # Errors
@@ -47,7 +50,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
     let mut record = Command::new(longpole);
     record.args(["record", "-o"]).arg(&recording).arg("--").arg(&store).args(STORE);
     command::must(record.stdout(Stdio::null()).stderr(Stdio::null()), "recording")?;
-    let report = watched(Command::new(longpole).arg("report").arg(&recording).arg("--json"))?;
+    let report = measured(Command::new(longpole).arg("report").arg(&recording).arg("--json"))?;
     let size = std::fs::metadata(&recording)?.len();
     let mut text = format!(
         "## Exports\n\nA recording of `store {}` of {} MB. Once each; wall time on two cores, the largest resident memory, and \
@@ -59,7 +62,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
     writeln!(text, "| `report --json` | {} | {} | – |", digits(report.0), digits(report.1))?;
     for (format, is_folder) in FORMATS {
         let out = scratch.0.join(format);
-        let taken = watched(
+        let taken = measured(
             Command::new(longpole).arg("export").arg(&recording).args(["-f", format, "-o"]).arg(&out),
         )?;
         let files =
@@ -80,7 +83,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
 /// A row about the page of this recording, and how fast a browser shows it.
 fn page(workspace: &Workspace, longpole: &Path, recording: &Path, scratch: &Scratch) -> Result<String> {
     let page = scratch.0.join("page.html");
-    let taken = watched(Command::new(longpole).arg("report").arg(recording).arg("--html").arg(&page))?;
+    let taken = measured(Command::new(longpole).arg("report").arg(recording).arg("--html").arg(&page))?;
     let written = digits(std::fs::metadata(&page)?.len() as f64 / 1e6);
     let mut text = format!("| `report --html` | {} | {} | {written} |\n", digits(taken.0), digits(taken.1));
     if let Some(shown) = view::speed(workspace, &page)? {
@@ -111,25 +114,8 @@ fn large_page(workspace: &Workspace, longpole: &Path, scratch: &Scratch) -> Resu
 }
 
 /// Seconds, and megabytes of memory at most.
-fn watched(command: &mut Command) -> Result<(f64, f64)> {
-    let begun = Instant::now();
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().context("longpole")?;
-    let mut most = 0.0f64;
-    let status = loop {
-        most = most.max(peak(&child));
-        match child.try_wait()? {
-            Some(status) => break status,
-            None => std::thread::sleep(Duration::from_millis(5)),
-        }
-    };
-    ensure!(status.success(), "{command:?}: {status}");
-    Ok((begun.elapsed().as_secs_f64(), most))
-}
-
-/// Its largest resident memory so far according to the kernel, MB.
-fn peak(child: &Child) -> f64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib: Option<f64> = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
-    kib.unwrap_or(0.0) * 1024.0 / 1e6
+fn measured(command: &mut Command) -> Result<(f64, f64)> {
+    let Watched { status, seconds, peak_kib } = watched(command, LIMIT).context("longpole")?;
+    ensure!(status.is_some_and(|status| status.success()), "{command:?}: {status:?}");
+    Ok((seconds, peak_kib as f64 * 1024.0 / 1e6))
 }

@@ -33,7 +33,7 @@ use crate::page::{self, Page};
 use crate::sample;
 use crate::workspace::Workspace;
 
-use tools::{Figures, engine_example, example};
+use tools::{Figures, Watched, engine_example, example, memory_kib, watched};
 pub use tools::{Scratch, recorder};
 
 /// What to measure.

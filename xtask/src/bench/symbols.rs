@@ -4,14 +4,14 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
 use super::large_binary;
 use super::perf_data;
-use super::{Scratch, example};
+use super::{Scratch, Watched, example, watched};
 use crate::build;
 use crate::command;
 use crate::sample::{Sample, digits};
@@ -107,19 +107,19 @@ fn run_others(
         if known.as_ref().is_some_and(|other| other.too_slow || other.seconds.median() > LONG_S) {
             continue;
         }
-        let Some(Took { seconds, peak }) = other(program, &arguments, input)? else { continue };
+        let Some(took) = other(program, &arguments, input)? else { continue };
         let other = match known {
             Some(other) => other,
             None => {
-                others.push(Other { name, count, seconds: Sample::default(), peak, too_slow: false });
+                others.push(Other { name, count, seconds: Sample::default(), peak: 0, too_slow: false });
                 let Some(last) = others.last_mut() else { continue };
                 last
             }
         };
-        other.too_slow |= seconds.is_none();
-        other.peak = other.peak.max(peak);
-        if let Some(seconds) = seconds {
-            other.seconds.push(seconds);
+        other.peak = other.peak.max(took.peak_kib);
+        match took.status {
+            Some(_) => other.seconds.push(took.seconds),
+            None => other.too_slow = true,
         }
     }
     Ok(())
@@ -178,47 +178,18 @@ struct Other {
     too_slow: bool,
 }
 
-/// Another program once.
-struct Took {
-    /// `None`: it was ended after [`PATIENCE`].
-    seconds: Option<f64>,
-    /// KiB.
-    peak: u64,
-}
-
 /// Runs another program; `None` if it is not installed.
-fn other(name: &str, arguments: &[&str], input: &Path) -> Result<Option<Took>> {
-    let began = Instant::now();
-    let child = Command::new(name)
-        .args(arguments)
-        .stdin(File::open(input)?)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
-    let Ok(mut child) = child else {
+fn other(name: &str, arguments: &[&str], input: &Path) -> Result<Option<Watched>> {
+    let Ok(took) = watched(Command::new(name).args(arguments).stdin(File::open(input)?), PATIENCE) else {
         println!("SKIP {name}: it is not installed");
         return Ok(None);
     };
-    let status = format!("/proc/{}/status", child.id());
-    let mut peak = 0u64;
-    loop {
-        if let Some(ended) = child.try_wait()? {
-            if !ended.success() {
-                bail!("{name} failed: {ended}");
-            }
-            return Ok(Some(Took { seconds: Some(began.elapsed().as_secs_f64()), peak }));
-        }
-        let text = std::fs::read_to_string(&status).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
-        peak = peak.max(line.split_whitespace().next().and_then(|kib| kib.parse().ok()).unwrap_or_default());
-        if began.elapsed() > PATIENCE {
-            child.kill()?;
-            child.wait()?;
-            println!("{name}: not done in {} s", PATIENCE.as_secs());
-            return Ok(Some(Took { seconds: None, peak }));
-        }
-        std::thread::sleep(Duration::from_millis(10));
+    match took.status {
+        Some(ended) if !ended.success() => bail!("{name} failed: {ended}"),
+        Some(_) => {}
+        None => println!("{name}: not done in {} s", PATIENCE.as_secs()),
     }
+    Ok(Some(took))
 }
 
 /// Bytes of the debug sections, as `size -A` lists them.

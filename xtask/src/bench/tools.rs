@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
@@ -65,6 +66,46 @@ impl Figures {
     pub fn of(&self, name: &str) -> Result<&Sample> {
         self.0.get(name).with_context(|| format!("no {name}"))
     }
+}
+
+/// How a program was that ran under watch.
+pub struct Watched {
+    /// `None`: it was ended at the limit.
+    pub status: Option<ExitStatus>,
+    /// From its start to its end.
+    pub seconds: f64,
+    /// The most memory that it had, KiB.
+    pub peak_kib: u64,
+}
+
+/// Runs a program to its end, or to the limit.
+///
+/// # Errors
+/// It cannot be started.
+pub fn watched(command: &mut Command, limit: Duration) -> std::io::Result<Watched> {
+    let began = Instant::now();
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let mut peak_kib = 0;
+    let status = loop {
+        peak_kib = peak_kib.max(memory_kib(child.id(), "VmHWM:").unwrap_or(0));
+        if let Some(status) = child.try_wait()? {
+            break Some(status);
+        }
+        if began.elapsed() > limit {
+            child.kill()?;
+            child.wait()?;
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    Ok(Watched { status, seconds: began.elapsed().as_secs_f64(), peak_kib })
+}
+
+/// A figure of a process's memory in /proc, KiB.
+pub fn memory_kib(pid: u32, name: &str) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 /// A scratch folder under target, removed at the end.

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use longpole_tests::Background;
 
-use super::Scratch;
 use super::stall::Server;
+use super::{Scratch, memory_kib};
 use crate::sample::Sample;
 use crate::workspace::Workspace;
 
@@ -61,7 +61,8 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
             let seconds = began.elapsed().as_secs_f64();
             let took = cpu_seconds(pid)?;
             let share = |i: usize| 100.0 * (took[i] - used[i]) / seconds;
-            of_round.push((requests, share(0), share(1), resident_mb(pid)?));
+            let memory = memory_kib(pid, "VmRSS:").context("no VmRSS")? as f64 / 1024.0;
+            of_round.push((requests, share(0), share(1), memory));
         }
         // A line ends with what the terminal takes for Enter, which asks for nothing.
         watching.say("q")?;
@@ -141,10 +142,4 @@ fn cpu_seconds(pid: u32) -> Result<[f64; 2]> {
         seconds[0] += if is_analysis { ns / 1e9 } else { 0.0 };
     }
     Ok(seconds)
-}
-
-fn resident_mb(pid: u32) -> Result<f64> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let kb = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
-    Ok(kb.trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
 }
