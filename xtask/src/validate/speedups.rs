@@ -8,6 +8,7 @@ use anyhow::Result;
 use serde_json::Value;
 
 use crate::command;
+use crate::sample::Sample;
 
 /// No `longpole validate` takes this long.
 pub const LIMIT: Duration = Duration::from_secs(1800);
@@ -45,8 +46,38 @@ pub fn validation(
     command::json(&mut command, LIMIT)
 }
 
-/// A speed-up of a row of `longpole validate --json`, with its smallest and largest value.
-pub fn range(row: &Value, name: &str) -> String {
+/// Errors of predictions, percent.
+#[derive(Default)]
+pub struct Errors {
+    all: Sample,
+    /// Those of the simulation alone.
+    own: Sample,
+}
+
+impl Errors {
+    /// Cells of a row of `longpole validate --json`: CPUs, measured, predicted, error, CPU time, and the simulation's error.
+    pub fn cells(&mut self, row: &Value) -> String {
+        let number = |name: &str| row[name].as_f64().unwrap_or(f64::NAN);
+        let [error, own] = ["error", "scheduling_error"].map(|name| number(name) * 100.0);
+        self.all.push(error);
+        self.own.push(own);
+        let [measured, predicted] = ["measured_speedup", "predicted_speedup"].map(|name| range(row, name));
+        let (cpus, inflation) = (&row["cpus"], number("inflation"));
+        format!("{cpus} | {measured} | {predicted} | {error:.1} % | {inflation:.2}× | {own:.1} %")
+    }
+
+    /// All of them, in a sentence.
+    pub fn told(&self) -> String {
+        let Errors { all, own } = self;
+        format!(
+            "Errors in percent, middle (smallest–largest) of the {} rows: {all}; the simulation's own: {own}.",
+            all.len()
+        )
+    }
+}
+
+/// A speed-up of such a row, with its smallest and largest value.
+fn range(row: &Value, name: &str) -> String {
     let of = |name: &str| row[name].as_f64().unwrap_or(f64::NAN);
     let (low, high) = (of(&format!("{name}_low")), of(&format!("{name}_high")));
     format!("{:.2} ({low:.2}–{high:.2})", of(name))

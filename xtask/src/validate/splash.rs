@@ -12,9 +12,8 @@ use std::process::Command;
 use anyhow::{Result, bail};
 use serde_json::Value;
 
-use super::speedups::{LIMIT, range};
+use super::speedups::{Errors, LIMIT};
 use crate::command;
-use crate::sample::Sample;
 
 /// On make's command line, where they take the place of what a program's own Makefile adds (radiosity's include folders).
 const C_FLAGS: &str = "CFLAGS=-O2 -pthread -D_XOPEN_SOURCE=500 -D_POSIX_C_SOURCE=200112 -std=c11 -g \
@@ -128,21 +127,17 @@ pub fn compare(longpole: &Path, sources: &Path, runs: usize) -> Result<String> {
          | program | data | CPUs | measured | predicted | error | CPU time | simulation's error | 1999: real | predicted | \
          error |\n|---|---|---|---|---|---|---|---|---|---|---|\n"
     );
-    let (mut errors, mut own_errors) = (Sample::default(), Sample::default());
+    let mut errors = Errors::default();
     let mut left_out = Vec::new();
     for program in &PROGRAMS {
         eprintln!("{}", program.name);
         let folder = suite.join(program.folder);
         match build(&folder).and_then(|()| validation(longpole, &folder, program.script, runs)) {
-            Ok(document) => rows(&mut text, program, &document, (&mut errors, &mut own_errors))?,
+            Ok(document) => rows(&mut text, program, &document, &mut errors)?,
             Err(error) => left_out.push(format!("{}: {error:#}", program.name)),
         }
     }
-    write!(
-        text,
-        "\nErrors in percent, middle (smallest–largest) of the {} rows: {errors}; the simulation's own: {own_errors}.",
-        errors.len()
-    )?;
+    write!(text, "\n{}", errors.told())?;
     for reason in left_out {
         write!(text, "\nLeft out: {reason}")?;
     }
@@ -155,16 +150,8 @@ fn build(folder: &Path) -> Result<()> {
     command::must(&mut make, "building a program of Splash-4 (it needs make, m4 and a C compiler)")
 }
 
-fn rows(
-    text: &mut String,
-    program: &Program,
-    document: &Value,
-    (errors, own_errors): (&mut Sample, &mut Sample),
-) -> Result<()> {
+fn rows(text: &mut String, program: &Program, document: &Value, errors: &mut Errors) -> Result<()> {
     for row in document["results"].as_array().into_iter().flatten().skip(1) {
-        let number = |name: &str| row[name].as_f64().unwrap_or(f64::NAN);
-        errors.push(number("error") * 100.0);
-        own_errors.push(number("scheduling_error") * 100.0);
         let place = [2, 4, 8].iter().position(|&cpus| row["cpus"] == cpus);
         let paper = place.map_or_else(
             || "– | – | –".to_owned(),
@@ -173,18 +160,7 @@ fn rows(
                 format!("{real:.2} | {predicted:.2} | {:.1} %", (real - predicted).abs() / real * 100.0)
             },
         );
-        writeln!(
-            text,
-            "| {} | {} | {} | {} | {} | {:.1} % | {:.2}× | {:.1} % | {paper} |",
-            program.name,
-            program.data,
-            row["cpus"],
-            range(row, "measured_speedup"),
-            range(row, "predicted_speedup"),
-            number("error") * 100.0,
-            number("inflation"),
-            number("scheduling_error") * 100.0
-        )?;
+        writeln!(text, "| {} | {} | {} | {paper} |", program.name, program.data, errors.cells(row))?;
     }
     Ok(())
 }
