@@ -1,12 +1,13 @@
 //! `./x demo`: attaches to a bundled multithreaded program while it runs and shows what limits it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use longpole_tests::{Background, workload};
 
+use crate::bench::Scratch;
 use crate::build;
 use crate::command;
 use crate::workspace::Workspace;
@@ -39,15 +40,16 @@ fn live(workspace: &Workspace, longpole: &Path) -> Result<()> {
     // Stopped and reaped when this goes out of scope, also after an error.
     let target =
         Background::start(Command::new(&quicksort).arg("1000000")).context("cannot start quicksort")?;
-    let recording = Recording::at(workspace)?;
+    let scratch = Scratch::new(workspace, "demo")?;
+    let recording = scratch.0.join("quicksort.lp");
     println!("The parallel quick sort of Broberg, Lundberg and Grahn (2001) runs.");
     println!("Attaching to it, process {}, for 5 seconds …", target.pid());
     let mut record = Command::new(longpole);
-    record.args(["record", "-d", "5s", "--force", "-p", &target.pid().to_string(), "-o"]).arg(&recording.0);
+    record.args(["record", "-d", "5s", "--force", "-p", &target.pid().to_string(), "-o"]).arg(&recording);
     show(&mut record)?;
     println!();
-    show(&mut report(longpole, &recording.0))?;
-    let json = json(longpole, &recording.0)?;
+    show(&mut report(longpole, &recording))?;
+    let json = json(longpole, &recording)?;
     complete(&json).context("the report of the quick sort is not what it should be")
 }
 
@@ -102,24 +104,6 @@ fn complete(json: &str) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The recording's file, removed at the end.
-struct Recording(PathBuf);
-
-impl Recording {
-    fn at(workspace: &Workspace) -> Result<Self> {
-        let folder = workspace.target.join("demo");
-        std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        Ok(Self(folder.join(format!("quicksort-{}.lp", std::process::id()))))
-    }
-}
-
-impl Drop for Recording {
-    fn drop(&mut self) {
-        // It may not have been written; there is nothing else to clean up.
-        drop(std::fs::remove_file(&self.0));
-    }
 }
 
 #[cfg(test)]
