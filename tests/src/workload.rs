@@ -61,13 +61,12 @@ pub fn compile_text(name: &str, compiler: &str, flags: &[&str], text: &str) -> R
         "c++" => "cpp",
         _ => "c",
     };
-    let folder = cache()?.join(format!("{:016x}", fnv(&format!("{compiler} {flags:?} {text}"))));
+    let folder = cache()?.join(format!("{:016x}", fnv(format!("{compiler} {flags:?} {text}"))));
     let program = folder.join(name);
     if program.exists() {
         return Ok(program);
     }
-    std::fs::create_dir_all(&folder)
-        .map_err(|error| Problem::Broken(format!("cannot make {}: {error}", folder.display())))?;
+    std::fs::create_dir_all(&folder).map_err(broken("make", &folder))?;
     let source = folder.join(name).with_extension(ending);
     write_whole(&source, text)?;
     put(&program, |temporary| {
@@ -85,8 +84,7 @@ pub fn compile_text(name: &str, compiler: &str, flags: &[&str], text: &str) -> R
 }
 
 fn read(path: &Path) -> Result<String, Problem> {
-    std::fs::read_to_string(path)
-        .map_err(|error| Problem::Broken(format!("cannot read {}: {error}", path.display())))
+    std::fs::read_to_string(path).map_err(broken("read", path))
 }
 
 /// A crate with one program of its folder's name; what it depends on comes from crates.io.
@@ -122,8 +120,7 @@ fn build_crate(folder: &Path) -> Result<PathBuf, Problem> {
             Problem::Broken(why)
         });
     }
-    std::fs::rename(target.join("release").join(name), &program)
-        .map_err(|error| Problem::Broken(format!("cannot write {}: {error}", program.display())))?;
+    std::fs::rename(target.join("release").join(name), &program).map_err(broken("write", &program))?;
     // The program is all that is needed of it.
     let _ = std::fs::remove_dir_all(&target);
     Ok(program)
@@ -154,10 +151,9 @@ pub fn build_stripped(source: &str) -> Result<PathBuf, Problem> {
 pub fn build_many_functions(functions: usize) -> Result<PathBuf, Problem> {
     let text = many_functions(functions);
     let source = cache()?.join(format!("many_functions_{functions}.c"));
-    if std::fs::read_to_string(&source).is_ok_and(|old| old == text) {
-        return compile(&source, &text);
+    if !std::fs::read_to_string(&source).is_ok_and(|old| old == text) {
+        write_whole(&source, &text)?;
     }
-    write_whole(&source, &text)?;
     compile(&source, &text)
 }
 
@@ -197,8 +193,7 @@ fn cache() -> Result<PathBuf, Problem> {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |own| root.join(own));
     let folder = target.join("workloads");
-    std::fs::create_dir_all(&folder)
-        .map_err(|error| Problem::Broken(format!("cannot make {}: {error}", folder.display())))?;
+    std::fs::create_dir_all(&folder).map_err(broken("make", &folder))?;
     Ok(folder)
 }
 
@@ -211,7 +206,7 @@ fn compile(source: &Path, text: &str) -> Result<PathBuf, Problem> {
         _ => ("cc", &C_FLAGS),
     };
     let flags: Vec<&str> = flags.iter().copied().chain(own_flags(text)).collect();
-    let key = fnv(&format!("{compiler} {flags:?} {text}"));
+    let key = fnv(format!("{compiler} {flags:?} {text}"));
     let program = cache()?.join(format!("{key:016x}")).join(name);
     if !program.exists() {
         put(&program, |temporary| {
@@ -237,8 +232,7 @@ fn own_flags(text: &str) -> Vec<&str> {
 /// nothing.
 fn put(program: &Path, command: impl FnOnce(&Path) -> Command) -> Result<(), Problem> {
     if let Some(folder) = program.parent() {
-        std::fs::create_dir_all(folder)
-            .map_err(|error| Problem::Broken(format!("cannot make {}: {error}", folder.display())))?;
+        std::fs::create_dir_all(folder).map_err(broken("make", folder))?;
     }
     let temporary = unique(program);
     let mut command = command(&temporary);
@@ -248,15 +242,14 @@ fn put(program: &Path, command: impl FnOnce(&Path) -> Command) -> Result<(), Pro
     if ended.code != Some(0) {
         return Err(Problem::Broken(format!("{name} fails on {}:\n{}", program.display(), ended.stderr)));
     }
-    std::fs::rename(&temporary, program)
-        .map_err(|error| Problem::Broken(format!("cannot write {}: {error}", program.display())))
+    std::fs::rename(&temporary, program).map_err(broken("write", program))
 }
 
 fn write_whole(path: &Path, text: &str) -> Result<(), Problem> {
     let temporary = unique(path);
     std::fs::write(&temporary, text)
         .and_then(|()| std::fs::rename(&temporary, path))
-        .map_err(|error| Problem::Broken(format!("cannot write {}: {error}", path.display())))
+        .map_err(broken("write", path))
 }
 
 fn unique(path: &Path) -> PathBuf {
@@ -268,10 +261,15 @@ fn unique(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// FNV-1a: the same in every run, which std's hasher does not promise.
-fn fnv(text: &str) -> u64 {
-    text.bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+/// FNV-1a: the same in every run and with every toolchain, which std's hasher does not promise.
+pub fn fnv(bytes: impl AsRef<[u8]>) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.as_ref().iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+/// What could not be done with a file or folder.
+fn broken(what: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Problem {
+    move |error| Problem::Broken(format!("cannot {what} {}: {error}", path.display()))
 }
 
 #[cfg(test)]

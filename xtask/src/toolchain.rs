@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use longpole_tests::workload::fnv;
 
 use crate::command;
 use crate::workspace::Workspace;
@@ -42,7 +43,7 @@ impl Toolchain {
 
     /// Short name for a folder of things built with exactly this toolchain.
     pub fn key(&self) -> String {
-        format!("{}-{:016x}", self.release, fnv(self.version_text.as_bytes()))
+        format!("{}-{:016x}", self.release, fnv(&self.version_text))
     }
 
     /// The inner error says that it is not the one of rust-toolchain.toml: another one makes other bytes.
@@ -80,13 +81,6 @@ impl Toolchain {
         found.sort();
         found.into_iter().next()
     }
-}
-
-/// FNV-1a: the same in every run and with every toolchain, which std's hasher does not promise.
-pub fn fnv(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {

@@ -9,6 +9,7 @@ use super::answers::Answers;
 use super::entry::{Entry, Mode};
 use crate::group::Group;
 use crate::process::{Background, has_ended, shell};
+use crate::workload::fnv;
 
 /// No run takes this long.
 const LIMIT: Duration = Duration::from_secs(90);
@@ -160,7 +161,7 @@ impl Stage<'_> {
 
     fn ending(&self, code: Option<i32>) -> Ending {
         let output = std::fs::read(self.output()).ok().filter(|_| self.entry.repeatable);
-        Ending { code, output: output.map(|bytes| hash(&bytes)) }
+        Ending { code, output: output.map(fnv) }
     }
 }
 
@@ -197,11 +198,4 @@ fn finish(client: Option<Background>) -> Result<(), String> {
     client.close_stdin();
     let ended = client.wait(LIMIT).map_err(|error| error.to_string())?;
     if ended.code == Some(0) { Ok(()) } else { Err(format!("its client failed: {}", ended.stderr.trim())) }
-}
-
-/// FNV-1a.
-fn hash(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

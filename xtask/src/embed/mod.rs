@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use longpole_tests::workload::fnv;
 
 pub use kernel::lints;
 pub use provided::Provided;
 
-use crate::toolchain::{Toolchain, fnv};
+use crate::toolchain::Toolchain;
 use crate::workspace::Workspace;
 
 const KERNEL: &str = "probe-ebpf.o";
