@@ -10,7 +10,7 @@ use capture::probe::Capture;
 use engine::event::NoteKind;
 use probe_abi::Record;
 
-use super::support::{GATE, Program, Target, compile, drain, options, record_with};
+use super::support::{Program, Target, compile, drain, options, record_with};
 use longpole_tests::workload::Problem;
 use longpole_tests::{skip_unless_built, skip_unless_live};
 
@@ -31,7 +31,7 @@ int main(void) {
 "#;
 
 fn worker() -> Result<Program, Problem> {
-    compile("c", &format!("{GATE}{WORK}"), &["-no-pie"])
+    compile("c", WORK, &["-no-pie"])
 }
 
 fn until(what: &str, mut done: impl FnMut() -> bool) {
@@ -116,9 +116,7 @@ fn a_killed_capture_leaves_nothing() {
 #[test]
 fn hot_functions_lose_their_probes() {
     skip_unless_live!();
-    let source = format!(
-        "{GATE}{}",
-        r#"
+    let source = r#"
         #include <stdio.h>
         #include <time.h>
         volatile long sink;
@@ -136,9 +134,8 @@ fn hot_functions_lose_their_probes() {
                 } while ((now.tv_sec - start.tv_sec) * 1000000000L + now.tv_nsec - start.tv_nsec < 20000000);
             }
             return 0;
-        }"#
-    );
-    let program = skip_unless_built!(compile("c", &source, &["-no-pie"]));
+        }"#;
+    let program = skip_unless_built!(compile("c", source, &["-no-pie"]));
     let recorded = record_with(&program, |options| {
         options.functions = program.functions(&["hot", "cold"]);
         options.max_rate_hz = 2_000;
@@ -204,9 +201,7 @@ fn memory_is(target: &Target, program: &Program, name: &str, probed: bool) -> bo
 #[test]
 fn shedding_does_not_disturb_the_others() {
     skip_unless_live!();
-    let source = format!(
-        "{GATE}{}",
-        r#"
+    let source = r#"
         #include <pthread.h>
         #include <stdatomic.h>
         volatile long sink;
@@ -223,9 +218,8 @@ fn shedding_does_not_disturb_the_others() {
             atomic_store(&done, 1);
             pthread_join(thread, 0);
             return 0;
-        }"#
-    );
-    let program = skip_unless_built!(compile("c", &source, &["-no-pie"]));
+        }"#;
+    let program = skip_unless_built!(compile("c", source, &["-no-pie"]));
     let mut target = program.start();
     let mut options = options(target.pid());
     options.functions = program.functions(&["hot", "cold"]);

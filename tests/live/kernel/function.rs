@@ -1,6 +1,6 @@
 //! Functions being entered and left.
 
-use super::support::{GATE, compile, record};
+use super::support::{compile, record};
 use longpole_tests::{skip_unless_built, skip_unless_live};
 
 /// Prime numbers of calls come back exactly, entries and exits, for a function with two `ret`s and one that ends in a
@@ -8,9 +8,7 @@ use longpole_tests::{skip_unless_built, skip_unless_live};
 #[test]
 fn calls_are_counted_exactly() {
     skip_unless_live!();
-    let source = format!(
-        "{GATE}{}",
-        r#"
+    let source = r#"
         #include <stdio.h>
         volatile long sink;
         __attribute__((noinline)) void leaf(long x) { sink += x; }
@@ -22,9 +20,8 @@ fn calls_are_counted_exactly() {
             for (long i = 0; i < 4001; i++) tail(i);
             printf("%ld\n", sink);
             return 0;
-        }"#
-    );
-    let program = skip_unless_built!(compile("c", &source, &["-foptimize-sibling-calls"]));
+        }"#;
+    let program = skip_unless_built!(compile("c", source, &["-foptimize-sibling-calls"]));
     let plain = program.run_plain();
     let code = std::fs::read(&program.path).expect("target");
     let exits = &program.functions(&["tail"])[0].exit_offsets;
@@ -44,9 +41,7 @@ fn calls_are_counted_exactly() {
 #[test]
 fn recursion_is_folded_into_its_outermost_call() {
     skip_unless_live!();
-    let source = format!(
-        "{GATE}{}",
-        r#"
+    let source = r#"
         #include <stdio.h>
         volatile long sink;
         long odd(long n);
@@ -60,9 +55,8 @@ fn recursion_is_folded_into_its_outermost_call() {
             for (int i = 0; i < 11; i++) total += even(501);
             printf("%ld\n", total);
             return 0;
-        }"#
-    );
-    let program = skip_unless_built!(compile("c", &source, &[]));
+        }"#;
+    let program = skip_unless_built!(compile("c", source, &[]));
     let plain = program.run_plain();
     let recorded = record(&program, &["down", "even", "odd"]);
     assert_eq!(recorded.outcome, plain);
@@ -78,9 +72,7 @@ fn recursion_is_folded_into_its_outermost_call() {
 #[test]
 fn exceptions_pass_through_probed_frames() {
     skip_unless_live!();
-    let source = format!(
-        "{GATE}{}",
-        r#"
+    let source = r#"
         #include <cstdio>
         #include <stdexcept>
         volatile long sink;
@@ -107,9 +99,8 @@ fn exceptions_pass_through_probed_frames() {
             for (long i = 0; i < 1009; i++) total += catcher(i);
             std::printf("%ld\n", total);
             return 0;
-        }"#
-    );
-    let program = skip_unless_built!(compile("cpp", &source, &[]));
+        }"#;
+    let program = skip_unless_built!(compile("cpp", source, &[]));
     let plain = program.run_plain();
     assert_eq!(plain.stderr, "");
     let recorded = record(&program, &["catcher", "middle", "thrower", "deeper"]);
@@ -127,9 +118,7 @@ fn exceptions_pass_through_probed_frames() {
 #[test]
 fn longjmp_leaves_no_frame_behind() {
     skip_unless_live!();
-    let source = format!(
-        "{GATE}{}",
-        r#"
+    let source = r#"
         #include <setjmp.h>
         #include <stdio.h>
         #include <string.h>
@@ -150,9 +139,8 @@ fn longjmp_leaves_no_frame_behind() {
             }
             printf("%ld\n", sink);
             return 0;
-        }"#
-    );
-    let program = skip_unless_built!(compile("c", &source, &[]));
+        }"#;
+    let program = skip_unless_built!(compile("c", source, &[]));
     let plain = program.run_plain();
     let recorded = record(&program, &["jumper"]);
     assert_eq!(recorded.outcome, plain);
@@ -165,9 +153,7 @@ fn longjmp_leaves_no_frame_behind() {
 #[test]
 fn cancelled_threads_clean_up() {
     skip_unless_live!();
-    let source = format!(
-        "{GATE}{}",
-        r#"
+    let source = r#"
         #include <pthread.h>
         #include <stdio.h>
         static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -205,9 +191,8 @@ fn cancelled_threads_clean_up() {
             }
             printf("%d\n", cancelled);
             return 0;
-        }"#
-    );
-    let program = skip_unless_built!(compile("c", &source, &[]));
+        }"#;
+    let program = skip_unless_built!(compile("c", source, &[]));
     let plain = program.run_plain();
     assert_eq!(plain.stdout, "13\n");
     let recorded = record(&program, &["wait_for_ever", "body", "release"]);
@@ -253,7 +238,7 @@ fn very_deep_stacks_are_recorded_to_the_bottom() {
     skip_unless_live!();
     const DEPTH: usize = 150;
     let mut source = format!(
-        "{GATE}#include <stdio.h>\nvolatile long sink;\n\
+        "#include <stdio.h>\nvolatile long sink;\n\
          __attribute__((noinline)) long f{DEPTH}(long x) {{ return x ? f{DEPTH}(x - 1) + 1 : sink; }}\n"
     );
     for level in (0..DEPTH).rev() {

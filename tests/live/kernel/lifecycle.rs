@@ -4,16 +4,14 @@ use capture::probe::{Capture, ProbeErrorKind, Since, now_ns};
 use engine::event::{GapReason, Note, NoteKind};
 use probe_abi::Record;
 
-use super::support::{GATE, compile, drain, options, record, record_with};
+use super::support::{compile, drain, options, record, record_with};
 use longpole_tests::{skip_unless_built, skip_unless_live};
 
 /// Births, names and deaths of threads, each once and in order.
 #[test]
 fn threads_are_born_named_and_die() {
     skip_unless_live!();
-    let source = format!(
-        "#define _GNU_SOURCE\n{GATE}{}",
-        r#"
+    let source = r#"
         #include <pthread.h>
         static void *body(void *argument) {
             pthread_setname_np(pthread_self(), argument ? "second" : "first");
@@ -27,9 +25,8 @@ fn threads_are_born_named_and_die() {
                 pthread_join(thread, 0);
             }
             return 0;
-        }"#
-    );
-    let program = skip_unless_built!(compile("c", &source, &[]));
+        }"#;
+    let program = skip_unless_built!(compile("c", source, &[]));
     let recorded = record(&program, &[]);
     let mut told = Vec::new();
     for record in &recorded.records {
@@ -108,7 +105,7 @@ fn child_of(stdout: &str) -> u32 {
 #[test]
 fn child_processes_are_recorded_if_asked_for() {
     skip_unless_live!();
-    let program = skip_unless_built!(compile("c", &format!("{GATE}{CHILD}"), &[]));
+    let program = skip_unless_built!(compile("c", CHILD, &[]));
     for children in [true, false] {
         let recorded = record_with(&program, |options| {
             options.children = children;
@@ -153,7 +150,7 @@ fn child_processes_are_recorded_if_asked_for() {
 #[test]
 fn a_child_gets_its_own_probes() {
     skip_unless_live!();
-    let program = skip_unless_built!(compile("c", &format!("{GATE}{CHILD}"), &[]));
+    let program = skip_unless_built!(compile("c", CHILD, &[]));
     let functions = program.functions(&["work"]);
     let mut target = program.start();
     let mut capture = {
@@ -226,7 +223,7 @@ fn own_events_are_never_recorded() {
 #[test]
 fn a_child_that_cannot_be_probed_is_noted_and_does_no_harm() {
     skip_unless_live!();
-    let program = skip_unless_built!(compile("c", &format!("{GATE}{CHILD}"), &[]));
+    let program = skip_unless_built!(compile("c", CHILD, &[]));
     let (first, gone) = (program.start(), program.start());
     let gone_pid = gone.pid();
     gone.finish();
@@ -250,7 +247,7 @@ fn a_child_that_cannot_be_probed_is_noted_and_does_no_harm() {
 #[test]
 fn a_missing_process_is_a_target_error() {
     skip_unless_live!();
-    let program = skip_unless_built!(compile("c", &format!("{GATE}{CHILD}"), &[]));
+    let program = skip_unless_built!(compile("c", CHILD, &[]));
     let target = program.start();
     let pid = target.pid();
     let mut options = options(pid);

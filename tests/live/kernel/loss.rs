@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use capture::probe::Capture;
 
-use super::support::{GATE, Recorded, compile, drain, options};
+use super::support::{Recorded, compile, drain, options};
 use longpole_tests::{skip_unless_built, skip_unless_live};
 
 /// What the log got.
@@ -26,9 +26,8 @@ impl log::Log for Collected {
 #[test]
 fn a_flood_is_counted_to_the_last_record() {
     skip_unless_live!();
-    let source = format!(
-        "#define _GNU_SOURCE\n#include <sched.h>\n{GATE}{}",
-        r#"
+    let source = r#"
+        #include <sched.h>
         volatile long sink;
         __attribute__((noinline)) void work(long x) { sink += x; }
         int main(void) {
@@ -41,9 +40,8 @@ fn a_flood_is_counted_to_the_last_record() {
             gate();
             work(1);
             return 0;
-        }"#
-    );
-    let program = skip_unless_built!(compile("c", &source, &[]));
+        }"#;
+    let program = skip_unless_built!(compile("c", source, &[]));
     let mut target = program.start();
     let pid = target.pid();
     log::set_logger(&COLLECTED).expect("the only logger of these tests");

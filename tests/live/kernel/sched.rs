@@ -2,7 +2,7 @@
 
 use probe_abi::{Call, Cause, Context, Record, SwitchFlags, WakingFlags, futex_operation};
 
-use super::support::{GATE, compile, record};
+use super::support::{compile, record};
 use longpole_tests::{skip_unless_built, skip_unless_live};
 
 const PING_PONG: &str = r#"
@@ -48,7 +48,7 @@ const CLOCK_NANOSLEEP: u32 = 230;
 #[test]
 fn every_futex_wake_is_recorded_once() {
     skip_unless_live!();
-    let program = skip_unless_built!(compile("c", &format!("{GATE}{PING_PONG}"), &[]));
+    let program = skip_unless_built!(compile("c", PING_PONG, &[]));
     let recorded = record(&program, &[]);
     let mut counted = recorded.outcome.stdout.lines();
     let turn = counted.next().and_then(|line| u64::from_str_radix(line.trim_start_matches("0x"), 16).ok());
@@ -80,9 +80,7 @@ fn every_futex_wake_is_recorded_once() {
 #[test]
 fn a_sleep_names_its_system_call() {
     skip_unless_live!();
-    let source = format!(
-        "{GATE}{}",
-        r#"
+    let source = r#"
         #include <stdio.h>
         #include <sys/wait.h>
         #include <time.h>
@@ -104,9 +102,8 @@ fn a_sleep_names_its_system_call() {
             }
             for (volatile long i = 0; i < 300000000; i++);
             return 0;
-        }"#
-    );
-    let program = skip_unless_built!(compile("c", &source, &[]));
+        }"#;
+    let program = skip_unless_built!(compile("c", source, &[]));
     let recorded = record(&program, &[]);
     let pipe: u64 = recorded.outcome.stdout.trim().parse().expect("a descriptor");
     let (mut reads, mut preempted) = (0, 0);
@@ -129,9 +126,8 @@ fn a_sleep_names_its_system_call() {
 #[test]
 fn timer_wakes_on_a_busy_threads_cpu_are_no_ones() {
     skip_unless_live!();
-    let source = format!(
-        "#define _GNU_SOURCE\n#include <sched.h>\n{GATE}{}",
-        r#"
+    let source = r#"
+        #include <sched.h>
         #include <pthread.h>
         #include <stdatomic.h>
         #include <stdio.h>
@@ -159,9 +155,8 @@ fn timer_wakes_on_a_busy_threads_cpu_are_no_ones() {
             while (!atomic_load(&done)) sink++;
             pthread_join(thread, 0);
             return 0;
-        }"#
-    );
-    let program = skip_unless_built!(compile("c", &source, &[]));
+        }"#;
+    let program = skip_unless_built!(compile("c", source, &[]));
     let recorded = record(&program, &[]);
     let sleeper: u32 = recorded.outcome.stdout.trim().parse().expect("thread id");
     assert_eq!(recorded.loss.lost(), 0);
@@ -208,9 +203,8 @@ fn timer_wakes_on_a_busy_threads_cpu_are_no_ones() {
 #[test]
 fn network_and_signals_are_told_from_threads() {
     skip_unless_live!();
-    let source = format!(
-        "#define _GNU_SOURCE\n#include <sched.h>\n{GATE}{}",
-        r#"
+    let source = r#"
+        #include <sched.h>
         #include <arpa/inet.h>
         #include <errno.h>
         #include <pthread.h>
@@ -267,9 +261,8 @@ fn network_and_signals_are_told_from_threads() {
             setitimer(ITIMER_REAL, &alarm, 0);
             struct timespec nap = { 5, 0 };
             return nanosleep(&nap, 0) == -1 && errno == EINTR ? 0 : 2;
-        }"#
-    );
-    let program = skip_unless_built!(compile("c", &source, &[]));
+        }"#;
+    let program = skip_unless_built!(compile("c", source, &[]));
     let recorded = record(&program, &[]);
     let receiver: u32 = recorded.outcome.stdout.trim().parse().expect("thread id");
     let wakings = || {
@@ -294,7 +287,7 @@ fn network_and_signals_are_told_from_threads() {
 #[test]
 fn switches_chain_and_tell_the_stack_pointer() {
     skip_unless_live!();
-    let program = skip_unless_built!(compile("c", &format!("{GATE}{PING_PONG}"), &[]));
+    let program = skip_unless_built!(compile("c", PING_PONG, &[]));
     let recorded = record(&program, &[]);
     let mut last_next = std::collections::HashMap::new();
     let mut slept = 0;

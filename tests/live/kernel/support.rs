@@ -23,21 +23,25 @@ pub struct Program {
     pub path: PathBuf,
 }
 
-/// Compiles C (`c`), C++ (`cpp`) or Rust (`rs`) with debug information and some optimization, as real programs are.
+/// Compiles C (`c`), C++ (`cpp`) or Rust (`rs`) with debug information and some optimization, as real programs are. C
+/// and C++ have a function `gate`.
 pub fn compile(extension: &str, source: &str, flags: &[&str]) -> Result<Program, Problem> {
     let (compiler, usual): (_, &[&str]) = match extension {
         "rs" => ("rustc", &["-g", "--edition=2024"]),
         "cpp" => ("c++", &C_FLAGS),
         _ => ("cc", &C_FLAGS),
     };
-    let path = workload::compile_text("target", compiler, &[usual, flags].concat(), source)?;
+    let gate = if extension == "rs" { "" } else { GATE };
+    let text = format!("{gate}{source}");
+    let path = workload::compile_text("target", compiler, &[usual, flags].concat(), &text)?;
     Ok(Program { path })
 }
 
-const C_FLAGS: [&str; 5] = ["-g", "-O1", "-fno-inline", "-fno-optimize-sibling-calls", "-pthread"];
+const C_FLAGS: [&str; 6] =
+    ["-g", "-O1", "-fno-inline", "-fno-optimize-sibling-calls", "-pthread", "-D_GNU_SOURCE"];
 
 impl Program {
-    /// Runs it; the target waits for a byte on its standard input (see [`GATE`]).
+    /// Runs it; the target waits for a byte on its standard input (see [`compile`]).
     pub fn start(&self) -> Target {
         let target = Target(Background::must_start(&mut Command::new(&self.path)));
         // The loader is done when the target says so.
@@ -71,8 +75,8 @@ pub struct Code {
     pub bytes: Vec<u8>,
 }
 
-/// C code that waits for a byte on standard input.
-pub const GATE: &str =
+/// Before all C and C++ code: waits for a byte on standard input.
+const GATE: &str =
     "#include <unistd.h>\nstatic void gate(void) { char c; if (read(0, &c, 1) != 1) _exit(99); }\n";
 
 /// A running target.
