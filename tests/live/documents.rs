@@ -4,14 +4,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use longpole_tests::documents::{Desk, documents};
-use longpole_tests::{Background, must_run, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Background, must_run, skip_unless_live};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
 #[test]
 fn commands_that_record_work() {
-    skip_unless_live!();
-    let store = skip_unless_built!(workload::build("store.c"));
+    let store = skip_unless_live!("store.c");
     let mut count = 0;
     for document in documents() {
         let lines = document.commands("sudo longpole ");

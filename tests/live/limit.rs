@@ -12,8 +12,7 @@ fn limit(report: &Report, cpus: u64) -> serde_json::Value {
 /// The lock was in no line of the report; what to do about it was to make the function under it faster.
 #[test]
 fn a_hot_lock_is_the_limit_and_splitting_it_is_advice() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("convoy.c"));
+    let program = skip_unless_live!("convoy.c");
     let options = ["--interpose", "always", "--overhead", "none"];
     let recorded = Recorded::good(&options, &program, &["101", "4", "100000"]);
     let report = recorded.report("1,8");

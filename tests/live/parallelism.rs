@@ -1,6 +1,6 @@
 //! Quartz's case (1989, section 4), recorded: a serial start, with 2 % of the CPU time for logging.
 
-use longpole_tests::{Longpole, Recorded, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Longpole, Recorded, skip_unless_live};
 use serde_json::Value;
 
 fn parallelism(recorded: &Recorded, more: &[&str]) -> Value {
@@ -30,8 +30,7 @@ fn adds_up(run: &Value) {
 
 #[test]
 fn logging_that_is_two_percent_of_the_cpu_time_is_named_first_on_eighteen_cpus() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("startup.c"));
+    let program = skip_unless_live!("startup.c");
     let recorded = Recorded::good(&[], &program, &[]);
     let measured = parallelism(&recorded, &[]);
     adds_up(&measured);
@@ -91,8 +90,7 @@ fn counts_within(what: &str, recorded: &Recorded, [large, small, work]: [&str; 3
 
 #[test]
 fn what_is_handed_over_counts_for_who_did_it() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("submit.c"));
+    let program = skip_unless_live!("submit.c");
     for how in ["condition", "semaphore", "futex", "pipe", "socket", "io_uring"] {
         let recorded = Recorded::good(&[], &program, &[how]);
         counts_for_who_ordered(how, &recorded, ["OrderLarge", "OrderSmall", "Work"]);
@@ -106,8 +104,7 @@ fn what_is_handed_over_counts_for_who_did_it() {
 
 #[test]
 fn what_is_sent_through_channels_counts_for_who_sent_it() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("zoo/rust_locks"));
+    let program = skip_unless_live!("zoo/rust_locks");
     for channel in ["mpsc_jobs", "crossbeam_jobs"] {
         let recorded = Recorded::good(&[], &program, &[channel, "201"]);
         let names = ["rust_locks::order_large", "rust_locks::order_small", "rust_locks::job"];
@@ -119,8 +116,7 @@ fn what_is_sent_through_channels_counts_for_who_sent_it() {
 /// Whether the team sleeps between the regions or spins.
 #[test]
 fn regions_of_openmp_count_for_their_functions() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("regions.c"));
+    let program = skip_unless_live!("regions.c");
     for policy in ["passive", "active"] {
         let recorded = Recorded::good(
             &[],
@@ -133,8 +129,7 @@ fn regions_of_openmp_count_for_their_functions() {
 
 #[test]
 fn a_hot_lock_is_what_to_change() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("convoy.c"));
+    let program = skip_unless_live!("convoy.c");
     let options = ["--interpose", "always", "--overhead", "none"];
     let recorded = Recorded::good(&options, &program, &["101", "4", "100000"]);
     let run = parallelism(&recorded, &[]);

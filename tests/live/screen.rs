@@ -8,7 +8,7 @@ use collector::live::{Asked, Mode, Pace, Replay, Setup, WindowPlan, run};
 use collector::tui::{Guard, State};
 use engine::event::{Facts, Recording, ThreadFact};
 use engine::report::Cpus;
-use longpole_tests::{Background, binary, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Background, binary, skip_unless_live};
 use portable_pty::{CommandBuilder, PtySize};
 use probe_abi::{Call, Header, Kind, Record, Switch, SwitchFlags};
 use std::io::{Read, Write};
@@ -400,8 +400,7 @@ fn cpu_ns(pid: u32, name: &str) -> (u64, u64) {
 /// more.
 #[test]
 fn watching_a_busy_program_stays_as_cheap_as_it_was() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("pingpong.c"));
+    let program = skip_unless_live!("pingpong.c");
     let target = Background::must_start(std::process::Command::new(program).arg("1000000000"));
     let mut command = CommandBuilder::new(binary());
     command.args(["top", "-p", &target.pid().to_string()]);

@@ -1,6 +1,6 @@
 //! Waits whose waker, call and descriptor are known: each must be ended by exactly that thread, and be called so.
 
-use longpole_tests::{Longpole, Program, Recorded, run, skip, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Longpole, Program, Recorded, run, skip, skip_unless_live};
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
@@ -73,8 +73,7 @@ fn check(program: &std::path::Path, kind: &str, mode: &str, what: impl Fn(&[Stri
 /// wakes, and from no other thread.
 #[test]
 fn every_wake_through_a_descriptor_is_an_edge_from_its_waker() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("waits.c"));
+    let program = skip_unless_live!("waits.c");
     for mode in ["threads", "processes"] {
         for (kind, what) in [
             ("pipe", "pipe read"),
@@ -93,8 +92,7 @@ fn every_wake_through_a_descriptor_is_an_edge_from_its_waker() {
 /// Completions come by the kernel's own way of interrupting a thread, which is not a signal's.
 #[test]
 fn a_completion_is_the_doing_of_who_made_the_request_complete() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("waits.c"));
+    let program = skip_unless_live!("waits.c");
     let tried = run(Command::new(&program).args(["ring", "1"]), LIMIT).expect("a program that runs");
     if tried.code == Some(77) {
         skip!("{}", tried.stderr.trim());
@@ -108,8 +106,7 @@ fn a_completion_is_the_doing_of_who_made_the_request_complete() {
 /// reader, which waited for anything to do.
 #[test]
 fn a_read_from_a_terminal_is_a_wait_for_the_world() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("waits.c"));
+    let program = skip_unless_live!("waits.c");
     for mode in ["threads", "processes"] {
         let recorded = Recorded::good(&OPTIONS, &program, &["terminal", &ROUNDS.to_string(), mode]);
         let program = recorded.program();
@@ -129,8 +126,7 @@ fn a_read_from_a_terminal_is_a_wait_for_the_world() {
 #[test]
 fn what_a_disk_is_asked_for_is_waited_for_from_the_disk() {
     const FEWEST: usize = 3;
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("disk.c"));
+    let program = skip_unless_live!("disk.c");
     // Next to the program: temporary folders are often in memory.
     let folder = tempfile::tempdir_in(program.parent().expect("a folder")).expect("a folder");
     let file = folder.path().join("data");
@@ -159,8 +155,7 @@ fn what_a_disk_is_asked_for_is_waited_for_from_the_disk() {
 /// woken, where that can be known.
 #[test]
 fn every_wake_of_a_futex_is_an_edge_and_names_its_word() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("waits.c"));
+    let program = skip_unless_live!("waits.c");
     for mode in ["threads", "processes"] {
         check(&program, "requeue", mode, |words| format!("futex {}", words[0]));
         check(&program, "pi", mode, |words| format!("futex lock pi {}", words[0]));
@@ -174,8 +169,7 @@ fn every_wake_of_a_futex_is_an_edge_and_names_its_word() {
 /// call: it is the waker. Where the kernel leaves that to another thread, the network is.
 #[test]
 fn a_packet_over_the_loopback_device_is_its_senders_doing() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("waits.c"));
+    let program = skip_unless_live!("waits.c");
     for mode in ["threads", "processes"] {
         let (recorded, _) = record(&program, "tcp", mode);
         let edges = edges(&recorded);
@@ -193,8 +187,7 @@ fn a_packet_over_the_loopback_device_is_its_senders_doing() {
 
 #[test]
 fn a_futex_at_its_time_limit_is_a_sleep() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("waits.c"));
+    let program = skip_unless_live!("waits.c");
     let (recorded, _) = record(&program, "timeout", "threads");
     let sleeps = |(thread, operation): &(&str, &[serde_json::Value])| {
         thread.starts_with("waiter/") && operation.first().is_some_and(|kind| kind == "sleep")

@@ -6,14 +6,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use longpole_tests::{Background, Longpole, Report, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Background, Longpole, Report, skip_unless_live};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
 #[test]
 fn once_gives_json_and_text_without_a_terminal() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("turns.c"));
+    let program = skip_unless_live!("turns.c");
     let mut target = Background::must_start(Command::new(program).arg("1000000000"));
     assert_eq!(target.line(LIMIT).unwrap(), "started");
     let pid = target.pid().to_string();
@@ -43,8 +42,7 @@ fn watched(folder: &Path, options: &[&str]) -> Longpole {
 
 #[test]
 fn the_output_of_a_watched_command_stays_out_of_the_report() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("turns.c"));
+    let program = skip_unless_live!("turns.c");
     let folder = tempfile::tempdir().unwrap();
     let ended = watched(folder.path(), &[]).and(&program).and("20").ok();
     Report::parse(&ended.stdout);
@@ -57,8 +55,7 @@ fn the_output_of_a_watched_command_stays_out_of_the_report() {
 
 #[test]
 fn a_watched_command_that_runs_on_is_named_once() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("turns.c"));
+    let program = skip_unless_live!("turns.c");
     let folder = tempfile::tempdir().unwrap();
     let said = watched(folder.path(), &["--window", "1s"]).and(&program).and("20000").ok().stderr;
     let pid = said.split("(pid ").nth(1).and_then(|rest| rest.split(')').next()).expect("a pid");
@@ -82,8 +79,7 @@ fn no_empty_log_stays_behind() {
 /// Without a terminal: SIGTERM ends it, the program runs on, and the port is free again.
 #[test]
 fn metrics_of_a_running_program_are_served_until_it_is_told_to_end() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("turns.c"));
+    let program = skip_unless_live!("turns.c");
     let mut target = Background::must_start(Command::new(program).arg("1000000000"));
     assert_eq!(target.line(LIMIT).unwrap(), "started");
     let pid = target.pid().to_string();

@@ -21,7 +21,8 @@ pub use process::{Background, Ended, has_ended, must_run, run, shell};
 pub use recorded::Recorded;
 pub use report::{Answer, Program, Report};
 
-/// Leaves the test, visibly, where running programs cannot be recorded or workloads cannot be built.
+/// Leaves the test, visibly, where running programs cannot be recorded; with the name of a workload, or what building
+/// another program gives, also where that cannot be built. Its value is then the program.
 ///
 /// Prints `SKIP name: reason`, which the test runner counts as skipped.
 #[macro_export]
@@ -31,6 +32,13 @@ macro_rules! skip_unless_live {
             $crate::skip!("{reason}");
         }
     };
+    ($source:literal) => {
+        $crate::skip_unless_live!($crate::workload::build($source))
+    };
+    ($built:expr) => {{
+        $crate::skip_unless_live!();
+        $crate::skip_unless_built!($built)
+    }};
 }
 
 /// Leaves the test, visibly, for this reason.

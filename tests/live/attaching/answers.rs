@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use longpole_tests::latency_client::{LatencyClient, lengths, quantile};
-use longpole_tests::{Background, Longpole, Recorded, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Background, Longpole, Recorded, skip_unless_live};
 
 const LIMIT: Duration = Duration::from_secs(120);
 /// Each of the stretches that are compared.
@@ -40,8 +40,7 @@ impl Server {
 /// Redis answered after 160 to 277 ms instead of 9 while `record -p` attached to all of its functions and locks.
 #[test]
 fn answers_come_as_fast_while_longpole_attaches_and_detaches() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("answers.c"));
+    let program = skip_unless_live!("answers.c");
     let mut server = Server::start(&program);
     let asking = server.asked();
     std::thread::sleep(STRETCH);
@@ -90,8 +89,7 @@ fn answers_come_as_fast_while_longpole_attaches_and_detaches() {
 /// Named functions get their probes at once, locks too, and a message says what that costs.
 #[test]
 fn what_is_named_is_probed_at_once() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("answers.c"));
+    let program = skip_unless_live!("answers.c");
     let server = Server::start(&program);
     let options =
         ["-d", "1s", "--functions", "Answer", "--functions", "pthread_mutex_*", "--overhead", "50%"];

@@ -4,9 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::Duration;
 
-use longpole_tests::{
-    Background, Longpole, Recorded, run, skip, skip_unless_built, skip_unless_live, workload,
-};
+use longpole_tests::{Background, Longpole, Recorded, run, skip, skip_unless_live, workload};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -25,8 +23,7 @@ fn no_such_process() {
 
 #[test]
 fn a_zombie_is_named_as_one() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("zombie.c"));
+    let program = skip_unless_live!("zombie.c");
     let mut parent = Background::start(&mut Command::new(program)).unwrap();
     let pid = parent.line(LIMIT).unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -57,8 +54,7 @@ fn targets_that_end_while_being_attached_to() {
 /// says so.
 #[test]
 fn a_stripped_program_is_recorded_without_functions() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build_stripped("pipeline.c"));
+    let program = skip_unless_live!(workload::build_stripped("pipeline.c"));
     let recorded = Recorded::launch(&[], &program, &["101", "4", "20000"]);
     let ended = &recorded.ended;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
@@ -71,8 +67,7 @@ fn a_stripped_program_is_recorded_without_functions() {
 
 #[test]
 fn a_go_program_gets_no_return_probes() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("gopher.c"));
+    let program = skip_unless_live!("gopher.c");
     let mut target = Background::start(&mut Command::new(program)).unwrap();
     assert_eq!(target.line(LIMIT).unwrap(), "ready");
     let folder = tempfile::tempdir().unwrap();
@@ -89,8 +84,7 @@ fn a_go_program_gets_no_return_probes() {
 /// recorded like what it was, from when its probes are there.
 #[test]
 fn a_thread_that_is_not_the_leader_replaces_the_program() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("exec_thread.c"));
+    let program = skip_unless_live!("exec_thread.c");
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("another");
     std::fs::copy(&program, &copy).unwrap();
@@ -171,8 +165,7 @@ fn root_of_a_user_namespace_is_not_told_to_become_root() {
 /// A session cut anywhere is read to its last whole chunk, or refused in one line; never a panic.
 #[test]
 fn a_cut_or_damaged_session() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("pipeline.c"));
+    let program = skip_unless_live!("pipeline.c");
     let recorded = Recorded::good(&[], &program, &["401", "4", "2000"]);
     let bytes = std::fs::read(&recorded.file).unwrap();
     let cut = recorded.beside("cut.lp");

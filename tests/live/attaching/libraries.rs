@@ -59,8 +59,7 @@ fn locks(program: &Program, name: &str) -> usize {
 
 #[test]
 fn functions_of_a_library_that_is_loaded_later_are_probed_if_they_are_named() {
-    skip_unless_live!();
-    let loader = skip_unless_built!(workload::build("loader.c"));
+    let loader = skip_unless_live!("loader.c");
     let library = skip_unless_built!(workload::build("plugin.c"));
     let (program, report) = record(&loader, &library, &["--functions", "plugin_*"]).expect("it is loaded");
     assert!(program.entries("plugin_early") > 10, "{}", program.entries("plugin_early"));
@@ -79,8 +78,7 @@ fn functions_of_a_library_that_is_loaded_later_are_probed_if_they_are_named() {
 /// recorded.
 #[test]
 fn a_c_library_that_is_loaded_later_is_probed() {
-    skip_unless_live!();
-    let library = skip_unless_built!(workload::build("plugin.c"));
+    let library = skip_unless_live!("plugin.c");
     let loader = match workload::build("loader_static.c") {
         Ok(loader) => loader,
         Err(problem) => {

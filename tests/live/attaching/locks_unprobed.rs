@@ -85,8 +85,7 @@ fn speed_up(recorded: &Recorded) -> f64 {
 
 /// Attached on one CPU and on two, the answers are those of the launched program.
 fn agrees(case: &Case) {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build(case.source));
+    let program = skip_unless_live!(workload::build(case.source));
     let launched = speed_up(&Recorded::good(&[], &program, &case.words(case.rounds)));
     for cpus in ["0", "0,1"] {
         let recorded = case.attached(&program, cpus);
@@ -118,8 +117,7 @@ fn three_locks_are_told_apart() {
 /// Waits of queues are for conditions: no lock limits.
 #[test]
 fn a_pipeline_is_limited_by_its_slow_stage() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("zoo/shapes.c"));
+    let program = skip_unless_live!("zoo/shapes.c");
     let pipe = Case { source: "zoo/shapes.c", words: &["pipe"], rounds: "", held: &[] };
     let limit = &pipe.attached(&program, "0,1").report("2").0["limit"]["at"][0];
     assert_eq!((&limit["kind"], &limit["function"]), (&"stage".into(), &"alpha".into()), "{limit}");

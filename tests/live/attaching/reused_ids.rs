@@ -4,7 +4,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use longpole_tests::{Background, Longpole, Recorded, skip, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Background, Longpole, Recorded, skip, skip_unless_live};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -17,8 +17,7 @@ fn names(recorded: &Recorded) -> Vec<String> {
 
 #[test]
 fn a_thread_and_a_process_with_the_number_of_one_that_is_gone() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("reborn.c"));
+    let program = skip_unless_live!("reborn.c");
     let options = ["--children", "--max-rate", "1000000000", "--overhead", "none"];
     let recorded = Recorded::launch(&options, &program, &[]);
     let ended = &recorded.ended;
@@ -47,8 +46,7 @@ fn a_thread_and_a_process_with_the_number_of_one_that_is_gone() {
 /// of that one was removed, the child was forgotten.
 #[test]
 fn a_child_with_the_number_of_a_stranger_that_is_just_gone() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("reborn.c"));
+    let program = skip_unless_live!("reborn.c");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("successor.lp");
     let mut call = Longpole::with(["record", "--children", "--overhead", "none", "-o"]).and(&file);
@@ -71,8 +69,7 @@ fn a_child_with_the_number_of_a_stranger_that_is_just_gone() {
 /// A process that is not a child of the recording is not recorded, whatever number it has.
 #[test]
 fn a_stranger_with_the_number_of_a_child_that_is_gone() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("reborn.c"));
+    let program = skip_unless_live!("reborn.c");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("heir.lp");
     let mut call = Longpole::with(["record", "--children", "--overhead", "none", "-o"]).and(&file);

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use longpole_tests::{Background, Longpole, Recorded, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Background, Longpole, Recorded, skip_unless_live, workload};
 
 const LIMIT: Duration = Duration::from_secs(180);
 
@@ -33,8 +33,7 @@ fn all_ended_well(recorded: &Recorded, children: usize) {
 /// With the code of before 10 of 500 found a foreign byte. Both before their program is looked at, and just then.
 #[test]
 fn a_child_that_becomes_another_program_finds_no_foreign_byte() {
-    skip_unless_live!();
-    let (parent, child) = skip_unless_built!(programs());
+    let (parent, child) = skip_unless_live!(programs());
     let child = child.to_str().expect("a plain path");
     for _ in 0..more() {
         for (how, least, most, at_once, lives) in [
@@ -55,8 +54,7 @@ fn a_child_that_becomes_another_program_finds_no_foreign_byte() {
 
 #[test]
 fn children_by_fork_vfork_and_spawn_all_live() {
-    skip_unless_live!();
-    let (parent, _) = skip_unless_built!(programs());
+    let (parent, _) = skip_unless_live!(programs());
     let count = 1_500 * more();
     let words = [&*count.to_string(), "turns", "0", "0", "4", "/bin/true"];
     all_ended_well(&Recorded::launch(&["--children"], &parent, &words), count);
@@ -65,8 +63,7 @@ fn children_by_fork_vfork_and_spawn_all_live() {
 /// The program that children start is replaced by another one while they do.
 #[test]
 fn a_program_that_is_replaced_on_disk() {
-    skip_unless_live!();
-    let (parent, other) = skip_unless_built!(programs());
+    let (parent, other) = skip_unless_live!(programs());
     let folder = tempfile::tempdir().unwrap();
     let (path, next) = (folder.path().join("program"), folder.path().join("next"));
     fs::copy(&parent, &path).unwrap();
@@ -93,8 +90,7 @@ fn a_program_that_is_replaced_on_disk() {
 /// A program that had been replaced before it was looked at had samples of `[name]`, though all its symbols were there.
 #[test]
 fn a_program_that_was_replaced_before() {
-    skip_unless_live!();
-    let (program, other) = skip_unless_built!(programs());
+    let (program, other) = skip_unless_live!(programs());
     let folder = tempfile::tempdir().unwrap();
     let (path, next) = (folder.path().join("program"), folder.path().join("next"));
     fs::copy(&program, &path).unwrap();

@@ -23,8 +23,7 @@ fn wait_for_chunks(file: &Path) {
 
 #[test]
 fn a_running_program_with_threads_born_later() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("quicksort.c"));
+    let program = skip_unless_live!("quicksort.c");
     let mut target = quicksort(&program);
     std::thread::sleep(Duration::from_millis(300));
     let recorded = Recorded::attach(&["-d", "1500ms"], target.pid());
@@ -42,8 +41,7 @@ fn a_running_program_with_threads_born_later() {
 /// A thread that waited when we came is woken later: the wait has a start at the window's edge.
 #[test]
 fn threads_that_are_there_at_attach_are_known() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("pipeline.c"));
+    let program = skip_unless_live!("pipeline.c");
     let mut command = Command::new(program);
     let mut target =
         Background::start(command.args(["100000", "4", "100000"]).env("WORKLOAD_WAIT", "1")).unwrap();
@@ -62,8 +60,7 @@ fn threads_that_are_there_at_attach_are_known() {
 /// symbols.
 #[test]
 fn the_summary_tells_of_all_that_was_recorded() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("turns.c"));
+    let program = skip_unless_live!("turns.c");
     let target = Background::must_start(Command::new(program).arg("1000000000"));
     let recorded = Recorded::attach(&["-d", "1ms"], target.pid());
     let summary = &recorded.ended.stderr;
@@ -84,8 +81,7 @@ fn the_summary_tells_of_all_that_was_recorded() {
 /// While longpole attached SIGTERM ended it without a word.
 #[test]
 fn terminated_at_any_moment_it_leaves_a_recording_or_a_line() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("turns.c"));
+    let program = skip_unless_live!("turns.c");
     let mut target = Background::must_start(Command::new(program).arg("1000000000"));
     // What the kernel does before longpole's first instruction is not known.
     for delay in [100, 150, 200, 300, 400, 600, 1_000] {
@@ -106,8 +102,7 @@ fn terminated_at_any_moment_it_leaves_a_recording_or_a_line() {
 
 #[test]
 fn interrupt_and_terminate_end_a_recording_in_order_and_the_target_runs_on() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("turns.c"));
+    let program = skip_unless_live!("turns.c");
     let mut target = Background::must_start(Command::new(program).arg("1000000000"));
     for signal in ["INT", "TERM"] {
         let (record, _folder, file) = Recorded::attach_in_background(&["--functions", "*"], target.pid());
@@ -125,8 +120,7 @@ fn interrupt_and_terminate_end_a_recording_in_order_and_the_target_runs_on() {
 /// The recording ends by itself when its target does.
 #[test]
 fn the_end_of_the_target_is_the_end() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("churn.c"));
+    let program = skip_unless_live!("churn.c");
     let mut command = Command::new(program);
     let mut target = Background::start(command.args(["101", "4", "300"]).env("WORKLOAD_WAIT", "1")).unwrap();
     assert_eq!(target.line(LIMIT).unwrap(), "ready");

@@ -4,9 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use longpole_tests::{
-    Background, Longpole, Recorded, Report, must_run, run, skip_unless_built, skip_unless_live, workload,
-};
+use longpole_tests::{Background, Longpole, Recorded, Report, must_run, run, skip_unless_live, workload};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -26,8 +24,7 @@ fn speed(target: &mut Background, lines: usize) -> f64 {
 /// a moment, and the program runs as fast as before while it is recorded. Compared with itself, by its own CPU time.
 #[test]
 fn a_hot_function_is_let_go_to_keep_to_the_budget() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("dear.c"));
+    let program = skip_unless_live!("dear.c");
     let mut target = Background::must_start(&mut Command::new(program));
     let before = speed(&mut target, 10);
     // The rate limit is out of the way: only the budget is at work.
@@ -66,8 +63,7 @@ fn a_hot_function_is_let_go_to_keep_to_the_budget() {
 
 #[test]
 fn without_a_budget_every_call_is_kept() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("known.c"));
+    let program = skip_unless_live!("known.c");
     let options = ["--overhead", "none", "--max-rate", "1000000000"];
     let recorded = Recorded::good(&options, &program, &["50"]);
     assert_eq!(recorded.program().entries("Small"), 50 * 60);
@@ -90,8 +86,7 @@ fn report_of(file: &Path, options: &[&str]) -> Report {
 /// the report is nearer to the program without probes; `--raw` leaves it in.
 #[test]
 fn what_probes_cost_is_not_the_programs() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("known.c"));
+    let program = skip_unless_live!("known.c");
     let alone = must_run(&mut Command::new(&program), LIMIT).stdout;
     let times: Vec<f64> = alone.split_whitespace().map(|time| time.parse().unwrap()).collect();
     let [many, one] = times[..] else { panic!("{alone}") };
@@ -118,8 +113,7 @@ fn what_probes_cost_is_not_the_programs() {
 /// within 200 ms get none, which is counted.
 #[test]
 fn a_storm_of_short_programs_is_hardly_slower() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("storm.c"));
+    let program = skip_unless_live!("storm.c");
     const PROCESSES: usize = 150;
     let number = PROCESSES.to_string();
     let took = |text: &str| text.trim().parse::<f64>().expect("microseconds");
@@ -145,8 +139,7 @@ fn a_storm_of_short_programs_is_hardly_slower() {
 /// node with four workers did 21 rounds in its first second instead of 12,000: four thousand of its functions had probes.
 #[test]
 fn a_program_with_thousands_of_functions_begins_without_probes() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build_many_functions(1_500));
+    let program = skip_unless_live!(workload::build_many_functions(1_500));
     let on = |recorded: &Recorded| {
         let probes =
             recorded.ended.stderr.lines().find_map(|line| line.strip_prefix("probes")).expect("a line");
@@ -185,8 +178,7 @@ fn settled(output: &str) -> [f64; 3] {
 /// and recorded, in turn.
 #[test]
 fn a_change_of_ways_is_dear_for_less_than_a_second() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("moods.c"));
+    let program = skip_unless_live!("moods.c");
     let alone = || settled(&run(Command::new(&program).args(["2000", "3"]), LIMIT).unwrap().stdout);
     let before = alone();
     // Recorded it comes back to its first way.

@@ -1,9 +1,7 @@
 //! What remains if longpole is killed, if its disk is full or if its limits are small: a readable file, a
 //! program that runs on, and nothing else.
 
-use longpole_tests::{
-    Background, Longpole, binary, run, shell, skip, skip_unless_built, skip_unless_live, workload,
-};
+use longpole_tests::{Background, Longpole, binary, run, shell, skip, skip_unless_live};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -42,8 +40,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 /// Everything of the first 1.3 s was lost, and the last 1.1 s later on.
 #[test]
 fn a_killed_longpole_loses_the_last_moment_only_and_leaves_nothing_behind() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("ticks.c"));
+    let program = skip_unless_live!("ticks.c");
     if now_ns() == 0 {
         skip!("no /proc/timer_list");
     }
@@ -101,8 +98,7 @@ fn a_killed_longpole_loses_the_last_moment_only_and_leaves_nothing_behind() {
 /// With a small limit of its files longpole was ended by SIGXFSZ, and left nothing to read.
 #[test]
 fn a_limit_of_file_sizes_is_like_a_full_disk() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("flood.c"));
+    let program = skip_unless_live!("flood.c");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("limited.lp");
     let mut target = Background::must_start(Command::new(&program).args(["20000", "3000"]));
@@ -211,8 +207,7 @@ fn a_file_that_is_removed_meanwhile_ends_the_recording() {
 /// SIGTERM and SIGHUP were sent on to the command, which they ended.
 #[test]
 fn a_longpole_that_is_told_to_end_leaves_the_command_running() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("ticks.c"));
+    let program = skip_unless_live!("ticks.c");
     for signal in ["TERM", "HUP"] {
         let folder = tempfile::tempdir().unwrap();
         let (file, ticks) = (folder.path().join("ended.lp"), folder.path().join("ticks"));

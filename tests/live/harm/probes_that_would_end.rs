@@ -12,8 +12,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn forked_children_of_functions_that_begin_with_a_nop_live() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("nop_entry.c"));
+    let program = skip_unless_live!("nop_entry.c");
     for options in
         [&["--functions", "Nop*", "--overhead", "none"][..], &["--children", "--functions", "Nop*"]]
     {
@@ -117,8 +116,7 @@ fn programs_that_copy_or_move_their_code_live() {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn no_probe_lies_where_no_code_is_proven() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("table_as_function.c"));
+    let program = skip_unless_live!("table_as_function.c");
     let alone = longpole_tests::run(&mut std::process::Command::new(&program), LIMIT).expect("a program");
     for options in [&[][..], &["--functions", "*", "--overhead", "none"]] {
         let recorded = Recorded::good(options, &program, &[]);

@@ -69,8 +69,7 @@ pub(super) fn has_calls(file: &Path, function: &str) -> bool {
 
 #[test]
 fn a_program_that_crashes() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("unharmed.c"));
+    let program = skip_unless_live!("unharmed.c");
     let (mut target, pid) = start(&program, &["crash"]);
     let (mut record, _folder, file) = attach_in_background(&[], pid);
     wait_for_recording(&mut record);
@@ -95,8 +94,7 @@ fn a_program_that_crashes() {
 
 #[test]
 fn a_program_that_is_stopped() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("unharmed.c"));
+    let program = skip_unless_live!("unharmed.c");
     let (target, pid) = start(&program, &["work"]);
     // Stopped before longpole comes, and still when it goes.
     target.signal("STOP").unwrap();
@@ -121,8 +119,7 @@ fn a_program_that_is_stopped() {
 
 #[test]
 fn a_program_that_drops_its_privileges() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("unharmed.c"));
+    let program = skip_unless_live!("unharmed.c");
     let (mut target, pid) = start(&program, &["drop"]);
     let (mut record, _folder, file) = attach_in_background(&[], pid);
     wait_for_recording(&mut record);
@@ -143,8 +140,7 @@ fn a_program_that_drops_its_privileges() {
 /// SIGSEGV.
 #[test]
 fn a_program_under_strict_seccomp() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("strict.c"));
+    let program = skip_unless_live!("strict.c");
     let ends_well = |mut target: Background| {
         for _ in 0..20 {
             target.say("").unwrap();
@@ -177,8 +173,7 @@ fn a_program_under_strict_seccomp() {
 
 #[test]
 fn a_program_whose_file_is_replaced() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("unharmed.c"));
+    let program = skip_unless_live!("unharmed.c");
     let other = skip_unless_built!(workload::build("known.c"));
     let folder = tempfile::tempdir().unwrap();
     let place: PathBuf = folder.path().join("program");
@@ -243,8 +238,7 @@ fn a_static_program_without_any_symbol() {
 
 #[test]
 fn ten_thousand_threads() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("unharmed.c"));
+    let program = skip_unless_live!("unharmed.c");
     let mut target = Background::must_start(Command::new(&program).args(["threads", "10000"]));
     let ready = match target.line(LIMIT) {
         Ok(ready) => ready,
@@ -290,8 +284,7 @@ impl Drop for SmallDisk {
 
 #[test]
 fn a_full_disk() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("flood.c"));
+    let program = skip_unless_live!("flood.c");
     let disk = match SmallDisk::mounted(128) {
         Ok(disk) => disk,
         Err(why) => {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use longpole_tests::{Background, Longpole, run, skip, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Background, Longpole, run, skip, skip_unless_live, workload};
 
 const LIMIT: Duration = Duration::from_secs(180);
 /// Unless asked otherwise: enough to find a program that cannot bear it at all.
@@ -67,20 +67,17 @@ fn missing(program: &str, question: &str) -> Option<String> {
 
 #[test]
 fn c() {
-    skip_unless_live!();
-    soak("C", &mut Command::new(skip_unless_built!(workload::build("soak/soak.c"))));
+    soak("C", &mut Command::new(skip_unless_live!("soak/soak.c")));
 }
 
 #[test]
 fn cpp() {
-    skip_unless_live!();
-    soak("C++", &mut Command::new(skip_unless_built!(workload::build("soak/soak.cpp"))));
+    soak("C++", &mut Command::new(skip_unless_live!("soak/soak.cpp")));
 }
 
 #[test]
 fn rust() {
-    skip_unless_live!();
-    soak("Rust", &mut Command::new(skip_unless_built!(workload::build("soak/soak.rs"))));
+    soak("Rust", &mut Command::new(skip_unless_live!("soak/soak.rs")));
 }
 
 #[test]

@@ -12,8 +12,7 @@ use std::time::Duration;
 
 #[test]
 fn a_program_under_a_debugger() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("unharmed.c"));
+    let program = skip_unless_live!("unharmed.c");
     let (tracer, pid) = start(&program, &["traced", "1"]);
     for options in [&["-d", "1s"][..], &["-d", "1s", "--overhead", "none"]] {
         let recorded = attach(options, pid);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use longpole_tests::{Recorded, must_run, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Recorded, must_run, skip_unless_live};
 
 fn unchanged(program: &Path, arguments: &[&str]) {
     let alone = must_run(Command::new(program).args(arguments), Duration::from_secs(120));
@@ -20,31 +20,26 @@ fn unchanged(program: &Path, arguments: &[&str]) {
 
 #[test]
 fn cpp_throw_and_catch() {
-    skip_unless_live!();
-    unchanged(&skip_unless_built!(workload::build("exceptions.cpp")), &["211"]);
+    unchanged(&skip_unless_live!("exceptions.cpp"), &["211"]);
 }
 
 #[test]
 fn rust_catch_unwind() {
-    skip_unless_live!();
-    unchanged(&skip_unless_built!(workload::build("unwind.rs")), &["211"]);
+    unchanged(&skip_unless_live!("unwind.rs"), &["211"]);
 }
 
 #[test]
 fn cancellation_in_a_condition_wait() {
-    skip_unless_live!();
-    unchanged(&skip_unless_built!(workload::build("cancel.c")), &["101"]);
+    unchanged(&skip_unless_live!("cancel.c"), &["101"]);
 }
 
 #[test]
 fn longjmp_out_of_a_recursion() {
-    skip_unless_live!();
-    unchanged(&skip_unless_built!(workload::build("longjmp.c")), &["401"]);
+    unchanged(&skip_unless_live!("longjmp.c"), &["401"]);
 }
 
 /// The kernel's own limit of return probes is 64 frames: nothing here may come near it.
 #[test]
 fn recursion_twenty_thousand_deep() {
-    skip_unless_live!();
-    unchanged(&skip_unless_built!(workload::build("recursion.c")), &["1", "20000"]);
+    unchanged(&skip_unless_live!("recursion.c"), &["1", "20000"]);
 }

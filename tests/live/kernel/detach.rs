@@ -45,8 +45,7 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
 /// After a capture the target's code is what it was, byte for byte, and it runs on.
 #[test]
 fn code_is_as_before_after_a_capture() {
-    skip_unless_live!();
-    let program = skip_unless_built!(worker());
+    let program = skip_unless_live!(worker());
     let plain = {
         let mut target = program.start();
         target.open_gate();
@@ -86,8 +85,7 @@ fn capture_until_killed() {
 /// kill -9 takes every probe off as well.
 #[test]
 fn a_killed_capture_leaves_nothing() {
-    skip_unless_live!();
-    let program = skip_unless_built!(worker());
+    let program = skip_unless_live!(worker());
     let code = program.code("work");
     let mut target = program.start();
     let mut other = Command::new(std::env::current_exe().expect("this test"))

@@ -104,8 +104,7 @@ fn child_of(stdout: &str) -> u32 {
 /// With `children` a child process is recorded from its first instant to its last; without, not at all.
 #[test]
 fn child_processes_are_recorded_if_asked_for() {
-    skip_unless_live!();
-    let program = skip_unless_built!(compile("c", CHILD, &[]));
+    let program = skip_unless_live!(compile("c", CHILD, &[]));
     for children in [true, false] {
         let recorded = record_with(&program, |options| {
             options.children = children;
@@ -149,8 +148,7 @@ fn child_processes_are_recorded_if_asked_for() {
 /// A child gets probes of its own; the time until then is a gap.
 #[test]
 fn a_child_gets_its_own_probes() {
-    skip_unless_live!();
-    let program = skip_unless_built!(compile("c", CHILD, &[]));
+    let program = skip_unless_live!(compile("c", CHILD, &[]));
     let functions = program.functions(&["work"]);
     let mut target = program.start();
     let mut capture = {
@@ -222,8 +220,7 @@ fn own_events_are_never_recorded() {
 /// A child that has ended by then does not keep its parent from being captured; that it has no probes is noted.
 #[test]
 fn a_child_that_cannot_be_probed_is_noted_and_does_no_harm() {
-    skip_unless_live!();
-    let program = skip_unless_built!(compile("c", CHILD, &[]));
+    let program = skip_unless_live!(compile("c", CHILD, &[]));
     let (first, gone) = (program.start(), program.start());
     let gone_pid = gone.pid();
     gone.finish();
@@ -246,8 +243,7 @@ fn a_child_that_cannot_be_probed_is_noted_and_does_no_harm() {
 /// A process that is not there is named, with its number.
 #[test]
 fn a_missing_process_is_a_target_error() {
-    skip_unless_live!();
-    let program = skip_unless_built!(compile("c", CHILD, &[]));
+    let program = skip_unless_live!(compile("c", CHILD, &[]));
     let target = program.start();
     let pid = target.pid();
     let mut options = options(pid);

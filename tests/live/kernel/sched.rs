@@ -47,8 +47,7 @@ const CLOCK_NANOSLEEP: u32 = 230;
 /// says which word the sleeper waited for.
 #[test]
 fn every_futex_wake_is_recorded_once() {
-    skip_unless_live!();
-    let program = skip_unless_built!(compile("c", PING_PONG, &[]));
+    let program = skip_unless_live!(compile("c", PING_PONG, &[]));
     let recorded = record(&program, &[]);
     let mut counted = recorded.outcome.stdout.lines();
     let turn = counted.next().and_then(|line| u64::from_str_radix(line.trim_start_matches("0x"), 16).ok());
@@ -286,8 +285,7 @@ fn network_and_signals_are_told_from_threads() {
 /// A thread that goes to sleep has saved its user stack pointer; switches chain without a gap on each CPU.
 #[test]
 fn switches_chain_and_tell_the_stack_pointer() {
-    skip_unless_live!();
-    let program = skip_unless_built!(compile("c", PING_PONG, &[]));
+    let program = skip_unless_live!(compile("c", PING_PONG, &[]));
     let recorded = record(&program, &[]);
     let mut last_next = std::collections::HashMap::new();
     let mut slept = 0;

@@ -3,14 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use longpole_tests::{
-    Background, Longpole, Recorded, run, shell, skip_unless_built, skip_unless_live, workload,
-};
+use longpole_tests::{Background, Longpole, Recorded, run, shell, skip_unless_live};
 
 #[test]
 fn the_exit_code_is_passed_on() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("brief.c"));
+    let program = skip_unless_live!("brief.c");
     for code in ["0", "1", "37", "255"] {
         let recorded = Recorded::launch(&[], &program, &[code]);
         assert_eq!(recorded.ended.code.map(|code| code.to_string()).as_deref(), Some(code));
@@ -23,8 +20,7 @@ fn the_exit_code_is_passed_on() {
 
 #[test]
 fn the_signal_is_passed_on() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("brief.c"));
+    let program = skip_unless_live!("brief.c");
     for signal in [15, 6, 9] {
         let recorded = Recorded::launch(&[], &program, &["0", &signal.to_string()]);
         assert_eq!(recorded.ended.signal, Some(signal), "{}", recorded.ended.stderr);
@@ -86,8 +82,7 @@ fn a_command_that_cannot_start() {
 /// Held at a gate until the probes are in place: even main's first call is recorded.
 #[test]
 fn nothing_runs_before_the_probes_are_in_place() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("longjmp.c"));
+    let program = skip_unless_live!("longjmp.c");
     for _ in 0..5 {
         let program = Recorded::good(&[], &program, &["3"]).program();
         assert_eq!((program.entries("main"), program.entries("Surface")), (1, 3));
@@ -97,8 +92,7 @@ fn nothing_runs_before_the_probes_are_in_place() {
 /// The summary on standard error, line by line; the last one says how to go on.
 #[test]
 fn the_summary_says_what_was_recorded() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("turns.c"));
+    let program = skip_unless_live!("turns.c");
     let recorded = Recorded::good(&["--overhead", "none"], &program, &["97"]);
     let said = &recorded.ended.stderr;
     let lines: Vec<&str> = said.lines().collect();
@@ -143,8 +137,7 @@ fn a_recording_of_nothing_says_so() {
 /// so.
 #[test]
 fn a_recording_may_end_before_its_command() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("quicksort.c"));
+    let program = skip_unless_live!("quicksort.c");
     let folder = tempfile::tempdir().unwrap();
     let proof = folder.path().join("proof");
     let script = format!("'{}' 40 > '{}.part' && mv '{1}.part' '{1}'", program.display(), proof.display());

@@ -20,8 +20,7 @@ fn held_ns(report: &Report, place: usize, lock: &str) -> f64 {
 
 #[test]
 fn a_hot_lock_is_the_long_pole_and_its_numbers_are_exact() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("convoy.c"));
+    let program = skip_unless_live!("convoy.c");
     let arguments = [ROUNDS.to_string(), THREADS.to_string(), "200000".to_owned()];
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let recorded = Recorded::good(&["--interpose", "always", "--overhead", "none"], &program, &arguments);
@@ -66,8 +65,7 @@ fn a_hot_lock_is_the_long_pole_and_its_numbers_are_exact() {
 /// it.
 #[test]
 fn one_cpu_shows_what_a_lock_does_to_eight() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("convoy.c"));
+    let program = skip_unless_live!("convoy.c");
     let arguments = [ROUNDS.to_string(), THREADS.to_string(), "200000".to_owned()];
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let recorded = Recorded::good(&["--interpose", "always", "--cpu-list", "0"], &program, &arguments);
@@ -111,8 +109,7 @@ fn waits_ns(recorded: &Recorded) -> f64 {
 /// time on several, and is as fast as its slowest one.
 #[test]
 fn one_cpu_shows_how_a_pipeline_runs_on_several() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("pipeline.c"));
+    let program = skip_unless_live!("pipeline.c");
     let recorded = Recorded::good(
         &["--interpose", "always", "--cpu-list", "0", "--overhead", "none", "-F", "0"],
         &program,
@@ -165,8 +162,7 @@ fn every_kind_of_object_is_decided_anew() {
 /// Without records of its locks a report says why it has none.
 #[test]
 fn a_recording_without_lock_operations_says_so() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("convoy.c"));
+    let program = skip_unless_live!("convoy.c");
     let recorded = Recorded::good(&["--no-uprobes"], &program, &["11", "2", "1000"]);
     let text = Longpole::with(["report", "--by", "lock"]).and(&recorded.file).ok().stdout;
     // A thread may have had to wait: then the futex has a row, of waits only.

@@ -1,6 +1,6 @@
 //! What locks are called, of programs whose variables and lines are known.
 
-use longpole_tests::{Longpole, Recorded, Report, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Longpole, Recorded, Report, skip_unless_live, workload};
 use std::collections::BTreeMap;
 
 const ROUNDS: u64 = 11;
@@ -26,8 +26,7 @@ fn line_of(workload: &str, comment: &str) -> String {
 /// that lived twice at one address. The program is over and its file is gone when the report is made.
 #[test]
 fn locks_are_called_by_their_variable_or_the_line_of_their_first_use() {
-    skip_unless_live!();
-    let built = skip_unless_built!(workload::build("objects.c"));
+    let built = skip_unless_live!("objects.c");
     let folder = tempfile::tempdir().expect("folder");
     let program = folder.path().join("objects");
     std::fs::copy(&built, &program).expect("copied");

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use longpole_tests::{Longpole, Recorded, run, skip, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Longpole, Recorded, run, skip, skip_unless_live, workload};
 
 const LIMIT: Duration = Duration::from_secs(180);
 
@@ -41,8 +41,7 @@ fn waited_for(recorded: &Recorded, ns: u64) -> (usize, usize) {
 /// With the library inside and with probes on libc: Rust's locks are no calls of either.
 #[test]
 fn rusts_locks_are_counted_where_somebody_waited() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("own_locks.rs"));
+    let program = skip_unless_live!("own_locks.rs");
     for interpose in ["always", "never"] {
         let options = ["--interpose", interpose, "--overhead", "none"];
         for contended in [1, 3] {
@@ -91,8 +90,7 @@ fn what_goroutines_wait_for_is_not_taken_for_futexes() {
 /// The C library's locks are all visible from inside: no note.
 #[test]
 fn nothing_is_missing_of_the_c_librarys_locks() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("convoy.c"));
+    let program = skip_unless_live!("convoy.c");
     let recorded = Recorded::good(&["--interpose", "always"], &program, &["23", "3", "20000"]);
     let report = recorded.report("1,4");
     assert!(report.findings("uncontended").is_empty(), "{}", report.0);

@@ -1,7 +1,7 @@
 //! Exact counts: operations that a workload does a known (prime) number of times are recorded exactly that
 //! many times.
 
-use longpole_tests::{Recorded, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Recorded, skip_unless_live};
 
 /// The overhead controller takes the probes off functions called very often, or whose probes cost too much:
 /// here every call must be recorded.
@@ -9,8 +9,7 @@ const KEEP_ALL: [&str; 4] = ["--max-rate", "1000000000", "--overhead", "none"];
 
 #[test]
 fn calls_in_all_threads_of_fork_and_join() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("forkjoin.c"));
+    let program = skip_unless_live!("forkjoin.c");
     let recorded = Recorded::good(&KEEP_ALL, &program, &["11", "7", "20000"]);
     let program = recorded.program();
     assert_eq!(program.entries("ShortBranch"), 77);
@@ -21,8 +20,7 @@ fn calls_in_all_threads_of_fork_and_join() {
 
 #[test]
 fn calls_in_every_stage_of_a_pipeline() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("pipeline.c"));
+    let program = skip_unless_live!("pipeline.c");
     let recorded = Recorded::good(&KEEP_ALL, &program, &["401", "4", "2000"]);
     let program = recorded.program();
     for stage in ["StageParse", "StageTransform", "StageWrite"] {
@@ -35,8 +33,7 @@ fn calls_in_every_stage_of_a_pipeline() {
 /// Every hand-off is one wake: the next holder is asleep before it is woken.
 #[test]
 fn wakes_of_a_hand_off_chain() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("handoff.c"));
+    let program = skip_unless_live!("handoff.c");
     let recorded =
         Recorded::good(&["--no-uprobes", "--interpose", "never"], &program, &["499", "3", "20000"]);
     let program = recorded.program();
@@ -49,8 +46,7 @@ fn wakes_of_a_hand_off_chain() {
 /// The same recorded from inside: what is passed on is a semaphore, which is simulated, and no edge remains.
 #[test]
 fn semaphores_of_a_hand_off_chain() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("handoff.c"));
+    let program = skip_unless_live!("handoff.c");
     let recorded = Recorded::good(&KEEP_ALL, &program, &["499", "3", "20000"]);
     let program = recorded.program();
     assert_eq!((program.count("sem_wait"), program.count("sem_post")), (499, 499));
@@ -65,8 +61,7 @@ fn semaphores_of_a_hand_off_chain() {
 /// Issue 2: recursion below the first open frame of a function counts once.
 #[test]
 fn recursion_a_thousand_deep_counts_once() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("recursion.c"));
+    let program = skip_unless_live!("recursion.c");
     let recorded = Recorded::good(&KEEP_ALL, &program, &["13", "1000"]);
     let program = recorded.program();
     assert_eq!(program.entries("Top"), 26);
@@ -79,8 +74,7 @@ fn recursion_a_thousand_deep_counts_once() {
 /// not on it.
 #[test]
 fn calls_that_end_in_an_exception() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("exceptions.cpp"));
+    let program = skip_unless_live!("exceptions.cpp");
     let recorded = Recorded::good(&KEEP_ALL, &program, &["101"]);
     let program = recorded.program();
     assert_eq!(program.entries("Catcher(unsigned long, unsigned long&)"), 202);
@@ -90,8 +84,7 @@ fn calls_that_end_in_an_exception() {
 
 #[test]
 fn calls_left_by_longjmp() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("longjmp.c"));
+    let program = skip_unless_live!("longjmp.c");
     let recorded = Recorded::good(&KEEP_ALL, &program, &["211"]);
     let program = recorded.program();
     assert_eq!(program.entries("Surface"), 211);
@@ -101,8 +94,7 @@ fn calls_left_by_longjmp() {
 
 #[test]
 fn threads_born_and_gone() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("churn.c"));
+    let program = skip_unless_live!("churn.c");
     let recorded = Recorded::good(&KEEP_ALL, &program, &["211", "4"]);
     let program = recorded.program();
     assert_eq!(program.entries("ShortLife"), 211);
@@ -111,8 +103,7 @@ fn threads_born_and_gone() {
 
 #[test]
 fn only_chosen_functions_have_probes() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("pipeline.c"));
+    let program = skip_unless_live!("pipeline.c");
     let options = ["--functions", "Stage*", "--exclude", "*Write"];
     let recorded = Recorded::good(&options, &program, &["101", "4", "2000"]);
     let program = recorded.program();
@@ -125,8 +116,7 @@ fn only_chosen_functions_have_probes() {
 /// Depth limit of 2001, section 3.2: main is the first level, its callee the second.
 #[test]
 fn the_depth_limit_keeps_the_outer_calls() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("longjmp.c"));
+    let program = skip_unless_live!("longjmp.c");
     for (depth, surface, dive) in [("1", 0, 0), ("2", 101, 0), ("3", 101, 101)] {
         let options = ["--depth", depth, "--max-rate", "1000000000", "--overhead", "none"];
         let recorded = Recorded::good(&options, &program, &["101"]);
@@ -141,8 +131,7 @@ fn the_depth_limit_keeps_the_outer_calls() {
 /// Of a thread its first function is the first level: work calls compute, and locked, which calls compute.
 #[test]
 fn the_depth_limit_counts_from_each_threads_first_function() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("turns.c"));
+    let program = skip_unless_live!("turns.c");
     let recorded = Recorded::good(&["--overhead", "none", "--depth", "2"], &program, &["97"]);
     let program = recorded.program();
     assert_eq!((program.entries("work"), program.entries("locked")), (2, 2 * 97));
@@ -152,8 +141,7 @@ fn the_depth_limit_counts_from_each_threads_first_function() {
 
 #[test]
 fn children_are_recorded_unless_they_are_left_out() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("family.c"));
+    let program = skip_unless_live!("family.c");
     // A child works only after longpole has had time to put its probes into it, too.
     let recorded = Recorded::good(&[], &program, &["2", "1500"]);
     // The time without its probes is a gap.

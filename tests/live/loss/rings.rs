@@ -18,8 +18,7 @@ fn info(file: &std::path::Path) -> Value {
 /// up to the count of the program itself.
 #[test]
 fn a_flood_of_calls_is_lost_to_the_last_record() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("exact.c"));
+    let program = skip_unless_live!("exact.c");
     const CALLS: u64 = 60_013;
     let options =
         ["--ring-size", "4K", "--overhead", "none", "--max-rate", "1000000000", "--functions", "Counted"];
@@ -49,8 +48,7 @@ fn a_flood_of_calls_is_lost_to_the_last_record() {
 /// Losses before a CPU's first record and after its last one were counted, but no gap said when.
 #[test]
 fn every_lost_record_lies_in_a_gap() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("turns.c"));
+    let program = skip_unless_live!("turns.c");
     let target = Background::must_start(Command::new(program).arg("1000000000"));
     // Writing to small rings faster than they are emptied.
     let options = ["-d", "700ms", "--ring-size", "4K", "--max-rate", "1000000", "--functions", "*"];
@@ -69,8 +67,7 @@ fn every_lost_record_lies_in_a_gap() {
 /// The rings are not emptied while longpole is stopped: all that does not fit meanwhile is counted.
 #[test]
 fn a_reader_that_is_stopped_loses_what_it_says() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("exact.c"));
+    let program = skip_unless_live!("exact.c");
     let mut target = Background::must_start(Command::new(&program).args(["50021", "wait"]));
     assert_eq!(target.line(LIMIT).unwrap(), "ready");
     let options =

@@ -1,6 +1,6 @@
 //! What things are called in answers, and how much of a name one has to type.
 
-use longpole_tests::{Longpole, Recorded, Report, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Longpole, Recorded, Report, skip_unless_live};
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 
@@ -17,8 +17,7 @@ fn acquisitions(report: &Report) -> BTreeMap<String, u64> {
 /// `work.first` was called `work`, which is also what `work.second` begins with.
 #[test]
 fn a_lock_keeps_its_member_wherever_in_its_variable_it_is() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("names.cpp"));
+    let program = skip_unless_live!("names.cpp");
     let recorded = Recorded::good(&["--interpose", "always"], &program, &[&ROUNDS.to_string()]);
     let expected = ["mutex work.first", "mutex work.second", "mutex shop::carts[1].lock"];
     let expected = expected.map(|name| (name.to_owned(), 2 * ROUNDS));
@@ -28,8 +27,7 @@ fn a_lock_keeps_its_member_wherever_in_its_variable_it_is() {
 /// A function was only found by all of its name.
 #[test]
 fn as_much_of_a_name_as_is_needed_is_enough_everywhere() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("names.cpp"));
+    let program = skip_unless_live!("names.cpp");
     let options = ["--functions", "update_table", "--functions", "update_i", "--functions", "totals"];
     let options = [&options[..], &["--overhead", "none", "--freq", "0"]].concat();
     let recorded = Recorded::good(&options, &program, &[&ROUNDS.to_string()]);
@@ -78,8 +76,7 @@ fn as_much_of_a_name_as_is_needed_is_enough_everywhere() {
 /// `redis-server` was called `redis-check-rdb`, and the library that longpole puts into a command was in its profile.
 #[test]
 fn a_program_is_called_as_it_was_started_and_longpole_is_not_part_of_it() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("names.cpp"));
+    let program = skip_unless_live!("names.cpp");
     let folder = tempfile::tempdir().expect("folder");
     let (file, typed) = (folder.path().join("check-tool"), folder.path().join("server"));
     std::fs::copy(&program, &file).expect("copied");
@@ -96,8 +93,7 @@ fn a_program_is_called_as_it_was_started_and_longpole_is_not_part_of_it() {
 /// It said "Make <u64>::wrapping_mul faster first".
 #[test]
 fn advice_is_about_the_users_own_functions() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("standard.rs"));
+    let program = skip_unless_live!("standard.rs");
     let recorded = Recorded::good(&["--overhead", "none"], &program, &[]);
     let said = Longpole::with(["report", "--cpus", "1", "--top", "100"]).and(&recorded.file).ok().stdout;
     let advice: String = said.lines().take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");

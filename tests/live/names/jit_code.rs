@@ -1,9 +1,7 @@
 //! Code that programs make while they run is called what the program calls it: of a small one that does it in all ways, and
 //! of the runtimes that people use.
 
-use longpole_tests::{
-    Background, Longpole, Recorded, run, skip, skip_unless_built, skip_unless_live, workload,
-};
+use longpole_tests::{Background, Longpole, Recorded, run, skip, skip_unless_live, workload};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -81,8 +79,7 @@ fn toy() -> Result<PathBuf, workload::Problem> {
 
 #[test]
 fn code_is_called_what_its_program_calls_it_however_late_it_says_so() {
-    skip_unless_live!();
-    let program = skip_unless_built!(toy());
+    let program = skip_unless_live!(toy());
     for how in ["map", "late"] {
         let recorded = Recorded::good(&OPTIONS, &program, &["2", how]);
         let _map = map_of(&recorded);
@@ -92,8 +89,7 @@ fn code_is_called_what_its_program_calls_it_however_late_it_says_so() {
 
 #[test]
 fn code_of_a_running_program_has_names_and_its_dump_has_lines() {
-    skip_unless_live!();
-    let program = skip_unless_built!(toy());
+    let program = skip_unless_live!(toy());
     let folder = tempfile::tempdir().expect("folder");
     for how in ["map", "dump"] {
         let mut command = Command::new(&program);
@@ -111,8 +107,7 @@ fn code_of_a_running_program_has_names_and_its_dump_has_lines() {
 /// Any user may write to /tmp.
 #[test]
 fn a_map_that_anybody_may_have_written_is_refused_in_words() {
-    skip_unless_live!();
-    let program = skip_unless_built!(toy());
+    let program = skip_unless_live!(toy());
     let recorded = Recorded::good(&OPTIONS, &program, &["1", "open"]);
     let map = map_of(&recorded);
     let said = &recorded.ended.stderr;

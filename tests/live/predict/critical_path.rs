@@ -1,6 +1,6 @@
 //! Workloads whose critical path is known by construction: the report says so.
 
-use longpole_tests::{Answer, Longpole, Recorded, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Answer, Longpole, Recorded, skip_unless_live};
 
 /// Functions keep their probes at any cost: with the usual budget it depends on the machine which ones do.
 /// And what they call counts for them: samples would separate it.
@@ -20,8 +20,7 @@ fn within(value: f64, low: f64, high: f64, what: &str) {
 /// One critical path through all threads: no number of CPUs makes it faster.
 #[test]
 fn a_hand_off_chain_cannot_be_sped_up() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("handoff.c"));
+    let program = skip_unless_live!("handoff.c");
     let report = Recorded::good(&WHOLE, &program, &["199", "3", "500000"]).report("1,2,8,inf");
     for answer in [report.at(1), report.at(2), report.at(8), report.at("inf")] {
         assert_eq!(most_of_its_own(&answer), "HoldToken");
@@ -33,8 +32,7 @@ fn a_hand_off_chain_cannot_be_sped_up() {
 
 #[test]
 fn the_long_branch_is_critical_only_with_enough_cpus() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("forkjoin.c"));
+    let program = skip_unless_live!("forkjoin.c");
     let report = Recorded::good(&WHOLE, &program, &["23", "7", "1000000"]).report("1,2,16,inf");
     assert_eq!(most_of_its_own(&report.at(1)), "ShortBranch");
     for many in [report.at(16), report.at("inf")] {
@@ -54,8 +52,7 @@ fn the_long_branch_is_critical_only_with_enough_cpus() {
 
 #[test]
 fn the_slow_stage_of_a_pipeline_is_critical() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("pipeline.c"));
+    let program = skip_unless_live!("pipeline.c");
     let report = Recorded::good(&WHOLE, &program, &["211", "4", "400000"]).report("1,2,3,inf");
     for answer in [report.at(1), report.at(2), report.at(3), report.at("inf")] {
         assert_eq!(most_of_its_own(&answer), "StageTransform");
@@ -70,8 +67,7 @@ fn the_slow_stage_of_a_pipeline_is_critical() {
 /// their part in it is in the program.
 #[test]
 fn both_functions_of_the_quick_sort_are_found() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("quicksort.c"));
+    let program = skip_unless_live!("quicksort.c");
     let report = Recorded::good(&WHOLE, &program, &["10"]).report("1,2,4,8,16,inf");
     let one = report.at(1);
     for name in ["ParallelQuickSort", "RecursiveQuickSort"] {
@@ -90,8 +86,7 @@ fn both_functions_of_the_quick_sort_are_found() {
 /// Issue 2: `export` writes the program of a recording; `report` of either gives the same result.
 #[test]
 fn the_exported_program_has_the_same_report() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("pipeline.c"));
+    let program = skip_unless_live!("pipeline.c");
     let recorded = Recorded::good(&WHOLE, &program, &["53", "4", "20000"]);
     let exported = recorded.beside("exported.json");
     Longpole::with(["export", "--format", "program", "-o"]).and(&exported).and(&recorded.file).ok();
@@ -106,8 +101,7 @@ fn the_exported_program_has_the_same_report() {
 /// Issue 2, overhead controller: a function called more often than `--max-rate` loses its probes, and the report says so.
 #[test]
 fn a_hot_function_is_folded_into_its_callers() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("quicksort.c"));
+    let program = skip_unless_live!("quicksort.c");
     let recorded = Recorded::good(&["--max-rate", "2000", "--overhead", "none"], &program, &["20"]);
     let report = recorded.report("1");
     let rows = report.0["results"][0]["functions"].as_array().cloned().unwrap_or_default();

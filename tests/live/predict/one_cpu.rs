@@ -84,8 +84,7 @@ fn threads_keep_the_nice_value_and_the_cpus_that_they_chose() {
 /// reaches it.
 #[test]
 fn deadlines_and_lengths_are_told_apart() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("timers.c"));
+    let program = skip_unless_live!("timers.c");
     let recorded = Recorded::good(&["--overhead", "none"], &program, &[]);
     let ended = Longpole::with(["export", "--format", "program"]).and(&recorded.file).ok();
     let json: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");

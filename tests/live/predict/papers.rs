@@ -1,6 +1,6 @@
 //! The programs of the papers, recorded on one CPU: the answers for other numbers of CPUs.
 
-use longpole_tests::{Answer, Longpole, Recorded, Report, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Answer, Longpole, Recorded, Report, skip_unless_live};
 
 fn own(answer: &Answer<'_>, function: &str) -> f64 {
     answer.function(function, "tet_ns").unwrap_or(0.0)
@@ -42,8 +42,7 @@ fn crossings(program: &std::path::Path, check: impl Fn(&Answer<'_>, u32) -> Resu
 /// 2001, section 4.2, Fig. 15: f is worth more on up to four CPUs, g on five and more.
 #[test]
 fn of_the_n_largest_f_dominates_up_to_four_cpus_and_g_from_five_on() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("nlargest.c"));
+    let program = skip_unless_live!("nlargest.c");
     crossings(&program, |answer, cpus| {
         let (f, g) = (own(answer, "f"), own(answer, "g"));
         if (f > g) == (cpus <= 4) { Ok(()) } else { Err(format!("on {cpus} CPUs f has {f} and g {g}")) }
@@ -53,8 +52,7 @@ fn of_the_n_largest_f_dominates_up_to_four_cpus_and_g_from_five_on() {
 /// 2001, Fig. 7: a weight of 4/3 on three CPUs, 1 on two.
 #[test]
 fn a_segment_may_weigh_more_than_one() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("weights.c"));
+    let program = skip_unless_live!("weights.c");
     let report = recorded(&program, &["7"], "1,2,3,inf");
     let length = own(&report.at(1), "Thick");
     let weight = |cpus: u32| own(&report.at(cpus), "Thick") / length;
@@ -66,8 +64,7 @@ fn a_segment_may_weigh_more_than_one() {
 /// 2001, Fig. 8: faster code makes the run longer.
 #[test]
 fn a_segment_may_weigh_less_than_nothing() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("weights.c"));
+    let program = skip_unless_live!("weights.c");
     let report = recorded(&program, &["8"], "1,3,inf");
     let length = own(&report.at(1), "Thick");
     within(own(&report.at(3), "Thick") / length, -0.35, -0.32, "Thick's weight on three CPUs");
@@ -77,8 +74,7 @@ fn a_segment_may_weigh_less_than_nothing() {
 /// 2001, section 6, Fig. 20: on one CPU the watchdog is a part of the time, on two it is not.
 #[test]
 fn a_watchdog_counts_on_one_cpu_only() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("watchdog.c"));
+    let program = skip_unless_live!("watchdog.c");
     let report = recorded(&program, &[], "1,2");
     let (one, two) = (report.at(1), report.at(2));
     within(
@@ -96,8 +92,7 @@ fn a_watchdog_counts_on_one_cpu_only() {
 /// only if the waits are decided again for each number of CPUs.
 #[test]
 fn of_the_billing_gateway_the_sorter_dominates_from_three_cpus_on() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("billing.c"));
+    let program = skip_unless_live!("billing.c");
     crossings(&program, |answer, cpus| {
         let [reader, sorter, writer] = ["Reader", "Sorter", "Writer"].map(|name| own(answer, name));
         let right = (writer > sorter) == (cpus <= 2) && (writer > reader) == (cpus <= 3);

@@ -17,8 +17,7 @@ fn number(row: &Value, name: &str) -> f64 {
 
 #[test]
 fn the_table_holds_what_was_measured_and_what_follows_from_it() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("forkjoin.c"));
+    let program = skip_unless_live!("forkjoin.c");
     let program = program.to_str().expect("a path");
     let document = validation(&["--runs", "3", "--cpus", "1", "--", program, "20"]);
     assert_eq!(document["schema"], "longpole-validate/1");

@@ -8,7 +8,7 @@
 //! half as wide as they should be, 67 % hold the truth.
 
 use longpole_tests::known_shares::{self, Compared};
-use longpole_tests::{skip_unless_built, skip_unless_live, workload};
+use longpole_tests::skip_unless_live;
 
 #[track_caller]
 fn check(compared: &Compared) {
@@ -25,8 +25,7 @@ fn check(compared: &Compared) {
 
 #[test]
 fn of_launched_programs_numbers_without_an_error_are_right_and_others_within_theirs() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("shares.c"));
+    let program = skip_unless_live!("shares.c");
     let mut compared = Compared::default();
     (0..10).for_each(|seed| known_shares::launched(&program, seed, &mut compared));
     check(&compared);
@@ -34,8 +33,7 @@ fn of_launched_programs_numbers_without_an_error_are_right_and_others_within_the
 
 #[test]
 fn of_attached_programs_too() {
-    skip_unless_live!();
-    let program = skip_unless_built!(workload::build("shares.c"));
+    let program = skip_unless_live!("shares.c");
     let mut compared = Compared::default();
     (0..9).for_each(|seed| known_shares::attached(&program, seed, &mut compared).expect("it runs"));
     check(&compared);

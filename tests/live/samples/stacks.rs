@@ -13,8 +13,7 @@ fn share(sampled: &Sampled) -> f64 {
 
 #[test]
 fn frame_pointers_give_the_known_chain_in_the_known_shares() {
-    skip_unless_live!();
-    let sampled = skip_unless_built!(Sampled::record(&KEPT, "fp", 0));
+    let sampled = skip_unless_live!(Sampled::record(&KEPT, "fp", 0));
     sampled.check(CallGraph::Fp);
     let share = share(&sampled);
     // Between a call and the frame's own first instructions the caller is not visible.
@@ -23,8 +22,7 @@ fn frame_pointers_give_the_known_chain_in_the_known_shares() {
 
 #[test]
 fn stacks_that_are_too_deep_are_cut_off_and_counted() {
-    skip_unless_live!();
-    let sampled = skip_unless_built!(Sampled::record(&KEPT, "fp", 400));
+    let sampled = skip_unless_live!(Sampled::record(&KEPT, "fp", 400));
     let ticks = sampled.ticks();
     let cut = ticks.iter().filter(|(_, flags)| flags & SampleFlags::TRUNCATED != 0).count();
     assert!(cut * 10 > ticks.len() * 8, "{cut} of {}", ticks.len());
@@ -35,8 +33,7 @@ fn stacks_that_are_too_deep_are_cut_off_and_counted() {
 
 #[test]
 fn unwind_tables_give_the_known_chain_without_frame_pointers() {
-    skip_unless_live!();
-    let sampled = skip_unless_built!(Sampled::record(&["-fomit-frame-pointer"], "dwarf", 0));
+    let sampled = skip_unless_live!(Sampled::record(&["-fomit-frame-pointer"], "dwarf", 0));
     sampled.check(CallGraph::Dwarf);
     let share = share(&sampled);
     assert!(share > 0.95, "{share}");
@@ -46,8 +43,7 @@ fn unwind_tables_give_the_known_chain_without_frame_pointers() {
 
 #[test]
 fn what_a_copy_does_not_reach_is_cut_off_and_counted() {
-    skip_unless_live!();
-    let sampled = skip_unless_built!(Sampled::record(&["-fomit-frame-pointer"], "dwarf", 100));
+    let sampled = skip_unless_live!(Sampled::record(&["-fomit-frame-pointer"], "dwarf", 100));
     let ticks = sampled.ticks();
     let cut = ticks.iter().filter(|(_, flags)| flags & SampleFlags::TRUNCATED != 0).count();
     assert!(cut * 10 > ticks.len() * 8, "{cut} of {}", ticks.len());

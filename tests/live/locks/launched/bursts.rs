@@ -2,7 +2,7 @@
 //! counted exactly however the program ends.
 
 use crate::locks::support::{Recorded, c};
-use longpole_tests::{skip_unless_built, skip_unless_live};
+use longpole_tests::skip_unless_live;
 use probe_abi::{Burst, Record, SyncOperation};
 
 /// Takes and releases a mutex: a number of times in the first thread, 999,983 times in one that ends, and 13
@@ -70,8 +70,7 @@ fn bursts(recorded: &Recorded) -> Vec<Burst> {
 
 #[test]
 fn what_is_folded_is_counted_exactly_in_threads_that_end_forked_children_and_killed_programs() {
-    skip_unless_live!();
-    let many = skip_unless_built!(c(MANY));
+    let many = skip_unless_live!(c(MANY));
     for (how, more_locks) in [("0", 0), ("1", 0), ("2", 1)] {
         // Where operations are left out, none are folded, and the other way round: without a budget nothing
         // is left out.
@@ -105,8 +104,7 @@ fn what_is_folded_is_counted_exactly_in_threads_that_end_forked_children_and_kil
 /// to hold it at the same time.
 #[test]
 fn nobody_has_a_mutex_in_the_middle_of_anothers_burst() {
-    skip_unless_live!();
-    let shared = skip_unless_built!(c(SHARED));
+    let shared = skip_unless_live!(c(SHARED));
     let recorded = shared.record(&["--overhead", "none"], &["300000"]);
     recorded.text(0);
     assert_eq!(recorded.counts(0).get(&SyncOperation::MutexLock), Some(&600_000));
@@ -191,8 +189,7 @@ int main(int argc, char **argv) {
 /// OpenSSL's locks came faster than they could be taken: node lost more than half of its operations.
 #[test]
 fn readers_are_folded_as_long_as_nobody_writes() {
-    skip_unless_live!();
-    let readers = skip_unless_built!(c(READERS));
+    let readers = skip_unless_live!(c(READERS));
     let recorded = readers.record(&["--overhead", "none"], &["400000"]);
     recorded.text(0);
     let counts = recorded.counts(0);
@@ -272,8 +269,7 @@ int main(int argc, char **argv) {
 /// waiter are there.
 #[test]
 fn what_nobody_waits_for_is_counted_before_anything_is_lost() {
-    skip_unless_live!();
-    let pressed = skip_unless_built!(c(PRESSED));
+    let pressed = skip_unless_live!(c(PRESSED));
     let recorded = pressed.record(&["--ring-size", "64K", "-F", "0"], &["1000000"]);
     recorded.text(0);
     let said = &recorded.ended.stderr;

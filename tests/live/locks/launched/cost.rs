@@ -1,7 +1,7 @@
 //! The cost of recording operations is reported, as measured inside the program.
 
 use crate::locks::support::c;
-use longpole_tests::{Longpole, skip_unless_built, skip_unless_live};
+use longpole_tests::{Longpole, skip_unless_live};
 
 const LOCKING: &str = r#"
 #include <pthread.h>
@@ -25,8 +25,7 @@ int main(int count, char **words) {
 /// The overhead left them out: x264 was reported to cost 2.5 % where it was 4 % slower.
 #[test]
 fn operations_are_a_part_of_the_overhead_with_what_they_were_measured_to_take() {
-    skip_unless_live!();
-    let program = skip_unless_built!(c(LOCKING));
+    let program = skip_unless_live!(c(LOCKING));
     // Some seconds: the books are looked at several times.
     let recorded = program.record(&[], &["120000"]);
     let all = recorded.operations().count() as u64;

@@ -102,8 +102,7 @@ int main(void) {
 
 #[test]
 fn every_operation_is_there_exactly_as_often_as_it_was_called() {
-    skip_unless_live!();
-    let program = skip_unless_built!(c(EVERYTHING));
+    let program = skip_unless_live!(c(EVERYTHING));
     let recorded = program.record(&[], &[]);
     assert_eq!(recorded.text(0), "7\n");
     check(
@@ -220,8 +219,7 @@ int main(void) {
 
 #[test]
 fn c11_threads_are_the_same_operations() {
-    skip_unless_live!();
-    let program = skip_unless_built!(c(C11));
+    let program = skip_unless_live!(c(C11));
     let recorded = program.record(&[], &[]);
     recorded.text(0);
     let counts = recorded.counts(0);
@@ -283,8 +281,7 @@ int main() {
 
 #[test]
 fn a_c_plus_plus_program_shows_its_own_and_survives_exceptions() {
-    skip_unless_live!();
-    let program = skip_unless_built!(program(CPP, "c++", &["-std=c++17"]));
+    let program = skip_unless_live!(program(CPP, "c++", &["-std=c++17"]));
     let recorded = program.record(&[], &[]);
     recorded.text(0);
     let counts = recorded.counts(0);

@@ -1,7 +1,7 @@
 //! Starting other programs from inside a recorded one.
 
 use crate::locks::support::{c, record_in};
-use longpole_tests::{skip_unless_built, skip_unless_live};
+use longpole_tests::skip_unless_live;
 
 /// What the kernel answers to nonsense: errors, and no signal.
 const NONSENSE: &str = r#"
@@ -58,8 +58,7 @@ int main(void) {
 /// They ended by SIGSEGV inside the library.
 #[test]
 fn nonsense_for_exec_is_an_error_and_no_signal() {
-    skip_unless_live!();
-    let program = skip_unless_built!(c(NONSENSE));
+    let program = skip_unless_live!(c(NONSENSE));
     let path = program.path.to_string_lossy().into_owned();
     let alone = program.alone(&[]);
     let recorded = record_in(program.folder.path(), &["--children"], &[&path], &[]);

@@ -2,7 +2,7 @@
 //! is not recorded is counted. docs/safety.md names these tests.
 
 use crate::locks::support::{Program, Recorded, c};
-use longpole_tests::{skip_unless_built, skip_unless_live};
+use longpole_tests::skip_unless_live;
 use probe_abi::SyncOperation::*;
 
 /// What the program does and says alone, and recorded.
@@ -78,8 +78,7 @@ int main(int count, char **words) {
 /// The library read the clock, and rang: each of these ended by SIGSEGV or SIGKILL.
 #[test]
 fn strict_seccomp_leaves_a_program_its_end_and_counts_what_it_does() {
-    skip_unless_live!();
-    let program = skip_unless_built!(c(SILENT));
+    let program = skip_unless_live!(c(SILENT));
     for way in ["first", "prctl", "seccomp", "number"] {
         let recorded = program.record(&[], &[way]);
         same(&recorded, &program, &[way]);
@@ -97,8 +96,7 @@ fn strict_seccomp_leaves_a_program_its_end_and_counts_what_it_does() {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_program_without_the_time_stamp_counter_runs_on() {
-    skip_unless_live!();
-    let program = skip_unless_built!(c(SILENT));
+    let program = skip_unless_live!(c(SILENT));
     for way in ["tsc", "tsc-number"] {
         let recorded = program.record(&["--children"], &[way]);
         same(&recorded, &program, &[way]);
@@ -166,8 +164,7 @@ int main(int count, char **words) {
 
 #[test]
 fn a_filter_that_forbids_all_that_recording_asks_for_ends_nobody() {
-    skip_unless_live!();
-    let program = skip_unless_built!(c(FILTERED));
+    let program = skip_unless_live!(c(FILTERED));
     for (way, code, unlocks) in [("main", 7, 107), ("thread", 8, 101), ("fork", 9, 109 + 3), ("exec", 6, 0)] {
         let recorded = program.record(&["--children"], &[way]);
         same(&recorded, &program, &[way]);

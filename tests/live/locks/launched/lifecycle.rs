@@ -1,7 +1,7 @@
 //! Killed, forked, replaced, interrupted: what has been written stays, and nothing is written twice.
 
 use crate::locks::support::{Recorded, c, program, record_in};
-use longpole_tests::{skip_unless_built, skip_unless_live};
+use longpole_tests::skip_unless_live;
 use probe_abi::SyncOperation::*;
 use std::time::Duration;
 
@@ -27,8 +27,7 @@ int main(int count, char **words) {
 
 #[test]
 fn a_killed_program_loses_nothing_and_shows_what_it_waited_for() {
-    skip_unless_live!();
-    let program = skip_unless_built!(c(KILLED));
+    let program = skip_unless_live!(c(KILLED));
     // Less than a ring, and nothing that would make longpole empty it before.
     let recorded = program.record(&[], &["7919"]);
     assert_eq!(recorded.ended.signal, Some(9));
@@ -53,8 +52,7 @@ int main(void) {
     return fflush(stdout);
 }
 "#;
-    skip_unless_live!();
-    let program = skip_unless_built!(c(SOURCE));
+    let program = skip_unless_live!(c(SOURCE));
     let text = program.folder.path().join("said");
     let path = program.path.to_string_lossy().into_owned();
     let command = format!("exec {path} > {}", text.display());
@@ -107,8 +105,7 @@ fn locks_by_process(recorded: &Recorded) -> Vec<usize> {
 
 #[test]
 fn children_have_rings_of_their_own_and_exec_begins_anew() {
-    skip_unless_live!();
-    let program = skip_unless_built!(c(FORKS));
+    let program = skip_unless_live!(c(FORKS));
     let with = program.record(&["--children"], &[]);
     with.text(0);
     // In order of their ids, which is that of their birth: the program before and after exec, its children.
@@ -120,8 +117,7 @@ fn children_have_rings_of_their_own_and_exec_begins_anew() {
 
 #[test]
 fn a_shell_hands_it_on_to_what_it_becomes() {
-    skip_unless_live!();
-    let program = skip_unless_built!(c(FORKS));
+    let program = skip_unless_live!(c(FORKS));
     let command = format!("exec {} 31", program.path.display());
     let recorded = record_in(program.folder.path(), &[], &["sh", "-c", &command], &[]);
     recorded.text(0);
@@ -130,8 +126,7 @@ fn a_shell_hands_it_on_to_what_it_becomes() {
 
 #[test]
 fn a_program_that_closes_what_it_does_not_know_loses_only_its_own_descriptor() {
-    skip_unless_live!();
-    let locks = skip_unless_built!(c(FORKS));
+    let locks = skip_unless_live!(c(FORKS));
     let closing = r#"
 #define _GNU_SOURCE
 #include <sys/wait.h>
@@ -145,8 +140,7 @@ int main(int count, char **words) {
     return 1;
 }
 "#;
-    skip_unless_live!();
-    let closer = skip_unless_built!(program(closing, "cc", &["-O2"]));
+    let closer = skip_unless_live!(program(closing, "cc", &["-O2"]));
     let inner = locks.path.to_string_lossy();
     let recorded = closer.record(&["--children"], &[&inner]);
     recorded.text(0);
@@ -208,8 +202,7 @@ int main(void) {
 
 #[test]
 fn signal_handlers_jumps_and_cancellation_leave_the_rings_whole() {
-    skip_unless_live!();
-    let program = skip_unless_built!(c(INTERRUPTED));
+    let program = skip_unless_live!(c(INTERRUPTED));
     let recorded = program.record(&[], &[]);
     let text = recorded.text(0);
     let numbers: Vec<usize> = text.split_whitespace().map(|word| word.parse().expect("number")).collect();
@@ -241,8 +234,7 @@ int main(void) {
     return 0;
 }
 "#;
-    skip_unless_live!();
-    let program = skip_unless_built!(c(SOURCE));
+    let program = skip_unless_live!(c(SOURCE));
     let recorded = program.record(&[], &[]);
     recorded.text(0);
     let counts = recorded.counts(0);
@@ -261,8 +253,7 @@ __attribute__((constructor)) static void early(void) { locks(41); }
 __attribute__((destructor)) static void late(void) { locks(43); }
 int main(void) { locks(47); return 0; }
 "#;
-    skip_unless_live!();
-    let program = skip_unless_built!(program(SOURCE, "cc", &["-O2"]));
+    let program = skip_unless_live!(program(SOURCE, "cc", &["-O2"]));
     let recorded = program.record(&[], &[]);
     recorded.text(0);
     assert_eq!(recorded.counts(0)[&MutexLock], 41 + 43 + 47);
@@ -325,8 +316,7 @@ int main(int count, char **words) {
 /// The bell is a futex call of ours: a program that had forbidden them to itself died of a ring that was half full.
 #[test]
 fn a_program_that_may_not_wake_anybody_lives_and_is_recorded() {
-    skip_unless_live!();
-    let program = skip_unless_built!(c(FILTERED));
+    let program = skip_unless_live!(c(FILTERED));
     for way in ["prctl", "seccomp", "late", "thread", "fork", "plain"] {
         // All records have room in a ring, and much more than half of it: nothing is lost, whenever longpole comes.
         let recorded = program.record(&["--children", "--ring-size", "1M"], &[way]);

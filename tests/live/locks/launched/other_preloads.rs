@@ -48,8 +48,7 @@ __attribute__((destructor)) static void say(void) { fprintf(stderr, "other saw %
 
 #[test]
 fn another_library_before_libc_stays_and_both_see_all() {
-    skip_unless_live!();
-    let program = skip_unless_built!(program(LOCKS, "cc", &["-O2"]));
+    let program = skip_unless_live!(program(LOCKS, "cc", &["-O2"]));
     let flags = ["-O2", "-fPIC", "-shared", "-w", "-ldl"];
     let other = skip_unless_built!(workload::compile_text("other.so", "cc", &flags, OTHER));
     let path = program.path.to_string_lossy();
@@ -124,8 +123,7 @@ int main(void) {
 #[test]
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 fn callers_of_old_versions_get_the_old_functions() {
-    skip_unless_live!();
-    let program = skip_unless_built!(program(BEFORE, "cc", &["-O2"]));
+    let program = skip_unless_live!(program(BEFORE, "cc", &["-O2"]));
     let alone = program.alone(&[]);
     assert_eq!(alone.code, Some(0), "without longpole: {alone:?}");
     let recorded = program.record(&[], &[]);
@@ -136,8 +134,7 @@ fn callers_of_old_versions_get_the_old_functions() {
 
 #[test]
 fn what_cannot_be_done_is_said() {
-    skip_unless_live!();
-    let program = skip_unless_built!(program(LOCKS, "cc", &["-static"]));
+    let program = skip_unless_live!(program(LOCKS, "cc", &["-static"]));
     let file = program.folder.path().join("test.lp").to_string_lossy().into_owned();
     let path = program.path.to_string_lossy().into_owned();
     let record = |when: &str, command: &[&str]| {

@@ -2,7 +2,7 @@
 //! as alone. docs/safety.md names these tests.
 
 use crate::locks::support::{LIMIT, Program, Recorded, c, record_in};
-use longpole_tests::{Ended, binary, must_run, run, shell, skip, skip_unless_built, skip_unless_live};
+use longpole_tests::{Ended, binary, must_run, run, shell, skip, skip_unless_live};
 use probe_abi::SyncOperation::*;
 use std::process::Command;
 
@@ -152,8 +152,7 @@ fn both(program: &Program, way: &str) -> Recorded {
 
 #[test]
 fn odd_programs_end_as_alone() {
-    skip_unless_live!();
-    let program = skip_unless_built!(c(ODD));
+    let program = skip_unless_live!(c(ODD));
     for (way, code, unlocks) in [
         ("stack", 3, 101),
         ("altstack", 4, 0),
@@ -218,8 +217,7 @@ fn a_child_that_does_not_see_the_library_hears_nothing_of_it() {
 /// Times of another clock were in the recording.
 #[test]
 fn a_clock_of_its_own_is_left_to_probes() {
-    skip_unless_live!();
-    let program = skip_unless_built!(c(ODD));
+    let program = skip_unless_live!(c(ODD));
     let path = program.path.to_string_lossy().into_owned();
     let command = ["unshare", "-T", "--monotonic", "100000", "sh", "-c", &format!("{path} stack; echo $?")];
     let alone = match alone(&command) {

@@ -88,8 +88,7 @@ int main() {
 /// Exceptions go through a probed `pthread_once` as if there were no probes.
 #[test]
 fn exceptions_pass_through_once() {
-    skip_unless_live!();
-    let program = skip_unless_built!(program(THROWS, "c++", &["-std=c++17"]));
+    let program = skip_unless_live!(program(THROWS, "c++", &["-std=c++17"]));
     let recorded = program.launched(&["--interpose", "never"], &[]);
     assert_eq!(recorded.ended.stdout, "49\n");
     let counts = recorded.counts(0);

@@ -2,7 +2,7 @@
 
 use super::support::{attach, ends_well, number, program, read};
 use engine::event::{GapReason, NoteKind};
-use longpole_tests::{Longpole, skip, skip_unless_built, skip_unless_live};
+use longpole_tests::{Longpole, skip, skip_unless_live};
 use probe_abi::{Record, SyncFamily, SyncOperation};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -54,8 +54,7 @@ int main(void) {
 /// Killed at any moment, longpole leaves a program that runs on, with its libc's code as it was.
 #[test]
 fn a_killed_longpole_leaves_a_running_program() {
-    skip_unless_live!();
-    let program = skip_unless_built!(program(BUSY, "cc", &[]));
+    let program = skip_unless_live!(program(BUSY, "cc", &[]));
     // From the first system calls of attaching to the middle of recording.
     for wait_ms in [20, 60, 120, 250, 900] {
         let mut target = program.gated();
@@ -103,8 +102,7 @@ int main(void) {
 /// A family that is used too often loses its probes, and all of them; the others go on; the report says what it means.
 #[test]
 fn a_hot_family_loses_its_probes_and_the_report_says_so() {
-    skip_unless_live!();
-    let program = skip_unless_built!(program(HOT, "cc", &[]));
+    let program = skip_unless_live!(program(HOT, "cc", &[]));
     let recorded =
         program.launched(&["--interpose", "never", "--max-rate", "10000", "--overhead", "none"], &[]);
     assert!(
@@ -150,8 +148,7 @@ fn a_hot_family_loses_its_probes_and_the_report_says_so() {
 /// Probes do not stay on after a recording, and a second one finds everything as it was.
 #[test]
 fn one_recording_after_another() {
-    skip_unless_live!();
-    let program = skip_unless_built!(program(BUSY, "cc", &[]));
+    let program = skip_unless_live!(program(BUSY, "cc", &[]));
     let mut target = program.gated();
     target.say("").expect("it waits");
     for _ in 0..2 {
@@ -180,8 +177,7 @@ int main(int count, char **words) {
 /// place got probes instead, which were never hit, and longpole reported that operations were recorded.
 #[test]
 fn a_libc_without_symbols_is_said_to_be_one() {
-    skip_unless_live!();
-    let mut program = skip_unless_built!(program(WITHOUT_SYMBOLS, "cc", &["-Wl,-rpath,$ORIGIN"]));
+    let mut program = skip_unless_live!(program(WITHOUT_SYMBOLS, "cc", &["-Wl,-rpath,$ORIGIN"]));
     let beside = program.folder.path().join("program");
     std::fs::copy(&program.path, &beside).expect("a copy");
     program.path = beside;

@@ -75,8 +75,7 @@ fn children_of(recorded: &Recorded) -> Vec<u32> {
 /// children neither, unless they run something that cannot have the library.
 #[test]
 fn every_process_is_recorded_in_one_way() {
-    skip_unless_live!();
-    let alone = skip_unless_built!(program(ALONE, "cc", &["-static"]));
+    let alone = skip_unless_live!(program(ALONE, "cc", &["-static"]));
     let program = skip_unless_built!(program(FAMILY, "cc", &[]));
     let variables = [("LONGPOLE_TEST_STATIC", alone.path.as_os_str())];
     let check = |recorded: &Recorded, inside: bool| {
@@ -177,8 +176,7 @@ int main(void) {
 /// In a PID namespace the mutex's owner has another number than the kernel's: it is the same thread.
 #[test]
 fn owners_in_another_pid_namespace_are_known() {
-    skip_unless_live!();
-    let program = skip_unless_built!(program(NAMESPACE, "cc", &[]));
+    let program = skip_unless_live!(program(NAMESPACE, "cc", &[]));
     let mut outer = Command::new("unshare");
     outer.args(["-pf", "--mount-proc", "--kill-child"]).arg(&program.path);
     let mut outer = Background::must_start(&mut outer);

@@ -59,8 +59,7 @@ fn check_probes(recorded: &Recorded, library: &str) {
 
 #[test]
 fn probes_and_the_library_inside_record_the_same_calls() {
-    skip_unless_live!();
-    let program = skip_unless_built!(program(OPERATIONS, "cc", &["-no-pie"]));
+    let program = skip_unless_live!(program(OPERATIONS, "cc", &["-no-pie"]));
     let names = Names::of(&program.path);
     let probed = program.launched(&["--interpose", "never"], &[]);
     check_probes(&probed, "libc.so.6");
@@ -115,8 +114,7 @@ fn probes_and_the_library_inside_record_the_same_calls() {
 
 #[test]
 fn a_static_program_has_the_same_calls() {
-    skip_unless_live!();
-    let dynamic = skip_unless_built!(program(OPERATIONS, "cc", &["-no-pie"]));
+    let dynamic = skip_unless_live!(program(OPERATIONS, "cc", &["-no-pie"]));
     let fixed = skip_unless_built!(program(OPERATIONS, "cc", &["-static", "-no-pie"]));
     let expected = calls(&dynamic.launched(&["--interpose", "never"], &[]), &Names::of(&dynamic.path));
     let names = Names::of(&fixed.path);
@@ -141,8 +139,7 @@ fn only_of_the_workload(lists: Vec<Vec<String>>, expected: &[Vec<String>]) -> Ve
 
 #[test]
 fn musl_has_the_same_calls_dynamic_and_static() {
-    skip_unless_live!();
-    let dynamic = skip_unless_built!(program(OPERATIONS, "musl-gcc", &["-no-pie"]));
+    let dynamic = skip_unless_live!(program(OPERATIONS, "musl-gcc", &["-no-pie"]));
     let fixed = skip_unless_built!(program(OPERATIONS, "musl-gcc", &["-static"]));
     let names = Names::of(&dynamic.path);
     let probed = dynamic.launched(&["--interpose", "never"], &[]);
