@@ -17,7 +17,7 @@ pub use golden::{check_golden, data_folder};
 pub use group::Group;
 pub use longpole::{Longpole, binary, take_binary};
 pub use privilege::cannot_record;
-pub use process::{Background, Ended, has_ended, must_run, run, shell};
+pub use process::{Background, Ended, has_ended, must_run, run, shell, until};
 pub use recorded::Recorded;
 pub use report::{Answer, Program, Report};
 

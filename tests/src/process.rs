@@ -42,6 +42,15 @@ pub fn shell(script: &str) -> Command {
     command
 }
 
+/// Waits until it is so, for a minute at most; `what` should be then.
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < end, "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Whether the process has ended, even if its parent has not waited for it.
 pub fn has_ended(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

@@ -20,10 +20,20 @@ pub struct Recorded {
 impl Recorded {
     /// `longpole record OPTIONS -o FILE -- PROGRAM ARGUMENTS`, however it ends.
     pub fn launch(options: &[&str], program: &Path, arguments: &[&str]) -> Self {
-        let (folder, file) = place();
-        let mut call = Longpole::with(["record"]).and("-o").and(&file);
-        call.command().args(options).arg("--").arg(program).args(arguments);
+        let (mut call, folder, file) = record(options);
+        call.command().arg("--").arg(program).args(arguments);
         Self { ended: call.run(), file, folder }
+    }
+
+    /// The same in the background, with the folder that holds the file.
+    pub fn launch_in_background(
+        options: &[&str],
+        program: &Path,
+        arguments: &[&str],
+    ) -> (Background, TempDir, PathBuf) {
+        let (mut call, folder, file) = record(options);
+        call.command().arg("--").arg(program).args(arguments);
+        (call.start(), folder, file)
     }
 
     /// The same for a program that must end with code 0.
@@ -36,18 +46,14 @@ impl Recorded {
 
     /// `longpole record OPTIONS -o FILE -p PID`, which must end with code 0.
     pub fn attach(options: &[&str], pid: u32) -> Self {
-        let (folder, file) = place();
-        let mut call = Longpole::with(["record", "-p", &pid.to_string()]).and("-o").and(&file);
-        call.command().args(options);
-        Self { ended: call.ok(), file, folder }
+        let (call, folder, file) = record(options);
+        Self { ended: call.and("-p").and(pid.to_string()).ok(), file, folder }
     }
 
     /// The same in the background, with the folder that holds the file.
     pub fn attach_in_background(options: &[&str], pid: u32) -> (Background, TempDir, PathBuf) {
-        let (folder, file) = place();
-        let mut call = Longpole::with(["record", "-p", &pid.to_string()]).and("-o").and(&file);
-        call.command().args(options);
-        (call.start(), folder, file)
+        let (call, folder, file) = record(options);
+        (call.and("-p").and(pid.to_string()).start(), folder, file)
     }
 
     /// Its report.
@@ -67,8 +73,11 @@ impl Recorded {
     }
 }
 
-fn place() -> (TempDir, PathBuf) {
+/// `longpole record OPTIONS -o FILE`, the file's folder, and the file.
+fn record(options: &[&str]) -> (Longpole, TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("no temporary folder: {error}"));
     let file = folder.path().join("test.lp");
-    (folder, file)
+    let mut call = Longpole::with(["record", "-o"]).and(&file);
+    call.command().args(options);
+    (call, folder, file)
 }

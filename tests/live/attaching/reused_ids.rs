@@ -47,11 +47,8 @@ fn a_thread_and_a_process_with_the_number_of_one_that_is_gone() {
 #[test]
 fn a_child_with_the_number_of_a_stranger_that_is_just_gone() {
     let program = skip_unless_live!("reborn.c");
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("successor.lp");
-    let mut call = Longpole::with(["record", "--children", "--overhead", "none", "-o"]).and(&file);
-    call.command().arg("--").arg(&program).arg("successor");
-    let mut record = call.start();
+    let options = ["--children", "--overhead", "none"];
+    let (mut record, _folder, file) = Recorded::launch_in_background(&options, &program, &["successor"]);
     assert_eq!(record.line(LIMIT).unwrap(), "ready");
     let mut stranger = Command::new("true").spawn().unwrap();
     let number = stranger.id();
@@ -70,11 +67,8 @@ fn a_child_with_the_number_of_a_stranger_that_is_just_gone() {
 #[test]
 fn a_stranger_with_the_number_of_a_child_that_is_gone() {
     let program = skip_unless_live!("reborn.c");
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("heir.lp");
-    let mut call = Longpole::with(["record", "--children", "--overhead", "none", "-o"]).and(&file);
-    call.command().arg("--").arg(&program).arg("heir");
-    let mut record = call.start();
+    let options = ["--children", "--overhead", "none"];
+    let (mut record, _folder, file) = Recorded::launch_in_background(&options, &program, &["heir"]);
     let line = record.line(LIMIT).unwrap();
     let gone = line.strip_prefix("gone ").unwrap_or_else(|| panic!("{line}"));
     let mut stranger = Background::must_start(Command::new(&program).args(["stranger", gone]));

@@ -2,23 +2,14 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use longpole_tests::{Background, Longpole, Recorded, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{Background, Longpole, Recorded, skip_unless_built, skip_unless_live, until, workload};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
 fn quicksort(program: &Path) -> Background {
     Background::must_start(Command::new(program).args(["1000000", "1000000"]))
-}
-
-/// Waits until something has been written about the target.
-fn wait_for_chunks(file: &Path) {
-    let end = Instant::now() + LIMIT;
-    while std::fs::metadata(file).map_or(0, |data| data.len()) < 4096 {
-        assert!(Instant::now() < end, "{} does not grow", file.display());
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]
@@ -106,7 +97,9 @@ fn interrupt_and_terminate_end_a_recording_in_order_and_the_target_runs_on() {
     let mut target = Background::must_start(Command::new(program).arg("1000000000"));
     for signal in ["INT", "TERM"] {
         let (record, _folder, file) = Recorded::attach_in_background(&["--functions", "*"], target.pid());
-        wait_for_chunks(&file);
+        until("something is written about the target", || {
+            std::fs::metadata(&file).is_ok_and(|data| data.len() >= 4096)
+        });
         record.signal(signal).unwrap();
         assert_eq!(record.wait(LIMIT).unwrap().code, Some(0), "{signal}");
         let info = Longpole::with(["info"]).and(&file).ok().stdout;

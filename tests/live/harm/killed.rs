@@ -1,10 +1,10 @@
 //! What remains if longpole is killed, if its disk is full or if its limits are small: a readable file, a
 //! program that runs on, and nothing else.
 
-use longpole_tests::{Background, Longpole, binary, run, shell, skip, skip_unless_live};
+use longpole_tests::{Background, Longpole, binary, run, shell, skip, skip_unless_live, until};
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -26,15 +26,6 @@ fn marked(mark: &str, pid: u32) -> Vec<String> {
     marked
         .map(|process| std::fs::read_to_string(process.path().join("cmdline")).unwrap_or_default())
         .collect()
-}
-
-/// Waits for this.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < LIMIT, "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// Everything of the first 1.3 s was lost, and the last 1.1 s later on.

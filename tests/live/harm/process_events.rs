@@ -80,10 +80,7 @@ fn a_program_that_crashes() {
     assert_eq!(target.wait(LIMIT).unwrap().signal, Some(11), "its own end, not another one");
     has_functions(&file);
     // One that longpole has started: its end is longpole's.
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("crash.lp");
-    let call = Longpole::with(["record", "-o"]).and(&file).and("--").and(&program).and("crash");
-    let mut call = call.start();
+    let (mut call, _folder, file) = Recorded::launch_in_background(&[], &program, &["crash"]);
     assert!(call.line(LIMIT).unwrap().starts_with("ready "));
     std::thread::sleep(Duration::from_millis(300));
     call.say("now").unwrap();
@@ -162,10 +159,7 @@ fn a_program_under_strict_seccomp() {
     assert!(Longpole::report(&file, "1").at(1).time_ns() > 0.0, "{}", ended.stderr);
     ends_well(target);
     // One that longpole has started, with its library inside.
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("strict.lp");
-    let call = Longpole::with(["record", "-o"]).and(&file).and("--").and(&program).and("17");
-    let mut call = call.start();
+    let (mut call, _folder, file) = Recorded::launch_in_background(&[], &program, &["17"]);
     assert!(call.line(LIMIT).unwrap().starts_with("ready "));
     ends_well(call);
     assert_eq!(Longpole::report(&file, "1").findings("operations_forbidden").len(), 1);

@@ -141,10 +141,8 @@ fn strace_comes_to_a_program_that_is_recorded() {
     tells_stops(&file);
     finish(target);
     // One that longpole has started, with its library inside.
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("traced.lp");
-    let call = Longpole::with(["record", "-o"]).and(&file).and("--").and(&program);
-    let mut call = call.and("work").and("4").and("2000").start();
+    let words = ["work", "4", "2000"];
+    let (mut call, _folder, file) = Recorded::launch_in_background(&[], &program, &words);
     let ready = call.line(LIMIT).unwrap();
     let pid = ready.strip_prefix("ready ").and_then(|pid| pid.parse().ok()).expect("its number");
     let tracer = strace(pid);

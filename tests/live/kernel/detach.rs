@@ -3,7 +3,7 @@
 use std::{
     io::BufRead as _,
     process::{Command, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use capture::probe::Capture;
@@ -12,7 +12,7 @@ use probe_abi::Record;
 
 use super::support::{Program, Target, compile, drain, options, record_with};
 use longpole_tests::workload::Problem;
-use longpole_tests::{skip_unless_built, skip_unless_live};
+use longpole_tests::{skip_unless_built, skip_unless_live, until};
 
 const BREAKPOINT: u8 = 0xcc;
 
@@ -32,14 +32,6 @@ int main(void) {
 
 fn worker() -> Result<Program, Problem> {
     compile("c", WORK, &["-no-pie"])
-}
-
-fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !done() {
-        assert!(start.elapsed() < Duration::from_secs(20), "never {what}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 /// After a capture the target's code is what it was, byte for byte, and it runs on.

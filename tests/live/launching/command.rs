@@ -54,9 +54,7 @@ fn a_commands_exit_code_is_ours_though_its_children_outlive_it() {
 #[test]
 fn standard_input_reaches_the_command() {
     skip_unless_live!();
-    let folder = tempfile::tempdir().unwrap();
-    let mut call =
-        Longpole::with(["record", "-o"]).and(folder.path().join("cat.lp")).and("--").and("cat").start();
+    let (mut call, _folder, _) = Recorded::launch_in_background(&[], Path::new("cat"), &[]);
     call.say("through").unwrap();
     call.close_stdin();
     let ended = call.wait(Duration::from_secs(60)).unwrap();

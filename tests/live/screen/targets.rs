@@ -1,7 +1,6 @@
 //! Processes that longpole is attached to while its screen is looked at.
 
-use super::terminal::PATIENCE;
-use std::time::{Duration, Instant};
+use longpole_tests::until;
 
 /// A process that computes until dropped, also if the test fails.
 pub(super) struct Busy(pub(super) std::process::Child);
@@ -70,11 +69,7 @@ impl Target {
 
     /// Waits until it is, or is not.
     pub(super) fn until_probed(&self, address: u64, probed: bool) {
-        let deadline = Instant::now() + PATIENCE;
-        while self.is_probed(address) != probed {
-            assert!(Instant::now() < deadline, "probed: {}", !probed);
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        until(&format!("probed: {probed}"), || self.is_probed(address) == probed);
     }
 
     /// It runs on as if nothing had been there.

@@ -1,9 +1,8 @@
 //! Killed, forked, replaced, interrupted: what has been written stays, and nothing is written twice.
 
 use crate::locks::support::{Recorded, c, program, record_in};
-use longpole_tests::skip_unless_live;
+use longpole_tests::{skip_unless_live, until};
 use probe_abi::SyncOperation::*;
-use std::time::Duration;
 
 const KILLED: &str = r#"
 #include <pthread.h>
@@ -60,11 +59,7 @@ int main(void) {
     assert_eq!(recorded.ended.code, Some(0));
     let locks = recorded.counts(0)[&MutexLock];
     assert!((50..1500).contains(&locks), "{locks}");
-    let deadline = std::time::Instant::now() + Duration::from_secs(30);
-    while std::fs::read_to_string(&text).is_ok_and(|text| text != "done\n") {
-        assert!(std::time::Instant::now() < deadline, "it has not come to its end");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until("it comes to its end", || !std::fs::read_to_string(&text).is_ok_and(|text| text != "done\n"));
 }
 
 const FORKS: &str = r#"
