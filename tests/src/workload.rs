@@ -83,6 +83,19 @@ pub fn compile_text(name: &str, compiler: &str, flags: &[&str], text: &str) -> R
     Ok(program)
 }
 
+/// The workload from this C file of tests/workloads with more flags, such as `-static`.
+///
+/// # Errors
+/// As [`compile_text`].
+pub fn build_with(source: &str, flags: &[&str]) -> Result<PathBuf, Problem> {
+    let folder = sources();
+    let text = read(&folder.join(source))?;
+    let flags: Vec<&str> = C_FLAGS.iter().chain(flags).copied().chain(own_flags(&text)).collect();
+    // In one piece: programs are compiled once per content.
+    let whole = text.replace("#include \"common.h\"", &read(&folder.join("common.h"))?);
+    compile_text(source.trim_end_matches(".c"), "cc", &flags, &whole)
+}
+
 fn read(path: &Path) -> Result<String, Problem> {
     std::fs::read_to_string(path).map_err(broken("read", path))
 }

@@ -79,7 +79,7 @@ fn functions_of_a_library_that_is_loaded_later_are_probed_if_they_are_named() {
 #[test]
 fn a_c_library_that_is_loaded_later_is_probed() {
     let library = skip_unless_live!("plugin.c");
-    let loader = match workload::build("loader_static.c") {
+    let loader = match workload::build_with("loader.c", &["-static"]) {
         Ok(loader) => loader,
         Err(problem) => {
             skip!("no static C library: {problem:?}");

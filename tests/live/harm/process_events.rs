@@ -204,22 +204,7 @@ fn a_program_whose_file_is_replaced() {
 /// Nothing to go by but system calls: no libc to look into, no names.
 #[test]
 fn a_static_program_without_any_symbol() {
-    skip_unless_live!();
-    let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("static");
-    let mut cc = Command::new("cc");
-    cc.args(["-O2", "-static", "-pthread", "-w", "-s", "-o"])
-        .arg(&program)
-        .arg(workload::source("unharmed.c"));
-    match run(&mut cc, LIMIT) {
-        Ok(ended) if ended.code == Some(0) => {}
-        Ok(ended) => {
-            skip!("cannot be linked here: {}", ended.stderr.trim());
-        }
-        Err(error) => {
-            skip!("no C compiler here: {error}");
-        }
-    }
+    let program = skip_unless_live!(workload::build_with("unharmed.c", &["-static", "-s"]));
     let (target, pid) = start(&program, &["work"]);
     let recorded = attach(&["-d", "500ms"], pid);
     let said = &recorded.ended.stderr;

@@ -7,10 +7,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use longpole_tests::Background;
+use longpole_tests::{Background, workload};
 use serde_json::Value;
 
-use super::scalable::{LIMIT, built};
+use super::{LIMIT, SCALABLE};
 use crate::bench::Scratch;
 use crate::command;
 use crate::sample::Sample;
@@ -80,7 +80,7 @@ struct Change {
 impl Subject {
     /// Adds its rows.
     fn compare(&self, longpole: &Path, folder: &Path, runs: usize, table: &mut Table) -> Result<()> {
-        let program = built(self.source)?;
+        let program = workload::build_with(self.source, &SCALABLE)?;
         let changes = self.changes();
         let mut files = vec![folder.join("launched.lp")];
         launch(longpole, &program, self, &files[0])?;

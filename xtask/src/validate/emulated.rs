@@ -6,8 +6,9 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use longpole_tests::workload;
 
-use super::scalable::{LIMIT, built};
+use super::{LIMIT, SCALABLE};
 use crate::bench::Scratch;
 use crate::command;
 use crate::sample::{Sample, digits};
@@ -44,7 +45,7 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize) -> Result<St
     let (mut rows, mut errors) = (String::new(), Sample::default());
     for (title, source, arguments) in SUBJECTS {
         eprintln!("{title}");
-        let program = built(source)?;
+        let program = workload::build_with(source, &SCALABLE)?;
         let mut record = Command::new(longpole);
         record.args(["record", "--force", "-o"]).arg(&file).arg("--").arg(&program).args(arguments);
         command::good(&mut record, LIMIT)?;

@@ -7,7 +7,6 @@ mod effects;
 mod emulated;
 mod gains;
 mod metrics;
-mod scalable;
 mod shapes;
 mod shares;
 mod speedups;
@@ -15,12 +14,18 @@ mod splash;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 
 use crate::bench::recorder;
 use crate::page::{self, Page};
 use crate::workspace::Workspace;
+
+/// Workloads whose functions can be made faster from outside, and that run on an emulated machine (tests/workloads/common.h).
+const SCALABLE: [&str; 1] = ["-DSCALABLE"];
+/// No run of one, and no answer about it, takes this long.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// What to compare.
 #[derive(clap::Args)]
