@@ -76,7 +76,7 @@ fn stuck(program: &Program, done: &[usize], findings: &[Finding]) -> Option<Dead
     stuck.objects.sort_unstable();
     stuck.objects.dedup();
     let deadlock = findings.iter().find_map(|finding| match finding {
-        Finding::Deadlock { stuck } | Finding::DeadlockInSimulation { stuck, .. } => Some(stuck.clone()),
+        Finding::Deadlock { stuck, .. } | Finding::DeadlockInSimulation { stuck, .. } => Some(stuck.clone()),
         _ => None,
     });
     stuck.threads = deadlock.unwrap_or_default();

@@ -4,6 +4,7 @@
 mod activity_graph;
 mod bursts;
 mod costed;
+mod deadlock;
 mod generated_recordings;
 mod golden;
 mod identities;

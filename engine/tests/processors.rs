@@ -388,7 +388,7 @@ fn a_deadlock_with_spinning_ends_and_says_who_waits() {
         let spin = |thread: &str, name: &str, holder: &str| {
             let holder = Holder { thread: holder.to_owned(), itself: false, ended: false };
             let waits_for = WaitsFor::SpinLock { name: name.to_owned(), holder: Some(holder) };
-            StuckThread { thread: thread.to_owned(), waits_for }
+            StuckThread { thread: thread.to_owned(), waits_for, function: None }
         };
         let [finding] = &outcome.findings[..] else { unreachable!("{:?}", outcome.findings) };
         let stuck = finding.deadlock().expect("a deadlock");

@@ -198,7 +198,7 @@ fn what(limit: &Limit) -> &str {
         | Kind::Spinning
         | Kind::Idle { .. }
         | Kind::Work { .. }
-        | Kind::Deadlock
+        | Kind::Deadlock { .. }
         | Kind::NotKnown { .. }
         | Kind::Nothing => "",
     }

@@ -268,7 +268,12 @@ fn of_program(finding: &Finding) -> String {
             quoted(edge),
             cases(more)
         ),
-        Finding::Deadlock { stuck } => deadlock(stuck),
+        Finding::Deadlock { stuck, others_ran: None } => deadlock(stuck),
+        Finding::Deadlock { stuck, others_ran: Some(_) } => format!(
+            "a deadlock, from {} on: {}. Predicted times are of what ran before",
+            time(stuck.end_ns as u64),
+            waiting(stuck)
+        ),
         Finding::DeadlockInSimulation { stuck, cpus } => {
             let on = match cpus {
                 None => String::new(),
@@ -296,7 +301,8 @@ pub fn deadlock(stuck: &Stuck) -> String {
     format!("nothing more happens after {} ns (the result is up to there): {}", stuck.end_ns, waiting(stuck))
 }
 
-fn waiting(stuck: &Stuck) -> String {
+/// Who waits for what.
+pub fn waiting(stuck: &Stuck) -> String {
     let mut cases: Vec<String> = stuck.threads.iter().map(case).collect();
     if stuck.more > 0 {
         cases.push(format!("{} more threads wait", stuck.more));
@@ -330,7 +336,8 @@ fn case(stuck: &StuckThread) -> String {
         WaitsFor::WakeUp { name } => format!("wake-up {}", quoted(name)),
         WaitsFor::NotKnown => "something that is not known".to_owned(),
     };
-    format!("{} waits for {what}", stuck.thread)
+    let place = stuck.function.as_ref().map_or(String::new(), |function| format!(" in {function}"));
+    format!("{} waits{place} for {what}", stuck.thread)
 }
 
 fn replayed(objects: &[ReplayedObject], more: usize) -> String {

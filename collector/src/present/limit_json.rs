@@ -137,7 +137,7 @@ impl<'a> LimitJson<'a> {
                 ..Of::default()
             },
             Kind::NotKnown { missing } => Of { missing: Some(*missing), ..Of::default() },
-            Kind::Timers | Kind::Spinning | Kind::Deadlock | Kind::Nothing => Of::default(),
+            Kind::Timers | Kind::Spinning | Kind::Deadlock { .. } | Kind::Nothing => Of::default(),
         };
         LimitJson {
             cpus: limit.cpus,

@@ -145,6 +145,9 @@ pub struct StuckThread {
     pub thread: String,
     /// What for.
     pub waits_for: WaitsFor,
+    /// The function in which it waits, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
 }
 
 /// Threads that wait for ever.
@@ -257,8 +260,13 @@ pub enum Finding {
     CreatedTwice { thread: String, operation: u32, created: String, more: u64 },
     /// Edges released again.
     ReleasedTwice { thread: String, operation: u32, edge: String, more: u64 },
-    /// Threads of the program wait for ever.
-    Deadlock { stuck: Stuck },
+    /// Threads of the program wait for ever. Of a recorded program they waited for each other to the recording's end, and
+    /// `others_ran` tells whether other threads ran meanwhile.
+    Deadlock {
+        stuck: Stuck,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        others_ran: Option<bool>,
+    },
     /// They do in the simulation, on `cpus` CPUs if that is known (0: unlimited), but did not in the recording.
     DeadlockInSimulation { stuck: Stuck, cpus: Option<u32> },
     /// The program refers to nothing; `error` says where.
@@ -389,7 +397,7 @@ impl Finding {
     /// How much it can change the answer.
     pub fn severity(&self) -> Severity {
         match self {
-            Finding::Deadlock { .. }
+            Finding::Deadlock { others_ran: None, .. }
             | Finding::DeadlockInSimulation { .. }
             | Finding::InvalidProgram { .. }
             | Finding::TooLong { .. }
@@ -441,7 +449,7 @@ impl Finding {
     /// Threads that wait for ever, if it is the program itself that lets them.
     pub fn deadlock(&self) -> Option<&Stuck> {
         match self {
-            Finding::Deadlock { stuck } => Some(stuck),
+            Finding::Deadlock { stuck, .. } => Some(stuck),
             _ => None,
         }
     }
@@ -466,7 +474,7 @@ mod tests {
     fn a_finding_comes_back_from_its_document() {
         let names = Names::first(1, ["f".to_owned(), "g".to_owned()]);
         let tried = Some(OperationsTried { calls: Some(5), cost_ppm: 7 });
-        let stuck = StuckThread { thread: "T".to_owned(), waits_for: WaitsFor::OwnEnd };
+        let stuck = StuckThread { thread: "T".to_owned(), waits_for: WaitsFor::OwnEnd, function: None };
         let stuck = Stuck { end_ns: 1.5, threads: vec![stuck], more: 2 };
         for finding in [
             Finding::Gap { missing_ns: 5, joined: 0 },

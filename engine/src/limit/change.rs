@@ -107,7 +107,7 @@ impl Search {
         let is_idle = matches!(first.limit.kind, Kind::Idle { .. });
         match first.limit.kind {
             Kind::Idle { busy } if busy < BUSY || first.at_work < AT_WORK => return Vec::new(),
-            Kind::Nothing | Kind::Deadlock | Kind::NotKnown { .. } | Kind::LocksNotRecorded { .. } => {
+            Kind::Nothing | Kind::Deadlock { .. } | Kind::NotKnown { .. } | Kind::LocksNotRecorded { .. } => {
                 return Vec::new();
             }
             _ => {}

@@ -36,6 +36,7 @@ pub use top_functions::{FunctionUse, Tenth};
 pub use uses::{LockUse, ThreadUse};
 
 use crate::cpus::Cpus;
+use crate::finding::Stuck;
 
 /// A constraint that gains less than this share of the time is no limit.
 pub const WORTH: f64 = 0.05;
@@ -174,7 +175,10 @@ pub enum Kind {
         hidden: bool,
     },
     /// It does not come to its end.
-    Deadlock,
+    Deadlock {
+        /// Who waits for what.
+        stuck: Stuck,
+    },
     /// What threads did is not known for most of the time, or the simulation ends in a deadlock that did not happen (0).
     NotKnown {
         /// The share of the time.
@@ -218,7 +222,7 @@ impl Kind {
             Kind::Spinning => "spinning",
             Kind::Idle { .. } => "idle",
             Kind::Work { .. } => "work",
-            Kind::Deadlock => "deadlock",
+            Kind::Deadlock { .. } => "deadlock",
             Kind::NotKnown { .. } => "not_known",
             Kind::LocksNotRecorded { .. } => "locks_not_recorded",
             Kind::Nothing => "nothing",

@@ -13,14 +13,16 @@ const COSTLY: f64 = 0.1;
 const COMPUTES_NS: u64 = 100_000_000;
 
 impl Limits {
-    /// Reasons to distrust them. An idle program also computes while it waits, which is no part of its
+    /// Reasons to distrust them. An idle program also computes while it waits, and one in a deadlock waits, which is no part of its
     /// predicted time.
     pub fn doubts(&self, overhead: Option<Overhead>) -> Vec<Finding> {
         let mut doubts = Vec::new();
         let Some(cost) = overhead.filter(|cost| cost.wall_ns > 0 && cost.target_ns > COMPUTES_NS) else {
             return doubts;
         };
-        if let Some(limit) = self.at.first().filter(|limit| !matches!(limit.kind, Kind::Idle { .. })) {
+        if let Some(limit) =
+            self.at.first().filter(|limit| !matches!(limit.kind, Kind::Idle { .. } | Kind::Deadlock { .. }))
+        {
             let (predicted_ns, measured_ns) = (limit.time_ns as u64, cost.wall_ns);
             // The prediction is of the program without what recording took of its time.
             let bound = OFF + cost.share().unwrap_or(0.0);

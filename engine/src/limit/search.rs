@@ -14,7 +14,7 @@ use super::worker_groups::{Group, groups, is_even};
 use super::{Kind, Limit, Limits, MoreThreads, WORTH};
 use crate::attribution::with_sampled_calls;
 use crate::cpus::Cpus;
-use crate::finding::Finding;
+use crate::finding::{Finding, Stuck};
 use crate::predict::{Model, Timing};
 use crate::program::names::IDLE;
 use crate::program::{ObjectId, Program, ProgramError, Recorded, bare_name};
@@ -47,6 +47,8 @@ pub struct Search {
     pub(super) samples: Vec<ThreadSamples>,
     rest: Option<Rest>,
     unrecorded: Option<UnrecordedLocks>,
+    /// The recorded program came to a stop.
+    deadlock: Option<Stuck>,
     /// Goroutines run, and what they wait for is not visible.
     hidden: bool,
 }
@@ -93,6 +95,10 @@ impl Search {
         let unrecorded = UnrecordedLocks::of(&program, &recorded);
         let of_go = |finding: &Finding| matches!(finding, Finding::Uncontended { go: true, .. });
         let hidden = program.findings.iter().any(of_go);
+        let deadlock = program.findings.iter().find_map(|finding| match finding {
+            Finding::Deadlock { stuck, others_ran: Some(false) } => Some(stuck.clone()),
+            _ => None,
+        });
         program.findings.clear();
         let operations = program.threads.iter().map(|thread| thread.operations.len()).sum();
         let groups = groups(&program, &owners, &samples);
@@ -109,6 +115,7 @@ impl Search {
             samples,
             rest,
             unrecorded,
+            deadlock,
             hidden,
         })
     }
@@ -149,6 +156,10 @@ impl Search {
     pub fn at(&self, cpus: Cpus) -> Found {
         let mut found = self.predicted(cpus);
         let limit = &mut found.limit;
+        if let Some(stuck) = &self.deadlock {
+            (limit.kind, limit.without_ns) = (Kind::Deadlock { stuck: stuck.clone() }, limit.time_ns);
+            return found;
+        }
         if let Some(busy) = self.rest.and_then(|rest| rest.instead_of(limit)) {
             (limit.kind, limit.without_ns) = (Kind::Idle { busy }, limit.time_ns);
         }
@@ -205,7 +216,11 @@ impl Search {
         if !is_complete(&self.program, &base) {
             // What was recorded came to its end.
             let known = self.program.machine.is_none();
-            return kind(if known { Kind::Deadlock } else { Kind::NotKnown { missing: 0.0 } });
+            let stuck = base.findings.iter().find_map(Finding::deadlock).cloned();
+            return kind(match stuck.filter(|_| known) {
+                Some(stuck) => Kind::Deadlock { stuck },
+                None => Kind::NotKnown { missing: 0.0 },
+            });
         }
         let stretch = computing.longest();
         let mut without = self.times_without(cpus, &base, &timing);

@@ -286,7 +286,7 @@ impl<'a> Forecast<'a> {
         for run in runs.iter().filter(|run| self.asked.contains(&run.cpus)) {
             for finding in &run.plain.findings {
                 let on_this = match finding {
-                    Finding::Deadlock { stuck } if !deadlocks => simulated(stuck, run.cpus),
+                    Finding::Deadlock { stuck, .. } if !deadlocks => simulated(stuck, run.cpus),
                     Finding::DeadlockInSimulation { stuck, .. } => simulated(stuck, run.cpus),
                     other => other.clone(),
                 };

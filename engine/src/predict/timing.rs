@@ -284,7 +284,9 @@ impl<'a> Timing<'a> {
             return findings.to_vec();
         }
         let renamed = findings.iter().map(|finding| match finding {
-            Finding::Deadlock { stuck } => Finding::DeadlockInSimulation { stuck: stuck.clone(), cpus: None },
+            Finding::Deadlock { stuck, .. } => {
+                Finding::DeadlockInSimulation { stuck: stuck.clone(), cpus: None }
+            }
             other => other.clone(),
         });
         renamed.collect()

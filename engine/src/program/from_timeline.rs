@@ -82,7 +82,16 @@ pub(crate) fn from_timeline_with(
 fn with_recorded(mut program: Program, timeline: &Timeline, spins: &Spins) -> Program {
     let threads: FxHashMap<u32, ThreadId> =
         lived(timeline).zip(0..).map(|((index, _), number)| (index, ThreadId(number))).collect();
-    program.recorded = super::recorded::of(timeline, &program, &names::functions_used(timeline), &threads);
+    let (recorded, last) =
+        super::recorded::of(timeline, &program, &names::functions_used(timeline), &threads);
+    program.recorded = recorded;
+    for (object, waited_ns) in last.waited {
+        let of_lock = program.locks.iter_mut().find(|fact| fact.object.0 == object);
+        if let Some(fact) = of_lock {
+            fact.waited = Ticks(fact.waited.0.saturating_add(Ticks::from_ns(waited_ns).0));
+        }
+    }
+    program.findings.extend(last.deadlock);
     program.findings.extend(super::recorded::unseen(timeline, &program.recorded));
     program.findings.extend(notices::replayed(timeline, spins));
     program.findings.extend(super::busy_wait::finding(timeline, &program));

@@ -34,14 +34,14 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         let stuck = Stuck { end_ns, threads, more: count.saturating_sub(NAMED) };
         // What was recorded came to its end.
         Some(match self.program.machine {
-            None => Finding::Deadlock { stuck },
+            None => Finding::Deadlock { stuck, others_ran: None },
             Some(_) => Finding::DeadlockInSimulation { stuck, cpus: None },
         })
     }
 
     fn case(&mut self, thread: usize) -> StuckThread {
         let waits_for = self.waits_for(thread);
-        StuckThread { thread: self.program.threads[thread].name.clone(), waits_for }
+        StuckThread { thread: self.program.threads[thread].name.clone(), waits_for, function: None }
     }
 
     fn waits_for(&mut self, thread: usize) -> WaitsFor {

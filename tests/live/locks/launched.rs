@@ -3,6 +3,7 @@
 mod bursts;
 mod cost;
 mod counts;
+mod deadlock;
 mod execs;
 mod forbidden;
 mod lifecycle;

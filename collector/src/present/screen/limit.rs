@@ -2,17 +2,20 @@
 
 use crate::cell::file_name;
 use crate::cell::{duration, width};
+use crate::present::finding::waiting;
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
 use engine::limit::{Change, Fix, Kind, Limit, Limits};
 use engine::program::bare_name;
-use engine::report::Cpus;
+use engine::report::{Cpus, Holder, Stuck, WaitsFor};
 use serde::Serialize;
 use std::io::{self, Write};
 
 /// The indent below text that follows a word in the margin.
 const MARGIN: &str = "       ";
+/// More threads than this that wait for ever are counted, not named.
+const STUCK: usize = 3;
 /// Gains that differ by more than this are a band.
 const BAND: f64 = 0.05;
 
@@ -154,7 +157,11 @@ pub(crate) fn sentence(limit: &Limit) -> String {
         Kind::Work { busy, .. } => {
             format!("the work itself: no lock and no wait takes 5 % of the time; {busy:.1} CPUs are busy.")
         }
-        Kind::Deadlock => "a deadlock: it does not come to its end.".to_owned(),
+        Kind::Deadlock { stuck } => {
+            let more = stuck.more.saturating_add(stuck.threads.len().saturating_sub(STUCK));
+            let threads = stuck.threads.iter().take(STUCK).cloned().collect();
+            format!("a deadlock: {}.", waiting(&Stuck { threads, more, ..*stuck }))
+        }
         Kind::NotKnown { missing } if *missing > 0.0 => {
             format!("not known: what threads did is missing for {} of their time.", percent(*missing))
         }
@@ -213,6 +220,9 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
             holder.share * 100.0
         ));
     }
+    if let Kind::Deadlock { stuck } = &first.kind {
+        return remedy(stuck).into_iter().map(str::to_owned).collect();
+    }
     let Some(largest) = limits.at.get(1).filter(|largest| largest.time_ns > 0.0) else { return lines };
     if let Kind::LocksNotRecorded { is_lost: true, .. } = &first.kind {
         lines.push("They came faster than they could be taken: a larger --ring-size holds more.".to_owned());
@@ -223,8 +233,10 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
         lines.push(format!("Start it with longpole, or give --overhead {overhead}, to record them."));
         return lines;
     }
-    let waits =
-        matches!(first.kind, Kind::Idle { .. } | Kind::Nothing | Kind::Deadlock | Kind::NotKnown { .. });
+    let waits = matches!(
+        first.kind,
+        Kind::Idle { .. } | Kind::Nothing | Kind::Deadlock { .. } | Kind::NotKnown { .. }
+    );
     let helps = first.time_ns > largest.time_ns * (1.0 + engine::limit::WORTH);
     let threads = limits.more_threads.filter(|_| !waits);
     let threads_help = threads.filter(|more| more.gain >= engine::limit::WORTH);
@@ -253,6 +265,28 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
         lines.push(format!("On {}: {}", cpus(largest.cpus), sentence(largest)));
     }
     lines
+}
+
+/// What ends a deadlock, if it is one of locks.
+fn remedy(stuck: &Stuck) -> Option<&'static str> {
+    let holder = |waits_for: &WaitsFor| match waits_for {
+        WaitsFor::Lock { holder, .. }
+        | WaitsFor::Reading { holder, .. }
+        | WaitsFor::Writing { holder, .. } => holder.clone(),
+        _ => None,
+    };
+    let held: Vec<Holder> = stuck.threads.iter().filter_map(|thread| holder(&thread.waits_for)).collect();
+    if held.iter().any(|holder| holder.itself) {
+        Some("It has that lock already: give it back first, or make the lock recursive.")
+    } else if held.iter().any(|holder| holder.ended) {
+        Some("Give the lock back before the thread ends.")
+    } else if held.len() > 1 {
+        Some("Take these locks in the same order everywhere.")
+    } else if held.len() == 1 {
+        Some("Give the lock back before waiting for the other thread.")
+    } else {
+        None
+    }
 }
 
 /// The function that a change is about, or nothing.

@@ -18,7 +18,7 @@ use super::style::{Paint, Style};
 use super::table;
 use crate::cell::{duration, grouped, width};
 use engine::limit::{Kind, Limits};
-use engine::report::{CpuResult, Cpus, Report};
+use engine::report::{CpuResult, Cpus, Finding, Report};
 use std::io::{self, Write};
 
 /// What is known of the program in addition to the report.
@@ -86,10 +86,15 @@ pub fn write(
             table::wrap(out, style, Paint::Dim, "", text, " ")?;
         }
     }
-    if frame::weighty(&report.findings).next().is_some() {
+    // What LIMIT has said is not said again.
+    let is_stuck = matches!(limits.at.first().map(|limit| &limit.kind), Some(Kind::Deadlock { .. }));
+    let is_said = |finding: &Finding| is_stuck && finding.deadlock().is_some();
+    let findings: Vec<Finding> =
+        report.findings.iter().filter(|finding| !is_said(finding)).cloned().collect();
+    if frame::weighty(&findings).next().is_some() {
         writeln!(out)?;
     }
-    frame::doubts(&report.findings, style, out)
+    frame::doubts(&findings, style, out)
 }
 
 /// Whether a function that counts for others has a share of its own.
@@ -240,6 +245,7 @@ fn trust(
         }
         _ if !computes => return Ok(()),
         Some(Kind::Idle { .. }) => command("report --by wait"),
+        Some(Kind::Deadlock { .. }) => command("notes"),
         _ => command("what-if --rank"),
     };
     table::wrap(out, style, Paint::Bold, "NEXT   ", &next, "       ")

@@ -33,7 +33,8 @@ mod threads;
 pub use forced_replay::DeadEnd;
 pub(super) use forced_replay::ForcedReplay;
 pub(super) use nesting::{Begin, NONE, Nesting};
-pub(super) use sections::Sections;
+pub(super) use sections::{Section, Sections};
+pub(super) use threads::{MadeThreads, made as made_threads};
 
 use super::{EdgeId, LockFact, ObjectId, Operation, ThreadId};
 use crate::finding::{Finding, Names, ReplayReason, ReplayedObject};
@@ -249,6 +250,9 @@ fn facts(known: &Known<'_>) -> Vec<LockFact> {
         .zip(&known.timeline.locks)
         .map(|(object, _)| LockFact { object: ObjectId(object), ..LockFact::default() })
         .collect();
+    // Where releases were left out nobody knows how long those were held that seem to be open.
+    let open: FxHashSet<u32> =
+        known.sections.still_open().filter(|_| !known.left_out).map(Section::taken_by).collect();
     for section in known.sections.all.iter().filter(|section| !known.decisions.is_lost(section.object)) {
         let Some(fact) = facts.get_mut(section.object as usize) else { continue };
         let contended = u64::from(section.waited > 0);
@@ -257,7 +261,10 @@ fn facts(known: &Known<'_>) -> Vec<LockFact> {
         fact.acquisitions = fact.acquisitions.saturating_add(times);
         fact.contended = fact.contended.saturating_add(contended);
         let add = |to: &mut Ticks, ns: u64| to.0 = to.0.saturating_add(Ticks::from_ns(ns).0);
-        let held = section.to.saturating_sub(section.from);
+        let end =
+            known.timeline.threads.get(section.thread as usize).map_or(section.to, |thread| thread.end.0);
+        let to = if open.contains(&section.taken_by) { end } else { section.to };
+        let held = to.saturating_sub(section.from);
         add(&mut fact.waited, section.waited);
         add(&mut fact.held, held);
         if section.reads {

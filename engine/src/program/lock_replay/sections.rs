@@ -82,6 +82,11 @@ fn sections_of(held: &Held) -> Vec<u32> {
 }
 
 impl Sections {
+    /// Sections that were not given back before their thread's end, or the recording's.
+    pub(in crate::program) fn still_open(&self) -> impl Iterator<Item = &Section> {
+        self.open.iter().flatten().filter_map(|section| self.all.get(*section as usize))
+    }
+
     /// `contended`: whether an operation had to wait.
     pub(super) fn of(timeline: &Timeline, nesting: &Nesting, contended: &[bool], waited: &[u64]) -> Sections {
         let count = timeline.lock_operations.len();

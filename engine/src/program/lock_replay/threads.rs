@@ -10,6 +10,9 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Threads(FxHashMap<u32, u32>);
 
+/// Process and `pthread_t` → the threads that had it, with the time of their fork, in that order.
+pub(in crate::program) type MadeThreads = FxHashMap<(u32, u64), Vec<(u64, u32)>>;
+
 impl Threads {
     pub(super) fn of(timeline: &Timeline) -> Threads {
         let made = made(timeline);
@@ -41,9 +44,9 @@ impl Threads {
     }
 }
 
-/// Process and `pthread_t` → the threads that had it, with the time of their fork, in that order.
-fn made(timeline: &Timeline) -> FxHashMap<(u32, u64), Vec<(u64, u32)>> {
-    let mut made: FxHashMap<(u32, u64), Vec<(u64, u32)>> = FxHashMap::default();
+/// The threads that were created in the window by a recorded call.
+pub(in crate::program) fn made(timeline: &Timeline) -> MadeThreads {
+    let mut made = MadeThreads::default();
     for thread in &timeline.threads {
         let mut forked = None;
         for step in &thread.steps {

@@ -2,6 +2,7 @@
 //! identity of an object, the threads that waited for it, how long its longest queue was, and what threads
 //! slept for.
 
+mod deadlock;
 mod entered_again;
 mod model;
 mod objects;
@@ -16,20 +17,21 @@ use super::lock_replay::{Nesting, sections};
 use crate::event::FunctionId;
 use crate::finding::Finding;
 use crate::timeline::Timeline;
+pub(super) use deadlock::LastWaits;
 pub(super) use entered_again::EnteredAgain;
 pub use model::{FUTEX, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share};
 use rustc_hash::FxHashMap;
 use threads::Context;
 pub(super) use waits::{IN_KERNEL, ended_by, is_idle, wait_name};
 
-/// What the program's timeline shows. `functions` are the numbers of the program's functions in their order,
+/// What the program's timeline shows, and what its threads waited for in the end. `functions` are the numbers of the program's functions in their order,
 /// `threads` the places of its threads by index in the timeline.
 pub(super) fn of(
     timeline: &Timeline,
     program: &Program,
     functions: &[FunctionId],
     threads: &FxHashMap<u32, super::ThreadId>,
-) -> Recorded {
+) -> (Recorded, LastWaits) {
     let nesting = Nesting::of(timeline);
     let context = Context::new(timeline, program, functions, threads);
     let addresses = Addresses::new(&timeline.addresses);
@@ -40,7 +42,8 @@ pub(super) fn of(
             object.queue = Some(queue);
         }
     }
-    Recorded { objects, waits: waits::all(timeline, &nesting, &context) }
+    let last = deadlock::find(timeline, &sections, &context);
+    (Recorded { objects, waits: waits::all(timeline, &nesting, &context) }, last)
 }
 
 /// What the recording cannot show of locks, said once.

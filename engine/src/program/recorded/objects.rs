@@ -64,11 +64,11 @@ impl<'a> Counts<'a> {
 
 /// A futex that no recorded operation is about.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Word {
-    pid: u32,
-    address: u64,
+pub(super) struct Word {
+    pub(super) pid: u32,
+    pub(super) address: u64,
     /// How many words, if it was one of several and not known which.
-    words: u32,
+    pub(super) words: u32,
 }
 
 /// An object at a place: when it was first used, its bytes, its number.
@@ -80,10 +80,10 @@ struct Lifetime {
 }
 
 /// Where objects lie whose operations were recorded, by process and address: all that lived there, one after the other.
-struct ByPlace(BTreeMap<(u32, u64), Vec<Lifetime>>);
+pub(super) struct ByPlace(BTreeMap<(u32, u64), Vec<Lifetime>>);
 
 impl ByPlace {
-    fn of(locks: &[Lock]) -> ByPlace {
+    pub(super) fn of(locks: &[Lock]) -> ByPlace {
         let mut places = ByPlace(BTreeMap::new());
         for (number, lock) in locks.iter().enumerate() {
             let life = Lifetime { first: lock.first.time, bytes: lock.kind.most_bytes(), number };
@@ -97,7 +97,7 @@ impl ByPlace {
 
     /// The object that a word belongs to which was waited for from then on: the last one that had been used there by then,
     /// else the first one.
-    fn at(&self, word: &Word, start: Timestamp) -> Option<usize> {
+    pub(super) fn at(&self, word: &Word, start: Timestamp) -> Option<usize> {
         let (&(pid, address), lives) = self.0.range(..=(word.pid, word.address)).next_back()?;
         if pid != word.pid || word.words > 0 {
             return None;

@@ -158,6 +158,11 @@ impl<'a> Context<'a> {
         self.program.threads.get(number.0 as usize).map(|thread| thread.name.as_str())
     }
 
+    /// The program's name of a lock of the timeline.
+    pub(super) fn object(&self, index: usize) -> &'a str {
+        self.program.objects.get(index).map_or("", String::as_str)
+    }
+
     /// The function in which a thread began a wait.
     pub(super) fn sleeper(&self, thread: usize, wait: usize) -> Option<&'a str> {
         let top = self.sleepers.get(thread).and_then(|waits| waits.get(wait));

@@ -1,0 +1,239 @@
+//! Threads that wait for ever for each other's locks (ours). A wait that never ends has no recorded operation, but the kernel
+//! shows its futex word: if that lies in a lock which another thread took and did not give back, the waiter waits for that
+//! thread. So does one that waits for the end of a thread. A circle of such waits that lasts to the end of the recording is a
+//! deadlock, and so is a wait for the lock of a thread that has ended. A wait with a time limit is none, nor is anything where
+//! operations of the lock's family are missing.
+
+use super::objects::{ByPlace, Word, is_end_of_thread};
+use super::threads::Context;
+use crate::event::{FutexFact, SyncObject, futex_operation};
+use crate::finding::{Finding, Holder, Stuck, StuckThread, WaitsFor};
+use crate::program::bare_name;
+use crate::program::lock_replay::{MadeThreads, Section, Sections, made_threads};
+use crate::timeline::{State, StepKind, Thread, Timeline, WaitReason};
+use rustc_hash::FxHashMap;
+
+/// More waiting threads than this are counted, not named.
+const NAMED: usize = 8;
+/// A process that is killed ends its threads one after the other: one that ended so long before the end of a wait ended by
+/// itself, nanoseconds.
+const BEFORE_NS: u64 = 100_000_000;
+/// Nothing else runs if all threads together ran for less than this fraction (one part in `ALL`) of the time.
+const ALL: u64 = 50;
+
+/// What a thread waits for to its end, and since when.
+struct Last {
+    thread: usize,
+    wait: usize,
+    since: u64,
+    until: u64,
+    waits_for: Thing,
+    /// The threads that have it.
+    holders: Vec<usize>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Thing {
+    /// A lock, by its number; whether the holders only read.
+    Lock {
+        object: usize,
+        read: bool,
+    },
+    EndOf(usize),
+}
+
+/// What the waits show that threads did not come back from.
+#[derive(Default)]
+pub(in crate::program) struct LastWaits {
+    /// The finding, if threads of the recording wait for ever.
+    pub(in crate::program) deadlock: Option<Finding>,
+    /// Locks that threads waited for in the end, by number, and for how long, nanoseconds.
+    pub(in crate::program) waited: Vec<(u32, u64)>,
+}
+
+pub(super) fn find(timeline: &Timeline, sections: &Sections, context: &Context<'_>) -> LastWaits {
+    let mut held: FxHashMap<u32, Vec<&Section>> = FxHashMap::default();
+    for section in sections.still_open() {
+        held.entry(section.object).or_default().push(section);
+    }
+    if held.is_empty() {
+        return LastWaits::default();
+    }
+    let mut ends: FxHashMap<u32, u64> = FxHashMap::default();
+    for thread in &timeline.threads {
+        let end = ends.entry(thread.pid).or_insert(0);
+        *end = thread.end.0.max(*end);
+    }
+    // One that ended before the others waited for something that came to its end.
+    let lasts = |thread: &Thread| {
+        let end = ends.get(&thread.pid).copied().unwrap_or(0);
+        thread.end.0.saturating_add(BEFORE_NS) >= end
+    };
+    let (places, made) = (ByPlace::of(&timeline.locks), made_threads(timeline));
+    let waiting: Vec<Last> = timeline
+        .threads
+        .iter()
+        .enumerate()
+        .filter(|(_, thread)| lasts(thread))
+        .filter_map(|(index, thread)| last_wait(timeline, (index, thread), &held, &places, &made))
+        .collect();
+    let of_lock = |last: &Last| match last.waits_for {
+        Thing::Lock { object, .. } => {
+            Some((u32::try_from(object).ok()?, last.until.saturating_sub(last.since)))
+        }
+        Thing::EndOf(_) => None,
+    };
+    LastWaits {
+        deadlock: finding(timeline, &waiting, context),
+        waited: waiting.iter().filter_map(of_lock).collect(),
+    }
+}
+
+/// The finding, if some of them wait for ever.
+fn finding(timeline: &Timeline, waiting: &[Last], context: &Context<'_>) -> Option<Finding> {
+    let stuck: Vec<&Last> = stuck(timeline, waiting);
+    let since = stuck.iter().map(|last| last.since).max()?;
+    let until = stuck.iter().map(|last| last.until).max()?;
+    let ran = timeline.threads.iter().map(|thread| ran_after(thread, since)).fold(0, u64::saturating_add);
+    let others_ran = ran > until.saturating_sub(since) / ALL;
+    let threads = stuck.iter().take(NAMED).map(|last| case(timeline, last, context)).collect();
+    let end_ns = since.saturating_sub(timeline.start.0) as f64;
+    let stuck = Stuck { end_ns, threads, more: stuck.len().saturating_sub(NAMED) };
+    Some(Finding::Deadlock { stuck, others_ran: Some(others_ran) })
+}
+
+/// The wait that is the last thing that a thread did, if it is for a lock that others have, or for the end of a thread.
+fn last_wait(
+    timeline: &Timeline,
+    (index, thread): (usize, &Thread),
+    held: &FxHashMap<u32, Vec<&Section>>,
+    places: &ByPlace,
+    made: &MadeThreads,
+) -> Option<Last> {
+    let (since, _, state) = thread.spans().filter(|(.., state)| matches!(state, State::Blocked(_))).last()?;
+    let State::Blocked(number) = state else { return None };
+    let is_done = |kind: StepKind| !matches!(kind, StepKind::Wake(_));
+    let acted =
+        thread.steps.iter().rev().take_while(|step| step.time >= since).any(|step| is_done(step.kind));
+    let is_last = matches!(thread.intervals.last().map(|last| last.state), Some(State::Blocked(_)));
+    if acted || !(is_last || thread.died) {
+        return None;
+    }
+    let wait = thread.waits.get(number as usize)?;
+    let WaitReason::Futex(futex) = wait.reason else { return None };
+    let of = |waits_for: Thing, holders: Vec<usize>| Last {
+        thread: index,
+        wait: number as usize,
+        since: since.0,
+        until: thread.end.0,
+        waits_for,
+        holders,
+    };
+    if is_end_of_thread(futex) {
+        let child = awaited_thread(made, thread.pid, futex.word, since.0)?;
+        return Some(of(Thing::EndOf(child), vec![child]));
+    }
+    let word = Word { pid: thread.pid, address: futex.word, words: futex.words };
+    let object = places.at(&word, since)?;
+    let kind = timeline.locks.get(object)?.kind;
+    if !may_wait_for_ever(kind, futex) || is_incomplete(timeline, thread.pid, kind) {
+        return None;
+    }
+    let sections = held.get(&u32::try_from(object).ok()?)?;
+    let read = sections.iter().all(|section| section.reads);
+    // Two threads cannot write at once: a release is missing.
+    let is_possible = read || sections.len() == 1;
+    let holders = sections.iter().map(|section| section.thread as usize).collect();
+    is_possible.then(|| of(Thing::Lock { object, read }, holders))
+}
+
+/// Whether the futex call may be that of a lock without a time limit. The C library waits for a mutex by the plain call; for
+/// a read-write lock it uses the same call with and without a limit.
+fn may_wait_for_ever(kind: SyncObject, futex: FutexFact) -> bool {
+    const WAIT: u32 = 0;
+    const LOCK_PI: u32 = 6;
+    const WAIT_BITSET: u32 = 9;
+    match kind {
+        SyncObject::Mutex => matches!(futex_operation(futex.operation), WAIT | LOCK_PI),
+        SyncObject::RwLock => matches!(futex_operation(futex.operation), WAIT | WAIT_BITSET),
+        _ => false,
+    }
+}
+
+/// Whether operations of this kind of object are missing.
+fn is_incomplete(timeline: &Timeline, pid: u32, kind: SyncObject) -> bool {
+    let family = (pid, kind.family());
+    timeline.lossy.contains(&family) || timeline.families_removed.contains(&family)
+}
+
+/// The thread whose `pthread_t` is the last one before the word: that points to the C library's description of the thread,
+/// in which the word lies.
+fn awaited_thread(made: &MadeThreads, pid: u32, word: u64, now: u64) -> Option<usize> {
+    /// Longer than the description in any known library.
+    const BYTES: u64 = 4096;
+    let of_process = made.iter().filter(|((process, handle), _)| *process == pid && *handle <= word);
+    let ((_, handle), lives) = of_process.max_by_key(|((_, handle), _)| *handle)?;
+    let (_, child) = lives.iter().rev().find(|(forked, _)| *forked <= now)?;
+    (word - handle < BYTES).then_some(*child as usize)
+}
+
+/// Those of the waiting threads that no thread can wake: each waits for one that waits itself, or that has ended.
+fn stuck<'l>(timeline: &Timeline, waiting: &'l [Last]) -> Vec<&'l Last> {
+    let ended = |last: &Last, holder: usize| {
+        let holder = timeline.threads.get(holder);
+        let has_ended =
+            holder.is_some_and(|holder| holder.died && holder.end.0.saturating_add(BEFORE_NS) < last.until);
+        has_ended && matches!(last.waits_for, Thing::Lock { .. })
+    };
+    let mut left: Vec<&Last> = waiting.iter().collect();
+    loop {
+        let count = left.len();
+        let is_stuck = |last: &Last| {
+            let waits = |holder: &usize| left.iter().any(|other| other.thread == *holder);
+            last.holders.iter().any(|holder| waits(holder) || ended(last, *holder))
+        };
+        left = left.iter().copied().filter(|last| is_stuck(last)).collect();
+        if left.len() == count {
+            break;
+        }
+    }
+    // Those that others wait for come first: they are the circle.
+    let is_awaited = |last: &Last| left.iter().any(|other| other.holders.contains(&last.thread));
+    let (mut first, rest): (Vec<&Last>, Vec<&Last>) = left.iter().copied().partition(|last| is_awaited(last));
+    first.extend(rest);
+    first
+}
+
+fn ran_after(thread: &Thread, since: u64) -> u64 {
+    let running = thread.spans().filter(|(_, _, state)| matches!(state, State::Running { .. }));
+    running.fold(0, |sum, (from, until, _)| sum.saturating_add(until.0.saturating_sub(from.0.max(since))))
+}
+
+fn case(timeline: &Timeline, last: &Last, context: &Context<'_>) -> StuckThread {
+    let holder = last.holders.first().map(|holder| Holder {
+        thread: name(context, *holder),
+        itself: last.holders.contains(&last.thread),
+        ended: timeline.threads.get(*holder).is_some_and(|holder| holder.end.0 < last.since),
+    });
+    let waits_for = match last.waits_for {
+        Thing::EndOf(thread) => WaitsFor::End { thread: name(context, thread) },
+        Thing::Lock { object, read } => {
+            let name = bare_name(context.object(object)).to_owned();
+            let kind = timeline.locks.get(object).map(|lock| lock.kind);
+            match kind {
+                Some(SyncObject::RwLock) if read => WaitsFor::Writing { name, holder },
+                Some(SyncObject::RwLock) => WaitsFor::Reading { name, holder },
+                _ => WaitsFor::Lock { name, holder },
+            }
+        }
+    };
+    StuckThread {
+        thread: name(context, last.thread),
+        waits_for,
+        function: context.sleeper(last.thread, last.wait).map(str::to_owned),
+    }
+}
+
+fn name(context: &Context<'_>, thread: usize) -> String {
+    u32::try_from(thread).ok().and_then(|thread| context.thread(thread)).unwrap_or_default().to_owned()
+}

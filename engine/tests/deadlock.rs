@@ -1,0 +1,229 @@
+//! Recorded threads that wait for ever: for each other's locks, for their own, for the lock of a thread that has ended.
+
+use engine::event::{FutexFact, SyncObject};
+use engine::finding::{Finding, Holder, Stuck, StuckThread, WaitsFor};
+use engine::limit::{Kind, limits};
+use engine::predict::Model;
+use engine::report::Cpus;
+use engine::time::Timestamp;
+use engine::timeline::{
+    Counts, FirstUse, Interval, Lock, LockOperation, NO_OBJECT, State, Step, StepKind, Thread, Timeline,
+    Wait, WaitReason, Wake,
+};
+use engine::translation::from_timeline;
+use probe_abi::{SyncFamily, SyncOperation as S};
+
+const PID: u32 = 7;
+const END: u64 = 1_000_000_000;
+const ACCOUNTS: u64 = 0x40;
+const JOURNAL: u64 = 0x80;
+/// A `pthread_t`, and the word in what it points to that the kernel clears when the thread ends.
+const HANDLE: u64 = 0x7f00;
+const ENDS: u64 = HANDLE + 0x2d0;
+/// `FUTEX_WAIT_PRIVATE`, and what the C library joins threads by.
+const WAIT: u32 = 128;
+const JOIN: u32 = 9 | 256;
+
+#[derive(Default)]
+struct Script {
+    timeline: Timeline,
+}
+
+impl Script {
+    fn new() -> Script {
+        let lock = |address| Lock {
+            pid: PID,
+            address,
+            kind: SyncObject::Mutex,
+            first: FirstUse::default(),
+            put_back: false,
+        };
+        let timeline = Timeline {
+            end: Timestamp(END),
+            locks: vec![lock(ACCOUNTS), lock(JOURNAL)],
+            counts: Counts { events: 10, ..Counts::default() },
+            ..Timeline::default()
+        };
+        Script { timeline }
+    }
+
+    /// A thread that takes and gives back locks (by number) and then waits for a futex from `since` to its end.
+    fn thread(mut self, operations: &[(u64, S, u32)], word: u64, futex: u32, since: u64) -> Script {
+        let number = self.timeline.threads.len() as u32;
+        let interval = |start, state| Interval { start: Timestamp(start), state, first_step: u32::MAX };
+        let mut thread = Thread {
+            pid: PID,
+            tid: 10 + number,
+            comm: format!("T{number}"),
+            end: Timestamp(END),
+            intervals: vec![
+                interval(0, State::Running { cpu: Some(number as u16) }),
+                interval(since, State::Blocked(0)),
+            ],
+            waits: vec![Wait {
+                reason: WaitReason::Futex(FutexFact { word, operation: futex, words: 0 }),
+                wake: Wake::CutAtEnd,
+                cut_at_start: false,
+                moved_to: None,
+            }],
+            ..Thread::default()
+        };
+        for &(time, operation, object) in operations {
+            let step = StepKind::Operated(self.timeline.lock_operations.len() as u32);
+            thread.steps.push(Step { time: Timestamp(time), kind: step });
+            self.timeline.lock_operations.push(LockOperation {
+                began: Timestamp(time),
+                ended: Timestamp(time),
+                value: 0,
+                caller: 1,
+                thread: number,
+                object,
+                second: NO_OBJECT,
+                outcome: 0,
+                operation,
+                flags: 0,
+                after_hole: false,
+                times: 1,
+            });
+        }
+        for interval in &mut thread.intervals {
+            let before = thread.steps.iter().filter(|step| step.time < interval.start);
+            interval.first_step = before.count() as u32;
+        }
+        self.timeline.threads.push(thread);
+        self
+    }
+
+    fn found(&self) -> Option<(Stuck, bool)> {
+        let program = from_timeline(&self.timeline);
+        program.findings.into_iter().find_map(|finding| match finding {
+            Finding::Deadlock { stuck, others_ran } => Some((stuck, others_ran.expect("recorded"))),
+            _ => None,
+        })
+    }
+}
+
+fn stuck(thread: &str, waits_for: WaitsFor) -> StuckThread {
+    StuckThread { thread: thread.to_owned(), waits_for, function: None }
+}
+
+fn lock(name: &str, holder: &str, itself: bool, ended: bool) -> WaitsFor {
+    WaitsFor::Lock {
+        name: name.to_owned(),
+        holder: Some(Holder { thread: holder.to_owned(), itself, ended }),
+    }
+}
+
+fn abba() -> Script {
+    let script = Script::new().thread(&[(1_000, S::MutexLock, 0)], JOURNAL, WAIT, 5_000);
+    script.thread(&[(2_000, S::MutexLock, 1)], ACCOUNTS, WAIT, 6_000)
+}
+
+/// Two threads that had each other's locks "waited for work", and their locks were "held 0 ns".
+#[test]
+fn two_threads_with_each_others_locks() {
+    let (found, others_ran) = abba().found().expect("a deadlock");
+    let (first, second) = ("0x40", "0x80");
+    let threads = vec![
+        stuck("T0/10", lock(second, "T1/11", false, false)),
+        stuck("T1/11", lock(first, "T0/10", false, false)),
+    ];
+    assert_eq!((found, others_ran), (Stuck { end_ns: 6_000.0, threads, more: 0 }, false));
+    let program = from_timeline(&abba().timeline);
+    let limit = limits(&program, &[Cpus::ONE], &Model::default()).at.remove(0);
+    assert!(matches!(limit.kind, Kind::Deadlock { stuck } if stuck.threads.len() == 2));
+}
+
+#[test]
+fn a_thread_that_takes_its_own_lock_again_or_waits_for_that_of_one_that_ended() {
+    let again = Script::new().thread(&[(1_000, S::MutexLock, 0)], ACCOUNTS, WAIT, 5_000);
+    let (found, _) = again.found().expect("a deadlock");
+    assert_eq!(found.threads, [stuck("T0/10", lock("0x40", "T0/10", true, false))]);
+
+    let mut left = abba();
+    let ended = &mut left.timeline.threads[0];
+    (ended.died, ended.end) = (true, Timestamp(5_500));
+    let (found, _) = left.found().expect("a deadlock");
+    assert_eq!(found.threads, [stuck("T1/11", lock("0x40", "T0/10", false, true))]);
+}
+
+/// A thread that waits for the end of another while it has the lock which that one waits for.
+#[test]
+fn a_thread_that_joins_another_with_a_lock_that_this_one_wants() {
+    let mut script = Script::new()
+        .thread(&[(1_000, S::ThreadCreate, NO_OBJECT), (2_000, S::MutexLock, 0)], ENDS, JOIN, 5_000)
+        .thread(&[], ACCOUNTS, WAIT, 6_000);
+    script.timeline.lock_operations[0].value = HANDLE;
+    script.timeline.lock_operations[0].began = Timestamp(900);
+    script.timeline.threads[0].steps.insert(0, Step { time: Timestamp(950), kind: StepKind::Create(1) });
+    script.timeline.threads[0].intervals[1].first_step += 1;
+    let (found, _) = script.found().expect("a deadlock");
+    let waits = [
+        stuck("T0/10", WaitsFor::End { thread: "T1/11".to_owned() }),
+        stuck("T1/11", lock("0x40", "T0/10", false, false)),
+    ];
+    assert_eq!(found.threads, waits);
+}
+
+#[test]
+fn what_may_go_on_is_no_deadlock() {
+    // One of them has given its lock back.
+    let given = Script::new()
+        .thread(&[(1_000, S::MutexLock, 0), (1_500, S::MutexUnlock, 0)], JOURNAL, WAIT, 5_000)
+        .thread(&[(2_000, S::MutexLock, 1)], ACCOUNTS, WAIT, 6_000);
+    // It waits for something else.
+    let other = Script::new().thread(&[(1_000, S::MutexLock, 0)], 0x4000, WAIT, 5_000).thread(
+        &[(2_000, S::MutexLock, 1)],
+        ACCOUNTS,
+        WAIT,
+        6_000,
+    );
+    // With a time limit.
+    let timed = Script::new().thread(&[(1_000, S::MutexLock, 0)], JOURNAL, 9 | WAIT, 5_000).thread(
+        &[(2_000, S::MutexLock, 1)],
+        ACCOUNTS,
+        WAIT,
+        6_000,
+    );
+    // Operations are missing.
+    let mut lossy = abba();
+    lossy.timeline.lossy = vec![(PID, SyncFamily::Mutex)];
+    let mut off = abba();
+    off.timeline.families_removed = vec![(PID, SyncFamily::Mutex)];
+    let mut hole = abba();
+    hole.timeline.lock_operations[1].after_hole = true;
+    hole.timeline.locks[0].kind = SyncObject::Semaphore;
+    // It went on after the wait.
+    let mut later = abba();
+    let thread = &mut later.timeline.threads[1];
+    thread.intervals.push(Interval {
+        start: Timestamp(9_000),
+        state: State::Running { cpu: Some(1) },
+        first_step: u32::MAX,
+    });
+    // Its holder ended at the same time: the process was killed.
+    let mut killed = Script::new().thread(&[(1_000, S::MutexLock, 0)], 0x4000, WAIT, 5_000).thread(
+        &[],
+        ACCOUNTS,
+        WAIT,
+        6_000,
+    );
+    for thread in &mut killed.timeline.threads {
+        thread.died = true;
+    }
+    for script in [given, other, timed, lossy, off, hole, later, killed] {
+        assert_eq!(script.found(), None, "{:?}", script.timeline);
+    }
+}
+
+/// Others compute on: the deadlock is told, and what limits them is another question.
+#[test]
+fn others_may_run_meanwhile() {
+    let mut script = abba().thread(&[], 0x4000, WAIT, END - 1);
+    script.timeline.threads[2].intervals.truncate(1);
+    let (found, others_ran) = script.found().expect("a deadlock");
+    assert!(others_ran && found.threads.len() == 2);
+    let program = from_timeline(&script.timeline);
+    let limit = limits(&program, &[Cpus::ONE], &Model::default()).at.remove(0);
+    assert!(!matches!(limit.kind, Kind::Deadlock { .. }), "{limit:?}");
+}
