@@ -1,7 +1,7 @@
 //! Programs of the zoo, launched and attached. How long things took is not asked: the machine may be shared.
 
 use longpole_tests::zoo::{Bounds, ENTRIES, Entry, Keep, judge, missing};
-use longpole_tests::{binary, skip, skip_unless_built, skip_unless_live};
+use longpole_tests::{binary, skip_if, skip_unless_built, skip_unless_live};
 
 fn entry(name: &str) -> &'static Entry {
     ENTRIES.iter().find(|entry| entry.name == name).expect("a program of the zoo")
@@ -60,9 +60,7 @@ macro_rules! runtimes {
         fn $test() {
             skip_unless_live!();
             let entry = entry($name);
-            if let Some(why) = missing(entry) {
-                skip!("{why}");
-            }
+            skip_if!(missing(entry));
             let folder = tempfile::tempdir().unwrap();
             let keep = Keep::new(binary(), folder.path(), 1, false).unwrap();
             let program = skip_unless_built!(keep.build(entry));

@@ -28,9 +28,7 @@ pub use report::{Answer, Program, Report};
 #[macro_export]
 macro_rules! skip_unless_live {
     () => {
-        if let Some(reason) = $crate::cannot_record() {
-            $crate::skip!("{reason}");
-        }
+        $crate::skip_if!($crate::cannot_record())
     };
     ($source:literal) => {
         $crate::skip_unless_live!($crate::workload::build($source))
@@ -48,6 +46,16 @@ macro_rules! skip {
         println!("SKIP {}: {}", $crate::here!(), format_args!($($reason)*));
         return;
     }};
+}
+
+/// Leaves the test, visibly, if there is a reason to.
+#[macro_export]
+macro_rules! skip_if {
+    ($reason:expr) => {
+        if let Some(reason) = $reason {
+            $crate::skip!("{reason}");
+        }
+    };
 }
 
 /// Leaves the test, visibly, where the machine lacks a compiler.

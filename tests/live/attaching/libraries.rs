@@ -81,9 +81,7 @@ fn a_c_library_that_is_loaded_later_is_probed() {
     let library = skip_unless_live!("plugin.c");
     let loader = match workload::build_with("loader.c", &["-static"]) {
         Ok(loader) => loader,
-        Err(problem) => {
-            skip!("no static C library: {problem:?}");
-        }
+        Err(problem) => skip!("no static C library: {problem:?}"),
     };
     let Some((program, report)) = record(&loader, &library, &["--functions", "plugin_*"]) else {
         skip!("a static program cannot load libraries here");

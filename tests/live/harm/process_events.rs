@@ -266,9 +266,7 @@ fn a_full_disk() {
     let program = skip_unless_live!("flood.c");
     let disk = match SmallDisk::mounted(128) {
         Ok(disk) => disk,
-        Err(why) => {
-            skip!("cannot mount a small one: {why}");
-        }
+        Err(why) => skip!("cannot mount a small one: {why}"),
     };
     let file = disk.0.path().join("full.lp");
     let mut target = Background::must_start(Command::new(&program).args(["50000", "6000"]));

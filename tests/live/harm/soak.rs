@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use longpole_tests::{Background, Longpole, run, skip, skip_unless_live, workload};
+use longpole_tests::{Background, Longpole, run, skip_if, skip_unless_live, workload};
 
 const LIMIT: Duration = Duration::from_secs(180);
 /// Unless asked otherwise: enough to find a program that cannot bear it at all.
@@ -83,9 +83,7 @@ fn rust() {
 #[test]
 fn go() {
     skip_unless_live!();
-    if let Some(reason) = missing("go", "version") {
-        skip!("{reason}");
-    }
+    skip_if!(missing("go", "version"));
     let folder = tempfile::tempdir().unwrap();
     let program: &Path = &folder.path().join("soak");
     let mut build = Command::new("go");
@@ -99,9 +97,7 @@ fn go() {
 #[test]
 fn java() {
     skip_unless_live!();
-    if let Some(reason) = missing("java", "-version").or_else(|| missing("javac", "-version")) {
-        skip!("{reason}");
-    }
+    skip_if!(missing("java", "-version").or_else(|| missing("javac", "-version")));
     let folder = tempfile::tempdir().unwrap();
     let built =
         run(Command::new("javac").arg("-d").arg(folder.path()).arg(source("Soak.java")), LIMIT).unwrap();
@@ -112,18 +108,14 @@ fn java() {
 #[test]
 fn node() {
     skip_unless_live!();
-    if let Some(reason) = missing("node", "--version") {
-        skip!("{reason}");
-    }
+    skip_if!(missing("node", "--version"));
     soak("Node", Command::new("node").arg(source("soak.js")));
 }
 
 #[test]
 fn python() {
     skip_unless_live!();
-    if let Some(reason) = missing("python3", "--version") {
-        skip!("{reason}");
-    }
+    skip_if!(missing("python3", "--version"));
     // A launcher script would be in between: the interpreter itself.
     let which = "import sys; print(sys.executable)";
     let found = run(Command::new("python3").args(["-c", which]), LIMIT).unwrap();

@@ -4,7 +4,7 @@ use super::process_events::{
     LIMIT, attach, attach_in_background, finish, has_calls, has_functions, start, wait_for_recording,
 };
 use longpole_tests::{
-    Background, Longpole, Recorded, run, skip, skip_unless_built, skip_unless_live, workload,
+    Background, Longpole, Recorded, run, skip, skip_if, skip_unless_built, skip_unless_live, workload,
 };
 use std::path::Path;
 use std::process::Command;
@@ -96,9 +96,7 @@ fn tells_stops(file: &Path) {
 #[test]
 fn a_program_that_strace_traces_already() {
     skip_unless_live!();
-    if let Some(why) = no_strace() {
-        skip!("{why}");
-    }
+    skip_if!(no_strace());
     let program = skip_unless_built!(workload::build("unharmed.c"));
     // Threads that sleep now and then, so that there are system calls to stop at.
     let (target, pid) = start(&program, &["work", "4", "2000"]);
@@ -121,9 +119,7 @@ fn a_program_that_strace_traces_already() {
 #[test]
 fn strace_comes_to_a_program_that_is_recorded() {
     skip_unless_live!();
-    if let Some(why) = no_strace() {
-        skip!("{why}");
-    }
+    skip_if!(no_strace());
     let program = skip_unless_built!(workload::build("unharmed.c"));
     let (target, pid) = start(&program, &["work", "4", "2000"]);
     let (mut record, _folder, file) = attach_in_background(&[], pid);
@@ -157,9 +153,7 @@ fn strace_comes_to_a_program_that_is_recorded() {
 #[test]
 fn a_command_that_is_run_by_strace() {
     skip_unless_live!();
-    if let Some(why) = no_strace() {
-        skip!("{why}");
-    }
+    skip_if!(no_strace());
     let program = skip_unless_built!(workload::build("convoy.c"));
     let path = program.to_string_lossy();
     let words = ["-f", "-o", "/dev/null", &path, "23", "3", "2000000"];

@@ -76,9 +76,7 @@ fn what_goroutines_wait_for_is_not_taken_for_futexes() {
     build.current_dir(folder.path()).env("GOCACHE", folder.path().join("cache"));
     build.env("GOFLAGS", "").env("GOTOOLCHAIN", "local");
     match run(&mut build, LIMIT) {
-        Err(error) => {
-            skip!("no Go here: {error}");
-        }
+        Err(error) => skip!("no Go here: {error}"),
         Ok(built) => assert_eq!(built.code, Some(0), "{}", built.stderr),
     }
     let recorded = Recorded::good(&[], &program, &[]);
