@@ -1,7 +1,7 @@
 //! Attaching and detaching again and again, to programs in seven languages that work meanwhile and check their own
 //! results. `LONGPOLE_SOAK_ROUNDS` says how often; `./x soak` sets it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -82,16 +82,7 @@ fn rust() {
 
 #[test]
 fn go() {
-    skip_unless_live!();
-    skip_if!(missing("go", "version"));
-    let folder = tempfile::tempdir().unwrap();
-    let program: &Path = &folder.path().join("soak");
-    let mut build = Command::new("go");
-    build.args(["build", "-o"]).arg(program).arg(source("soak.go")).current_dir(folder.path());
-    build.env("GOCACHE", folder.path().join("cache")).env("GOFLAGS", "").env("GOTOOLCHAIN", "local");
-    let built = run(&mut build, LIMIT).unwrap();
-    assert_eq!(built.code, Some(0), "{}", built.stderr);
-    soak("Go", &mut Command::new(program));
+    soak("Go", &mut Command::new(skip_unless_live!("soak/soak.go")));
 }
 
 #[test]

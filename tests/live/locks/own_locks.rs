@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use longpole_tests::{Longpole, Recorded, run, skip, skip_unless_live, workload};
+use longpole_tests::{Longpole, Recorded, run, skip, skip_unless_live};
 
 const LIMIT: Duration = Duration::from_secs(180);
 
@@ -68,17 +68,7 @@ fn rusts_locks_are_counted_where_somebody_waited() {
 
 #[test]
 fn what_goroutines_wait_for_is_not_taken_for_futexes() {
-    skip_unless_live!();
-    let folder = tempfile::tempdir().expect("a folder");
-    let program = folder.path().join("own_locks");
-    let mut build = Command::new("go");
-    build.args(["build", "-o"]).arg(&program).arg(workload::source("own_locks.go"));
-    build.current_dir(folder.path()).env("GOCACHE", folder.path().join("cache"));
-    build.env("GOFLAGS", "").env("GOTOOLCHAIN", "local");
-    match run(&mut build, LIMIT) {
-        Err(error) => skip!("no Go here: {error}"),
-        Ok(built) => assert_eq!(built.code, Some(0), "{}", built.stderr),
-    }
+    let program = skip_unless_live!("own_locks.go");
     let recorded = Recorded::good(&[], &program, &[]);
     assert_eq!(recorded.ended.stdout, "404 rounds true\n");
     let text = said(&recorded);
