@@ -1,6 +1,6 @@
 //! Recorded threads that wait for ever: for each other's locks, for their own, for the lock of a thread that has ended.
 
-use engine::event::{FutexFact, SyncObject};
+use engine::event::{AddressFact, AwaitedThread, FutexFact, SyncObject};
 use engine::finding::{Finding, Holder, Stuck, StuckThread, WaitsFor};
 use engine::limit::{Kind, limits};
 use engine::predict::Model;
@@ -11,7 +11,7 @@ use engine::timeline::{
     Wait, WaitReason, Wake,
 };
 use engine::translation::from_timeline;
-use probe_abi::{SyncFamily, SyncOperation as S};
+use probe_abi::{Call, SyncFamily, SyncOperation as S};
 
 const PID: u32 = 7;
 const END: u64 = 1_000_000_000;
@@ -47,7 +47,7 @@ impl Script {
         Script { timeline }
     }
 
-    /// A thread that takes and gives back locks (by number) and then waits for a futex from `since` to its end.
+    /// A thread that takes and releases locks (by number) and then waits for a futex from `since` to its end.
     fn thread(mut self, operations: &[(u64, S, u32)], word: u64, futex: u32, since: u64) -> Script {
         let number = self.timeline.threads.len() as u32;
         let interval = |start, state| Interval { start: Timestamp(start), state, first_step: u32::MAX };
@@ -165,6 +165,38 @@ fn a_thread_that_joins_another_with_a_lock_that_this_one_wants() {
     assert_eq!(found.threads, waits);
 }
 
+/// Attached when everything stood still: no operation was recorded, no wait has a reason, and memory names who is waited for.
+#[test]
+fn a_deadlock_from_before_the_recording_is_seen_in_memory() {
+    let stands = |awaited: [(u64, u32); 2]| {
+        let mut script = Script::new().thread(&[], 0, WAIT, 0).thread(&[], 0, WAIT, 0);
+        script.timeline.locks.clear();
+        for (thread, (word, tid)) in script.timeline.threads.iter_mut().zip(awaited) {
+            thread.intervals.remove(0);
+            thread.waits[0].reason = WaitReason::of(1, Call::NONE);
+            let futex = FutexFact { word, operation: WAIT, words: 0 };
+            thread.awaits = Some(AwaitedThread { futex, tid });
+        }
+        let name = Some("journal".to_owned());
+        script.timeline.addresses =
+            vec![AddressFact { pid: PID, address: JOURNAL, name, ..AddressFact::default() }];
+        script
+    };
+    let (found, others_ran) = stands([(JOURNAL, 11), (ACCOUNTS, 10)]).found().expect("a deadlock");
+    let waits = [
+        stuck("T0/10", lock("journal", "T1/11", false, false)),
+        stuck("T1/11", lock("0x40", "T0/10", false, false)),
+    ];
+    assert_eq!((found.threads.as_slice(), others_ran), (&waits[..], false));
+    // No circle, or a number that is no thread's.
+    assert_eq!(stands([(JOURNAL, 11), (ACCOUNTS, 12)]).found(), None);
+    // One waits for another word by now.
+    let mut moved = stands([(JOURNAL, 11), (ACCOUNTS, 10)]);
+    let other = FutexFact { word: 0x9999, operation: WAIT, words: 0 };
+    moved.timeline.threads[1].waits[0].reason = WaitReason::Futex(other);
+    assert_eq!(moved.found(), None);
+}
+
 #[test]
 fn what_may_go_on_is_no_deadlock() {
     // One of them has given its lock back.
@@ -216,7 +248,7 @@ fn what_may_go_on_is_no_deadlock() {
     }
 }
 
-/// Others compute on: the deadlock is told, and what limits them is another question.
+/// Others compute on: there is a finding, and what limits them is another question.
 #[test]
 fn others_may_run_meanwhile() {
     let mut script = abba().thread(&[], 0x4000, WAIT, END - 1);

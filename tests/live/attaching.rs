@@ -1,6 +1,7 @@
 //! Attaching to running programs, and choosing which.
 
 mod answers;
+mod deadlock;
 mod hostile_targets;
 mod libraries;
 mod locks_unprobed;

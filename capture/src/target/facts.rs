@@ -42,10 +42,17 @@ pub fn attach_facts(asked: &Process, children: bool) -> Facts {
     facts
 }
 
-/// The living threads of a process now, for instance at the end of a recording.
+/// The living threads of a process now.
 pub fn threads_of(pid: u32) -> Result<Vec<ThreadFact>, TargetError> {
     let threads = threads(&ProcDir::open(pid)?)?;
     if threads.is_empty() { Err(TargetError::ExitedDuringAttach { pid }) } else { Ok(threads) }
+}
+
+/// The same at the end of a recording, with the threads that they wait for.
+pub fn threads_at_end(pid: u32) -> Result<Vec<ThreadFact>, TargetError> {
+    let mut threads = threads_of(pid)?;
+    super::awaited_thread::add(&ProcDir::open(pid)?, &mut threads);
+    Ok(threads)
 }
 
 fn add(facts: &mut Facts, process: &Process) {

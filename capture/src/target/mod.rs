@@ -4,6 +4,7 @@
 
 mod account;
 mod at_start;
+mod awaited_thread;
 mod busy;
 mod c_libraries;
 mod clock;
@@ -35,7 +36,7 @@ pub use clock::{kernel_tick_ns, monotonic_ns};
 pub use command::{binary_of, resolve};
 pub use cpus::{CpuList, on};
 pub use error::TargetError;
-pub use facts::{attach_facts, threads_of};
+pub use facts::{attach_facts, threads_at_end, threads_of};
 pub use launch::{ChildStream, GatedChild, Launch, LaunchError, LaunchOptions};
 pub use maps::{Code, MappedRange, Module, code, mapped};
 pub use named::named;

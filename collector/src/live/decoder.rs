@@ -5,7 +5,7 @@ use super::message::{ChangeKind, ProcessChange};
 use super::naming::{Ask, KnownAddresses, LockStack};
 use super::tally::{Tally, Tallying};
 use super::{Drained, EventSource};
-use engine::event::{LossCounts, Merger, Note, Overhead};
+use engine::event::{LossCounts, Merger, Note, Overhead, ThreadFact};
 use probe_abi::Record;
 use recording::{Contradiction, EventChunk, EventChunks};
 use std::time::Instant;
@@ -127,6 +127,13 @@ impl Decoder {
     /// Addresses that are new since the last call.
     pub fn take_asks(&mut self) -> Vec<Ask> {
         self.seen.as_mut().map(KnownAddresses::take).unwrap_or_default()
+    }
+
+    /// Threads as they are in the end: what they wait for gets a name.
+    pub fn see_threads(&mut self, threads: &[ThreadFact]) {
+        if let Some(seen) = &mut self.seen {
+            threads.iter().for_each(|thread| seen.thread(thread));
+        }
     }
 
     /// What may leave now.

@@ -3,7 +3,7 @@
 use crate::input::Input;
 use crate::plan::InputPlan;
 use crate::present::screen::limit;
-use engine::limit::Search;
+use engine::limit::{Kind, Search};
 use engine::predict::Model;
 use engine::program::Program;
 use engine::report::Cpus;
@@ -17,13 +17,13 @@ const MOST_EVENTS: u64 = 200_000;
 pub fn limit_line(file: &Path, events: u64) -> Option<String> {
     too_many(events).or_else(|| {
         let input = Input::open(&InputPlan::File(file.to_owned())).ok()?;
-        of_program(&input.into_program())
+        of_program(&input.into_program(), events)
     })
 }
 
 /// The same for what is read already.
 pub fn limit_of_input(input: Input, events: u64) -> Option<String> {
-    too_many(events).or_else(|| of_program(&input.into_program()))
+    too_many(events).or_else(|| of_program(&input.into_program(), events))
 }
 
 fn too_many(events: u64) -> Option<String> {
@@ -31,12 +31,14 @@ fn too_many(events: u64) -> Option<String> {
     (events > MOST_EVENTS).then(text)
 }
 
-fn of_program(program: &Program) -> Option<String> {
+/// Without any event only a deadlock is known, from the program's memory.
+fn of_program(program: &Program, events: u64) -> Option<String> {
     let machine = program.recorded_cpus.and_then(Cpus::count)?;
     let search = Search::new(program, &[machine], &Model::default()).ok()?;
     let found = search.counts().first().map(|cpus| search.at(*cpus))?;
     let limits = search.conclude(vec![found], Vec::new(), Vec::new());
-    limits.at.first().map(limit::sentence)
+    let first = limits.at.first()?;
+    (events > 0 || matches!(first.kind, Kind::Deadlock { .. })).then(|| limit::sentence(first))
 }
 
 #[cfg(test)]

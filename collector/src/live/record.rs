@@ -12,7 +12,7 @@ use crate::exit::{Outcome, UserError, say};
 use crate::plan::{RecordPlan, TargetPlan};
 use crate::present::finding::operations_tried;
 use crate::present::style::{self, Paint};
-use capture::target::{GatedChild, signals, threads_of};
+use capture::target::{GatedChild, signals, threads_at_end};
 use engine::event::FunctionFact;
 use recording::{ClockAnchor, Meta, Overwrite, Writer, check_file, default_name};
 use std::collections::BTreeMap;
@@ -87,7 +87,9 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         print: None,
         listen: None,
         alive: alive_while(command),
-        end_threads: Box::new(|pids| pids.iter().filter_map(|&pid| threads_of(pid).ok()).flatten().collect()),
+        end_threads: Box::new(|pids| {
+            pids.iter().filter_map(|&pid| threads_at_end(pid).ok()).flatten().collect()
+        }),
         choose: functions.map(|functions| Box::new(functions) as _),
         child,
     })

@@ -272,6 +272,7 @@ impl RingReader {
         attach_results.stop();
         let mut end_ns = source.end();
         let threads = end_threads();
+        self.decoder.see_threads(&threads);
         for done in attach_results.finish() {
             let _ = feed.send(done);
         }

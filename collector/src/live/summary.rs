@@ -110,7 +110,7 @@ impl RecordSummary {
         if let Some(command) = &self.interrupted {
             line("command", Paint::Plain, &interrupted_text(command))?;
         }
-        if self.events > 0 {
+        if self.events > 0 || self.limit.is_some() {
             if let Some(limit) = &self.limit {
                 line("LIMIT", Paint::Bold, limit)?;
             }

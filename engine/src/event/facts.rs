@@ -2,6 +2,7 @@
 //! losses. Serializable because the session file stores them.
 
 use super::code::CodeFact;
+use super::futex::{AwaitedThread, FutexFact};
 use super::left_out::LeftOut;
 use super::module::ModuleFact;
 use super::overhead::{HitCosts, IdleWake, Overhead};
@@ -122,11 +123,6 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
-fn is_none_of_several(words: &u32) -> bool {
-    *words == 0
-}
-
 /// One process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -166,6 +162,9 @@ pub struct ThreadFact {
     /// The CPUs that it may use, ascending; empty: not known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cpus: Vec<u32>,
+    /// The thread that it waits for, if the recording's end showed one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub awaits: Option<AwaitedThread>,
     /// What earlier events proved about it at `Facts::start_ns`. Set by a sliding window; /proc cannot know it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Box<ThreadBefore>>,
@@ -223,18 +222,6 @@ pub enum Condition {
     },
     /// In a gap.
     Gap,
-}
-
-/// A futex call in progress.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct FutexFact {
-    /// Address of the word.
-    pub word: u64,
-    /// The `op` argument with its flag bits.
-    pub operation: u32,
-    /// If the thread waits for one of several words: how many, `word` being the first of them. 0 if `word` is the one.
-    #[serde(default, skip_serializing_if = "is_none_of_several")]
-    pub words: u32,
 }
 
 /// One stack of a thread.

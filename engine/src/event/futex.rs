@@ -1,13 +1,40 @@
 //! Which system calls wait for a futex, and what the `op` argument of one means (Linux
 //! `include/uapi/linux/futex.h`, `arch/x86/entry/syscalls/syscall_64.tbl`).
 
-use super::FutexFact;
 use probe_abi::{Call, FUTEX_WAITV_CALL, Switch, SwitchFlags, Waking, WakingFlags, futex_operation};
+use serde::{Deserialize, Serialize};
 
 pub use probe_abi::FUTEX_CALL;
 
 /// `futex_wait(2)` (Linux 6.7): the word is its first argument too, and it has no `op`.
 const FUTEX_WAIT_CALL: u32 = 455;
+
+/// A futex call in progress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FutexFact {
+    /// Address of the word.
+    pub word: u64,
+    /// The `op` argument with its flag bits.
+    pub operation: u32,
+    /// If the thread waits for one of several words: how many, `word` being the first of them. 0 if `word` is the one.
+    #[serde(default, skip_serializing_if = "is_none_of_several")]
+    pub words: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+fn is_none_of_several(words: &u32) -> bool {
+    *words == 0
+}
+
+/// A thread sleeps in a futex call, and the program's memory names the thread that can end that: the holder of a mutex, or a
+/// thread that is joined. What is no mutex may look like one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AwaitedThread {
+    /// The call.
+    pub futex: FutexFact,
+    /// Host thread id of the thread that is named.
+    pub tid: u32,
+}
 
 /// The futex that a thread inside this call waits for.
 pub fn awaited_futex(call: Call) -> Option<FutexFact> {

@@ -17,9 +17,9 @@ mod sequence;
 mod sync_effect;
 
 pub use facts::{
-    AddressFact, Condition, Facts, FrameFact, FunctionFact, FunctionId, FutexFact, GapReason, LossCounts,
-    MOST_FRAMES, MappingFact, Note, NoteKind, OperationsTried, PendingOperation, ProcessFact, STACKS_AT_ONCE,
-    StackFact, ThreadBefore, ThreadFact, ThreadState, WindowEnd,
+    AddressFact, Condition, Facts, FrameFact, FunctionFact, FunctionId, GapReason, LossCounts, MOST_FRAMES,
+    MappingFact, Note, NoteKind, OperationsTried, PendingOperation, ProcessFact, STACKS_AT_ONCE, StackFact,
+    ThreadBefore, ThreadFact, ThreadState, WindowEnd,
 };
 
 pub use call::{CallKind, call_kind};
@@ -27,7 +27,9 @@ pub use code::{
     CodeFact, CodeMap, CodePlace, InlinedFact, LIBRARY, frame_address, is_jit_code, is_recording_library,
     jit_code, unnamed_code,
 };
-pub use futex::{FUTEX_CALL, awaited_futex, futex_name, futex_of_sleeper, futex_of_wakee};
+pub use futex::{
+    AwaitedThread, FUTEX_CALL, FutexFact, awaited_futex, futex_name, futex_of_sleeper, futex_of_wakee,
+};
 pub use io_wait_names::io_name;
 pub use left_out::LeftOut;
 pub use merge::{DISORDER_NS, Merger, OrderCounts};

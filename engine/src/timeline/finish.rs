@@ -37,6 +37,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         disagreements.extend(disagreement(&thread, fact, end_ns));
         if let Some(fact) = fact {
             thread.out.nice = fact.nice.or(thread.out.nice);
+            thread.out.awaits = fact.awaits;
             if !fact.cpus.is_empty() {
                 thread.out.cpus.clone_from(&fact.cpus);
             }

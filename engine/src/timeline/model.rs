@@ -2,8 +2,8 @@
 
 pub use super::wait::{External, Wait, Wake};
 use crate::event::{
-    AddressFact, CodeFact, FunctionFact, FunctionId, IdleWake, MappingFact, Overhead, SamplingFact,
-    SyncObject,
+    AddressFact, AwaitedThread, CodeFact, FunctionFact, FunctionId, IdleWake, MappingFact, Overhead,
+    SamplingFact, SyncObject,
 };
 use crate::finding::Finding;
 use crate::time::{Nanos, Timestamp};
@@ -126,6 +126,8 @@ pub struct Thread {
     pub hits: Vec<Hit>,
     /// Samples of it, in order of time.
     pub samples: Vec<StackSample>,
+    /// The thread that it waited for in the end, if memory named one.
+    pub awaits: Option<AwaitedThread>,
     /// How often it gave its CPU to another thread by `sched_yield`, and how long it had it before, summed.
     pub yields: u64,
     /// See `yields`.

@@ -110,6 +110,7 @@ fn thread_fact(thread: &ThreadTracker, start_ns: u64) -> ThreadFact {
         cpu_time_ns: cpu_time.map(|(_, cpu_time)| cpu_time),
         nice: thread.out.nice,
         cpus: thread.out.cpus.clone(),
+        awaits: None,
         before: Some(Box::new(ThreadBefore {
             condition: condition(thread.state),
             woken: thread.woken.is_some(),

@@ -1,7 +1,7 @@
 //! Which addresses of which program are known: each is asked for once.
 
 use super::lock_stacks::{LockStack, LockStacks};
-use engine::event::awaited_futex;
+use engine::event::{ThreadFact, awaited_futex};
 use probe_abi::{Call, Record, SyncOperation};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -106,6 +106,13 @@ impl KnownAddresses {
                 self.program(exec.header.pid, exec.header.time_ns, None, exec.first_page);
             }
             _ => {}
+        }
+    }
+
+    /// Looks at a thread's last wait.
+    pub fn thread(&mut self, thread: &ThreadFact) {
+        if let Some(awaits) = thread.awaits {
+            self.address(thread.pid, thread.seen_ns, awaits.futex.word, AddressKind::Object);
         }
     }
 

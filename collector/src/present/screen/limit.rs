@@ -277,13 +277,13 @@ fn remedy(stuck: &Stuck) -> Option<&'static str> {
     };
     let held: Vec<Holder> = stuck.threads.iter().filter_map(|thread| holder(&thread.waits_for)).collect();
     if held.iter().any(|holder| holder.itself) {
-        Some("It has that lock already: give it back first, or make the lock recursive.")
+        Some("It has that lock already: release it first, or make the lock recursive.")
     } else if held.iter().any(|holder| holder.ended) {
-        Some("Give the lock back before the thread ends.")
+        Some("Release the lock before the thread ends.")
     } else if held.len() > 1 {
         Some("Take these locks in the same order everywhere.")
     } else if held.len() == 1 {
-        Some("Give the lock back before waiting for the other thread.")
+        Some("Release the lock before waiting for the other thread.")
     } else {
         None
     }

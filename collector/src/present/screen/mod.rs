@@ -117,11 +117,13 @@ pub(crate) fn computes(report: &Report) -> bool {
     report.results.iter().any(|result| result.time_ns > 0.0)
 }
 
-/// Whether the predicted run is only what an idle program computed while it waited.
+/// Whether the predicted run is only what an idle program computed while it waited, or one in a deadlock before that.
 pub(crate) fn is_beside(report: &Report, limits: &Limits) -> bool {
     let wall_ns = report.overhead.map_or(0.0, |cost| cost.wall_ns as f64);
     let first = limits.at.first();
-    first.is_some_and(|limit| matches!(limit.kind, Kind::Idle { .. }) && limit.time_ns < wall_ns / 2.0)
+    first.is_some_and(|limit| {
+        matches!(limit.kind, Kind::Idle { .. } | Kind::Deadlock { .. }) && limit.time_ns < wall_ns / 2.0
+    })
 }
 
 /// The result that the screen is about: on the recorded machine, else on the largest finite CPU count.

@@ -82,7 +82,7 @@ fn sections_of(held: &Held) -> Vec<u32> {
 }
 
 impl Sections {
-    /// Sections that were not given back before their thread's end, or the recording's.
+    /// Sections that were not released before their thread's end, or the recording's.
     pub(in crate::program) fn still_open(&self) -> impl Iterator<Item = &Section> {
         self.open.iter().flatten().filter_map(|section| self.all.get(*section as usize))
     }

@@ -1,14 +1,15 @@
 //! Threads that wait for ever for each other's locks (ours). A wait that never ends has no recorded operation, but the kernel
 //! shows its futex word: if that lies in a lock which another thread took and did not give back, the waiter waits for that
 //! thread. So does one that waits for the end of a thread. A circle of such waits that lasts to the end of the recording is a
-//! deadlock, and so is a wait for the lock of a thread that has ended. A wait with a time limit is none, nor is anything where
-//! operations of the lock's family are missing.
+//! deadlock, and so is a wait for the lock of a thread that has ended. A wait with a time limit is none. Where operations of the
+//! lock's family are missing, or began too late, the program's memory tells who holds a mutex ([`AwaitedThread`]).
 
 use super::objects::{ByPlace, Word, is_end_of_thread};
 use super::threads::Context;
-use crate::event::{FutexFact, SyncObject, futex_operation};
+use crate::event::{AwaitedThread, FutexFact, SyncObject, futex_operation};
 use crate::finding::{Finding, Holder, Stuck, StuckThread, WaitsFor};
 use crate::program::bare_name;
+use crate::program::lock_names::Addresses;
 use crate::program::lock_replay::{MadeThreads, Section, Sections, made_threads};
 use crate::timeline::{State, StepKind, Thread, Timeline, WaitReason};
 use rustc_hash::FxHashMap;
@@ -39,6 +40,8 @@ enum Thing {
         object: usize,
         read: bool,
     },
+    /// A lock without recorded operations, by its address.
+    Word(u64),
     EndOf(usize),
 }
 
@@ -51,12 +54,17 @@ pub(in crate::program) struct LastWaits {
     pub(in crate::program) waited: Vec<(u32, u64)>,
 }
 
-pub(super) fn find(timeline: &Timeline, sections: &Sections, context: &Context<'_>) -> LastWaits {
+pub(super) fn find(
+    timeline: &Timeline,
+    sections: &Sections,
+    context: &Context<'_>,
+    addresses: &Addresses<'_>,
+) -> LastWaits {
     let mut held: FxHashMap<u32, Vec<&Section>> = FxHashMap::default();
     for section in sections.still_open() {
         held.entry(section.object).or_default().push(section);
     }
-    if held.is_empty() {
+    if held.is_empty() && timeline.threads.iter().all(|thread| thread.awaits.is_none()) {
         return LastWaits::default();
     }
     let mut ends: FxHashMap<u32, u64> = FxHashMap::default();
@@ -70,33 +78,47 @@ pub(super) fn find(timeline: &Timeline, sections: &Sections, context: &Context<'
         thread.end.0.saturating_add(BEFORE_NS) >= end
     };
     let (places, made) = (ByPlace::of(&timeline.locks), made_threads(timeline));
+    let numbers: FxHashMap<(u32, u32), usize> = timeline
+        .threads
+        .iter()
+        .enumerate()
+        .map(|(index, thread)| ((thread.pid, thread.tid), index))
+        .collect();
     let waiting: Vec<Last> = timeline
         .threads
         .iter()
         .enumerate()
         .filter(|(_, thread)| lasts(thread))
-        .filter_map(|(index, thread)| last_wait(timeline, (index, thread), &held, &places, &made))
+        .filter_map(|(index, thread)| {
+            let recorded = last_wait(timeline, (index, thread), &held, &places, &made);
+            recorded.or_else(|| wait_in_memory((index, thread), &places, &numbers))
+        })
         .collect();
     let of_lock = |last: &Last| match last.waits_for {
         Thing::Lock { object, .. } => {
             Some((u32::try_from(object).ok()?, last.until.saturating_sub(last.since)))
         }
-        Thing::EndOf(_) => None,
+        Thing::EndOf(_) | Thing::Word(_) => None,
     };
     LastWaits {
-        deadlock: finding(timeline, &waiting, context),
+        deadlock: finding(timeline, &waiting, context, addresses),
         waited: waiting.iter().filter_map(of_lock).collect(),
     }
 }
 
 /// The finding, if some of them wait for ever.
-fn finding(timeline: &Timeline, waiting: &[Last], context: &Context<'_>) -> Option<Finding> {
+fn finding(
+    timeline: &Timeline,
+    waiting: &[Last],
+    context: &Context<'_>,
+    addresses: &Addresses<'_>,
+) -> Option<Finding> {
     let stuck: Vec<&Last> = stuck(timeline, waiting);
     let since = stuck.iter().map(|last| last.since).max()?;
     let until = stuck.iter().map(|last| last.until).max()?;
     let ran = timeline.threads.iter().map(|thread| ran_after(thread, since)).fold(0, u64::saturating_add);
     let others_ran = ran > until.saturating_sub(since) / ALL;
-    let threads = stuck.iter().take(NAMED).map(|last| case(timeline, last, context)).collect();
+    let threads = stuck.iter().take(NAMED).map(|last| case(timeline, last, context, addresses)).collect();
     let end_ns = since.saturating_sub(timeline.start.0) as f64;
     let stuck = Stuck { end_ns, threads, more: stuck.len().saturating_sub(NAMED) };
     Some(Finding::Deadlock { stuck, others_ran: Some(others_ran) })
@@ -147,6 +169,37 @@ fn last_wait(
     is_possible.then(|| of(Thing::Lock { object, read }, holders))
 }
 
+/// The same as the program's memory shows it: for a wait that began before its lock's operations were recorded.
+fn wait_in_memory(
+    (index, thread): (usize, &Thread),
+    places: &ByPlace,
+    numbers: &FxHashMap<(u32, u32), usize>,
+) -> Option<Last> {
+    let awaits: AwaitedThread = thread.awaits?;
+    let holder = *numbers.get(&(thread.pid, awaits.tid))?;
+    let (since, _, state) = thread.spans().last()?;
+    let State::Blocked(number) = state else { return None };
+    // Memory was read a moment later.
+    let is_other = |reason| matches!(reason, WaitReason::Futex(futex) if futex.word != awaits.futex.word);
+    if thread.waits.get(number as usize).is_none_or(|wait| is_other(wait.reason)) {
+        return None;
+    }
+    let word = Word { pid: thread.pid, address: awaits.futex.word, words: awaits.futex.words };
+    let lock = || {
+        places
+            .at(&word, since)
+            .map_or(Thing::Word(word.address), |object| Thing::Lock { object, read: false })
+    };
+    Some(Last {
+        thread: index,
+        wait: number as usize,
+        since: since.0,
+        until: thread.end.0,
+        waits_for: if is_end_of_thread(awaits.futex) { Thing::EndOf(holder) } else { lock() },
+        holders: vec![holder],
+    })
+}
+
 /// Whether the futex call may be that of a lock without a time limit. The C library waits for a mutex by the plain call; for
 /// a read-write lock it uses the same call with and without a limit.
 fn may_wait_for_ever(kind: SyncObject, futex: FutexFact) -> bool {
@@ -183,7 +236,7 @@ fn stuck<'l>(timeline: &Timeline, waiting: &'l [Last]) -> Vec<&'l Last> {
         let holder = timeline.threads.get(holder);
         let has_ended =
             holder.is_some_and(|holder| holder.died && holder.end.0.saturating_add(BEFORE_NS) < last.until);
-        has_ended && matches!(last.waits_for, Thing::Lock { .. })
+        has_ended && !matches!(last.waits_for, Thing::EndOf(_))
     };
     let mut left: Vec<&Last> = waiting.iter().collect();
     loop {
@@ -209,7 +262,7 @@ fn ran_after(thread: &Thread, since: u64) -> u64 {
     running.fold(0, |sum, (from, until, _)| sum.saturating_add(until.0.saturating_sub(from.0.max(since))))
 }
 
-fn case(timeline: &Timeline, last: &Last, context: &Context<'_>) -> StuckThread {
+fn case(timeline: &Timeline, last: &Last, context: &Context<'_>, addresses: &Addresses<'_>) -> StuckThread {
     let holder = last.holders.first().map(|holder| Holder {
         thread: name(context, *holder),
         itself: last.holders.contains(&last.thread),
@@ -217,6 +270,11 @@ fn case(timeline: &Timeline, last: &Last, context: &Context<'_>) -> StuckThread 
     });
     let waits_for = match last.waits_for {
         Thing::EndOf(thread) => WaitsFor::End { thread: name(context, thread) },
+        Thing::Word(address) => {
+            let pid = timeline.threads.get(last.thread).map_or(0, |thread| thread.pid);
+            let variable = addresses.at(pid, address, u64::MAX).and_then(|fact| fact.name.clone());
+            WaitsFor::Lock { name: variable.unwrap_or_else(|| format!("{address:#x}")), holder }
+        }
         Thing::Lock { object, read } => {
             let name = bare_name(context.object(object)).to_owned();
             let kind = timeline.locks.get(object).map(|lock| lock.kind);

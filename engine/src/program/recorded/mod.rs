@@ -42,7 +42,7 @@ pub(super) fn of(
             object.queue = Some(queue);
         }
     }
-    let last = deadlock::find(timeline, &sections, &context);
+    let last = deadlock::find(timeline, &sections, &context, &addresses);
     (Recorded { objects, waits: waits::all(timeline, &nesting, &context) }, last)
 }
 
