@@ -3,6 +3,7 @@
 use crate::input::Input;
 use crate::plan::InputPlan;
 use crate::present::screen::limit;
+use engine::event::Overhead;
 use engine::limit::{Kind, Search};
 use engine::predict::Model;
 use engine::program::Program;
@@ -12,13 +13,15 @@ use std::path::Path;
 /// A recording of more events takes longer than a person waits for a summary.
 const MOST_EVENTS: u64 = 200_000;
 
-/// What limits the program of this recording on the machine that it was recorded on; or a text that this
-/// takes longer. `None`: unknown.
-pub fn limit_line(file: &Path, events: u64) -> Option<String> {
-    too_many(events).or_else(|| {
-        let input = Input::open(&InputPlan::File(file.to_owned())).ok()?;
-        of_program(&input.into_program(), events)
-    })
+/// What limits the program of this recording on the machine that it was recorded on, or a text that this takes longer; `None`:
+/// unknown. And what recording cost, by what the events show of the time that the program ran before its end.
+pub fn limit_and_cost(file: &Path, events: u64) -> (Option<String>, Option<Overhead>) {
+    if let Some(text) = too_many(events) {
+        return (Some(text), None);
+    }
+    let Ok(input) = Input::open(&InputPlan::File(file.to_owned())) else { return (None, None) };
+    let program = input.into_program();
+    (of_program(&program, events), program.overhead)
 }
 
 /// The same for what is read already.
@@ -47,15 +50,18 @@ mod tests {
 
     #[test]
     fn a_large_recording_is_not_waited_for() {
-        let line = limit_line(Path::new("/nowhere"), MOST_EVENTS + 1).expect("a line");
+        let (line, _) = limit_and_cost(Path::new("/nowhere"), MOST_EVENTS + 1);
+        let line = line.expect("a line");
         assert!(line.contains("longpole report"), "{line}");
-        assert_eq!(limit_line(Path::new("/nowhere"), 7), None);
+        assert_eq!(limit_and_cost(Path::new("/nowhere"), 7), (None, None));
     }
 
     #[test]
     fn the_limit_of_a_kept_recording() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/recordings/pipeline.lp");
-        let line = limit_line(Path::new(file), 1).expect("a line");
+        let (line, cost) = limit_and_cost(Path::new(file), 1);
+        let line = line.expect("a line");
+        assert!(cost.is_some());
         assert!(line.starts_with("one stage of a pipeline"), "{line}");
     }
 }

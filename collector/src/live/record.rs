@@ -2,7 +2,7 @@
 
 use super::alive::{alive_while, is_alive};
 use super::attach::{Attached, attach};
-use super::limit_line::limit_line;
+use super::limit_line::limit_and_cost;
 use super::lock_recording::How;
 use super::loop_state::Mode;
 use super::message::LibcCounts;
@@ -101,13 +101,16 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         return Ok(outcome);
     }
     if silence == Silence::Speaking {
+        let (limit, cost) = limit_and_cost(&path, ended.file.unwrap_or_default().events);
+        let usual = summary(subject, &ended, &path, &functions_known);
         let summary = RecordSummary {
             children: plan.capture.children,
             locks: locks_text(&locks, &ended.observed.libc),
             uprobes: plan.capture.uprobes,
             samples: plan.capture.sampling.zip(ended.observed.counts.samples),
-            limit: limit_line(&path, ended.file.unwrap_or_default().events),
-            ..summary(subject, &ended, &path, &functions_known)
+            limit,
+            overhead: cost.or(usual.overhead),
+            ..usual
         };
         // A user who has closed stderr does not want to know.
         let _ = summary.write(&style::for_stderr(), style::columns_of_stderr(), io::stderr().lock());

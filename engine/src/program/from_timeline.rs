@@ -448,6 +448,8 @@ impl<'a> Translator<'a> {
                 self.write(script, Operation::Sleep(length));
             }
             Wake::External(_) => self.wait(script, names::device(wait), length_ns),
+            // Asleep until a signal ended it: nothing is unknown, and nothing came of the wait.
+            Wake::CutAtEnd if thread.died => {}
             Wake::CutAtEnd | Wake::CutByUnknown => {
                 script.unknown_ns = script.unknown_ns.saturating_add(length_ns);
             }

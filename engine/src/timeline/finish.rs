@@ -5,7 +5,7 @@ use super::builder::Builder;
 use super::expand_bursts::Joined;
 use super::inconsistent::{AtEnd, Ran};
 use super::locks::Locks;
-use super::model::{Counts, State, Timeline, UnknownReason};
+use super::model::{Counts, External, State, Step, StepKind, Thread, Timeline, UnknownReason, Wake};
 use super::resume::ran_between;
 use super::thread_tracker::ThreadTracker;
 use crate::event::{
@@ -34,6 +34,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
     for mut thread in threads {
         let fact = at_end_of.get(&(thread.out.pid, thread.out.tid)).copied();
         thread.window_ends(end_ns, at_end(&thread, fact), &mut tally);
+        cut_last_wait(&mut thread.out);
         disagreements.extend(disagreement(&thread, fact, end_ns));
         if let Some(fact) = fact {
             thread.out.nice = fact.nice.or(thread.out.nice);
@@ -103,6 +104,27 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
     timeline
 }
 
+/// A thread that a signal ends while it waits runs for at most so long afterwards, nanoseconds.
+const DYING_NS: u64 = 20_000_000;
+
+/// A wait in which a signal ended the thread did not come to its end: what was waited for was not the signal.
+fn cut_last_wait(thread: &mut Thread) {
+    let last = thread.spans().filter(|(.., state)| matches!(state, State::Blocked(_))).last();
+    let Some((_, until, State::Blocked(number))) = last.filter(|_| thread.died) else { return };
+    let acts = |step: &&Step| !matches!(step.kind, StepKind::Wake(_));
+    let acted = thread.steps.iter().rev().take_while(|step| step.time > until).any(|step| acts(&step));
+    let running =
+        thread.spans().filter(|(from, _, state)| *from >= until && matches!(state, State::Running { .. }));
+    let ran = running.fold(0u64, |sum, (from, until, _)| sum.saturating_add(until.0.saturating_sub(from.0)));
+    if let Some(wait) = thread.waits.get_mut(number as usize)
+        && wait.wake == Wake::External(External::Signal)
+        && !acted
+        && ran <= DYING_NS
+    {
+        wait.wake = Wake::CutAtEnd;
+    }
+}
+
 /// What /proc said at the end, by process and thread.
 fn facts_at_end(facts: &Facts) -> FxHashMap<(u32, u32), &ThreadFact> {
     let threads = facts.end.iter().flat_map(|end| &end.threads);
@@ -131,7 +153,8 @@ fn lost(recording: &Recording, late: u64) -> u64 {
 fn over(cost: Overhead, start_ns: u64, end_ns: u64, running_ns: u64) -> Overhead {
     let wall_ns = if cost.wall_ns == 0 { 0 } else { end_ns.saturating_sub(start_ns) };
     let not_read_ns = running_ns.saturating_sub(cost.target_ns);
-    Overhead { wall_ns, others_ns: cost.others_ns.saturating_sub(not_read_ns), ..cost }
+    let target_ns = cost.target_ns.max(running_ns.saturating_sub(cost.in_threads_ns()));
+    Overhead { wall_ns, target_ns, others_ns: cost.others_ns.saturating_sub(not_read_ns), ..cost }
 }
 
 /// How long the threads ran, summed.
@@ -385,5 +408,15 @@ mod tests {
         let of = |running_ns| over(cost, 0, 1_000, running_ns).others_ns;
         assert_eq!((of(150), of(200), of(800), of(2_000)), (700, 700, 100, 0));
         assert_eq!(over(cost, 100, 1_000, 0).wall_ns, 900);
+    }
+
+    /// A program that ended while it was recorded "hardly ran": its CPU time was read before.
+    #[test]
+    fn what_the_program_computed_before_its_end_is_its_own() {
+        let cost = Overhead { wall_ns: 9, target_ns: 200, event_ns: 30, ..Overhead::default() };
+        assert_eq!(
+            [150, 210, 800].map(|running_ns| over(cost, 0, 1_000, running_ns).target_ns),
+            [200, 200, 770]
+        );
     }
 }

@@ -209,6 +209,27 @@ fn a_futex_call_that_a_timers_signal_ends_did_not_time_out() {
     );
 }
 
+/// Of a program that ^C ended the wait which it was in became the limit: "waiting for signal: 89 % of the time".
+#[test]
+fn a_wait_in_which_a_signal_ends_the_thread_has_no_end() {
+    let script = |after: &str| {
+        format!(
+            "A runs
+             20 0 A sleeps on 64
+             60 0 idle/timer signals A on 64
+             70 0 idle to A{after}
+             80 0 A exits
+             80 0 A dies"
+        )
+    };
+    let drawing =
+        |wait: &str, stack: &str| format!("\n        A ==____-=\n          waits: futex 64, {wait}{stack}");
+    check(&script(""), &drawing("CutAtEnd", ""));
+    // It did something about the signal.
+    let acts = "\n             70 0 A enters f 900";
+    check(&script(acts), &drawing("Signal", "\n          stack: 70:f"));
+}
+
 #[test]
 fn a_waking_before_another_sleep_is_a_wait_of_no_length_where_it_happened() {
     // B is faster than A's first sleep, so A does not sleep; its later sleep ends with B's second waking.
