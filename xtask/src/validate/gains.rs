@@ -1,6 +1,6 @@
 //! Which share of a function predicts best what making it faster gains. Candidates that cannot explode are
 //! compared with the simulated gain of making the function a tenth faster and a tenth slower, over the
-//! recordings under tests/data/recordings.
+//! recordings under tests/data/recordings and those that `./x zoo` has left, the first launched one of each program.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -63,9 +63,9 @@ pub fn compare(workspace: &Workspace, longpole: &Path) -> Result<String> {
     }
     let count = two_sided.all.len();
     let mut text = format!(
-        "## Shares and simulated changes\n\nThe {} recordings under tests/data/recordings, their leading functions, on 1, 2, 4 \
-         and 16 CPUs: {count} values. Each\nshare is compared with ten times what a tenth of the function is worth in simulation, the \
-         mean of a tenth faster and a tenth slower.\n\n| share | points off: middle | nine of ten within | worst |\n|---|---|---|---|\n",
+        "## Shares and simulated changes\n\n{} recordings (tests/data/recordings, and programs of the zoo), their leading \
+         functions, on 1, 2, 4 and 16 CPUs: {count} values.\nEach share is compared with ten times what a tenth of the function is worth in simulation, \
+         the mean of a tenth faster and a tenth slower.\n\n| share | points off: middle | nine of ten within | worst |\n|---|---|---|---|\n",
         recordings.len()
     );
     for (name, distance) in names.iter().zip(&mut distances) {
@@ -93,12 +93,16 @@ impl Distance {
 }
 
 fn recordings(workspace: &Workspace) -> Result<Vec<PathBuf>> {
-    let folder = workspace.root.join("tests/data/recordings");
-    let entries = std::fs::read_dir(&folder)?.collect::<std::io::Result<Vec<_>>>()?;
-    let mut paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "lp"));
-    paths.sort();
-    Ok(paths)
+    let in_folder = |folder: &str, end: &str| -> Result<Vec<PathBuf>> {
+        let entries = std::fs::read_dir(workspace.root.join(folder))?.collect::<std::io::Result<Vec<_>>>()?;
+        let mut paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
+        paths.retain(|path| path.to_str().is_some_and(|path| path.ends_with(end)));
+        paths.sort();
+        Ok(paths)
+    };
+    let mut all = in_folder("tests/data/recordings", ".lp")?;
+    all.extend(in_folder("target/zoo", "-launched-1.lp").unwrap_or_default());
+    Ok(all)
 }
 
 /// What longpole says of a recording, as JSON.

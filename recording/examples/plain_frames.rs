@@ -1,0 +1,105 @@
+//! Whether columns are worth their code: `plain_frames FILE...` compares the events of session files as they are stored with the same
+//! records as they come from the kernel, in zstd frames of as many records. Sizes, and CPU time to write and to read them.
+
+use std::error::Error;
+use std::hint::black_box;
+use std::io::{Cursor, Write as _};
+use std::time::Instant;
+
+use probe_abi::Record;
+use recording::{EventChunks, Writer};
+
+/// As in a chunk of columns.
+const RECORDS: usize = 1 << 16;
+/// Of each time, the shortest of this many runs.
+const TIMES: usize = 5;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("| session | events | columns: MB | write ms | read ms | plain: MB | write ms | read ms |");
+    println!("|---|---|---|---|---|---|---|---|");
+    for file in std::env::args().skip(1) {
+        let bytes = std::fs::read(&file)?;
+        let (recording, about) = recording::read_from(Cursor::new(&bytes))?;
+        let meta = about.meta.unwrap_or_default();
+        let columns = event_bytes(&bytes)?;
+        let read =
+            shortest(|| recording::read_from(Cursor::new(&bytes)).map(|read| read.0.events.len()).ok());
+        let write = shortest(|| {
+            let mut chunks = EventChunks::default();
+            let mut writer = Writer::new(tempfile::tempfile().ok()?, &meta).ok()?;
+            for record in &recording.events {
+                if let Some(chunk) = chunks.push(record).ok()? {
+                    writer.events(chunk).ok()?;
+                }
+            }
+            chunks.take().map_or(Ok(()), |chunk| writer.events(chunk)).ok()
+        });
+        let mut frames = Vec::new();
+        let plain_write = shortest(|| {
+            frames = plain(&recording.events).ok()?;
+            let mut file = tempfile::tempfile().ok()?;
+            frames.iter().try_for_each(|(_, frame)| file.write_all(frame)).ok()
+        });
+        let plain_read = shortest(|| {
+            let mut count = 0;
+            for (length, frame) in &frames {
+                let raw = zstd::bulk::decompress(frame, *length).ok()?;
+                let mut rest = &raw[..];
+                while let [low, high, ..] = rest {
+                    let length = usize::from(u16::from_le_bytes([*low, *high]));
+                    let record = Record::decode(rest.get(2..2 + length)?).ok()?;
+                    count += black_box(record).header().time_ns.min(1) as usize;
+                    rest = &rest[2 + length..];
+                }
+            }
+            Some(count)
+        });
+        let plain_bytes: usize = frames.iter().map(|(_, frame)| frame.len()).sum();
+        let mb = |bytes: usize| bytes as f64 / 1e6;
+        println!(
+            "| {file} | {} | {:.2} | {write:.1} | {read:.1} | {:.2} | {plain_write:.1} | {plain_read:.1} |",
+            recording.events.len(),
+            mb(columns),
+            mb(plain_bytes),
+        );
+    }
+    Ok(())
+}
+
+/// Frames of records, each behind its length, with their size unpacked.
+fn plain(events: &[Record]) -> std::io::Result<Vec<(usize, Vec<u8>)>> {
+    let mut zstd = zstd::bulk::Compressor::new(1)?;
+    let mut frames = Vec::new();
+    for events in events.chunks(RECORDS) {
+        let mut raw = Vec::new();
+        for event in events {
+            let bytes = event.as_bytes();
+            raw.extend_from_slice(&(bytes.len() as u16).to_le_bytes());
+            raw.extend_from_slice(bytes);
+        }
+        frames.push((raw.len(), zstd.compress(&raw)?));
+    }
+    Ok(frames)
+}
+
+/// What the chunks of events of a file take (kind 3; docs of `recording`'s version 1).
+fn event_bytes(file: &[u8]) -> Result<usize, Box<dyn Error>> {
+    let (mut at, mut sum) = (20, 0);
+    while let Some(header) = file.get(at..at + 44) {
+        let kind = u16::from_le_bytes(header[4..6].try_into()?);
+        let stored = u32::from_le_bytes(header[8..12].try_into()?) as usize;
+        at += 44 + stored;
+        sum += if kind == 3 { 44 + stored } else { 0 };
+    }
+    Ok(sum)
+}
+
+/// Milliseconds.
+fn shortest<T>(mut work: impl FnMut() -> Option<T>) -> f64 {
+    let times = (0..TIMES).map(|_| {
+        let begin = Instant::now();
+        black_box(work());
+        begin.elapsed().as_secs_f64() * 1e3
+    });
+    times.fold(f64::INFINITY, f64::min)
+}
