@@ -47,6 +47,7 @@ mod origin;
 mod outline;
 mod packed;
 mod parser;
+mod path_bytes;
 mod probeable;
 mod skip_reason;
 

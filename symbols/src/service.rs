@@ -26,6 +26,7 @@ pub enum ToParser {
     /// The binary comes with this message.
     Binary {
         /// What messages call it.
+        #[serde(with = "crate::path_bytes")]
         path: PathBuf,
         /// What people call it.
         name: String,
@@ -33,6 +34,7 @@ pub enum ToParser {
     /// A file to look at comes with this message: the only question, and no further file is needed.
     Look {
         /// What messages call it.
+        #[serde(with = "crate::path_bytes")]
         path: PathBuf,
         /// What for.
         look: Look,
@@ -42,6 +44,7 @@ pub enum ToParser {
     /// The file that was asked for comes with this message.
     File {
         /// Where it lies.
+        #[serde(with = "crate::path_bytes")]
         path: PathBuf,
         /// See [`super::Candidate::next`].
         next: u32,
