@@ -386,6 +386,9 @@ impl LoopState {
         if self.mode == Mode::Screen && !self.leaving {
             // No further report will be shown; detaching needs no screen.
             effects.splice(0..0, [Effect::SkipLastReport, Effect::CloseScreen]);
+        } else if self.mode == Mode::Batch && reason == StopReason::Terminated {
+            // A service manager waits for its end, and nobody for one more report.
+            effects.insert(0, Effect::SkipLastReport);
         }
         self.leaving = true;
         effects.extend(self.leave_if_ready());
@@ -563,6 +566,9 @@ mod tests {
         check(&mut loop_state, change(7, ChangeKind::Ended), &["StopCapture"]);
         check(&mut loop_state, Message::Detached, &[]);
         check(&mut loop_state, Message::Report(Arc::default()), &["ShowReport"]);
+        check(&mut loop_state, Message::Finished, &["Leave"]);
+        let mut loop_state = LoopState::new(Mode::Batch, Relation::Attached, &[7], false);
+        check(&mut loop_state, Message::Signal(libc::SIGTERM), &["SkipLastReport", "StopCapture"]);
         check(&mut loop_state, Message::Finished, &["Leave"]);
         // The reader is gone.
         let mut loop_state = LoopState::new(Mode::Batch, Relation::Attached, &[7], false);

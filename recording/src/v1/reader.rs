@@ -13,6 +13,9 @@ use engine::event::{Note, PendingOperation, Recording, ThreadFact, WindowEnd};
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::ops::Range;
 
+/// What follows the end of a session is searched for chunks up to this size, in bytes: a sparse file may have any.
+const SEARCHED: u64 = 1 << 30;
+
 /// Reads what follows the file header. `file_bytes` is the size of the whole file. What exceeds the limits is
 /// damage of the kind [`DamageKind::TooLarge`].
 pub fn read<R: Read + Seek>(
@@ -215,6 +218,9 @@ impl<R: Read + Seek> Reader<R> {
             unread_chunks: 0,
             unread_events: 0,
         };
+        if damage.kind == DamageKind::Trailing && damage.unread_bytes > SEARCHED {
+            return Ok(damage);
+        }
         let mut first = self.at;
         if matches!(damage.kind, DamageKind::Corrupt { .. }) {
             // The damaged chunk itself is none of the whole ones.
