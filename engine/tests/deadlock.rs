@@ -217,6 +217,10 @@ fn what_may_go_on_is_no_deadlock() {
         WAIT,
         6_000,
     );
+    // Another thread may release it: it is used as a semaphore.
+    let semaphore = Script::new()
+        .thread(&[(1_000, S::MutexLock, 0), (3_000, S::MutexLock, 0)], ACCOUNTS, WAIT, 5_000)
+        .thread(&[(2_000, S::MutexUnlock, 0)], 0x4000, WAIT, 6_000);
     // Operations are missing.
     let mut lossy = abba();
     lossy.timeline.lossy = vec![(PID, SyncFamily::Mutex)];
@@ -243,7 +247,7 @@ fn what_may_go_on_is_no_deadlock() {
     for thread in &mut killed.timeline.threads {
         thread.died = true;
     }
-    for script in [given, other, timed, lossy, off, hole, later, killed] {
+    for script in [given, other, timed, semaphore, lossy, off, hole, later, killed] {
         assert_eq!(script.found(), None, "{:?}", script.timeline);
     }
 }

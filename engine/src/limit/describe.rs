@@ -36,6 +36,14 @@ const HELD: f64 = 0.02;
 const HOLDS: f64 = 0.1;
 
 impl Search {
+    /// The object that most waits are for, if it is more than half of them.
+    pub(super) fn most_awaited(&self, base: &Outcome) -> Option<&str> {
+        let all = base.objects.iter().map(|used| used.waits).sum::<u64>();
+        let (object, used) = base.objects.iter().enumerate().max_by_key(|(_, used)| used.waits)?;
+        let name = self.program.objects.get(object).map(String::as_str)?;
+        (used.waits.saturating_mul(2) > all).then_some(name)
+    }
+
     /// In words of the program.
     pub(super) fn kind(&self, question: &Question, base: &Outcome, stretch: Option<Stretch>) -> Kind {
         let name =
@@ -62,10 +70,7 @@ impl Search {
             Question::Sleeps => Kind::Timers,
             Question::Spinning => Kind::Spinning,
             Question::HandOver => {
-                let all = base.objects.iter().map(|used| used.waits).sum::<u64>();
-                let most = (0..).zip(&base.objects).max_by_key(|(_, used)| used.waits);
-                let object = most.filter(|(_, used)| used.waits * 2 > all);
-                let object = object.map(|(object, _)| name(ObjectId(object))).filter(|name| name != IDLE);
+                let object = self.most_awaited(base).map(str::to_owned).filter(|name| name != IDLE);
                 Kind::HandOver { object }
             }
             Question::Cpus => {

@@ -247,7 +247,9 @@ impl Search {
         // a thread computes alone between requests can be divided is only supposed, however busy it is.
         let for_work = match &found.limit.kind {
             Kind::Device { device } => device == IDLE,
-            Kind::Serial { .. } => without
+            // Woken by who sends the work: a thread that has always some is never put to sleep.
+            Kind::HandOver { .. } => self.most_awaited(&base) == Some(IDLE),
+            Kind::Serial { .. } | Kind::Stage { .. } => without
                 .iter()
                 .any(|(question, ns)| self.is_idle_device(question) && time_ns - ns >= WORTH * time_ns),
             _ => false,

@@ -446,6 +446,15 @@ fn locks_whose_operations_were_lost_are_not_passed_over() {
     assert_eq!(found.at[0].kind, expected);
 }
 
+/// Of a Redis under load waking it took "20 % of the time", as if its own threads woke it.
+#[test]
+fn a_server_that_is_woken_for_each_request_waits_for_work() {
+    let program = program(&alike("w", 1, 200, r#"["io",20,"idle"],["exec","serve",100]"#));
+    let model = Model { wake_latency_ns: Some(30), ..Model::default() };
+    let found = limits(&program, &[Cpus::count(2).expect("2")], &model);
+    assert!(matches!(found.at[0].kind, Kind::Idle { busy } if busy > 0.5), "{:?}", found.at[0]);
+}
+
 /// A Redis under load was held up by "waiting for idle: 93 % of the time": its other threads never had a job.
 #[test]
 fn a_server_beside_threads_without_jobs_waits_for_work() {

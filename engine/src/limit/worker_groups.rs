@@ -10,6 +10,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Threads share the work if none computes more than this many times as long as they do on average.
 const EVEN: f64 = 1.5;
+/// A thread that starts others is one of them if it computes at least this fraction (one part in `LITTLE`) of what the
+/// busiest one computes.
+const LITTLE: u64 = 4;
 
 /// Threads that compute mostly the same function.
 #[derive(Clone, Debug)]
@@ -24,6 +27,7 @@ pub(super) fn groups(program: &Program, owners: &Owners, seen: &[ThreadSamples])
     let mut groups: Vec<Group> = Vec::new();
     let mut places: FxHashMap<(Option<FunctionRef>, Option<&str>), Places> = FxHashMap::default();
     let mut roles: Vec<Role> = Vec::new();
+    let mut computed = vec![0; program.threads.len()];
     for (number, thread) in program.threads.iter().enumerate() {
         if thread.background.is_some() {
             continue;
@@ -31,6 +35,7 @@ pub(super) fn groups(program: &Program, owners: &Owners, seen: &[ThreadSamples])
         let mut sums = Sums::default();
         holders::of_thread(program, owners, number, None, &mut sums);
         let function = sums.sorted().first().map(|(function, _)| *function);
+        computed[number] = sums.all();
         let meets = thread.operations.iter().filter(|operation| is_queue(operation)).nth(3).is_some();
         let entry = seen.get(number).and_then(|seen| seen.entry);
         let role = Role::of(&thread.operations, entry);
@@ -47,7 +52,49 @@ pub(super) fn groups(program: &Program, owners: &Owners, seen: &[ThreadSamples])
             }
         }
     }
+    let is_started = started_in_process(program);
+    let starters: Vec<Group> = groups
+        .iter_mut()
+        .flat_map(|group| without_starters(program, group, &computed, &is_started))
+        .collect();
+    groups.extend(starters);
     groups
+}
+
+/// Threads that another thread of their process started.
+fn started_in_process(program: &Program) -> FxHashSet<usize> {
+    let process = |thread: usize| program.threads.get(thread).map(|thread| &thread.process);
+    let threads = program.threads.iter().enumerate();
+    let started = threads.flat_map(|(parent, thread)| {
+        let children = thread.operations.iter().filter_map(|operation| match operation {
+            Operation::Create(child) => Some(child.0 as usize),
+            _ => None,
+        });
+        children.filter(move |child| process(*child) == process(parent))
+    });
+    started.collect()
+}
+
+/// Takes threads out of a group that start others of it, are started by none of their process, and compute a little of the same: they
+/// are none of the workers.
+fn without_starters(
+    program: &Program,
+    group: &mut Group,
+    computed: &[u64],
+    is_started: &FxHashSet<usize>,
+) -> Vec<Group> {
+    let of = |thread: usize| computed.get(thread).copied().unwrap_or(0);
+    let most = group.threads.iter().map(|thread| of(*thread)).max().unwrap_or(0);
+    let members: FxHashSet<usize> = group.threads.iter().copied().collect();
+    let starts = |operation: &Operation| matches!(operation, Operation::Create(thread) if members.contains(&(thread.0 as usize)));
+    let is_starter = |thread: &usize| {
+        of(*thread) < most / LITTLE
+            && !is_started.contains(thread)
+            && program.threads.get(*thread).is_some_and(|thread| thread.operations.iter().any(starts))
+    };
+    let starters: Vec<usize> = group.threads.iter().copied().filter(is_starter).collect();
+    group.threads.retain(|thread| !starters.contains(thread));
+    starters.into_iter().map(|thread| Group { threads: vec![thread], meets: group.meets }).collect()
 }
 
 /// Groups that threads may belong to, by what the first thread of each is like.
@@ -161,6 +208,25 @@ pub(super) fn is_even(threads: &[usize], base: &Outcome) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::json;
+
+    /// The main thread of `git repack` computes a little of what its two workers do: "the 3 that run it are always busy".
+    #[test]
+    fn who_starts_workers_and_computes_little_is_none_of_them() {
+        let sizes = |own: u64| {
+            let program = format!(
+                r#"{{"format":"longpole-program","version":1,"threads":[
+                    {{"name":"main","ops":[["create","a"],["create","b"],["exec","delta",{own}]]}},
+                    {{"name":"a","ops":[["exec","delta",100]]}},
+                    {{"name":"b","ops":[["exec","delta",90]]}}]}}"#
+            );
+            let program = json::read(&program).expect("a program");
+            let groups = groups(&program, &Owners::of(&program), &[]);
+            groups.iter().map(|group| group.threads.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes(5), [vec![1, 2], vec![0]]);
+        assert_eq!(sizes(60), [vec![0, 1, 2]]);
+    }
 
     #[test]
     fn threads_of_a_runtime_that_wake_each_other_do_the_same() {

@@ -87,6 +87,15 @@ impl Sections {
         self.open.iter().flatten().filter_map(|section| self.all.get(*section as usize))
     }
 
+    /// The objects that threads released which did not have them.
+    pub(in crate::program) fn stray_releases<'a>(
+        &'a self,
+        timeline: &'a Timeline,
+    ) -> impl Iterator<Item = u32> + 'a {
+        let used = |number: &u32| timeline.lock_operations.get(*number as usize).map(|used| used.object);
+        self.strays.iter().filter_map(used)
+    }
+
     /// `contended`: whether an operation had to wait.
     pub(super) fn of(timeline: &Timeline, nesting: &Nesting, contended: &[bool], waited: &[u64]) -> Sections {
         let count = timeline.lock_operations.len();

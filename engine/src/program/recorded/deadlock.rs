@@ -12,10 +12,12 @@ use crate::program::bare_name;
 use crate::program::lock_names::Addresses;
 use crate::program::lock_replay::{MadeThreads, Section, Sections, made_threads};
 use crate::timeline::{State, StepKind, Thread, Timeline, WaitReason};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// More waiting threads than this are counted, not named.
 const NAMED: usize = 8;
+/// Readers of one lock that are looked at.
+const HOLDERS: usize = 64;
 /// A process that is killed ends its threads one after the other: one that ended so long before the end of a wait ended by
 /// itself, nanoseconds.
 const BEFORE_NS: u64 = 100_000_000;
@@ -64,6 +66,9 @@ pub(super) fn find(
     for section in sections.still_open() {
         held.entry(section.object).or_default().push(section);
     }
+    // A mutex that another thread may release is no thread's own.
+    let released: FxHashSet<u32> = sections.stray_releases(timeline).collect();
+    held.retain(|object, _| !released.contains(object));
     if held.is_empty() && timeline.threads.iter().all(|thread| thread.awaits.is_none()) {
         return LastWaits::default();
     }
@@ -91,7 +96,7 @@ pub(super) fn find(
         .filter(|(_, thread)| lasts(thread))
         .filter_map(|(index, thread)| {
             let recorded = last_wait(timeline, (index, thread), &held, &places, &made);
-            recorded.or_else(|| wait_in_memory((index, thread), &places, &numbers))
+            recorded.or_else(|| wait_in_memory((index, thread), &places, &numbers, &released))
         })
         .collect();
     let of_lock = |last: &Last| match last.waits_for {
@@ -165,7 +170,7 @@ fn last_wait(
     let read = sections.iter().all(|section| section.reads);
     // Two threads cannot write at once: a release is missing.
     let is_possible = read || sections.len() == 1;
-    let holders = sections.iter().map(|section| section.thread as usize).collect();
+    let holders = sections.iter().take(HOLDERS).map(|section| section.thread as usize).collect();
     is_possible.then(|| of(Thing::Lock { object, read }, holders))
 }
 
@@ -174,6 +179,7 @@ fn wait_in_memory(
     (index, thread): (usize, &Thread),
     places: &ByPlace,
     numbers: &FxHashMap<(u32, u32), usize>,
+    released: &FxHashSet<u32>,
 ) -> Option<Last> {
     let awaits: AwaitedThread = thread.awaits?;
     let holder = *numbers.get(&(thread.pid, awaits.tid))?;
@@ -185,11 +191,11 @@ fn wait_in_memory(
         return None;
     }
     let word = Word { pid: thread.pid, address: awaits.futex.word, words: awaits.futex.words };
-    let lock = || {
-        places
-            .at(&word, since)
-            .map_or(Thing::Word(word.address), |object| Thing::Lock { object, read: false })
-    };
+    let object = places.at(&word, since);
+    if object.is_some_and(|object| u32::try_from(object).is_ok_and(|object| released.contains(&object))) {
+        return None;
+    }
+    let lock = || object.map_or(Thing::Word(word.address), |object| Thing::Lock { object, read: false });
     Some(Last {
         thread: index,
         wait: number as usize,
@@ -241,18 +247,18 @@ fn stuck<'l>(timeline: &Timeline, waiting: &'l [Last]) -> Vec<&'l Last> {
     let mut left: Vec<&Last> = waiting.iter().collect();
     loop {
         let count = left.len();
-        let is_stuck = |last: &Last| {
-            let waits = |holder: &usize| left.iter().any(|other| other.thread == *holder);
-            last.holders.iter().any(|holder| waits(holder) || ended(last, *holder))
-        };
+        let waits: FxHashSet<usize> = left.iter().map(|last| last.thread).collect();
+        let is_stuck =
+            |last: &Last| last.holders.iter().any(|holder| waits.contains(holder) || ended(last, *holder));
         left = left.iter().copied().filter(|last| is_stuck(last)).collect();
         if left.len() == count {
             break;
         }
     }
     // Those that others wait for come first: they are the circle.
-    let is_awaited = |last: &Last| left.iter().any(|other| other.holders.contains(&last.thread));
-    let (mut first, rest): (Vec<&Last>, Vec<&Last>) = left.iter().copied().partition(|last| is_awaited(last));
+    let awaited: FxHashSet<usize> = left.iter().flat_map(|last| last.holders.iter().copied()).collect();
+    let (mut first, rest): (Vec<&Last>, Vec<&Last>) =
+        left.iter().copied().partition(|last| awaited.contains(&last.thread));
     first.extend(rest);
     first
 }
