@@ -297,7 +297,7 @@ fn of_program(finding: &Finding) -> String {
 }
 
 /// Threads that wait for ever: when, and who for what.
-pub fn deadlock(stuck: &Stuck) -> String {
+fn deadlock(stuck: &Stuck) -> String {
     format!("nothing more happens after {} ns (the result is up to there): {}", stuck.end_ns, waiting(stuck))
 }
 

@@ -135,7 +135,7 @@ fn text(rows: &[(&str, [Cost; 3])], absent: &[String], runs: usize) -> Result<St
          `top -p`, {runs} pairs of runs of some ten seconds. The two of a pair\nrun at the same time, each on its half of the CPUs, and \
          change places. It counts from when recording begins (`top`: from its first\nscreen on) to the end of the program. The budget is\n{BUDGET} %; make and the shell's loop \
          start processes as fast as they can.\n\n\
-         Within the budget: {} of {} without those two. What is said is within a third of what is measured, or half a point: {} of {}.\n\n\
+         Within the budget: {} of {} without those two. What longpole says is within a third of what is measured, or half a point: {} of {}.\n\n\
          | program | launched | said | attached | said | top | said |\n|---|---|---|---|---|---|---|\n",
         calm().filter(|cost| cost.measured.median() <= BUDGET).count(),
         calm().count(),

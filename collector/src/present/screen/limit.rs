@@ -101,7 +101,11 @@ pub(crate) fn sentence(limit: &Limit) -> String {
     match &limit.kind {
         Kind::Lock { lock, locks, waiting, threads, .. } => of_lock(lock, *locks, *waiting, *threads),
         Kind::HandOver { object } => {
-            let what = object.as_deref().map_or(String::new(), |object| format!(" of {}", bare_name(object)));
+            let what = object.as_deref().map_or(String::new(), |object| match bare_name(object) {
+                // A place needs to be told what is there.
+                bare if bare.starts_with("at ") || bare.starts_with("first ") => format!(" of a {object}"),
+                bare => format!(" of {bare}"),
+            });
             format!("handing over{what}: waking threads takes {} of the time.", percent(limit.gain()))
         }
         Kind::Cpus { wanting } => {
@@ -183,7 +187,8 @@ fn of_lock(lock: &str, locks: usize, waiting: f64, threads: usize) -> String {
     };
     let waits = if waiting >= 0.95 {
         let waiting = (waiting.round() as usize).min(threads);
-        format!("{waiting} of {threads} threads wait for it")
+        let verb = if waiting == 1 { "waits" } else { "wait" };
+        format!("{waiting} of {threads} threads {verb} for it")
     } else if waiting > 0.0 {
         format!("one of {threads} threads waits for it {:.0} % of the time", waiting * 100.0)
     } else {

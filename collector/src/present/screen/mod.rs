@@ -79,6 +79,9 @@ pub fn write(
                 let text = "(standard functions count for their callers; --all: for themselves)";
                 table::wrap(out, style, Paint::Dim, "", text, " ")?;
             }
+            if let Some(text) = rows::names_of_made_code(limits, &about.name) {
+                table::wrap(out, style, Paint::Dim, "", &text, " ")?;
+            }
         }
         threads(limits, all, shown(ROWS), style).write(out, usize::MAX, "kind of thread", style)?;
         if rows::is_short_lived(limits, shown(ROWS)) {

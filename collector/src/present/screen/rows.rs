@@ -34,6 +34,22 @@ pub(crate) struct Row {
     pub line: String,
 }
 
+/// What code without names is called that a program made while it ran.
+const MADE_CODE: &str = "[code without a file]";
+
+/// How that code gets names, if much is computed in it.
+pub(crate) fn names_of_made_code(limits: &Limits, program: &str) -> Option<String> {
+    let is_much = |used: &&engine::limit::FunctionUse| used.function == MADE_CODE && used.computes >= 0.1;
+    limits.functions.iter().find(is_much)?;
+    let how = match program {
+        "java" => "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit names it",
+        "node" => "node --perf-basic-prof names it",
+        name if name.starts_with("python") => "python3 -X perf names it",
+        _ => "docs/languages.md tells how a runtime names it",
+    };
+    Some(format!("({MADE_CODE}: {how})"))
+}
+
 impl Table {
     pub(crate) fn new(title: &str, rows: Vec<Row>, style: &Style) -> Table {
         Table { title: clip(title, style.width, style), rows }
@@ -251,8 +267,20 @@ fn bar(of: &ThreadUse, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::together;
+    use super::{Limits, MADE_CODE, names_of_made_code};
 
     /// Three threads teller-1 to teller-3 were called "teller-1 x3".
+    #[test]
+    fn code_that_a_runtime_made_says_how_it_gets_names() {
+        let used =
+            |computes| engine::limit::FunctionUse { function: MADE_CODE.to_owned(), computes, tenth: None };
+        let limits = |computes| Limits { functions: vec![used(computes)], ..Limits::default() };
+        let text = names_of_made_code(&limits(0.96), "java").expect("a line");
+        assert!(text.contains("-XX:+DumpPerfMapAtExit"), "{text}");
+        assert!(names_of_made_code(&limits(0.96), "mono").expect("a line").contains("docs/languages.md"));
+        assert_eq!(names_of_made_code(&limits(0.05), "java"), None);
+    }
+
     #[test]
     fn threads_that_do_the_same_have_a_name_of_all() {
         let together =

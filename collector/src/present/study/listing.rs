@@ -124,8 +124,8 @@ pub(super) fn unlike_predicted(
 
 /// What to do first if threads wait for ever.
 pub(super) fn deadlock(findings: &[Finding]) -> Option<String> {
-    let deadlock = findings.iter().find_map(Finding::deadlock)?;
-    Some(format!("Remove the deadlock first: {}", finding::deadlock(deadlock)))
+    let deadlock = findings.iter().find(|finding| finding.deadlock().is_some())?;
+    Some(format!("Remove the deadlock first: {}", finding::sentence(deadlock)))
 }
 
 /// What the columns mean.

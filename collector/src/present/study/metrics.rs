@@ -113,6 +113,13 @@ fn named(metrics: &Metrics) -> Vec<(&MetricsRow, Vec<&'static str>)> {
     named
 }
 
+/// Leaving a function out that gains less than this share of the time is no answer.
+const LITTLE: f64 = 0.01;
+
+fn is_little(row: &MetricsRow, metrics: &Metrics) -> bool {
+    row.simulated_ns.is_some_and(|ns| ns < LITTLE * metrics.time_ns)
+}
+
 fn sentence(metrics: &Metrics) -> String {
     if let Some(deadlock) = super::listing::deadlock(&metrics.findings) {
         return deadlock;
@@ -128,6 +135,11 @@ fn sentence(metrics: &Metrics) -> String {
                 .to_owned()
         }
         [] => "Nothing to make faster: no thread took any time here.".to_owned(),
+        named if named.iter().all(|(row, _)| is_little(row, metrics)) => format!(
+            "No function that a metric names gains as much as {:.0} % of the time {}: look at locks and waits (`longpole report`).",
+            LITTLE * 100.0,
+            on(metrics.cpus)
+        ),
         [(row, by)] if by.len() == Metric::ALL.len() => {
             format!(
                 "All metrics agree on {}: without it the run {} {}.",
