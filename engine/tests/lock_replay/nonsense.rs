@@ -2,7 +2,7 @@
 
 use engine::event::{Facts, Recording, WindowEnd};
 use engine::program::json;
-use engine::report::{Cpus, Detail, report};
+use engine::report::{Cpus, Detail, Finding, report};
 use engine::timeline::build;
 use engine::translation::from_timeline;
 use probe_abi::{Call, Context, Fork, Header, Kind, Operation, Record, Switch, SyncOperation, Waking};
@@ -89,7 +89,10 @@ proptest! {
         program.check().expect("a valid program");
         let answer = report(&program, &[Cpus::ONE, Cpus::Infinite], Detail::Segments);
         let bad = ["deadlock", "invalid_program", "created_twice", "released_twice", "unlock_not_held"];
-        let found: Vec<_> = answer.findings.iter().filter(|f| bad.contains(&f.kind())).collect();
+        // Arbitrary operations may well end in one that was recorded.
+        let recorded = |finding: &&Finding| matches!(finding, Finding::Deadlock { others_ran: Some(_), .. });
+        let found = answer.findings.iter().filter(|finding| !recorded(finding));
+        let found: Vec<_> = found.filter(|finding| bad.contains(&finding.kind())).collect();
         prop_assert!(found.is_empty(), "{found:?}\n{program:#?}");
         let mut text = Vec::new();
         json::write(&program, &mut text).expect("written");

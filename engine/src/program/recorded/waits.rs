@@ -63,16 +63,11 @@ struct Counts<'a> {
 /// All kinds, the longest first, what was idle last.
 pub(super) fn all(timeline: &Timeline, nesting: &Nesting, context: &Context<'_>) -> Vec<RecordedWait> {
     let again = EnteredAgain::of(timeline, nesting);
-    // Before that a launched program is held by longpole.
-    let began = timeline.began();
     let mut kinds: FxHashMap<(&'static str, bool), Counts<'_>> = FxHashMap::default();
     for (index, thread) in timeline.threads.iter().enumerate() {
         for (start, end, state) in thread.spans() {
             let State::Blocked(number) = state else { continue };
             let Some(wait) = thread.waits.get(number as usize) else { continue };
-            if wait.cut_at_start && end <= began && timeline.launched == Some(thread.pid) {
-                continue;
-            }
             let used = nesting.wait_in.get(index).and_then(|waits| waits.get(number as usize)).copied();
             let used = used
                 .filter(|used| *used != NONE)
