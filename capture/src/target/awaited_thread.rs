@@ -16,6 +16,8 @@ use std::os::unix::fs::FileExt;
 const MOST: usize = 4_096;
 /// `FUTEX_TID_MASK` (include/uapi/linux/futex.h).
 const TID: u32 = 0x3fff_ffff;
+/// `FUTEX_WAITERS` (the same file).
+const WAITERS: u32 = 0x8000_0000;
 /// glibc's value of a mutex with waiters; below it is no thread's number.
 const LOCKED: u32 = 2;
 /// Bytes of glibc's mutex that are looked at: lock, count, owner, users, kind.
@@ -39,12 +41,15 @@ pub(super) fn add(folder: &ProcDir, threads: &mut [ThreadFact]) {
     }
 }
 
-/// The futex call that a thread sleeps in, from /proc/PID/task/TID/syscall: `202 0x55 0x80 0x2 0x0 0x0 0x0 0x7f 0x7f`.
+/// The futex call without a time limit that a thread sleeps in, from /proc/PID/task/TID/syscall: `202 0x55 0x80 0x2 0x0 0x0 0x0 0x7f 0x7f`.
 fn futex(call: &str) -> Option<FutexFact> {
     let mut words = call.split_ascii_whitespace();
     let number = words.next()?.parse().ok()?;
     let mut argument = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
-    let (argument0, argument1) = (argument()?, argument()? as u32);
+    let (argument0, argument1, _value, limit) = (argument()?, argument()? as u32, argument()?, argument()?);
+    if limit != 0 {
+        return None;
+    }
     let futex = awaited_futex(Call { number, argument0, argument1 })?;
     (futex.words == 0 && WAITS.contains(&futex_operation(futex.operation))).then_some(futex)
 }
@@ -57,9 +62,9 @@ fn holder(bytes: &[u8], operation: u32) -> Option<u32> {
         Some(u32::from_ne_bytes(bytes.try_into().ok()?))
     };
     let word = at(0)?;
-    // A join, or a mutex whose word names its holder.
+    // A join, or a mutex whose word names its holder and says that others wait: counters lie in futex words, too.
     if word & TID > LOCKED {
-        return Some(word & TID);
+        return (operation & PRIVATE == 0 || word & WAITERS != 0).then_some(word & TID);
     }
     // A mutex of glibc has users while it is held, and a kind that is a small number.
     let is_mutex = operation & PRIVATE != 0
@@ -103,9 +108,12 @@ mod tests {
     fn a_futex_call_of_a_thread() {
         let call = "202 0x5581f040 0x80 0x2 0x0 0x0 0x0 0x7f64 0x7f65\n";
         assert_eq!(futex(call), Some(FutexFact { word: 0x5581_f040, operation: 0x80, words: 0 }));
-        for other in ["running\n", "0 0x3 0x7f\n", "202 5 0x80\n", "202 0x40\n", "202 0x40 0x81 0x1\n", ""] {
+        for other in
+            ["running\n", "0 0x3 0x7f\n", "202 5 0x80\n", "202 0x40\n", "202 0x40 0x81 0x1 0x0\n", ""]
+        {
             assert_eq!(futex(other), None, "{other}");
         }
+        assert_eq!(futex("202 0x40 0x80 0x2 0x7ffe10 0x0 0x0 0x7f64 0x7f65\n"), None, "a time limit");
     }
 
     #[test]
@@ -116,6 +124,7 @@ mod tests {
         // Priority inheritance and musl: with the bit for waiters.
         assert_eq!(holder(&bytes(&[0x8000_1267, 0, 0, 0, 0]), 6 | 128), Some(4711));
         assert_eq!(holder(&bytes(&[4711]), JOIN), Some(4711));
+        assert_eq!(holder(&bytes(&[4711, 0, 0, 0, 0]), PRIVATE_WAIT), None, "a counter");
         // Another lock of three states with its data behind it, and what is cut off.
         assert_eq!(holder(&bytes(&[2, 0, 4711, 0, 0]), PRIVATE_WAIT), None);
         assert_eq!(holder(&bytes(&[2, 0, 4711, 1, 0x7f00_0000]), PRIVATE_WAIT), None);
