@@ -1,10 +1,20 @@
-//! How much of the window is analysed, and when: analysing takes a small share of one CPU, however many events come and
-//! however expensive each of them is. What an analysis took decides when the next one may begin, and how many events it gets.
+//! How much of the window is analysed, and when: analysing takes a small share of the program's CPU time, however many events
+//! come and however expensive each of them is. What an analysis took decides when the next one may begin, and how many events
+//! it gets.
 
-/// Analysing may take one part in this many of the time: 2 % of one CPU.
-const ONE_IN: u64 = 50;
+use engine::event::Overhead;
+
+/// What analysing may take of the budget, a share of the program's own CPU time: recording needs the rest.
+const OF_BUDGET: f64 = 0.5;
+/// Of one CPU, however much the program computes.
+const MOST_OF_CPU: f64 = 0.02;
+/// Of one CPU, though the program hardly runs: its screen would stand still otherwise.
+const LEAST_OF_CPU: f64 = 0.002;
 /// Numbers get this old before the next analysis gets fewer events instead of coming even later.
 const LONGEST_NS: u64 = 5_000_000_000;
+/// An analysis that took this part of what can be paid tells what more events cost. The window grows at first, and one of ten
+/// seconds took twice what could be paid.
+const TELLING: f64 = 0.25;
 /// Fewer events are not worth an analysis: a program that switches 100,000 times a second is covered for 40
 /// ms.
 const FEWEST: usize = 4_096;
@@ -29,9 +39,10 @@ pub struct Pacing {
     longest_ns: u64,
     most: usize,
     events: usize,
-    /// When the last one began.
+    /// When the last one began, and what recording had cost by then.
     began_ns: u64,
-    next_ns: u64,
+    before: Overhead,
+    last: Spent,
 }
 
 impl Pacing {
@@ -44,13 +55,27 @@ impl Pacing {
             most,
             events: FIRST.min(most),
             began_ns: start_ns,
-            next_ns: start_ns.saturating_add(refresh_ns),
+            before: Overhead::default(),
+            last: Spent::default(),
         }
     }
 
-    /// Whether it is time.
-    pub fn is_due(&self, now_ns: u64) -> bool {
-        now_ns >= self.next_ns
+    /// Whether it is time, when recording has cost this since its start: the last analysis has been its share of the time.
+    /// The next one gets as many events as that share pays for within the longest pause.
+    pub fn is_due(&mut self, now_ns: u64, cost: Option<&Overhead>) -> bool {
+        let since_ns = now_ns.saturating_sub(self.began_ns);
+        let share = share_of_cpu(cost.map(|cost| cost.since(&self.before)).as_ref());
+        let Spent { events, cpu_ns } = self.last;
+        if since_ns < self.refresh_ns || cpu_ns as f64 > since_ns as f64 * share {
+            return false;
+        }
+        let paid_ns = self.longest_ns as f64 * share;
+        let affordable = (events as f64 * paid_ns / cpu_ns.max(1) as f64) as usize;
+        let affordable = affordable.clamp(FEWEST, self.most.max(FEWEST));
+        // Few events in a cheap analysis say nothing about many: most of its cost may be there without any.
+        let is_telling = cpu_ns as f64 > paid_ns * TELLING;
+        self.events = if is_telling { affordable } else { affordable.max(self.events) }.min(self.most);
+        true
     }
 
     /// Events of the next analysis at most.
@@ -58,25 +83,27 @@ impl Pacing {
         self.events
     }
 
-    /// One begins.
-    pub fn begins(&mut self, now_ns: u64) {
+    /// One begins, when recording has cost this since its start.
+    pub fn begins(&mut self, now_ns: u64, cost: Option<&Overhead>) {
         self.began_ns = now_ns;
-        self.next_ns = now_ns.saturating_add(self.refresh_ns);
+        self.before = cost.copied().unwrap_or_default();
+        self.last = Spent::default();
     }
 
-    /// What the one that began last took. The next one waits until this one has been its share of the time, and gets as
-    /// many events as that share pays for within the longest pause.
+    /// What the one that began last took.
     pub fn took(&mut self, spent: Spent) {
-        let pause_ns = spent.cpu_ns.saturating_mul(ONE_IN).max(self.refresh_ns);
-        self.next_ns = self.began_ns.saturating_add(pause_ns);
-        let paid_ns = self.longest_ns / ONE_IN;
-        let affordable = (spent.events as u128 * u128::from(paid_ns)) / u128::from(spent.cpu_ns.max(1));
-        let affordable =
-            usize::try_from(affordable).unwrap_or(usize::MAX).clamp(FEWEST, self.most.max(FEWEST));
-        // Few events in a cheap analysis say nothing about many: most of its cost may be there without any.
-        let too_dear = spent.cpu_ns > paid_ns;
-        self.events = if too_dear { affordable } else { affordable.max(self.events) }.min(self.most);
+        self.last = spent;
     }
+}
+
+/// What analyses may take of one CPU, by what a program did meanwhile: 0.01 is 10 ms a second. Without a budget, or if what
+/// the program did is not known, it is the most that they ever may.
+fn share_of_cpu(recent: Option<&Overhead>) -> f64 {
+    let of_program = |cost: &Overhead| {
+        let budget = f64::from(cost.budget_ppm?) / 1e6;
+        (cost.wall_ns > 0).then(|| OF_BUDGET * budget * cost.target_ns as f64 / cost.wall_ns as f64)
+    };
+    recent.and_then(of_program).unwrap_or(MOST_OF_CPU).clamp(LEAST_OF_CPU, MOST_OF_CPU)
 }
 
 #[cfg(test)]
@@ -94,20 +121,27 @@ mod tests {
         last_events: usize,
     }
 
-    /// An hour of analysing a program with `per_second` events, which cost `each_ns` each, and `fixed_ns` for
-    /// any analysis.
-    fn hour(per_second: u64, each_ns: u64, fixed_ns: u64) -> Hour {
+    /// What recording has cost a program that keeps this many CPUs busy, at the budget of 2 %.
+    fn cost(cpus: f64, now_ns: u64) -> Overhead {
+        let target_ns = (cpus * now_ns as f64) as u64;
+        Overhead { budget_ppm: Some(20_000), wall_ns: now_ns, target_ns, ..Overhead::default() }
+    }
+
+    /// An hour of analysing a program that keeps `cpus` busy with `per_second` events, which cost `each_ns` each, and
+    /// `fixed_ns` for any analysis.
+    fn hour(cpus: f64, per_second: u64, each_ns: u64, fixed_ns: u64) -> Hour {
         let mut pacing = Pacing::new(0, SECOND, 1_000_000);
         let mut hour = Hour::default();
         for tenth in 0..36_000u64 {
             let now_ns = tenth * SECOND / 10;
-            if !pacing.is_due(now_ns) {
+            let cost = cost(cpus, now_ns);
+            if !pacing.is_due(now_ns, Some(&cost)) {
                 continue;
             }
             let window = (per_second * tenth.min(100) / 10) as usize;
             let events = window.min(pacing.events());
             let cpu_ns = fixed_ns + each_ns * events as u64;
-            pacing.begins(now_ns);
+            pacing.begins(now_ns, Some(&cost));
             pacing.took(Spent { events, cpu_ns });
             hour.total_ns += cpu_ns;
             hour.last_third_ns += if tenth >= 24_000 { cpu_ns } else { 0 };
@@ -118,27 +152,31 @@ mod tests {
         hour
     }
 
-    /// `top` of a Redis at full load took 29 % of a CPU at first and 141 % after a minute.
+    /// `top` of a Redis at full load took 29 % of a CPU at first and 141 % after a minute. Later it took 2 % of a CPU, of
+    /// programs on one CPU their whole budget.
     #[test]
     fn an_hour_takes_its_share_whatever_events_cost() {
-        for per_second in [100, 10_000, 50_000, 500_000] {
-            for each_ns in [200, 2_000, 50_000] {
-                for fixed_ns in [0, 1_000_000, 30_000_000, 800_000_000] {
-                    let what = format!("{per_second}/s, {each_ns} ns each, {fixed_ns} ns beside");
-                    let hour = hour(per_second, each_ns, fixed_ns);
-                    let (total_ns, last_ns) = (hour.total_ns, hour.last_third_ns);
-                    // The last one has not been waited for yet.
-                    let budget_ns = 3_600 * SECOND / ONE_IN;
-                    assert!(total_ns <= budget_ns + hour.dearest_ns, "{total_ns}: {what}");
-                    assert!(
-                        last_ns <= budget_ns / 3 + hour.dearest_ns,
-                        "it does not grow, {last_ns}: {what}"
-                    );
-                    assert!(
-                        hour.dearest_ns <= fixed_ns + each_ns * FIRST.max(hour.last_events) as u64,
-                        "{what}"
-                    );
-                    assert!(hour.analyses > 0 && hour.last_events > 0, "{what}");
+        for (cpus, share) in [(0.0, 0.002), (0.7, 0.007), (1.0, 0.01), (16.0, 0.02)] {
+            for per_second in [100, 10_000, 50_000, 500_000] {
+                for each_ns in [200, 2_000, 50_000] {
+                    for fixed_ns in [0, 1_000_000, 30_000_000, 800_000_000] {
+                        let what =
+                            format!("{cpus} CPUs, {per_second}/s, {each_ns} ns each, {fixed_ns} ns for any");
+                        let hour = hour(cpus, per_second, each_ns, fixed_ns);
+                        let (total_ns, last_ns) = (hour.total_ns as f64, hour.last_third_ns as f64);
+                        // The last one has not been waited for yet.
+                        let (budget_ns, dearest_ns) = (share * 3.6e12, hour.dearest_ns as f64);
+                        assert!(total_ns <= budget_ns + dearest_ns, "{total_ns}: {what}");
+                        assert!(
+                            last_ns <= budget_ns / 3.0 + dearest_ns,
+                            "it does not grow, {last_ns}: {what}"
+                        );
+                        assert!(
+                            hour.dearest_ns <= fixed_ns + each_ns * FIRST.max(hour.last_events) as u64,
+                            "{what}"
+                        );
+                        assert!(hour.analyses > 0 && hour.last_events > 0, "{what}");
+                    }
                 }
             }
         }
@@ -146,28 +184,37 @@ mod tests {
 
     #[test]
     fn what_is_cheap_comes_with_every_refresh_and_is_whole() {
-        let hour = hour(1_000, 1_000, 100_000);
+        let hour = hour(2.0, 1_000, 1_000, 100_000);
         assert_eq!((hour.analyses, hour.last_events), (3_599, 10_000));
     }
 
     #[test]
     fn what_is_dear_comes_after_some_seconds_with_what_can_be_paid() {
-        let Hour { total_ns, analyses, last_events: events, .. } = hour(50_000, 2_000, 1_000_000);
+        let Hour { total_ns, analyses, last_events: events, .. } = hour(2.0, 50_000, 2_000, 1_000_000);
         assert!((680..=760).contains(&analyses), "{analyses}");
         assert!((45_000..=50_000).contains(&events), "{events}");
-        assert!(total_ns > 3_600 * SECOND / ONE_IN * 9 / 10, "what may be used is used: {total_ns}");
+        assert!(total_ns > 3_600 * SECOND / 50 * 9 / 10, "what may be used is used: {total_ns}");
     }
 
     #[test]
     fn a_long_refresh_pays_for_more() {
         let mut pacing = Pacing::new(0, 60 * SECOND, 1_000_000);
-        assert!(!pacing.is_due(60 * SECOND - 1) && pacing.is_due(60 * SECOND));
-        pacing.begins(60 * SECOND);
+        assert!(!pacing.is_due(60 * SECOND - 1, None) && pacing.is_due(60 * SECOND, None));
+        pacing.begins(60 * SECOND, None);
         pacing.took(Spent { events: 16_384, cpu_ns: 16_384 * 2_000 });
+        assert!(!pacing.is_due(120 * SECOND - 1, None) && pacing.is_due(120 * SECOND, None));
         assert_eq!(pacing.events(), 600_000);
-        assert!(!pacing.is_due(120 * SECOND - 1) && pacing.is_due(120 * SECOND));
-        pacing.took(Spent { events: 600_000, cpu_ns: u64::MAX });
+        pacing.begins(120 * SECOND, None);
+        pacing.took(Spent { events: 600_000, cpu_ns: 3_600 * SECOND });
+        let (just_before, then) = ((180_120 - 1) * SECOND, (180_120 + 1) * SECOND);
+        assert!(!pacing.is_due(just_before, None) && pacing.is_due(then, Some(&cost(2.0, then))));
         assert_eq!(pacing.events(), 4_096);
-        assert!(!pacing.is_due(u64::MAX - 1));
+    }
+
+    #[test]
+    fn without_a_budget_it_takes_the_most_that_it_may() {
+        let free = Overhead { budget_ppm: None, ..cost(0.1, SECOND) };
+        assert_eq!([None, Some(&free)].map(share_of_cpu), [MOST_OF_CPU; 2]);
+        assert_eq!(share_of_cpu(Some(&cost(1.0, SECOND))), 0.01);
     }
 }

@@ -77,6 +77,7 @@ impl Sliding {
             return;
         }
         if let Some(spent) = self.analysis.take_spent() {
+            log::debug!("analysed: {spent:?}; the next gets {} events", self.pacing.events());
             self.pacing.took(spent);
         }
         let end = |end_ns| WindowEnd { end_ns, loss, overhead, ..WindowEnd::default() };
@@ -84,8 +85,8 @@ impl Sliding {
             // The first full window, to the nanosecond, with any batches.
             self.is_over = true;
             self.hand_over(end(full_ns), true);
-        } else if self.pacing.is_due(complete_to_ns) {
-            self.pacing.begins(complete_to_ns);
+        } else if self.pacing.is_due(complete_to_ns, overhead.as_ref()) {
+            self.pacing.begins(complete_to_ns, overhead.as_ref());
             self.hand_over(end(complete_to_ns), self.full_ns.is_none());
         }
     }
@@ -94,6 +95,7 @@ impl Sliding {
         // The only window is analysed as a whole, whatever it costs.
         let most = if self.full_ns.is_some() { usize::MAX } else { self.pacing.events() };
         let recording = self.recent.ending(end, most);
+        log::debug!("analysis of {} of at most {most} events", recording.events.len());
         self.analysis.answer(Job { recording, cut_by_events: self.recent.is_cut(), reported });
     }
 
