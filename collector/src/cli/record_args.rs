@@ -59,7 +59,7 @@ pub struct CaptureArguments {
     #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = value::budget)]
     pub overhead: Maybe<u32>,
     /// Take the stacks of running threads this often per second, on each CPU; 0: never [default: 499, or
-    /// fewer where three quarters of --overhead do not pay for it; validate: 0]
+    /// fewer where --overhead does not pay for it; validate: 0]
     #[arg(short = 'F', long = "freq", visible_alias = "rate", value_name = "HZ", value_parser = value::frequency)]
     pub frequency: Option<u32>,
     /// How stacks are read: fp (frame pointers), dwarf (unwind tables, more expensive), or auto: whichever a program's binaries need

@@ -3,10 +3,10 @@
 //!
 //! Ours. A sample costs ten times as much as a record, and more on a slow machine or in a deep stack. On a
 //! virtual machine the interrupt of the clock alone costs as much as three stacks. So its rate cannot be
-//! right beforehand. Unless a user asked for a rate, ticks may cost three quarters of the budget: too few
-//! samples are useless, and everything else still costs nearly as much. The initial rate follows from the
-//! measured cost of a tick. Samples at sleeps and wake-ups, which show what waits are for, have their own
-//! sixteenth. So a program that sleeps a lot is sampled as often as one that does not. As for probes, a debt
+//! right beforehand. Unless a user asked for a rate, ticks may cost what events and probes leave of the budget,
+//! but no more than three quarters and no less than three eighths: too few samples are useless. The initial rate
+//! follows from the measured cost of a tick. Samples at sleeps and wake-ups, which show what waits are for, have
+//! their own sixteenth: they take nothing from ticks. As for probes, a debt
 //! grows by what samples cost and shrinks by what they may cost. When it reaches one second's worth of the
 //! budget, one of two ticks is left out, then three of four, and so on. If leaving out half as many would
 //! have been enough for a while, they come back. A rate that was asked for is kept as long as it fits into
@@ -32,11 +32,16 @@ pub(crate) struct SampleSpent {
 const DEBT_TIME: Duration = Duration::from_secs(1);
 /// Costs are compared over this long.
 const WINDOW: Duration = Duration::from_millis(500);
-/// Samples may take this share of their limit, so that the rate does not oscillate.
+/// Samples that are too many become so few that they take this share of their limit.
+const ENOUGH: f64 = 0.9;
+/// They come back where that takes less than this share of it, so that the rate does not oscillate.
 const LEVEL: f64 = 0.7;
-/// Of the budget: what ticks may cost if no rate was asked for; 1.5 % of the program's CPU time where the
+/// Of the budget: the most that ticks may cost if no rate was asked for; 1.5 % of the program's CPU time where the
 /// budget is 2 %.
 const TICKS_SHARE: f64 = 0.75;
+/// Of the budget: what ticks may cost then, however much else is spent. A stack takes 15 to 20 µs, so that is 250 a
+/// second on a busy CPU.
+const LEAST_TICKS_SHARE: f64 = 0.375;
 /// Of the budget: what samples at sleeps and wake-ups may cost, with any requested rate.
 const EVENTS_SHARE: f64 = 0.0625;
 /// Of the budget: the remainder for samples if a user asked for a rate, however much else is spent.
@@ -56,9 +61,8 @@ const MOST: u32 = 5;
 pub(crate) struct AdaptiveSampling {
     /// Share of the processes' own CPU time; `None`: no limit.
     share: Option<f64>,
-    /// What these samples may cost of the budget regardless of other costs; `None`: a user asked for a rate,
-    /// and they may have the rest.
-    own: Option<f64>,
+    /// The least and the most that these samples may cost of the budget: in between it is what everything else leaves.
+    limits: (f64, f64),
     /// Of two to the power of it one is taken.
     level: u32,
     last: Option<SampleSpent>,
@@ -71,13 +75,15 @@ impl AdaptiveSampling {
     /// no limit.
     pub(crate) fn asked(ppm: Option<u32>) -> AdaptiveSampling {
         let share = ppm.map(|ppm| f64::from(ppm) / 1e6);
-        AdaptiveSampling { share, own: None, level: 0, last: None, debt_ns: 0.0, changed_ns: 0 }
+        let limits = (LEAST_SHARE, f64::INFINITY);
+        AdaptiveSampling { share, limits, level: 0, last: None, debt_ns: 0.0, changed_ns: 0 }
     }
 
     /// Up to `rate_hz`, where each tick costs a thread `tick_ns`.
     pub(crate) fn fitting(ppm: Option<u32>, rate_hz: u32, tick_ns: u64) -> AdaptiveSampling {
         let all = f64::from(rate_hz) * tick_ns.saturating_add(STACK_NS) as f64 / 1e9;
-        let sampling = AdaptiveSampling { own: Some(TICKS_SHARE), ..AdaptiveSampling::asked(ppm) };
+        let limits = (LEAST_TICKS_SHARE, TICKS_SHARE);
+        let sampling = AdaptiveSampling { limits, ..AdaptiveSampling::asked(ppm) };
         let too_much = sampling.share.map_or(0.0, |share| all / (share * TICKS_SHARE));
         let level = if too_much > 1.0 { too_much.log2().ceil().min(f64::from(MOST)) as u32 } else { 0 };
         AdaptiveSampling { level, ..sampling }
@@ -85,7 +91,7 @@ impl AdaptiveSampling {
 
     /// Of samples at sleeps and wake-ups.
     pub(crate) fn of_events(ppm: Option<u32>) -> AdaptiveSampling {
-        AdaptiveSampling { own: Some(EVENTS_SHARE), ..AdaptiveSampling::asked(ppm) }
+        AdaptiveSampling { limits: (EVENTS_SHARE, EVENTS_SHARE), ..AdaptiveSampling::asked(ppm) }
     }
 
     /// Of two to the power of this one sample is to be taken.
@@ -107,15 +113,13 @@ impl AdaptiveSampling {
         }
         self.last = Some(*spent);
         let budget = share * since(spent.own_ns, last.own_ns);
-        let own = match self.own {
-            None => (budget - since(spent.others_ns, last.others_ns)).max(budget * LEAST_SHARE),
-            Some(own) => budget * own,
-        };
-        let room = own.max(wall * LEAST_OF_CPU);
+        let (least, most) = self.limits;
+        let rest = budget - since(spent.others_ns, last.others_ns);
+        let room = rest.min(budget * most).max(budget * least).max(wall * LEAST_OF_CPU);
         let cost = since(spent.samples_ns, last.samples_ns);
         self.debt_ns = (self.debt_ns + cost - room).max(0.0);
         let level = if self.debt_ns > share * DEBT_TIME.as_nanos() as f64 && cost > room {
-            let steps = (cost / (LEVEL * room)).log2().ceil().clamp(1.0, f64::from(MOST));
+            let steps = (cost / (ENOUGH * room)).log2().ceil().clamp(1.0, f64::from(MOST));
             (self.level + steps as u32).min(MOST)
         } else if 2.0 * cost < LEVEL * room
             && since(spent.now_ns, self.changed_ns) >= BACK_EVERY.as_nanos() as f64
@@ -200,9 +204,9 @@ mod tests {
         assert_eq!(AdaptiveSampling::fitting(Some(20_000), 499, 22_000).level(), 0);
         let dear = AdaptiveSampling::fitting(Some(20_000), 499, 50_000);
         assert_eq!(dear.level(), 1);
-        let mut world = World::with(dear, 0.028, 0.03);
+        let mut world = World::with(dear, 0.028, 0.003);
         world.run(100);
-        assert_eq!(world.changes, 0, "and stays so beside whatever else is spent");
+        assert_eq!(world.changes, 0, "and stays there");
         assert_eq!(AdaptiveSampling::fitting(None, 499, 1_000_000).level(), 0);
         assert_eq!(AdaptiveSampling::fitting(Some(1), 499, 1_000_000).level(), MOST);
     }
@@ -216,11 +220,22 @@ mod tests {
         assert!(world.changes <= 1, "{}", world.changes);
     }
 
+    /// longpole's own threads took 1.2 % of a program's CPU time, and ticks 1.5 %: the budget is 2 %.
+    #[test]
+    fn ticks_take_what_the_rest_leaves_but_some() {
+        for (others, most, least) in [(0.0, 0.015, 0.012), (0.012, 0.0081, 0.004), (0.3, 0.0076, 0.003)] {
+            let mut world = World::with(AdaptiveSampling::fitting(Some(20_000), 499, 1_000), 0.014, others);
+            world.run(60);
+            let share = world.run(60);
+            assert!((least..=most).contains(&share), "{share} where others cost {others}");
+        }
+    }
+
     /// The stacks of a program that sleeps all the time left 20 of 500 ticks a second to those that compute.
     #[test]
     fn sleeps_and_wakes_have_a_share_of_their_own() {
-        let mut ticks = World::with(AdaptiveSampling::fitting(Some(20_000), 499, 5_000), 0.01, 0.03);
-        let mut events = World::with(AdaptiveSampling::of_events(Some(20_000)), 0.02, 0.03);
+        let mut ticks = World::with(AdaptiveSampling::fitting(Some(20_000), 499, 5_000), 0.007, 0.03);
+        let mut events = World::with(AdaptiveSampling::of_events(Some(20_000)), 0.02, 0.0);
         ticks.run(30);
         events.run(30);
         assert_eq!((ticks.level, ticks.changes), (0, 0));
