@@ -248,6 +248,7 @@ impl Capture {
         self.ended = true;
         // What the overhead controller is doing now belongs to the recording: this once its notes are waited for.
         let mut probes = self.common.lock();
+        probes.note_packets(end_ns, self.common.shared.cpu_totals().possible_own_packets);
         self.own_notes.append(&mut probes.notes);
         let reason = GapReason::LibcNotYetProbed;
         let undecided = probes.operations.take_undecided().into_iter().map(|(pid, time_ns)| {

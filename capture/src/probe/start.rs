@@ -97,6 +97,7 @@ impl Capture {
             logger,
             accounting,
             unwanted: BTreeSet::new(),
+            not_followed: None,
         };
         let mut capture = Capture {
             rings: Rings::new(rings),

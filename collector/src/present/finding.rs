@@ -31,9 +31,7 @@ fn of_recording(finding: &Finding) -> Option<String> {
         Finding::Contradiction { places, unseen_switches, unknown_ns, .. } => {
             let why = match unseen_switches {
                 0 => String::new(),
-                unseen => {
-                    format!(" (the kernel did not report {})", plural(*unseen, "switch", "switches"))
-                }
+                unseen => format!(" (the kernel did not report {})", plural(*unseen, "switch", "switches")),
             };
             format!(
                 "in {} a thread was not where its events had left it, so that at least one is missing{why}: {} of thread time is unknown",
@@ -45,9 +43,7 @@ fn of_recording(finding: &Finding) -> Option<String> {
             "{} to threads of the program that the kernel did not report: when it was is taken from its count of their CPU time",
             plural(*switches, "switch", "switches")
         ),
-        Finding::FileFull { left_out } => {
-            format!("the session file had no room for {}", missing(left_out))
-        }
+        Finding::FileFull { left_out } => format!("the session file had no room for {}", missing(left_out)),
         Finding::Unmatched { waits, of } => format!(
             "{waits} of {of} waits ended without a recorded wake-up and count as waits of their measured length"
         ),
@@ -100,6 +96,10 @@ fn of_run(finding: &Finding) -> Option<String> {
         Finding::Stopped { stopped_ns } => format!(
             "threads were stopped, by a debugger or a signal, for {} in all: it shows as waiting, as long as it was, on any number of CPUs",
             time(*stopped_ns)
+        ),
+        Finding::PacketsNotFollowed { wakings } => format!(
+            "{} may be by packets that the program's own threads sent over the loopback device: to keep to the budget they were not followed for a while, and such a wait stays as long as it was",
+            plural(*wakings, "wake-up by the network", "wake-ups by the network")
         ),
         Finding::Children { processes } => format!(
             "{} not recorded: what they do shows as waiting, as long as it was, on any number of CPUs (--children records them)",

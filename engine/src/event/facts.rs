@@ -465,6 +465,9 @@ pub enum GapReason {
     OperationsLost,
     /// A new process or program had no probes on its C library yet: only synchronization operations are missing.
     LibcNotYetProbed,
+    /// Packets over the loopback device were not followed: that a thread of the program woke another one by such a packet
+    /// was taken for the network's doing. `lost`: wake-ups that may have been so.
+    PacketsNotFollowed,
     /// A process's synchronization functions of one family were called too often and lost their probes: only operations
     /// of that family are missing from here on.
     OperationsOff {

@@ -180,6 +180,9 @@ pub enum Finding {
     LocksLate { missing_ns: u64 },
     /// Processes that never got function probes.
     NotProbed { processes: u64 },
+    /// Wake-ups by the network while packets over the loopback device were not followed: threads of the program may have
+    /// sent those packets.
+    PacketsNotFollowed { wakings: u64 },
     /// Threads were stopped by a debugger or a signal, summed.
     Stopped { stopped_ns: u64 },
     /// Threads were not where their events had left them; `unseen_switches`: switches that the kernel did not
@@ -343,6 +346,7 @@ impl Finding {
             Finding::ProbesLate { .. } => "probes_late",
             Finding::LocksLate { .. } => "locks_late",
             Finding::NotProbed { .. } => "not_probed",
+            Finding::PacketsNotFollowed { .. } => "packets_not_followed",
             Finding::Stopped { .. } => "stopped",
             Finding::Contradiction { .. } => "contradiction",
             Finding::Inferred { .. } => "inferred",

@@ -135,6 +135,8 @@ fn facts_at_end(facts: &Facts) -> FxHashMap<(u32, u32), &ThreadFact> {
 fn lost(recording: &Recording, late: u64) -> u64 {
     let in_gaps = |operations: bool| {
         let lost = recording.notes.iter().map(|note| match note.kind {
+            // Those were recorded, with another waker.
+            NoteKind::Gap { reason: GapReason::PacketsNotFollowed, .. } => 0,
             NoteKind::Gap { lost, reason, .. } if operations == (reason == GapReason::OperationsLost) => lost,
             _ => 0,
         });
@@ -286,6 +288,8 @@ fn findings(
     say(any(libc_late), Finding::LocksLate { missing_ns: libc_late });
     let processes = unprobed(recording);
     say(any(processes), Finding::NotProbed { processes });
+    let wakings = packets_not_followed(&recording.notes);
+    say(any(wakings), Finding::PacketsNotFollowed { wakings });
     let stopped_ns = stopped_ns(timeline);
     say(any(stopped_ns), Finding::Stopped { stopped_ns });
     let unknown_ns = contradicted_ns(timeline);
@@ -355,10 +359,20 @@ fn gap_lengths(timeline: &Timeline, recording: &Recording) -> GapLengths {
                 GapReason::OperationsLost | GapReason::OperationsOff { .. } => {}
                 // Up to the end of the process, which may have come long before that of the recording.
                 GapReason::NotProbed => {}
+                GapReason::PacketsNotFollowed => {}
             }
         }
     }
     lengths
+}
+
+/// Wake-ups that may have been by packets of the program itself.
+fn packets_not_followed(notes: &[Note]) -> u64 {
+    let wakings = notes.iter().map(|note| match note.kind {
+        NoteKind::Gap { lost, reason: GapReason::PacketsNotFollowed, .. } => lost,
+        _ => 0,
+    });
+    wakings.fold(0, u64::saturating_add)
 }
 
 /// Processes without function probes.

@@ -77,12 +77,25 @@ pub(crate) struct Probes {
     pub(crate) accounting: CostAccounting,
     /// Functions whose probes a user has removed: no budget restores them.
     pub(crate) unwanted: BTreeSet<u32>,
+    /// Since when packets are not followed, and how many wake-ups may have been by own ones until then.
+    pub(crate) not_followed: Option<(u64, u64)>,
 }
 
 impl Probes {
     /// A new number whenever probes were attached or removed.
     fn version(&self) -> u64 {
         self.functions.version().wrapping_add(self.operations.version())
+    }
+
+    /// Notes how many of `possible` wake-ups may have been by own packets while these were not followed.
+    pub(crate) fn note_packets(&mut self, now_ns: u64, possible: u64) {
+        let Some((since_ns, before)) = self.not_followed.take() else { return };
+        let lost = possible.saturating_sub(before);
+        if lost > 0 {
+            let reason = GapReason::PacketsNotFollowed;
+            let kind = NoteKind::Gap { pid: 0, cpu: None, until_ns: now_ns, lost, reason };
+            self.notes.push(Note { time_ns: since_ns, kind });
+        }
     }
 }
 
@@ -311,10 +324,17 @@ fn follow_packets(common: &Common, probes: &mut Probes, watch: &mut PacketWatch)
         own: total.own_packets,
         possible: total.possible_own_packets,
     };
-    match watch.look(now_ns(), counts) {
-        Some(true) => probes.network = attach_network(&mut probes.ebpf, &probes.kernel),
-        // No thread has to wait until the last CPU has left them.
-        Some(false) => drop(close_together(std::mem::take(&mut probes.network))),
+    let time_ns = now_ns();
+    match watch.look(time_ns, counts) {
+        Some(true) => {
+            probes.network = attach_network(&mut probes.ebpf, &probes.kernel);
+            probes.note_packets(time_ns, counts.possible);
+        }
+        Some(false) => {
+            // No thread has to wait until the last CPU has left them.
+            drop(close_together(std::mem::take(&mut probes.network)));
+            probes.not_followed = Some((time_ns, counts.possible));
+        }
         None => return,
     }
     probes.accounting.measure_soon();

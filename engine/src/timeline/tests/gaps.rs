@@ -99,6 +99,20 @@ fn processes_without_function_probes_are_a_finding_of_their_own() {
     assert_eq!(unknown(&timeline), unknown_before, "only function calls are missing");
 }
 
+/// While packets are not followed, a thread that wakes another one by a packet does so unseen: nothing said it.
+#[test]
+fn packets_that_were_not_followed_lose_no_record_but_are_told() {
+    let mut recording = recording("a runs\nend 100");
+    for (time_ns, lost) in [(5, 3), (40, 4)] {
+        let reason = GapReason::PacketsNotFollowed;
+        let kind = NoteKind::Gap { pid: 0, cpu: None, until_ns: time_ns + 20, lost, reason };
+        recording.notes.push(Note { time_ns, kind });
+    }
+    let timeline = build(&recording);
+    assert_eq!(timeline.findings, [Finding::PacketsNotFollowed { wakings: 7 }]);
+    assert_eq!(timeline.counts.lost, 0);
+}
+
 /// Each of the gaps was set against each of the threads: a file of some megabytes took days.
 #[test]
 fn a_million_gaps_and_many_threads_end_soon() {
