@@ -20,6 +20,8 @@ pub(super) struct Lifetime {
     pub(super) tid: u32,
     /// It ended in the window.
     pub(super) died: bool,
+    /// What it waited for last was the end of another thread.
+    pub(super) joined_last: bool,
 }
 
 /// Finds the threads that no thread waits for. `lives` are those of the program's threads, in order.
@@ -106,7 +108,9 @@ fn ended_at_exit(
     others: impl Iterator<Item = usize>,
 ) -> Vec<Candidate> {
     let others: Vec<usize> = others.collect();
-    let ended_main = |place: &usize| *place != main && ended_by(&threads[main], &threads[*place]).is_some();
+    // A thread that `main` has just joined woke it, too, and called no `exit`.
+    let woke_main = |place: &usize| *place != main && ended_by(&threads[main], &threads[*place]).is_some();
+    let ended_main = |place: &usize| !lives[main].joined_last && woke_main(place);
     let exits = others.iter().copied().find(ended_main).unwrap_or(main);
     let mut found = Vec::new();
     for place in others.into_iter().filter(|&place| place != exits && lives[place].died) {
@@ -254,7 +258,12 @@ mod tests {
     fn found(threads: &[&[Operation]], died: bool) -> Vec<Option<(u32, u32, u32)>> {
         let mut program =
             Program { threads: threads.iter().map(|list| thread(list)).collect(), ..Program::default() };
-        let lives = (0..threads.len() as u32).map(|place| Lifetime { pid: 7, tid: 7 + place, died });
+        let lives = (0..threads.len() as u32).map(|place| Lifetime {
+            pid: 7,
+            tid: 7 + place,
+            died,
+            joined_last: false,
+        });
         find(&mut program, &lives.collect::<Vec<_>>());
         let background = program.threads.iter().map(|thread| thread.background);
         background
@@ -311,6 +320,21 @@ mod tests {
         // A thread that computed much of it all is the program, and the timer is none the less in the background.
         let worker = [busy, ENDED];
         assert_eq!(found(&[&[busy, END, other], &timer, &worker], true), [None, Some((0, 0, 3)), None]);
+    }
+
+    /// A program whose `main` slept between messages and joined their receiver in the end was "the work itself, 0.0 CPUs are
+    /// busy": the receiver, it seemed, had called `exit`, and `main` was a timer in its background.
+    #[test]
+    fn a_thread_that_main_joins_without_a_recorded_call_has_not_ended_it() {
+        let receiver = [Operation::Exec(Ticks(150)), END];
+        let main = [EXEC, SLEEP, EXEC, SLEEP, ENDED, EXEC];
+        let threads = [&main[..], &receiver].map(thread).to_vec();
+        for (joined_last, background) in [(true, None), (false, Some(ThreadId(1)))] {
+            let mut program = Program { threads: threads.clone(), ..Program::default() };
+            let life = |tid| Lifetime { pid: 7, tid, died: true, joined_last: joined_last && tid == 7 };
+            find(&mut program, &[life(7), life(8)]);
+            assert_eq!(program.threads[0].background.map(|found| found.ends_with), background);
+        }
     }
 
     #[test]

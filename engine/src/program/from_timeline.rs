@@ -139,9 +139,13 @@ fn translate(
         translator.program.samples = std::mem::take(&mut translator.samples);
     }
     translator.program.findings.extend(findings);
-    let lives: Vec<Lifetime> =
-        all.iter().map(|thread| Lifetime { pid: thread.pid, tid: thread.tid, died: thread.died }).collect();
-    super::background::find(&mut translator.program, &lives);
+    let lives = all.iter().map(|thread| Lifetime {
+        pid: thread.pid,
+        tid: thread.tid,
+        died: thread.died,
+        joined_last: super::recorded::ends_joining(thread),
+    });
+    super::background::find(&mut translator.program, &lives.collect::<Vec<_>>());
     (translator.program, translator.plan.simulates, translator.plan.edges)
 }
 

@@ -20,6 +20,7 @@ use crate::timeline::Timeline;
 pub(super) use deadlock::LastWaits;
 pub(super) use entered_again::EnteredAgain;
 pub use model::{FUTEX, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share};
+pub(super) use objects::ends_joining;
 use rustc_hash::FxHashMap;
 use threads::Context;
 pub(super) use waits::{IN_KERNEL, ended_by, is_idle, wait_name};

@@ -9,7 +9,7 @@ use crate::program::lock_names::{Addresses, group};
 use crate::program::lock_replay::{NONE, Nesting};
 use crate::program::names::{unique, waker};
 use crate::time::Timestamp;
-use crate::timeline::{FirstUse, Lock, NO_OBJECT, State, Timeline, Wait, WaitReason, Wake};
+use crate::timeline::{FirstUse, Lock, NO_OBJECT, State, Thread, Timeline, Wait, WaitReason, Wake};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
@@ -271,6 +271,12 @@ fn operated(timeline: &Timeline, nesting: &Nesting, (thread, wait): (usize, usiz
 
 fn is_in_operation(nesting: &Nesting, (thread, wait): (usize, usize)) -> bool {
     nesting.wait_in.get(thread).and_then(|waits| waits.get(wait)).is_some_and(|used| *used != NONE)
+}
+
+/// Whether the last thing that the thread waited for was the end of another one.
+pub(in crate::program) fn ends_joining(thread: &Thread) -> bool {
+    let is_join = |wait: &Wait| matches!(wait.reason, WaitReason::Futex(futex) if is_end_of_thread(futex));
+    thread.waits.last().is_some_and(is_join)
 }
 
 /// Whether it is the word that the kernel clears when a thread ends, as the C libraries wait for it: not private, by
