@@ -429,11 +429,6 @@ impl<'a> Translator<'a> {
         }
         let Some(wait) = thread.waits.get(number as usize) else { return };
         let length_ns = end.saturating_sub(start);
-        // Held until the recording was ready: no run without longpole has that.
-        let is_first = script.operations.is_empty() && script.ran_ns == 0 && script.unknown_ns == 0;
-        if wait.cut_at_start && is_first && self.timeline.launched == Some(thread.pid) {
-            return;
-        }
         match wait.wake {
             Wake::By(wakeup) => {
                 if let Some(edge) = self.plan.edges.get(wakeup as usize).copied().flatten() {

@@ -79,7 +79,7 @@ impl Builder {
             ..Builder::default()
         };
         for fact in &facts.threads {
-            let tracker = super::resume::tracker(fact, facts.start_ns);
+            let tracker = super::resume::tracker(fact, facts);
             let index = builder.add(tracker);
             if let Some(RunState::Running { cpu }) = index.map(|index| builder.state(index)) {
                 builder.set_cpu(cpu, index);

@@ -101,7 +101,7 @@ pub struct Thread {
     pub start_time_ns: u64,
     /// Last name known in the window; control characters replaced.
     pub comm: String,
-    /// Birth, or the window's start.
+    /// Birth, or the window's start. For a command that longpole started: when it let it go on.
     pub start: Timestamp,
     /// Death, or the window's end.
     pub end: Timestamp,

@@ -11,7 +11,8 @@ use crate::time::Timestamp;
 use probe_abi::Call;
 
 /// A thread that was alive at the start of the window.
-pub(super) fn tracker(fact: &ThreadFact, start_ns: u64) -> ThreadTracker {
+pub(super) fn tracker(fact: &ThreadFact, facts: &Facts) -> ThreadTracker {
+    let start_ns = facts.start_ns;
     let start = Timestamp(start_ns);
     let out = Thread {
         pid: fact.pid,
@@ -29,6 +30,7 @@ pub(super) fn tracker(fact: &ThreadFact, start_ns: u64) -> ThreadTracker {
     let listed = RunState::Unseen(Unseen::Listed { state: fact.state, seen_ns: fact.seen_ns });
     let mut tracker = ThreadTracker::new(out, listed, true);
     tracker.cpu_time = fact.cpu_time_ns.map(|cpu_time| (fact.seen_ns, cpu_time));
+    tracker.held = facts.launched == Some(fact.pid);
     let Some(before) = &fact.before else { return tracker };
     tracker.preempted = before.preempted;
     tracker.exiting = before.exiting;

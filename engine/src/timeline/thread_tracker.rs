@@ -84,6 +84,8 @@ pub(super) struct ThreadTracker {
     /// The last contradiction found it waiting for a CPU.
     pub(super) was_ready: bool,
     pub(super) exiting: bool,
+    /// longpole keeps it from starting until everything is ready: its life begins when that is over.
+    pub(super) held: bool,
     pub(super) functions_lost: bool,
     pub(super) stacks: Stacks,
     /// When /proc was read at the start, and the CPU time it gave.
@@ -104,6 +106,7 @@ impl ThreadTracker {
             preempted: false,
             was_ready: false,
             exiting: false,
+            held: false,
             functions_lost: false,
             stacks: Stacks::default(),
             cpu_time: None,
@@ -196,6 +199,7 @@ impl ThreadTracker {
                 let state = self.contradicted(tally);
                 self.close(woken.time_ns, state);
             }
+            Some(woken) if self.held => self.born(woken.time_ns, Birth::BeforeWindow),
             Some(woken) => {
                 let reason = WaitReason::of(0, Call::NONE).or_in(&woken);
                 self.wait(woken.time_ns, reason, woken.wake, tally);

@@ -25,6 +25,27 @@ fn threads_are_born_and_die() {
     );
 }
 
+/// The wait for longpole's own gate was listed as one of the program's.
+#[test]
+fn a_launched_command_begins_when_longpole_lets_it_go_on() {
+    let mut recording = recording(
+        "A sleeps
+         20 0 other wakes A
+         30 0 other to A
+         60 0 A sleeps
+         80 0 other wakes A
+         90 0 other to A",
+    );
+    let waits = |recording| build(&recording).threads.iter().map(|thread| thread.waits.len()).sum::<usize>();
+    assert_eq!(waits(recording.clone()), 2, "attached, it slept before");
+    recording.facts.launched = Some(super::PID);
+    let timeline = build(&recording);
+    let drawn = draw(&timeline);
+    assert_eq!(drawn.lines().next(), Some("A   -===__-="), "{drawn}");
+    assert_eq!(waits(recording), 1);
+    assert_eq!(timeline.began().0, 30);
+}
+
 /// It was taken for a thread that ran to the end of the window: its later events were ignored.
 #[test]
 fn a_forked_process_that_is_not_recorded_is_no_thread() {
