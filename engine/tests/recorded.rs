@@ -297,6 +297,10 @@ fn some_operation() -> LockOperation {
 /// that a thread of it ended is not idle, nor is a futex that may be a lock.
 #[test]
 fn idle_waits_are_kept_apart() {
+    let throughout = |task_state| Wait {
+        cut_at_start: true,
+        ..wait(WaitReason::of(task_state, Call::NONE), Wake::CutAtEnd)
+    };
     let (poll, read, fsync) = (7, 0, 74);
     let cases = [
         (wait(kernel(poll, Descriptor::Unknown), Wake::External(External::Network)), "poll", true),
@@ -309,6 +313,9 @@ fn idle_waits_are_kept_apart() {
         (wait(futex(0x40, 128), Wake::External(External::Timer)), "futex", true),
         (wait(futex(0x40, 128), Wake::CutAtEnd), "futex", false),
         (wait(futex(0x40, 128 | 6), Wake::By(0)), "futex, priority inheritance", false),
+        // Asleep from before the start to the end: it was listed as held up in the kernel.
+        (throughout(1), "never woken", true),
+        (throughout(4), "stopped", false),
     ];
     for (wait, name, idle) in cases {
         let waker = thread(1, &[(0, RUNNING)], vec![]);

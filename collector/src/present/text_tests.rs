@@ -307,11 +307,13 @@ fn by_wait_the_rows_are_kinds_of_waits() {
         ..RecordedWait::default()
     };
     let mut report = report();
-    report.recorded.waits = vec![wait("mutex lock", false), wait("epoll", true)];
+    let never = RecordedWait { ended_by: vec![share("not ended", 4)], ..wait("never woken", true) };
+    report.recorded.waits = vec![wait("mutex lock", false), wait("epoll", true), never];
     let text = shown(&report, Options { by: By::Wait, ..Options::default() }, &NARROW);
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("mutex lock 1.82 s 3,306 4 8.06 ms thread worker+"), "{text}");
     assert!(text.lines().any(|line| line.starts_with("IDLE ")), "{text}");
+    assert!(text.contains(" not ended "), "it was ended by \"ended\": {text}");
     assert!(text.lines().all(|line| width(line) <= 80), "{text}");
 }
 

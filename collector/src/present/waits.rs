@@ -34,7 +34,10 @@ pub(super) fn write(out: &mut dyn Write, report: &Report, shown: usize, style: &
     writeln!(
         out,
         "{}",
-        style.paint(Paint::Dim, "Times are summed over threads, as recorded. Idle: with nothing to do.")
+        style.paint(
+            Paint::Dim,
+            "Times are summed over threads, as recorded. Idle: nothing to do, or never woken."
+        )
     )
 }
 
@@ -60,7 +63,7 @@ fn part(
             let text = style.text(&duration(ns as f64));
             format!("{}{text}", " ".repeat(9usize.saturating_sub(width(&text))))
         };
-        let first = |shares: &[Share], columns: usize| {
+        let first = |shares: &[Share], columns: usize, short: fn(&str) -> String| {
             let text = shares.first().map_or(String::new(), |share| short(&share.name));
             let more = if shares.len() > 1 { "+" } else { "" };
             let text = style.fit(&format!("{text}{more}"), columns);
@@ -73,12 +76,17 @@ fn part(
             grouped(wait.waits),
             grouped(wait.threads),
             time(wait.longest_ns),
-            first(&wait.ended_by, 12),
-            first(&wait.sleepers, 24)
+            first(&wait.ended_by, 12, cause),
+            first(&wait.sleepers, 24, short)
         );
         writeln!(out, "{}", clip(&line, style.width, style))?;
     }
     more(out, waits.len().saturating_sub(shown), "kind of wait", "--json has all", style)
+}
+
+/// What ended a wait: there is no room for all of `another process`.
+fn cause(name: &str) -> String {
+    name.strip_prefix("another ").unwrap_or(name).to_owned()
 }
 
 /// `thread 7, timer 2`

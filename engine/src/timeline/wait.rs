@@ -2,7 +2,7 @@
 
 use super::wait_reason::WaitReason;
 use crate::event::{CallKind, call_kind};
-use probe_abi::Descriptor;
+use probe_abi::{Call, Descriptor};
 
 /// A wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +50,12 @@ impl Wait {
             ),
             _ => false,
         }
+    }
+
+    /// Whether it began before the window, so that nothing tells what for, and did not end in it.
+    pub fn is_never_woken(&self) -> bool {
+        let is_untold = matches!(self.reason, WaitReason::Kernel { call, .. } if call == Call::NONE);
+        self.cut_at_start && self.wake == Wake::CutAtEnd && is_untold && !self.reason.is_stop()
     }
 
     /// Whether it was for a futex and ended at its time limit: of all interrupts only the timer ends such a

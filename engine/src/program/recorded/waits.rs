@@ -5,6 +5,8 @@
 //! events, a condition or semaphore wait, or a futex that reached its time limit. It was ended by something
 //! outside the recording, or not at all. A wait for a condition that a recorded thread signalled is never
 //! idle, nor is one that was entered again after its time limit until a recorded thread ended it.
+//!
+//! A thread that sleeps from the recording's start to its end, nobody knows in which call, counts as idle, too.
 
 use super::EnteredAgain;
 use super::model::{RecordedWait, shares};
@@ -21,6 +23,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 const SLEEP: &str = "sleep";
 /// In no call that says what for: in a page fault, or while memory is mapped.
 pub(in crate::program) const IN_KERNEL: &str = "in the kernel";
+/// In a call that began before the recording, so that nobody knows which, and not ended by its end.
+const NEVER_WOKEN: &str = "never woken";
 /// Ended by a thread of the recording.
 const BY_THREAD: &str = "thread";
 /// Not ended while the recording lasted.
@@ -121,6 +125,9 @@ pub(in crate::program) fn wait_name(wait: &Wait, operation: Option<S>) -> &'stat
     if let Some(name) = io_name(wait.kind(), wait.descriptor()) {
         return name;
     }
+    if wait.is_never_woken() {
+        return NEVER_WOKEN;
+    }
     match (wait.kind(), wait.reason) {
         (CallKind::Futex, WaitReason::Futex(futex)) if is_end_of_thread(futex) => "end of a thread",
         (CallKind::Futex, WaitReason::Futex(futex)) => match futex_operation(futex.operation) {
@@ -148,7 +155,7 @@ pub(in crate::program) fn is_idle(wait: &Wait, operation: Option<S>) -> bool {
         Some(Effect::Await | Effect::TakeOne { tries: false }) => true,
         Some(_) => false,
         // The purpose of a word without any waking is unknown: it may be a lock.
-        None => wait.timed_out() || wait.is_for_anything(),
+        None => wait.timed_out() || wait.is_for_anything() || wait.is_never_woken(),
     };
     by_nobody && for_anything
 }
