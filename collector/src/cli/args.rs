@@ -98,10 +98,10 @@ pub struct ReportArguments {
     /// On the usual screen: all rows, names as they are, standard functions by themselves
     #[arg(long)]
     pub all: bool,
-    /// What a row of the table is: function, line, file, module, lock or wait
+    /// What a row of the table is: function, line, file, module, lock, wait or thread
     #[arg(long, value_name = "WHAT", default_value = "function", hide_possible_values = true, value_parser = value::word(&[
         ("function", By::Function), ("line", By::Line), ("file", By::File), ("module", By::Module), ("lock", By::Lock),
-        ("wait", By::Wait)]))]
+        ("wait", By::Wait), ("thread", By::Thread)]))]
     pub by: By,
     /// Leave the cost of probe hits in the compute time, as it was measured
     #[arg(long)]

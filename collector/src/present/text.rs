@@ -17,6 +17,8 @@ pub struct Options {
     pub by: By,
     /// Rows in the table; `None`: [`FUNCTIONS`].
     pub top: Option<usize>,
+    /// Locks for which nobody waited, too.
+    pub all: bool,
     /// A table of all segments, too.
     pub segments: bool,
 }
@@ -37,13 +39,15 @@ pub enum By {
     Module,
     /// A kind of wait.
     Wait,
+    /// A thread, or several that do the same.
+    Thread,
 }
 
 impl By {
     /// What the rows of the report itself are.
     pub fn grouping(self) -> Grouping {
         match self {
-            By::Function | By::Lock | By::Wait => Grouping::Function,
+            By::Function | By::Lock | By::Wait | By::Thread => Grouping::Function,
             By::Line => Grouping::Line,
             By::File => Grouping::File,
             By::Module => Grouping::Module,
@@ -59,6 +63,7 @@ impl By {
             By::File => "file",
             By::Module => "binary",
             By::Wait => "wait",
+            By::Thread => "thread",
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::frame::Frame;
 use super::style::Style;
 use super::text::{By, FUNCTIONS, Options};
-use super::{lines, locks, waits};
+use super::{lines, locks, screen, waits};
 use engine::report::{CpuResult, Cpus, Report};
 use std::io::{self, Write};
 
@@ -16,11 +16,13 @@ pub fn write(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     frame.head(style, out)?;
-    let shown = options.top.unwrap_or(FUNCTIONS);
+    let unbounded = options.all && options.top.is_none() && matches!(options.by, By::Lock | By::Thread);
+    let shown = if unbounded { usize::MAX } else { options.top.unwrap_or(FUNCTIONS) };
     if let Some(result) = main_result(report, frame) {
         match options.by {
             By::Lock => locks::write(out, report, result, shown, style)?,
             By::Wait => waits::write(out, report, shown, style)?,
+            By::Thread => screen::by_thread(out, &frame.limits, shown, style)?,
             by => lines::write(out, report, &frame.limits, result, by, shown, style)?,
         }
         writeln!(out)?;

@@ -8,11 +8,12 @@ use std::process::Command;
 use crate::command_line::run_in;
 
 /// One line for each screen; FILE is the recording.
-const SCREENS: [&str; 11] = [
+const SCREENS: [&str; 12] = [
     "report FILE",
     "report --by lock FILE",
     "report --by wait FILE",
     "report --by line FILE",
+    "report --by thread FILE",
     "predict --cpus 1,2,4,16 FILE",
     "what-if --rank --top 5 --cpus 2,16 FILE",
     "slack FILE",
@@ -113,6 +114,7 @@ fn a_narrow_screen_holds_every_table() {
     for name in ["attached", "forkjoin", "phases", "pipeline", "quicksort", "split", "store", "timers"] {
         for words in [
             "report FILE",
+            "report --by thread FILE",
             "what-if --rank --top 5 FILE",
             "slack FILE",
             "paths FILE",

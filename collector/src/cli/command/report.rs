@@ -59,7 +59,7 @@ pub fn run(mut args: ReportArguments) -> Result<Outcome, UserError> {
         to_reader(|out| screen::write(&report, &limits, &about, args.all, &style::for_stdout(), out))?;
     } else {
         let frame = super::frame(&plan, &program, &cpus, &model);
-        let options = text::Options { by: args.by, top: args.top, segments: args.segments };
+        let options = text::Options { by: args.by, top: args.top, all: args.all, segments: args.segments };
         let style = style::for_stdout();
         to_reader(|out| match is_view {
             true => view::write(&report, &frame, options, &style, out),

@@ -84,10 +84,7 @@ pub fn write(
             }
         }
         threads(limits, all, shown(ROWS), style).write(out, usize::MAX, "kind of thread", style)?;
-        if rows::is_short_lived(limits, shown(ROWS)) {
-            let text = "(percent of the run; what is missing to 100 %: not started yet, or ended)";
-            table::wrap(out, style, Paint::Dim, "", text, " ")?;
-        }
+        shares_of_threads(out, limits, shown(ROWS), style)?;
     }
     // What LIMIT has said is not said again.
     let is_stuck = matches!(limits.at.first().map(|limit| &limit.kind), Some(Kind::Deadlock { .. }));
@@ -98,6 +95,48 @@ pub fn write(
         writeln!(out)?;
     }
     frame::doubts(&findings, style, out)
+}
+
+/// Names of a row of THREADS that are spelled out.
+const NAMES: usize = 4;
+
+/// THREADS by itself, the `most` first rows; below it the names of the first rows that are of several.
+pub(crate) fn by_thread(out: &mut dyn Write, limits: &Limits, most: usize, style: &Style) -> io::Result<()> {
+    let mut out = out;
+    if limits.threads.is_empty() {
+        return writeln!(out, "What the threads do is not known.");
+    }
+    let table = threads(limits, true, most, style);
+    writeln!(out, "{}", style.paint(Paint::Bold, &table.title))?;
+    for row in &table.rows {
+        writeln!(out, "{}", row.line)?;
+    }
+    shares_of_threads(&mut out, limits, most, style)?;
+    let is_all = most == usize::MAX;
+    let (rows, names) = if is_all { (most, most) } else { (most.min(ROWS), NAMES) };
+    for used in limits.threads.iter().take(rows).filter(|used| used.names.len() > 1) {
+        let mut spelled: Vec<String> = used.names.iter().take(names).cloned().collect();
+        match used.names.len() - spelled.len() {
+            0 => {}
+            rest => spelled.push(format!("and {rest} more")),
+        }
+        let all = format!("{}: ", rows::together(&used.names));
+        table::wrap(&mut out, style, Paint::Dim, &all, &style.text(&spelled.join(" ")), "  ")?;
+    }
+    let is_cut = !is_all && limits.threads.iter().any(|used| used.names.len() > NAMES);
+    if is_cut || limits.threads.len() > most {
+        table::wrap(&mut out, style, Paint::Dim, "", "(--all: all rows and names)", " ")?;
+    }
+    Ok(())
+}
+
+/// What is missing to 100 % in THREADS.
+fn shares_of_threads(out: &mut impl Write, limits: &Limits, most: usize, style: &Style) -> io::Result<()> {
+    if !rows::is_short_lived(limits, most) {
+        return Ok(());
+    }
+    let text = "(percent of the run; missing to 100 %: not started, ended, or never woken)";
+    table::wrap(out, style, Paint::Dim, "", text, " ")
 }
 
 /// Whether a function that counts for others has a share of its own.

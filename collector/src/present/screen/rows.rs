@@ -200,7 +200,7 @@ pub(super) fn is_short_lived(limits: &Limits, most: usize) -> bool {
 }
 
 /// `store/28458`, `store x4`, `teller-* x3`, `main +2` where they have nothing in common.
-fn together(names: &[String]) -> String {
+pub(super) fn together(names: &[String]) -> String {
     let bare = |name: &String| name.rsplit_once('/').map_or(name.as_str(), |(name, _)| name).to_owned();
     let (first, rest) = match names {
         [] => return String::new(),
