@@ -95,7 +95,7 @@ pub struct ReportArguments {
     /// Every function with self, total and calls for each CPU count, whole names, all that is known of the recording
     #[arg(long)]
     pub wide: bool,
-    /// On the usual screen: all rows, names as they are, standard functions by themselves
+    /// All rows, names as they are, standard functions by themselves; with --by lock also locks nobody waited for
     #[arg(long)]
     pub all: bool,
     /// What a row of the table is: function, line, file, module, lock, wait or thread

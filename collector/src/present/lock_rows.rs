@@ -3,6 +3,7 @@
 
 use crate::cell::percent;
 use crate::cell::{duration, grouped};
+use engine::limit::Limits;
 use engine::program::{Queue, RecordedObject};
 use engine::report::{CpuResult, LockRow, Report};
 use std::collections::HashMap;
@@ -98,6 +99,15 @@ impl Row<'_> {
     /// How long threads had them, nanoseconds.
     pub(super) fn held_for(&self) -> Option<f64> {
         self.sum(|lock| lock.hold_ns)
+    }
+
+    /// Whether somebody waited for one of them, in the recording or in the predicted run, or may have: not all is known.
+    pub(super) fn is_waited_for(&self, limits: &Limits) -> bool {
+        let is_predicted =
+            |lock: &LockRow| limits.locks.iter().any(|used| used.lock == lock.lock && used.waits > 0);
+        self.contended() != Some(0.0)
+            || self.queue.is_some()
+            || self.members.iter().any(|(_, lock)| is_predicted(lock))
     }
 
     /// How often they were taken.

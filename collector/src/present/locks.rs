@@ -8,6 +8,7 @@ use super::table;
 use super::text::plural;
 use super::waits::shares;
 use crate::cell::{duration, grouped, width};
+use engine::limit::Limits;
 use engine::program::{FUTEX, RecordedObject, bare_name};
 use engine::report::{CpuResult, Report};
 use std::io::{self, Write};
@@ -17,15 +18,20 @@ const NAME: usize = 20;
 /// How many locks get more than a row.
 const DETAILS: usize = 3;
 
-/// Writes the `shown` first locks, their shares for `result`; says what is missing if there are none.
+/// Writes the `shown` first locks, their shares for `result`; says what is missing if there are none. Locks for which nobody
+/// waited are only counted, unless `all` are asked for.
 pub(super) fn write(
     out: &mut dyn Write,
     report: &Report,
+    limits: &Limits,
     result: &CpuResult,
-    shown: usize,
+    (shown, all): (usize, bool),
     style: &Style,
 ) -> io::Result<()> {
-    let rows = rows(report);
+    let mut rows = rows(report);
+    let known = rows.len();
+    rows.retain(|row| all || row.is_waited_for(limits));
+    let free = known - rows.len();
     let words: Vec<&RecordedObject> = futexes(report);
     if report.locks.is_empty() && words.is_empty() {
         let none = "No lock operations are in this recording. They are recorded of programs that use their C library's locks, \
@@ -67,6 +73,10 @@ pub(super) fn write(
         writeln!(out, "{}", clip(&line, style.width, style))?;
     }
     more(out, rows.len().saturating_sub(shown), "lock", &format!("--top {} shows all", rows.len()), style)?;
+    if free > 0 {
+        let text = format!("({} nobody waited for: --all)", plural(free, "lock"));
+        table::wrap(&mut &mut *out, style, Paint::Dim, "", &text, " ")?;
+    }
     for row in rows.iter().take(DETAILS.min(shown)) {
         for (number, line) in row.more().iter().enumerate() {
             let mut out: &mut dyn Write = out;

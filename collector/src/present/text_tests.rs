@@ -198,6 +198,17 @@ fn by_lock_the_rows_are_locks() {
     assert!(words.ends_with("25 % 1,009 10 % 3.20 ms 1.00 s take_job"), "{text}");
     assert!(text.lines().all(|line| width(line) <= 80), "{text}");
 
+    // A third of a program's rows were locks that were always free.
+    let free = |lock: &str| LockRow { lock: lock.into(), contended: Some(0), ..report.locks[0].clone() };
+    let free = [free("mutex 0x55d1"), free("mutex 0x55d2")];
+    report.locks.extend(free);
+    for result in &mut report.results {
+        result.locks_held_ns = vec![result.time_ns / 4.0; 3];
+    }
+    let of = |all| shown(&report, Options { by: By::Lock, all, ..Options::default() }, &NARROW);
+    assert!(!of(false).contains("0x55d1") && of(false).contains("(2 locks nobody waited for: --all)"));
+    assert!(of(true).contains("0x55d1") && !of(true).contains("nobody waited"), "{}", of(true));
+
     report.locks.clear();
     let text = shown(&report, Options { by: By::Lock, ..Options::default() }, &NARROW);
     assert!(text.contains("No lock operations"), "{text}");

@@ -20,7 +20,7 @@ pub fn write(
     let shown = if unbounded { usize::MAX } else { options.top.unwrap_or(FUNCTIONS) };
     if let Some(result) = main_result(report, frame) {
         match options.by {
-            By::Lock => locks::write(out, report, result, shown, style)?,
+            By::Lock => locks::write(out, report, &frame.limits, result, (shown, options.all), style)?,
             By::Wait => waits::write(out, report, shown, style)?,
             By::Thread => screen::by_thread(out, &frame.limits, shown, style)?,
             by => lines::write(out, report, &frame.limits, result, by, shown, style)?,
