@@ -168,3 +168,17 @@ fn values_that_are_none() {
     }
     longpole_with(&["predict", "-"], b"{}").fails(1, "no longpole program", "\"format\"");
 }
+
+/// A ranking named functions of the C library where the report has the program's own, and other gains for these.
+#[test]
+fn a_ranking_counts_functions_as_the_report_does() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/recordings/attached.lp");
+    let report = longpole(&["report", file]).works().to_owned();
+    let rank = |all: &[&str]| longpole(&[&["what-if", "--rank", file], all].concat()).works().to_owned();
+    let of_rank = rank(&[]);
+    let names = report.lines().skip_while(|line| !line.starts_with("FUNCTIONS")).skip(1);
+    let names: Vec<&str> = names.map_while(|line| line.split_whitespace().next()).collect();
+    assert!(!names.is_empty() && names.iter().all(|name| of_rank.contains(name)), "{report}{of_rank}");
+    assert!(!of_rank.contains("__lll_lock"), "{of_rank}");
+    assert!(rank(&["--all"]).contains("__lll_lock"));
+}

@@ -21,7 +21,9 @@ pub fn run(args: &WhatIfArguments) -> Result<Outcome, UserError> {
         ));
     }
     let input = args.studied.input.plan();
-    let studied = super::studied(&input, args.studied.probed_only, true)?;
+    // A ranking is of what a user can change, as the functions of a report are; a change is of what its name says.
+    let own = !args.rank || args.all || args.json;
+    let studied = super::studied(&input, args.studied.probed_only, own)?;
     let program = &studied.program;
     let model = super::model(args.studied.scheduling.model);
     let frame = || super::frame(&input, &studied.own, &args.cpus, &model);
@@ -53,7 +55,7 @@ pub fn run(args: &WhatIfArguments) -> Result<Outcome, UserError> {
             let rankings = ranked(program, &cpus, &model, args.top)?;
             let limits = super::limits_on_all_cores(&studied.own, &args.cpus, &model);
             let frame = super::framed(&input, &studied.own, limits);
-            to_reader(|out| show::rank_text(&rankings, program, &frame, &style, out))?;
+            to_reader(|out| show::rank_text(&rankings, program, args.all, &frame, &style, out))?;
         }
     } else {
         let (edits, words) = edits(program, args)?;

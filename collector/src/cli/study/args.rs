@@ -173,6 +173,9 @@ pub struct WhatIfArguments {
     #[arg(long, value_name = "N", default_value = "10", value_parser = value::count::<usize>, requires = "rank",
         conflicts_with_all = ["scale", "split_lock", "free_io", "threads", "headroom"])]
     pub top: usize,
+    /// With --rank: standard functions by themselves, too; what they compute counts for who uses them otherwise
+    #[arg(long, requires = "rank")]
+    pub all: bool,
     #[command(flatten)]
     pub studied: Studied,
     /// JSON instead of a table

@@ -187,10 +187,11 @@ pub fn ranked_on(cpus: &[Cpus], recorded: Option<u32>) -> Vec<Cpus> {
     shown
 }
 
-/// The ranking, for people, on the CPU counts of [`ranked_on`].
+/// The ranking, for people, on the CPU counts of [`ranked_on`]; `all`: standard functions count for themselves.
 pub fn rank_text(
     rankings: &[Ranking],
     program: &Program,
+    all: bool,
     frame: &Frame,
     style: &Style,
     out: &mut dyn Write,
@@ -224,12 +225,10 @@ pub fn rank_text(
         writeln!(out)?;
     }
     if !is_empty {
-        note(
-            out,
-            style,
-            "By how much the time of the run changes if that much of what a function itself computes is taken off. `report` \
-             counts functions of the C library and the like for their callers.",
-        )?;
+        let whose =
+            if all { "" } else { " (standard functions count for their callers; --all: for themselves)" };
+        let what = "By how much the time of the run changes if that much of what a function itself computes is taken off";
+        note(out, style, &format!("{what}{whose}."))?;
         writeln!(out)?;
     }
     frame.foot(&program.findings, None, style, out)
