@@ -46,10 +46,24 @@ impl Frame {
         style: &Style,
         out: &mut dyn Write,
     ) -> io::Result<()> {
+        let is_known = computes(&self.limits);
+        let next = next.filter(|_| is_known).map(|words| command(words, &self.file, style));
+        self.foot_with(findings, &next.unwrap_or_default(), style, out)
+    }
+
+    /// The same; `next` is the whole next command, empty if there is none.
+    pub fn foot_with(
+        &self,
+        findings: &[Finding],
+        next: &str,
+        style: &Style,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         // What a command does with samples is no note about the recording: `longpole notes` does not have it.
         let mut findings = [&self.doubts, findings].concat();
         findings.retain(|finding| !matches!(finding, Finding::SpelledOut { .. }));
-        foot(&findings, computes(&self.limits), &self.file, next, style, out)
+        let notes = command("notes", &self.file, style);
+        closing(&findings, computes(&self.limits), &notes, next, style, out)
     }
 }
 

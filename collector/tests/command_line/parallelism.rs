@@ -121,3 +121,15 @@ fn runs_of_which_there_is_nothing_to_tell_give_a_sentence() {
     let stuck = of(r#"{"name":"A","ops":[["exec","f",10],["wait","never"]]}"#);
     assert!(stuck.starts_with("Remove the deadlock first"), "{stuck}");
 }
+
+/// Of a program whose own functions have no part worth changing it said "Nothing stands out", and never how sure it is.
+#[test]
+fn where_no_row_has_advice_it_says_what_the_report_says() {
+    let program =
+        SERIAL.replace("serial", "core::hint::black_box").replace("parallel", "core::hint::black_box");
+    let limit = |text: &str| text.lines().find(|line| line.starts_with("LIMIT")).map(str::to_owned);
+    let report = longpole_with(&["report", "-"], program.as_bytes()).works().to_owned();
+    let text = text(&[], &program);
+    assert_eq!(limit(&text), limit(&report), "{text}{report}");
+    assert!(limit(&text).is_some() && text.contains("Sure: good"), "{text}");
+}

@@ -46,8 +46,10 @@ pub fn run(args: &ParallelismArguments) -> Result<Outcome, UserError> {
             .and_then(|cpus| predicted(&program, cpus, &super::model(args.studied.scheduling.model)).ok()),
         _ => None,
     };
-    let file = super::file_name(&input);
-    let asked = Asked { only: args.by, top: args.top, file: &file, beside: beside.as_ref() };
+    let model = super::model(args.studied.scheduling.model);
+    let frame = super::frame(&input, &program, &super::usual_cpus(), &model);
+    let findings = &program.findings;
+    let asked = Asked { only: args.by, top: args.top, frame: &frame, findings, beside: beside.as_ref() };
     to_reader(|out| screen::write(&runs, &asked, &style, out))?;
     Ok(Outcome::Done)
 }

@@ -2,21 +2,24 @@
 
 use super::words::{brief, name, sentence, share};
 use crate::cell::{duration, grouped, width};
+use crate::present::frame::Frame;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
 use engine::parallelism::{Kind, Parallelism, Row};
-use engine::report::Cpus;
+use engine::report::{Cpus, Finding};
 use std::io::{self, Write};
 
 /// What to show.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Asked<'a> {
     /// Only rows of this class.
     pub only: Option<Class>,
     /// Rows of each class.
     pub top: Option<usize>,
-    /// The file, for what to ask next.
-    pub file: &'a str,
+    /// What limits, how sure that is, and the file for what to ask next.
+    pub frame: &'a Frame,
+    /// What was noticed of the recording.
+    pub findings: &'a [Finding],
     /// The measured run's prediction on as many CPUs, shown next to it.
     pub beside: Option<&'a Parallelism>,
 }
@@ -67,13 +70,17 @@ pub fn write(
 ) -> io::Result<()> {
     let Some(run) = runs.first() else { return Ok(()) };
     let out = &mut out;
-    let title = super::notice::problem(run).unwrap_or_else(|| match run.first() {
-        Some((row, advice)) => sentence(run, row, advice),
-        None => "Nothing stands out: no function of the program has a part worth changing.".to_owned(),
-    });
-    table::wrap(out, style, Paint::Bold, "", &style.text(&title), "")?;
-    // Facts of the run right below would read like a part of the advice.
-    writeln!(out)?;
+    let title =
+        super::notice::problem(run).or_else(|| run.first().map(|(row, advice)| sentence(run, row, advice)));
+    match title {
+        Some(title) => {
+            table::wrap(out, style, Paint::Bold, "", &style.text(&title), "")?;
+            // Facts of the run right below would read like a part of the advice.
+            writeln!(out)?;
+        }
+        // No row has advice of its own: then it is what the report says.
+        None => asked.frame.head(style, out)?,
+    }
     facts(run, style, out)?;
     if super::notice::is_empty(run) {
         return Ok(());
@@ -92,12 +99,10 @@ pub fn write(
     table::wrap(out, style, Paint::Dim, "", what, "")?;
     let next = run.first().map(|(row, _)| name(row)).unwrap_or_default();
     let next = if next.contains(' ') { format!("'{next}'") } else { next };
-    let command = format!("longpole parallelism {} --of {next}", asked.file);
-    if next.is_empty() {
-        Ok(())
-    } else {
-        table::wrap(out, style, Paint::Plain, "Next: ", &style.text(&command), "  ")
-    }
+    let command = format!("longpole parallelism {} --of {next}", asked.frame.file);
+    let next = if next.is_empty() { String::new() } else { style.text(&command) };
+    writeln!(out)?;
+    asked.frame.foot_with(asked.findings, &next, style, out)
 }
 
 fn facts(run: &Parallelism, style: &Style, out: &mut impl Write) -> io::Result<()> {
