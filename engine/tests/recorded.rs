@@ -331,3 +331,20 @@ fn idle_waits_are_kept_apart() {
         assert_eq!((*waits, *wait_ns, *threads), (1, 60, 1));
     }
 }
+
+/// Threads that sleep one after the other are not asleep at once.
+#[test]
+fn all_threads_are_asleep_when_none_is_awake() {
+    let asleep = || vec![wait(kernel(7, Descriptor::Unknown), Wake::CutAtEnd)];
+    let one = thread(1, &[(0, RUNNING), (20, State::Blocked(0))], asleep());
+    let other = thread(
+        2,
+        &[(0, State::Blocked(0)), (30, State::Runnable), (40, RUNNING), (55, State::Blocked(1))],
+        {
+            let mut waits = asleep();
+            waits.extend(asleep());
+            waits
+        },
+    );
+    assert_eq!(program(vec![one, other], vec![]).recorded.asleep_ns, (30 - 20) + (100 - 55));
+}

@@ -41,7 +41,7 @@ fn of_program(program: &Program, events: u64) -> Option<String> {
     let found = search.counts().first().map(|cpus| search.at(*cpus))?;
     let limits = search.conclude(vec![found], Vec::new(), Vec::new());
     let first = limits.at.first()?;
-    (events > 0 || matches!(first.kind, Kind::Deadlock { .. })).then(|| limit::sentence(first))
+    (events > 0 || matches!(first.kind, Kind::Deadlock { .. })).then(|| limit::first_sentence(first, &limits))
 }
 
 #[cfg(test)]

@@ -18,6 +18,17 @@ pub(super) struct LimitsJson<'a> {
     threads: &'a [ThreadUse],
     #[serde(skip_serializing_if = "Option::is_none")]
     more_threads: Option<MoreThreadsJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asleep: Option<AsleepJson>,
+}
+
+/// Of a program that sleeps for most of its recording: how long it is awake, and how long the recording is.
+#[derive(Serialize)]
+struct AsleepJson {
+    #[serde(serialize_with = "number")]
+    awake_ns: f64,
+    #[serde(serialize_with = "number")]
+    wall_ns: f64,
 }
 
 /// One more of the threads that do the same and most of what is computed.
@@ -38,6 +49,9 @@ impl<'a> LimitsJson<'a> {
             more_threads: limits
                 .more_threads
                 .map(|more| MoreThreadsJson { threads: more.threads.saturating_add(1), gain: more.gain }),
+            asleep: limits
+                .asleep
+                .map(|asleep| AsleepJson { awake_ns: asleep.awake_ns, wall_ns: asleep.wall_ns }),
         }
     }
 }

@@ -38,3 +38,26 @@ impl Rest {
         (matches!(limit.kind, Kind::Timers) || gain < WORTH).then_some(self.busy)
     }
 }
+
+/// A program that sleeps for most of its recording, which is no part of its predicted time: nothing ended that sleep, or it
+/// had nothing to do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MostlyAsleep {
+    /// How long a thread ran or wanted to, nanoseconds.
+    pub awake_ns: f64,
+    /// The recording's length.
+    pub wall_ns: f64,
+}
+
+impl MostlyAsleep {
+    /// `None` if it is awake for long, or what it sleeps for is in the limit's time.
+    pub(super) fn of(program: &Program, recorded: &Recorded, limit: &Limit) -> Option<MostlyAsleep> {
+        let wall_ns = program.overhead.map(|cost| cost.wall_ns).filter(|wall_ns| *wall_ns > 0)? as f64;
+        let asleep_ns = (recorded.asleep_ns as f64).min(wall_ns);
+        let is_told =
+            !limit.kind.is_known() || matches!(limit.kind, Kind::Idle { .. } | Kind::Deadlock { .. });
+        let is_left_out = limit.time_ns < wall_ns - asleep_ns / 2.0;
+        (asleep_ns > wall_ns / 2.0 && is_left_out && !is_told && limit.time_ns > 0.0)
+            .then_some(MostlyAsleep { awake_ns: wall_ns - asleep_ns, wall_ns })
+    }
+}

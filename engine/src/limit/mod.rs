@@ -31,6 +31,7 @@ mod worker_groups;
 
 pub use change::{Change, Fix};
 pub use divide::Part as StretchPart;
+pub use idle::MostlyAsleep;
 pub use search::{Found, Search, limits};
 pub use top_functions::{FunctionUse, Tenth};
 pub use uses::{LockUse, ThreadUse};
@@ -57,6 +58,8 @@ pub struct Limits {
     pub functions: Vec<FunctionUse>,
     /// What threads do there; those that do the same are together, the busiest first.
     pub threads: Vec<ThreadUse>,
+    /// Of a program that sleeps for most of its recording: the predicted time is of the rest.
+    pub asleep: Option<MostlyAsleep>,
 }
 
 /// What one more of several threads that do the same, and most of what is computed, is worth.

@@ -23,7 +23,8 @@ impl Limits {
         if let Some(limit) =
             self.at.first().filter(|limit| !matches!(limit.kind, Kind::Idle { .. } | Kind::Deadlock { .. }))
         {
-            let (predicted_ns, measured_ns) = (limit.time_ns as u64, cost.wall_ns);
+            let measured_ns = self.asleep.map_or(cost.wall_ns, |asleep| asleep.awake_ns as u64);
+            let predicted_ns = limit.time_ns as u64;
             // The prediction is of the program without what recording took of its time.
             let bound = OFF + cost.share().unwrap_or(0.0);
             if predicted_ns.abs_diff(measured_ns) as f64 > bound * measured_ns as f64 {

@@ -2,7 +2,7 @@
 
 use super::change::{Change, Fix};
 use super::holders::{self, Sums};
-use super::idle::Rest;
+use super::idle::{MostlyAsleep, Rest};
 use super::owner::Owners;
 use super::question::Question;
 use super::stretch::{Computing, Stretch};
@@ -389,7 +389,10 @@ impl Search {
                 threads = self.thread_uses(states, *length, &kinds);
             }
         }
+        let first = found.first().map(|found| &found.limit);
+        let asleep = first.and_then(|limit| MostlyAsleep::of(&self.program, &self.recorded, limit));
         Limits {
+            asleep,
             at: found.into_iter().map(|found| found.limit).collect(),
             fixes: brings,
             locks,

@@ -370,6 +370,28 @@ fn who_waits_for_work_or_time_is_idle() {
     assert!(!is_idle(&recorded(starts(), &[("socket receive", false, "network")])));
 }
 
+/// A program that computed for a tenth of its recording and then waited for input had "2.0 CPUs busy".
+#[test]
+fn who_sleeps_for_most_of_the_recording_is_limited_by_that() {
+    let computes = || program(&alike("w", 2, 40, r#"["exec","f",5000000]"#));
+    let asleep = |asleep_ns: u64, waits: &[(&str, bool, &str)]| {
+        let mut program = recorded(computes(), waits);
+        program.recorded.asleep_ns = asleep_ns;
+        on(&program, 2)
+    };
+    let found = asleep(1_800_000_000, &[("poll", true, "not ended")]);
+    assert!(matches!(found.at[0].kind, Kind::Work { .. }), "{found:?}");
+    let asleep_for = found.asleep.expect("mostly asleep");
+    assert_eq!((asleep_for.awake_ns, asleep_for.wall_ns), (2e8, 2e9));
+    // The run is as was predicted: nobody has to doubt it.
+    assert_eq!(found.doubts(recorded(computes(), &[]).overhead), []);
+    assert_eq!(asleep(900_000_000, &[]).asleep, None);
+    // What it sleeps for is in the predicted time.
+    let mut sleeps = recorded(program(&alike("w", 1, 40, r#"["exec","f",9000000],["sleep",41000000]"#)), &[]);
+    sleeps.recorded.asleep_ns = 1_640_000_000;
+    assert_eq!(on(&sleeps, 2).asleep, None);
+}
+
 /// What limited a program with one hot lock was "handing over", or CPUs, where the lock had got no probes.
 #[test]
 fn locks_that_were_not_recorded_are_not_passed_over() {

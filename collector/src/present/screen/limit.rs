@@ -31,7 +31,7 @@ pub(crate) fn write(
     let Some(first) = limits.at.first() else { return Ok(()) };
     let elsewhere = machine.is_some_and(|machine| machine != first.cpus);
     let on = if elsewhere { format!("on {}: ", cpus(first.cpus)) } else { String::new() };
-    let limit = format!("{on}{}", sentence(first));
+    let limit = format!("{on}{}", first_sentence(first, limits));
     table::wrap(out, style, Paint::Bold, "LIMIT  ", &style.text(&limit), MARGIN)?;
     for line in more(first, limits) {
         table::wrap(out, style, Paint::Plain, MARGIN, &style.text(&line), MARGIN)?;
@@ -88,10 +88,19 @@ pub(crate) fn words(limits: &Limits) -> Words {
         at_largest: at_largest(fix, largest),
     });
     Words {
-        limit: format!("on {}: {}", cpus(first.cpus), sentence(first)),
+        limit: format!("on {}: {}", cpus(first.cpus), first_sentence(first, limits)),
         more: more(first, limits),
         fixes: fixes.collect(),
     }
+}
+
+/// What limits first; of a program that sleeps for most of its recording that comes before it.
+pub(crate) fn first_sentence(first: &Limit, limits: &Limits) -> String {
+    let asleep = limits.asleep.map_or(String::new(), |asleep| {
+        let (awake, wall) = (duration(asleep.awake_ns), duration(asleep.wall_ns));
+        format!("busy for {awake} of {wall}, asleep for the rest. When busy, ")
+    });
+    format!("{asleep}{}", sentence(first))
 }
 
 /// One sentence.

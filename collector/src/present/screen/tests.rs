@@ -66,6 +66,7 @@ fn hot() -> (Report, Limits, About) {
         gain_at_largest: Some(gain + 0.1),
     };
     let limits = Limits {
+        asleep: None,
         more_threads: None,
         at: vec![lock(2, 3.49e9, 1.7e9), lock(16, 3.49e9, 0.9e9)],
         fixes: vec![

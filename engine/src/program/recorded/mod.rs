@@ -16,7 +16,7 @@ use super::lock_names::Addresses;
 use super::lock_replay::{Nesting, sections};
 use crate::event::FunctionId;
 use crate::finding::Finding;
-use crate::timeline::Timeline;
+use crate::timeline::{State, Timeline};
 pub(super) use deadlock::LastWaits;
 pub(super) use entered_again::EnteredAgain;
 pub use model::{FUTEX, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share};
@@ -44,7 +44,23 @@ pub(super) fn of(
         }
     }
     let last = deadlock::find(timeline, &sections, &context, &addresses);
-    (Recorded { objects, waits: waits::all(timeline, &nesting, &context) }, last)
+    let waits = waits::all(timeline, &nesting, &context);
+    (Recorded { objects, waits, asleep_ns: asleep_ns(timeline) }, last)
+}
+
+/// For how long no thread ran, wanted a CPU or did what is not known.
+fn asleep_ns(timeline: &Timeline) -> u64 {
+    let is_awake = |state: State| !matches!(state, State::Blocked(_));
+    let spans = timeline.threads.iter().flat_map(|thread| thread.spans());
+    let mut awake: Vec<(u64, u64)> =
+        spans.filter(|(.., state)| is_awake(*state)).map(|(from, until, _)| (from.0, until.0)).collect();
+    awake.sort_unstable();
+    let (mut asleep, mut at) = (0u64, timeline.began().0);
+    for (from, until) in awake {
+        asleep = asleep.saturating_add(from.saturating_sub(at));
+        at = at.max(until);
+    }
+    asleep.saturating_add(timeline.end.0.saturating_sub(at))
 }
 
 /// What the recording cannot show of locks, said once.

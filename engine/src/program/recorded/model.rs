@@ -12,6 +12,9 @@ pub struct Recorded {
     /// What threads slept for, the longest first, what was idle last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<RecordedWait>,
+    /// How long all threads slept at once, nanoseconds.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub asleep_ns: u64,
 }
 
 /// A synchronization object of the recorded program.
