@@ -88,6 +88,20 @@ fn locks_are_called_by_variable_or_first_use() {
     );
 }
 
+/// A Java programmer was told of "a condition first used in os::PlatformParker::PlatformParker() #2".
+#[test]
+fn objects_of_the_jvm_have_names_that_java_has() {
+    let operations: Vec<_> =
+        [0x100, 0x200, 0x300].into_iter().zip(2..).flat_map(|(it, at)| pair(it, 10 * at, 16 * it)).collect();
+    let facts = vec![
+        fact(0x1000, 0, Some("os::PlatformEvent::PlatformEvent()"), Some("os_posix.cpp:1622")),
+        fact(0x2000, 0, Some("os::PlatformParker::PlatformParker()"), None),
+        fact(0x3000, 0, Some("os::PlatformMonitor::PlatformMonitor()"), None),
+    ];
+    let names = objects(operations, facts);
+    assert_eq!(names[..3], ["mutex of a Java monitor", "mutex in LockSupport.park", "mutex of the JVM"]);
+}
+
 /// Two variables of one name (in two files), and one variable that lived twice.
 #[test]
 fn names_are_unique_whatever_the_facts_say() {

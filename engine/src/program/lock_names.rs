@@ -63,16 +63,33 @@ enum Base {
 impl Base {
     fn of(lock: &Lock, addresses: &Addresses<'_>) -> Base {
         let Lock { pid, address, kind, first, .. } = lock;
+        let function = || addresses.first_function(*pid, first);
         if let Some(variable) = addresses.variable(*pid, *address, first) {
             Base::Variable(format!("{kind} {variable}"))
+        } else if let Some(of) = function().and_then(in_java) {
+            Base::Line(format!("{kind} {of}"))
         } else if let Some(line) = addresses.first_line(*pid, first) {
             Base::Line(format!("{kind} at {line}"))
-        } else if let Some(function) = addresses.first_function(*pid, first) {
+        } else if let Some(function) = function() {
             Base::Line(format!("{kind} first used in {function}"))
         } else {
             Base::Address(format!("{kind} {address:#x}"))
         }
     }
+}
+
+/// What a Java programmer knows the object as that this function of the JVM made or waits for: each thread has one to wait
+/// for monitors, and one for `LockSupport.park`, on which `java.util.concurrent` is built.
+pub(in crate::program) fn in_java(function: &str) -> Option<&'static str> {
+    const STARTS: [(&str, &str); 6] = [
+        ("os::PlatformEvent::", "of a Java monitor"),
+        ("os::PlatformParker::", "in LockSupport.park"),
+        ("Parker::park(", "in LockSupport.park"),
+        ("os::PlatformMonitor::", "of the JVM"),
+        ("os::PlatformMutex::", "of the JVM"),
+        ("Monitor::Monitor(int, char const*, bool, Mutex::Safepoint", "of the JVM"),
+    ];
+    STARTS.iter().find(|(start, _)| function.starts_with(start)).map(|(_, of)| *of)
 }
 
 /// The name of a recorded object without what it is: `cache` of `mutex cache`. What people type.

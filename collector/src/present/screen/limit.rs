@@ -111,6 +111,10 @@ pub(crate) fn sentence(limit: &Limit) -> String {
         Kind::Lock { lock, locks, waiting, threads, .. } => of_lock(lock, *locks, *waiting, *threads),
         Kind::HandOver { object } => {
             let what = object.as_deref().map_or(String::new(), |object| match bare_name(object) {
+                // Each thread of a JVM has its own.
+                bare if bare.starts_with("of ") || bare.starts_with("in ") => {
+                    format!(" {}", bare.rsplit_once(" #").map_or(bare, |(all, _)| all))
+                }
                 // A place needs to be told what is there.
                 bare if bare.starts_with("at ") || bare.starts_with("first ") => format!(" of a {object}"),
                 bare => format!(" of {bare}"),

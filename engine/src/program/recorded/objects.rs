@@ -5,7 +5,7 @@ use super::model::{FUTEX, PutBackUses, RecordedObject, shares};
 use super::threads::Context;
 use crate::event::{FutexFact, futex_operation};
 use crate::program::Program;
-use crate::program::lock_names::{Addresses, group};
+use crate::program::lock_names::{Addresses, group, in_java};
 use crate::program::lock_replay::{NONE, Nesting};
 use crate::program::names::{unique, waker};
 use crate::time::Timestamp;
@@ -247,7 +247,10 @@ fn of_word(
     object.first_function = object.waiters.first().map(|share| share.name.clone());
     let place = match (&variable, &object.first_function) {
         (Some(variable), _) => variable.clone(),
-        (None, Some(function)) => format!("{} waited for in {function}", object.address),
+        (None, Some(function)) => match in_java(function) {
+            Some(of) => format!("{} {of}", object.address),
+            None => format!("{} waited for in {function}", object.address),
+        },
         (None, None) => object.address.clone(),
     };
     let mut name = match word.words {
