@@ -6,7 +6,7 @@ use crate::present::finding::waiting;
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
-use engine::limit::{Change, Fix, Kind, Limit, Limits};
+use engine::limit::{Change, Fix, Kind, Limit, Limits, ThreadUse};
 use engine::program::bare_name;
 use engine::report::{Cpus, Holder, Stuck, WaitsFor};
 use serde::Serialize;
@@ -195,6 +195,8 @@ pub(crate) fn sentence(limit: &Limit) -> String {
 /// Of a lock, or of several that are alike.
 fn of_lock(lock: &str, locks: usize, waiting: f64, threads: usize) -> String {
     let name = match locks {
+        // A lock without an address, not one that is looked at.
+        1 if bare_name(lock).starts_with("seen by ") => lock.to_owned(),
         1 => format!("lock {}", bare_name(lock)),
         _ => format!("{locks} locks such as {}", bare_name(lock)),
     };
@@ -238,6 +240,7 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
             holder.share * 100.0
         ));
     }
+    lines.extend(always_busy(first, limits));
     if let Kind::Deadlock { stuck } = &first.kind {
         return remedy(stuck).into_iter().map(str::to_owned).collect();
     }
@@ -283,6 +286,16 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
         lines.push(format!("On {}: {}", cpus(largest.cpus), sentence(largest)));
     }
     lines
+}
+
+/// Where CPUs are idle and nothing else limits: the one thread whose work takes all the time.
+fn always_busy(first: &Limit, limits: &Limits) -> Option<String> {
+    let (Kind::Work { busy, .. }, Cpus::Count(all)) = (&first.kind, first.cpus) else { return None };
+    let is_busy = |used: &&ThreadUse| used.names.len() == 1 && used.running >= 0.95;
+    let mut threads = limits.threads.iter().filter(is_busy).filter_map(|used| used.names.first());
+    let (Some(thread), None) = (threads.next(), threads.next()) else { return None };
+    let is_idle = *busy < f64::from(all.get()) - 0.5;
+    is_idle.then(|| format!("{thread} is always busy: what it computes takes the whole time."))
 }
 
 /// What ends a deadlock, if it is one of locks.
@@ -375,5 +388,53 @@ pub(crate) fn cpus(cpus: Cpus) -> String {
         Cpus::Count(count) if count.get() == 1 => "1 CPU".to_owned(),
         Cpus::Count(count) => format!("{count} CPUs"),
         Cpus::Infinite => "unlimited CPUs".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// "Handing over of a condition first used in os::PlatformParker::PlatformParker() #2" is one thread's, of four alike.
+    #[test]
+    fn what_is_handed_over_is_named_as_its_programmer_knows_it() {
+        let of = |object: &str| {
+            let kind = Kind::HandOver { object: Some(object.to_owned()) };
+            sentence(&Limit { cpus: Cpus::ONE, time_ns: 100.0, kind, without_ns: 90.0 })
+        };
+        let more = ": waking threads takes 10 % of the time.";
+        assert_eq!(of("condition of a Java monitor #3"), format!("handing over of a Java monitor{more}"));
+        assert_eq!(of("condition in LockSupport.park #2"), format!("handing over in LockSupport.park{more}"));
+        assert_eq!(of("condition at a.c:3 #2"), format!("handing over of a condition at a.c:3 #2{more}"));
+        assert_eq!(of("mutex door"), format!("handing over of door{more}"));
+    }
+
+    /// "Lock seen by samples: one of 2 threads waits for it" reads as a verb.
+    #[test]
+    fn a_lock_that_only_samples_show_is_a_spin_lock() {
+        assert_eq!(
+            of_lock("spin lock seen by samples", 1, 0.0, 2),
+            "spin lock seen by samples: 2 threads take it."
+        );
+        assert_eq!(of_lock("mutex door", 1, 0.0, 2), "lock door: 2 threads take it.");
+    }
+
+    /// Of a queue whose one consumer never waits it said "the work itself, 1.3 CPUs are busy", and not whose work.
+    #[test]
+    fn the_one_thread_that_is_always_busy_is_named() {
+        let of = |running: f64, busy: f64| {
+            let used =
+                |name: &str, running| ThreadUse { names: vec![name.into()], running, ..ThreadUse::default() };
+            let kind = Kind::Work { busy, hidden: false };
+            let cpus = Cpus::count(2).expect("2");
+            let limits = Limits {
+                at: vec![Limit { cpus, time_ns: 100.0, kind, without_ns: 100.0 }],
+                threads: vec![used("consumer", running), used("producer", 0.3)],
+                ..Limits::default()
+            };
+            words(&limits).more
+        };
+        assert_eq!(of(1.0, 1.3), ["consumer is always busy: what it computes takes the whole time."]);
+        assert!(of(0.9, 1.3).is_empty() && of(1.0, 1.9).is_empty());
     }
 }
