@@ -120,14 +120,14 @@ fn of_run(finding: &Finding) -> Option<String> {
             if is_delay_by_others(*predicted_ns, *measured_ns, *others_ns) =>
         {
             format!(
-                "the recording took {} instead of the predicted {}, and other programs had {} of the CPUs' time meanwhile: the prediction is for a machine without them",
+                "the program took {} instead of the predicted {}, and other programs had {} of the CPUs' time meanwhile: the prediction is for a machine without them",
                 time(*measured_ns),
                 time(*predicted_ns),
                 time(*others_ns)
             )
         }
         Finding::UnlikeRun { predicted_ns, measured_ns, .. } => format!(
-            "for the recorded machine {} are predicted, and the recording took {}: times on other CPU counts may be as far off",
+            "for the recorded machine {} are predicted, and the program took {}: times on other CPU counts may be as far off",
             time(*predicted_ns),
             time(*measured_ns)
         ),
