@@ -50,10 +50,15 @@ pub(super) fn of(
 
 /// For how long no thread ran, wanted a CPU or did what is not known.
 fn asleep_ns(timeline: &Timeline) -> u64 {
-    let is_awake = |state: State| !matches!(state, State::Blocked(_));
+    let mut awake: Vec<(u64, u64)> = Vec::new();
     let spans = timeline.threads.iter().flat_map(|thread| thread.spans());
-    let mut awake: Vec<(u64, u64)> =
-        spans.filter(|(.., state)| is_awake(*state)).map(|(from, until, _)| (from.0, until.0)).collect();
+    for (from, until, _) in spans.filter(|(.., state)| !matches!(state, State::Blocked(_))) {
+        match awake.last_mut() {
+            // One stretch, whether it had its CPU all the time or not.
+            Some(last) if last.1 == from.0 => last.1 = until.0,
+            _ => awake.push((from.0, until.0)),
+        }
+    }
     awake.sort_unstable();
     let (mut asleep, mut at) = (0u64, timeline.began().0);
     for (from, until) in awake {
