@@ -41,15 +41,17 @@ pub fn softirq_entry(arguments: BtfTracePointContext) -> i32 {
     let cause = Cause::of_soft_interrupt(arguments.arg::<u64>(0) as u32);
     // A busy server's CPU comes here 100,000 times a second: its counters are looked up once, and nobody else adds to this one.
     if let Some(counters) = ring::this_cpu() {
-        let word = |offset| memory::word(counters, offset);
-        // SAFETY: words of a map value.
-        unsafe {
-            memory::store(word(offset_of!(CpuCounters, own_packet_of)), 0);
-            memory::store(word(offset_of!(CpuCounters, soft_cause)), cause as u64);
-            if cause as u32 == Cause::Network as u32 {
-                let interrupts = word(offset_of!(CpuCounters, network_interrupts));
-                memory::store(interrupts, memory::load(interrupts).wrapping_add(1));
-            }
+        let set = |offset, value: u64| {
+            // SAFETY: a word of a map value.
+            unsafe { memory::store(memory::word(counters, offset), value) };
+        };
+        set(offset_of!(CpuCounters, own_packet_of), 0);
+        set(offset_of!(CpuCounters, soft_cause), cause as u64);
+        if cause as u32 == Cause::Network as u32 {
+            let offset = offset_of!(CpuCounters, network_interrupts);
+            // SAFETY: a counter in a map value.
+            let before = unsafe { memory::load(memory::word(counters, offset)) };
+            set(offset, before.wrapping_add(1));
         }
     }
     0

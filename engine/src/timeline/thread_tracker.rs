@@ -199,7 +199,10 @@ impl ThreadTracker {
                 let state = self.contradicted(tally);
                 self.close(woken.time_ns, state);
             }
-            Some(woken) if self.held => self.born(woken.time_ns, Birth::BeforeWindow),
+            // longpole is not recorded: by a recorded thread it was woken later, and what came before is lost.
+            Some(woken) if self.held && !matches!(woken.wake, Wake::By(_)) => {
+                self.born(woken.time_ns, Birth::BeforeWindow);
+            }
             Some(woken) => {
                 let reason = WaitReason::of(0, Call::NONE).or_in(&woken);
                 self.wait(woken.time_ns, reason, woken.wake, tally);
