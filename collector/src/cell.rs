@@ -102,6 +102,22 @@ pub fn grouped(count: u64) -> String {
     out
 }
 
+/// A count and what is counted: `1 lock`, `2,000 processes`.
+pub fn counted(count: usize, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(count as u64), ending(noun, count))
+}
+
+/// A size: `950 bytes`, `6.4 MB`.
+pub fn bytes(count: u64) -> String {
+    let count = count as f64;
+    match count {
+        _ if count < 1e3 => format!("{count:.0} bytes"),
+        _ if count < 1e6 => format!("{:.1} kB", count / 1e3),
+        _ if count < 1e9 => format!("{:.1} MB", count / 1e6),
+        _ => format!("{:.1} GB", count / 1e9),
+    }
+}
+
 /// `file:line` without the folders, which often fill a line of their own; the JSON has the whole path.
 pub fn file_name(location: &str) -> &str {
     location.rsplit('/').next().unwrap_or(location)
@@ -120,11 +136,11 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// What is appended to a noun for this many: `locks`, `futexes`.
+/// What is appended to a noun for this many: `locks`, `futexes`, `processes`.
 pub fn ending(noun: &str, count: usize) -> &'static str {
     match count {
         1 => "",
-        _ if noun.ends_with('x') => "es",
+        _ if noun.ends_with(['s', 'x']) => "es",
         _ => "s",
     }
 }

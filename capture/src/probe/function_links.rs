@@ -9,7 +9,7 @@ use probe_abi::Cookie;
 use super::{
     batched_attach,
     error::{ProbeError, ProbeErrorKind, io_code},
-    function_probes::Group,
+    function_groups::Group,
     options::ProbeFunction,
 };
 

@@ -16,23 +16,17 @@ use std::{
 use aya::Ebpf;
 use probe_abi::MAX_GROUPS;
 
-use symbols::binary::Binary;
-
 use super::overhead::calibrate;
 use super::{
     attach::{Link, close_together},
     batched_attach,
     error::{ProbeError, ProbeErrorKind},
+    function_groups::{Group, Slot, links_for_one, split},
     function_links::{SmallLink, attach_some},
     loading::function_program,
     options::ProbeFunction,
     shared_map::Shared,
 };
-
-/// Most groups that the functions of one process are spread over.
-const LINKS_PER_PROCESS: usize = 8;
-/// Functions per group from which on one more is worth while: smaller ones are replaced faster.
-const FUNCTIONS_PER_LINK: usize = 64;
 
 /// The program that a function's entries and exits run.
 pub(crate) const PROGRAM: &str = "function_probe";
@@ -50,40 +44,6 @@ pub(crate) struct FunctionProbes {
     version: u64,
     /// Functions have counters below this number; others' come after it.
     number_limit: u32,
-}
-
-/// A place for a group's valid generation.
-#[derive(Clone, Copy, Default)]
-struct Slot {
-    taken: bool,
-    /// The last one that was valid here: links of the group before may still be there.
-    generation: u16,
-}
-
-/// Functions of one file in one process that share their links.
-pub(crate) struct Group {
-    pub(super) pid: NonZeroU32,
-    /// When it was found what the process runs.
-    pub(super) chosen_ns: u64,
-    pub(super) binary: Arc<Binary>,
-    pub(super) slot: u8,
-    generation: u16,
-    pub(super) functions: Vec<ProbeFunction>,
-    /// Without probes for now.
-    pub(super) disabled: Vec<ProbeFunction>,
-    links: Vec<SmallLink>,
-}
-
-impl Group {
-    /// Whether its file is what was read.
-    fn vouch(&self) -> Result<(), ProbeError> {
-        let places = self.functions.iter().flat_map(|function| {
-            std::iter::once(function.entry_offset).chain(function.exit_offsets.iter().copied())
-        });
-        self.binary.vouch(places).map_err(|why| {
-            ProbeError::new(ProbeErrorKind::Failed, why, "record it again when nobody writes to it")
-        })
-    }
 }
 
 impl FunctionProbes {
@@ -429,12 +389,6 @@ impl FunctionProbes {
     }
 }
 
-/// Most links for one more process: one when few slots are left, since many processes are worth more than quickly
-/// replaced links.
-fn links_for_one(free: usize) -> usize {
-    if free > MAX_GROUPS / 4 * 3 { LINKS_PER_PROCESS } else { 1 }
-}
-
 /// Takes functions out whose number has no counters of its own; their numbers. They would be counted as something else:
 /// operations of a C library would lose their probes for them. Longpole's own, by which the cost of a hit is measured, have
 /// none at all.
@@ -443,59 +397,10 @@ fn without_counters(functions: &mut Vec<ProbeFunction>, limit: u32) -> Vec<u32> 
     functions.extract_if(.., |function| others.contains(&function.id)).map(|function| function.id).collect()
 }
 
-/// Sorts functions by file and cuts each file's into as many groups as are worth while, `links` at most if there are
-/// not more files.
-fn split(mut functions: Vec<ProbeFunction>, links: usize) -> Vec<(Arc<Binary>, Vec<ProbeFunction>)> {
-    functions.sort_by_key(|function| (Arc::as_ptr(&function.binary), function.entry_offset));
-    let same_file = |a: &ProbeFunction, b: &ProbeFunction| Arc::ptr_eq(&a.binary, &b.binary);
-    let files = functions.chunk_by(same_file).count().max(1);
-    let most = (links / files).max(1);
-    let mut groups = Vec::new();
-    for file in functions.chunk_by(same_file) {
-        let count = file.len().div_ceil(FUNCTIONS_PER_LINK).clamp(1, most);
-        for chunk in file.chunks(file.len().div_ceil(count).max(1)) {
-            let binary = chunk.first().map(|function| Arc::clone(&function.binary));
-            groups.extend(binary.map(|binary| (binary, chunk.to_vec())));
-        }
-    }
-    groups
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::function_groups::tests::{binary, function};
     use super::*;
-
-    fn binary(name: &str) -> Arc<Binary> {
-        Arc::new(Binary::open(std::path::Path::new("/proc/self/exe"), name).expect("own program"))
-    }
-
-    fn function(id: u32, binary: &Arc<Binary>) -> ProbeFunction {
-        ProbeFunction {
-            id,
-            pid: None,
-            binary: Arc::clone(binary),
-            entry_offset: u64::from(id) * 16,
-            exit_offsets: Vec::new(),
-            entry_stepped: false,
-            exits_stepped: false,
-        }
-    }
-
-    #[test]
-    fn functions_share_few_links() {
-        let (a, b) = (binary("a"), binary("b"));
-        for (count, links) in [(0, 0), (1, 1), (64, 1), (65, 2), (512, 8), (5_000, 8)] {
-            let groups = split((0..count).map(|id| function(id, &a)).collect(), LINKS_PER_PROCESS);
-            assert_eq!(groups.len(), links, "{count} functions");
-            assert_eq!(groups.iter().map(|(_, functions)| functions.len()).sum::<usize>(), count as usize);
-        }
-        let mut two = (0..600).map(|id| function(id, &a)).collect::<Vec<_>>();
-        two.extend((600..603).map(|id| function(id, &b)));
-        let groups = split(two.clone(), LINKS_PER_PROCESS);
-        assert_eq!(groups.len(), 5);
-        assert_eq!(groups.iter().filter(|(binary, _)| binary.name() == "b").count(), 1);
-        assert_eq!(split(two, 1).len(), 2);
-    }
 
     #[test]
     fn a_number_behind_the_functions_counters_gets_no_probe() {
@@ -505,21 +410,5 @@ mod tests {
         assert_eq!(without_counters(&mut functions, 8), [9, 8]);
         let left: Vec<u32> = functions.iter().map(|function| function.id).collect();
         assert_eq!(left, [6, 7, calibrate::FIRST_NUMBER]);
-    }
-
-    /// After 32 processes with many functions there was no room for another one.
-    #[test]
-    fn many_processes_with_many_functions_have_room() {
-        let a = binary("a");
-        let (mut free, mut processes) = (MAX_GROUPS, 0);
-        loop {
-            let groups = split((0..4_096).map(|id| function(id, &a)).collect(), links_for_one(free));
-            if groups.len() > free {
-                break;
-            }
-            free -= groups.len();
-            processes += 1;
-        }
-        assert!(processes >= 190, "{processes}");
     }
 }

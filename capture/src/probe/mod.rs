@@ -22,6 +22,7 @@ mod coverage;
 mod cpu_rings;
 mod error;
 mod filter;
+mod function_groups;
 mod function_links;
 mod function_probes;
 mod layout;

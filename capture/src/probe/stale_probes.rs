@@ -9,7 +9,8 @@ use std::{
 use engine::event::Note;
 
 use super::{
-    function_probes::{FunctionProbes, Group},
+    function_groups::Group,
+    function_probes::FunctionProbes,
     libc_points::off_note,
     lock_probes::{LockProbes, Watched},
     options::ProbeFunction,

@@ -7,12 +7,12 @@
 
 use super::address_space::holds;
 use super::binaries::{Binary, BinaryTables};
+use super::callers::{Caller, Frame, Stack, by_frame_pointer, by_rule, returning};
 use crate::target::Code;
 use engine::event::MOST_FRAMES;
 use probe_abi::RawCopy;
-use std::cell::Cell;
 use std::sync::Arc;
-use symbols::{FrameAt, Rule, Saved, UnwindRows};
+use symbols::UnwindRows;
 
 /// Where a binary lies in a process.
 #[derive(Debug)]
@@ -148,8 +148,7 @@ impl Unwinding {
 
     /// The frames of a copied stack, as far as the tables that it needs are there.
     pub(super) fn follow(&self, raw: &Copied<'_>) -> Result<Unwound, NotRead> {
-        let bytes = raw.bytes;
-        let stack = Stack { from: raw.from, bytes, reach: Cell::new(0), beyond: Cell::new(false) };
+        let stack = Stack::new(raw.from, raw.bytes);
         let mut at = Frame {
             instruction: raw.instruction_pointer,
             stack_pointer: raw.stack_pointer,
@@ -219,119 +218,11 @@ impl<'a> Copied<'a> {
     }
 }
 
-/// Copied bytes of a stack.
-struct Stack<'a> {
-    from: u64,
-    bytes: &'a [u8],
-    reach: Cell<usize>,
-    beyond: Cell<bool>,
-}
-
-impl Stack<'_> {
-    fn word(&self, address: u64) -> Option<u64> {
-        let at = usize::try_from(address.checked_sub(self.from)?).ok()?;
-        let Some(word) = self.bytes.get(at..).and_then(|rest| rest.first_chunk()) else {
-            self.beyond.set(true);
-            return None;
-        };
-        self.reach.set(self.reach.get().max(at.saturating_add(8)));
-        Some(u64::from_le_bytes(*word))
-    }
-}
-
-/// A function in progress.
-#[derive(Clone, Copy)]
-struct Frame {
-    instruction: u64,
-    stack_pointer: u64,
-    /// `None`: no longer known.
-    frame_pointer: Option<u64>,
-    /// The instruction is the one after a call.
-    is_return: bool,
-}
-
-enum Caller {
-    Is(Frame),
-    /// It is the thread's first function.
-    None,
-    Lost,
-}
-
-fn above(address: u64, distance: i32) -> u64 {
-    address.wrapping_add_signed(i64::from(distance))
-}
-
-fn by_rule(at: &Frame, rule: &Rule, stack: &Stack<'_>) -> Caller {
-    caller_by_rule(at, rule, stack).unwrap_or(Caller::Lost)
-}
-
-fn caller_by_rule(at: &Frame, rule: &Rule, stack: &Stack<'_>) -> Option<Caller> {
-    let sp = at.stack_pointer;
-    let frame = match rule.frame {
-        FrameAt::Unknown => return None,
-        // Whatever else the rule says: it has no caller.
-        _ if rule.back == Saved::Lost => return Some(Caller::None),
-        FrameAt::Stack(distance) => above(sp, distance),
-        FrameAt::Pointer(distance) => above(at.frame_pointer?, distance),
-        FrameAt::InStack(distance) => stack.word(above(sp, distance))?,
-        FrameAt::InPointer(distance) => stack.word(above(at.frame_pointer?, distance))?,
-        FrameAt::Calls(from) => sp.wrapping_add(if at.instruction & 15 >= u64::from(from) { 16 } else { 8 }),
-    };
-    // Stacks grow downwards: else it would not end.
-    if frame <= sp {
-        return None;
-    }
-    let place = |saved: Saved| match saved {
-        Saved::Frame(distance) => Some(above(frame, distance)),
-        Saved::Stack(distance) => Some(above(sp, distance)),
-        Saved::Pointer(distance) => Some(above(at.frame_pointer?, distance)),
-        Saved::Same | Saved::Lost => None,
-    };
-    let frame_pointer = match rule.pointer {
-        Saved::Same => at.frame_pointer,
-        // A function about to return has taken it back already, which compilers leave out of the table.
-        saved => match place(saved) {
-            Some(place) if place < sp && !at.is_return => at.frame_pointer,
-            Some(place) => stack.word(place),
-            None => None,
-        },
-    };
-    let instruction = stack.word(place(rule.back)?)?;
-    Some(Caller::Is(Frame { instruction, stack_pointer: frame, frame_pointer, is_return: !rule.is_signal }))
-}
-
-/// Nothing lies between the stack pointer and the return address.
-fn returning(at: &Frame, stack: &Stack<'_>) -> Caller {
-    let Some(instruction) = stack.word(at.stack_pointer) else { return Caller::Lost };
-    let stack_pointer = at.stack_pointer.wrapping_add(8);
-    Caller::Is(Frame { instruction, stack_pointer, frame_pointer: at.frame_pointer, is_return: true })
-}
-
-fn by_frame_pointer(at: &Frame, stack: &Stack<'_>) -> Caller {
-    const WORD: u64 = 8;
-    let Some(pointer) = at.frame_pointer else { return Caller::Lost };
-    if pointer == 0 {
-        return Caller::None;
-    }
-    let stack_pointer = pointer.wrapping_add(2 * WORD);
-    let words = stack.word(pointer).zip(stack.word(pointer.wrapping_add(WORD)));
-    match words {
-        Some((frame_pointer, instruction)) if stack_pointer > at.stack_pointer => Caller::Is(Frame {
-            instruction,
-            stack_pointer,
-            frame_pointer: Some(frame_pointer),
-            is_return: true,
-        }),
-        _ => Caller::Lost,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::binaries::VDSO;
     use super::*;
-    use symbols::Outline;
-    use symbols::{Parsers, UnwindRows};
+    use symbols::{FrameAt, Outline, Parsers, Rule, Saved};
     use zerocopy::FromZeros as _;
 
     const CODE: u64 = 0x40_0000;

@@ -2,6 +2,7 @@
 
 mod address_space;
 mod binaries;
+mod callers;
 mod copies;
 mod depth;
 mod interner;

@@ -136,3 +136,187 @@ impl Sampler {
         self.notes.push(Note { time_ns, kind: NoteKind::Stack { id: number, pid, frames, cut } });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::address_space::CodeFound;
+    use super::super::binaries::Binary;
+    use super::super::interner::Interner;
+    use super::super::reader::Ask;
+    use super::*;
+    use crate::target::Code;
+    use engine::event::{MappingFact, SampleCounts};
+    use probe_abi::{Exec, Header, Kind, RAW_COPY_KIND, RawCopy, SampleFlags};
+    use std::sync::Arc;
+    use std::sync::mpsc::{Receiver, Sender};
+    use symbols::{FrameAt, Rule, Saved, UnwindRows};
+    use zerocopy::{FromZeros as _, IntoBytes as _};
+
+    const PID: u32 = 77;
+    const CODE: u64 = 0x40_0000;
+
+    fn header(time_ns: u64, kind: u8) -> Header {
+        Header { time_ns, sequence: 4, cpu: 1, kind, context: 0, tid: 8, pid: PID }
+    }
+
+    fn played() -> (Sampler, Receiver<Ask>, Sender<ReaderAnswer>) {
+        let (reader, asked, tell) = Reader::played();
+        let mut sampler = Sampler::new(CallGraph::Dwarf);
+        sampler.reader = Some(reader);
+        (sampler, asked, tell)
+    }
+
+    /// One frame whose caller is at `CODE + caller`, which has none.
+    fn copy(time_ns: u64, caller: u64) -> Box<RawCopy> {
+        let mut raw = Box::new(RawCopy::new_zeroed());
+        raw.header = header(time_ns, RAW_COPY_KIND);
+        (raw.instruction_pointer, raw.stack_pointer, raw.from, raw.count) =
+            (CODE, 0x7000_0000, 0x7000_0000, 64);
+        raw.bytes[8..16].copy_from_slice(&(CODE + caller).to_le_bytes());
+        raw
+    }
+
+    fn code() -> Code {
+        let (start, end) = (CODE, CODE + 0x1000);
+        Code { start, end, file_offset: 0, path: "[vdso]".to_owned(), open_path: Default::default() }
+    }
+
+    fn seen(since_ns: u64) -> ReaderAnswer {
+        let fact = MappingFact { pid: PID, start: CODE, end: CODE + 0x1000, ..MappingFact::default() };
+        let seen = CodeFound { now: Arc::new(vec![code()]), new: vec![fact], took: Duration::ZERO };
+        ReaderAnswer::Code { pid: PID, since_ns, seen }
+    }
+
+    /// Callers are 16 bytes above; a frame at 0x100 or later has none.
+    fn tables(since_ns: u64) -> ReaderAnswer {
+        let rule = |back| Rule { frame: FrameAt::Stack(16), pointer: Saved::Same, back, is_signal: false };
+        let spans = vec![(0, 0x100, 0), (0x100, 0x1000, 1)];
+        let rows = UnwindRows::flat(spans, vec![rule(Saved::Frame(-8)), rule(Saved::Lost)], false);
+        let binary = Binary { rows: rows.expect("rows"), outline: Default::default() };
+        ReaderAnswer::Tables { pid: PID, since_ns, code: code(), binary: Some(Arc::new(binary)) }
+    }
+
+    fn stacks(sampler: &mut Sampler) -> Vec<(u64, u32, Vec<u64>)> {
+        let notes = sampler.take_notes().into_iter();
+        let stack = |note: Note| match note.kind {
+            NoteKind::Stack { id, frames, .. } => Some((note.time_ns, id, frames)),
+            _ => None,
+        };
+        notes.filter_map(stack).collect()
+    }
+
+    /// The ring reader waited for a parser, ten seconds for a binary.
+    #[test]
+    fn a_sample_does_not_wait_for_tables_and_its_stack_is_told_when_they_are_there() {
+        let (mut sampler, asked, tell) = played();
+        let numbers: Vec<u32> = [(10, 0x120), (20, 0x130), (30, 0x120)]
+            .map(|(at, caller)| sampler.sample(copy(at, caller).as_bytes()).expect("a sample").stack)
+            .to_vec();
+        assert_eq!(numbers, [1, 2, 3]);
+        sampler.go_on(&mut || false);
+        assert_eq!(stacks(&mut sampler), []);
+        assert!(matches!(asked.try_iter().collect::<Vec<_>>()[..], [Ask::Look { pid: PID, .. }]), "once");
+        tell.send(seen(0)).expect("it listens");
+        sampler.go_on(&mut || false);
+        assert_eq!((stacks(&mut sampler), sampler.take_mappings().len()), (vec![], 1));
+        assert!(matches!(asked.try_iter().collect::<Vec<_>>()[..], [Ask::Tables { pid: PID, .. }]), "once");
+        tell.send(tables(0)).expect("it listens");
+        // Not more in one turn than there is time for.
+        let mut turns = 0;
+        sampler.go_on(&mut || {
+            turns += 1;
+            turns > 2
+        });
+        let told = |at, number, caller| (at, number, vec![CODE, CODE + caller]);
+        assert_eq!(stacks(&mut sampler), [told(10, 1, 0x120), told(20, 2, 0x130)]);
+        sampler.go_on(&mut || false);
+        assert_eq!(stacks(&mut sampler), [told(30, 3, 0x120)], "a sample names this number, too");
+        // From now on it is known.
+        let now = sampler.sample(copy(40, 0x130).as_bytes()).expect("a sample");
+        assert_eq!((now.stack, now.flags, stacks(&mut sampler)), (2, 0, vec![]));
+        assert_eq!(sampler.counts(0), SampleCounts { taken: 4, ..SampleCounts::default() });
+        assert_eq!((sampler.waiting, sampler.waiting_bytes), (0, 0));
+    }
+
+    /// That a stack was cut off was counted, but neither it nor its sample said so when it was followed later.
+    #[test]
+    fn a_stack_that_is_cut_off_says_so_when_it_is_told_later() {
+        let (mut sampler, _asked, tell) = played();
+        // The caller of the second one lies beyond what was copied.
+        let mut beyond = copy(20, 0x20);
+        beyond.count = 16;
+        for raw in [copy(10, 0x120), beyond] {
+            assert_eq!(sampler.sample(raw.as_bytes()).map(|sample| sample.flags), Some(0), "not yet known");
+        }
+        for told in [seen(0), tables(0)] {
+            tell.send(told).expect("it listens");
+            sampler.go_on(&mut || false);
+        }
+        let cut = |note: &Note| matches!(note.kind, NoteKind::Stack { cut: true, .. });
+        assert_eq!(sampler.take_notes().iter().map(cut).collect::<Vec<_>>(), [false, true]);
+        let counts = SampleCounts { taken: 2, truncated: 1, ..SampleCounts::default() };
+        assert_eq!(sampler.counts(0), counts);
+        // What is followed at once says so itself.
+        let mut beyond = copy(30, 0x20);
+        beyond.count = 16;
+        let now = sampler.sample(beyond.as_bytes()).expect("a sample");
+        assert_eq!((now.stack, now.flags), (2, SampleFlags::TRUNCATED));
+    }
+
+    #[test]
+    fn stacks_of_a_program_that_was_replaced_meanwhile_are_told() {
+        let (mut sampler, _asked, tell) = played();
+        sampler.sample(copy(10, 0x120).as_bytes());
+        let header = header(20, Kind::Exec as u8);
+        sampler.record(Exec { header, ..Exec::new_zeroed() }.as_bytes());
+        tell.send(seen(0)).expect("it listens");
+        sampler.go_on(&mut || false);
+        sampler.sample(copy(30, 0x130).as_bytes());
+        tell.send(tables(0)).expect("it listens");
+        sampler.take_codes();
+        sampler.go_on(&mut || false);
+        assert_eq!(stacks(&mut sampler), [(10, 1, vec![CODE, CODE + 0x120])]);
+        assert_eq!(
+            (sampler.take_codes(), sampler.past.len()),
+            (vec![], 0),
+            "the programs hear of the new one only"
+        );
+        tell.send(seen(20)).expect("it listens");
+        sampler.go_on(&mut || false);
+        assert_eq!(stacks(&mut sampler), [], "its tables are to be read first");
+        tell.send(tables(20)).expect("it listens");
+        sampler.go_on(&mut || false);
+        assert_eq!(stacks(&mut sampler), [(30, 2, vec![CODE, CODE + 0x130])]);
+    }
+
+    #[test]
+    fn more_than_there_is_room_for_is_counted_and_the_end_waits_for_nobody_who_is_gone() {
+        let (mut sampler, _asked, tell) = played();
+        let raw = copy(10, 0x120);
+        let all = MOST_WAITING as u64 + 5;
+        let named = (0..all).filter(|_| sampler.sample(raw.as_bytes()).expect("a sample").stack != 0).count();
+        assert_eq!(named, MOST_WAITING);
+        let counts = SampleCounts { taken: all, without_stack: 5, unread: 5, ..SampleCounts::default() };
+        assert_eq!(sampler.counts(0), counts);
+        drop(tell);
+        sampler.finish_all(Duration::from_secs(600));
+        // By frame pointers, but there is none: the innermost frame is known.
+        let told = stacks(&mut sampler);
+        assert_eq!((told.len(), &told[0]), (MOST_WAITING, &(10, 1, vec![CODE])));
+        assert_eq!((sampler.waiting, sampler.waiting_bytes, sampler.past.len()), (0, 0, 0));
+    }
+
+    /// The same, of those that come later.
+    #[test]
+    fn a_stack_without_room_when_it_is_told_is_counted_as_such() {
+        let (mut late, _asked, tell) = played();
+        late.interner = Interner::new(Some(64));
+        late.sample(copy(10, 0x120).as_bytes());
+        tell.send(seen(0)).expect("it listens");
+        late.go_on(&mut || false);
+        tell.send(tables(0)).expect("it listens");
+        late.go_on(&mut || false);
+        let counts = SampleCounts { taken: 1, without_stack: 1, no_room: 1, ..SampleCounts::default() };
+        assert_eq!((late.counts(0), stacks(&mut late)), (counts, vec![]));
+    }
+}

@@ -1,9 +1,10 @@
 //! Does what [`super::LoopState`] says.
 
 use super::attach_thread::{AttachThread, Job};
+use super::effect::Effect;
 use super::function_finder::FunctionFinder;
 use super::keyboard::Keyboard;
-use super::loop_state::{Effect, LoopState, StopReason};
+use super::loop_state::{LoopState, StopReason};
 use super::message::Message;
 use super::observations::Observations;
 use super::reader_commands::ReaderCommands;

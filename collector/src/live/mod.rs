@@ -23,6 +23,7 @@ mod attach;
 mod attach_thread;
 mod c_libraries;
 mod decoder;
+mod effect;
 mod executor;
 mod function_finder;
 mod hot_functions;
@@ -30,6 +31,7 @@ mod initial_functions;
 mod initial_libraries;
 mod inputs;
 mod keyboard;
+mod later_functions;
 mod library_probes;
 mod limit_line;
 mod live_source;
@@ -41,6 +43,7 @@ mod naming;
 mod new_process_delay;
 mod observations;
 mod pacing;
+mod paragraph;
 mod pipeline;
 mod poll_backoff;
 mod probe_selection;
@@ -66,11 +69,12 @@ mod writer_thread;
 
 pub use analysis::{Asked, snapshot};
 pub use decoder::{Batch, Decoder};
+pub use effect::Effect;
 pub use function_finder::Choose;
 pub use hot_functions::{HotFunction, HotFunctions};
 pub use limit_line::limit_of_input;
 pub use live_source::LiveSource;
-pub use loop_state::{Effect, LoopState, Mode, StopReason};
+pub use loop_state::{LoopState, Mode, StopReason};
 pub use message::{
     ChangeKind, Chosen, FunctionRequest, Granted, LibcChosen, LibcCounts, Message, NewFunctions, Placing,
     ProcessChange, Unprobed, UnprobedCounts,

@@ -1,7 +1,7 @@
 //! What the loop has learned about a capture, kept for its end.
 
 use super::Probed;
-use super::loop_state::Effect;
+use super::effect::Effect;
 use super::message::{LibcCounts, UnprobedCounts};
 use crate::tui::{LiveCounts, Snapshot};
 use engine::event::{FunctionFact, FunctionId};

@@ -1,19 +1,13 @@
 //! Which functions of which process get probes, and under which numbers: those at the start and those that come
 //! later share one table.
 
-use super::c_libraries::{CLibraries, LibcChoice};
-use super::function_finder::Choose;
-use super::hot_functions::HotFunctions;
-use super::lock_rate_trials::{LockRateTrials, Tried};
-use super::message::{
-    ChangeKind, Chosen, FunctionRequest, Granted, LibcChosen, NewFunctions, Placing, ProcessChange, Unprobed,
-};
+use super::c_libraries::CLibraries;
+use super::lock_rate_trials::LockRateTrials;
 use super::sampled_places::Tables;
-use super::tally::Tally;
 use super::trials::Trials;
 use crate::cell::grouped;
 use crate::plan;
-use capture::probe::{LibcProbes, ProbeFunction, now_ns, number_limit};
+use capture::probe::{ProbeFunction, number_limit};
 use capture::target::Process;
 use engine::event::{FunctionFact, HitCosts, ModuleFact};
 use std::collections::{HashMap, HashSet};
@@ -21,10 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 use symbols::FileKey;
 use symbols::binary::{Binaries, Binary};
-use symbols::{self, ChosenFunction, Parser, Parsers, SymbolError};
-
-/// Processes that get function probes; every one of them costs links in the kernel and time to detach.
-const MOST_PROCESSES: usize = 256;
+use symbols::{self, ChosenFunction, Parser, Parsers, Summary, SymbolError};
 
 /// The remark about a program whose functions have no probes yet.
 const SEEN_FIRST: &str = "functions are known from samples (±) until some are found to be worth probes (--functions '*' probes all at once)";
@@ -46,13 +37,13 @@ pub struct ProbedFunctions {
     pub(super) parsers: Parsers,
     pub(super) selection: symbols::Selection,
     /// As many as one program may have if it is the only one.
-    max_functions: usize,
+    pub(super) max_functions: usize,
     /// Numbers are below this: the size of the table of counters.
     number_limit: u32,
     pub(super) files: HashMap<FileKey, Arc<[ChosenFunction]>>,
     pub(super) binaries: Binaries,
     /// Which program's probes a process has.
-    probed: HashMap<u32, FileKey>,
+    pub(super) probed: HashMap<u32, FileKey>,
     /// Which libraries of a process have been looked through.
     pub(super) beside: HashMap<u32, HashSet<FileKey>>,
     /// Patterns that a user has asked for since.
@@ -62,9 +53,9 @@ pub struct ProbedFunctions {
     /// Programs whose functions get no probes unless a user names them.
     moving: HashSet<FileKey>,
     /// No function has probes until samples show that it is worth them.
-    from_samples: bool,
+    pub(super) from_samples: bool,
     /// The same holds for programs with more functions than [`MOST_AT_ONCE`].
-    few_at_once: bool,
+    pub(super) few_at_once: bool,
     /// The remark about that.
     seen_first: &'static str,
     /// Of files that samples fell into.
@@ -72,8 +63,8 @@ pub struct ProbedFunctions {
     /// See there.
     pub(super) trials: Trials,
     /// Families of lock functions get probes only when a trial has shown what they cost.
-    tries_locks: bool,
-    lock_trials: LockRateTrials,
+    pub(super) tries_locks: bool,
+    pub(super) lock_trials: LockRateTrials,
 }
 
 /// Functions of one process at the start.
@@ -190,20 +181,13 @@ impl ProbedFunctions {
             Some(chosen) => Arc::clone(chosen),
             None => {
                 let mut parser = self.parsers.open_binary(binary, name)?;
-                if self.selection.include.is_empty() && parser.summary()?.moves_code {
+                let summary = parser.summary()?;
+                if self.selection.include.is_empty() && summary.moves_code {
                     self.moving.insert(key);
-                    first.module = Some(parser.summary()?.fact(&path_of(pid, binary.opened_by())));
-                    first.sentence = Some(MOVES_CODE.to_owned());
-                    let none: Arc<[ChosenFunction]> = Arc::from([]);
-                    self.files.insert(key, Arc::clone(&none));
-                    return Ok(self.first(pid, key, &none, binary, first));
+                    return Ok(self.none_at_first(pid, binary, &summary, MOVES_CODE.to_owned()));
                 }
                 if self.from_samples {
-                    first.module = Some(parser.summary()?.fact(&path_of(pid, binary.opened_by())));
-                    first.sentence = Some(self.seen_first.to_owned());
-                    let none: Arc<[ChosenFunction]> = Arc::from([]);
-                    self.files.insert(key, Arc::clone(&none));
-                    return Ok(self.first(pid, key, &none, binary, first));
+                    return Ok(self.none_at_first(pid, binary, &summary, self.seen_first.to_owned()));
                 }
                 if let Some(chosen) = self.chosen_before(&key, &mut parser)? {
                     self.files.insert(key, Arc::clone(&chosen));
@@ -211,13 +195,8 @@ impl ProbedFunctions {
                 }
                 let mut choice = clear(parser.choose(&self.selection)?)?;
                 choice.chosen.retain(|chosen| chosen.fact.id < self.number_limit);
-                let summary = parser.summary()?;
                 if self.few_at_once && choice.chosen.len() > MOST_AT_ONCE {
-                    first.module = Some(summary.fact(&path_of(pid, binary.opened_by())));
-                    first.sentence = Some(too_many(choice.total));
-                    let none: Arc<[ChosenFunction]> = Arc::from([]);
-                    self.files.insert(key, Arc::clone(&none));
-                    return Ok(self.first(pid, key, &none, binary, first));
+                    return Ok(self.none_at_first(pid, binary, &summary, too_many(choice.total)));
                 }
                 let count = u32::try_from(choice.chosen.len()).unwrap_or(u32::MAX);
                 self.selection.first_id = self.selection.first_id.saturating_add(count);
@@ -236,6 +215,26 @@ impl ProbedFunctions {
             }
         };
         Ok(self.first(pid, key, &chosen, binary, first))
+    }
+
+    /// No function of a program has probes yet, with a sentence that says why.
+    fn none_at_first(
+        &mut self,
+        pid: u32,
+        binary: &Arc<Binary>,
+        summary: &Summary,
+        sentence: String,
+    ) -> First {
+        let module = Some(summary.fact(&path_of(pid, binary.opened_by())));
+        let none: Arc<[ChosenFunction]> = Arc::from([]);
+        self.files.insert(binary.key(), Arc::clone(&none));
+        self.first(
+            pid,
+            binary.key(),
+            &none,
+            binary,
+            First { module, sentence: Some(sentence), ..First::default() },
+        )
     }
 
     /// Whether a process runs another program than the one whose functions were chosen.
@@ -347,128 +346,6 @@ fn hint(is_go: bool, total: usize) -> Option<&'static str> {
         )
     } else {
         None
-    }
-}
-
-impl Choose for ProbedFunctions {
-    fn choose_libc(&mut self, change: ProcessChange) -> Option<Result<LibcChosen, String>> {
-        let ProcessChange { pid, time_ns, kind } = change;
-        if self.tries_locks {
-            return self.try_locks_later(change).map(Ok);
-        }
-        let executed = match kind {
-            ChangeKind::Ended | ChangeKind::Mapped { libc: false } => return None,
-            ChangeKind::Forked { .. } | ChangeKind::Mapped { libc: true } => None,
-            ChangeKind::Executed { by_leader } => Some(by_leader),
-        };
-        let process = Process::open(pid).ok()?;
-        match self.libc.of_process(&process) {
-            LibcChoice::Inside => None,
-            LibcChoice::Probes(probes) => {
-                Some(Ok(LibcChosen { missing_since_ns: time_ns, probes, executed }))
-            }
-            // Its loader may be in the middle of its work.
-            LibcChoice::None(_) if matches!(kind, ChangeKind::Mapped { .. }) => None,
-            LibcChoice::None(why) => Some(Err(why)),
-        }
-    }
-
-    fn too_short(&mut self, change: ProcessChange) -> Option<Chosen> {
-        // Where nothing has probes before samples have shown it, none are missing.
-        (self.max_functions > 0 && !self.from_samples).then_some(Chosen {
-            pid: change.pid,
-            missing_since_ns: change.time_ns,
-            functions: Err(Unprobed::Ended),
-            placing: Placing::Instead,
-        })
-    }
-
-    fn choose(&mut self, change: ProcessChange) -> Option<Chosen> {
-        let ProcessChange { pid, time_ns, kind } = change;
-        if kind == ChangeKind::Ended {
-            self.probed.remove(&pid);
-            self.forget_libraries(pid);
-            return None;
-        }
-        let looked_ns = now_ns();
-        if matches!(kind, ChangeKind::Mapped { .. }) {
-            let functions = self.of_libraries(&Process::open(pid).ok()?);
-            let functions = NewFunctions { looked_ns, ..functions };
-            return (!functions.probes.is_empty()).then_some(Chosen {
-                pid,
-                missing_since_ns: time_ns,
-                functions: Ok(functions),
-                placing: Placing::Beside,
-            });
-        }
-        if self.max_functions == 0 {
-            // None are wanted: none are missing, and reading the program's symbols would only take time.
-            return None;
-        }
-        let placing = Placing::Instead;
-        let gone = Some(Chosen { pid, missing_since_ns: time_ns, functions: Err(Unprobed::Ended), placing });
-        let Ok(process) = Process::open(pid) else { return gone };
-        let binary = process.open_path();
-        let functions = if self.probed.len() >= MOST_PROCESSES && !self.probed.contains_key(&pid) {
-            Err(Unprobed::Refused(format!("{MOST_PROCESSES} processes have function probes already")))
-        } else {
-            match self.of_process(pid, process.program_name(), &binary) {
-                Ok(First { mut probes, mut facts, module, .. }) => {
-                    self.forget_libraries(pid);
-                    let beside = self.of_libraries(&process);
-                    probes.extend(beside.probes);
-                    facts.extend(beside.facts);
-                    let modules = module.into_iter().chain(beside.modules).collect();
-                    Ok(NewFunctions { probes, facts, modules, looked_ns })
-                }
-                Err(SymbolError::Open { .. }) => return gone,
-                Err(error) => Err(Unprobed::Refused(error.to_string())),
-            }
-        };
-        Some(Chosen { pid, missing_since_ns: time_ns, functions, placing })
-    }
-
-    fn grant(&mut self, request: &FunctionRequest, pids: &[u32]) -> Granted {
-        self.granted(request, pids)
-    }
-
-    fn hot_functions(&mut self, hot: &HotFunctions, pids: &[u32]) -> Option<Granted> {
-        (self.from_samples || self.few_at_once).then(|| self.select_probes(hot, pids))?
-    }
-
-    fn tallied(&mut self, tally: &Tally, pids: &[u32]) -> Option<Granted> {
-        let tried = self.lock_trials.run(tally, pids, &mut self.libc, &mut self.trials);
-        let functions = if self.from_samples { self.seen_in(tally, pids) } else { None };
-        if tried.is_empty() {
-            return functions;
-        }
-        let mut granted = functions.unwrap_or_default();
-        for tried in tried {
-            match tried {
-                Tried::Decided(chosen) => granted.libc.push(*chosen),
-                Tried::Without(why) => granted.without_libc.push(why),
-            }
-        }
-        Some(granted)
-    }
-}
-
-impl ProbedFunctions {
-    /// Another process, or another program: settings of the previous one do not apply to it.
-    fn try_locks_later(&mut self, change: ProcessChange) -> Option<LibcChosen> {
-        let ProcessChange { pid, time_ns, kind } = change;
-        let executed = match kind {
-            ChangeKind::Ended => {
-                self.lock_trials.forget(pid);
-                return None;
-            }
-            ChangeKind::Mapped { .. } => return None,
-            ChangeKind::Forked { .. } => None,
-            ChangeKind::Executed { .. } => Some(false),
-        };
-        self.lock_trials.wait(pid, time_ns);
-        let probes = LibcProbes { pid, ..LibcProbes::default() };
-        Some(LibcChosen { missing_since_ns: time_ns, probes, executed })
     }
 }
 

@@ -1,7 +1,8 @@
 //! What `record` says on stderr when it is done.
 
 use super::message::UnprobedCounts;
-use crate::cell::{duration, grouped, width};
+use super::paragraph::folded;
+use crate::cell::{bytes, counted, duration, grouped};
 use crate::present::finding::missing;
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};
@@ -167,7 +168,7 @@ impl RecordSummary {
 
     fn locks_text(&self) -> String {
         let mut text = self.locks.clone();
-        let operations = |count: u64| plural(usize::try_from(count).unwrap_or(usize::MAX), "operation");
+        let operations = |count: u64| counted(usize::try_from(count).unwrap_or(usize::MAX), "operation");
         match self.loss.operations_left_out {
             0 => {}
             left_out => text.push_str(&format!(
@@ -224,7 +225,7 @@ impl RecordSummary {
         }
         let off = self.taken_off.len();
         let on = self.probed.saturating_sub(off);
-        let mut text = format!("{} on, {} off", plural(on, "function"), grouped(off as u64));
+        let mut text = format!("{} on, {} off", counted(on, "function"), grouped(off as u64));
         if off > 0 {
             let names: Vec<String> = self.taken_off.iter().take(3).map(|name| short(name)).collect();
             let more = off.saturating_sub(names.len());
@@ -235,15 +236,15 @@ impl RecordSummary {
             ));
         }
         if self.refused > 0 {
-            text.push_str(&format!("; the kernel refused {}", plural(self.refused, "function")));
+            text.push_str(&format!("; the kernel refused {}", counted(self.refused, "function")));
         }
         let UnprobedCounts { ended, refused, why } = &self.unprobed;
         if *refused > 0 {
             let why = why.as_deref().unwrap_or_default();
-            text.push_str(&format!("; {} got none ({why})", many(*refused, "process", "processes")));
+            text.push_str(&format!("; {} got none ({why})", counted(*refused, "process")));
         }
         if *ended > 0 {
-            text.push_str(&format!("; {} ended before getting any", many(*ended, "process", "processes")));
+            text.push_str(&format!("; {} ended before getting any", counted(*ended, "process")));
         }
         if self.loss.recursion_folded > 0 {
             let folded = grouped(self.loss.recursion_folded);
@@ -251,35 +252,6 @@ impl RecordSummary {
         }
         text
     }
-}
-
-/// A sentence in lines of at most `columns`, the second and later ones indented; in one line without a
-/// number.
-pub fn paragraph(text: &str, columns: Option<usize>) -> Vec<String> {
-    let room = columns.map(|columns| columns.saturating_sub(2));
-    let mut lines = folded(&text.split(' ').collect::<Vec<_>>(), room, "");
-    lines.iter_mut().skip(1).for_each(|line| line.insert_str(0, "  "));
-    lines
-}
-
-/// Words in lines of at most this width; `where_cut` is appended to each line but the last one.
-fn folded(words: &[&str], room: Option<usize>, where_cut: &str) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in words {
-        match lines.last_mut() {
-            Some(line) if room.is_none_or(|room| width(line) + 1 + width(word) <= room) => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            last => {
-                if let Some(line) = last {
-                    line.push_str(where_cut);
-                }
-                lines.push((*word).to_owned());
-            }
-        }
-    }
-    lines
 }
 
 /// What becomes of a command that longpole started and that has not ended, e.g. `quicksort (pid 4242)`.
@@ -292,24 +264,6 @@ fn interrupted_text(command: &str) -> String {
     format!(
         "{command} has ended: ^C goes to it, too; to end a recording only, start the program yourself and attach with -p"
     )
-}
-
-fn plural(count: usize, what: &str) -> String {
-    many(count, what, &format!("{what}s"))
-}
-
-fn many(count: usize, one: &str, several: &str) -> String {
-    format!("{} {}", grouped(count as u64), if count == 1 { one } else { several })
-}
-
-fn bytes(count: u64) -> String {
-    let count = count as f64;
-    match count {
-        _ if count < 1e3 => format!("{count:.0} bytes"),
-        _ if count < 1e6 => format!("{:.1} kB", count / 1e3),
-        _ if count < 1e9 => format!("{:.1} MB", count / 1e6),
-        _ => format!("{:.1} GB", count / 1e9),
-    }
 }
 
 /// The path as one word of a shell's command line.
@@ -327,6 +281,7 @@ fn shell_word(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cell::width;
 
     const STYLE: Style = Style { colour: false, unicode: true, width: 100 };
 
@@ -415,19 +370,6 @@ mod tests {
         for line in text.lines().filter(|line| !line.contains(path)) {
             assert!(width(line) <= 60, "{line}");
         }
-    }
-
-    #[test]
-    fn a_paragraph_is_as_wide_as_the_terminal() {
-        let text =
-            "std: 1 of 641 functions probed; left out: 606 of the Rust standard library and 35 aliases";
-        assert_eq!(paragraph(text, None), [text]);
-        let lines = [
-            "std: 1 of 641 functions probed; left out:",
-            "  606 of the Rust standard library and 35",
-            "  aliases",
-        ];
-        assert_eq!(paragraph(text, Some(44)), lines);
     }
 
     #[test]

@@ -14,6 +14,7 @@
 //! few times an hour.
 
 use super::spending::{ProbeId, Spent};
+use super::spending_window::Window;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -30,10 +31,6 @@ const LEVEL: f64 = 0.7;
 const SMALL: f64 = 0.05;
 /// Of that excess: a probe that has cost at most this is among those, whatever it may cost later.
 const FEW: f64 = 0.005;
-/// Of the budget that is left for probes, however much is spent otherwise.
-const LEAST_SHARE: f64 = 0.25;
-/// What probes may cost of one CPU although the recorded processes hardly run.
-const LEAST_OF_CPU: f64 = 0.001;
 /// The first pause before a probe is tried again, and what it is multiplied with each time. At 5 s a Redis whose load
 /// changed every two seconds had two to four functions a second on trial. Later trials are fewer; that its slow-down became
 /// less by it could not be shown (BENCHMARKS.md).
@@ -61,32 +58,12 @@ pub(crate) struct Decision {
 pub(crate) struct Budget {
     /// Share of the processes' own CPU time; `None`: no limit.
     share: Option<f64>,
-    last: Option<Totals>,
-    /// What each probe had cost at the last look, in order.
-    costs: Vec<(ProbeId, u64)>,
+    last: Option<Spent>,
     debt_ns: f64,
     /// The last whole window and the one that is open.
     windows: [Window; 2],
     off: BTreeMap<ProbeId, Off>,
     tried_ns: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Totals {
-    now_ns: u64,
-    target_ns: u64,
-    hits_ns: u64,
-    fixed_ns: u64,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Window {
-    wall_ns: u64,
-    /// The processes' own CPU time.
-    own_ns: u64,
-    fixed_ns: u64,
-    /// Of those that cost anything, in order.
-    probes: Vec<(ProbeId, u64)>,
 }
 
 /// A probe that went.
@@ -99,33 +76,12 @@ struct Off {
     pause: Duration,
 }
 
-impl Window {
-    fn add(&mut self, more: &Window) {
-        self.wall_ns = self.wall_ns.saturating_add(more.wall_ns);
-        self.own_ns = self.own_ns.saturating_add(more.own_ns);
-        self.fixed_ns = self.fixed_ns.saturating_add(more.fixed_ns);
-        self.probes = merged(&self.probes, &more.probes);
-    }
-
-    fn cost_ns(&self) -> f64 {
-        self.probes.iter().map(|&(_, cost)| cost as f64).sum()
-    }
-
-    /// What probes may cost in it.
-    fn allowed_ns(&self, share: f64) -> f64 {
-        let budget = self.own_ns as f64 * share;
-        let left = budget - self.fixed_ns as f64;
-        left.max(budget * LEAST_SHARE).max(self.wall_ns as f64 * LEAST_OF_CPU)
-    }
-}
-
 impl Budget {
     /// With this share of the processes' own CPU time, in millionths; `None`: no limit.
     pub(crate) fn new(ppm: Option<u32>) -> Budget {
         Budget {
             share: ppm.map(|ppm| f64::from(ppm) / 1e6),
             last: None,
-            costs: Vec::new(),
             debt_ns: 0.0,
             windows: [Window::default(), Window::default()],
             off: BTreeMap::new(),
@@ -141,15 +97,12 @@ impl Budget {
     /// Takes a look, and says what to do. Looks come every few hundredths of a second.
     pub(crate) fn look(&mut self, spent: &Spent) -> Decision {
         let Some(share) = self.share else { return Decision::default() };
-        let Spent { now_ns, target_ns, hits_ns, .. } = *spent;
-        let fixed_ns = spent.non_probe_ns();
-        let totals = Totals { now_ns, target_ns, hits_ns, fixed_ns };
-        let Some(last) = self.last.replace(totals) else {
-            self.costs.clone_from(&spent.probes);
+        let now_ns = spent.now_ns;
+        let Some(last) = self.last.replace(spent.clone()) else {
             self.tried_ns = now_ns;
             return Decision::default();
         };
-        let step = self.step(last, spent);
+        let step = Window::between(&last, spent);
         self.debt_ns = (self.debt_ns + step.cost_ns() - step.allowed_ns(share)).max(0.0);
         let [before, now] = &mut self.windows;
         now.add(&step);
@@ -185,30 +138,6 @@ impl Budget {
     /// Probes that were removed for another reason do not come back.
     pub(crate) fn forget(&mut self, gone: impl Fn(ProbeId) -> bool) {
         self.off.retain(|&probe, _| !gone(probe));
-    }
-
-    /// What happened between two looks.
-    fn step(&mut self, last: Totals, spent: &Spent) -> Window {
-        let mut probes = Vec::new();
-        let mut before = self.costs.iter().copied().peekable();
-        for &(probe, cost) in &spent.probes {
-            while before.next_if(|&(other, _)| other < probe).is_some() {}
-            // All costs of a probe that came since are new.
-            let known = before.next_if(|&(other, _)| other == probe).map_or(0, |(_, known)| known);
-            let more = cost.saturating_sub(known);
-            if more > 0 {
-                probes.push((probe, more));
-            }
-        }
-        self.costs.clone_from(&spent.probes);
-        let target_ns = spent.target_ns.saturating_sub(last.target_ns);
-        let hits_ns = spent.hits_ns.saturating_sub(last.hits_ns);
-        Window {
-            wall_ns: spent.now_ns.saturating_sub(last.now_ns),
-            own_ns: target_ns.saturating_sub(hits_ns),
-            fixed_ns: spent.non_probe_ns().saturating_sub(last.fixed_ns),
-            probes,
-        }
     }
 
     fn recent(&self) -> Window {
@@ -274,24 +203,6 @@ impl Budget {
         }
         back
     }
-}
-
-/// Sums of two lists that are in order of their numbers.
-fn merged(one: &[(ProbeId, u64)], other: &[(ProbeId, u64)]) -> Vec<(ProbeId, u64)> {
-    let mut sums = Vec::with_capacity(one.len().max(other.len()));
-    let (mut one, mut other) = (one.iter().copied().peekable(), other.iter().copied().peekable());
-    while let Some(next) = match (one.peek(), other.peek()) {
-        (Some(a), Some(b)) if b.0 < a.0 => other.next(),
-        (Some(a), Some(b)) if a.0 == b.0 => {
-            let more = other.next().map_or(0, |(_, cost)| cost);
-            one.next().map(|(probe, cost)| (probe, cost.saturating_add(more)))
-        }
-        (Some(_), _) => one.next(),
-        (None, _) => other.next(),
-    } {
-        sums.push(next);
-    }
-    sums
 }
 
 fn nanoseconds(duration: Duration) -> u64 {

@@ -1,0 +1,118 @@
+//! The caller of a frame: by a rule of the unwind tables, by the frame pointer, or where no frame lies between.
+
+use std::cell::Cell;
+use symbols::{FrameAt, Rule, Saved};
+
+/// Copied bytes of a stack.
+pub(super) struct Stack<'a> {
+    from: u64,
+    bytes: &'a [u8],
+    /// How many of them were needed.
+    pub(super) reach: Cell<usize>,
+    /// More would have been.
+    pub(super) beyond: Cell<bool>,
+}
+
+impl<'a> Stack<'a> {
+    /// Bytes that begin at this address.
+    pub(super) fn new(from: u64, bytes: &'a [u8]) -> Stack<'a> {
+        Stack { from, bytes, reach: Cell::new(0), beyond: Cell::new(false) }
+    }
+
+    fn word(&self, address: u64) -> Option<u64> {
+        let at = usize::try_from(address.checked_sub(self.from)?).ok()?;
+        let Some(word) = self.bytes.get(at..).and_then(|rest| rest.first_chunk()) else {
+            self.beyond.set(true);
+            return None;
+        };
+        self.reach.set(self.reach.get().max(at.saturating_add(8)));
+        Some(u64::from_le_bytes(*word))
+    }
+}
+
+/// A function in progress.
+#[derive(Clone, Copy)]
+pub(super) struct Frame {
+    pub(super) instruction: u64,
+    pub(super) stack_pointer: u64,
+    /// `None`: no longer known.
+    pub(super) frame_pointer: Option<u64>,
+    /// The instruction is the one after a call.
+    pub(super) is_return: bool,
+}
+
+pub(super) enum Caller {
+    Is(Frame),
+    /// It is the thread's first function.
+    None,
+    Lost,
+}
+
+fn above(address: u64, distance: i32) -> u64 {
+    address.wrapping_add_signed(i64::from(distance))
+}
+
+pub(super) fn by_rule(at: &Frame, rule: &Rule, stack: &Stack<'_>) -> Caller {
+    caller_by_rule(at, rule, stack).unwrap_or(Caller::Lost)
+}
+
+fn caller_by_rule(at: &Frame, rule: &Rule, stack: &Stack<'_>) -> Option<Caller> {
+    let sp = at.stack_pointer;
+    let frame = match rule.frame {
+        FrameAt::Unknown => return None,
+        // Whatever else the rule says: it has no caller.
+        _ if rule.back == Saved::Lost => return Some(Caller::None),
+        FrameAt::Stack(distance) => above(sp, distance),
+        FrameAt::Pointer(distance) => above(at.frame_pointer?, distance),
+        FrameAt::InStack(distance) => stack.word(above(sp, distance))?,
+        FrameAt::InPointer(distance) => stack.word(above(at.frame_pointer?, distance))?,
+        FrameAt::Calls(from) => sp.wrapping_add(if at.instruction & 15 >= u64::from(from) { 16 } else { 8 }),
+    };
+    // Stacks grow downwards: else it would not end.
+    if frame <= sp {
+        return None;
+    }
+    let place = |saved: Saved| match saved {
+        Saved::Frame(distance) => Some(above(frame, distance)),
+        Saved::Stack(distance) => Some(above(sp, distance)),
+        Saved::Pointer(distance) => Some(above(at.frame_pointer?, distance)),
+        Saved::Same | Saved::Lost => None,
+    };
+    let frame_pointer = match rule.pointer {
+        Saved::Same => at.frame_pointer,
+        // A function about to return has taken it back already, which compilers leave out of the table.
+        saved => match place(saved) {
+            Some(place) if place < sp && !at.is_return => at.frame_pointer,
+            Some(place) => stack.word(place),
+            None => None,
+        },
+    };
+    let instruction = stack.word(place(rule.back)?)?;
+    Some(Caller::Is(Frame { instruction, stack_pointer: frame, frame_pointer, is_return: !rule.is_signal }))
+}
+
+/// Nothing lies between the stack pointer and the return address.
+pub(super) fn returning(at: &Frame, stack: &Stack<'_>) -> Caller {
+    let Some(instruction) = stack.word(at.stack_pointer) else { return Caller::Lost };
+    let stack_pointer = at.stack_pointer.wrapping_add(8);
+    Caller::Is(Frame { instruction, stack_pointer, frame_pointer: at.frame_pointer, is_return: true })
+}
+
+pub(super) fn by_frame_pointer(at: &Frame, stack: &Stack<'_>) -> Caller {
+    const WORD: u64 = 8;
+    let Some(pointer) = at.frame_pointer else { return Caller::Lost };
+    if pointer == 0 {
+        return Caller::None;
+    }
+    let stack_pointer = pointer.wrapping_add(2 * WORD);
+    let words = stack.word(pointer).zip(stack.word(pointer.wrapping_add(WORD)));
+    match words {
+        Some((frame_pointer, instruction)) if stack_pointer > at.stack_pointer => Caller::Is(Frame {
+            instruction,
+            stack_pointer,
+            frame_pointer: Some(frame_pointer),
+            is_return: true,
+        }),
+        _ => Caller::Lost,
+    }
+}
