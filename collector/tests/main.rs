@@ -1,11 +1,11 @@
 //! What the collector promises, tested from outside: the command line as a user runs it, and its
 //! library on real, compiled, running and hostile programs. Nothing here needs BPF or root.
 
-mod bad_files;
 mod command_line;
 mod documents;
 mod exports;
 mod goldens;
+mod graph_commands;
 mod launch_gate;
 mod listen;
 mod lossy_recordings;

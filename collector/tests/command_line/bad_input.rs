@@ -114,6 +114,23 @@ fn json_that_is_no_program() {
 }
 
 #[test]
+fn nesting_without_end_is_refused() {
+    let text = format!(r#"{{"format":"longpole-program","version":1,"threads":{}"#, "[".repeat(100_000));
+    assert_eq!(longpole_with(&["report", "-"], text.as_bytes()).code, 1);
+}
+
+#[test]
+fn names_from_outside_cannot_drive_the_terminal() {
+    let program =
+        FIGURE_4.replace(r#"["exec","a",1000]"#, r#"["exec","evil\u001b[2J\u0007name\nnext",1000]"#);
+    let run = longpole_with(&["report", "-"], program.as_bytes());
+    let text = run.works();
+    assert!(text.contains("evil"), "{text}");
+    assert!(!text.contains('\u{1b}') && !text.contains('\u{7}'), "{text:?}");
+    assert!(!text.contains("name\nnext"), "{text:?}");
+}
+
+#[test]
 fn names_in_messages_cannot_drive_the_terminal() {
     let run = longpole(&["report", "/no/such/\u{1b}[2Jfile\nname"]);
     assert_eq!(run.code, 1);

@@ -108,6 +108,13 @@ fn doctor_says_0_or_77() {
     let doctor = json(&run.stdout);
     assert_eq!(doctor["schema"], "longpole-doctor/1");
     let ok = doctor["ok"].as_bool().expect("a verdict");
+    assert!(ok || longpole_tests::cannot_record().is_some(), "the live tests can run: {doctor}");
+    let all = run.stdout.to_lowercase();
+    for word in
+        ["btf", "cap", "uprobe", "tracepoint", "perf_event_paranoid", "lockdown", "container", "kernel"]
+    {
+        assert!(all.contains(word), "doctor says nothing about {word}: {doctor}");
+    }
     assert_eq!(run.code, if ok { 0 } else { 77 });
     for check in doctor["checks"].as_array().expect("checks") {
         let missing = check["status"] == "missing";

@@ -32,7 +32,6 @@ fn both_a_pid_and_a_command_or_neither() {
 fn values_out_of_range() {
     for wrong in [
         ["-p", "0"],
-        ["-p", "0"],
         ["-d", "0"],
         ["-d", "never"],
         ["--max-functions", "0"],

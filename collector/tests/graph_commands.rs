@@ -1,5 +1,4 @@
-//! An error in a file or a command line is reported in one line, with a hint, and the exit code shows whose
-//! fault it is. Issue 2, "Bad input".
+//! Commands about the graph of a program: options that make no sense, and programs of which there is little to say.
 
 use longpole_tests::{Longpole, data_folder};
 
@@ -15,98 +14,7 @@ fn program(operations: &str) -> String {
 }
 
 #[test]
-fn files_that_are_none() {
-    Longpole::with(["report", "/no/such/file.lp"]).fails(1, "/no/such/file.lp");
-    Longpole::with(["report"]).and(data_folder()).fails(1, "data");
-    for (text, message) in [("", "empty"), ("\n  \n", ""), ("ELF, perhaps\n", ""), ("PERFILE2", "")] {
-        let (_folder, call) = report_of(text);
-        call.fails(1, message);
-    }
-}
-
-#[test]
-fn programs_that_are_wrong() {
-    for (operations, message) in [
-        (r#"["ret"]"#, "ret"),
-        (r#"["exec","a",-5]"#, ""),
-        (r#"["exec","a",1e300]"#, ""),
-        (r#"["fly","a"]"#, "fly"),
-        (r#"["join","T9"]"#, "T9"),
-        (r#"["barrier","b",0]"#, "b"),
-    ] {
-        let (_folder, call) = report_of(&program(operations));
-        call.fails(1, message);
-    }
-    for text in
-        ["{", "{}", r#"{"format":"longpole-program","version":99,"threads":[]}"#, r#"{"format":"other"}"#]
-    {
-        let (_folder, call) = report_of(text);
-        call.fails(1, "");
-    }
-}
-
-#[test]
-fn nesting_without_end_is_refused() {
-    let (_folder, call) = report_of(&program(&"[".repeat(100_000)));
-    call.fails(1, "");
-}
-
-#[test]
-fn command_lines_that_make_no_sense() {
-    let file = data_folder().join("figure-1/program.json");
-    for cpus in ["0", "1,0", "", "x", "4-2", "-1", "99999999999"] {
-        Longpole::with(["report", "--cpus", cpus]).and(&file).fails(2, "");
-    }
-    Longpole::with(["report"]).code(2);
-    Longpole::with(["reprot", "x"]).fails(2, "reprot");
-    Longpole::with(["record"]).fails(2, "");
-    Longpole::with(["record", "-p", "1", "--", "true"]).fails(2, "");
-    Longpole::with(["record", "-p", "0"]).fails(2, "");
-    Longpole::with(["export", "--format", "nothing"]).and(&file).fails(2, "nothing");
-}
-
-#[test]
-fn names_from_outside_cannot_drive_the_terminal() {
-    let (_folder, call) = report_of(&program(r#"["exec","evil\u001b[2J\u0007name\nnext",5000]"#));
-    let text = call.ok().stdout;
-    assert!(text.contains("evil"), "{text}");
-    assert!(!text.contains('\u{1b}') && !text.contains('\u{7}'), "{text:?}");
-    assert!(!text.contains("name\nnext"), "{text:?}");
-}
-
-#[test]
-fn a_reader_that_goes_away_is_no_error() {
-    let file = data_folder().join("quicksort/program.json");
-    let script = format!(
-        "'{}' report --json --segments '{}' | head -c 1 >/dev/null; echo ${{PIPESTATUS[0]}}",
-        longpole_tests::binary().display(),
-        file.display()
-    );
-    let mut bash = std::process::Command::new("bash");
-    let ended = longpole_tests::run(bash.args(["-c", &script]), std::time::Duration::from_secs(60)).unwrap();
-    assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
-    assert!(["0", "141"].contains(&ended.stdout.trim()), "{} {}", ended.stdout, ended.stderr);
-}
-
-#[test]
-fn doctor_answers_everywhere() {
-    let ended = Longpole::with(["doctor", "--json"]).run();
-    assert!(matches!(ended.code, Some(0 | 77)), "{:?} {}", ended.code, ended.stderr);
-    let answer: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
-    let text = answer.to_string().to_lowercase();
-    for word in
-        ["btf", "cap", "uprobe", "tracepoint", "perf_event_paranoid", "lockdown", "container", "kernel"]
-    {
-        assert!(text.contains(word), "doctor says nothing about {word}: {text}");
-    }
-    if longpole_tests::cannot_record().is_none() {
-        assert_eq!(ended.code, Some(0), "the live tests can run, but doctor says: {text}");
-    }
-}
-
-/// Issue 6, "Bad input".
-#[test]
-fn what_stands_on_the_graph_has_a_word_for_everything() {
+fn options_that_make_no_sense_are_refused() {
     let file = data_folder().join("figure-4/program.json");
     let fails = |arguments: &[&str], code: i32, message: &str| {
         Longpole::with(arguments.iter().copied()).and(&file).fails(code, message).stderr
