@@ -11,6 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
+use strum::VariantNames as _;
 
 /// Where an option's name belongs in the words of an error: a parser of values does not know it.
 pub const OPTION: char = '@';
@@ -61,7 +62,7 @@ pub fn format(text: &str) -> Result<Maybe<Format>, UserError> {
         return Ok(None);
     }
     Format::of(text).map(Some).ok_or_else(|| {
-        let names = Format::ALL.map(Format::name).join(", ");
+        let names = Format::VARIANTS.join(", ");
         UserError::usage(format!("no export format '{text}'"), format!("formats are: program, {names}"))
     })
 }

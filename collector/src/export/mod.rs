@@ -22,9 +22,11 @@ pub use tables::Table;
 
 use engine::report::Cpus;
 use std::io::{self, Write};
+use strum::{EnumString, IntoStaticStr, VariantNames};
 
 /// A format of `longpole export`, besides the program JSON.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub enum Format {
     /// A trace for Perfetto.
     Perfetto,
@@ -51,41 +53,14 @@ pub enum Format {
 }
 
 impl Format {
-    /// All of them.
-    pub const ALL: [Format; 11] = [
-        Format::Perfetto,
-        Format::Firefox,
-        Format::Pprof,
-        Format::Speedscope,
-        Format::Folded,
-        Format::Svg,
-        Format::Chrome,
-        Format::Dot,
-        Format::Csv,
-        Format::Ndjson,
-        Format::Parquet,
-    ];
-
     /// Its name on the command line; of tables the end of their files' names.
     pub fn name(self) -> &'static str {
-        match self {
-            Format::Perfetto => "perfetto",
-            Format::Firefox => "firefox",
-            Format::Pprof => "pprof",
-            Format::Speedscope => "speedscope",
-            Format::Folded => "folded",
-            Format::Svg => "svg",
-            Format::Chrome => "chrome",
-            Format::Dot => "dot",
-            Format::Csv => "csv",
-            Format::Ndjson => "ndjson",
-            Format::Parquet => "parquet",
-        }
+        self.into()
     }
 
     /// The format of this name.
     pub fn of(name: &str) -> Option<Format> {
-        Format::ALL.into_iter().find(|format| format.name() == name)
+        name.parse().ok()
     }
 
     /// It shows what happened at which time, which only a recording tells.

@@ -1,7 +1,8 @@
 //! What the table on the screen can be of.
 
 /// What a row of the table is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum View {
     /// A function.
     #[default]
@@ -22,12 +23,6 @@ impl View {
 
     /// Its name.
     pub fn name(self) -> &'static str {
-        match self {
-            View::Functions => "functions",
-            View::Locks => "locks",
-            View::Threads => "threads",
-            View::Waits => "waits",
-            View::Parallelism => "parallelism",
-        }
+        self.into()
     }
 }

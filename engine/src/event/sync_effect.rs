@@ -4,7 +4,8 @@ use probe_abi::{SyncFamily, SyncOperation};
 use std::fmt;
 
 /// What a synchronization object is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum SyncObject {
     /// One thread at a time.
     Mutex,
@@ -13,6 +14,7 @@ pub enum SyncObject {
     /// One writer, or any number of readers.
     RwLock,
     /// A mutex whose waiters keep a CPU busy.
+    #[strum(serialize = "spin lock")]
     SpinLock,
     /// Threads wait for each other.
     Barrier,
@@ -24,16 +26,8 @@ pub enum SyncObject {
 
 impl SyncObject {
     /// Its name in texts and files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            SyncObject::Mutex => "mutex",
-            SyncObject::Condition => "condition",
-            SyncObject::RwLock => "rwlock",
-            SyncObject::SpinLock => "spin lock",
-            SyncObject::Barrier => "barrier",
-            SyncObject::Semaphore => "semaphore",
-            SyncObject::Once => "once",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The operations that are recorded together with its own.

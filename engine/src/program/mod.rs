@@ -118,24 +118,24 @@ fn in_ns<S: Serializer>(ticks: &Ticks, serializer: S) -> Result<S::Ok, S::Error>
 }
 
 /// A function of a program.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Function {
     /// Unique name.
     pub name: String,
     /// `file:line`, if known.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
     /// Whether its probes were removed during the recording, so that later calls count for its callers.
-    #[serde(default, rename = "folded")]
+    #[serde(default, rename = "folded", skip_serializing_if = "std::ops::Not::not")]
     pub probes_removed: bool,
     /// It had its probes for a part of the recording, so that there were more calls than are known.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partly_counted: bool,
     /// File name of the binary that it is in, if known.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,
     /// Only samples know it: it never had probes, so nothing is known of its calls.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sampled: bool,
 }
 

@@ -12,8 +12,9 @@ use serde::Serialize;
 use std::collections::hash_map::Entry;
 
 /// What it is that passes.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::IntoStaticStr)]
 #[serde(tag = "kind", content = "object", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum WaitKind {
     /// From giving this object (a lock, a semaphore, a condition and the like) back until the thread that waited for it acts.
     HandOver(String),
@@ -36,16 +37,7 @@ pub enum WaitKind {
 impl WaitKind {
     /// Its name in JSON.
     pub fn name(&self) -> &'static str {
-        match self {
-            WaitKind::HandOver(_) => "hand_over",
-            WaitKind::WakeUp => "wake_up",
-            WaitKind::ThreadStart => "thread_start",
-            WaitKind::Waking => "waking",
-            WaitKind::Sleep => "sleep",
-            WaitKind::Scheduling => "scheduling",
-            WaitKind::Spinning(_) => "spinning",
-            WaitKind::Device(_) => "device",
-        }
+        self.into()
     }
 
     /// The object or device, if it has one.

@@ -17,7 +17,8 @@ pub struct ThreadState {
 }
 
 /// See [`ThreadState`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Doing {
     /// On a CPU, getting on.
     Running {
@@ -45,13 +46,7 @@ pub enum Doing {
 impl Doing {
     /// One word for machines.
     pub fn word(&self) -> &'static str {
-        match self {
-            Doing::Running { .. } => "running",
-            Doing::Spinning { .. } => "spinning",
-            Doing::Ready => "ready",
-            Doing::Blocked { .. } => "blocked",
-            Doing::Unknown(_) => "unknown",
-        }
+        self.into()
     }
 
     /// The CPU, if it is on one that is known.

@@ -18,7 +18,8 @@ const UNSAFE_PLACES: [&str; 6] = [
     "symbols/src/sandbox/",
 ];
 /// The engine is pure: data structures and text forms only.
-const ENGINE_DEPENDENCIES: [&str; 5] = ["probe-abi", "rustc-hash", "serde", "serde_json", "thiserror"];
+const ENGINE_DEPENDENCIES: [&str; 6] =
+    ["probe-abi", "rustc-hash", "serde", "serde_json", "strum", "thiserror"];
 
 /// A broken rule.
 pub enum Complaint {

@@ -3,15 +3,18 @@
 
 use std::fmt;
 
-use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
 
 use super::operation::{AllNames, OperationSeed};
 use super::samples::SamplesEntry;
 use super::{FORMAT, VERSION};
 use crate::event::Overhead;
 use crate::finding::{Finding, Trust};
-use crate::program::{Function, MachineFacts, Move, Operation, ProgramError, Recorded, Thread, quoted};
+use crate::program::{
+    Function, LockFact, LockSide, MachineFacts, Move, ObjectId, Operation, ProgramError, Recorded, Thread,
+    quoted,
+};
 use crate::time::Ticks;
 
 /// What has been read so far.
@@ -42,28 +45,54 @@ pub(super) struct Document {
 }
 
 /// What a recording knew about a lock.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub(super) struct LockEntry {
     pub(super) name: String,
-    #[serde(default)]
-    pub(super) acquisitions: u64,
-    #[serde(default)]
-    pub(super) contended: u64,
-    #[serde(default)]
-    pub(super) wait_ns: u64,
-    #[serde(default)]
-    pub(super) hold_ns: u64,
-    #[serde(default)]
-    pub(super) reading: SideEntry,
+    #[serde(flatten)]
+    all: SideEntry,
+    #[serde(default, skip_serializing_if = "SideEntry::is_nothing")]
+    reading: SideEntry,
 }
 
-#[derive(Debug, Default, Deserialize)]
+/// In whole nanoseconds.
+#[derive(Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
-pub(super) struct SideEntry {
-    pub(super) acquisitions: u64,
-    pub(super) contended: u64,
-    pub(super) wait_ns: u64,
-    pub(super) hold_ns: u64,
+struct SideEntry {
+    acquisitions: u64,
+    contended: u64,
+    wait_ns: u64,
+    hold_ns: u64,
+}
+
+impl LockEntry {
+    pub(super) fn of(name: String, lock: &LockFact) -> LockEntry {
+        let LockFact { acquisitions, contended, waited, held, reading, .. } = *lock;
+        let all = SideEntry::of(LockSide { acquisitions, contended, waited, held });
+        LockEntry { name, all, reading: SideEntry::of(reading) }
+    }
+
+    pub(super) fn fact(&self, object: ObjectId) -> LockFact {
+        let LockSide { acquisitions, contended, waited, held } = self.all.side();
+        LockFact { object, acquisitions, contended, waited, held, reading: self.reading.side() }
+    }
+}
+
+impl SideEntry {
+    fn of(side: LockSide) -> SideEntry {
+        let LockSide { acquisitions, contended, waited, held } = side;
+        let ns = |length: Ticks| length.0 / Ticks::PER_NS;
+        SideEntry { acquisitions, contended, wait_ns: ns(waited), hold_ns: ns(held) }
+    }
+
+    fn side(&self) -> LockSide {
+        let SideEntry { acquisitions, contended, wait_ns, hold_ns } = *self;
+        let (waited, held) = (Ticks::from_ns(wait_ns), Ticks::from_ns(hold_ns));
+        LockSide { acquisitions, contended, waited, held }
+    }
+
+    fn is_nothing(&self) -> bool {
+        *self == SideEntry::default()
+    }
 }
 
 impl Document {

@@ -20,7 +20,8 @@ pub(super) struct AllNames {
 }
 
 /// The first value of an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, strum::EnumString)]
+#[strum(serialize_all = "snake_case")]
 enum Kind {
     Exec,
     Call,
@@ -29,9 +30,9 @@ enum Kind {
     Wait,
     Lock,
     Unlock,
-    RdLock,
-    WrLock,
-    RwUnlock,
+    Rdlock,
+    Wrlock,
+    Rwunlock,
     SpinLock,
     SpinUnlock,
     Barrier,
@@ -54,44 +55,6 @@ enum Kind {
     Freed,
 }
 
-impl Kind {
-    fn of(name: &str) -> Option<Kind> {
-        Some(match name {
-            "exec" => Kind::Exec,
-            "call" => Kind::Call,
-            "ret" => Kind::Ret,
-            "signal" => Kind::Signal,
-            "wait" => Kind::Wait,
-            "lock" => Kind::Lock,
-            "unlock" => Kind::Unlock,
-            "rdlock" => Kind::RdLock,
-            "wrlock" => Kind::WrLock,
-            "rwunlock" => Kind::RwUnlock,
-            "spin_lock" => Kind::SpinLock,
-            "spin_unlock" => Kind::SpinUnlock,
-            "barrier" => Kind::Barrier,
-            "cond_wait" => Kind::CondWait,
-            "cond_signal" => Kind::CondSignal,
-            "cond_broadcast" => Kind::CondBroadcast,
-            "sem_init" => Kind::SemInit,
-            "sem_wait" => Kind::SemWait,
-            "sem_post" => Kind::SemPost,
-            "once" => Kind::Once,
-            "create" => Kind::Create,
-            "join" => Kind::Join,
-            "io" => Kind::Io,
-            "sleep" => Kind::Sleep,
-            "sleep_until" => Kind::SleepUntil,
-            "sleep_next" => Kind::SleepNext,
-            "held" => Kind::Held,
-            "freed" => Kind::Freed,
-            "release" => Kind::Release,
-            "await" => Kind::Await,
-            _ => return None,
-        })
-    }
-}
-
 struct KindName;
 
 impl<'de> DeserializeSeed<'de> for KindName {
@@ -110,7 +73,7 @@ impl Visitor<'_> for KindName {
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<Kind, E> {
-        Kind::of(name).ok_or_else(|| E::custom(format!("there is no operation {}", quoted(name))))
+        name.parse().map_err(|_| E::custom(format!("there is no operation {}", quoted(name))))
     }
 }
 
@@ -145,9 +108,9 @@ impl<'de> Visitor<'de> for OperationSeed<'_> {
             Kind::Wait => Operation::Wait(object(&mut values, names)?),
             Kind::Lock => Operation::Lock(object(&mut values, names)?),
             Kind::Unlock => Operation::Unlock(object(&mut values, names)?),
-            Kind::RdLock => Operation::ReadLock(object(&mut values, names)?),
-            Kind::WrLock => Operation::WriteLock(object(&mut values, names)?),
-            Kind::RwUnlock => Operation::ReadWriteUnlock(object(&mut values, names)?),
+            Kind::Rdlock => Operation::ReadLock(object(&mut values, names)?),
+            Kind::Wrlock => Operation::WriteLock(object(&mut values, names)?),
+            Kind::Rwunlock => Operation::ReadWriteUnlock(object(&mut values, names)?),
             Kind::SpinLock => Operation::SpinLock(object(&mut values, names)?),
             Kind::SpinUnlock => Operation::SpinUnlock(object(&mut values, names)?),
             Kind::Barrier => match (object(&mut values, names)?, count(&mut values)?) {

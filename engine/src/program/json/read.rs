@@ -8,10 +8,8 @@ use serde::de::DeserializeSeed;
 use super::document::{Document, DocumentSeed, foreign};
 use super::held;
 use crate::program::{
-    Background, Function, LockFact, LockSide, ObjectId, Operation, Program, ProgramError, Thread, ThreadId,
-    quoted,
+    Background, Function, ObjectId, Operation, Program, ProgramError, Thread, ThreadId, quoted,
 };
-use crate::time::Ticks;
 
 /// Reads a program.
 ///
@@ -58,19 +56,7 @@ fn assemble(mut document: Document) -> Result<Program, ProgramError> {
     let mut locks = Vec::new();
     for entry in document.locks {
         if let Some(object) = names.objects.number(&entry.name) {
-            locks.push(LockFact {
-                object: ObjectId(object),
-                acquisitions: entry.acquisitions,
-                contended: entry.contended,
-                waited: Ticks::from_ns(entry.wait_ns),
-                held: Ticks::from_ns(entry.hold_ns),
-                reading: LockSide {
-                    acquisitions: entry.reading.acquisitions,
-                    contended: entry.reading.contended,
-                    waited: Ticks::from_ns(entry.reading.wait_ns),
-                    held: Ticks::from_ns(entry.reading.hold_ns),
-                },
-            });
+            locks.push(entry.fact(ObjectId(object)));
         }
     }
     let samples = document.samples.into_samples(&mut names.functions);

@@ -3,14 +3,16 @@
 use std::collections::HashSet;
 use std::io::{self, BufWriter, Write};
 
+use super::document::LockEntry;
 use super::samples::SamplesEntry;
 use super::text::escaped;
 use super::{FORMAT, VERSION};
 use crate::finding::Trust;
 use crate::program::{
-    EdgeId, Function, FunctionRef, LockSide, ObjectId, Operation, Program, Recorded, ThreadId,
+    EdgeId, Function, FunctionRef, LockFact, ObjectId, Operation, Program, Recorded, ThreadId,
 };
 use crate::time::Ticks;
+use serde::Serialize;
 
 /// Writes a program so that [`super::read`] gives one with the same report.
 ///
@@ -44,8 +46,8 @@ pub fn write(program: &Program, to: impl Write) -> io::Result<()> {
     if !program.findings.is_empty() {
         write!(out, ",\n\"findings\":{}", escaped(serde_json::to_string(&program.findings)?))?;
     }
-    functions(program, &names, &mut out)?;
-    locks(program, &names, &mut out)?;
+    functions(program, &mut out)?;
+    locks(program, &mut out)?;
     if !program.samples.is_empty() {
         let samples = serde_json::to_string(&SamplesEntry::of(program))?;
         write!(out, ",\n\"samples\":{}", escaped(samples))?;
@@ -84,64 +86,27 @@ pub fn write(program: &Program, to: impl Write) -> io::Result<()> {
 }
 
 /// What is known about functions beyond their names; omitted if there is nothing.
-fn functions(program: &Program, names: &Names, out: &mut impl Write) -> io::Result<()> {
-    let mut first = true;
-    for (function, name) in program.functions.iter().zip(&names.functions) {
-        let Function { name: _, location, probes_removed, partly_counted, module, sampled } = function;
-        if location.is_none() && !probes_removed && !partly_counted && module.is_none() && !sampled {
-            continue;
-        }
-        out.write_all(if first { b",\n\"functions\":[" } else { b",\n" })?;
-        first = false;
-        write!(out, "{{\"name\":{name}")?;
-        if let Some(location) = &function.location {
-            write!(out, ",\"location\":{}", json(location))?;
-        }
-        if function.probes_removed {
-            out.write_all(b",\"folded\":true")?;
-        }
-        if function.partly_counted {
-            out.write_all(b",\"partly_counted\":true")?;
-        }
-        if let Some(module) = &function.module {
-            write!(out, ",\"module\":{}", json(module))?;
-        }
-        if function.sampled {
-            out.write_all(b",\"sampled\":true")?;
-        }
-        out.write_all(b"}")?;
-    }
-    if first { Ok(()) } else { out.write_all(b"]") }
+fn functions(program: &Program, out: &mut impl Write) -> io::Result<()> {
+    let is_known =
+        |function: &&Function| **function != Function { name: function.name.clone(), ..Function::default() };
+    list("functions", program.functions.iter().filter(is_known), out)
 }
 
 /// What was recorded of locks; omitted if there are none.
-fn locks(program: &Program, names: &Names, out: &mut impl Write) -> io::Result<()> {
-    let mut first = true;
-    for lock in &program.locks {
-        let Some(name) = names.objects.get(lock.object.0 as usize) else { continue };
-        out.write_all(if first { b",\n\"locks\":[" } else { b",\n" })?;
-        first = false;
-        let ns = |length: Ticks| length.0 / Ticks::PER_NS;
-        write!(
-            out,
-            "{{\"name\":{name},\"acquisitions\":{},\"contended\":{},\"wait_ns\":{},\"hold_ns\":{}",
-            lock.acquisitions,
-            lock.contended,
-            ns(lock.waited),
-            ns(lock.held)
-        )?;
-        if lock.reading != LockSide::default() {
-            let LockSide { acquisitions, contended, waited, held } = lock.reading;
-            write!(
-                out,
-                ",\"reading\":{{\"acquisitions\":{acquisitions},\"contended\":{contended},\"wait_ns\":{},\"hold_ns\":{}}}",
-                ns(waited),
-                ns(held)
-            )?;
-        }
-        out.write_all(b"}")?;
+fn locks(program: &Program, out: &mut impl Write) -> io::Result<()> {
+    let name = |lock: &LockFact| program.objects.get(lock.object.0 as usize).cloned();
+    let entries = program.locks.iter().filter_map(|lock| Some(LockEntry::of(name(lock)?, lock)));
+    list("locks", entries, out)
+}
+
+/// A list with an entry on each line; omitted if it is empty.
+fn list(title: &str, entries: impl Iterator<Item = impl Serialize>, out: &mut impl Write) -> io::Result<()> {
+    let mut entries = entries.peekable();
+    if entries.peek().is_none() {
+        return Ok(());
     }
-    if first { Ok(()) } else { out.write_all(b"]") }
+    let lines: Result<Vec<String>, _> = entries.map(|entry| serde_json::to_string(&entry)).collect();
+    write!(out, ",\n\"{title}\":[{}]", escaped(lines?.join(",\n")))
 }
 
 fn operation(operation: &Operation, names: &Names, out: &mut impl Write) -> io::Result<()> {
