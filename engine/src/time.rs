@@ -34,6 +34,21 @@ impl Ticks {
         Ticks(if ticks > Ticks::MAX_TOTAL { Ticks::MAX_TOTAL } else { ticks })
     }
 
+    /// Times a factor, which is exact for 1; 0 for one below it. Lengths stay below 2⁶³, so that the rounding of their
+    /// conversion is a few ticks (picoseconds).
+    pub(crate) fn scaled(self, factor: f64) -> Ticks {
+        if factor == 1.0 {
+            return self;
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "not negative; the cast saturates"
+        )]
+        let scaled = (self.0 as f64 * factor.max(0.0)).round() as u64;
+        Ticks(scaled.min(Ticks::MAX_TOTAL))
+    }
+
     /// Nanoseconds, possibly fractional; for output only.
     pub fn as_ns_f64(self) -> f64 {
         self.0 as f64 / Ticks::PER_NS as f64

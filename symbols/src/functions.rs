@@ -10,6 +10,7 @@ use super::go_table::GoTable;
 use super::mini_debug;
 use super::name::{self, MAX_RAW_BYTES};
 use super::symbol_table;
+use object::elf;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
@@ -93,6 +94,16 @@ pub enum Binding {
     Weak,
     /// `static`.
     Local,
+}
+
+impl Binding {
+    pub(crate) fn of(number: elf::SymbolBind) -> Binding {
+        match number {
+            elf::STB_LOCAL => Binding::Local,
+            elf::STB_WEAK => Binding::Weak,
+            _ => Binding::Global,
+        }
+    }
 }
 
 /// What a function symbol is. Of several that apply, the first one here counts.

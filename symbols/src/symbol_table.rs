@@ -110,11 +110,7 @@ impl Table {
                 Symbol {
                     address: symbol.st_value(LE),
                     size: symbol.st_size(LE),
-                    binding: match symbol.st_bind() {
-                        elf::STB_LOCAL => Binding::Local,
-                        elf::STB_WEAK => Binding::Weak,
-                        _ => Binding::Global,
-                    },
+                    binding: Binding::of(symbol.st_bind()),
                     is_ifunc: kind == STT_GNU_IFUNC,
                     name_at: symbol.st_name(LE).saturating_add(base),
                 },

@@ -66,11 +66,7 @@ impl Variables {
             .map(|symbol| Variable {
                 address: symbol.st_value(LE),
                 size: symbol.st_size(LE),
-                binding: match symbol.st_bind() {
-                    elf::STB_LOCAL => Binding::Local,
-                    elf::STB_WEAK => Binding::Weak,
-                    _ => Binding::Global,
-                },
+                binding: Binding::of(symbol.st_bind()),
                 name_at: symbol.st_name(LE),
             })
             .collect();

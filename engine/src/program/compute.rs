@@ -60,7 +60,8 @@ impl Program {
                 };
                 match operation {
                     Operation::Exec(length) | Operation::ExecIn(_, length) | Operation::Once(_, length) => {
-                        *length = Ticks(scaled(length.0, factor).min(left));
+                        let factor = if factor.is_finite() && factor > 0.0 { factor } else { 1.0 };
+                        *length = length.scaled(factor).min(Ticks(left));
                         left -= length.0;
                     }
                     Operation::Io(_, length) | Operation::Sleep(length) | Operation::SleepNext(length) => {
@@ -90,20 +91,6 @@ fn computed(stack: &mut Vec<FunctionRef>, operation: Operation) -> Option<(Optio
         Operation::ExecIn(function, length) => Some((Some(function), length)),
         _ => None,
     }
-}
-
-fn scaled(length: u64, factor: f64) -> u64 {
-    if !factor.is_finite() || factor <= 0.0 || factor == 1.0 {
-        return length;
-    }
-    // Lengths stay below 2⁶³, so that the rounding of their conversion is a few ticks (picoseconds).
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "positive; the cast saturates"
-    )]
-    let scaled = (length as f64 * factor).round() as u64;
-    scaled
 }
 
 #[cfg(test)]

@@ -119,26 +119,12 @@ fn scale(program: &mut Program, functions: &[FunctionRef], factor: f64) -> Resul
             | Operation::Sleep(length)
             | Operation::SleepNext(length) = operation
             {
-                length.0 = if here { scaled(length.0, factor) } else { length.0 }.min(left);
+                *length = if here { length.scaled(factor) } else { *length }.min(Ticks(left));
                 left -= length.0;
             }
         }
     }
     Ok(())
-}
-
-fn scaled(length: u64, factor: f64) -> u64 {
-    if factor == 1.0 {
-        return length;
-    }
-    // Lengths stay below 2⁶³, so that the rounding of their conversion is a few ticks (picoseconds).
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "not negative; the cast saturates"
-    )]
-    let scaled = (length as f64 * factor).round() as u64;
-    scaled
 }
 
 fn free_io(program: &mut Program) {

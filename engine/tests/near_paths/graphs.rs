@@ -8,6 +8,19 @@ use engine::time::Ticks;
 /// Functions in a random graph.
 pub const FUNCTIONS: u32 = 4;
 
+/// A length of computing.
+pub fn compute_edge(tail: u32, head: u32, length: u64, function: Option<FunctionRef>) -> Activity {
+    Activity {
+        tail: VertexId(tail),
+        head: VertexId(head),
+        length: Ticks(length),
+        kind: ActivityKind::Compute,
+        thread: ThreadId(0),
+        operation: 0,
+        function,
+    }
+}
+
 /// Up to 14 vertices and some 30 edges. Lengths up to `longest`, some of them 0.
 pub fn random_graph(seed: u64, longest: u64) -> ActivityGraph {
     let mut numbers = Numbers::new(seed);
@@ -15,15 +28,8 @@ pub fn random_graph(seed: u64, longest: u64) -> ActivityGraph {
     let mut edges = Vec::new();
     let mut add = |numbers: &mut Numbers, tail: u32, head: u32| {
         let function = numbers.chance(4, 5).then(|| FunctionRef(numbers.below(u64::from(FUNCTIONS)) as u32));
-        edges.push(Activity {
-            tail: VertexId(tail),
-            head: VertexId(head),
-            length: Ticks(numbers.below(longest + 1)),
-            kind: ActivityKind::Compute,
-            thread: ThreadId(numbers.below(3) as u32),
-            operation: 0,
-            function,
-        });
+        let edge = compute_edge(tail, head, numbers.below(longest + 1), function);
+        edges.push(Activity { thread: ThreadId(numbers.below(3) as u32), ..edge });
     };
     for vertex in 1..vertices {
         let tail = numbers.below(u64::from(vertex)) as u32;

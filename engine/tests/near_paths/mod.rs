@@ -14,7 +14,7 @@ use engine::graph::{
 use engine::program::{FunctionRef, Program, ThreadId};
 use engine::synth::{Lengths, random_program};
 use engine::time::Ticks;
-use graphs::{FUNCTIONS, random_graph};
+use graphs::{FUNCTIONS, compute_edge, random_graph};
 use rival::Lists;
 
 /// A path: its length in ticks, and its edges from source to sink.
@@ -351,15 +351,7 @@ fn find(benefits: &[Benefit], function: u32) -> &Benefit {
 #[test]
 fn the_largest_component_is_not_the_best_one_to_improve() {
     // Critical path: a 60, b 40. The second path (95) has 55 of b, and none of a.
-    let edge = |tail, head, length, function| engine::graph::Activity {
-        tail: VertexId(tail),
-        head: VertexId(head),
-        length: Ticks(length),
-        kind: engine::graph::ActivityKind::Compute,
-        thread: engine::program::ThreadId(0),
-        operation: 0,
-        function: Some(FunctionRef(function)),
-    };
+    let edge = |tail, head, length, function| compute_edge(tail, head, length, Some(FunctionRef(function)));
     let edges = [edge(0, 1, 60, 0), edge(1, 3, 40, 1), edge(0, 2, 40, 2), edge(2, 3, 55, 1)];
     let graph = ActivityGraph::of_edges(4, &edges).expect("a graph");
     let timing = Timing::of(&graph);
@@ -382,15 +374,7 @@ fn the_largest_component_is_not_the_best_one_to_improve() {
 #[test]
 fn the_four_slack_segments_of_hollingsworth_and_miller() {
     let (a, b, c, d, g, e, h, f) = (0, 1, 2, 3, 4, 5, 6, 7);
-    let edge = |tail, head, length| engine::graph::Activity {
-        tail: VertexId(tail),
-        head: VertexId(head),
-        length: Ticks(length),
-        kind: engine::graph::ActivityKind::Compute,
-        thread: engine::program::ThreadId(0),
-        operation: 0,
-        function: None,
-    };
+    let edge = |tail, head, length| compute_edge(tail, head, length, None);
     let along = [(a, b, 2), (b, c, 2), (c, d, 2), (d, e, 2), (e, f, 2)];
     let around = [(a, g, 4), (c, g, 1), (g, h, 1), (h, f, 2), (c, d, 1), (b, e, 6)];
     let edges: Vec<_> =
