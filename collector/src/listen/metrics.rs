@@ -195,6 +195,8 @@ fn what(limit: &Limit) -> &str {
         }
         Kind::Cpus { .. }
         | Kind::Timers
+        | Kind::Turns { .. }
+        | Kind::SpunWaits { .. }
         | Kind::Spinning
         | Kind::Idle { .. }
         | Kind::Work { .. }

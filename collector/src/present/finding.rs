@@ -1,12 +1,12 @@
 //! What was noticed, in sentences.
 
+use super::deadlock::{case, deadlock, waiting};
 use super::short::short;
 use crate::cell::duration;
 use engine::event::{LeftOut, OperationsTried};
 use engine::program::quoted;
 use engine::report::{
-    Finding, Holder, Names, ReplayReason, ReplayedObject, SeenWaiting, Stuck, StuckThread, WaitsFor, Yielded,
-    is_delay_by_others,
+    Finding, Names, ReplayReason, ReplayedObject, SeenWaiting, Yielded, is_delay_by_others,
 };
 
 /// One sentence, without a full stop. Names are as they are: they may hold anything.
@@ -154,8 +154,11 @@ fn of_run(finding: &Finding) -> Option<String> {
 /// What is not known of locks.
 fn of_locks(finding: &Finding) -> Option<String> {
     Some(match finding {
-        Finding::LocksLate { missing_ns } => format!(
-            "programs and libraries ran {} before their lock operations were recorded: those in that time are missing",
+        Finding::LocksLate { missing_ns, recorded_ns } if *missing_ns > recorded_ns / 100 * 95 => {
+            "lock operations were not recorded: only waits for locks are seen".to_owned()
+        }
+        Finding::LocksLate { missing_ns, .. } => format!(
+            "the program ran for {} before its lock operations were recorded: those in that time are missing",
             time(*missing_ns)
         ),
         Finding::LocksLost { places } => format!(
@@ -296,50 +299,6 @@ fn of_program(finding: &Finding) -> String {
     }
 }
 
-/// Threads that wait for ever: when, and who for what.
-fn deadlock(stuck: &Stuck) -> String {
-    format!("nothing more happens after {} ns (the result is up to there): {}", stuck.end_ns, waiting(stuck))
-}
-
-/// Who waits for what.
-pub fn waiting(stuck: &Stuck) -> String {
-    let mut cases: Vec<String> = stuck.threads.iter().map(case).collect();
-    if stuck.more > 0 {
-        cases.push(format!("{} more threads wait", stuck.more));
-    }
-    cases.join("; ")
-}
-
-fn case(stuck: &StuckThread) -> String {
-    let held = |holder: &Option<Holder>| match holder {
-        None => String::new(),
-        Some(holder) if holder.itself => ", held by itself".to_owned(),
-        Some(holder) => {
-            format!(", held by {}{}", holder.thread, if holder.ended { ", which has ended" } else { "" })
-        }
-    };
-    let what = match &stuck.waits_for {
-        WaitsFor::Creation => return format!("{} is never created", stuck.thread),
-        WaitsFor::Signal { name } => format!("a signal {}", quoted(name)),
-        WaitsFor::Semaphore { name } => format!("semaphore {}", quoted(name)),
-        WaitsFor::Lock { name, holder } => format!("lock {}{}", quoted(name), held(holder)),
-        WaitsFor::Condition { name } => format!("condition {}", quoted(name)),
-        WaitsFor::SpinLock { name, holder } => format!("spin lock {}{}", quoted(name), held(holder)),
-        WaitsFor::Reading { name, holder } => format!("reading under {}{}", quoted(name), held(holder)),
-        WaitsFor::Writing { name, holder } => format!("writing under {}{}", quoted(name), held(holder)),
-        WaitsFor::Barrier { name, arrived, of } => {
-            format!("barrier {}, to which {arrived} of {of} have come", quoted(name))
-        }
-        WaitsFor::Once { name } => format!("once {}", quoted(name)),
-        WaitsFor::OwnEnd => "its own end".to_owned(),
-        WaitsFor::End { thread } => format!("the end of {thread}"),
-        WaitsFor::WakeUp { name } => format!("wake-up {}", quoted(name)),
-        WaitsFor::NotKnown => "something that is not known".to_owned(),
-    };
-    let place = stuck.function.as_ref().map_or(String::new(), |function| format!(" in {function}"));
-    format!("{} waits{place} for {what}", stuck.thread)
-}
-
 fn replayed(objects: &[ReplayedObject], more: usize) -> String {
     let why = |reason: ReplayReason| match reason {
         ReplayReason::Lost => "operations of its kind were lost, so that who had it when is not known",
@@ -416,12 +375,13 @@ pub fn operations_tried(tried: &OperationsTried) -> String {
 fn busy_wait(yielded: Option<&Yielded>, seen: Option<&SeenWaiting>, most_ns: u64, ran_ns: u64) -> String {
     let mut how = Vec::new();
     if let Some(yielded) = yielded {
+        let had = match yielded.ns {
+            0 => String::new(),
+            ns => format!(", which they had for {} ({:.0} % of all CPU time)", time(ns), percent(ns, ran_ns)),
+        };
         how.push(format!(
-            "{} times they gave up their CPU in sched_yield, which they had for {} ({:.0} % of all CPU time), most often {}",
-            yielded.times,
-            time(yielded.ns),
-            percent(yielded.ns, ran_ns),
-            yielded.most
+            "{} times they gave up their CPU in sched_yield{had}, most often {}",
+            yielded.times, yielded.most
         ));
     }
     if let Some(seen) = seen {
@@ -434,10 +394,17 @@ fn busy_wait(yielded: Option<&Yielded>, seen: Option<&SeenWaiting>, most_ns: u64
             percent(seen.ns, ran_ns)
         ));
     }
+    let wrong = match most_ns {
+        0 => "predictions are too short where what they wait for comes later".to_owned(),
+        ns => format!(
+            "predictions are too long by up to {} of CPU time where what they wait for comes sooner, and too short where it \
+             comes later",
+            time(ns)
+        ),
+    };
     format!(
-        "threads wait by asking again and again: {}. Nothing tells for whom, so that counts as computing: predictions are too long by up to {} of CPU time where what they wait for comes sooner, and too short where it comes later",
-        how.join("; "),
-        time(most_ns)
+        "threads wait by asking again and again: {}. Nothing tells for whom, so that counts as computing: {wrong}",
+        how.join("; ")
     )
 }
 

@@ -136,6 +136,8 @@ impl<'a> LimitJson<'a> {
                 threads: Some(*threads),
                 ..Of::default()
             },
+            Kind::SpunWaits { waiting } => Of { waiting: Some(*waiting), ..Of::default() },
+            Kind::Turns { threads, .. } => Of { threads: Some(*threads), ..Of::default() },
             Kind::Imbalance { function: of } => Of { function: function(of), ..Of::default() },
             Kind::Stage { thread, function: of } => {
                 Of { thread: Some(thread), function: function(of), ..Of::default() }
@@ -219,7 +221,8 @@ impl<'a> FixJson<'a> {
             | Change::FewerCalls(_)
             | Change::Processes(_)
             | Change::Balance
-            | Change::NoSleeps => {}
+            | Change::NoSleeps
+            | Change::NoTurns => {}
         }
         json
     }

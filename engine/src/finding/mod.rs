@@ -177,7 +177,7 @@ pub enum Finding {
     /// New processes and libraries ran so long without function probes.
     ProbesLate { missing_ns: u64 },
     /// Programs and libraries ran so long before their lock operations were recorded.
-    LocksLate { missing_ns: u64 },
+    LocksLate { missing_ns: u64, recorded_ns: u64 },
     /// Processes that never got function probes.
     NotProbed { processes: u64 },
     /// Wake-ups by the network while packets over the loopback device were not followed: threads of the program may have
@@ -313,7 +313,7 @@ pub enum Finding {
 pub struct Yielded {
     /// How often.
     pub times: u64,
-    /// How long the CPUs were kept until then, nanoseconds.
+    /// How long the CPUs were kept until then, nanoseconds; 0 where samples tell how much of that was waiting.
     pub ns: u64,
     /// The thread that did it most often.
     pub most: String,
@@ -431,7 +431,7 @@ impl Finding {
             | Finding::Stopped { .. } => Severity::Information,
             Finding::Gap { missing_ns, .. }
             | Finding::ProbesLate { missing_ns }
-            | Finding::LocksLate { missing_ns } => Severity::MayBeOff(Some(*missing_ns)),
+            | Finding::LocksLate { missing_ns, .. } => Severity::MayBeOff(Some(*missing_ns)),
             // A thousandth is less than what is shown is rounded to.
             Finding::Contradiction { unknown_ns, recorded_ns, .. }
                 if unknown_ns.saturating_mul(1000) < *recorded_ns =>

@@ -1,6 +1,5 @@
 //! A program whose threads have the same to do between barriers and until they are waited for.
 
-use super::without::scaled;
 use crate::program::{ObjectId, Operation, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -12,10 +11,17 @@ struct Stretch {
     computed: u64,
 }
 
-/// Divides evenly what threads compute up to the same turn of a barrier, and what threads that the same
-/// thread creates and waits for compute in their whole life. A thread that meets at a barrier is balanced
-/// there. Returns the function index of the thread that had most to do, and whether anything was uneven.
-pub(super) fn balance(program: &mut Program) -> Option<usize> {
+/// Among threads that do the same each computes at least this part of what they compute on average; one that computes less
+/// does something else, too.
+const SHARES: f64 = 0.25;
+/// They are uneven if one computes more than this many times as long as they do on average.
+const UNEVEN: f64 = 1.1;
+
+/// Divides evenly what threads compute up to the same turn of a barrier, what threads that the same
+/// thread creates and waits for compute in their whole life, and what threads that do the same compute in theirs: they may meet
+/// at a barrier whose operations are not recorded. Of these the first that a thread is in counts. Returns the thread that had
+/// most more to do than others; `None`: nothing was uneven.
+pub(super) fn balance(program: &mut Program, alike: &[&[usize]]) -> Option<usize> {
     let mut turns: FxHashMap<(ObjectId, u32), Vec<Stretch>> = FxHashMap::default();
     let mut groups: Vec<Vec<Stretch>> = Vec::new();
     let mut meets = vec![false; program.threads.len()];
@@ -61,6 +67,15 @@ pub(super) fn balance(program: &mut Program) -> Option<usize> {
         };
         groups.push(group.into_iter().filter_map(whole).collect());
     }
+    for group in groups.iter().filter(|group| group.len() > 1) {
+        for stretch in group {
+            if let Some(meets) = meets.get_mut(stretch.thread) {
+                *meets = true;
+            }
+        }
+    }
+    let left = alike.iter().filter(|group| group.iter().all(|thread| meets.get(*thread) == Some(&false)));
+    groups.extend(left.filter_map(|group| uneven(program, group)));
     let mut most: Option<(u64, usize)> = None;
     for group in groups.iter().filter(|group| group.len() > 1) {
         let sum = group.iter().fold(0u64, |sum, stretch| sum.saturating_add(stretch.computed));
@@ -76,12 +91,36 @@ pub(super) fn balance(program: &mut Program) -> Option<usize> {
                 operations.and_then(|thread| thread.operations.get_mut(stretch.from..stretch.to));
             for operation in operations.unwrap_or_default() {
                 if let Operation::Exec(length) | Operation::ExecIn(_, length) = operation {
-                    *length = scaled(*length, factor);
+                    *length = length.scaled(factor);
                 }
             }
         }
     }
     most.map(|(_, thread)| thread)
+}
+
+/// The whole lives of threads that do the same, if all do a good part of it and some do more than others.
+fn uneven(program: &Program, group: &[usize]) -> Option<Vec<Stretch>> {
+    let whole = |thread: &usize| {
+        let operations = &program.threads.get(*thread)?.operations;
+        let computed = operations.iter().filter_map(computes).fold(0, u64::saturating_add);
+        Some(Stretch { thread: *thread, from: 0, to: operations.len(), computed })
+    };
+    let all: Vec<Stretch> = group.iter().filter_map(whole).collect();
+    (!is_like_each_other(all.iter().map(|stretch| stretch.computed))).then_some(all)
+}
+
+/// Whether threads that do the same compute for about as long as each other, or too differently to do the same.
+fn is_like_each_other(computed: impl Iterator<Item = u64> + Clone) -> bool {
+    let count = computed.clone().count().max(1) as f64;
+    let mean = computed.clone().fold(0, u64::saturating_add) as f64 / count;
+    let (least, most) = (computed.clone().min().unwrap_or(0), computed.max().unwrap_or(0));
+    most as f64 <= UNEVEN * mean || (least as f64) < SHARES * mean
+}
+
+/// Whether threads that do the same, by what each computes, may wait for one that has more to do.
+pub(super) fn is_uneven(program: &Program, group: &[usize]) -> bool {
+    uneven(program, group).is_some()
 }
 
 /// The thread that an operation starts.

@@ -30,6 +30,8 @@ struct Done {
     is_barrier: bool,
     joins: u32,
     awaits: u64,
+    /// Some of what threads await is spun for.
+    spins: bool,
 }
 
 impl Search {
@@ -38,7 +40,7 @@ impl Search {
         let worth = (base.length.0 as f64 * WORTH) as u64;
         let mut asked: Vec<(Question, u64)> = self.locks(base, worth);
         let mut devices: Vec<(Question, u64)> = Vec::new();
-        let Done { slept, is_device, is_barrier, joins, awaits } = self.done();
+        let Done { slept, is_device, is_barrier, joins, awaits, spins } = self.done();
         for ((object, used), is_device) in (0..).zip(&base.objects).zip(is_device) {
             if is_device && used.blocked >= worth {
                 devices.push((Question::Device(ObjectId(object)), used.blocked));
@@ -54,8 +56,14 @@ impl Search {
             base.threads.iter().fold(0u64, |sum, used| sum.saturating_add(part(used)))
         };
         let blocked = sum(|used| used.blocked);
-        if (is_barrier || joins > 1) && blocked >= worth {
+        let may_be_uneven = is_barrier
+            || joins > 1
+            || self.alike().iter().any(|group| balance::is_uneven(&self.program, group));
+        if blocked >= worth && may_be_uneven {
             asked.push((Question::Balance, blocked));
+        }
+        if spins && blocked >= worth {
+            asked.push((Question::SpunWaits, blocked));
         }
         let share = |ticks: u64| ticks as f64 / base.length.0 as f64;
         for (number, group) in self.groups.iter().enumerate() {
@@ -67,7 +75,17 @@ impl Search {
                 [thread] => group.meets && !has_twin(&self.samples, thread),
                 _ => is_even(&group.threads, base),
             };
-            if mean >= BUSY && may_be_more {
+            // Where they want all CPUs already, one more finds none.
+            let is_room = match cpus {
+                Cpus::Count(count) => mean * (group.threads.len() as f64) < f64::from(count.get()),
+                Cpus::Infinite => true,
+            };
+            // What threads that spin for each other would do with one more is not known.
+            let blocked =
+                group.threads.iter().filter_map(|thread| base.threads.get(*thread)).map(|used| used.blocked);
+            let waits = blocked.fold(0u64, u64::saturating_add) / group.threads.len().max(1) as u64;
+            let is_known = !spins || waits < worth;
+            if mean >= BUSY && may_be_more && is_room && is_known {
                 // One more of k takes 1 ÷ (k + 1) of what they compute off, at most.
                 let most = mean * base.length.0 as f64 / (group.threads.len() + 1) as f64;
                 asked.push((Question::OneMore(number), most as u64));
@@ -96,9 +114,15 @@ impl Search {
         asked
     }
 
+    /// Threads that do the same, where it is visible what they wait for: several to a group.
+    pub(super) fn alike(&self) -> Vec<&[usize]> {
+        let several = self.groups.iter().map(|group| &group.threads[..]).filter(|group| group.len() > 1);
+        several.filter(|_| !self.hidden).collect()
+    }
+
     fn done(&self) -> Done {
         let is_device = vec![false; self.program.objects.len()];
-        let mut done = Done { slept: 0, is_device, is_barrier: false, joins: 0, awaits: 0 };
+        let mut done = Done { slept: 0, is_device, is_barrier: false, joins: 0, awaits: 0, spins: false };
         let timers = without::timers(&self.program);
         for thread in self.program.threads.iter().filter(|thread| thread.background.is_none()) {
             for operation in &thread.operations {
@@ -117,7 +141,10 @@ impl Search {
                     Operation::SleepUntil(until) => done.slept = done.slept.max(until.0),
                     Operation::Barrier(..) => done.is_barrier = true,
                     Operation::Join(_) => done.joins += 1,
-                    Operation::Await(_) => done.awaits += 1,
+                    Operation::Await(edge) => {
+                        done.awaits += 1;
+                        done.spins |= self.program.is_spinning(*edge);
+                    }
                     _ => {}
                 }
             }
@@ -192,11 +219,12 @@ impl Search {
             Question::Device(device) => without::devices(&mut program, &[*device]),
             Question::Sleeps => without::sleeps(&mut program),
             Question::Spinning => without::spinning(&mut program),
+            Question::SpunWaits => without::spun_waits(&mut program),
             Question::Balance => {
-                balance::balance(&mut program)?;
+                balance::balance(&mut program, &self.alike())?;
             }
             Question::OneMore(group) => return self.time_with_more(cpus, *group, 1, base),
-            Question::Serial | Question::HandOver | Question::Cpus => {}
+            Question::Serial | Question::Turns | Question::HandOver | Question::Cpus => {}
         }
         self.time_ns(&program, cpus, &self.model, 0)
     }

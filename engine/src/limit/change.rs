@@ -56,6 +56,8 @@ pub enum Change {
     Balance,
     /// No thread sleeps.
     NoSleeps,
+    /// Threads that take turns work at the same time.
+    NoTurns,
 }
 
 /// A change and its gain.
@@ -80,7 +82,7 @@ pub struct Fix {
 impl Change {
     /// Whether its gain is a bound: what is simulated is more than the change can give.
     pub fn is_at_best(&self) -> bool {
-        matches!(self, Change::Processes(_))
+        matches!(self, Change::Processes(_) | Change::Divide(..) | Change::NoTurns)
     }
 
     /// Its name in JSON.
@@ -96,6 +98,7 @@ impl Change {
             Change::OneMore(_) => "one_more_thread",
             Change::Balance => "balance",
             Change::NoSleeps => "no_sleeps",
+            Change::NoTurns => "no_turns",
         }
     }
 }
@@ -146,10 +149,16 @@ impl Search {
                 holders::of_thread(&self.program, &self.owners, *thread, None, &mut sums);
             }
         }
-        functions.extend(sums.sorted().into_iter().map(|(function, _)| function));
+        let sorted = sums.sorted();
+        // Where most is computed in a library without names, another library or its symbols are what a person can get.
+        let library =
+            sorted.first().filter(|(function, ticks)| *ticks > sums.all() / 2 && self.is_library(*function));
+        let library = library.map(|(function, _)| *function);
+        functions.extend(library.into_iter().chain(sorted.into_iter().map(|(function, _)| function)));
         let mut seen: Vec<FunctionRef> = Vec::new();
         for function in functions {
-            if !seen.contains(&function) && seen.len() < FUNCTIONS && self.has_name(function) {
+            let is_changed = self.has_name(function) || library == Some(function);
+            if !seen.contains(&function) && seen.len() < FUNCTIONS && is_changed {
                 seen.push(function);
             }
         }
@@ -214,6 +223,12 @@ impl Search {
     fn has_name(&self, function: FunctionRef) -> bool {
         let function = self.program.functions.get(function.0 as usize);
         function.is_some_and(|function| !function.name.starts_with('['))
+    }
+
+    /// Whether it is the code of a library without names, which is one function, called after its file.
+    fn is_library(&self, function: FunctionRef) -> bool {
+        let function = self.program.functions.get(function.0 as usize);
+        function.is_some_and(|function| function.name.starts_with('[') && function.name.contains(".so"))
     }
 
     /// What a change gains; `None`: too little, or it cannot be made.
@@ -310,7 +325,7 @@ impl Search {
                 program
             }
             Change::Cpus(_) => self.program.clone(),
-            Change::OneMore(_) | Change::Balance | Change::NoSleeps => return None,
+            Change::OneMore(_) | Change::Balance | Change::NoSleeps | Change::NoTurns => return None,
         })
     }
 

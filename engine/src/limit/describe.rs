@@ -5,7 +5,7 @@ use super::balance::{self, created};
 use super::holders::{self, Sums};
 use super::question::Question;
 use super::search::Search;
-use super::stretch::Stretch;
+use super::stretch::{Stretch, Turns};
 use super::thread_samples::{ThreadSamples, apart};
 use super::uses::{LockUse, States, ThreadUse};
 use crate::program::names::IDLE;
@@ -13,6 +13,16 @@ use crate::program::{FunctionRef, ObjectId, Operation, Thread};
 use crate::schedule::Outcome;
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
+
+/// What the watched run shows in addition to its outcome.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Run {
+    /// The longest stretch that one thread computes alone.
+    pub(super) stretch: Option<Stretch>,
+    pub(super) turns: Option<Turns>,
+    /// How long threads spin, summed, ticks.
+    pub(super) spinning: u64,
+}
 
 /// Whether it is the first thread of its process; where processes are not known, whether it started others of these, and
 /// no thread started it.
@@ -36,16 +46,18 @@ const HELD: f64 = 0.02;
 const HOLDS: f64 = 0.1;
 
 impl Search {
-    /// The object that most waits are for, if it is more than half of them.
+    /// The object that most waits are for, if it is more than half of all, waits as recorded among them.
     pub(super) fn most_awaited(&self, base: &Outcome) -> Option<&str> {
-        let all = base.objects.iter().map(|used| used.waits).sum::<u64>();
+        let operations = self.program.threads.iter().flat_map(|thread| &thread.operations);
+        let awaits = operations.filter(|operation| matches!(operation, Operation::Await(_))).count() as u64;
+        let all = base.objects.iter().fold(awaits, |sum, used| sum.saturating_add(used.waits));
         let (object, used) = base.objects.iter().enumerate().max_by_key(|(_, used)| used.waits)?;
         let name = self.program.objects.get(object).map(String::as_str)?;
         (used.waits.saturating_mul(2) > all).then_some(name)
     }
 
     /// In words of the program.
-    pub(super) fn kind(&self, question: &Question, base: &Outcome, stretch: Option<Stretch>) -> Kind {
+    pub(super) fn kind(&self, question: &Question, base: &Outcome, run: &Run) -> Kind {
         let name =
             |object: ObjectId| self.program.objects.get(object.0 as usize).cloned().unwrap_or_default();
         let function = |threads: &[usize]| {
@@ -68,6 +80,7 @@ impl Search {
             }
             Question::Device(device) => Kind::Device { device: name(*device) },
             Question::Sleeps => Kind::Timers,
+            Question::SpunWaits => Kind::SpunWaits { waiting: run.spinning as f64 / base.length.0 as f64 },
             Question::Spinning => Kind::Spinning,
             Question::HandOver => {
                 let object = self.most_awaited(base).map(str::to_owned).filter(|name| name != IDLE);
@@ -78,7 +91,7 @@ impl Search {
                 Kind::Cpus { wanting: wanting / base.length.0 as f64 }
             }
             Question::Balance => {
-                let thread = balance::balance(&mut self.program.clone());
+                let thread = balance::balance(&mut self.program.clone(), &self.alike());
                 Kind::Imbalance { function: thread.and_then(|thread| function(&[thread])) }
             }
             Question::OneMore(group) => {
@@ -91,8 +104,20 @@ impl Search {
                     threads => Kind::Threads { threads: threads.len(), function },
                 }
             }
+            Question::Turns => {
+                let worth = base.length.0 / 100;
+                let computing = self.program.threads.iter().zip(&base.threads);
+                let computing = computing.filter(|(_, used)| used.busy > worth);
+                let mut processes: Vec<Option<&str>> = Vec::new();
+                processes.extend(computing.map(|(thread, _)| thread.process.as_deref()));
+                let all = processes.len();
+                processes.sort_unstable();
+                processes.dedup();
+                let (threads, changes) = run.turns.map_or((0, 0), |turns| (turns.threads, turns.changes));
+                Kind::Turns { threads, processes: all > 1 && processes.len() == all, changes }
+            }
             Question::Serial => {
-                let stretch = stretch.unwrap_or(Stretch { thread: 0, length: 0, before: 0 });
+                let stretch = run.stretch.unwrap_or(Stretch { thread: 0, length: 0, before: 0 });
                 let mut sums = Sums::default();
                 let range = Some((stretch.before, stretch.before.saturating_add(stretch.length)));
                 holders::of_thread(&self.program, &self.owners, stretch.thread, range, &mut sums);

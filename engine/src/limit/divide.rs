@@ -2,8 +2,8 @@
 
 use super::holders;
 use super::owner::Owners;
-use super::without::scaled;
 use crate::program::{FunctionRef, Operation, Program};
+use crate::time::Ticks;
 
 /// A part of what a thread computes.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +32,7 @@ pub(super) fn divided(program: &Program, owners: &Owners, part: &Part, share: f6
         let inside = after.min(part.to).saturating_sub(before.max(part.from));
         if inside > 0 && (part.function.is_none() || part.function == function) {
             let rest = length.0 - inside;
-            *length = scaled(crate::time::Ticks(inside), share);
+            *length = Ticks(inside).scaled(share);
             length.0 += rest;
         }
         before = after;

@@ -144,6 +144,16 @@ pub enum Kind {
         /// Threads that compute at any time.
         threads: usize,
     },
+    /// At any time only one of several threads computes, and which one changes all the time: each waits for what the one before it
+    /// does, though for no lock.
+    Turns {
+        /// How many threads, or processes.
+        threads: usize,
+        /// They are processes of one thread each.
+        processes: bool,
+        /// How often another one goes on.
+        changes: u64,
+    },
     /// Threads wait for each other at barriers or their ends, since some have more to do than others.
     Imbalance {
         /// What those compute most that have most to do.
@@ -163,7 +173,12 @@ pub enum Kind {
     },
     /// Sleeping.
     Timers,
-    /// Waiting that keeps CPUs busy.
+    /// Threads wait for what others do, and keep CPUs busy meanwhile.
+    SpunWaits {
+        /// Threads that do, on average.
+        waiting: f64,
+    },
+    /// Spin locks, whose waiters keep CPUs busy that others want.
     Spinning,
     /// The program waits for work or for time: no limit.
     Idle {
@@ -218,10 +233,12 @@ impl Kind {
             Kind::Cpus { .. } => "cpus",
             Kind::Threads { .. } => "threads",
             Kind::Serial { .. } => "serial",
+            Kind::Turns { .. } => "turns",
             Kind::Imbalance { .. } => "imbalance",
             Kind::Stage { .. } => "stage",
             Kind::Device { .. } => "device",
             Kind::Timers => "timers",
+            Kind::SpunWaits { .. } => "spun_waits",
             Kind::Spinning => "spinning",
             Kind::Idle { .. } => "idle",
             Kind::Work { .. } => "work",

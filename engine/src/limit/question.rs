@@ -12,6 +12,9 @@ pub(super) enum Question {
     /// A group of threads that are alike, by its number: one more of them.
     OneMore(usize),
     Serial,
+    Turns,
+    /// What threads spin for, if that ends as recorded, and is no lock.
+    SpunWaits,
     Spinning,
     HandOver,
     Cpus,
@@ -27,10 +30,17 @@ impl Question {
             Question::Balance => 3,
             Question::OneMore(_) => 4,
             Question::Serial => 5,
-            Question::Spinning => 6,
-            Question::HandOver => 7,
-            Question::Cpus => 8,
+            Question::Turns => 6,
+            Question::SpunWaits => 7,
+            Question::Spinning => 8,
+            Question::HandOver => 9,
+            Question::Cpus => 10,
         }
+    }
+
+    /// Whether what its absence gains is an assumption, and nothing that was simulated.
+    pub(super) fn is_assumed(&self) -> bool {
+        matches!(self, Question::Serial | Question::Turns)
     }
 
     pub(super) fn first_object(&self) -> Option<ObjectId> {

@@ -1,12 +1,13 @@
 //! The search: which constraints threads wait for, and what each of them gains when it is gone.
 
 use super::change::{Change, Fix};
+use super::describe::Run;
 use super::holders::{self, Sums};
 use super::idle::{MostlyAsleep, Rest};
 use super::owner::Owners;
 use super::question::Question;
-use super::stretch::{Computing, Stretch};
-use super::thread_samples::{ThreadSamples, of_threads};
+use super::stretch::{Computing, Stretch, Turns};
+use super::thread_samples::{ThreadSamples, has_twin, of_threads};
 use super::top_functions::FunctionUse;
 use super::unrecorded_locks::UnrecordedLocks;
 use super::uses::{LockUse, States};
@@ -50,7 +51,7 @@ pub struct Search {
     /// The recorded program came to a stop.
     deadlock: Option<Stuck>,
     /// Goroutines run, and what they wait for is not visible.
-    hidden: bool,
+    pub(super) hidden: bool,
 }
 
 /// What was found on one CPU count.
@@ -180,9 +181,9 @@ impl Search {
 
     /// Which of them limits: what brings most, and of what brings the same what is simplest to change. `None`: the work itself.
     fn best(without: &[(Question, f64)], time_ns: f64) -> Option<&(Question, f64)> {
-        // That a stretch can be divided is only an assumption: a simulated gain comes first if it is at least
+        // That a stretch can be divided, or that nobody waits for a turn, is only an assumption: a simulated gain comes first if it is at least
         // half as large.
-        let simulated = without.iter().find(|(question, _)| *question != Question::Serial).map(|(_, ns)| *ns);
+        let simulated = without.iter().find(|(question, _)| !question.is_assumed()).map(|(_, ns)| *ns);
         let least = without.first().map_or(time_ns, |(_, ns)| *ns);
         let least = simulated.filter(|ns| time_ns - ns >= (time_ns - least) / 2.0).unwrap_or(least);
         without
@@ -222,9 +223,15 @@ impl Search {
                 None => Kind::NotKnown { missing: 0.0 },
             });
         }
-        let stretch = computing.longest();
+        let (stretch, turns) = computing.found(time);
+        let turns = turns.filter(|_| cpus != Cpus::ONE && !self.hidden);
+        let run = Run { stretch, turns, spinning: states.spinning() };
         let mut without = self.times_without(cpus, &base, &timing);
-        if let Some(ns) = self.without_stretch(cpus, stretch, time_ns) {
+        if let Some(turns) = &turns {
+            // The stages of a pipeline compute at the same time.
+            without.retain(|(question, _)| !matches!(question, Question::OneMore(_)));
+            without.push((Question::Turns, without_turns(cpus, turns)));
+        } else if let Some(ns) = self.without_stretch(cpus, stretch, time_ns) {
             without.push((Question::Serial, ns));
         }
         let more_threads = self
@@ -236,7 +243,7 @@ impl Search {
             / time as f64;
         let mut found = match best {
             Some((question, ns)) => {
-                let mut found = kind(self.kind(question, &base, stretch));
+                let mut found = kind(self.kind(question, &base, &run));
                 found.limit.without_ns = *ns;
                 found
             }
@@ -249,7 +256,7 @@ impl Search {
             Kind::Device { device } => device == IDLE,
             // Woken by who sends the work: a thread that has always some is never put to sleep.
             Kind::HandOver { .. } => self.most_awaited(&base) == Some(IDLE),
-            Kind::Serial { .. } | Kind::Stage { .. } => without
+            Kind::Serial { .. } | Kind::Stage { .. } | Kind::Turns { .. } => without
                 .iter()
                 .any(|(question, ns)| self.is_idle_device(question) && time_ns - ns >= WORTH * time_ns),
             _ => false,
@@ -307,31 +314,48 @@ impl Search {
         sum(true) > sum(false)
     }
 
+    /// What threads compute together, ticks.
+    fn computed(&self, group: &Group) -> u64 {
+        let mut sums = Sums::default();
+        for thread in &group.threads {
+            holders::of_thread(&self.program, &self.owners, *thread, None, &mut sums);
+        }
+        sums.all()
+    }
+
     /// The threads that do the same and most of what is computed, by the number of their group.
     fn pool(&self) -> Option<usize> {
-        let computed = |group: &Group| {
-            let mut sums = Sums::default();
-            for thread in &group.threads {
-                holders::of_thread(&self.program, &self.owners, *thread, None, &mut sums);
-            }
-            sums.all()
-        };
-        let sums: Vec<u64> = self.groups.iter().map(computed).collect();
+        let sums: Vec<u64> = self.groups.iter().map(|group| self.computed(group)).collect();
         let all = sums.iter().fold(0u64, |all, sum| all.saturating_add(*sum));
         let (pool, sum) = sums.iter().enumerate().max_by_key(|(_, sum)| **sum)?;
         let several = self.groups.get(pool).is_some_and(|group| group.threads.len() > 1);
         (several && *sum > all / 2).then_some(pool)
     }
 
-    /// How many threads do the same and most of what is computed.
+    /// The one thread of a pipeline's stage that may get a second one: of several the one that computes most.
+    fn stage(&self) -> Option<usize> {
+        let is_stage = |group: &Group| match group.threads[..] {
+            [thread] => group.meets && !has_twin(&self.samples, thread),
+            _ => false,
+        };
+        let stages = self.groups.iter().enumerate().filter(|(_, group)| is_stage(group));
+        stages.max_by_key(|(_, group)| self.computed(group)).map(|(stage, _)| stage)
+    }
+
+    /// The threads whose number may be changed: those that do the same, or the busiest stage of a pipeline.
+    fn changeable(&self) -> Option<usize> {
+        self.pool().or_else(|| self.stage())
+    }
+
+    /// How many threads do the same and most of what is computed; of a pipeline one, its busiest stage.
     pub fn workers(&self) -> Option<usize> {
-        self.pool().and_then(|pool| self.groups.get(pool)).map(|group| group.threads.len())
+        self.changeable().and_then(|pool| self.groups.get(pool)).map(|group| group.threads.len())
     }
 
     /// The time as it is, and with more of these threads, nanoseconds; `None`: no threads share the work evenly, or it
     /// does not come to its end.
     pub fn with_workers(&self, more: usize, cpus: Cpus) -> Option<(f64, f64)> {
-        let pool = self.pool()?;
+        let pool = self.changeable()?;
         let base = Timing::new(&self.program, &self.model).ok()?.run(cpus, 0);
         let is_shared = is_even(&self.groups.get(pool)?.threads, &base) && is_complete(&self.program, &base);
         let after = self.time_with_more(cpus, pool, more, &base).filter(|_| is_shared)?;
@@ -420,6 +444,8 @@ impl Search {
             let change = match question {
                 Question::Sleeps => Change::NoSleeps,
                 Question::Balance => Change::Balance,
+                // Where a lock lets one thread work at a time, that is what can be changed.
+                Question::Turns if matches!(found.limit.kind, Kind::Turns { .. }) => Change::NoTurns,
                 Question::OneMore(group) => {
                     let threads = self.groups.get(*group)?.threads.len();
                     Change::OneMore(threads)
@@ -444,6 +470,15 @@ fn nothing(cpus: Cpus) -> Found {
         states: None,
         more_threads: None,
     }
+}
+
+/// If no thread waited for its turn, at best: as long as the busiest one computes, and as all CPUs take for all of it.
+fn without_turns(cpus: Cpus, turns: &Turns) -> f64 {
+    let shared = match cpus {
+        Cpus::Count(count) => turns.all / u64::from(count.get()),
+        Cpus::Infinite => 0,
+    };
+    Ticks(turns.most.max(shared)).as_ns_f64()
 }
 
 /// Whether every thread that another one waits for finished.

@@ -1,7 +1,8 @@
-//! The longest stretch in which one thread computes alone.
+//! The longest stretch in which one thread computes alone, and threads that take turns.
 
 use crate::program::ThreadId;
 use crate::schedule::{Doing, Interval};
+use rustc_hash::FxHashMap;
 
 /// Parts of computing, as the simulation reports them.
 #[derive(Debug, Default)]
@@ -23,6 +24,26 @@ pub(super) struct Stretch {
     /// How much the thread had computed before it, ticks.
     pub(super) before: u64,
 }
+
+/// Threads that take turns: hardly ever do two of them compute at the same time, though none waits for a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Turns {
+    /// Those that compute nearly all of it.
+    pub(super) threads: usize,
+    /// How often another thread goes on.
+    pub(super) changes: u64,
+    /// How long the busiest of them computes, ticks.
+    pub(super) most: u64,
+    /// How long all compute, ticks.
+    pub(super) all: u64,
+}
+
+/// Threads take turns if one computes alone for this share of the run.
+const ALONE: f64 = 0.9;
+/// This share of what is computed alone is by the threads that take turns; others are a rest.
+const NEARLY_ALL: f64 = 0.95;
+/// Fewer changes are stretches, each of which can be looked at.
+const CHANGES: u64 = 20;
 
 /// This part of a stretch may be computed by others, or be idle: an instant of another thread does not end
 /// it.
@@ -49,11 +70,16 @@ impl Computing {
         self.parts.push((thread, interval.start.0, interval.end.0));
     }
 
-    /// The longest one.
-    pub(super) fn longest(self) -> Option<Stretch> {
+    /// The longest one, and whether threads take turns in a run of this length.
+    pub(super) fn found(self, length: u64) -> (Option<Stretch>, Option<Turns>) {
+        let alone = self.alone();
+        (self.longest(&alone), turns(&alone, length))
+    }
+
+    fn longest(&self, parts: &[(u32, u64, u64)]) -> Option<Stretch> {
         let mut alone: Option<(u32, u64, u64, u64)> = None;
         let mut best = alone;
-        for (thread, start, end) in self.alone() {
+        for &(thread, start, end) in parts {
             let length = end - start;
             alone = match alone {
                 // What others computed in between, or idle time, is short compared with it.
@@ -108,12 +134,43 @@ impl Computing {
     }
 }
 
+/// `alone`: when exactly one thread computes, in order of time.
+fn turns(alone: &[(u32, u64, u64)], length: u64) -> Option<Turns> {
+    let mut by_thread: FxHashMap<u32, u64> = FxHashMap::default();
+    for (thread, start, end) in alone {
+        *by_thread.entry(*thread).or_insert(0) += end - start;
+    }
+    let mut sums: Vec<u64> = by_thread.into_values().collect();
+    sums.sort_unstable_by_key(|sum| std::cmp::Reverse(*sum));
+    let all: u64 = sums.iter().sum();
+    let changes = alone.windows(2).filter(|pair| pair[0].0 != pair[1].0).count() as u64;
+    let mut counted = 0u64;
+    let is_of_them = |sum: &&u64| {
+        let missing = (counted as f64) < NEARLY_ALL * all as f64;
+        counted += **sum;
+        missing
+    };
+    let threads = sums.iter().take_while(is_of_them).count();
+    let is_alone = all as f64 >= ALONE * length as f64;
+    (is_alone && threads > 1 && changes >= CHANGES).then_some(Turns {
+        threads,
+        changes,
+        most: sums.first().copied().unwrap_or(0),
+        all,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::time::Ticks;
 
     fn longest(parts: &[(u32, u64, u64)]) -> Option<(usize, u64, u64)> {
+        let stretch = found(parts).0;
+        stretch.map(|stretch| (stretch.thread, stretch.length, stretch.before))
+    }
+
+    fn found(parts: &[(u32, u64, u64)]) -> (Option<Stretch>, Option<Turns>) {
         let mut computing = Computing::new(3, 0);
         for &(thread, start, end) in parts {
             computing.tell(Interval {
@@ -124,7 +181,21 @@ mod tests {
                 cpu: None,
             });
         }
-        computing.longest().map(|stretch| (stretch.thread, stretch.length, stretch.before))
+        computing.found(parts.iter().map(|part| part.2).max().unwrap_or(0))
+    }
+
+    /// Two threads that yield until it is their turn were "the work itself", and the one with the longer strokes led.
+    #[test]
+    fn threads_take_turns_if_hardly_ever_two_compute() {
+        let rounds: Vec<(u32, u64, u64)> =
+            (0..20).flat_map(|at| [(0, 30 * at, 30 * at + 20), (1, 30 * at + 20, 30 * at + 30)]).collect();
+        assert_eq!(found(&rounds).1, Some(Turns { threads: 2, changes: 39, most: 400, all: 600 }));
+        let with_rest = [rounds.clone(), vec![(2, 600, 610)]].concat();
+        assert_eq!(found(&with_rest).1.map(|turns| turns.threads), Some(2));
+        assert_eq!(found(&rounds[..20]).1, None, "so few are stretches");
+        let meanwhile = [rounds.clone(), vec![(2, 0, 300)]].concat();
+        assert_eq!(found(&meanwhile).1, None, "half of the time another one computes, too");
+        assert_eq!(found(&[(0, 0, 1000)]).1, None);
     }
 
     #[test]

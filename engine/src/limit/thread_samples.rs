@@ -2,7 +2,7 @@
 
 use super::owner::Owners;
 use crate::program::{FunctionRef, Program};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A function is what threads do if so large a share of their samples saw it.
 const MOSTLY: f64 = 0.6;
@@ -28,6 +28,26 @@ impl ThreadSamples {
     /// What it was started with, if enough samples tell.
     pub(super) fn told_entry(&self) -> Option<FunctionRef> {
         self.entry.filter(|_| self.samples >= TELL)
+    }
+
+    /// The functions that most of its samples saw, what it was started with among them.
+    pub(super) fn mostly(&self) -> FxHashSet<FunctionRef> {
+        let least = MOSTLY * f64::from(self.samples);
+        let functions = self.functions.iter().filter(|(_, (count, _))| f64::from(*count) >= least);
+        functions.map(|(function, _)| *function).chain(self.entry).collect()
+    }
+
+    /// Whether both do what one of them was started with: the first thread of a process may call what it starts others
+    /// with, as OpenMP's does.
+    fn does_as(&self, other: &ThreadSamples) -> bool {
+        let calls = |one: &ThreadSamples, entry: Option<FunctionRef>| {
+            let count = entry.and_then(|entry| one.functions.get(&entry)).map_or(0, |(count, _)| *count);
+            count > 0 && f64::from(count) >= MOSTLY * f64::from(one.samples)
+        };
+        match (self.entry, other.entry) {
+            (Some(own), Some(of_other)) if own == of_other => true,
+            (own, of_other) => calls(self, of_other) || calls(other, own),
+        }
     }
 }
 
@@ -63,14 +83,12 @@ pub(super) fn of_threads(program: &Program, owners: &Owners) -> Vec<ThreadSample
     (0..program.threads.len()).map(of_thread).collect()
 }
 
-/// Whether another thread that was started alike computes, too: then one such thread is no stage that lacks a second one.
+/// Whether another thread that does what this one was started with computes, too: then one such thread is no stage that lacks a second one.
 /// Threads of a runtime run what is to be done in turn, so that they need not be known to do the same.
 pub(super) fn has_twin(seen: &[ThreadSamples], thread: usize) -> bool {
     let Some(own) = seen.get(thread).filter(|own| own.entry.is_some()) else { return false };
     let mut others = seen.iter().enumerate().filter(|(other, _)| *other != thread);
-    others.any(|(_, other)| {
-        other.entry == own.entry && f64::from(other.samples) >= TWIN * f64::from(own.samples)
-    })
+    others.any(|(_, other)| own.does_as(other) && f64::from(other.samples) >= TWIN * f64::from(own.samples))
 }
 
 /// The innermost function that these threads are in most of the time, and others are not: what they do, where the function
@@ -115,5 +133,24 @@ mod tests {
         assert!(!has_twin(&goroutines, 2), "a stage of its own");
         assert!(!has_twin(&[seen(Some(1), 100), seen(Some(1), 2)], 0), "one that hardly computes");
         assert!(!has_twin(&[seen(None, 100), seen(None, 100)], 0), "not known");
+    }
+
+    /// Both threads of an OpenMP region with a critical section were "a stage" that lacked a second thread: the first one calls
+    /// in `main` what the other was started with.
+    #[test]
+    fn a_thread_that_calls_what_others_were_started_with_is_a_twin() {
+        let seen = |entry: u32, functions: &[(u32, u32)]| ThreadSamples {
+            entry: Some(FunctionRef(entry)),
+            samples: 100,
+            functions: functions
+                .iter()
+                .map(|(function, count)| (FunctionRef(*function), (*count, 0)))
+                .collect(),
+        };
+        let region = [seen(0, &[(0, 100), (1, 95)]), seen(1, &[(1, 100)])];
+        assert!(has_twin(&region, 0) && has_twin(&region, 1));
+        assert!(region[0].mostly().contains(&FunctionRef(1)));
+        let stages = [seen(0, &[(0, 100), (1, 20)]), seen(1, &[(1, 100)])];
+        assert!(!has_twin(&stages, 0), "it seldom does what the other one does");
     }
 }

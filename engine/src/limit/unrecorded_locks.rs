@@ -40,7 +40,7 @@ impl UnrecordedLocks {
     pub(super) fn of(program: &Program, recorded: &Recorded) -> Option<UnrecordedLocks> {
         let is_off = |finding: &Finding| matches!(finding, Finding::OperationsOff { family, .. } if family == SyncFamily::Mutex.name());
         let wall_ns = program.overhead.map(|cost| cost.wall_ns).filter(|wall_ns| *wall_ns > 0)?;
-        let is_late = |finding: &Finding| matches!(finding, Finding::LocksLate { missing_ns } if *missing_ns > wall_ns / 2);
+        let is_late = |finding: &Finding| matches!(finding, Finding::LocksLate { missing_ns, .. } if *missing_ns > wall_ns / 2);
         // What goroutines wait for is decided in Go's runtime: no operation of a lock would show it.
         let of_go = |finding: &Finding| matches!(finding, Finding::Uncontended { go: true, .. });
         let findings = &program.findings;
@@ -96,7 +96,10 @@ impl UnrecordedLocks {
     /// What is reported instead of a limit that the simulation finds where waits are replayed; `busy` is the
     /// share of the CPUs that are busy.
     pub(super) fn instead_of(&self, kind: &Kind, busy: f64) -> Option<Kind> {
-        let is_doubtful = matches!(kind, Kind::HandOver { .. } | Kind::Cpus { .. } | Kind::Work { .. });
+        let is_doubtful = matches!(
+            kind,
+            Kind::HandOver { .. } | Kind::Cpus { .. } | Kind::Work { .. } | Kind::Turns { .. }
+        );
         (is_doubtful && busy < BUSY).then(|| Kind::LocksNotRecorded {
             word: self.word.clone(),
             waiting: self.waiting,

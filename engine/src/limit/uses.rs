@@ -89,6 +89,11 @@ impl States {
         }
     }
 
+    /// How long threads spun, summed, ticks.
+    pub(super) fn spinning(&self) -> u64 {
+        self.of.iter().fold(0u64, |sum, of| sum.saturating_add(of[2]))
+    }
+
     /// The mean of these threads, as shares of a length.
     pub(super) fn mean(&self, program: &Program, threads: &[usize], length: Ticks) -> ThreadUse {
         let whole = length.0.max(1) as f64 * threads.len().max(1) as f64;

@@ -1,7 +1,7 @@
 //! A program with one constraint gone.
 
 use super::holders::taking;
-use crate::program::{ObjectId, Operation, Program, Thread, names};
+use crate::program::{EdgeId, ObjectId, Operation, Program, Thread, names};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -127,6 +127,21 @@ pub(super) fn spinning(program: &mut Program) {
     }
 }
 
+/// No thread spins until another one does something: it goes on at once.
+pub(super) fn spun_waits(program: &mut Program) {
+    let spinning: Vec<bool> =
+        (0..program.edges.len() as u32).map(|edge| program.is_spinning(EdgeId(edge))).collect();
+    for thread in program.threads.iter_mut().filter(|thread| thread.background.is_none()) {
+        for operation in &mut thread.operations {
+            if let Operation::Await(EdgeId(edge)) = operation
+                && spinning.get(*edge as usize) == Some(&true)
+            {
+                *operation = Operation::Exec(Ticks(0));
+            }
+        }
+    }
+}
+
 /// What these threads compute takes this many times as long. The exception is what they compute while they
 /// hold a lock of `shared`: that does not get faster by being divided among more threads.
 pub(super) fn threads(
@@ -142,7 +157,7 @@ pub(super) fn threads(
             match operation {
                 Operation::ReadLock(_) => {}
                 Operation::Exec(length) | Operation::ExecIn(_, length) if held == 0 => {
-                    *length = scaled(*length, factor);
+                    *length = length.scaled(factor);
                 }
                 _ => match taking(operation) {
                     Some((lock, true)) if shared(lock) => held += 1,
@@ -152,15 +167,4 @@ pub(super) fn threads(
             }
         }
     }
-}
-
-/// A length times a factor of at most some thousands: what is lost are a few ticks (picoseconds).
-pub(super) fn scaled(length: Ticks, factor: f64) -> Ticks {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "not negative; the cast saturates"
-    )]
-    let scaled = (length.0 as f64 * factor.max(0.0)).round() as u64;
-    Ticks(scaled.min(Ticks::MAX_TOTAL))
 }

@@ -1,4 +1,4 @@
-//! Threads that do the same: they mostly compute in the same function, were started with the same function,
+//! Threads that do the same: they mostly compute in the same function, do what one of them was started with,
 //! and none waits for what another one gives.
 
 use super::holders::{self, Sums};
@@ -13,6 +13,10 @@ const EVEN: f64 = 1.5;
 /// A thread that starts others is one of them if it computes at least this fraction (one part in `LITTLE`) of what the
 /// busiest one computes.
 const LITTLE: u64 = 4;
+/// A function counts as computed nearly as much as another one if at most this fraction (one part in `NEAR`) is missing.
+const NEAR: u64 = 4;
+/// So many functions are what a thread mostly computes.
+const MAIN_FUNCTIONS: usize = 3;
 
 /// Threads that compute mostly the same function.
 #[derive(Clone, Debug)]
@@ -34,19 +38,22 @@ pub(super) fn groups(program: &Program, owners: &Owners, seen: &[ThreadSamples])
         }
         let mut sums = Sums::default();
         holders::of_thread(program, owners, number, None, &mut sums);
-        let function = sums.sorted().first().map(|(function, _)| *function);
+        let keys = main_functions(&sums);
         computed[number] = sums.all();
         let meets = thread.operations.iter().filter(|operation| is_queue(operation)).nth(3).is_some();
-        let entry = seen.get(number).and_then(|seen| seen.entry);
-        let role = Role::of(&thread.operations, entry);
-        let of_function = places.entry((function, thread.process.as_deref())).or_default();
-        match of_function.first_like(&role, &roles).and_then(|place| groups.get_mut(place)) {
+        let role = Role::of(&thread.operations, seen.get(number));
+        let process = thread.process.as_deref();
+        let of_function = keys.iter().filter_map(|key| places.get(&(*key, process)));
+        let place = of_function.filter_map(|places| places.first_like(&role, &roles)).min();
+        match place.and_then(|place| groups.get_mut(place)) {
             Some(group) => {
                 group.threads.push(number);
                 group.meets |= meets;
             }
             None => {
-                of_function.put(groups.len(), &role);
+                for key in keys {
+                    places.entry((key, process)).or_default().put(groups.len(), &role);
+                }
                 groups.push(Group { threads: vec![number], meets });
                 roles.push(role);
             }
@@ -59,6 +66,15 @@ pub(super) fn groups(program: &Program, owners: &Owners, seen: &[ThreadSamples])
         .collect();
     groups.extend(starters);
     groups
+}
+
+/// What a thread mostly computes: the function that it computes most, and those it computes nearly as much. Of two threads that
+/// do the same each may compute another one of these most.
+fn main_functions(sums: &Sums) -> Vec<Option<FunctionRef>> {
+    let sorted = sums.sorted();
+    let Some((_, most)) = sorted.first().copied() else { return vec![None] };
+    let near = sorted.into_iter().take_while(|(_, ticks)| *ticks >= most - most / NEAR);
+    near.map(|(function, _)| Some(function)).take(MAIN_FUNCTIONS).collect()
 }
 
 /// Threads that another thread of their process started.
@@ -112,8 +128,8 @@ impl Places {
         if role.is_alone() {
             self.alone.push(place);
         }
-        if let Some(entry) = role.entry {
-            self.by_entry.entry(entry).or_default().push(place);
+        for function in &role.mostly {
+            self.by_entry.entry(*function).or_default().push(place);
         }
         for object in role.takes.iter().chain(&role.gives) {
             self.by_object.entry(*object).or_default().push(place);
@@ -127,7 +143,7 @@ impl Places {
             return self.all.iter().find(is_like).copied();
         }
         let objects = role.takes.iter().chain(&role.gives).filter_map(|object| self.by_object.get(object));
-        let started = role.entry.and_then(|entry| self.by_entry.get(&entry));
+        let started = role.mostly.iter().filter_map(|function| self.by_entry.get(function));
         let lists = objects.chain(started).chain([&self.alone]);
         lists.filter_map(|list| list.iter().find(is_like)).min().copied()
     }
@@ -140,11 +156,15 @@ struct Role {
     gives: FxHashSet<ObjectId>,
     /// What it was started with.
     entry: Option<FunctionRef>,
+    /// What it does most of the time: that, and what it calls.
+    mostly: FxHashSet<FunctionRef>,
 }
 
 impl Role {
-    fn of(operations: &[Operation], entry: Option<FunctionRef>) -> Role {
-        let mut role = Role { entry, ..Role::default() };
+    fn of(operations: &[Operation], seen: Option<&ThreadSamples>) -> Role {
+        let entry = seen.and_then(|seen| seen.entry);
+        let mostly = seen.map(ThreadSamples::mostly).unwrap_or_default();
+        let mut role = Role { entry, mostly, ..Role::default() };
         for operation in operations {
             match *operation {
                 Operation::Wait(object) | Operation::SemWait(object) | Operation::CondWait(object, _) => {
@@ -166,7 +186,7 @@ impl Role {
         self.takes.is_empty() && self.gives.is_empty()
     }
 
-    /// Neither feeds the other, or each the other, and they were started alike, or meet somewhere if that is not known: the
+    /// Neither feeds the other, or each the other, and they do what one of them was started with, or meet somewhere if that is not known: the
     /// first and the last stage of a pipeline may compute the same function.
     fn is_like(&self, other: &Role) -> bool {
         let meets = |one: &Role, other: &Role| {
@@ -175,10 +195,13 @@ impl Role {
                 .chain(&one.gives)
                 .any(|object| other.takes.contains(object) || other.gives.contains(object))
         };
-        let same = match (self.entry, other.entry) {
-            (Some(own), Some(other)) => own == other,
-            _ => self.is_alone() || other.is_alone() || meets(self, other),
+        let started_alike = match (self.entry, other.entry) {
+            (Some(own), Some(of_other)) => other.mostly.contains(&own) || self.mostly.contains(&of_other),
+            _ => false,
         };
+        let is_known = self.entry.is_some() && other.entry.is_some();
+        let same =
+            if is_known { started_alike } else { self.is_alone() || other.is_alone() || meets(self, other) };
         if !same {
             return false;
         }
@@ -186,10 +209,9 @@ impl Role {
             from.gives.iter().any(|object| to.takes.contains(object) && !to.gives.contains(object))
         };
         // Threads of a runtime wake each other, each by a word of its own. They were started alike.
-        let wake_each_other = self.entry.is_some() && self.entry == other.entry;
         match (feeds(self, other), feeds(other, self)) {
             (false, false) => true,
-            (true, true) => wake_each_other,
+            (true, true) => started_alike,
             _ => false,
         }
     }
@@ -234,6 +256,7 @@ mod tests {
             takes: FxHashSet::from_iter([ObjectId(takes)]),
             gives: FxHashSet::from_iter([ObjectId(gives)]),
             entry: Some(FunctionRef(entry)),
+            mostly: FxHashSet::from_iter([FunctionRef(entry)]),
         };
         assert!(role(1, 0, 1).is_like(&role(1, 1, 0)), "each by a word of its own");
         assert!(!role(1, 0, 1).is_like(&role(2, 1, 0)), "two that hand a token over");

@@ -285,7 +285,8 @@ fn findings(
     let GapLengths { full, late, libc_late } = gap_lengths(timeline, recording);
     say(any(full), Finding::Gap { missing_ns: full, joined: joined_gaps });
     say(any(late), Finding::ProbesLate { missing_ns: late });
-    say(any(libc_late), Finding::LocksLate { missing_ns: libc_late });
+    let recorded_ns = timeline.end.0.saturating_sub(timeline.start.0);
+    say(any(libc_late), Finding::LocksLate { missing_ns: libc_late, recorded_ns });
     let processes = unprobed(recording);
     say(any(processes), Finding::NotProbed { processes });
     let wakings = packets_not_followed(&recording.notes);
@@ -295,7 +296,6 @@ fn findings(
     let unknown_ns = contradicted_ns(timeline);
     let unseen_switches = loss.unseen_switches.saturating_sub(counts.inferred);
     let places = counts.contradictions;
-    let recorded_ns = timeline.end.0.saturating_sub(timeline.start.0);
     say(any(places), Finding::Contradiction { places, unseen_switches, unknown_ns, recorded_ns });
     say(any(counts.inferred), Finding::Inferred { switches: counts.inferred });
     say(any(timeline.lock_holes), Finding::LocksLost { places: timeline.lock_holes });

@@ -1,8 +1,8 @@
 //! LIMIT and FIX: what limits, and the changes that bring most.
 
 use crate::cell::file_name;
-use crate::cell::{duration, width};
-use crate::present::finding::waiting;
+use crate::cell::{duration, grouped, width};
+use crate::present::deadlock::waiting;
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
@@ -36,6 +36,7 @@ pub(crate) fn write(
     for line in more(first, limits) {
         table::wrap(out, style, Paint::Plain, MARGIN, &style.text(&line), MARGIN)?;
     }
+    let gain = |fix: &Fix| style.text(&gain(fix));
     let gains = limits.fixes.iter().take(fixes).map(|fix| width(&gain(fix)));
     let room = style.width.saturating_sub(MARGIN.len() + 1 + gains.max().unwrap_or(0)).clamp(12, 38);
     for (number, fix) in limits.fixes.iter().take(fixes).enumerate() {
@@ -146,6 +147,15 @@ pub(crate) fn sentence(limit: &Limit) -> String {
                 percent(share)
             )
         }
+        Kind::Turns { threads, processes: true, .. } => {
+            format!("{threads} processes run one after the other: only one computes at a time.")
+        }
+        Kind::Turns { threads, changes, .. } => {
+            format!(
+                "{threads} threads take turns, {} times: only one of them computes at a time.",
+                grouped(*changes)
+            )
+        }
         Kind::Imbalance { function } => {
             let run = of(function).map_or(String::new(), |function| format!(" of {function}"));
             format!("imbalance: threads wait for those that have more{run} to do.")
@@ -156,9 +166,26 @@ pub(crate) fn sentence(limit: &Limit) -> String {
         }
         Kind::Device { device } => format!("waiting for {device}: {} of the time.", percent(limit.gain())),
         Kind::Timers => format!("sleeping: {} of the time.", percent(limit.gain())),
+        Kind::SpunWaits { waiting } => format!(
+            "waiting for each other, awake: {waiting:.1} threads ask again and again. Without that wait {}.",
+            duration(limit.without_ns)
+        ),
         Kind::Spinning => {
             format!("spinning: waiting for spin locks takes CPUs, {} of the time.", percent(limit.gain()))
         }
+        Kind::Idle { .. }
+        | Kind::Work { .. }
+        | Kind::Deadlock { .. }
+        | Kind::NotKnown { .. }
+        | Kind::LocksNotRecorded { .. }
+        | Kind::Nothing => no_constraint(&limit.kind),
+    }
+}
+
+/// Where no constraint limits, or none is known.
+fn no_constraint(kind: &Kind) -> String {
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    match kind {
         Kind::Idle { busy } if *busy >= 0.5 => {
             format!(
                 "at work and waiting for work in turns: {busy:.2} CPUs are busy. Its own time and \
@@ -188,7 +215,7 @@ pub(crate) fn sentence(limit: &Limit) -> String {
         Kind::LocksNotRecorded { word, waiting, is_lock, is_lost, .. } => {
             of_unrecorded(bare_name(word), *waiting, *is_lock, *is_lost)
         }
-        Kind::Nothing => "nothing to make faster: no thread computes anything.".to_owned(),
+        _ => "nothing to make faster: no thread computes anything.".to_owned(),
     }
 }
 
@@ -346,6 +373,7 @@ fn what(fix: &Fix, function: &str, now: Cpus) -> String {
         Change::OneMore(threads) => format!("{} threads instead of {threads}", threads.saturating_add(1)),
         Change::Balance => "divide the work evenly".to_owned(),
         Change::NoSleeps => "do not sleep".to_owned(),
+        Change::NoTurns => "let them work at the same time".to_owned(),
     }
 }
 
@@ -362,7 +390,7 @@ pub(crate) fn overhead_for(cost: f64) -> String {
     if (0.0..=60.0).contains(&percent) { format!("{percent:.0}%") } else { "none".to_owned() }
 }
 
-/// `-49 %`, or `-2 to -52 %` where runs of one program differ; `up to -49 %` of a bound.
+/// `-49 ±1 %`, or `-2 to -52 %` where runs of one program differ much; `up to -49 %` of a bound.
 fn gain(fix: &Fix) -> String {
     let (low, high) = fix.band;
     if fix.change.is_at_best() {
@@ -370,7 +398,10 @@ fn gain(fix: &Fix) -> String {
     } else if high - low > BAND {
         format!("{:>4} to {} %", minus(low), minus(high))
     } else {
-        format!("{:>4} %", minus(fix.gain))
+        let (least, most) = (fix.gain - low, high - fix.gain);
+        let apart = (100.0 * least.max(most)).round();
+        let apart = if apart >= 1.0 { format!(" \u{b1}{apart:.0}") } else { String::new() };
+        format!("{:>4}{apart} %", minus(fix.gain))
     }
 }
 

@@ -1,0 +1,154 @@
+//! What a person can change, and what more threads gain.
+
+use super::*;
+
+/// A compressor without names that computed alone got no advice at all.
+#[test]
+fn a_serial_stretch_of_code_without_names_can_be_divided() {
+    let main = r#"["exec","[zstd]",3000],["create","w0"],["create","w1"],["join","w0"],["join","w1"]"#;
+    let workers = alike("w", 2, 1, r#"["exec","[zstd]",500]"#);
+    let program = program(&format!("{{\"name\":\"main\",\"ops\":[{main}]}},{workers}"));
+    let fixes = on(&program, 4).fixes;
+    let [fix] = &fixes[..] else { panic!("{fixes:?}") };
+    assert!(matches!(fix.change, Change::Divide(_, 4)) && fix.function.is_none(), "{fix:?}");
+    assert!((fix.gain - 3000.0 * 0.75 / 3500.0).abs() < 0.01, "{fix:?}");
+}
+
+/// Only the stretch: what the thread computes before and after stays.
+#[test]
+fn a_part_of_a_threads_computing_is_divided() {
+    let operations = r#"["exec","read",100],["exec","parse",100],["exec","read",200]"#;
+    let program = program(&format!("{{\"name\":\"T\",\"ops\":[{operations}]}}"));
+    let owners = super::super::owner::Owners::of(&program);
+    let ns = |ns: u64| crate::time::Ticks::from_ns(ns).0;
+    let part = |function| super::super::StretchPart { thread: 0, from: ns(50), to: ns(300), function };
+    let computed = |function| {
+        let divided = super::super::divide::divided(&program, &owners, &part(function), 0.5);
+        divided.compute_times().functions.iter().map(|own| own.0 / ns(1)).collect::<Vec<_>>()
+    };
+    assert_eq!(computed(None), [50 + 25 + 50 + 100, 50]);
+    assert_eq!(computed(Some(FunctionRef(0))), [50 + 25 + 50 + 100, 100]);
+}
+
+/// A busy server without names got no advice: nobody can change its C library, but anybody can call it less.
+#[test]
+fn a_server_without_names_is_told_its_system_calls() {
+    let mut program =
+        program(&alike("server", 1, 100, r#"["exec","write",40],["exec","[redis]",30],["io",30,"idle"]"#));
+    for function in &mut program.functions {
+        function.module = Some(if function.name == "write" { "libc.so.6" } else { "redis" }.to_owned());
+    }
+    let place = |number| Place { function: FunctionRef(number), line: None, inlined: false };
+    program.samples.places = vec![place(0), place(1)];
+    program.samples.stacks = vec![vec![PlaceId(0), PlaceId(1)]];
+    program.samples.threads = vec![vec![Sample { operation: 0, stack: 0 }]];
+    let found = on(&program, 2);
+    assert!(matches!(found.at[0].kind, Kind::Idle { .. }), "{found:?}");
+    let [fix] = &found.fixes[..] else { panic!("{:?}", found.fixes) };
+    assert!(
+        matches!(fix.change, Change::FewerCalls(_)) && fix.function.as_deref() == Some("write"),
+        "{fix:?}"
+    );
+    assert!((fix.gain - 0.2).abs() < 0.01, "{fix:?}");
+}
+
+/// Of a library without names only the whole is something that a user can change, where most is computed in it; and a function
+/// that is all that is computed under a lock cannot leave it.
+#[test]
+fn advice_can_be_followed() {
+    let of = |round: &str| {
+        let fixes = on(&program(&alike("w", 4, 100, round)), 2).fixes.into_iter();
+        fixes.filter_map(|fix| fix.function).collect::<Vec<_>>()
+    };
+    assert_eq!(of(r#"["exec","[libz.so.1.2.13]",60],["exec","parse",40]"#), ["[libz.so.1.2.13]", "parse"]);
+    assert_eq!(of(r#"["exec","[libz.so.1.2.13]",40],["exec","parse",60]"#), ["parse"]);
+    assert_eq!(of(r#"["exec","[code without a file]",60],["exec","parse",40]"#), ["parse"]);
+    let found = on(&program(&alike("w", 4, 100, r#"["lock","m"],["exec","hash",60],["unlock","m"]"#)), 4);
+    let moves = found.fixes.iter().any(|fix| matches!(fix.change, Change::MoveOut(..)));
+    assert!(!moves && !found.fixes.is_empty(), "{:?}", found.fixes);
+}
+
+/// Advice is about what a person can change.
+#[test]
+fn nobody_is_told_to_change_a_runtime() {
+    let round = r#"["exec","parse",40],["call","digest"],["exec","epoll_wait",60],["exec","start_thread",60],["ret"]"#;
+    let found = on(&program(&alike("w", 2, 50, round)), 2);
+    let functions: Vec<&str> = found.fixes.iter().filter_map(|fix| fix.function.as_deref()).collect();
+    assert!(functions.iter().all(|function| ["parse", "digest"].contains(function)), "{functions:?}");
+}
+
+/// "Would more threads help?" was answered only where too few threads limit.
+#[test]
+fn whether_one_more_thread_helps_is_known_of_threads_that_do_the_same() {
+    let waiting = on(&program(&alike("w", 4, 100, HOT)), 8).more_threads.expect("known");
+    assert!(waiting.threads == 4 && waiting.gain < WORTH, "the lock is full: {waiting:?}");
+    let busy = on(&program(&alike("w", 2, 1, r#"["exec","f",1000]"#)), 8).more_threads.expect("known");
+    assert!(busy.threads == 2 && (busy.gain - 1.0 / 3.0).abs() < 0.01, "{busy:?}");
+    let full = on(&program(&alike("w", 2, 1, r#"["exec","f",1000]"#)), 2).more_threads.expect("known");
+    assert!(full.gain.abs() < 0.01, "there is no CPU for it: {full:?}");
+    assert_eq!(on(&program(&alike("w", 1, 1, r#"["exec","f",1000]"#)), 8).more_threads, None);
+}
+
+/// FIX had "5 threads instead of 4", and nothing else could try six.
+#[test]
+fn more_threads_are_tried_by_any_number() {
+    let workers = |program: &Program| Search::new(program, &[], &Model::default()).expect("a program");
+    let on = |search: &Search, more, cpus| search.with_workers(more, Cpus::count(cpus).expect("a count"));
+    let busy = program(&alike("w", 2, 1, r#"["exec","f",1000]"#));
+    let search = workers(&busy);
+    assert_eq!(search.workers(), Some(2));
+    let near = |found: Option<(f64, f64)>, after: f64| {
+        let (before, found) = found.expect("known");
+        assert!((before - 1000.0).abs() < 1.0 && (found - after).abs() < 1.0, "{found}, not {after}");
+    };
+    near(on(&search, 1, 8), 1000.0 * 2.0 / 3.0);
+    near(on(&search, 6, 8), 250.0);
+    near(on(&search, 6, 4), 500.0);
+    near(on(&search, 1, 2), 1000.0);
+    // It is the number that LIMIT has.
+    let of_limit = self::on(&busy, 8).more_threads.expect("known").gain;
+    assert!((of_limit - 1.0 / 3.0).abs() < 0.01);
+    let alone = program(&alike("w", 1, 1, r#"["exec","f",1000]"#));
+    assert_eq!((workers(&alone).workers(), on(&workers(&alone), 1, 8)), (None, None));
+}
+
+/// Of a compressor whose first job is the largest, a fifth was promised for one more thread, and came from none.
+#[test]
+fn one_more_thread_does_not_divide_what_a_thread_does_alone() {
+    let threads =
+        [alike("w", 1, 1, r#"["exec","f",3000]"#), alike("v", 3, 1, r#"["exec","f",200]"#)].join(",");
+    let found = on(&program(&threads), 8);
+    assert_eq!(found.more_threads, None);
+    assert!(!found.fixes.iter().any(|fix| matches!(fix.change, Change::OneMore(_))), "{:?}", found.fixes);
+}
+
+/// "Split the lock in 8" was the only advice for a Python program.
+#[test]
+fn an_interpreters_lock_is_not_split() {
+    let program = program(&alike("w", 4, 100, &HOT.replace("\"m\"", "\"lock GIL\"")));
+    let found = on(&program, 4);
+    assert!(matches!(&found.at[0].kind, Kind::Lock { lock, .. } if lock == "lock GIL"), "{:?}", found.at);
+    let is_of_lock = |change: &Change| matches!(change, Change::SplitLock(..) | Change::MoveOut(..));
+    assert!(!found.fixes.iter().any(|fix| is_of_lock(&fix.change)), "{:?}", found.fixes);
+    // 4 threads on 4 CPUs: 24,840 ns become 10,200 if each has an interpreter of its own.
+    let first = found.fixes.first().expect("a change");
+    assert!(matches!(first.change, Change::Processes(_)) && first.change.is_at_best(), "{first:?}");
+    assert!((0.55..0.62).contains(&first.gain), "{first:?}");
+    assert!(found.fixes.len() > 1, "what runs under it can be made faster: {:?}", found.fixes);
+}
+
+/// FIX had "a second thread for that stage", and `what-if --threads +1` did not know what it brings.
+#[test]
+fn a_second_thread_of_a_stage_can_be_tried() {
+    let producer = alike("p", 1, 100, r#"["sem_wait","room"],["exec","produce",10],["sem_post","items"]"#);
+    let consumer = alike("c", 1, 100, r#"["sem_wait","items"],["exec","consume",40],["sem_post","room"]"#);
+    let room = r#"{"name":"i","ops":[["sem_init","room",4],["sem_init","items",0]]}"#;
+    let program = program(&format!("{room},{producer},{consumer}"));
+    let cpus = Cpus::count(4).expect("4");
+    let search = Search::new(&program, &[cpus], &Model::default()).expect("a program");
+    assert_eq!(search.workers(), Some(1));
+    let (before, after) = search.with_workers(1, cpus).expect("known");
+    let found = on(&program, 4);
+    let fix = found.fixes.iter().find(|fix| fix.change == Change::OneMore(1)).expect("a second thread");
+    assert!((1.0 - after / before - fix.gain).abs() < 1e-9, "{fix:?}, {before} to {after}");
+}

@@ -1,0 +1,99 @@
+//! Programs that wait for work, or sleep.
+
+use super::*;
+
+#[test]
+fn a_server_that_waits_for_work_has_no_limit() {
+    let mut program = program(&alike("w", 1, 10, r#"["io",900,"socket receive"],["exec","serve",100]"#));
+    assert!(matches!(kind(&program, 2), Kind::Device { .. }));
+    let idle =
+        RecordedWait { name: "socket receive".into(), idle: true, wait_ns: 9000, ..RecordedWait::default() };
+    program.recorded.waits.push(idle);
+    let found = on(&program, 2);
+    assert!(matches!(found.at[0].kind, Kind::Idle { busy } if (busy - 0.1).abs() < 0.01), "{found:?}");
+    assert!(found.fixes.is_empty());
+}
+
+/// An attached `sleep 100` was limited by "the work itself", a server without requests by the milliseconds of
+/// its start, and a program that sleeps by its sleeping.
+#[test]
+fn who_waits_for_work_or_time_is_idle() {
+    let is_idle = |program: &Program| {
+        let found = on(program, 2);
+        let idle = matches!(found.at[0].kind, Kind::Idle { busy } if busy < 0.1);
+        assert!(!idle || found.fixes.is_empty(), "{found:?}");
+        idle
+    };
+    let attached = || program(r#"{"name":"sleep","ops":[]}"#);
+    assert!(is_idle(&recorded(attached(), &[("in the kernel", false, "not ended")])));
+    let starts = || program(r#"{"name":"server","ops":[["exec","read_settings",14000000]]}"#);
+    assert!(is_idle(&recorded(starts(), &[("poll", true, "not ended")])));
+    // Redis's threads that never have a job, and end with it.
+    let jobs = [("futex", false, "thread"), ("condition wait", false, "thread")];
+    assert!(is_idle(&recorded(starts(), &[jobs[0], jobs[1], ("poll", true, "timer")])));
+    let sleeps = || program(&alike("w", 1, 40, r#"["exec","f",400000],["sleep",50000000]"#));
+    assert!(is_idle(&recorded(sleeps(), &[("sleep", false, "timer")])));
+    // A program that computes, or waits for a lock that is never released or for a slow peer, is not idle.
+    let computes = program(&alike("w", 1, 40, r#"["exec","f",10000000],["sleep",40000000]"#));
+    assert!(!is_idle(&recorded(computes, &[("sleep", false, "timer")])));
+    assert!(!is_idle(&recorded(attached(), &[("mutex lock", false, "not ended")])));
+    assert!(!is_idle(&recorded(starts(), &[("socket receive", false, "network")])));
+}
+
+/// A program that computed for a tenth of its recording and then waited for input had "2.0 CPUs busy".
+#[test]
+fn who_sleeps_for_most_of_the_recording_is_limited_by_that() {
+    let computes = || program(&alike("w", 2, 40, r#"["exec","f",5000000]"#));
+    let asleep = |asleep_ns: u64, waits: &[(&str, bool, &str)]| {
+        let mut program = recorded(computes(), waits);
+        program.recorded.asleep_ns = asleep_ns;
+        on(&program, 2)
+    };
+    let found = asleep(1_800_000_000, &[("poll", true, "not ended")]);
+    assert!(matches!(found.at[0].kind, Kind::Work { .. }), "{found:?}");
+    let asleep_for = found.asleep.expect("mostly asleep");
+    assert_eq!((asleep_for.awake_ns, asleep_for.wall_ns), (2e8, 2e9));
+    // The run is as was predicted: nobody has to doubt it.
+    assert_eq!(found.doubts(recorded(computes(), &[]).overhead), []);
+    assert_eq!(asleep(900_000_000, &[]).asleep, None);
+    // What it sleeps for is in the predicted time.
+    let mut sleeps = recorded(program(&alike("w", 1, 40, r#"["exec","f",9000000],["sleep",41000000]"#)), &[]);
+    sleeps.recorded.asleep_ns = 1_640_000_000;
+    assert_eq!(on(&sleeps, 2).asleep, None);
+}
+
+/// Of a Redis under load waking it took "20 % of the time", as if its own threads woke it.
+#[test]
+fn a_server_that_is_woken_for_each_request_waits_for_work() {
+    let program = program(&alike("w", 1, 200, r#"["io",20,"idle"],["exec","serve",100]"#));
+    let model = Model { wake_latency_ns: Some(30), ..Model::default() };
+    let found = limits(&program, &[Cpus::count(2).expect("2")], &model);
+    assert!(matches!(found.at[0].kind, Kind::Idle { busy } if busy > 0.5), "{:?}", found.at[0]);
+}
+
+/// A Redis under load was held up by "waiting for idle: 93 % of the time": its other threads never had a job.
+#[test]
+fn a_server_beside_threads_without_jobs_waits_for_work() {
+    let mut program = program(&alike("w", 1, 10, r#"["io",900,"idle"],["exec","serve",100]"#));
+    let wait = |name: &str, idle, wait_ns| RecordedWait {
+        name: name.into(),
+        idle,
+        wait_ns,
+        ..RecordedWait::default()
+    };
+    program.recorded.waits = vec![wait("condition wait", false, 10_000), wait("poll", true, 9_000)];
+    let found = on(&program, 2);
+    assert!(matches!(found.at[0].kind, Kind::Idle { .. }) && found.fixes.is_empty(), "{found:?}");
+}
+
+/// `report` said of a server that it waits for work and `top` that only one thread computes, by whether it was busy for 78 %
+/// or 85 % of the time.
+#[test]
+fn a_server_waits_for_work_however_busy_it_is() {
+    for (busy, is_idle) in [(60, true), (78, true), (85, true), (92, true), (98, false)] {
+        let round = format!(r#"["exec","serve",{busy}],["io",{},"idle"]"#, 100 - busy);
+        let kind = kind(&program(&alike("server", 1, 100, &round)), 2);
+        assert_eq!(matches!(kind, Kind::Idle { .. }), is_idle, "{busy} %: {kind:?}");
+        assert!(is_idle || matches!(kind, Kind::Serial { threads: 1, .. }), "{kind:?}");
+    }
+}

@@ -1,0 +1,312 @@
+//! A program with known answer for each kind of limit.
+
+use super::*;
+
+#[test]
+fn a_hot_lock_and_what_its_holder_runs() {
+    let program = program(&alike("w", 4, 100, HOT));
+    let found = on(&program, 4);
+    let limit = found.at.first().expect("a limit");
+    let Kind::Lock { lock, locks: 1, waiting, threads: 4, holder: Some(holder) } = &limit.kind else {
+        panic!("{limit:?}")
+    };
+    assert_eq!((lock.as_str(), holder.function.as_str()), ("m", "hash"));
+    assert!((0.95..0.98).contains(&holder.share) && (2.0..3.1).contains(waiting), "{limit:?}");
+    assert!((0.55..0.62).contains(&limit.gain()), "24,840 ns become 10,200: {limit:?}");
+    let used = found.locks.first().expect("a lock");
+    assert!(used.held_share > 0.98 && used.waits > 290, "{used:?}");
+    let threads = found.threads.first().expect("threads");
+    assert_eq!((found.threads.len(), threads.names.len()), (1, 4), "all alike");
+    assert!(threads.lock > 0.5 && (threads.running + threads.lock - 1.0).abs() < 0.02, "{threads:?}");
+    let changes: Vec<&Change> = found.fixes.iter().map(|fix| &fix.change).collect();
+    assert!(changes.iter().any(|change| matches!(change, Change::SplitLock(_, 8))), "{changes:?}");
+    let moved = found.fixes.iter().find(|fix| matches!(fix.change, Change::MoveOut(..))).expect("moved");
+    assert_eq!((moved.function.as_deref(), moved.lock.as_deref()), (Some("hash"), Some("m")));
+    assert!(moved.gain > 0.5, "{moved:?}");
+    assert!(found.fixes.len() <= 3 && found.fixes.is_sorted_by(|a, b| a.gain >= b.gain), "{changes:?}");
+}
+
+/// Removing the lock must not let a condition variable's waiters hang: they use a lock of each thread's own.
+#[test]
+fn a_hot_lock_that_conditions_are_used_with() {
+    let waiter =
+        r#"{"name":"W","ops":[["lock","m"],["cond_wait","c","m"],["unlock","m"],["exec","rest",10]]}"#;
+    let waker = r#"{"name":"S","ops":[["sleep",9000],["lock","m"],["cond_signal","c"],["unlock","m"]]}"#;
+    let program = program(&format!("{},{waiter},{waker}", alike("w", 4, 100, HOT)));
+    assert!(matches!(kind(&program, 8), Kind::Lock { lock, .. } if lock == "m"));
+}
+
+/// A lock with known waits only is replayed as recorded; without them its threads run at once.
+#[test]
+fn a_replayed_lock() {
+    let first = r#"["held","g",0],["exec","eval",100],["freed","g",100],["release","e{}"]"#;
+    let second = r#"["await","e{}"],["held","g",100],["exec","eval",100],["freed","g",100]"#;
+    let rounds = |text: &str| {
+        (0..50).map(|round| text.replace("{}", &round.to_string())).collect::<Vec<_>>().join(",")
+    };
+    let threads = format!(
+        "{{\"name\":\"a\",\"ops\":[{}]}},{{\"name\":\"b\",\"ops\":[{}]}}",
+        rounds(first),
+        rounds(second)
+    );
+    // One holds the other up only by the time of a round: its gain is reported, and it is not the limit.
+    let program = program(&threads);
+    assert!(matches!(kind(&program, 2), Kind::Work { .. }));
+    let back = r#"["await","f{}"],["held","g",100],["exec","eval",100],["freed","g",100],["release","e{}"]"#;
+    let forth =
+        r#"["await","e{}"],["held","g",100],["exec","eval",100],["freed","g",100],["release","f{+}"]"#;
+    let rounds = |text: &str| {
+        let round =
+            |round: usize| text.replace("{}", &round.to_string()).replace("{+}", &(round + 1).to_string());
+        (0..50).map(round).collect::<Vec<_>>().join(",")
+    };
+    let program = self::program(&format!(
+        "{{\"name\":\"a\",\"ops\":[[\"release\",\"f0\"],{}]}},{{\"name\":\"b\",\"ops\":[{}]}}",
+        rounds(back),
+        rounds(forth)
+    ));
+    let found = on(&program, 2);
+    let limit = found.at.first().expect("a limit");
+    assert!(matches!(&limit.kind, Kind::Lock { lock, .. } if lock == "g"), "{limit:?}");
+    assert!((limit.gain() - 0.5).abs() < 0.02, "{limit:?}");
+}
+
+#[test]
+fn too_few_cpus() {
+    let program = program(&alike("w", 8, 1, r#"["exec","f",1000]"#));
+    let found = on(&program, 2);
+    let limit = found.at.first().expect("a limit");
+    assert!(matches!(limit.kind, Kind::Cpus { wanting } if (7.0..=8.0).contains(&wanting)), "{limit:?}");
+    assert!((limit.gain() - 0.75).abs() < 0.01, "{limit:?}");
+    assert!(found.fixes.iter().any(|fix| fix.change == Change::Cpus(Cpus::count(4).expect("4"))));
+}
+
+#[test]
+fn too_few_threads() {
+    let program = program(&alike("w", 2, 1, r#"["exec","f",1000]"#));
+    let expected = Kind::Threads { threads: 2, function: Some("f".into()) };
+    assert_eq!(kind(&program, 8), expected);
+    // On two CPUs they are enough.
+    assert!(matches!(kind(&program, 2), Kind::Work { busy, .. } if (busy - 2.0).abs() < 0.01));
+}
+
+#[test]
+fn one_serial_stretch() {
+    let workers = alike("w", 4, 1, r#"["exec","map",1000]"#);
+    let main = r#"["exec","read",1500],["create","w0"],["create","w1"],["create","w2"],["create","w3"],["join","w0"],["join","w1"],["join","w2"],["join","w3"]"#;
+    let program = program(&format!("{{\"name\":\"main\",\"ops\":[{main}]}},{workers}"));
+    let Kind::Serial { thread, function, length_ns, threads } = kind(&program, 4) else {
+        panic!("{:?}", on(&program, 4))
+    };
+    assert_eq!((thread.as_str(), function.as_deref(), threads), ("main", Some("read"), 5));
+    assert!((length_ns - 1500.0).abs() < 1.0);
+    // Of 2,500 ns 1,200 go if four CPUs share what is read, and 750 if it is read twice as fast.
+    let fixes = on(&program, 4).fixes;
+    let gain = |wanted: fn(&Change) -> bool| {
+        let fix = fixes.iter().find(|fix| fix.function.as_deref() == Some("read") && wanted(&fix.change));
+        fix.unwrap_or_else(|| panic!("{fixes:?}")).gain
+    };
+    let divided = gain(|change| matches!(change, Change::Divide(_, 5)));
+    assert!((divided - 1500.0 * 0.75 / 2500.0).abs() < 0.01, "{divided}");
+    let faster = gain(|change| matches!(change, Change::Faster(..)));
+    assert!((faster - 0.3).abs() < 0.01, "{faster}");
+}
+
+#[test]
+fn one_thread_is_one_serial_stretch_where_there_are_more_cpus() {
+    let program = program(&alike("w", 1, 10, r#"["exec","f",100]"#));
+    assert!(matches!(kind(&program, 4), Kind::Serial { threads: 1, .. }));
+    assert!(matches!(kind(&program, 1), Kind::Work { .. }));
+}
+
+#[test]
+fn imbalance_at_barriers_and_at_the_end() {
+    let less = alike("l", 3, 20, r#"["exec","phase",100],["barrier","b",4]"#);
+    let more = alike("m", 1, 20, r#"["exec","phase",500],["barrier","b",4]"#);
+    let program = self::program(&format!("{less},{more}"));
+    assert_eq!(kind(&program, 4), Kind::Imbalance { function: Some("phase".into()) });
+    let main = r#"["create","s0"],["create","s1"],["create","t0"],["join","s0"],["join","s1"],["join","t0"]"#;
+    let (short, long) =
+        (alike("s", 2, 1, r#"["exec","part",500]"#), alike("t", 1, 1, r#"["exec","part",2000]"#));
+    let program = self::program(&format!("{{\"name\":\"main\",\"ops\":[{main}]}},{short},{long}"));
+    let found = on(&program, 4);
+    let limit = found.at.first().expect("a limit");
+    assert_eq!(limit.kind, Kind::Imbalance { function: Some("part".into()) });
+    assert!((limit.without_ns - 1000.0).abs() < 1.0, "{limit:?}");
+    assert!(found.fixes.iter().any(|fix| fix.change == Change::Balance));
+}
+
+#[test]
+fn a_pipelines_stage() {
+    let producer = alike("p", 1, 100, r#"["sem_wait","room"],["exec","produce",10],["sem_post","items"]"#);
+    let consumer = alike("c", 1, 100, r#"["sem_wait","items"],["exec","consume",40],["sem_post","room"]"#);
+    let room = r#"{"name":"i","ops":[["sem_init","room",4],["sem_init","items",0]]}"#;
+    let program = program(&format!("{room},{producer},{consumer}"));
+    assert_eq!(kind(&program, 4), Kind::Stage { thread: "c0".into(), function: Some("consume".into()) });
+}
+
+/// The first and the last stage of a pipeline that compute the same function were taken for two threads of a pool: neither was
+/// always busy, and "the work itself" limited.
+#[test]
+fn stages_that_compute_the_same_function_are_no_pool() {
+    let stage = |name: &str, takes: &str, work: u32, gives: &str| {
+        let round = format!(r#"["sem_wait","{takes}"],["exec","burn",{work}],["sem_post","{gives}"]"#);
+        alike(name, 1, 100, &round)
+    };
+    let first = alike("first", 1, 100, r#"["exec","burn",60],["sem_post","one"]"#);
+    let last = alike("last", 1, 100, r#"["sem_wait","two"],["exec","burn",10]"#);
+    let counts = r#"{"name":"i","ops":[["sem_init","one",0],["sem_init","two",0]]}"#;
+    let program = program(&format!("{counts},{first},{},{last}", stage("middle", "one", 30, "two")));
+    for cpus in [2, 16] {
+        let expected = Kind::Stage { thread: "first0".into(), function: Some("burn".into()) };
+        assert_eq!(kind(&program, cpus), expected, "on {cpus} CPUs");
+    }
+}
+
+/// It may not be known when replayed locks were released: nothing that their threads computed later could be
+/// divided, and a pool's limit depended on the recording.
+#[test]
+fn a_lock_that_is_never_given_back_does_not_hide_a_small_pool() {
+    let round = r#"["held","g",0],["exec","pack",100],["io",2,"disk"]"#;
+    let program = program(&alike("w", 4, 50, round));
+    assert_eq!(kind(&program, 16), Kind::Threads { threads: 4, function: Some("pack".into()) });
+}
+
+#[test]
+fn devices_timers_and_work() {
+    let waits = |wait: &str| program(&alike("w", 2, 10, &format!(r#"["exec","f",100],{wait}"#)));
+    assert_eq!(kind(&waits(r#"["io",900,"disk"]"#), 2), Kind::Device { device: "disk".into() });
+    assert_eq!(kind(&waits(r#"["sleep",900]"#), 2), Kind::Timers);
+    assert!(matches!(kind(&waits(r#"["io",1,"disk"]"#), 2), Kind::Work { .. }));
+}
+
+/// Where threads sleep and another one reads a timer, neither wait limited by itself, and "the work itself"
+/// did.
+#[test]
+fn a_timer_that_is_read_is_a_sleep() {
+    let thread = |name: &str, wait: &str| format!(r#"{{"name":"{name}","ops":[["exec","f",100],{wait}]}}"#);
+    let both =
+        program(&[thread("a", r#"["sleep",900]"#), thread("b", r#"["io",900,"timerfd read"]"#)].join(","));
+    assert_eq!(kind(&both, 2), Kind::Timers);
+}
+
+/// Two threads keep two CPUs from two others, for two locks: one lock less is not enough.
+#[test]
+fn spinning() {
+    let holder = |lock: &str| {
+        format!(
+            r#"{{"name":"h{lock}","ops":[["spin_lock","{lock}"],["exec","f",1000],["spin_unlock","{lock}"]]}}"#
+        )
+    };
+    let waiter = |lock: &str| {
+        format!(
+            r#"{{"name":"w{lock}","ops":[["exec","g",1],["spin_lock","{lock}"],["spin_unlock","{lock}"]]}}"#
+        )
+    };
+    let program = program(&[holder("a"), holder("b"), waiter("a"), waiter("b")].join(","));
+    assert_eq!(kind(&program, 2), Kind::Spinning);
+}
+
+#[test]
+fn handing_over() {
+    let ping = alike("p", 1, 100, r#"["exec","f",100],["sem_post","there"],["sem_wait","back"]"#);
+    let pong = alike("q", 1, 100, r#"["sem_wait","there"],["exec","g",100],["sem_post","back"]"#);
+    let model = Model { wake_latency_ns: Some(2_000), ..Model::default() };
+    let found = limits(&program(&format!("{ping},{pong}")), &[Cpus::count(2).expect("2")], &model);
+    let limit = found.at.first().expect("a limit");
+    assert!(matches!(limit.kind, Kind::HandOver { .. }) && limit.gain() > 0.9, "{limit:?}");
+}
+
+#[test]
+fn what_has_no_limit_or_no_end() {
+    assert_eq!(kind(&program(r#"{"name":"T","ops":[]}"#), 2), Kind::Nothing);
+    assert_eq!(limits(&Program::default(), &[], &Model::default()), Limits::default());
+    let stuck = program(r#"{"name":"T","ops":[["exec",5],["sem_wait","never"]]}"#);
+    assert!(matches!(kind(&stuck, 2), Kind::Deadlock { stuck } if stuck.threads.len() == 1));
+    // What was recorded came to its end.
+    let recorded = Program { machine: Some(crate::program::MachineFacts::default()), ..stuck };
+    assert_eq!(kind(&recorded, 2), Kind::NotKnown { missing: 0.0 });
+}
+
+/// On the recorded machine and on the largest, in this order; each once.
+#[test]
+fn two_machines() {
+    let mut program = program(&alike("w", 4, 100, HOT));
+    let counts = [1, 2, 8].map(|count| Cpus::count(count).expect("a count"));
+    program.recorded_cpus = Some(2);
+    let found = limits(&program, &[counts[0], counts[2], Cpus::Infinite], &Model::default());
+    assert_eq!(found.at.iter().map(|limit| limit.cpus).collect::<Vec<_>>(), [counts[1], counts[2]]);
+    assert!(found.fixes[0].gain_at_largest.is_some(), "{:?}", found.fixes);
+    program.recorded_cpus = Some(8);
+    assert_eq!(limits(&program, &counts, &Model::default()).at.len(), 1);
+}
+
+/// Random programs: a limit is never worse than the program, and nothing panics.
+#[test]
+fn without_a_constraint_it_is_never_slower() {
+    for seed in 0..200 {
+        let program = crate::synth::random_program(seed, crate::synth::Lengths::Spread);
+        for limit in limits(&program, &[Cpus::ONE, Cpus::count(3).expect("3")], &Model::default()).at {
+            assert!(limit.without_ns <= limit.time_ns && limit.gain() >= 0.0, "{seed}: {limit:?}");
+        }
+    }
+}
+
+/// Two threads that yield until it is their turn were "the work itself", and the one with the longer strokes led.
+#[test]
+fn turns() {
+    let ping = alike("p", 1, 100, r#"["exec","ping",200],["sem_post","there"],["sem_wait","back"]"#);
+    let pong = alike("q", 1, 100, r#"["sem_wait","there"],["exec","pong",100],["sem_post","back"]"#);
+    let program = program(&format!("{ping},{pong}"));
+    let found = on(&program, 4);
+    let limit = found.at.first().expect("a limit");
+    assert_eq!(limit.kind, Kind::Turns { threads: 2, processes: false, changes: 199 });
+    assert!((limit.gain() - 1.0 / 3.0).abs() < 0.01, "as long as ping takes: {limit:?}");
+    let together = found.fixes.iter().find(|fix| fix.change == Change::NoTurns).expect("a change");
+    assert!(together.change.is_at_best() && (together.gain - limit.gain()).abs() < 1e-9, "{together:?}");
+    assert!(matches!(kind(&program, 1), Kind::Work { .. }), "one CPU lets nobody do otherwise");
+}
+
+/// Three threads that meet at a barrier of their own were "too few threads", though there were more than CPUs.
+#[test]
+fn imbalance_at_a_barrier_that_is_not_recorded() {
+    let round = |own: u32, round: usize| {
+        let arrive = |thread: usize| format!(r#"["release","a{thread}-{round}"]"#);
+        match own {
+            0 => format!(
+                r#"["exec","phase",200],["await","a1-{round}"],["await","a2-{round}"],["release","go1-{round}"],["release","go2-{round}"]"#
+            ),
+            own => format!(r#"["exec","phase",100],{},["await","go{own}-{round}"]"#, arrive(own as usize)),
+        }
+    };
+    let thread = |own: u32| {
+        let rounds: Vec<String> = (0..50).map(|at| round(own, at)).collect();
+        format!(r#"{{"name":"t{own}","ops":[{}]}}"#, rounds.join(","))
+    };
+    let program = program(&[thread(0), thread(1), thread(2)].join(","));
+    let found = on(&program, 4);
+    let limit = found.at.first().expect("a limit");
+    assert_eq!(limit.kind, Kind::Imbalance { function: Some("phase".into()) });
+    assert!((limit.gain() - 1.0 / 3.0).abs() < 0.01, "400 in three parts: {limit:?}");
+    assert!(!matches!(kind(&program, 2), Kind::Threads { .. }), "two CPUs are full with three threads");
+}
+
+/// Threads of a runtime that spin in its own critical section were "the work itself, no wait takes 5 % of the time", beside
+/// 15 % of spinning in THREADS.
+#[test]
+fn waits_by_spinning_that_end_as_recorded() {
+    let first = |at: usize| format!(r#"["exec","f",80],["release","spinning #{at}"]"#);
+    let second = |at: usize| format!(r#"["exec","f",60],["await","spinning #{at}"]"#);
+    let thread = |name: &str, own: usize| {
+        let rounds = (0..50).map(|at| if at % 2 == own { first(at) } else { second(at) });
+        format!(r#"{{"name":"{name}","ops":[{}]}}"#, rounds.collect::<Vec<_>>().join(","))
+    };
+    let program = program(&[thread("a", 0), thread("b", 1)].join(","));
+    for cpus in [2, 4] {
+        let found = on(&program, cpus);
+        let limit = found.at.first().expect("a limit");
+        let Kind::SpunWaits { waiting } = limit.kind else { panic!("{limit:?}") };
+        assert!((waiting - 0.25).abs() < 0.01, "20 of 80, each second time: {waiting}");
+        assert!((limit.time_ns - 4000.0).abs() < 1.0 && (limit.without_ns - 3500.0).abs() < 1.0, "{limit:?}");
+    }
+}

@@ -1,0 +1,53 @@
+//! Programs with known answers.
+
+mod changes;
+mod idle;
+mod kinds;
+mod not_recorded;
+mod threads;
+
+use super::{Change, Kind, Limits, Search, WORTH, limits};
+use crate::cpus::Cpus;
+use crate::event::{OperationsTried, Overhead};
+use crate::finding::Finding;
+use crate::predict::Model;
+use crate::program::{
+    FunctionRef, Place, PlaceId, Program, PutBackUses, Recorded, RecordedObject, RecordedWait, Sample, Share,
+    json,
+};
+
+fn program(threads: &str) -> Program {
+    json::read(&format!("{{\"format\":\"longpole-program\",\"version\":1,\"threads\":[{threads}]}}"))
+        .expect("a program")
+}
+
+/// Threads of one kind: `name`, their number, and operations that each repeats `rounds` times.
+fn alike(name: &str, count: usize, rounds: usize, operations: &str) -> String {
+    let operations = vec![operations; rounds].join(",");
+    let thread = |number| format!("{{\"name\":\"{name}{number}\",\"ops\":[{operations}]}}");
+    (0..count).map(thread).collect::<Vec<_>>().join(",")
+}
+
+fn on(program: &Program, cpus: u32) -> Limits {
+    limits(program, &[Cpus::count(cpus).expect("a count")], &Model::default())
+}
+
+fn kind(program: &Program, cpus: u32) -> Kind {
+    on(program, cpus).at.first().expect("a limit").kind.clone()
+}
+
+const HOT: &str = r#"["exec","parse",40],["lock","m"],["exec","hash",60],["exec","store",2],["unlock","m"]"#;
+
+/// What was recorded of a program: how long, and what its threads waited for, each kind 2 s long.
+fn recorded(program: Program, waits: &[(&str, bool, &str)]) -> Program {
+    let wait = |(name, idle, by): &(&str, bool, &str)| RecordedWait {
+        name: (*name).into(),
+        idle: *idle,
+        wait_ns: 2_000_000_000,
+        ended_by: vec![Share { name: (*by).into(), count: 1 }],
+        ..RecordedWait::default()
+    };
+    let recorded = Recorded { waits: waits.iter().map(wait).collect(), ..Recorded::default() };
+    let overhead = Some(Overhead { wall_ns: 2_000_000_000, ..Overhead::default() });
+    Program { recorded, overhead, machine: Some(crate::program::MachineFacts::default()), ..program }
+}

@@ -1,0 +1,88 @@
+//! Recordings in which something is missing.
+
+use super::*;
+
+/// What limited a program with one hot lock was "handing over", or CPUs, where the lock had got no probes.
+#[test]
+fn locks_that_were_not_recorded_are_not_passed_over() {
+    let ping = alike("p", 1, 100, r#"["exec","f",100],["sem_post","there"],["sem_wait","back"]"#);
+    let pong = alike("q", 1, 100, r#"["sem_wait","there"],["exec","g",100],["sem_post","back"]"#);
+    let word = |wait_ns, put_back| RecordedObject {
+        name: "futex registry.gate".into(),
+        kind: crate::program::FUTEX.into(),
+        waits: 1_000,
+        wait_ns,
+        put_back,
+        ..RecordedObject::default()
+    };
+    let kind = |family: &str, object: RecordedObject| {
+        let mut program = recorded(program(&format!("{ping},{pong}")), &[]);
+        let family = family.into();
+        let tried = Some(OperationsTried { calls: Some(20_000), cost_ppm: 390_000 });
+        program.findings.push(Finding::OperationsOff { family, processes: 1, after_ns: None, tried });
+        program.recorded.objects.push(object);
+        let model = Model { wake_latency_ns: Some(2_000), ..Model::default() };
+        let found = limits(&program, &[Cpus::count(2).expect("2")], &model);
+        (found.at[0].kind.clone(), found.fixes.len())
+    };
+    let mutexes = "mutexes and condition variables";
+    let expected = |is_lock| Kind::LocksNotRecorded {
+        word: "futex registry.gate".into(),
+        waiting: 1.5,
+        is_lock,
+        is_lost: false,
+        cost: Some(0.39),
+    };
+    assert_eq!(kind(mutexes, word(3_000_000_000, None)), (expected(false), 0));
+    // Threads that wait for it end each other's waits, as those of a lock do.
+    let passed_on = RecordedObject { by_waiters: 900, ..word(3_000_000_000, None) };
+    assert_eq!(kind(mutexes, passed_on), (expected(true), 0));
+    let is_hand_over = |found: (Kind, usize)| matches!(found.0, Kind::HandOver { .. });
+    assert!(is_hand_over(kind(mutexes, word(1_000_000, None))), "hardly anybody waits");
+    assert!(
+        is_hand_over(kind(mutexes, word(3_000_000_000, Some(PutBackUses::default())))),
+        "it is simulated"
+    );
+    // Java's service threads wait four times for all of a second.
+    let for_work = RecordedObject { waits: 4, ..word(3_000_000_000, None) };
+    assert!(is_hand_over(kind(mutexes, for_work)), "they wait for work");
+    assert!(is_hand_over(kind("semaphores", word(3_000_000_000, None))), "mutexes were recorded");
+}
+
+/// Node's four workers behind a lock of their own were limited by "CPUs", as sure as if OpenSSL had not filled the rings.
+#[test]
+fn locks_whose_operations_were_lost_are_not_passed_over() {
+    let ping = alike("p", 1, 100, r#"["exec","f",100],["sem_post","there"],["sem_wait","back"]"#);
+    let pong = alike("q", 1, 100, r#"["sem_wait","there"],["exec","g",100],["sem_post","back"]"#);
+    let mut program = recorded(program(&format!("{ping},{pong}")), &[]);
+    let families = vec![probe_abi::SyncFamily::Mutex.name().to_owned()];
+    program.findings.push(Finding::OperationsLost { families });
+    let condition = |number: u32| RecordedObject {
+        name: format!("condition first used in wait #{number}"),
+        kind: "condition".into(),
+        group: Some("first used in wait".into()),
+        waits: 1_000,
+        wait_ns: 1_000_000_000,
+        ..RecordedObject::default()
+    };
+    program.recorded.objects = (1..=4).map(condition).collect();
+    let model = Model { wake_latency_ns: Some(2_000), ..Model::default() };
+    let found = limits(&program, &[Cpus::count(2).expect("2")], &model);
+    let expected = Kind::LocksNotRecorded {
+        word: "condition first used in wait".into(),
+        waiting: 2.0,
+        is_lock: false,
+        is_lost: true,
+        cost: None,
+    };
+    assert_eq!(found.at[0].kind, expected);
+}
+
+/// "Waiting for unknown" limited a recording that had lost nearly everything.
+#[test]
+fn what_is_missing_is_not_known() {
+    let program = program(&alike("w", 2, 10, r#"["exec","f",100],["io",900,"unknown"]"#));
+    let Kind::NotKnown { missing } = kind(&program, 2) else { panic!("{:?}", on(&program, 2)) };
+    assert!((missing - 0.9).abs() < 0.01, "{missing}");
+    assert!(on(&program, 2).fixes.is_empty());
+}

@@ -1,0 +1,28 @@
+//! What THREADS shows.
+
+use super::*;
+
+/// Spinning is a state of its own, whether the lock is known or only the thread that ended it.
+#[test]
+fn who_asks_again_and_again_is_shown_spinning() {
+    let ends = r#"{"name":"a","ops":[["exec","f",1000],["release","spinning #0"]]}"#;
+    let spins = r#"{"name":"b","ops":[["await","spinning #0"],["exec","g",10]]}"#;
+    let found = on(&program(&format!("{ends},{spins}")), 2);
+    let of = found.threads.iter().find(|of| of.names == ["b"]).expect("b");
+    assert!(of.spinning > 0.9 && of.lock == 0.0 && of.other < 0.05, "{of:?}");
+}
+
+/// The main thread and its workers were "zstd x3", and one of them was the limit.
+#[test]
+fn threads_are_one_row_only_if_they_are_alike() {
+    let workers =
+        [alike("w/", 3, 1, r#"["exec","f",900]"#), alike("io/", 2, 1, r#"["exec","f",300]"#)].join(",");
+    let creates = r#"["create","w/0"],["create","w/1"],["create","w/2"],["create","io/0"],["create","io/1"]"#;
+    let main = format!(r#"{{"name":"w/9","ops":[["exec","f",9000],{creates},["exec","f",1000]]}}"#);
+    let found = on(&program(&format!("{main},{workers}")), 8);
+    assert!(matches!(&found.at[0].kind, Kind::Serial { thread, .. } if thread == "w/9"), "{:?}", found.at);
+    let mut rows: Vec<Vec<&str>> =
+        found.threads.iter().map(|of| of.names.iter().map(String::as_str).collect()).collect();
+    rows.sort_unstable();
+    assert_eq!(rows, [vec!["io/0", "io/1"], vec!["w/0", "w/1", "w/2"], vec!["w/9"]]);
+}
