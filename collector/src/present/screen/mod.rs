@@ -79,7 +79,7 @@ pub fn write(
                 let text = "(standard functions count for their callers; --all: for themselves)";
                 table::wrap(out, style, Paint::Dim, "", text, " ")?;
             }
-            if let Some(text) = rows::names_of_made_code(limits, &about.name) {
+            if let Some(text) = rows::missing_names(limits, &about.name) {
                 table::wrap(out, style, Paint::Dim, "", &text, " ")?;
             }
         }
@@ -201,18 +201,18 @@ pub(crate) fn facts(out: &mut impl Write, report: &Report, about: &About, style:
     let goal = goal.filter(|goal| cost.is_some_and(|share| share > 1.25 * goal));
     // The program feels the one and not the other.
     let inside = report.overhead.and_then(|cost| cost.share_in_threads()).filter(|_| goal.is_some());
-    let inside = inside.map_or(String::new(), |inside| format!(" ({:.1} in it)", inside * 100.0));
+    let inside = inside.map_or(String::new(), |inside| format!(" ({:.1} % in the program)", inside * 100.0));
     let goal = goal.map_or(String::new(), |goal| format!(", goal {:.0} %", goal * 100.0));
     let cost = cost.map(|share| format!("cost {:.1} %", share * 100.0));
+    let cost_alone = cost.as_ref().filter(|_| !inside.is_empty()).map(|cost| format!("{cost}{inside}"));
     let right: Vec<String> = samples.into_iter().chain(cost).collect();
     let right = right.join(", ");
     let left = style.text(&left);
     let used = width(&name) + 3 + width(&left);
     // Only where there is room for it.
-    let right = [format!("{right}{inside}{goal}"), format!("{right}{inside}"), right.clone()]
-        .into_iter()
-        .find(|text| used + width(text) + 2 <= style.width)
-        .unwrap_or(right);
+    let mut fuller =
+        [format!("{right}{inside}{goal}"), format!("{right}{inside}")].into_iter().chain(cost_alone);
+    let right = fuller.find(|text| used + width(text) + 2 <= style.width).unwrap_or(right);
     let right = style.text(&right);
     if used > style.width {
         writeln!(out, "{}", style.paint(Paint::Bold, &name))?;

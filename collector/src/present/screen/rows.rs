@@ -37,10 +37,13 @@ pub(crate) struct Row {
 /// What code without names is called that a program made while it ran.
 const MADE_CODE: &str = "[code without a file]";
 
-/// How that code gets names, if much is computed in it.
-pub(crate) fn names_of_made_code(limits: &Limits, program: &str) -> Option<String> {
-    let is_much = |used: &&engine::limit::FunctionUse| used.function == MADE_CODE && used.computes >= 0.1;
-    limits.functions.iter().find(is_much)?;
+/// How code without names gets some, if much is computed in it.
+pub(crate) fn missing_names(limits: &Limits, program: &str) -> Option<String> {
+    let is_much = |used: &&engine::limit::FunctionUse| used.function.starts_with('[') && used.computes >= 0.1;
+    let code = &limits.functions.iter().find(is_much)?.function;
+    if code != MADE_CODE {
+        return Some(format!("({code} has no names: its debug symbols, or --debuginfod, give them)"));
+    }
     let how = match program {
         "java" => "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit names it",
         "node" => "node --perf-basic-prof names it",
@@ -267,18 +270,23 @@ fn bar(of: &ThreadUse, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::together;
-    use super::{Limits, MADE_CODE, names_of_made_code};
+    use super::{Limits, MADE_CODE, missing_names};
 
     /// Three threads teller-1 to teller-3 were called "teller-1 x3".
     #[test]
-    fn code_that_a_runtime_made_says_how_it_gets_names() {
+    fn code_without_names_says_how_it_gets_them() {
         let used =
             |computes| engine::limit::FunctionUse { function: MADE_CODE.to_owned(), computes, tenth: None };
         let limits = |computes| Limits { functions: vec![used(computes)], ..Limits::default() };
-        let text = names_of_made_code(&limits(0.96), "java").expect("a line");
+        let text = missing_names(&limits(0.96), "java").expect("a line");
         assert!(text.contains("-XX:+DumpPerfMapAtExit"), "{text}");
-        assert!(names_of_made_code(&limits(0.96), "mono").expect("a line").contains("docs/languages.md"));
-        assert_eq!(names_of_made_code(&limits(0.05), "java"), None);
+        assert!(missing_names(&limits(0.96), "mono").expect("a line").contains("docs/languages.md"));
+        assert_eq!(missing_names(&limits(0.05), "java"), None);
+        let used =
+            engine::limit::FunctionUse { function: "[libz.so.1]".to_owned(), computes: 0.9, tenth: None };
+        let library = Limits { functions: vec![used], ..Limits::default() };
+        let text = missing_names(&library, "pigz").expect("a line");
+        assert!(text.starts_with("([libz.so.1] has no names") && text.contains("--debuginfod"), "{text}");
     }
 
     #[test]
