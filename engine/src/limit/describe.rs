@@ -5,7 +5,7 @@ use super::balance::{self, created};
 use super::holders::{self, Sums};
 use super::question::Question;
 use super::search::Search;
-use super::stretch::{Stretch, Turns};
+use super::stretch::{Run, Stretch};
 use super::thread_samples::{ThreadSamples, apart};
 use super::uses::{LockUse, States, ThreadUse};
 use crate::program::names::IDLE;
@@ -13,16 +13,6 @@ use crate::program::{FunctionRef, ObjectId, Operation, Thread};
 use crate::schedule::Outcome;
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
-
-/// What the watched run shows in addition to its outcome.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Run {
-    /// The longest stretch that one thread computes alone.
-    pub(super) stretch: Option<Stretch>,
-    pub(super) turns: Option<Turns>,
-    /// How long threads spin, summed, ticks.
-    pub(super) spinning: u64,
-}
 
 /// Whether it is the first thread of its process; where processes are not known, whether it started others of these, and
 /// no thread started it.

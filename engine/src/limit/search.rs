@@ -1,12 +1,11 @@
 //! The search: which constraints threads wait for, and what each of them gains when it is gone.
 
 use super::change::{Change, Fix};
-use super::describe::Run;
 use super::holders::{self, Sums};
 use super::idle::{MostlyAsleep, Rest};
 use super::owner::Owners;
 use super::question::Question;
-use super::stretch::{Computing, Stretch, Turns};
+use super::stretch::{Computing, Run, Stretch, Turns};
 use super::thread_samples::{ThreadSamples, has_twin, of_threads};
 use super::top_functions::FunctionUse;
 use super::unrecorded_locks::UnrecordedLocks;

@@ -15,7 +15,7 @@ const EVEN: f64 = 1.5;
 const LITTLE: u64 = 4;
 /// A function counts as computed nearly as much as another one if at most this fraction (one part in `NEAR`) is missing.
 const NEAR: u64 = 4;
-/// So many functions are what a thread mostly computes.
+/// This number of functions are what a thread mostly computes.
 const MAIN_FUNCTIONS: usize = 3;
 
 /// Threads that compute mostly the same function.

@@ -33,7 +33,7 @@ pub(super) const WORTH_SAYING: f64 = 0.01;
 /// Nor are fewer yields than this.
 const FEWEST_YIELDS: u64 = 100;
 
-/// So many samples tell how long threads ask.
+/// This many samples tell how long threads ask.
 const TELL: usize = 200;
 
 /// The note for a large amount of it that counts as computing.
@@ -186,7 +186,7 @@ mod tests {
         let (most_ns, ran_ns) = (30_000_000, 200_000_000);
         let wanted = Finding::BusyWait { yielded: Some(yielded), seen: None, most_ns, ran_ns };
         assert_eq!(finding(&many, &Program::default()), Some(wanted));
-        // Two threads that took turns with yields "asked again and again for 96 % of all CPU time", beside 43 % of spinning.
+        // Two threads that took turns with yields "asked again and again for 96 % of all CPU time", and 43 % of spinning.
         let samples = Samples {
             stacks: vec![vec![]],
             threads: vec![vec![Sample { operation: 0, stack: 0 }; TELL]],

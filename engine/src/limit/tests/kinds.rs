@@ -291,7 +291,7 @@ fn imbalance_at_a_barrier_that_is_not_recorded() {
     assert!(!matches!(kind(&program, 2), Kind::Threads { .. }), "two CPUs are full with three threads");
 }
 
-/// Threads of a runtime that spin in its own critical section were "the work itself, no wait takes 5 % of the time", beside
+/// Threads of a runtime that spin in its own critical section were "the work itself, no wait takes 5 % of the time", next to
 /// 15 % of spinning in THREADS.
 #[test]
 fn waits_by_spinning_that_end_as_recorded() {
