@@ -58,17 +58,11 @@ pub fn check(workspace: &Workspace) -> Vec<String> {
         if document.path != "CHANGELOG.md" {
             wrong.extend(prose::named_paths(document, |path| workspace.root.join(path).exists()));
         }
-        if document.path == "docs/glossary.md" {
-            let findings = sources.iter().find(|source| source.path == FINDINGS);
-            wrong.extend(prose::unexplained(&document.text, findings.map_or("", |source| &source.text)));
-        }
         complaints.extend(wrong.into_iter().map(|text| format!("{}: {text}", document.path)));
     }
     complaints
 }
 
-/// Where notes get their names.
-const FINDINGS: &str = "engine/src/finding/mod.rs";
 /// Documents with a table of promises, each with the tests that guard it.
 const NAMES_TESTS: [&str; 2] = ["ARCHITECTURE.md", "docs/safety.md"];
 

@@ -7,6 +7,7 @@ pub use trust::Trust;
 
 use crate::event::{LeftOut, OperationsTried};
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantNames};
 
 /// How much a finding can change the answer, the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -165,8 +166,9 @@ pub struct Stuck {
 ///
 /// As JSON it is an object: `kind`, the variant's name, and its numbers. What has another kind, or lacks a number, is read
 /// as [`Finding::Other`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 #[expect(missing_docs, reason = "each variant says what its numbers are")]
 pub enum Finding {
     /// Records were lost.
@@ -221,6 +223,7 @@ pub enum Finding {
     CpuTime { threads: u64, thread: String, events_ns: u64, proc_ns: u64 },
     /// Functions whose probes were removed, since they were called too often.
     #[serde(rename = "folded")]
+    #[strum(serialize = "folded")]
     ProbesRemoved { functions: Names },
     /// The same, on request.
     AskedOff { functions: Names },
@@ -341,60 +344,8 @@ impl Finding {
     /// The stable word for its kind.
     pub fn kind(&self) -> &str {
         match self {
-            Finding::Loss { .. } => "loss",
-            Finding::Gap { .. } => "gap",
-            Finding::ProbesLate { .. } => "probes_late",
-            Finding::LocksLate { .. } => "locks_late",
-            Finding::NotProbed { .. } => "not_probed",
-            Finding::PacketsNotFollowed { .. } => "packets_not_followed",
-            Finding::Stopped { .. } => "stopped",
-            Finding::Contradiction { .. } => "contradiction",
-            Finding::Inferred { .. } => "inferred",
-            Finding::LocksLost { .. } => "locks_lost",
-            Finding::OperationsLost { .. } => "operations_lost",
-            Finding::OperationsLeftOut { .. } => "operations_left_out",
-            Finding::OperationsCounted { .. } => "operations_counted",
-            Finding::OperationsForbidden { .. } => "operations_forbidden",
-            Finding::OperationsJoined { .. } => "operations_joined",
-            Finding::OperationsOff { .. } => "operations_off",
-            Finding::StrayExit { .. } => "stray_exit",
-            Finding::Children { .. } => "children",
-            Finding::FileFull { .. } => "file_full",
-            Finding::CpuTime { .. } => "cpu_time",
-            Finding::ProbesRemoved { .. } => "folded",
-            Finding::AskedOff { .. } => "asked_off",
-            Finding::ProbeCost { .. } => "probe_cost",
-            Finding::Unmatched { .. } => "unmatched",
-            Finding::TooLong { .. } => "too_long",
-            Finding::SimulatedDeadlock { .. } => "simulated_deadlock",
-            Finding::Replayed { .. } => "replayed",
-            Finding::ConditionsReplayed { .. } => "conditions_replayed",
-            Finding::NeverAwaited { .. } => "never_awaited",
-            Finding::Uncontended { .. } => "uncontended",
-            Finding::PutBack { .. } => "put_back",
-            Finding::HeldNotMeasured { .. } => "held_not_measured",
-            Finding::Spinning { .. } => "spinning",
-            Finding::BusyWait { .. } => "busy_wait",
-            Finding::FewSamples { .. } => "few_samples",
-            Finding::TruncatedStacks { .. } => "truncated_stacks",
-            Finding::SpelledOut { .. } => "spelled_out",
-            Finding::UnlockNotHeld { .. } => "unlock_not_held",
-            Finding::CreatedTwice { .. } => "created_twice",
-            Finding::ReleasedTwice { .. } => "released_twice",
-            Finding::Deadlock { .. } => "deadlock",
-            Finding::DeadlockInSimulation { .. } => "deadlock_in_simulation",
-            Finding::InvalidProgram { .. } => "invalid_program",
-            Finding::CutSession { .. } => "cut_session",
-            Finding::DamagedSession { .. } => "damaged_session",
-            Finding::TrailingBytes { .. } => "trailing_bytes",
-            Finding::SessionTooLarge { .. } => "session_too_large",
-            Finding::UnknownRecords { .. } => "unknown_records",
-            Finding::LeftRunning { .. } => "left_running",
-            Finding::BusyMachine { .. } => "busy_machine",
-            Finding::UnlikeRun { .. } => "unlike_run",
-            Finding::Costly { .. } => "costly",
-            Finding::RecordedAgain { .. } => "recorded_again",
             Finding::Other { kind, .. } => kind,
+            known => known.into(),
         }
     }
 
@@ -496,6 +447,13 @@ mod tests {
         let other = Finding::Other { kind: "loss".to_owned(), text: "7 were".to_owned() };
         assert_eq!(of(r#"{"kind":"loss","text":"7 were"}"#), other);
         assert_eq!(of(r#"{"kind":"loss","records":7,"text":"7 were"}"#), Finding::Loss { records: 7 });
+    }
+
+    #[test]
+    fn each_kind_of_note_is_in_the_glossary() {
+        let glossary = include_str!("../../../docs/glossary.md");
+        let is_missing = |kind: &&&str| !glossary.contains(&format!("`{kind}`")) && **kind != "other";
+        assert_eq!(Finding::VARIANTS.iter().filter(is_missing).count(), 0);
     }
 
     /// 447 µs of three seconds made an answer "fair".

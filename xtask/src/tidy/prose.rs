@@ -158,19 +158,6 @@ pub fn named_tests(document: &Source, sources: &[Source]) -> Vec<String> {
     missing.map(|name| format!("there is no test {name}")).collect()
 }
 
-/// Kinds of findings, as `engine/src/finding/mod.rs` names them, that the glossary does not explain.
-pub fn unexplained(glossary: &str, findings: &str) -> Vec<String> {
-    let arms = findings
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("Finding::")?.split_once(" { .. } => \""));
-    let kinds: Vec<&str> = arms.filter_map(|(_, name)| name.split('"').next()).collect();
-    if kinds.is_empty() {
-        return vec!["no kind of finding was found: tidy looks in the wrong place".into()];
-    }
-    let missing = kinds.into_iter().filter(|kind| !glossary.contains(&format!("`{kind}`")));
-    missing.map(|kind| format!("the note {kind} is not explained")).collect()
-}
-
 /// The line with a letter for each piece of code, and links without their addresses.
 fn without_code(line: &str) -> String {
     let mut text = String::new();
@@ -206,7 +193,7 @@ fn has_phrase(line: &str, phrase: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST_WORDS, Source, check, comments, named_paths, named_tests, unexplained};
+    use super::{MOST_WORDS, Source, check, comments, named_paths, named_tests};
 
     fn page(path: &str, text: &str) -> Source {
         Source { path: path.into(), text: text.into() }
@@ -273,15 +260,6 @@ mod tests {
             named_paths(&page, |path| path == "engine/src/a.rs"),
             ["line 1: there is no engine/src/b.rs"]
         );
-    }
-
-    #[test]
-    fn every_note_is_explained() {
-        let findings =
-            "match self {\n    Finding::Loss { .. } => \"loss\",\n    Finding::Gap { .. } => \"gap\",\n}\n";
-        assert_eq!(unexplained("| `loss` | lost |\n", findings), ["the note gap is not explained"]);
-        assert_eq!(unexplained("| `loss`, `gap` | lost |\n", findings), Vec::<String>::new());
-        assert_eq!(unexplained("", "").len(), 1);
     }
 
     #[test]
