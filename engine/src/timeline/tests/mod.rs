@@ -79,43 +79,12 @@ fn recording(script: &str) -> Recording {
 }
 
 fn record(time_ns: u64, cpu: u16, who: &str, event: &[&str]) -> Record {
-    let (current, context) = match who.split_once('/') {
-        Some((current, "irq" | "timer")) => (current, Context::HardIrq),
-        Some((current, "soft")) => (current, Context::SoftIrq),
-        Some((current, _)) => (current, Context::Unknown),
-        None => (who, Context::Task),
-    };
-    let (current, pid) = match current {
-        "idle" => (0, 0),
-        "other" => (900, 90),
-        thread => (tid(thread), PID),
-    };
-    let header = |kind: Kind| Header {
-        time_ns,
-        sequence: 0,
-        cpu,
-        kind: kind as u8,
-        context: context as u8,
-        tid: current,
-        pid,
-    };
+    let at = header(time_ns, cpu, who);
+    let (current, pid) = (at.tid, at.pid);
+    let header = |kind: Kind| Header { kind: kind as u8, ..at };
     let futex = |word: &str| Call { number: FUTEX_CALL, argument1: 128, argument0: number(word) };
-    let switch_in = |next: &str, prev_state, flags, prev_user_sp, prev_call| {
-        let (next_tid, next_pid) = if next == "idle" { (0, 0) } else { (tid(next), PID) };
-        let prev = if pid == PID { SwitchFlags::PREV_TRACKED } else { 0 };
-        let next = if next_pid == PID { SwitchFlags::NEXT_TRACKED } else { 0 };
-        let flags = flags | prev | next;
-        Record::Switch(Switch {
-            header: header(Kind::Switch),
-            next_tid,
-            next_pid,
-            prev_state,
-            flags,
-            prev_user_sp,
-            prev_call,
-        })
-    };
-    let switch = |next, prev_state, flags, sp| switch_in(next, prev_state, flags, sp, Call::NONE);
+    let switch = |next, prev_state, flags, sp| switch_in(at, next, prev_state, flags, sp, Call::NONE);
+    let cause = if who.ends_with("/timer") { Cause::Timer } else { Cause::None };
     let waking_in = |wakee: &str, wakee_state, flags, wakee_call| {
         let tracked = if pid == PID { WakingFlags::WAKER_TRACKED } else { 0 };
         Record::Waking(Waking {
@@ -125,7 +94,7 @@ fn record(time_ns: u64, cpu: u16, who: &str, event: &[&str]) -> Record {
             flags: flags | tracked,
             wakee_state,
             waker_call: Call::NONE.number,
-            cause: if who.ends_with("/timer") { Cause::Timer } else { Cause::None } as u32,
+            cause: cause as u32,
             wakee_call,
         })
     };
@@ -134,7 +103,7 @@ fn record(time_ns: u64, cpu: u16, who: &str, event: &[&str]) -> Record {
         ["ran", ran_ns] => Record::Ran(Ran { header: header(Kind::Ran), ran_ns: number(ran_ns) }),
         ["to", next] => switch(next, 0, 0, 0),
         ["sleeps"] => switch("idle", 1, 0, 0),
-        ["sleeps", "on", word] => switch_in("idle", 1, 0, 0, futex(word)),
+        ["sleeps", "on", word] => switch_in(at, "idle", 1, 0, 0, futex(word)),
         ["sleeps", "to", next] => switch(next, 1, 0, 0),
         ["sleeps", "at", sp] => switch("idle", 1, 0, number(sp)),
         ["preempted", "to", next] => switch(next, 1, SwitchFlags::PREEMPTED, 0),
@@ -186,6 +155,38 @@ fn record(time_ns: u64, cpu: u16, who: &str, event: &[&str]) -> Record {
         }),
         _ => panic!("event {event:?}"),
     }
+}
+
+/// Of a record without a kind.
+fn header(time_ns: u64, cpu: u16, who: &str) -> Header {
+    let (current, context) = match who.split_once('/') {
+        Some((current, "irq" | "timer")) => (current, Context::HardIrq),
+        Some((current, "soft")) => (current, Context::SoftIrq),
+        Some((current, _)) => (current, Context::Unknown),
+        None => (who, Context::Task),
+    };
+    let (tid, pid) = match current {
+        "idle" => (0, 0),
+        "other" => (900, 90),
+        thread => (tid(thread), PID),
+    };
+    Header { time_ns, sequence: 0, cpu, kind: 0, context: context as u8, tid, pid }
+}
+
+fn switch_in(
+    at: Header,
+    next: &str,
+    prev_state: u32,
+    flags: u32,
+    prev_user_sp: u64,
+    prev_call: Call,
+) -> Record {
+    let (next_tid, next_pid) = if next == "idle" { (0, 0) } else { (tid(next), PID) };
+    let prev = if at.pid == PID { SwitchFlags::PREV_TRACKED } else { 0 };
+    let next = if next_pid == PID { SwitchFlags::NEXT_TRACKED } else { 0 };
+    let header = Header { kind: Kind::Switch as u8, ..at };
+    let flags = flags | prev | next;
+    Record::Switch(Switch { header, next_tid, next_pid, prev_state, flags, prev_user_sp, prev_call })
 }
 
 fn number(word: &str) -> u64 {
