@@ -249,17 +249,7 @@ impl Search {
             None => kind(Kind::Work { busy, hidden: self.hidden }),
         };
         let waits = matches!(found.limit.kind, Kind::Device { .. } | Kind::Timers | Kind::Work { .. });
-        // A server's threads that wait for jobs all their life may wait longer than the one that waits for requests. That what
-        // a thread computes alone between requests can be divided is only supposed, however busy it is.
-        let for_work = match &found.limit.kind {
-            Kind::Device { device } => device == IDLE,
-            // Woken by who sends the work: a thread that has always some is never put to sleep.
-            Kind::HandOver { .. } => self.most_awaited(&base) == Some(IDLE),
-            Kind::Serial { .. } | Kind::Stage { .. } | Kind::Turns { .. } => without
-                .iter()
-                .any(|(question, ns)| self.is_idle_device(question) && time_ns - ns >= WORTH * time_ns),
-            _ => false,
-        };
+        let for_work = self.is_for_work(&found.limit.kind, &without, &base);
         if for_work || (waits && busy < 0.5 && self.is_idle()) {
             found.limit.kind = Kind::Idle { busy };
             found.limit.without_ns = time_ns;
@@ -283,6 +273,22 @@ impl Search {
         found.locks = self.lock_rows(&base);
         found.states = Some((states, base.length));
         found
+    }
+
+    /// Whether what limits is that the program waits for work. A server's threads that wait for jobs all their life may wait
+    /// longer than the one that waits for requests. That what a thread computes alone between requests can be divided is only
+    /// supposed, however busy it is.
+    fn is_for_work(&self, kind: &Kind, without: &[(Question, f64)], base: &Outcome) -> bool {
+        let time_ns = base.length.as_ns_f64();
+        match kind {
+            Kind::Device { device } => device == IDLE,
+            // Woken by who sends the work: a thread that has always some is never put to sleep.
+            Kind::HandOver { .. } => self.most_awaited(base) == Some(IDLE),
+            Kind::Serial { .. } | Kind::Stage { .. } | Kind::Turns { .. } => without
+                .iter()
+                .any(|(question, ns)| self.is_idle_device(question) && time_ns - ns >= WORTH * time_ns),
+            _ => false,
+        }
     }
 
     /// The locks that threads wait for, and words that look like one.
