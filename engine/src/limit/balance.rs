@@ -107,15 +107,10 @@ fn uneven(program: &Program, group: &[usize]) -> Option<Vec<Stretch>> {
         Some(Stretch { thread: *thread, from: 0, to: operations.len(), computed })
     };
     let all: Vec<Stretch> = group.iter().filter_map(whole).collect();
-    (!is_like_each_other(all.iter().map(|stretch| stretch.computed))).then_some(all)
-}
-
-/// Whether threads that do the same compute for about as long as each other, or too differently to do the same.
-fn is_like_each_other(computed: impl Iterator<Item = u64> + Clone) -> bool {
-    let count = computed.clone().count().max(1) as f64;
-    let mean = computed.clone().fold(0, u64::saturating_add) as f64 / count;
-    let (least, most) = (computed.clone().min().unwrap_or(0), computed.max().unwrap_or(0));
-    most as f64 <= UNEVEN * mean || (least as f64) < SHARES * mean
+    let computed = || all.iter().map(|stretch| stretch.computed);
+    let mean = computed().fold(0, u64::saturating_add) as f64 / all.len().max(1) as f64;
+    let (least, most) = (computed().min().unwrap_or(0) as f64, computed().max().unwrap_or(0) as f64);
+    (most > UNEVEN * mean && least >= SHARES * mean).then_some(all)
 }
 
 /// Whether threads that do the same, by what each computes, may wait for one that has more to do.

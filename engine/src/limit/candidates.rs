@@ -2,7 +2,6 @@
 
 use super::question::Question;
 use super::search::Search;
-use super::thread_samples::has_twin;
 use super::worker_groups::is_even;
 use super::{WORTH, balance, holders, without};
 use crate::cpus::Cpus;
@@ -72,7 +71,7 @@ impl Search {
             };
             let mean = group.threads.iter().map(at_work).sum::<f64>() / group.threads.len().max(1) as f64;
             let may_be_more = match group.threads[..] {
-                [thread] => group.meets && !has_twin(&self.samples, thread),
+                [_] => self.is_stage(group),
                 _ => is_even(&group.threads, base),
             };
             // Where they want all CPUs already, one more finds none.

@@ -337,13 +337,14 @@ impl Search {
         (several && *sum > all / 2).then_some(pool)
     }
 
-    /// The one thread of a pipeline's stage that may get a second one: of several the one that computes most.
+    /// Whether it is the one thread of a pipeline's stage, which may get a second one.
+    pub(super) fn is_stage(&self, group: &Group) -> bool {
+        matches!(group.threads[..], [thread] if group.meets && !has_twin(&self.samples, thread))
+    }
+
+    /// The stage of a pipeline that computes most.
     fn stage(&self) -> Option<usize> {
-        let is_stage = |group: &Group| match group.threads[..] {
-            [thread] => group.meets && !has_twin(&self.samples, thread),
-            _ => false,
-        };
-        let stages = self.groups.iter().enumerate().filter(|(_, group)| is_stage(group));
+        let stages = self.groups.iter().enumerate().filter(|(_, group)| self.is_stage(group));
         stages.max_by_key(|(_, group)| self.computed(group)).map(|(stage, _)| stage)
     }
 

@@ -40,14 +40,10 @@ impl ThreadSamples {
     /// Whether both do what one of them was started with: the first thread of a process may call what it starts others
     /// with, as OpenMP's does.
     fn does_as(&self, other: &ThreadSamples) -> bool {
-        let calls = |one: &ThreadSamples, entry: Option<FunctionRef>| {
-            let count = entry.and_then(|entry| one.functions.get(&entry)).map_or(0, |(count, _)| *count);
-            count > 0 && f64::from(count) >= MOSTLY * f64::from(one.samples)
+        let does = |one: &ThreadSamples, entry: Option<FunctionRef>| {
+            entry.is_some_and(|entry| one.mostly().contains(&entry))
         };
-        match (self.entry, other.entry) {
-            (Some(own), Some(of_other)) if own == of_other => true,
-            (own, of_other) => calls(self, of_other) || calls(other, own),
-        }
+        does(self, other.entry) || does(other, self.entry)
     }
 }
 
@@ -83,7 +79,8 @@ pub(super) fn of_threads(program: &Program, owners: &Owners) -> Vec<ThreadSample
     (0..program.threads.len()).map(of_thread).collect()
 }
 
-/// Whether another thread that does what this one was started with computes, too: then one such thread is no stage that lacks a second one.
+/// Whether another thread that does what this one was started with computes, too: then one such thread is no stage that lacks
+/// a second one.
 /// Threads of a runtime run what is to be done in turn, so that they need not be known to do the same.
 pub(super) fn has_twin(seen: &[ThreadSamples], thread: usize) -> bool {
     let Some(own) = seen.get(thread).filter(|own| own.entry.is_some()) else { return false };

@@ -186,8 +186,8 @@ impl Role {
         self.takes.is_empty() && self.gives.is_empty()
     }
 
-    /// Neither feeds the other, or each the other, and they do what one of them was started with, or meet somewhere if that is not known: the
-    /// first and the last stage of a pipeline may compute the same function.
+    /// Neither feeds the other, or each the other, and they do what one of them was started with, or meet somewhere if that is
+    /// not known: the first and the last stage of a pipeline may compute the same function.
     fn is_like(&self, other: &Role) -> bool {
         let meets = |one: &Role, other: &Role| {
             one.takes

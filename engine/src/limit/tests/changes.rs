@@ -140,10 +140,7 @@ fn an_interpreters_lock_is_not_split() {
 /// FIX had "a second thread for that stage", and `what-if --threads +1` did not know what it brings.
 #[test]
 fn a_second_thread_of_a_stage_can_be_tried() {
-    let producer = alike("p", 1, 100, r#"["sem_wait","room"],["exec","produce",10],["sem_post","items"]"#);
-    let consumer = alike("c", 1, 100, r#"["sem_wait","items"],["exec","consume",40],["sem_post","room"]"#);
-    let room = r#"{"name":"i","ops":[["sem_init","room",4],["sem_init","items",0]]}"#;
-    let program = program(&format!("{room},{producer},{consumer}"));
+    let program = pipeline();
     let cpus = Cpus::count(4).expect("4");
     let search = Search::new(&program, &[cpus], &Model::default()).expect("a program");
     assert_eq!(search.workers(), Some(1));

@@ -138,10 +138,7 @@ fn imbalance_at_barriers_and_at_the_end() {
 
 #[test]
 fn a_pipelines_stage() {
-    let producer = alike("p", 1, 100, r#"["sem_wait","room"],["exec","produce",10],["sem_post","items"]"#);
-    let consumer = alike("c", 1, 100, r#"["sem_wait","items"],["exec","consume",40],["sem_post","room"]"#);
-    let room = r#"{"name":"i","ops":[["sem_init","room",4],["sem_init","items",0]]}"#;
-    let program = program(&format!("{room},{producer},{consumer}"));
+    let program = pipeline();
     assert_eq!(kind(&program, 4), Kind::Stage { thread: "c0".into(), function: Some("consume".into()) });
 }
 

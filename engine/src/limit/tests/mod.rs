@@ -51,3 +51,11 @@ fn recorded(program: Program, waits: &[(&str, bool, &str)]) -> Program {
     let overhead = Some(Overhead { wall_ns: 2_000_000_000, ..Overhead::default() });
     Program { recorded, overhead, machine: Some(crate::program::MachineFacts::default()), ..program }
 }
+
+/// A producer and a consumer that takes four times as long.
+fn pipeline() -> Program {
+    let producer = alike("p", 1, 100, r#"["sem_wait","room"],["exec","produce",10],["sem_post","items"]"#);
+    let consumer = alike("c", 1, 100, r#"["sem_wait","items"],["exec","consume",40],["sem_post","room"]"#);
+    let room = r#"{"name":"i","ops":[["sem_init","room",4],["sem_init","items",0]]}"#;
+    program(&format!("{room},{producer},{consumer}"))
+}
