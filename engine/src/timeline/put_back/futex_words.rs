@@ -38,11 +38,7 @@ pub(super) struct Marks {
 
 /// The mutexes that no recorded operation is about, those with the most waits first.
 pub(super) fn find(timeline: &Timeline, calls: &Calls) -> Vec<Word> {
-    let recorded: FxHashSet<(u32, u64)> =
-        timeline.locks.iter().map(|lock| (lock.pid, lock.address)).collect();
-    let is_recorded = |pid: u32, address: u64| {
-        (0..LOCK_BYTES / 4).any(|word| recorded.contains(&(pid, address.wrapping_sub(word * 4))))
-    };
+    let is_recorded = recorded_places(timeline);
     let mut words: FxHashMap<(u32, u64), Word> = FxHashMap::default();
     let mut mutexes: FxHashSet<(u32, u64)> = FxHashSet::default();
     for (index, thread) in (0u32..).zip(&timeline.threads) {
@@ -78,6 +74,15 @@ pub(super) fn find(timeline: &Timeline, calls: &Calls) -> Vec<Word> {
     words
 }
 
+/// Whether a word, by process and address, lies in an object whose operations were recorded.
+pub(super) fn recorded_places(timeline: &Timeline) -> impl Fn(u32, u64) -> bool + use<> {
+    let recorded: FxHashSet<(u32, u64)> =
+        timeline.locks.iter().map(|lock| (lock.pid, lock.address)).collect();
+    move |pid, address| {
+        (0..LOCK_BYTES / 4).any(|word| recorded.contains(&(pid, address.wrapping_sub(word * 4))))
+    }
+}
+
 fn wakes(timeline: &Timeline, words: &mut FxHashMap<(u32, u64), Word>) {
     for wakeup in &timeline.wakeups {
         let Some(wakee) = timeline.threads.get(wakeup.wakee as usize) else { continue };
@@ -97,7 +102,7 @@ pub(super) fn word(wait: &Wait) -> Option<u64> {
 }
 
 /// When the thread runs next after an interval, if nothing unknown comes before.
-fn runs_after(thread: &Thread, interval: usize) -> Option<u64> {
+pub(super) fn runs_after(thread: &Thread, interval: usize) -> Option<u64> {
     let after = thread.intervals.iter().skip(interval + 1);
     let next = after.take(4).find(|next| !matches!(next.state, State::Runnable))?;
     matches!(next.state, State::Running { .. }).then_some(next.start.0)

@@ -24,6 +24,7 @@ struct OfStack {
     /// The calls that it comes after.
     under: Vec<CallId>,
     is_mutex: bool,
+    is_barrier: bool,
 }
 
 /// See the module.
@@ -47,7 +48,7 @@ impl Calls {
         let of_stack = |stack: &super::super::model::Stack| {
             let mut found = OfStack::default();
             let mut under: BTreeSet<CallId> = BTreeSet::new();
-            let (mut is_mutex, mut is_other) = (false, false);
+            let (mut is_mutex, mut is_barrier, mut is_other) = (false, false, false);
             for (index, &address) in stack.frames.iter().enumerate() {
                 let at = map.at(stack.pid, frame_address(index, address), stack.time.0);
                 let Some((mapping, offset)) = at else { continue };
@@ -57,10 +58,12 @@ impl Calls {
                 let Some(code) = named.get(&place) else { continue };
                 under.extend(code.under.iter().filter_map(|call| numbers.get(&(path, build_id, *call))));
                 is_mutex |= index < INNERMOST && names(code, &MUTEXES);
+                is_barrier |= index < INNERMOST && names(code, &BARRIERS);
                 is_other |= index < INNERMOST && names(code, &OTHERS);
             }
             found.under = under.into_iter().collect();
             found.is_mutex = is_mutex && !is_other;
+            found.is_barrier = is_barrier && !is_other;
             found
         };
         Calls(timeline.stacks.iter().map(of_stack).collect())
@@ -79,6 +82,11 @@ impl Calls {
         self.stack(stack).is_some_and(|stack| stack.is_mutex)
     }
 
+    /// Whether a thread that waits there waits for a barrier.
+    pub(super) fn is_barrier(&self, stack: u32) -> bool {
+        self.stack(stack).is_some_and(|stack| stack.is_barrier)
+    }
+
     /// The calls that take locks and come before it.
     pub(super) fn under(&self, stack: u32) -> &[CallId] {
         self.stack(stack).map_or(&[], |stack| &stack.under)
@@ -87,6 +95,8 @@ impl Calls {
 
 /// What functions that take or free a mutex have in their names.
 const MUTEXES: [&str; 3] = ["mutex", "lll_lock", "mtx_lock"];
+/// What functions that wait at a barrier have.
+const BARRIERS: [&str; 1] = ["barrier"];
 /// What others have: conditions, which are given a mutex, and locks that give each thread a word of its own to wait for.
 const OTHERS: [&str; 7] =
     ["pthread_cond", "condition_variable", "condvar", "cnd_", "parking_lot", "absl::", "wtf::"];

@@ -11,6 +11,7 @@
 //!
 //! No section spans a wait for anything else, and none lies in another: what is put back cannot deadlock.
 
+mod barriers;
 mod chance;
 mod clock;
 mod fill;
@@ -40,11 +41,12 @@ pub(super) fn put_back(timeline: &mut Timeline) {
         return;
     }
     let calls = Calls::of(timeline);
+    let clocks: Vec<clock::Clock> = timeline.threads.iter().map(clock::Clock::of).collect();
+    barriers::put_back(timeline, &calls, &clocks);
     let words = futex_words::find(timeline, &calls);
     if words.is_empty() {
         return;
     }
-    let clocks: Vec<clock::Clock> = timeline.threads.iter().map(clock::Clock::of).collect();
     let (locks, unmeasured) = measured(timeline, &words, &calls, &clocks);
     let kept = sections::all(timeline, &locks, &calls, &clocks, MOST_SECTIONS);
     let facts: Vec<PutBack> = locks.iter().zip(&kept.by_lock).map(|(lock, made)| fact(lock, made)).collect();

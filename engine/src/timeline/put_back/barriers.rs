@@ -1,0 +1,207 @@
+//! Barriers without probes are put back from the waits for them (ours). The last thread that comes to a barrier does not wait:
+//! it wakes all others. If every thread that ever waits or wakes at a word does one or the other each time round, all of them
+//! are known to have come, and when. The simulation then decides anew who comes last.
+
+use super::super::expand_bursts::{Made, insert, number_by_end};
+use super::super::model::{FirstUse, Lock, LockOperation, NO_OBJECT, State, Step, StepKind, Timeline, Wake};
+use super::clock::Clock;
+use super::futex_words::{recorded_places, runs_after, word};
+use super::lock_samples::Calls;
+use crate::event::SyncObject;
+use crate::finding::Finding;
+use crate::time::Timestamp;
+use probe_abi::{SampleReason, SyncFamily, SyncOperation};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Of a hundred rounds so many must be whole. In the others a thread came just before the last one, and did not sleep.
+const WHOLE_PERCENT: usize = 90;
+/// Fewer rounds may be chance.
+const FEWEST_ROUNDS: usize = 4;
+/// What a barrier returns in the thread that came last: `PTHREAD_BARRIER_SERIAL_THREAD`.
+const SERIAL: i32 = -1;
+
+/// A wait that another thread ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Ended {
+    /// When it was ended.
+    woken_ns: u64,
+    waker: u32,
+    thread: u32,
+    began_ns: u64,
+    /// When the thread ran again.
+    ran_ns: u64,
+}
+
+/// All threads come, one after the other; the last one wakes those that wait.
+#[derive(Clone, Debug)]
+struct Round {
+    last: u32,
+    /// When the last one woke the first and the last of the others.
+    from_ns: u64,
+    until_ns: u64,
+    waits: Vec<Ended>,
+}
+
+/// A word that is a barrier.
+struct Barrier {
+    pid: u32,
+    address: u64,
+    threads: BTreeSet<u32>,
+    rounds: Vec<Round>,
+}
+
+/// Puts uses of barriers into the timeline, where all are known.
+pub(super) fn put_back(timeline: &mut Timeline, calls: &Calls, clocks: &[Clock]) {
+    let words = waits(timeline, calls);
+    let all = words.len();
+    let barriers: Vec<Barrier> = words.into_iter().filter_map(barrier).collect();
+    if barriers.is_empty() {
+        return;
+    }
+    if barriers.len() == all {
+        // Nothing of them is missing.
+        let is_off = |finding: &Finding| matches!(finding, Finding::OperationsOff { family, .. } if family == SyncFamily::Barrier.name());
+        timeline.findings.retain(|finding| !is_off(finding));
+    }
+    write(timeline, &barriers, clocks);
+}
+
+/// The ended waits for each word in which a thread was seen waiting for a barrier, in order of their ends.
+fn waits(timeline: &Timeline, calls: &Calls) -> BTreeMap<(u32, u64), Vec<Ended>> {
+    let is_recorded = recorded_places(timeline);
+    let mut words: FxHashMap<(u32, u64), Vec<Ended>> = FxHashMap::default();
+    let mut barriers: FxHashSet<(u32, u64)> = FxHashSet::default();
+    for (index, thread) in (0u32..).zip(&timeline.threads) {
+        for (at, (start, end, state)) in thread.spans().enumerate() {
+            let State::Blocked(number) = state else { continue };
+            let Some(wait) = thread.waits.get(number as usize) else { continue };
+            let Some(address) = word(wait).filter(|&address| !is_recorded(thread.pid, address)) else {
+                continue;
+            };
+            let stack = thread.stack_at(start, SampleReason::Block);
+            if stack.is_some_and(|stack| calls.is_barrier(stack)) {
+                barriers.insert((thread.pid, address));
+            }
+            let Wake::By(wakeup) = wait.wake else { continue };
+            let Some(wakeup) = timeline.wakeups.get(wakeup as usize) else { continue };
+            words.entry((thread.pid, address)).or_default().push(Ended {
+                woken_ns: wakeup.time.0,
+                waker: wakeup.waker,
+                thread: index,
+                began_ns: start.0,
+                ran_ns: runs_after(thread, at).unwrap_or(end.0),
+            });
+        }
+    }
+    words.retain(|key, _| barriers.contains(key));
+    words.values_mut().for_each(|waits| waits.sort_unstable());
+    words.into_iter().collect()
+}
+
+/// The barrier that these waits are for, if enough rounds show all threads.
+fn barrier(((pid, address), waits): ((u32, u64), Vec<Ended>)) -> Option<Barrier> {
+    let threads: BTreeSet<u32> = waits.iter().flat_map(|wait| [wait.thread, wait.waker]).collect();
+    let mut began: FxHashMap<u32, Vec<u64>> = FxHashMap::default();
+    for wait in &waits {
+        began.entry(wait.thread).or_default().push(wait.began_ns);
+    }
+    let waits_between = |thread: u32, from_ns: u64, until_ns: u64| {
+        let began = began.get(&thread).map_or(&[][..], Vec::as_slice);
+        let next = began.partition_point(|began_ns| *began_ns <= from_ns);
+        began.get(next).is_some_and(|began_ns| *began_ns <= until_ns)
+    };
+    let mut rounds: Vec<Round> = Vec::new();
+    for wait in waits {
+        let is_of = |round: &&mut Round| {
+            round.last == wait.waker
+                && round.waits.iter().all(|other| other.thread != wait.thread)
+                && !waits_between(round.last, round.from_ns, wait.woken_ns)
+        };
+        match rounds.last_mut().filter(is_of) {
+            Some(round) => {
+                round.until_ns = wait.woken_ns;
+                round.waits.push(wait);
+            }
+            None => rounds.push(Round {
+                last: wait.waker,
+                from_ns: wait.woken_ns,
+                until_ns: wait.woken_ns,
+                waits: vec![wait],
+            }),
+        }
+    }
+    let is_sound = |round: &Round| round.waits.iter().all(|wait| wait.thread != round.last);
+    let whole = rounds.iter().filter(|round| round.waits.len() + 1 == threads.len()).count();
+    let is_barrier = rounds.len() >= FEWEST_ROUNDS
+        && whole * 100 >= rounds.len() * WHOLE_PERCENT
+        && rounds.iter().all(is_sound);
+    is_barrier.then_some(Barrier { pid, address, threads, rounds })
+}
+
+/// What the threads of a round did: each with where its call came back. `None` if one of them did not run again.
+fn uses(
+    barrier: &Barrier,
+    round: &Round,
+    object: u32,
+    clocks: &[Clock],
+) -> Option<Vec<(LockOperation, usize)>> {
+    let used = |&thread: &u32| {
+        let waited = round.waits.iter().find(|wait| wait.thread == thread);
+        let (began_ns, ended_ns, outcome) = match waited {
+            Some(wait) => (wait.began_ns, wait.ran_ns, 0),
+            None if thread == round.last => (round.from_ns, round.until_ns, SERIAL),
+            None => (round.from_ns, round.from_ns, 0),
+        };
+        let (interval, ended_ns) = clocks.get(thread as usize)?.next_run(ended_ns)?;
+        let operation = LockOperation {
+            began: Timestamp(began_ns),
+            ended: Timestamp(ended_ns),
+            value: 0,
+            caller: 0,
+            thread,
+            object,
+            second: NO_OBJECT,
+            outcome,
+            operation: SyncOperation::BarrierWait,
+            flags: 0,
+            after_hole: false,
+            times: 1,
+        };
+        Some((operation, interval))
+    };
+    barrier.threads.iter().map(used).collect()
+}
+
+fn write(timeline: &mut Timeline, barriers: &[Barrier], clocks: &[Clock]) {
+    let first_lock = u32::try_from(timeline.locks.len()).unwrap_or(u32::MAX);
+    let mut by_thread: BTreeMap<u32, Vec<(LockOperation, usize)>> = BTreeMap::new();
+    for (object, barrier) in (first_lock..).zip(barriers) {
+        let waits = barrier.rounds.iter().flat_map(|round| &round.waits);
+        let first = waits.map(|wait| (wait.began_ns, wait.thread)).min().unwrap_or_default();
+        timeline.locks.push(Lock {
+            pid: barrier.pid,
+            address: barrier.address,
+            kind: SyncObject::Barrier,
+            first: FirstUse { time: Timestamp(first.0), thread: first.1, caller: 0 },
+            put_back: true,
+        });
+        let rounds = barrier.rounds.iter().filter_map(|round| uses(barrier, round, object, clocks));
+        rounds.flatten().for_each(|used| by_thread.entry(used.0.thread).or_default().push(used));
+    }
+    let first_new = timeline.lock_operations.len();
+    for (thread, mut uses) in by_thread {
+        uses.sort_by_key(|(used, _)| used.ended);
+        let mut made: Vec<Made> = Vec::with_capacity(uses.len());
+        for (used, interval) in uses {
+            let number = u32::try_from(timeline.lock_operations.len()).unwrap_or(u32::MAX);
+            let step = Step { time: used.ended, kind: StepKind::Operated(number) };
+            timeline.lock_operations.push(used);
+            made.push(Made { interval, step });
+        }
+        if let Some(thread) = timeline.threads.get_mut(thread as usize) {
+            insert(thread, &made);
+        }
+    }
+    number_by_end(&mut timeline.threads, &mut timeline.lock_operations, first_new);
+}
