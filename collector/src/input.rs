@@ -144,8 +144,7 @@ impl Input {
                 drop(recording);
                 let mut program = engine::translation::from_timeline_on(&timeline, &first_on_all_cores);
                 program.findings.splice(0..0, session_findings(&info));
-                program.recorded_cpus =
-                    info.meta.as_ref().map(|meta| meta.cpu_count).filter(|&cpus| cpus > 0);
+                program.recorded_on(info.meta.as_ref().map(|meta| meta.cpu_count).filter(|&cpus| cpus > 0));
                 Parts { timeline: Some(timeline), program, meta: info.meta }
             }
         }

@@ -34,10 +34,10 @@ pub(super) fn look(recording: &Recording, asked: &Asked, cut_by_events: bool) ->
     let began = Instant::now();
     let timeline = engine::timeline::build(recording);
     let mut program = engine::translation::from_timeline(&timeline);
-    program.recorded_cpus = asked.recorded_cpus;
+    program.recorded_on(asked.recorded_cpus);
     // One run: the window is looked at again and again.
     let model = Model { runs: 1, ..Model::default() };
-    let chosen = asked.wish.get().filter(|cpus| asked.recorded_cpus.and_then(Cpus::count) != Some(*cpus));
+    let chosen = asked.wish.get().filter(|cpus| program.recorded_cpus.and_then(Cpus::count) != Some(*cpus));
     let parallelism = match chosen {
         Some(cpus) => predicted(&program, cpus, &model).unwrap_or_default(),
         None => measured(&timeline, &program, false),

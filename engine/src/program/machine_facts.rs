@@ -34,6 +34,9 @@ pub struct MachineFacts {
     /// Median time that a thread had a CPU before it had to give it to another thread that wanted it, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slice_ns: Option<u64>,
+    /// CPUs that the threads were allowed to use, all together: fewer than the machine's under `taskset` or in a container.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpus_allowed: Option<u32>,
     /// CPUs that the threads ran on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus_used: Option<u32>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::machine_facts::{DeviceFact, MachineFacts};
 use super::names;
 use crate::event::{CallKind, Overhead};
-use crate::timeline::{External, State, Timeline, Wait, Wake};
+use crate::timeline::{External, State, Thread, Timeline, Wait, Wake};
 use rustc_hash::FxHashMap;
 
 /// Fewer cases than this tell nothing.
@@ -103,9 +103,18 @@ pub(super) fn machine(timeline: &Timeline) -> MachineFacts {
         // The kernel's switch is one instant in the recording: what it takes is in the compute times around it.
         switch_cost_ns: (!occupied.is_empty()).then_some(0),
         slice_ns: quantile(&mut cases.slices, 50, FEWEST),
+        cpus_allowed: cpus_allowed(&timeline.threads),
         cpus_used: u32::try_from(occupied.len()).ok().filter(|cpus| *cpus > 0),
         devices: devices(timeline),
     }
+}
+
+/// CPUs in the masks of the threads whose masks are known. The others are taken to be like those: masks are inherited.
+fn cpus_allowed(threads: &[Thread]) -> Option<u32> {
+    let mut all: Vec<u32> = threads.iter().flat_map(|thread| thread.cpus.iter().copied()).collect();
+    all.sort_unstable();
+    all.dedup();
+    u32::try_from(all.len()).ok().filter(|cpus| *cpus > 0)
 }
 
 /// The share of this many CPUs' time that other programs had.
@@ -246,6 +255,16 @@ fn devices(timeline: &Timeline) -> Vec<DeviceFact> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cpus_that_masks_allow() {
+        let threads = |masks: &[&[u32]]| -> Vec<Thread> {
+            masks.iter().map(|mask| Thread { cpus: mask.to_vec(), ..Thread::default() }).collect()
+        };
+        assert_eq!(cpus_allowed(&threads(&[&[], &[]])), None);
+        assert_eq!(cpus_allowed(&threads(&[&[0], &[], &[0]])), Some(1));
+        assert_eq!(cpus_allowed(&threads(&[&[0, 1], &[1, 5]])), Some(3));
+    }
 
     /// On a loaded machine no wake-up found an idle CPU, and a program with one lock was predicted to gain nothing from CPUs.
     #[test]

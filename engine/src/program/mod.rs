@@ -32,7 +32,7 @@ pub use crate::words::quoted;
 pub use compute::{ComputeFactors, ComputeTimes};
 pub use error::ProgramError;
 pub(crate) use from_timeline::from_timeline_with;
-pub use lock_names::bare_name;
+pub use lock_names::{bare_name, is_java_wait};
 pub use lock_replay::DeadEnd;
 pub use machine_facts::{DeviceFact, MachineFacts};
 pub(crate) use measured::{Measured, Turn, words};
@@ -40,7 +40,7 @@ pub(crate) use names::functions_used;
 pub use occurrences::{LockSection, Occurrences, WaitWords};
 pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
 pub use placement::Move;
-pub use recorded::{FUTEX, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share};
+pub use recorded::{FUTEX, Primitive, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share};
 pub(crate) use run_breaks::RunBreaks;
 pub use samples::{Place, PlaceId, Sample, Samples};
 
@@ -71,7 +71,8 @@ pub struct Program {
     pub locks: Vec<LockFact>,
     /// What the recording shows of synchronization objects and waits; empty for a hand-written program.
     pub recorded: Recorded,
-    /// CPUs of the machine that it was recorded on; `None` if that is not known, as for a hand-written one.
+    /// CPUs that it could use when it was recorded ([`Program::recorded_on`]); `None` if that is not known, as for a
+    /// hand-written one.
     pub recorded_cpus: Option<u32>,
     /// What the recording tells about that machine; `None` for a hand-written program.
     pub machine: Option<MachineFacts>,
@@ -174,6 +175,13 @@ pub struct Background {
 pub(crate) const SPINNING: &str = "spinning #";
 
 impl Program {
+    /// Sets the CPUs that it could use when it was recorded: those of the machine, or fewer, where the masks of its threads
+    /// left it fewer (`taskset`, a container).
+    pub fn recorded_on(&mut self, machine_cpus: Option<u32>) {
+        let allowed = self.machine.as_ref().and_then(|machine| machine.cpus_allowed);
+        self.recorded_cpus = machine_cpus.map(|cpus| allowed.map_or(cpus, |allowed| allowed.min(cpus)));
+    }
+
     /// Whether the thread that waits for an edge keeps a CPU busy by polling, as recorded.
     pub fn is_spinning(&self, edge: EdgeId) -> bool {
         self.edges.get(edge.0 as usize).is_some_and(|name| name.starts_with(SPINNING))

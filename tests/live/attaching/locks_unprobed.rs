@@ -89,7 +89,9 @@ fn agrees(case: &Case) {
     let launched = speed_up(&Recorded::good(&[], &program, &case.words(case.rounds)));
     for cpus in ["0", "0,1"] {
         let recorded = case.attached(&program, cpus);
-        case.names_the_lock(&recorded.report("2").0["limit"]["at"][0]);
+        let report = recorded.report("2").0;
+        let limits = report["limit"]["at"].as_array().expect("limits");
+        case.names_the_lock(limits.iter().find(|limit| limit["cpus"] == 2).expect("a limit on two CPUs"));
         case.holds_as_long(&Longpole::export(&recorded.file));
         let attached = speed_up(&recorded);
         eprintln!("{} on {cpus}: {attached}, launched {launched}", case.source);

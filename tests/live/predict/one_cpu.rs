@@ -4,7 +4,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use longpole_tests::{Longpole, Recorded, must_run, skip, skip_unless_built, skip_unless_live, workload};
+use longpole_tests::{
+    Background, Longpole, Recorded, must_run, skip, skip_unless_built, skip_unless_live, workload,
+};
 
 const LIMIT: Duration = Duration::from_secs(120);
 const RUNS: usize = 3;
@@ -142,4 +144,27 @@ fn who_waits_by_asking_again_and_again_is_told_with_the_time_that_takes() {
     let patient = skip_unless_built!(workload::build("forkjoin.c"));
     let patient = Recorded::good(&["--cpu-list", "0"], &patient, &["3", "3"]);
     assert_eq!(patient.report("1").findings("busy_wait"), [""; 0]);
+}
+
+/// Started on one CPU of two by `taskset`, as a container's programs are, it was "recorded on 2 CPUs", for which half of the
+/// time was predicted that it had taken.
+#[test]
+fn cpus_that_the_program_may_not_use_are_not_the_recorded_machines() {
+    skip_unless_live!();
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        skip!("one CPU only");
+    }
+    let program = skip_unless_built!(workload::build("phases.c"));
+    let recorded_cpus = |recorded: &Recorded| {
+        let report = Longpole::with(["predict", "--json"]).and(&recorded.file).ok().stdout;
+        let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+        report["recorded_cpus"].clone()
+    };
+    let mut target = Command::new("taskset");
+    let target = Background::must_start(target.args(["-c", "0"]).arg(&program).args(["4", "100000"]));
+    let attached = Recorded::attach(&["-d", "1s"], target.pid());
+    assert_eq!(recorded_cpus(&attached), 1);
+    let taskset = ["-c", "0", &program.display().to_string(), "4", "60"];
+    let launched = Recorded::good(&[], Path::new("taskset"), &taskset);
+    assert_eq!(recorded_cpus(&launched), 1);
 }

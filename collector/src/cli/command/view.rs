@@ -240,14 +240,13 @@ fn point(path: &Path) -> Result<Point, UserError> {
         let hint = "give recordings that longpole made on another number of CPUs";
         Err(UserError::runtime(format!("{file} {why}"), hint))
     };
-    let Input::Session(read) = Input::open(&InputPlan::File(path.to_owned()))? else {
+    let parts = Input::open(&InputPlan::File(path.to_owned()))?.into_parts();
+    let Some(timeline) = parts.timeline else {
         return no_point("was written by hand: nothing was measured");
     };
-    let (recording, info) = *read;
-    let Some(cpus) = info.meta.map(|meta| meta.cpu_count).filter(|&cpus| cpus > 0) else {
+    let Some(cpus) = parts.program.recorded_cpus else {
         return no_point("does not say on how many CPUs it was recorded");
     };
-    let timeline = engine::timeline::build(&recording);
     Ok(Point { file, cpus, time_ns: timeline.end.0.saturating_sub(timeline.start.0) })
 }
 
