@@ -126,7 +126,7 @@ impl<'a> LimitJson<'a> {
             },
             Kind::HandOver { object } => Of { object: object.as_deref(), ..Of::default() },
             Kind::Cpus { wanting } => Of { waiting: Some(*wanting), ..Of::default() },
-            Kind::Threads { threads, function: of } => {
+            Kind::Threads { threads, function: of, .. } => {
                 Of { threads: Some(*threads), function: function(of), ..Of::default() }
             }
             Kind::Serial { thread, function: of, length_ns, threads } => Of {

@@ -36,6 +36,14 @@ pub(super) fn write(
     };
     let all = rows.len();
     rows.retain(worth);
+    if rows.is_empty() {
+        let text = if all == 0 {
+            "No thread computed anything."
+        } else {
+            "Too few samples to tell any apart: record for longer, or while it works."
+        };
+        return writeln!(out, "{}", clip(text, style.width, style));
+    }
     let title = match by {
         By::File => "FILES",
         By::Module => "BINARIES",

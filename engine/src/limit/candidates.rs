@@ -65,7 +65,9 @@ impl Search {
             asked.push((Question::SpunWaits, blocked));
         }
         let share = |ticks: u64| ticks as f64 / base.length.0 as f64;
-        for (number, group) in self.groups.iter().enumerate() {
+        // A thread of Go's runtime runs what goroutines there are: one more brings no work.
+        let groups = if self.hidden { &[][..] } else { &self.groups[..] };
+        for (number, group) in groups.iter().enumerate() {
             let at_work = |thread: &usize| {
                 base.threads.get(*thread).map_or(0.0, |used| share(used.busy.saturating_add(used.ready)))
             };

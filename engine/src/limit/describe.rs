@@ -91,7 +91,12 @@ impl Search {
                 let function = apart.map(|function| function.name.clone()).or_else(|| function(threads));
                 match threads {
                     [thread] => Kind::Stage { thread: thread_name(*thread), function },
-                    threads => Kind::Threads { threads: threads.len(), function },
+                    threads => {
+                        let busy = threads.iter().filter_map(|thread| base.threads.get(*thread));
+                        let busy = busy.map(|used| (used.busy + used.ready) as f64).sum::<f64>();
+                        let all = base.length.0 as f64 * threads.len() as f64;
+                        Kind::Threads { threads: threads.len(), function, busy: busy / all }
+                    }
                 }
             }
             Question::Turns => {

@@ -126,12 +126,14 @@ pub enum Kind {
         /// Threads that compute or want to, on average.
         wanting: f64,
     },
-    /// Threads that do the same are all busy: there are too few of them.
+    /// Threads that do the same are busy, and CPUs are free: there are too few threads.
     Threads {
         /// How many there are.
         threads: usize,
         /// What they compute most.
         function: Option<String>,
+        /// The share of the time in which they compute, or wait for a CPU.
+        busy: f64,
     },
     /// One stretch in which one thread computes alone.
     Serial {

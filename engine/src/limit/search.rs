@@ -378,7 +378,7 @@ impl Search {
     ) -> Option<MoreThreads> {
         let pool = self.pool()?;
         let threads = &self.groups.get(pool)?.threads;
-        if !is_even(threads, base) {
+        if self.hidden || !is_even(threads, base) {
             return None;
         }
         let (threads, time_ns) = (threads.len(), base.length.as_ns_f64());

@@ -4,7 +4,7 @@
 use super::Kind;
 use super::uses::LockUse;
 use crate::finding::Finding;
-use crate::program::{FUTEX, Program, Recorded, RecordedObject};
+use crate::program::{FUTEX, Primitive, Program, Recorded, RecordedObject, is_java_wait};
 use probe_abi::SyncFamily;
 
 /// At least this many threads wait for it on average.
@@ -14,12 +14,12 @@ const SHOWN: f64 = 0.01;
 const MOST: usize = 4;
 /// The word that this share of the waiting is for is what limits.
 const MOST_OF: f64 = 0.5;
-/// A lock's waits are ended by threads that wait for it, too; some of those may have waited only before the recording.
-const BY_WAITERS: f64 = 0.5;
 /// Who waits for longer than this each time waits for work, or for time to pass: service threads of a runtime.
 const FOR_WORK_NS: u64 = 20_000_000;
 /// Kinds of objects that hold threads up as locks do.
 const LOCKS: [&str; 3] = ["mutex", "condition", "rwlock"];
+/// Service threads of a JVM wait once or twice in all their lives, in the words that others wait for locks in.
+const FEWEST_IN_JAVA: u64 = 10;
 /// With so large a share of the CPUs busy nothing but these limits.
 const BUSY: f64 = 0.9;
 
@@ -46,26 +46,37 @@ impl UnrecordedLocks {
         let findings = &program.findings;
         let is_lost = findings.iter().any(of_lost);
         let is_unrecorded = is_lost || findings.iter().any(|finding| is_off(finding) || is_late(finding));
-        if findings.iter().any(of_go) || !is_unrecorded {
+        // Nor is it for Java's locks, in any recording.
+        let is_java = |object: &RecordedObject| object.group.as_deref().is_some_and(is_java_wait);
+        let is_java_only = !is_unrecorded && recorded.objects.iter().any(is_java);
+        if findings.iter().any(of_go) || !(is_unrecorded || is_java_only) {
             return None;
         }
         // One whose uses were put back is simulated.
         let words = recorded.objects.iter();
         // Of lost operations the objects are known, but not who had them.
         let may_be_lock = |kind: &str| kind == FUTEX || is_lost && LOCKS.contains(&kind);
-        let words = words.filter(|object| may_be_lock(&object.kind) && object.put_back.is_none());
-        let words = words.filter(|object| is_by_waiters(object) || !is_for_work(object));
+        let words = words.filter(|object| match is_java_only {
+            true => is_java(object),
+            false => (may_be_lock(&object.kind) || is_java(object)) && object.put_back.is_none(),
+        });
+        let words = words.filter(|object| is_lock(object) || !is_for_work(object));
+        let words = words.filter(|object| object.waits >= FEWEST_IN_JAVA || !is_java(object));
         let mut words: Vec<&RecordedObject> = words.collect();
         words.sort_by_key(|object| std::cmp::Reverse(object.wait_ns));
         let word = *words.first()?;
         // Locks that were first used in one place are one: each thread of a runtime may have its own.
         let is_alike = |object: &&&RecordedObject| {
-            is_lost && word.group.is_some() && object.group == word.group && object.kind == word.kind
+            let of_one = is_lost || is_java(object);
+            of_one && word.group.is_some() && object.group == word.group && object.kind == word.kind
         };
         let alike = words.iter().filter(is_alike).fold(0u64, |sum, word| sum.saturating_add(word.wait_ns));
         let waiting = word.wait_ns.max(alike) as f64 / wall_ns as f64;
         let all = words.iter().fold(0u64, |sum, word| sum.saturating_add(word.wait_ns));
-        let is_lock = word.wait_ns as f64 > MOST_OF * all as f64 && is_by_waiters(word);
+        let is_lock = word.wait_ns.max(alike) as f64 > MOST_OF * all as f64 && is_lock(word);
+        if is_java_only && !is_lock {
+            return None;
+        }
         let tried = |finding: &Finding| match finding {
             Finding::OperationsOff { family, tried: Some(tried), .. }
                 if family == SyncFamily::Mutex.name() =>
@@ -96,10 +107,12 @@ impl UnrecordedLocks {
     /// What is reported instead of a limit that the simulation finds where waits are replayed; `busy` is the
     /// share of the CPUs that are busy.
     pub(super) fn instead_of(&self, kind: &Kind, busy: f64) -> Option<Kind> {
-        let is_doubtful = matches!(
-            kind,
-            Kind::HandOver { .. } | Kind::Cpus { .. } | Kind::Work { .. } | Kind::Turns { .. }
-        );
+        let is_doubtful = match kind {
+            Kind::HandOver { .. } | Kind::Cpus { .. } | Kind::Work { .. } | Kind::Turns { .. } => true,
+            // What waits for a lock looks like a stage or a pool.
+            Kind::Threads { .. } | Kind::Stage { .. } => self.is_lock,
+            _ => false,
+        };
         (is_doubtful && busy < BUSY).then(|| Kind::LocksNotRecorded {
             word: self.word.clone(),
             waiting: self.waiting,
@@ -116,8 +129,13 @@ fn of_lost(finding: &Finding) -> bool {
     matches!(finding, Finding::OperationsLost { families } if is_lock(families))
 }
 
-fn is_by_waiters(word: &RecordedObject) -> bool {
-    word.by_waiters as f64 > BY_WAITERS * word.waits as f64
+/// A lock's waits are ended by threads that wait for it, too; some of those may have waited only before the recording.
+fn is_lock(word: &RecordedObject) -> bool {
+    match word.primitive {
+        Some(primitive) if word.group.is_none() => primitive == Primitive::Lock,
+        // Of Java's locks, too, only who ended the waits tells.
+        _ => word.by_waiters.saturating_mul(2) > word.waits,
+    }
 }
 
 fn is_for_work(word: &RecordedObject) -> bool {

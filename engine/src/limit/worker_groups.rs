@@ -4,7 +4,7 @@
 use super::holders::{self, Sums};
 use super::owner::Owners;
 use super::thread_samples::ThreadSamples;
-use crate::program::{FunctionRef, ObjectId, Operation, Program};
+use crate::program::{FunctionRef, ObjectId, Operation, Program, is_java_wait};
 use crate::schedule::Outcome;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -41,7 +41,7 @@ pub(super) fn groups(program: &Program, owners: &Owners, seen: &[ThreadSamples])
         let keys = main_functions(&sums);
         computed[number] = sums.all();
         let meets = thread.operations.iter().filter(|operation| is_queue(operation)).nth(3).is_some();
-        let role = Role::of(&thread.operations, seen.get(number));
+        let role = Role::of(program, &thread.operations, seen.get(number));
         let process = thread.process.as_deref();
         let of_function = keys.iter().filter_map(|key| places.get(&(*key, process)));
         let place = of_function.filter_map(|places| places.first_like(&role, &roles)).min();
@@ -161,10 +161,13 @@ struct Role {
 }
 
 impl Role {
-    fn of(operations: &[Operation], seen: Option<&ThreadSamples>) -> Role {
+    fn of(program: &Program, operations: &[Operation], seen: Option<&ThreadSamples>) -> Role {
         let entry = seen.and_then(|seen| seen.entry);
         let mostly = seen.map(ThreadSamples::mostly).unwrap_or_default();
         let mut role = Role { entry, mostly, ..Role::default() };
+        // A word of Java's is one thread's own, whatever that waits for.
+        let is_own =
+            |object: ObjectId| program.objects.get(object.0 as usize).is_some_and(|name| is_java_wait(name));
         for operation in operations {
             match *operation {
                 Operation::Wait(object) | Operation::SemWait(object) | Operation::CondWait(object, _) => {
@@ -179,6 +182,8 @@ impl Role {
                 _ => {}
             }
         }
+        role.takes.retain(|object| !is_own(*object));
+        role.gives.retain(|object| !is_own(*object));
         role
     }
 

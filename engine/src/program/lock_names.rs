@@ -1,7 +1,7 @@
 //! What synchronization objects are called: by the variable that they are, else by the line that first used them, else
 //! by their address.
 
-use super::names::{GIL, unique};
+use super::names::{GIL, TAKE_GIL, unique};
 use crate::event::AddressFact;
 use crate::timeline::{FirstUse, Lock, Timeline};
 use rustc_hash::FxHashMap;
@@ -92,6 +92,14 @@ pub(in crate::program) fn in_java(function: &str) -> Option<&'static str> {
     STARTS.iter().find(|(start, _)| function.starts_with(start)).map(|(_, of)| *of)
 }
 
+/// What Java's own locks wait in, by the names of [`in_java`]: each thread has a word of its own, whatever lock it waits for.
+const JAVA_WAITS: [&str; 2] = ["of a Java monitor", "in LockSupport.park"];
+
+/// Whether a name, a group or a part of it is that of words in which threads wait for Java's locks.
+pub fn is_java_wait(name: &str) -> bool {
+    JAVA_WAITS.iter().any(|wait| name.contains(wait))
+}
+
 /// The name of a recorded object without what it is: `cache` of `mutex cache`. What people type.
 pub fn bare_name(object: &str) -> &str {
     const KINDS: [&str; 8] =
@@ -122,7 +130,7 @@ pub(super) fn user_lock(
     let name = |object: u32| names.get(object as usize).map_or("", String::as_str);
     let of_process =
         name(condition).rfind(" of ").map_or("", |at| name(condition).get(at..).unwrap_or_default());
-    let base = if taken_in == Some("take_gil") {
+    let base = if taken_in == Some(TAKE_GIL) {
         format!("{GIL}{of_process}")
     } else {
         let (own, of_mutex) = (bare_name(name(condition)), bare_name(name(mutex)));

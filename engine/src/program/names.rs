@@ -8,6 +8,9 @@ use rustc_hash::FxHashMap;
 /// The lock of a Python interpreter.
 pub(crate) const GIL: &str = "lock GIL";
 
+/// The function of a Python interpreter that takes it.
+pub(super) const TAKE_GIL: &str = "take_gil";
+
 /// Unique thread names, `comm/tid`; a thread id used again is `comm/tid#2`.
 pub(super) fn threads<'a>(threads: impl Iterator<Item = &'a Thread>) -> Vec<String> {
     let mut taken = FxHashMap::default();

@@ -7,7 +7,7 @@ use crate::present::short::short;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
 use engine::limit::{Change, Fix, Kind, Limit, Limits, ThreadUse};
-use engine::program::bare_name;
+use engine::program::{bare_name, is_java_wait};
 use engine::report::{Cpus, Holder, Stuck, WaitsFor};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -16,6 +16,8 @@ use std::io::{self, Write};
 const MARGIN: &str = "       ";
 /// More threads than this that wait for ever are counted, not named.
 const STUCK: usize = 3;
+/// Threads that are busy for this share of the time are always busy.
+const ALWAYS: f64 = 0.95;
 /// Gains that differ by more than this are a band.
 const BAND: f64 = 0.05;
 
@@ -125,14 +127,18 @@ pub(crate) fn sentence(limit: &Limit) -> String {
         Kind::Cpus { wanting } => {
             format!("CPUs: {wanting:.1} threads want one. Unlimited CPUs: {}.", duration(limit.without_ns))
         }
-        Kind::Threads { threads, function } => {
+        Kind::Threads { threads, function, busy } => {
             let run = of(function).map_or(String::new(), |function| format!(" that run {function}"));
             let gain = limit.gain();
             let more = match gain >= engine::limit::WORTH {
                 true => format!("; one more gains {}", percent(gain)),
                 false => String::new(),
             };
-            format!("too few threads: the {threads}{run} are always busy{more}.")
+            let when = match *busy {
+                busy if busy >= ALWAYS => "always busy".to_owned(),
+                busy => format!("busy {} of the time", percent(busy)),
+            };
+            format!("too few threads: the {threads}{run} are {when}{more}.")
         }
         Kind::Serial { function, threads: 1, .. } => {
             let run = of(function).map_or(String::new(), |function| format!(", mostly in {function}"));
@@ -245,6 +251,12 @@ fn of_unrecorded(word: &str, waiting: f64, is_lock: bool, is_lost: bool) -> Stri
         waiting if waiting >= 0.95 => format!("{waiting:.1} threads wait"),
         waiting => format!("a thread waits {:.0} % of the time", waiting * 100.0),
     };
+    if is_lock && is_java_wait(word) {
+        let what = if word.contains("park") { "in LockSupport.park" } else { "for monitors" };
+        return format!(
+            "probably a lock of Java's: {waits} {what} for each other. Which lock is not visible."
+        );
+    }
     let were = if is_lost { "were lost" } else { "were not recorded" };
     if is_lock {
         let lock = word.strip_prefix("futex ").unwrap_or(word);
@@ -274,6 +286,9 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
     let Some(largest) = limits.at.get(1).filter(|largest| largest.time_ns > 0.0) else { return lines };
     if let Kind::LocksNotRecorded { is_lost: true, .. } = &first.kind {
         lines.push("They came faster than they could be taken: a larger --ring-size holds more.".to_owned());
+        return lines;
+    }
+    if matches!(&first.kind, Kind::LocksNotRecorded { word, is_lock: true, .. } if is_java_wait(word)) {
         return lines;
     }
     if let Kind::LocksNotRecorded { cost, .. } = &first.kind {

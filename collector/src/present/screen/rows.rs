@@ -128,8 +128,8 @@ fn predicted(title: &str, style: &Style) -> String {
 /// THREADS: those that do the same are one row, all but the first `most` rows one more.
 pub(crate) fn threads(limits: &Limits, all: bool, most: usize, style: &Style) -> Table {
     let worth = |of: &ThreadUse| all || of.running + of.ready + of.spinning + of.lock >= 0.005;
-    let (mut threads, mut rest): (Vec<ThreadUse>, Vec<ThreadUse>) =
-        limits.threads.iter().cloned().partition(worth);
+    let told = limits.threads.iter().filter(|of| all || known(of) >= 0.005).cloned();
+    let (mut threads, mut rest): (Vec<ThreadUse>, Vec<ThreadUse>) = told.partition(worth);
     if threads.len() > most {
         rest.extend(threads.split_off(most));
     }
@@ -198,8 +198,12 @@ fn others(rest: &[ThreadUse]) -> Option<ThreadUse> {
 
 /// Whether a shown thread lives for so much less than the run that its shares visibly do not add up.
 pub(super) fn is_short_lived(limits: &Limits, most: usize) -> bool {
-    let sum = |of: &ThreadUse| of.running + of.ready + of.spinning + of.lock + of.other;
-    limits.threads.iter().take(most).any(|of| sum(of) < 0.95)
+    limits.threads.iter().take(most).any(|of| (0.005..0.95).contains(&known(of)))
+}
+
+/// The part of the run for which it is known what the thread does: nothing of one that is never woken.
+fn known(of: &ThreadUse) -> f64 {
+    of.running + of.ready + of.spinning + of.lock + of.other
 }
 
 /// `store/28458`, `store x4`, `teller-* x3`, `main +2` where they have nothing in common.

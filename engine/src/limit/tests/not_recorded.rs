@@ -86,3 +86,33 @@ fn what_is_missing_is_not_known() {
     assert!((missing - 0.9).abs() < 0.01, "{missing}");
     assert!(on(&program, 2).fixes.is_empty());
 }
+
+/// Four workers behind a lock of Java's were limited by "handing over", launched, and attached by one of their own words.
+#[test]
+fn locks_of_java_are_seen_by_who_waits_for_whom() {
+    let ping = alike("p", 1, 100, r#"["exec","f",100],["sem_post","there"],["sem_wait","back"]"#);
+    let pong = alike("q", 1, 100, r#"["sem_wait","there"],["exec","g",100],["sem_post","back"]"#);
+    let parked = |waits, by_waiters| RecordedObject {
+        name: "condition in LockSupport.park #3".into(),
+        kind: "condition".into(),
+        group: Some("in LockSupport.park".into()),
+        waits,
+        by_waiters,
+        wait_ns: 1_200_000_000,
+        ..RecordedObject::default()
+    };
+    let kind = |words: &[(u64, u64)]| {
+        let mut program = recorded(program(&format!("{ping},{pong}")), &[]);
+        program.recorded.objects.extend(words.iter().map(|&(waits, by_waiters)| parked(waits, by_waiters)));
+        let model = Model { wake_latency_ns: Some(2_000), ..Model::default() };
+        limits(&program, &[Cpus::count(2).expect("2")], &model).at[0].kind.clone()
+    };
+    // A service thread's two waits are for work.
+    let found = kind(&[(1_000, 990), (900, 880), (2, 0)]);
+    let Kind::LocksNotRecorded { word, waiting, is_lock: true, .. } = found else { panic!("{found:?}") };
+    assert_eq!(word, "condition in LockSupport.park");
+    assert!((waiting - 1.2).abs() < 0.01, "{waiting}");
+    // Workers that another thread gives work to.
+    let found = kind(&[(1_000, 10), (900, 0)]);
+    assert!(matches!(found, Kind::HandOver { .. }), "{found:?}");
+}

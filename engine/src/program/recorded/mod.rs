@@ -19,7 +19,7 @@ use crate::finding::Finding;
 use crate::timeline::{State, Timeline};
 pub(super) use deadlock::LastWaits;
 pub(super) use entered_again::EnteredAgain;
-pub use model::{FUTEX, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share};
+pub use model::{FUTEX, Primitive, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share};
 pub(super) use objects::ends_joining;
 use rustc_hash::FxHashMap;
 use threads::Context;
@@ -75,25 +75,10 @@ pub(super) fn unseen(timeline: &Timeline, recorded: &Recorded) -> Option<Finding
     }
     let is_go = |object: &&RecordedObject| timeline.go.binary_search(&object.pid).is_ok();
     let is_unseen = |object: &&RecordedObject| !object.uncontended_visible && object.put_back.is_none();
-    let unseen = recorded.objects.iter().filter(|object| is_unseen(object) && is_acquired(object));
+    let unseen = recorded.objects.iter().filter(|object| is_unseen(object) && object.may_be_acquired());
     let (objects, go) = (unseen.filter(|object| !is_go(object)).count(), !timeline.go.is_empty());
     // Without any operation every lock is like that.
     let all_locks = objects == 0 && !go && timeline.lock_operations.is_empty();
     let rust = objects == 0 && !go && !all_locks && timeline.rust;
     (objects > 0 || go || all_locks || rust).then_some(Finding::Uncontended { objects, all_locks, rust, go })
-}
-
-/// Whether it is taken and released, as far as that is known: conditions, barriers and once controls are not,
-/// nor are futexes whose waiting functions have names that say so.
-fn is_acquired(object: &RecordedObject) -> bool {
-    match object.kind.as_str() {
-        "mutex" | "rwlock" | "spin lock" | "semaphore" => true,
-        FUTEX => {
-            let is_signal = |name: &str| {
-                ["ondvar", "thread::park", "Parker::park"].iter().any(|part| name.contains(part))
-            };
-            object.waiters.is_empty() || !object.waiters.iter().all(|share| is_signal(&share.name))
-        }
-        _ => false,
-    }
 }

@@ -46,6 +46,10 @@ pub struct RecordedObject {
     pub group: Option<String>,
     /// All uses without a wait were recorded, too.
     pub uncontended_visible: bool,
+    /// What a futex word is for, by the functions in which threads waited for it, else by who ended the waits; `None` if
+    /// neither tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub primitive: Option<Primitive>,
     /// Uses without a wait were put back from samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub put_back: Option<PutBackUses>,
@@ -68,6 +72,27 @@ pub struct RecordedObject {
     /// The longest queue of threads that waited at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
+}
+
+/// What threads wait for at a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Primitive {
+    /// That another thread releases it: a mutex, a read-write lock, a semaphore.
+    Lock,
+    /// That something happens: a condition, a barrier, a parked thread.
+    Signal,
+}
+
+impl RecordedObject {
+    /// Whether it is taken and released, or may be.
+    pub fn may_be_acquired(&self) -> bool {
+        match self.kind.as_str() {
+            "mutex" | "rwlock" | "spin lock" | "semaphore" => true,
+            FUTEX => self.primitive != Some(Primitive::Signal),
+            _ => false,
+        }
+    }
 }
 
 /// A lock whose uses were put back: how much is known, and how much is estimated.

@@ -1,17 +1,22 @@
 //! Synchronization objects and the threads that waited for them: objects with recorded operations, and the
 //! futex words of objects that show only when a thread has to wait.
 
-use super::model::{FUTEX, PutBackUses, RecordedObject, shares};
+use super::model::{FUTEX, Primitive, PutBackUses, RecordedObject, shares};
+use super::stacks::WaitsIn;
 use super::threads::Context;
 use crate::event::{FutexFact, futex_operation};
 use crate::program::Program;
-use crate::program::lock_names::{Addresses, group, in_java};
+use crate::program::lock_names::{Addresses, group, in_java, is_java_wait};
 use crate::program::lock_replay::{NONE, Nesting};
-use crate::program::names::{unique, waker};
+use crate::program::names::{GIL, unique, waker};
 use crate::time::Timestamp;
 use crate::timeline::{FirstUse, Lock, NO_OBJECT, State, Thread, Timeline, Wait, WaitReason, Wake};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
+
+/// Who ended fewer waits than this tells nothing of what they were for.
+const FEWEST_WAITS: u64 = 10;
 
 /// What is counted of one object.
 #[derive(Default)]
@@ -23,6 +28,11 @@ struct Counts<'a> {
     wakers: FxHashMap<String, u64>,
     /// Threads that waited.
     threads: FxHashSet<u32>,
+    /// How many waits were for a lock, and for a signal, by the functions that waited.
+    locks: u64,
+    signals: u64,
+    /// How many of them for the lock of a Python interpreter.
+    gil: u64,
     /// How many waits each thread ended.
     ended_by: FxHashMap<u32, u64>,
 }
@@ -34,6 +44,12 @@ impl<'a> Counts<'a> {
         self.moved += u64::from(wait.moved_to.is_some());
         if let Some(function) = context.sleeper(place.0, place.1) {
             *self.waiters.entry(function).or_insert(0) += 1;
+        }
+        match context.waits_in(place.0, place.1) {
+            Some(WaitsIn::Gil) => self.gil += 1,
+            Some(WaitsIn::A(Primitive::Lock)) => self.locks += 1,
+            Some(WaitsIn::A(Primitive::Signal)) => self.signals += 1,
+            None => {}
         }
         self.threads.extend(u32::try_from(place.0));
         if let Wake::By(wakeup) = wait.wake
@@ -51,15 +67,54 @@ impl<'a> Counts<'a> {
         }
     }
 
+    fn merge(&mut self, other: Counts<'a>) {
+        self.waits += other.waits;
+        self.wait_ns = self.wait_ns.saturating_add(other.wait_ns);
+        self.moved += other.moved;
+        self.locks += other.locks;
+        self.signals += other.signals;
+        self.gil += other.gil;
+        self.threads.extend(other.threads);
+        add_all(&mut self.waiters, other.waiters);
+        add_all(&mut self.wakers, other.wakers);
+        add_all(&mut self.ended_by, other.ended_by);
+    }
+
+    /// Whether the functions that waited for the word say that it is part of a condition variable, or another signal's.
+    fn is_of_condition(&self) -> bool {
+        self.gil + self.signals > self.locks
+    }
+
+    /// What a Java programmer knows the word as.
+    fn in_java(&self) -> Option<String> {
+        let most = self.waiters.iter().max_by_key(|(name, count)| (**count, **name));
+        most.and_then(|(name, _)| in_java(name)).map(str::to_owned)
+    }
+
     fn fill(self, object: &mut RecordedObject) {
         object.waits = self.waits;
         object.wait_ns = self.wait_ns;
         object.moved = self.moved;
         let by_waiters = self.ended_by.iter().filter(|(thread, _)| self.threads.contains(thread));
         object.by_waiters = by_waiters.map(|(_, waits)| waits).sum();
+        let by_others = self.ended_by.values().sum::<u64>().saturating_sub(object.by_waiters);
+        object.primitive = match (self.locks + self.gil).cmp(&self.signals) {
+            _ if object.kind != FUTEX => None,
+            Ordering::Greater => Some(Primitive::Lock),
+            Ordering::Less => Some(Primitive::Signal),
+            // No name says it. Who holds a lock waits for it at other times.
+            Ordering::Equal if self.waits < FEWEST_WAITS => None,
+            Ordering::Equal if by_others.saturating_mul(2) > self.waits => Some(Primitive::Signal),
+            Ordering::Equal if object.by_waiters.saturating_mul(2) > self.waits => Some(Primitive::Lock),
+            Ordering::Equal => None,
+        };
         object.waiters = shares(self.waiters);
         object.wakers = shares(self.wakers);
     }
+}
+
+fn add_all<K: std::hash::Hash + Eq>(to: &mut FxHashMap<K, u64>, from: FxHashMap<K, u64>) {
+    from.into_iter().for_each(|(key, count)| *to.entry(key).or_insert(0) += count);
 }
 
 /// A futex that no recorded operation is about.
@@ -154,6 +209,13 @@ pub(super) fn all(
             counts.add(wait, length_ns, place, context);
         }
     }
+    join_condition_words(&mut words);
+    let mut words: Vec<_> = words.into_iter().collect();
+    words.sort_by_key(|(word, (first, _))| (first.time, word.pid, word.address, word.words));
+    let of_locks = timeline.locks.iter().zip(&mut known);
+    let of_locks = of_locks.map(|(lock, counts)| (lock.pid, group(lock, addresses), counts));
+    let of_words = words.iter_mut().map(|(word, (_, counts))| (word.pid, counts.in_java(), counts));
+    wait_for_each_other(of_locks.chain(of_words));
     let mut objects: Vec<RecordedObject> = timeline
         .locks
         .iter()
@@ -171,8 +233,6 @@ pub(super) fn all(
         })
         .collect();
     alone(&mut objects);
-    let mut words: Vec<_> = words.into_iter().collect();
-    words.sort_by_key(|(word, (first, _))| (first.time, word.pid, word.address, word.words));
     let several = words.iter().any(|(word, _)| words.first().is_some_and(|(first, _)| first.pid != word.pid));
     let mut taken = FxHashMap::default();
     for object in &objects {
@@ -182,6 +242,44 @@ pub(super) fn all(
         objects.push(of_word(word, &first, counts, several, context, addresses, &mut taken));
     }
     objects
+}
+
+/// The C library's condition variables have two words next to each other, and threads wait for them in turn.
+fn join_condition_words(words: &mut FxHashMap<Word, (FirstUse, Counts<'_>)>) {
+    const SECOND: u64 = 4;
+    let firsts = words.keys().filter(|word| word.address.is_multiple_of(2 * SECOND)).copied();
+    let firsts: Vec<Word> = firsts.collect();
+    for first in firsts {
+        let second = Word { address: first.address + SECOND, ..first };
+        let is_condition = |word: &Word| words.get(word).is_some_and(|(_, counts)| counts.is_of_condition());
+        if !is_condition(&first) || !is_condition(&second) {
+            continue;
+        }
+        if let Some((second_use, counts)) = words.remove(&second)
+            && let Some((first_use, all)) = words.get_mut(&first)
+        {
+            if second_use.time < first_use.time {
+                *first_use = second_use;
+            }
+            all.merge(counts);
+        }
+    }
+}
+
+/// Threads of Java wait for all its locks in words of their own: whoever waits in one of these waits for the same locks.
+fn wait_for_each_other<'c, 'a: 'c>(objects: impl Iterator<Item = (u32, Option<String>, &'c mut Counts<'a>)>) {
+    let of_java = |(pid, group, counts): (u32, Option<String>, &'c mut Counts<'a>)| {
+        group.filter(|group| is_java_wait(group)).map(|group| ((pid, group), counts))
+    };
+    let mut alike: FxHashMap<(u32, String), Vec<&'c mut Counts<'a>>> = FxHashMap::default();
+    for (key, counts) in objects.filter_map(of_java) {
+        alike.entry(key).or_default().push(counts);
+    }
+    for group in alike.values_mut() {
+        let threads: FxHashSet<u32> =
+            group.iter().flat_map(|counts| counts.threads.iter().copied()).collect();
+        group.iter_mut().for_each(|counts| counts.threads.clone_from(&threads));
+    }
 }
 
 fn of_lock(lock: &Lock, context: &Context<'_>, addresses: &Addresses<'_>) -> RecordedObject {
@@ -236,6 +334,7 @@ fn of_word(
     taken: &mut FxHashMap<String, u64>,
 ) -> RecordedObject {
     let variable = addresses.variable(word.pid, word.address, first).map(str::to_owned);
+    let is_gil = counts.gil > counts.locks + counts.signals;
     let mut object = RecordedObject {
         kind: FUTEX.to_owned(),
         pid: word.pid,
@@ -248,14 +347,20 @@ fn of_word(
     let place = match (&variable, &object.first_function) {
         (Some(variable), _) => variable.clone(),
         (None, Some(function)) => match in_java(function) {
-            Some(of) => format!("{} {of}", object.address),
-            None => format!("{} waited for in {function}", object.address),
+            Some(of) => {
+                object.group = Some(of.to_owned()).filter(|of| is_java_wait(of));
+                format!("{} {of}", object.address)
+            }
+            // That threads wait in `futex_wait` tells no word from another.
+            None if context.is_of_the_system(function) => object.address.clone(),
+            None => format!("in {function}"),
         },
         (None, None) => object.address.clone(),
     };
     let mut name = match word.words {
+        _ if is_gil => GIL.to_owned(),
         0 => format!("futex {place}"),
-        words => format!("one of {words} futexes from {place}"),
+        words => format!("one of {words} futexes from {}", variable.as_ref().unwrap_or(&object.address)),
     };
     if several {
         name.push_str(&format!(" of {}", word.pid));

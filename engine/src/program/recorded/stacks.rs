@@ -1,6 +1,9 @@
-//! What a sampled stack shows of a wait or of a waking in a word: the innermost function that is not of the C
-//! library, since that it slept in `read` is known anyway.
+//! What a sampled stack shows of a wait or of a waking in a word: the innermost function that is not of the language or of
+//! the C library, since that it slept in `read` is known anyway.
 
+use super::model::Primitive;
+use crate::attribution::is_standard;
+use crate::program::names::TAKE_GIL;
 use crate::program::{Function, Program};
 
 /// The function, by the program's names.
@@ -13,9 +16,80 @@ pub(super) fn function_of(program: &Program, stack: u32) -> Option<&str> {
     own.or_else(|| functions().next()).map(|function| function.name.as_str())
 }
 
-fn is_of_the_system(function: &Function) -> bool {
-    const STARTS: [&str; 8] = ["libc.", "libc-", "libpthread", "ld-", "libstdc++", "libc++", "libgcc_s", "["];
-    let module = function.module.as_deref().unwrap_or("[");
-    // Code without a name says nothing that a waiting call does not say.
-    function.name.starts_with('[') || STARTS.iter().any(|start| module.starts_with(start))
+/// What the innermost functions of a waiting thread's stack say of the word that it waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WaitsIn {
+    /// The lock of a Python interpreter, made of a condition.
+    Gil,
+    /// Another word that is taken and released, or signalled.
+    A(Primitive),
+}
+
+/// `None` if they say nothing.
+pub(super) fn waits_in(program: &Program, stack: u32) -> Option<WaitsIn> {
+    let places = program.samples.stack(stack).map(|(_, place)| place.function);
+    let functions = places.filter_map(|function| program.functions.get(function.0 as usize));
+    let innermost: Vec<&Function> = functions.take(INNERMOST).collect();
+    if innermost.iter().any(|function| function.name == TAKE_GIL) {
+        return Some(WaitsIn::Gil);
+    }
+    let found = innermost.iter().find_map(|function| of_name(&function.name));
+    // GNU's library has no names of its own but for what it exports, and those of its locks are exported.
+    let is_openmp = || innermost.first().is_some_and(|function| is_of_openmp(function));
+    found.or_else(|| is_openmp().then_some(Primitive::Signal)).map(WaitsIn::A)
+}
+
+/// How many innermost functions are asked what a thread waits in.
+const INNERMOST: usize = 6;
+
+fn of_name(name: &str) -> Option<Primitive> {
+    const LOCKS: [&str; 12] = [
+        "mutex",
+        "rwlock",
+        "lll_lock",
+        "mtx_lock",
+        "spin_lock",
+        "spinlock",
+        "lock_slow",
+        "lock_contended",
+        "sem_wait",
+        "semaphore",
+        "critical_start",
+        "omp_set_lock",
+    ];
+    const SIGNALS: [&str; 8] =
+        ["_cond", "cond_", "condvar", "condition", "barrier", "park", "latch", "_join"];
+    let name = name.split('(').next().unwrap_or(name).to_ascii_lowercase();
+    let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+    match (has(&LOCKS), has(&SIGNALS)) {
+        (true, false) => Some(Primitive::Lock),
+        (_, true) => Some(Primitive::Signal),
+        (false, false) => None,
+    }
+}
+
+fn is_of_openmp(function: &Function) -> bool {
+    function.module.as_deref().is_some_and(|module| module.starts_with("libgomp"))
+}
+
+/// Whether it is the language's or the C library's, or code without a name, which says nothing that a waiting call does not
+/// say.
+pub(super) fn is_of_the_system(function: &Function) -> bool {
+    function.module.is_none() || function.name.starts_with('[') || is_standard(function, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_locks_from_what_is_signalled() {
+        let lock =
+            ["pthread_mutex_lock", "__lll_lock_wait", "std::sys::sync::mutex::futex::Mutex::lock_contended"];
+        let signal =
+            ["__pthread_cond_wait", "pthread_barrier_wait", "std::thread::park", "parking_lot_core::park"];
+        assert!(lock.iter().all(|name| of_name(name) == Some(Primitive::Lock)));
+        assert!(signal.iter().all(|name| of_name(name) == Some(Primitive::Signal)));
+        assert!(["second", "worker(std::mutex&)", "block_sort"].iter().all(|name| of_name(name).is_none()));
+    }
 }

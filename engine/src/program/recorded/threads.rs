@@ -3,7 +3,7 @@
 //! ended long ago, so it is no answer: then the sample's function is used, and else the innermost one whose
 //! end would be known.
 
-use super::stacks::function_of;
+use super::stacks::{WaitsIn, function_of, is_of_the_system, waits_in};
 use crate::event::FunctionId;
 use crate::program::{Program, ThreadId};
 use crate::timeline::{State, StepKind, Thread, Timeline, Wakeup};
@@ -168,6 +168,18 @@ impl<'a> Context<'a> {
         let top = self.sleepers.get(thread).and_then(|waits| waits.get(wait));
         let stack = self.sleeper_stacks.get(thread).and_then(|waits| waits.get(wait));
         self.named(top.copied(), stack.copied().flatten())
+    }
+
+    /// Whether the function of this name belongs to the C library, or has no name of its own.
+    pub(super) fn is_of_the_system(&self, name: &str) -> bool {
+        let mut functions = self.program.functions.iter();
+        functions.find(|function| function.name == name).is_none_or(is_of_the_system)
+    }
+
+    /// What the stack of a waiting thread says of what it waits for.
+    pub(super) fn waits_in(&self, thread: usize, wait: usize) -> Option<WaitsIn> {
+        let stack = self.sleeper_stacks.get(thread).and_then(|waits| waits.get(wait));
+        waits_in(self.program, stack.copied().flatten()?)
     }
 
     /// The index of the thread that gave a wake-up.
