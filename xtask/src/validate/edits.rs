@@ -1,16 +1,16 @@
 //! Changes that are really made, and what `what-if` says of them beforehand: halves of functions, split locks, on one CPU and on two, from
 //! a recording of the unchanged program, launched and attached to.
 
+use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
-use longpole_tests::{Background, workload};
+use longpole_tests::workload;
 use serde_json::Value;
 
-use super::{LIMIT, SCALABLE};
+use super::{LIMIT, SCALABLE, attached};
 use crate::bench::Scratch;
 use crate::command;
 use crate::sample::Sample;
@@ -18,9 +18,9 @@ use crate::workspace::Workspace;
 
 /// CPU lists of one CPU and of two; the second is what is recorded.
 const CPUS: [&str; 2] = ["0", "0,1"];
-/// Between the start of a program and attaching to it, and for how long it is recorded then.
-const WARM: Duration = Duration::from_millis(200);
-const WINDOW: &str = "1.2s";
+/// For how many seconds a program that is attached to is recorded.
+const WINDOW: f64 = 1.2;
+
 struct Subject {
     source: &'static str,
     arguments: &'static [&'static str],
@@ -86,7 +86,9 @@ impl Subject {
         launch(longpole, &program, self, &files[0])?;
         if self.repeats {
             files.push(folder.join("attached.lp"));
-            attach(longpole, &program, self, &files[1])?;
+            let mut command = vec![program.as_os_str()];
+            command.extend(self.arguments.iter().map(OsStr::new));
+            attached::record(longpole, &command, &[], CPUS[1], WINDOW, &files[1])?;
         }
         let measured = measured(&program, self, &changes, runs)?;
         for (change, measured) in changes.iter().zip(measured) {
@@ -199,7 +201,7 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize) -> Result<St
     let Table { rows, scores, mut failed } = table;
     let [launched, attached] = scores.map(|score| score.told());
     let mut text = format!(
-        "## Changes that were made\n\n{} programs. Each was recorded once on two CPUs, launched and attached to for {WINDOW}. Then `what-if` said what a change \
+        "## Changes that were made\n\n{} programs. Each was recorded once on two CPUs, launched and attached to for {WINDOW} s. Then `what-if` said what a change \
          gains on one\nCPU and on two, and between what that lies. The change was made, and the program run without and with it, {runs} times in turn \
          (medians). Percent of the time. rivals.c does each of its functions once: a stretch of it is not like the whole, so it is not attached to.\n\nLaunched: {launched}. Attached: {attached}.\n\n\
          | program | change | CPUs | measured | launched says | attached says |\n|---|---|---|---|---|---|\n{rows}",
@@ -220,15 +222,6 @@ fn launch(longpole: &Path, program: &Path, subject: &Subject, file: &Path) -> Re
     let mut record = Command::new(longpole);
     record.args(["record", "--cpu-list", CPUS[1], "--force", "-o"]).arg(file);
     command::good(record.arg("--").arg(program).args(subject.arguments), LIMIT).map(drop)
-}
-
-fn attach(longpole: &Path, program: &Path, subject: &Subject, file: &Path) -> Result<()> {
-    let mut target = Command::new("taskset");
-    let target = Background::start(target.args(["-c", CPUS[1]]).arg(program).args(subject.arguments))?;
-    std::thread::sleep(WARM);
-    let mut record = Command::new(longpole);
-    record.args(["record", "--force", "-d", WINDOW, "-o"]).arg(file);
-    command::good(record.args(["-p", &target.pid().to_string()]), LIMIT).map(drop)
 }
 
 /// For each change, on one CPU and on two: the gains of all turns.

@@ -1,5 +1,6 @@
 //! `./x validate`: are the predictions true? Keeps what was found, with machine and date, in VALIDATION.md.
 
+mod attached;
 mod cores;
 mod coz;
 mod edits;
@@ -83,7 +84,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     };
     let mut page = Page::read(&workspace, &page::VALIDATION)?;
     if wanted(Which::Shapes) {
-        page.put("shapes", &shapes::compare(&longpole, options.runs)?)?;
+        page.put("shapes", &shapes::compare(&workspace, &longpole, options.runs)?)?;
     }
     if options.only == Some(Which::Cores) {
         page.put("cores", &cores::compare(&workspace, &longpole, options.runs, &options.amount)?)?;
