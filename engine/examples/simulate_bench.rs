@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use engine::schedule::{Rules, Setup, Sharing, run};
+use engine::schedule::{SchedulerParameters, Setup, Sharing, run};
 use engine::time::Ticks;
 use timed::timed;
 use token_ring::token_ring;
@@ -25,13 +25,13 @@ fn main() -> ExitCode {
     let (Ok(operations), Ok(cpus)) = (operations.parse::<usize>(), cpus.parse::<u32>()) else {
         return usage();
     };
-    let rules = Rules {
+    let parameters = SchedulerParameters {
         wake_latency: Ticks::from_ns(3_000),
         switch_cost: Ticks::from_ns(1_000),
-        ..Rules::free(cpus)
+        ..SchedulerParameters::free(cpus)
     };
     let processors = match way.as_str() {
-        "eevdf" => Sharing::Scheduled(rules),
+        "eevdf" => Sharing::Scheduled(parameters),
         "ideal" => Sharing::Ideal { hundredths: u64::from(cpus) * 100 },
         _ => return usage(),
     };

@@ -3,7 +3,7 @@
 use engine::critical_path::CriticalPath;
 use engine::program::{ObjectId, Operation, Program, json};
 use engine::report::Cpus;
-use engine::schedule::{Outcome, Rules, Setup, Sharing, Simulation, run};
+use engine::schedule::{Outcome, SchedulerParameters, Setup, Sharing, Simulation, run};
 use engine::synth::{Lengths, Numbers, random_program};
 use engine::time::Ticks;
 
@@ -16,7 +16,7 @@ fn ideal(cpus: u64) -> Sharing {
 }
 
 fn free(cpus: u32) -> Sharing {
-    Sharing::Scheduled(Rules::free(cpus))
+    Sharing::Scheduled(SchedulerParameters::free(cpus))
 }
 
 fn each(check: impl Fn(u64, &Program)) {
@@ -170,7 +170,7 @@ fn any_machine(numbers: &mut Numbers, most_ns: u64) -> Setup {
     let wake_cost = up_to(most_ns / 4);
     let tick = up_to(most_ns);
     let up_to_half = up_to(most_ns / 2);
-    let rules = Rules {
+    let parameters = SchedulerParameters {
         cpus: 1 + numbers.below(4) as u32,
         slice,
         switch_cost,
@@ -184,7 +184,7 @@ fn any_machine(numbers: &mut Numbers, most_ns: u64) -> Setup {
     };
     let processors = match numbers.chance(1, 5) {
         true => Sharing::Ideal { hundredths: 1 + numbers.below(400) },
-        false => Sharing::Scheduled(rules),
+        false => Sharing::Scheduled(parameters),
     };
     Setup { processors, servers: (0..11).map(|_| numbers.below(3) as u32).collect() }
 }
@@ -226,8 +226,8 @@ fn any_program_on_any_machine_comes_to_an_end_and_adds_up() {
         for object in &outcome.objects {
             assert!(object.held <= outcome.length.0, "seed {seed}");
         }
-        if let Sharing::Scheduled(rules) = setup.processors {
-            assert!(outcome.busy.len() <= rules.cpus as usize + 1, "seed {seed}");
+        if let Sharing::Scheduled(parameters) = setup.processors {
+            assert!(outcome.busy.len() <= parameters.cpus as usize + 1, "seed {seed}");
         }
     }
 }

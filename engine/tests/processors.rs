@@ -2,7 +2,7 @@
 
 use engine::program::{Program, json};
 use engine::report::{Holder, StuckThread, WaitsFor};
-use engine::schedule::{Doing, Interval, Outcome, Rules, Setup, Sharing, run_watched};
+use engine::schedule::{Doing, Interval, Outcome, SchedulerParameters, Setup, Sharing, run_watched};
 use engine::time::Ticks;
 
 fn program(threads: &str) -> Program {
@@ -15,17 +15,17 @@ fn program_with(fields: &str, threads: &str) -> Program {
 }
 
 /// Slices of 1000 ns, so that they do not matter where lengths are small.
-fn rules(cpus: u32) -> Rules {
-    Rules { slice: Ticks::from_ns(1000), ..Rules::free(cpus) }
+fn parameters(cpus: u32) -> SchedulerParameters {
+    SchedulerParameters { slice: Ticks::from_ns(1000), ..SchedulerParameters::free(cpus) }
 }
 
-fn run(program: &Program, rules: Rules) -> (Outcome, Vec<Interval>) {
-    run_on(program, rules, &[])
+fn run(program: &Program, parameters: SchedulerParameters) -> (Outcome, Vec<Interval>) {
+    run_on(program, parameters, &[])
 }
 
-fn run_on(program: &Program, rules: Rules, servers: &[u32]) -> (Outcome, Vec<Interval>) {
+fn run_on(program: &Program, parameters: SchedulerParameters, servers: &[u32]) -> (Outcome, Vec<Interval>) {
     let mut intervals = Vec::new();
-    let setup = Setup { processors: Sharing::Scheduled(rules), servers: servers.to_vec() };
+    let setup = Setup { processors: Sharing::Scheduled(parameters), servers: servers.to_vec() };
     let watcher = |interval| intervals.push(interval);
     let outcome = run_watched(program, &setup, Some(Box::new(watcher))).expect("a program");
     (outcome, intervals)
@@ -52,9 +52,9 @@ fn used(program: &Program, intervals: &[Interval]) -> Vec<String> {
 }
 
 #[track_caller]
-fn check(threads: &str, rules: Rules, expected: &[&str]) {
+fn check(threads: &str, parameters: SchedulerParameters, expected: &[&str]) {
     let program = program(threads);
-    let (outcome, intervals) = run(&program, rules);
+    let (outcome, intervals) = run(&program, parameters);
     assert_eq!(used(&program, &intervals), expected);
     assert_eq!(outcome.findings, []);
 }
@@ -64,23 +64,23 @@ fn threads_queue_where_there_are_too_few_processors() {
     let threads =
         r#"{"name":"A","ops":[["exec",5]]},{"name":"B","ops":[["exec",3]]},{"name":"C","ops":[["exec",4]]}"#;
     // C queues on the first processor; the second one, idle at 3, pulls it.
-    check(threads, rules(2), &["A@0 0-5", "B@1 0-3", "C@1 3-7"]);
-    check(threads, rules(1), &["A@0 0-5", "B@0 5-8", "C@0 8-12"]);
-    check(threads, rules(9), &["A@0 0-5", "B@1 0-3", "C@2 0-4"]);
+    check(threads, parameters(2), &["A@0 0-5", "B@1 0-3", "C@1 3-7"]);
+    check(threads, parameters(1), &["A@0 0-5", "B@0 5-8", "C@0 8-12"]);
+    check(threads, parameters(9), &["A@0 0-5", "B@1 0-3", "C@2 0-4"]);
 }
 
 #[test]
 fn a_woken_thread_goes_back_to_its_processor_or_to_an_idle_one() {
     check(
         r#"{"name":"A","ops":[["exec",2],["sleep",3],["exec",2]]},{"name":"B","ops":[["exec",20]]}"#,
-        rules(3),
+        parameters(3),
         &["A@0 0-2", "B@1 0-20", "A@0 5-7"],
     );
     // C, which gets its first processor at 2, has A's processor when A wakes up.
     check(
         r#"{"name":"A","ops":[["exec",2],["sleep",3],["exec",2]]},{"name":"B","ops":[["exec",4]]},
            {"name":"C","ops":[["sleep",2],["exec",9]]}"#,
-        rules(2),
+        parameters(2),
         &["A@0 0-2", "B@1 0-4", "C@0 4-13", "A@1 5-7"],
     );
 }
@@ -89,7 +89,7 @@ fn a_woken_thread_goes_back_to_its_processor_or_to_an_idle_one() {
 fn slices_alternate_and_their_ends_are_counted() {
     let threads = r#"{"name":"A","ops":[["exec",4000]]},{"name":"B","ops":[["exec",4000]]}"#;
     let program = program(threads);
-    let (outcome, intervals) = run(&program, rules(1));
+    let (outcome, intervals) = run(&program, parameters(1));
     // New threads begin with half a slice.
     assert_eq!(
         used(&program, &intervals),
@@ -99,14 +99,14 @@ fn slices_alternate_and_their_ends_are_counted() {
     assert_eq!(ns(outcome.length), 8000.0);
     assert_eq!(outcome.threads[0].ready + outcome.threads[0].busy, Ticks::from_ns(7500).0);
     // Every switch costs the same, but the first thread replaces none.
-    let costly = Rules { switch_cost: Ticks::from_ns(10), ..rules(1) };
+    let costly = SchedulerParameters { switch_cost: Ticks::from_ns(10), ..parameters(1) };
     assert_eq!(ns(run(&program, costly).0.length), 8050.0);
 }
 
 #[test]
 fn waking_takes_its_latency_on_an_idle_processor_only() {
     let threads = r#"{"name":"A","ops":[["exec",10],["release","e"],["exec",10]]},{"name":"B","ops":[["await","e"],["exec",10]]}"#;
-    let slow = |cpus| Rules { wake_latency: Ticks::from_ns(3), ..rules(cpus) };
+    let slow = |cpus| SchedulerParameters { wake_latency: Ticks::from_ns(3), ..parameters(cpus) };
     // Starting is being woken, too.
     check(threads, slow(2), &["A@0 3-23", "B@1 16-26"]);
     check(threads, slow(1), &["A@0 3-23", "B@0 23-33"]);
@@ -116,7 +116,11 @@ fn waking_takes_its_latency_on_an_idle_processor_only() {
 fn who_wakes_several_on_idle_processors_spends_time_on_each() {
     let threads = r#"{"name":"A","ops":[["exec",10],["release","e"],["release","f"],["exec",10]]},
         {"name":"B","ops":[["await","e"],["exec",10]]},{"name":"C","ops":[["await","f"],["exec",10]]}"#;
-    let slow = |cpus| Rules { wake_latency: Ticks::from_ns(3), wake_cost: Ticks::from_ns(2), ..rules(cpus) };
+    let slow = |cpus| SchedulerParameters {
+        wake_latency: Ticks::from_ns(3),
+        wake_cost: Ticks::from_ns(2),
+        ..parameters(cpus)
+    };
     // C is woken when A is done with waking B, and A computes its 10 when it is done with both.
     check(threads, slow(3), &["A@0 3-27", "B@1 16-26", "C@2 18-28"]);
     // On its own processor it has no thread to wake.
@@ -129,15 +133,15 @@ fn who_wakes_several_on_idle_processors_spends_time_on_each() {
 fn an_idle_processor_waits_for_the_clock_where_it_does_not_ask_at_once() {
     let threads = r#"{"name":"A","ops":[["exec",500]]},{"name":"B","ops":[["exec",150]]},
         {"name":"C","ops":[["exec",500]]}"#;
-    let at_once = Rules { slice: Ticks::from_ns(100_000), ..Rules::free(2) };
+    let at_once = SchedulerParameters { slice: Ticks::from_ns(100_000), ..SchedulerParameters::free(2) };
     check(threads, at_once, &["A@0 0-500", "B@1 0-150", "C@1 150-650"]);
     // The clock ticks at 200, and waking the processor takes what it takes.
-    let ticking = Rules { tick: Ticks::from_ns(100), ..at_once };
+    let ticking = SchedulerParameters { tick: Ticks::from_ns(100), ..at_once };
     check(threads, ticking, &["A@0 0-500", "B@1 0-150", "C@1 200-700"]);
-    let slow = Rules { wake_latency: Ticks::from_ns(3), ..ticking };
+    let slow = SchedulerParameters { wake_latency: Ticks::from_ns(3), ..ticking };
     check(threads, slow, &["A@0 3-503", "B@1 3-153", "C@1 203-703"]);
     // A is over before the clock ticks, and its processor goes on with its own queue.
-    let rarely = Rules { tick: Ticks::from_ns(10_000), ..at_once };
+    let rarely = SchedulerParameters { tick: Ticks::from_ns(10_000), ..at_once };
     check(threads, rarely, &["A@0 0-500", "B@1 0-150", "C@0 500-1000"]);
     // D is woken on the idle processor, and when it leaves that the dice say to ask.
     let woken = r#"{"name":"A","ops":[["exec",160],["release","e"],["exec",340]]},{"name":"B","ops":[["exec",150]]},
@@ -152,7 +156,7 @@ fn a_mutex_is_taken_by_who_is_running_not_handed_to_who_sleeps() {
         {"name":"B","ops":[["exec",1],["lock","m"],["exec",10],["unlock","m"]]}"#;
     // B is woken at 10 and at 20, comes 5 later and finds the lock taken again. With direct hand-over the
     // lock would idle for 5 each time: a convoy of 45 for A alone.
-    let slow = Rules { wake_latency: Ticks::from_ns(5), ..rules(2) };
+    let slow = SchedulerParameters { wake_latency: Ticks::from_ns(5), ..parameters(2) };
     let program = program(threads);
     let (outcome, intervals) = run(&program, slow);
     assert_eq!(used(&program, &intervals), ["A@0 5-35", "B@1 5-6", "B@1 40-50"]);
@@ -168,14 +172,14 @@ fn locks_queues_and_barriers_on_two_processors() {
         r#"{"name":"A","ops":[["lock","m"],["cond_wait","c","m"],["exec",1],["unlock","m"]]},
            {"name":"B","ops":[["exec",2],["lock","m"],["exec",3],["cond_signal","c"],["exec",4],["unlock","m"]]},
            {"name":"C","ops":[["exec",7]]}"#,
-        rules(2),
+        parameters(2),
         &["B@1 0-9", "C@0 0-7", "A@0 9-10"],
     );
     // Three at a barrier on two processors: A, which came first, gets the idle one; B queues.
     check(
         r#"{"name":"A","ops":[["exec",2],["barrier","b",3],["exec",2]]},{"name":"B","ops":[["exec",4],["barrier","b",3],["exec",2]]},
            {"name":"C","ops":[["exec",3],["barrier","b",3],["exec",2]]}"#,
-        rules(2),
+        parameters(2),
         &["A@0 0-2", "B@1 0-4", "C@0 2-7", "A@1 5-7", "B@0 7-9"],
     );
     // A semaphore of one, posted twice.
@@ -183,21 +187,21 @@ fn locks_queues_and_barriers_on_two_processors() {
         r#"{"name":"A","ops":[["sem_init","s",1],["create","B"],["create","C"],["exec",6],["sem_post","s"]]},
            {"name":"B","ops":[["sem_wait","s"],["exec",2],["sem_post","s"]]},
            {"name":"C","ops":[["sem_wait","s"],["exec",2],["sem_post","s"]]}"#,
-        rules(2),
+        parameters(2),
         &["A@0 0-6", "B@1 0-2", "C@1 2-4"],
     );
     // Only the first computes the body; C finds it done.
     check(
         r#"{"name":"A","ops":[["once","o",5],["exec",1]]},{"name":"B","ops":[["exec",1],["once","o",5],["exec",1]]},
            {"name":"C","ops":[["exec",7],["once","o",5],["exec",1]]}"#,
-        rules(2),
+        parameters(2),
         &["A@0 0-6", "B@1 0-1", "C@1 1-9", "B@0 6-7"],
     );
     // Joining waits for the end, which comes when there was a processor.
     check(
         r#"{"name":"A","ops":[["create","B"],["create","C"],["exec",1],["join","B"],["join","C"],["exec",1]]},
            {"name":"B","ops":[["exec",5]]},{"name":"C","ops":[["exec",5]]}"#,
-        rules(1),
+        parameters(1),
         &["A@0 0-1", "B@0 1-6", "C@0 6-11", "A@0 11-12"],
     );
 }
@@ -208,16 +212,16 @@ const READERS_AND_WRITERS: &str = r#"{"name":"A","ops":[["rdlock","r"],["exec",1
 
 #[test]
 fn readers_pass_a_waiting_writer_unless_the_lock_prefers_writers() {
-    check(READERS_AND_WRITERS, rules(3), &["A@0 0-10", "W@1 0-1", "B@2 0-12", "W@1 12-17"]);
+    check(READERS_AND_WRITERS, parameters(3), &["A@0 0-10", "W@1 0-1", "B@2 0-12", "W@1 12-17"]);
     let program = program_with(r#""writers_first":["r"],"#, READERS_AND_WRITERS);
-    let (outcome, intervals) = run(&program, rules(3));
+    let (outcome, intervals) = run(&program, parameters(3));
     assert_eq!(used(&program, &intervals), ["A@0 0-10", "W@1 0-1", "B@2 0-2", "W@1 10-15", "B@2 15-25"]);
     assert_eq!(outcome.findings, []);
     // Reading again while reading does not wait for a writer that waits for it.
     let again = r#"{"name":"A","ops":[["rdlock","r"],["exec",3],["rdlock","r"],["exec",3],["rwunlock","r"],["rwunlock","r"]]},
         {"name":"W","ops":[["exec",1],["wrlock","r"],["exec",5],["rwunlock","r"]]}"#;
     let program = program_with(r#""writers_first":["r"],"#, again);
-    assert_eq!(used(&program, &run(&program, rules(2)).1), ["A@0 0-6", "W@1 0-1", "W@1 6-11"]);
+    assert_eq!(used(&program, &run(&program, parameters(2)).1), ["A@0 0-6", "W@1 0-1", "W@1 6-11"]);
     let mut text = Vec::new();
     json::write(&program, &mut text).expect("written");
     let text = String::from_utf8(text).expect("UTF-8");
@@ -229,17 +233,17 @@ fn what_a_semaphore_holds_at_first_is_there_whoever_comes_first() {
     // On one processor A, which gives one, comes before B, which begins with what there is at first.
     let threads = r#"{"name":"A","ops":[["sem_post","s"],["exec",1]]},
         {"name":"B","ops":[["sem_init","s",1],["sem_wait","s"],["sem_wait","s"],["exec",1]]}"#;
-    check(threads, rules(1), &["A@0 0-1", "B@0 1-2"]);
+    check(threads, parameters(1), &["A@0 0-1", "B@0 1-2"]);
 }
 
 #[test]
 fn who_spins_uses_its_processor() {
     let threads = r#"{"name":"A","ops":[["spin_lock","s"],["exec",3000],["spin_unlock","s"]]},
         {"name":"B","ops":[["exec",100],["spin_lock","s"],["exec",1000],["spin_unlock","s"]]}"#;
-    check(threads, rules(2), &["A@0 0-3000", "B@1 0-100", "B@1 ~100-3000", "B@1 3000-4000"]);
+    check(threads, parameters(2), &["A@0 0-3000", "B@1 0-100", "B@1 ~100-3000", "B@1 3000-4000"]);
     // On one processor B burns its slices while A, which has the lock, waits for the processor.
     let program = program(threads);
-    let (outcome, intervals) = run(&program, rules(1));
+    let (outcome, intervals) = run(&program, parameters(1));
     assert_eq!(
         used(&program, &intervals),
         [
@@ -259,7 +263,8 @@ fn who_spins_uses_its_processor() {
 #[test]
 fn a_quota_stops_all_until_the_next_period() {
     let ms = |ms: u64| ms * 1_000_000;
-    let quota = |cpus, hundredths| Rules { quota: Some(hundredths), ..Rules::free(cpus) };
+    let quota =
+        |cpus, hundredths| SchedulerParameters { quota: Some(hundredths), ..SchedulerParameters::free(cpus) };
     let one = program(&format!(r#"{{"name":"A","ops":[["exec",{}]]}}"#, ms(150)));
     let (outcome, intervals) = run(&one, quota(1, 50));
     assert_eq!(
@@ -287,15 +292,15 @@ fn a_quota_stops_all_until_the_next_period() {
 fn threads_keep_to_their_processors() {
     let pinned = r#"{"name":"A","cpus":[1],"ops":[["exec",5]]},{"name":"B","cpus":[1],"ops":[["exec",5]]},
         {"name":"C","ops":[["exec",20]]}"#;
-    check(pinned, rules(4), &["A@1 0-5", "C@0 0-20", "B@1 5-10"]);
+    check(pinned, parameters(4), &["A@1 0-5", "C@0 0-20", "B@1 5-10"]);
     // The machine has no such processor: the mask is as good as none.
-    check(pinned, rules(1), &["A@0 0-5", "B@0 5-10", "C@0 10-30"]);
+    check(pinned, parameters(1), &["A@0 0-5", "B@0 5-10", "C@0 10-30"]);
     // C, which may go anywhere, leaves to A and B what only they may use.
     let program = program(
         r#"{"name":"C","ops":[["exec",3000]]},{"name":"A","cpus":[0],"ops":[["sleep",5],["exec",3000]]},
            {"name":"D","ops":[["exec",100]]}"#,
     );
-    let (outcome, _) = run(&program, rules(2));
+    let (outcome, _) = run(&program, parameters(2));
     assert_eq!(outcome.counts.migrations, 1);
     assert!(ns(outcome.length) < 4100.0, "{}", ns(outcome.length));
 }
@@ -304,7 +309,7 @@ fn threads_keep_to_their_processors() {
 fn nice_threads_get_less() {
     let program =
         program(r#"{"name":"A","ops":[["exec",100000]]},{"name":"B","nice":5,"ops":[["exec",100000]]}"#);
-    let (outcome, intervals) = run(&program, rules(1));
+    let (outcome, intervals) = run(&program, parameters(1));
     let end = intervals.iter().filter(|interval| interval.thread.0 == 0).map(|interval| interval.end).max();
     // B has 335/1024 of A's share until A ends.
     let expected = 100_000.0 * (1.0 + 335.0 / 1024.0);
@@ -319,12 +324,12 @@ fn a_device_serves_as_many_at_once_as_it_has_servers() {
         r#"{"name":"A","ops":[["io",10,"disk"],["exec",1]]},{"name":"B","ops":[["io",10,"disk"],["exec",1]]},
            {"name":"C","ops":[["exec",1],["io",10,"disk"],["exec",1]]}"#,
     );
-    let length = |servers: &[u32]| ns(run_on(&program, rules(3), servers).0.length);
+    let length = |servers: &[u32]| ns(run_on(&program, parameters(3), servers).0.length);
     assert_eq!(length(&[]), 12.0);
     assert_eq!(length(&[3]), 12.0);
     assert_eq!(length(&[2]), 21.0);
     assert_eq!(length(&[1]), 31.0);
-    let (outcome, _) = run_on(&program, rules(3), &[1]);
+    let (outcome, _) = run_on(&program, parameters(3), &[1]);
     assert_eq!(ns(Ticks(outcome.objects[0].served)), 30.0);
     assert_eq!(ns(Ticks(outcome.objects[0].blocked)), 10.0 + 20.0 + 29.0);
 }
@@ -333,7 +338,7 @@ fn a_device_serves_as_many_at_once_as_it_has_servers() {
 fn sleeping_until_a_time_ends_then_however_late_it_began() {
     check(
         r#"{"name":"A","ops":[["exec",3],["sleep_until",10],["exec",1],["sleep_until",5],["exec",1]]}"#,
-        rules(1),
+        parameters(1),
         &["A@0 0-3", "A@0 10-12"],
     );
     // On unlimited processors as well; and what comes before it decides nothing.
@@ -355,7 +360,7 @@ fn a_timer_that_repeats_keeps_its_ends() {
     check(
         r#"{"name":"A","ops":[["exec",3],["sleep_next",10],["exec",4],["sleep_next",10],["exec",15],["sleep_next",10],["exec",2],
             ["sleep_next",10],["exec",1]]}"#,
-        rules(1),
+        parameters(1),
         &["A@0 0-3", "A@0 13-17", "A@0 23-40", "A@0 43-44"],
     );
     let program = program(
@@ -383,7 +388,7 @@ fn a_deadlock_with_spinning_ends_and_says_who_waits() {
                {"name":"B","ops":[["spin_lock","t"],["exec",3],["spin_lock","s"],["exec",1]]},
                {"name":"C","ops":[["exec",9]]}"#,
         );
-        let short = Rules { slice: Ticks::from_ns(1), ..rules(cpus) };
+        let short = SchedulerParameters { slice: Ticks::from_ns(1), ..parameters(cpus) };
         let (outcome, _) = run(&program, short);
         let spin = |thread: &str, name: &str, holder: &str| {
             let holder = Holder { thread: holder.to_owned(), itself: false, ended: false };
@@ -402,11 +407,11 @@ fn a_deadlock_with_spinning_ends_and_says_who_waits() {
 fn intervals_cover_each_thread_s_life() {
     for seed in 0..300 {
         let program = engine::synth::random_program(seed, engine::synth::Lengths::Tied);
-        let costly = Rules {
+        let costly = SchedulerParameters {
             wake_latency: Ticks::from_ns(1),
             switch_cost: Ticks::from_ns(1),
             slice: Ticks::from_ns(2),
-            ..Rules::free(2)
+            ..SchedulerParameters::free(2)
         };
         let (outcome, intervals) = run(&program, costly);
         for thread in 0..program.threads.len() {
@@ -426,10 +431,10 @@ fn a_woken_thread_may_queue_next_to_an_idle_processor() {
     let threads = r#"{"name":"A","cpus":[0],"ops":[["exec",50]]},
         {"name":"B","ops":[["exec",10],["sleep",100],["exec",50]]},
         {"name":"C","cpus":[1],"ops":[["exec",400]]}"#;
-    let ticking = Rules { tick: Ticks::from_ns(100), ..rules(2) };
+    let ticking = SchedulerParameters { tick: Ticks::from_ns(100), ..parameters(2) };
     check(threads, ticking, &["A@0 0-50", "B@1 0-10", "C@1 10-410", "B@0 110-160"]);
     // The idle processor takes it when the clock has ticked and an interrupt has come.
-    let never = Rules { idle_found: 0, ..ticking };
+    let never = SchedulerParameters { idle_found: 0, ..ticking };
     check(threads, never, &["A@0 0-50", "B@1 0-10", "C@1 10-410", "B@0 200-250"]);
     // Its own processor is found if it is idle.
     let alone = r#"{"name":"A","ops":[["exec",10],["sleep",100],["exec",50]]}"#;
@@ -442,7 +447,8 @@ fn wake_ups_are_as_slow_as_told() {
     let program = program(&format!(r#"{{"name":"A","ops":[{turns}["exec",1]]}}"#));
     for seed in [0, 7] {
         let slow_wakes = [Ticks::from_ns(300), Ticks::from_ns(900)];
-        let told = Rules { wake_latency: Ticks::from_ns(100), slow_wakes, seed, ..rules(1) };
+        let told =
+            SchedulerParameters { wake_latency: Ticks::from_ns(100), slow_wakes, seed, ..parameters(1) };
         let (_, intervals) = run(&program, told);
         let busy: Vec<&Interval> =
             intervals.iter().filter(|interval| interval.doing == Doing::Busy).collect();

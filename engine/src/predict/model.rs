@@ -2,7 +2,7 @@
 
 use crate::cpus::Cpus;
 use crate::program::{MachineFacts, ObjectId, Operation, Program};
-use crate::schedule::{Costs, Rules, Setup, Sharing, base_slice};
+use crate::schedule::{Costs, SchedulerParameters, Setup, Sharing, base_slice};
 use crate::time::Ticks;
 use serde::Serialize;
 
@@ -196,7 +196,7 @@ impl Assumptions {
                 let tick = self.tick.filter(|_| self.idle_tick.ns == 0);
                 let slice =
                     self.slice.map_or(to_tick(base_slice(count), tick), |slice| Ticks::from_ns(slice.ns));
-                Sharing::Scheduled(Rules {
+                Sharing::Scheduled(SchedulerParameters {
                     cpus: count,
                     slice: slice.max(Ticks(work / MOST_SLICES)),
                     switch_cost: Ticks::from_ns(self.switch_cost.ns),
@@ -303,7 +303,7 @@ mod tests {
 
     fn slice(assumptions: &Assumptions, cpus: u32) -> Ticks {
         match assumptions.setup(Cpus::count(cpus).expect("a count"), 1, 0, 0).processors {
-            Sharing::Scheduled(rules) => rules.slice,
+            Sharing::Scheduled(parameters) => parameters.slice,
             Sharing::Ideal { .. } => Ticks(0),
         }
     }

@@ -179,7 +179,9 @@ impl<'a> Timing<'a> {
     ) -> Option<(Outcome, Vec<PathStretch>, Runs)> {
         let setup = self.setup(cpus);
         match setup.processors {
-            Sharing::Scheduled(rules) => Some(run_with_route(self.program, rules, &setup.servers, watcher)),
+            Sharing::Scheduled(parameters) => {
+                Some(run_with_route(self.program, parameters, &setup.servers, watcher))
+            }
             Sharing::Ideal { .. } => None,
         }
     }
@@ -259,7 +261,7 @@ impl<'a> Timing<'a> {
         let path = RunPaths::<N>::of(self.program, cpus, |number| {
             let setup = self.assumptions.setup(cpus, threads, self.work, number);
             match setup.processors {
-                Sharing::Scheduled(rules) => run_with_path(self.program, rules, &setup.servers),
+                Sharing::Scheduled(parameters) => run_with_path(self.program, parameters, &setup.servers),
                 Sharing::Ideal { .. } => Default::default(),
             }
         });

@@ -1,7 +1,7 @@
 //! The path takes the whole time, whatever the program and the machine; and where nothing but the program decides, it is the
 //! critical path.
 
-use super::{Rules, Runs, run_with_path};
+use super::{Runs, SchedulerParameters, run_with_path};
 use crate::cpus::Cpus;
 use crate::critical_path::CriticalPath;
 use crate::program::RunBreaks;
@@ -9,9 +9,9 @@ use crate::program::{Operation, Program};
 use crate::synth::{Lengths, Numbers, random_program};
 use crate::time::Ticks;
 
-fn machine(numbers: &mut Numbers) -> Rules {
+fn machine(numbers: &mut Numbers) -> SchedulerParameters {
     let mut some = |most: u64| [0, 1 + numbers.below(most)][numbers.below(2) as usize];
-    Rules {
+    SchedulerParameters {
         slice: Ticks::from_ns(300_000 + some(40_000_000)),
         switch_cost: Ticks::from_ns(some(2_000_000)),
         wake_latency: Ticks::from_ns(some(5_000_000)),
@@ -19,7 +19,7 @@ fn machine(numbers: &mut Numbers) -> Rules {
         tick: Ticks::from_ns(some(4) * 1_000_000),
         quota: Some(some(400) as u32 / 10 * 10).filter(|quota| *quota > 0),
         seed: some(1 << 40),
-        ..Rules::free(1 + numbers.below(6) as u32)
+        ..SchedulerParameters::free(1 + numbers.below(6) as u32)
     }
 }
 
@@ -35,14 +35,17 @@ fn the_path_takes_the_whole_time() {
             thread.nice = numbers.below(6) as i8 - 3;
         }
         for _ in 0..3 {
-            let rules = machine(&mut numbers);
-            let (outcome, path, _) = run_with_path(&program, rules, &[1, 0, 2]);
-            assert_eq!(path.length(), outcome.length.0, "seed {seed}, {rules:?}");
+            let parameters = machine(&mut numbers);
+            let (outcome, path, _) = run_with_path(&program, parameters, &[1, 0, 2]);
+            assert_eq!(path.length(), outcome.length.0, "seed {seed}, {parameters:?}");
             waited += path.passed.values().map(|passed| passed.on_path.0).sum::<u64>();
             let mut visits = path.visits.clone();
             visits.sort_unstable();
             for pair in visits.windows(2) {
-                assert!(pair[0].run != pair[1].run || pair[0].to <= pair[1].from, "seed {seed}, {rules:?}");
+                assert!(
+                    pair[0].run != pair[1].run || pair[0].to <= pair[1].from,
+                    "seed {seed}, {parameters:?}"
+                );
             }
             let computed: u64 = visits.iter().map(|visit| visit.to - visit.from).sum();
             let operations = program.threads.iter().flat_map(|thread| &thread.operations);
@@ -53,7 +56,7 @@ fn the_path_takes_the_whole_time() {
                 .filter_map(Operation::length)
                 .map(|length| length.0)
                 .sum();
-            assert!(computed <= all, "seed {seed}, {rules:?}");
+            assert!(computed <= all, "seed {seed}, {parameters:?}");
         }
     }
     assert!(waited > 0);
@@ -65,8 +68,8 @@ fn with_processors_enough_it_is_the_critical_path() {
     let mut compared = 0;
     for seed in 0..3000 {
         let program = random_program(seed, Lengths::Spread);
-        let rules = Rules::free(program.threads.len() as u32);
-        let (outcome, path, runs) = run_with_path(&program, rules, &[]);
+        let parameters = SchedulerParameters::free(program.threads.len() as u32);
+        let (outcome, path, runs) = run_with_path(&program, parameters, &[]);
         let critical = CriticalPath::of(&program).expect("a program");
         let cpus = [Cpus::Infinite];
         assert_eq!(outcome.length.as_ns_f64(), critical.time(cpus[0]).as_ns_f64(), "seed {seed}");

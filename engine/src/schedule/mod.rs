@@ -46,7 +46,7 @@ pub use cpu_accounting::{Doing, Interval, ThreadUse, Watcher};
 pub use forest::{Forest, PointId};
 pub use machine::Why;
 pub(crate) use observe::{Observer, run_observed};
-pub use processors::{Counts, Rules, base_slice};
+pub use processors::{Counts, SchedulerParameters, base_slice};
 pub use result::DelayKind;
 pub(crate) use result::Step;
 pub(crate) use result::{Charge, Costed, Delay, Latency};

@@ -2,7 +2,7 @@
 
 use super::cpu_accounting::{CpuAccounting, ThreadUse, Watcher};
 use super::machine::Machine;
-use super::processors::{Counts, Processors, Rules};
+use super::processors::{Counts, Processors, SchedulerParameters};
 use super::run_path::{PathStretch, RunPath};
 use super::runs::Runs;
 use super::shared_cpus::Shared;
@@ -31,7 +31,7 @@ pub enum Sharing {
         hundredths: u64,
     },
     /// With a scheduler like Linux's.
-    Scheduled(Rules),
+    Scheduled(SchedulerParameters),
 }
 
 /// What came of running a program; times in ticks.
@@ -83,30 +83,34 @@ pub(crate) fn run_checked(program: &Program, setup: &Setup, watcher: Option<Watc
 
 /// The same on processors with a scheduler, with the path of the run; and when each run of compute operations began, its number
 /// being its point. The program has been checked.
-pub(crate) fn run_with_path(program: &Program, rules: Rules, servers: &[u32]) -> (Outcome, RunPath, Runs) {
-    run_with_causes(program, rules, servers, None, |machine, end| machine.path(end))
+pub(crate) fn run_with_path(
+    program: &Program,
+    parameters: SchedulerParameters,
+    servers: &[u32],
+) -> (Outcome, RunPath, Runs) {
+    run_with_causes(program, parameters, servers, None, |machine, end| machine.path(end))
 }
 
 /// The same with every stretch of the path, from its start; reports every interval of every thread when it is
 /// over.
 pub(crate) fn run_with_route(
     program: &Program,
-    rules: Rules,
+    parameters: SchedulerParameters,
     servers: &[u32],
     watcher: Option<Watcher<'_>>,
 ) -> (Outcome, Vec<PathStretch>, Runs) {
-    run_with_causes(program, rules, servers, watcher, |machine, end| machine.route(end))
+    run_with_causes(program, parameters, servers, watcher, |machine, end| machine.route(end))
 }
 
 fn run_with_causes<T>(
     program: &Program,
-    rules: Rules,
+    parameters: SchedulerParameters,
     servers: &[u32],
     watcher: Option<Watcher<'_>>,
     told: impl FnOnce(&mut Processors<'_>, u64) -> T,
 ) -> (Outcome, T, Runs) {
     let accounting = CpuAccounting::new(program.threads.len(), program.objects.len(), watcher);
-    let mut machine = Processors::new(program, rules, accounting);
+    let mut machine = Processors::new(program, parameters, accounting);
     machine.keep_causes(program.threads.iter().map(|thread| thread.background.is_some()).collect());
     let mut simulation = Simulation::with(program, Whole::of(program), machine, None);
     simulation.limit(servers);
@@ -136,8 +140,8 @@ pub(super) fn on_machine<O: Operations>(
             simulation.machine.close();
             conclude(simulation, |machine| (&machine.accounting, Counts::default()))
         }
-        Sharing::Scheduled(rules) => {
-            let machine = Processors::new(program, rules, accounting);
+        Sharing::Scheduled(parameters) => {
+            let machine = Processors::new(program, parameters, accounting);
             let mut simulation = Simulation::with(program, source, machine, None);
             simulation.limit(&setup.servers);
             while simulation.instant().is_some() {}

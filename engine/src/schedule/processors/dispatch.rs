@@ -3,7 +3,7 @@
 use super::super::cpu_accounting::Doing;
 use super::super::machine::Turn;
 use super::Processors;
-use super::rules::UNIT;
+use super::parameters::UNIT;
 use super::task::{NONE, TaskState};
 
 impl Processors<'_> {
@@ -29,7 +29,7 @@ impl Processors<'_> {
     }
 
     pub(super) fn slice_of(&self, weight: u32) -> i64 {
-        Self::virtual_time(self.rules.slice.0, weight).max(1)
+        Self::virtual_time(self.parameters.slice.0, weight).max(1)
     }
 
     /// Accounts for the processor time that the thread has used up to now.
@@ -73,7 +73,7 @@ impl Processors<'_> {
         if cpu.queued() > 0 {
             let left = Self::real_time(task.deadline.saturating_sub(task.virtual_time), task.weight);
             // With a clock that ticks the kernel looks when it does (`entity_tick` in kernel/sched/fair.c).
-            let left = if self.rules.tick.0 > 0 { self.to_tick(left) } else { left };
+            let left = if self.parameters.tick.0 > 0 { self.to_tick(left) } else { left };
             if left == 0 {
                 let at = task.cpu;
                 return self.resched(at);
@@ -230,7 +230,7 @@ impl Processors<'_> {
         if cpu.last != thread {
             // The first thread of a processor replaces none.
             if cpu.last != NONE {
-                switching = self.rules.switch_cost.0;
+                switching = self.parameters.switch_cost.0;
             }
             self.counts.switches += 1;
             cpu.last = thread;

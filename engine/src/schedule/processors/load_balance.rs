@@ -17,7 +17,7 @@ impl Processors<'_> {
         if self.queued == 0 || cpu.resting || !self.idle.contains(at) {
             return;
         }
-        if self.rules.tick.0 == 0 {
+        if self.parameters.tick.0 == 0 {
             self.steal_waiting(at, 0);
             return;
         }
@@ -53,7 +53,7 @@ impl Processors<'_> {
 
     /// From now to the first tick of the clock that is at least this far away.
     pub(super) fn to_tick(&self, least: u64) -> u64 {
-        let tick = self.rules.tick.0.max(1);
+        let tick = self.parameters.tick.0.max(1);
         let past = self.agenda.now().saturating_add(least).wrapping_add(self.phase) % tick;
         if past == 0 { least } else { least.saturating_add(tick - past) }
     }

@@ -6,7 +6,7 @@
 //! queue, or waits for the next tick of the clock ([`newidle_chance`]).
 //!
 //! Within an instant all threads that have a processor act first; then processors that were given up, or whose slice is
-//! over, are given away. Nothing here depends on anything but the program, the rules and their seed.
+//! over, are given away. Nothing here depends on anything but the program, the parameters and their seed.
 
 mod cpu;
 mod dispatch;
@@ -14,12 +14,12 @@ mod idle;
 mod load;
 mod load_balance;
 mod newidle_chance;
+mod parameters;
 mod quota;
-mod rules;
 mod select_task_rq;
 mod task;
 
-pub use rules::{Rules, base_slice};
+pub use parameters::{SchedulerParameters, base_slice};
 
 use self::cpu::Cpu;
 use self::idle::CpuSet;
@@ -42,7 +42,7 @@ const MOST_CPUS: u32 = 1 << 20;
 /// The processors.
 #[derive(Debug)]
 pub struct Processors<'w> {
-    rules: Rules,
+    parameters: SchedulerParameters,
     agenda: Agenda,
     tasks: Vec<Task>,
     cpus: Vec<Cpu>,
@@ -93,14 +93,19 @@ pub struct Counts {
 
 impl<'w> Processors<'w> {
     /// `program` gives the threads' nice values and processors.
-    pub(super) fn new(program: &Program, rules: Rules, accounting: CpuAccounting<'w>) -> Processors<'w> {
+    pub(super) fn new(
+        program: &Program,
+        parameters: SchedulerParameters,
+        accounting: CpuAccounting<'w>,
+    ) -> Processors<'w> {
         let threads = program.threads.len();
         // More processors than threads are never used, unless threads ask for them by their number.
-        let asked = program.threads.iter().flat_map(|thread| &thread.cpus).filter(|cpu| **cpu < rules.cpus);
+        let asked =
+            program.threads.iter().flat_map(|thread| &thread.cpus).filter(|cpu| **cpu < parameters.cpus);
         let useful = u32::try_from(threads)
             .unwrap_or(u32::MAX)
             .max(asked.max().map_or(0, |cpu| cpu.saturating_add(1)));
-        let cpus = rules.cpus.min(useful.min(MOST_CPUS)).max(1);
+        let cpus = parameters.cpus.min(useful.min(MOST_CPUS)).max(1);
         let mut masks: Vec<Vec<u32>> = Vec::new();
         let tasks = program.threads.iter().map(|thread| {
             let mut mask: Vec<u32> = thread.cpus.iter().copied().filter(|number| *number < cpus).collect();
@@ -114,18 +119,18 @@ impl<'w> Processors<'w> {
                     masks.len() - 1
                 }) as u32
             });
-            Task::new(rules::weight(thread.nice), mask)
+            Task::new(parameters::weight(thread.nice), mask)
         });
         let tasks = tasks.collect();
-        let mut numbers = (rules.seed != 0).then(|| Numbers::new(rules.seed));
-        let phase = match (&mut numbers, rules.tick.0) {
-            (Some(numbers), 1..) => numbers.below(rules.tick.0),
+        let mut numbers = (parameters.seed != 0).then(|| Numbers::new(parameters.seed));
+        let phase = match (&mut numbers, parameters.tick.0) {
+            (Some(numbers), 1..) => numbers.below(parameters.tick.0),
             _ => 0,
         };
-        let quota = rules.quota.map(|hundredths| Quota::new(hundredths, numbers.as_mut()));
-        let rules = Rules { slice: Ticks(rules.slice.0.max(1)), ..rules };
+        let quota = parameters.quota.map(|hundredths| Quota::new(hundredths, numbers.as_mut()));
+        let parameters = SchedulerParameters { slice: Ticks(parameters.slice.0.max(1)), ..parameters };
         Processors {
-            rules,
+            parameters,
             agenda: Agenda::default(),
             tasks,
             cpus: (0..cpus).map(|_| Cpu::new()).collect(),

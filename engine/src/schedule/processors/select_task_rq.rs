@@ -23,7 +23,7 @@ impl Processors<'_> {
         self.join(at, thread);
         self.enqueue(at, thread);
         self.wakeup_preempt(at, thread);
-        if self.rules.tick.0 > 0 && !self.idle.is_empty() {
+        if self.parameters.tick.0 > 0 && !self.idle.is_empty() {
             self.await_tick();
         }
     }
@@ -35,7 +35,7 @@ impl Processors<'_> {
         if last != NONE && self.idle.contains(last) && self.may_use(thread, last) {
             return Some(last);
         }
-        if last != NONE && self.rules.idle_found < 1000 && self.draw() >= self.rules.idle_found {
+        if last != NONE && self.parameters.idle_found < 1000 && self.draw() >= self.parameters.idle_found {
             return None;
         }
         let start = match &mut self.numbers {
@@ -111,7 +111,7 @@ impl Processors<'_> {
     /// A waker of a thread on an idle processor computes longer for it. Returns what it has spent on others
     /// just before, which delays this thread.
     fn wake_ipi_ns(&mut self, by: Option<u32>) -> u64 {
-        let cost = self.rules.wake_cost.0;
+        let cost = self.parameters.wake_cost.0;
         match by {
             Some(by) if cost > 0 => {
                 let task = self.task(by);
@@ -124,8 +124,8 @@ impl Processors<'_> {
     }
 
     pub(super) fn latency(&mut self) -> u64 {
-        let latency = self.rules.wake_latency.0;
-        let [slow, slowest] = self.rules.slow_wakes.map(|length| length.0);
+        let latency = self.parameters.wake_latency.0;
+        let [slow, slowest] = self.parameters.slow_wakes.map(|length| length.0);
         if slow > latency {
             // Straight from one to the next of what is known of a thousand.
             return match u64::from(self.draw()) {

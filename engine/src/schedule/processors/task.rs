@@ -34,7 +34,7 @@ pub(super) struct Task {
     pub(super) expires: bool,
     /// The rest of its computation.
     pub(super) left: u64,
-    /// What it has spent on waking others and not computed yet ([`super::Rules::wake_cost`]).
+    /// What it has spent on waking others and not computed yet ([`super::SchedulerParameters::wake_cost`]).
     pub(super) debt: u64,
     /// Up to when its processor time is accounted for.
     pub(super) charged: u64,

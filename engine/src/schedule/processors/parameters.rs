@@ -4,7 +4,7 @@ use crate::time::Ticks;
 
 /// Processors, their scheduler and what it costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
+pub struct SchedulerParameters {
     /// Processors, at least 1.
     pub cpus: u32,
     /// How long a thread may run while another wants its processor (EEVDF's base slice).
@@ -14,7 +14,7 @@ pub struct Rules {
     /// From waking a thread to its first instruction, on a processor that has nothing else to do.
     pub wake_latency: Ticks,
     /// Of a hundred such times ten are longer than the first of these and one is longer than the second; 0: all are about
-    /// [`Rules::wake_latency`].
+    /// [`SchedulerParameters::wake_latency`].
     pub slow_wakes: [Ticks; 2],
     /// Of a thousand wake-ups of threads whose last processor is busy while another one is idle, how many get an idle one.
     /// The others queue: kernels look at few processors, or prefer to keep idle ones idle (`select_idle_cpu` in
@@ -29,14 +29,14 @@ pub struct Rules {
     pub tick: Ticks,
     /// Processor time that all threads together may use, in hundredths of a processor (cgroup's `cpu.max`).
     pub quota: Option<u32>,
-    /// Decides what the rules leave open; 0 is the plain order of processors and threads.
+    /// Decides what the parameters leave open; 0 is the plain order of processors and threads.
     pub seed: u64,
 }
 
-impl Rules {
+impl SchedulerParameters {
     /// This many processors, without any costs.
-    pub fn free(cpus: u32) -> Rules {
-        Rules {
+    pub fn free(cpus: u32) -> SchedulerParameters {
+        SchedulerParameters {
             cpus: cpus.max(1),
             slice: base_slice(cpus),
             switch_cost: Ticks(0),
