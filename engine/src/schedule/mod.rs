@@ -29,6 +29,7 @@ mod once;
 mod processors;
 mod queue;
 mod read_write;
+mod recorded_wakes;
 mod result;
 mod run;
 mod run_path;
@@ -40,7 +41,6 @@ mod source;
 mod spin;
 mod table;
 mod usage;
-mod wake;
 
 pub use cpu_accounting::{Doing, Interval, ThreadUse, Watcher};
 pub use forest::{Forest, PointId};
