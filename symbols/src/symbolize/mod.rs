@@ -2,11 +2,11 @@
 //! or line. It uses the debug information that there is here, in folders, or (only if asked for) on
 //! debuginfod servers.
 
-mod code;
+mod code_facts;
 mod debuginfod;
 mod find;
 mod names;
 
-pub use code::{code_of, name_code, unnamed};
+pub use code_facts::{code_of, name_code, unnamed};
 pub use debuginfod::{Client, FetchError, Progress, Settings};
 pub use names::{Outcome, symbolize};

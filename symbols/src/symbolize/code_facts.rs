@@ -1,4 +1,4 @@
-//! Names for the code that sampled stacks are made of.
+//! Facts about the code that sampled stacks are made of: functions, lines, what is inlined there, and what only waits.
 
 use crate::{Location, Parser, Parsers, Place};
 use engine::event::{CodeFact, CodePlace, InlinedFact, Recording, unnamed_code};
