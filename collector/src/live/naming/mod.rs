@@ -2,10 +2,10 @@
 //! while the processes are there, because that is impossible later, and stored as facts.
 //!
 //! `known_addresses` notices addresses that are new, `spaces` knows what each process has mapped, `namer` is the thread that puts
-//! names to them. `code` is another one, for the code that sampled stacks are made of: with `lock_stacks`
+//! names to them. `code_namer` is another one, for the code that sampled stacks are made of: with `lock_stacks`
 //! and `lock_regions` also of what lies under a lock. `poll_intervals` says when they do that.
 
-mod code;
+mod code_namer;
 mod jit_names;
 mod known_addresses;
 mod lock_regions;
@@ -14,7 +14,7 @@ mod namer;
 mod poll_intervals;
 mod spaces;
 
-pub use code::{CodeNamer, PLACES_AT_ONCE, forget_mappings};
+pub use code_namer::{CodeNamer, PLACES_AT_ONCE, forget_mappings};
 pub use known_addresses::{Ask, KnownAddresses};
 pub use lock_stacks::LockStack;
 pub use namer::Namer;
