@@ -9,7 +9,7 @@ mod objects;
 mod queues;
 mod stacks;
 mod threads;
-mod waits;
+mod wait_kinds;
 
 use super::Program;
 use super::lock_names::Addresses;
@@ -23,7 +23,7 @@ pub use model::{FUTEX, Primitive, PutBackUses, Queue, Recorded, RecordedObject, 
 pub(super) use objects::ends_joining;
 use rustc_hash::FxHashMap;
 use threads::Context;
-pub(super) use waits::{IN_KERNEL, ended_by, is_idle, wait_name};
+pub(super) use wait_kinds::{IN_KERNEL, ended_by, is_idle, wait_name};
 
 /// What the program's timeline shows, and what its threads waited for in the end. `functions` are the numbers of the program's functions in their order,
 /// `threads` the places of its threads by index in the timeline.
@@ -44,7 +44,7 @@ pub(super) fn of(
         }
     }
     let last = deadlock::find(timeline, &sections, &context, &addresses);
-    let waits = waits::all(timeline, &nesting, &context);
+    let waits = wait_kinds::all(timeline, &nesting, &context);
     (Recorded { objects, waits, asleep_ns: asleep_ns(timeline) }, last)
 }
 
