@@ -15,12 +15,12 @@ mod library;
 mod library_file;
 mod memory_pool;
 mod open_burst;
-mod ring;
 mod ring_memory;
 mod rings;
 mod self_test;
 mod session;
 mod shared;
+mod thread_ring_reader;
 
 pub use choice::{Choice, decide};
 pub use command::{InterposeMode, c_library};

@@ -193,7 +193,7 @@ impl ReportedBurst {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ring::{Ring, Turn};
+    use super::super::thread_ring_reader::{Ring, Turn};
     use super::*;
     use probe_abi::interpose::SharedLayout;
     use probe_abi::{Record, SyncOperation, interpose::SharedWord};

@@ -1,8 +1,8 @@
 //! What becomes of a ring's memory when it has been read: it stays for the same thread, or goes back to the system and into
 //! the pool that all rings take theirs from. The rules are [`probe_abi::interpose`]'s.
 
-use super::ring::Turn;
 use super::shared::Shared;
+use super::thread_ring_reader::Turn;
 use probe_abi::interpose::{RECORD_WORDS, RingWord, SharedWord};
 use std::sync::atomic::Ordering;
 

@@ -18,11 +18,11 @@ use super::{
     attacher::Attacher,
     clocks::now_ns,
     counters,
+    cpu_ring_reader::Rings,
     error::ProbeError,
     mappings::Mappings,
     open_calls,
     programs::Programs,
-    ring::Rings,
 };
 
 /// Between two questions to every program whether the kernel left it out: some thirty system calls.
@@ -67,7 +67,7 @@ pub struct StopSummary {
 
 impl Capture {
     /// Records that one ring gives at most in one [`Capture::drain`]: fewer in all mean that every ring was emptied.
-    pub const RING_TURN: usize = super::ring::BATCH;
+    pub const RING_TURN: usize = super::cpu_ring_reader::BATCH;
 
     /// First instant from which on events are complete (`CLOCK_MONOTONIC` nanoseconds).
     pub fn start_ns(&self) -> u64 {

@@ -6,9 +6,10 @@
 //! stall; `attacher` uses them while a capture runs. `filter` says which processes count, `coverage` on which
 //! CPUs the sampling clock ticks.
 //!
-//! `overhead` measures what recording costs and keeps it to the budget. `cpu_rings` makes the rings, `ring` drains them, `counters` knows
-//! what was lost. `programs` and `stale_probes` drop what was chosen of a program that has ended; `mappings`
-//! notices libraries that are loaded later; `trial` counts calls of functions that may be worth probes.
+//! `overhead` measures what recording costs and keeps it to the budget. `cpu_rings` makes the rings,
+//! `cpu_ring_reader` drains them, `counters` knows what was lost. `programs` and `stale_probes` drop what was chosen
+//! of a program that has ended; `mappings` notices libraries that are loaded later; `trial` counts calls of functions
+//! that may be worth probes.
 //! [`Capture`] is all of it together, and `start` begins it.
 
 mod attach;
@@ -19,6 +20,7 @@ mod capture;
 mod clocks;
 mod counters;
 mod coverage;
+mod cpu_ring_reader;
 mod cpu_rings;
 mod error;
 mod filter;
@@ -38,7 +40,6 @@ mod options;
 mod overhead;
 mod programs;
 mod rights;
-mod ring;
 mod sampling_clock;
 mod shared_map;
 mod stale_probes;

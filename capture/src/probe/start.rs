@@ -21,6 +21,7 @@ use super::{
     attach::{attach_kernel, attach_network, kernel_programs},
     capture::Capture,
     clocks::now_ns,
+    cpu_ring_reader::Rings,
     error::{ProbeError, ProbeErrorKind},
     function_probes::{self, FunctionProbes},
     layout::KernelLayout,
@@ -29,7 +30,6 @@ use super::{
     mappings::Mappings,
     options::{CaptureOptions, MOST_NUMBERS, number_limit},
     rights::check_namespace,
-    ring::Rings,
     sampling_clock,
 };
 

@@ -1,6 +1,6 @@
 //! What all rings say together.
 
-use super::super::ring::{GENEROUS, Ring};
+use super::super::thread_ring_reader::{GENEROUS, Ring};
 use super::{MOST_PENDING, Rings};
 use crate::probe::PreloadCost;
 use engine::event::PendingOperation;

@@ -1,6 +1,6 @@
 //! Rings of threads that have ended: they are found, and others get them.
 
-use super::super::ring::Turn;
+use super::super::thread_ring_reader::Turn;
 use super::{MOST_PENDING, Rings};
 use probe_abi::interpose::SharedWord;
 use std::sync::atomic::Ordering;

@@ -12,9 +12,9 @@ mod ending;
 
 use super::cost::{OperationCosts, Sums};
 use super::memory_pool::MemoryPool;
-use super::ring::{Emptied, GENEROUS, Ring, Turn};
 use super::ring_memory::give_idle_back;
 use super::shared::Shared;
+use super::thread_ring_reader::{Emptied, GENEROUS, Ring, Turn};
 use crate::probe::PreloadCost;
 use engine::event::PendingOperation;
 use probe_abi::interpose::SharedWord;

@@ -15,12 +15,12 @@ use symbols::binary::Binary;
 
 use super::super::{
     clocks::now_ns,
+    cpu_ring_reader::Rings,
     error::{ProbeError, ProbeErrorKind},
     function_probes::FunctionProbes,
     layout::KernelLayout,
     load::{LoadOptions, load},
     options::ProbeFunction,
-    ring::Rings,
 };
 
 /// Hits of each kind: enough for a steady median, two milliseconds where a hit takes 10 µs. The records of a batch fit

@@ -1,4 +1,4 @@
-//! Reading one ring.
+//! Reads one ring of the shared memory, which one thread of the program writes.
 
 use super::cost::Sums;
 use super::open_burst::{Look, OpenBurst, ReportedBurst};

@@ -1,4 +1,4 @@
-//! Takes records out of the rings.
+//! Takes records out of the rings that `cpu_rings` makes and the kernel programs write.
 
 use aya::maps::{MapData, RingBuf};
 
