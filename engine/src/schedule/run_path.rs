@@ -1,4 +1,4 @@
-//! What lies on the path of a run ([`super::causes`]), by what it is.
+//! What lies on the path of a run ([`super::cause_tree`]), by what it is.
 
 use super::result::DelayKind;
 use crate::time::Ticks;
