@@ -32,7 +32,6 @@ mod strata;
 pub use callers::{Neighbours, neighbours};
 pub use keys::Grouping;
 pub(crate) use keys::{Keys, NO_KEY};
-pub(crate) use owners::is_standard;
 pub use owners::{UsedBy, attributed_to_users, is_start_up, used_by};
 pub use sampled_calls::with_sampled_calls;
 pub use sampled_functions::{SampledFunction, sampled_functions};

@@ -1,8 +1,8 @@
 //! What a function is called where a person is to change something: standard functions count for their
 //! callers, and no user is asked to change a C library, a runtime, or longpole's own library.
 
-use crate::attribution::{is_standard, is_start_up, used_by};
-use crate::program::{Function, FunctionRef, Program};
+use crate::attribution::{is_start_up, used_by};
+use crate::program::{Function, FunctionRef, Program, is_standard};
 use rustc_hash::FxHashMap;
 
 /// For each function of a program, the function that it counts for.

@@ -5,7 +5,7 @@ use super::clock::{PHASES, SCALE, busy_at};
 use super::result::{Kind, Link, Parallelism, Row, State, States};
 use super::round::{apportion, nearest};
 use super::spread::RowErrors;
-use crate::attribution::is_standard;
+use crate::program::is_standard;
 use crate::program::names::is_time;
 use crate::program::{Function, Operation, Program, words};
 use crate::time::Ticks;

@@ -26,6 +26,7 @@ mod sampled_code;
 mod samples;
 mod spin_locks;
 mod spins;
+mod standard;
 mod ticks;
 
 pub use crate::words::quoted;
@@ -43,6 +44,7 @@ pub use placement::Move;
 pub use recorded::{FUTEX, Primitive, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share};
 pub(crate) use run_breaks::RunBreaks;
 pub use samples::{Place, PlaceId, Sample, Samples};
+pub(crate) use standard::is_standard;
 
 use crate::event::Overhead;
 use crate::finding::{Finding, Trust};

@@ -8,12 +8,13 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use longpole_tests::Background;
 
-use super::LIMIT;
 use crate::command;
 use crate::sample::Sample;
 
 /// Between the start of a program and attaching to it.
 const WARM: Duration = Duration::from_millis(200);
+/// No recording, and no answer about it, takes this long.
+const LIMIT: Duration = Duration::from_secs(120);
 /// Recordings of a speed-up, of which the middle counts.
 const RECORDINGS: usize = 3;
 

@@ -11,8 +11,9 @@
 //! outermost frames of its samples before and after; before the first sample, those of all samples there.
 //! Only the author's functions are taken over, and none that threads have on their own stacks anyway.
 
-use crate::attribution::{Keys, NO_KEY, is_standard};
+use crate::attribution::{Keys, NO_KEY};
 use crate::program::Program;
+use crate::program::is_standard;
 use crate::time::Timestamp;
 use crate::timeline::{Birth, NO_STACK, StackSample, Thread, Timeline, WaitReason};
 use probe_abi::SampleReason;

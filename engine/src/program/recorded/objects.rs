@@ -266,7 +266,7 @@ fn join_condition_words(words: &mut FxHashMap<Word, (FirstUse, Counts<'_>)>) {
     }
 }
 
-/// Threads of Java wait for all its locks in words of their own: whoever waits in one of these waits for the same locks.
+/// Threads of Java wait for all its locks in words of their own: all that wait in such words wait for the same locks.
 fn wait_for_each_other<'c, 'a: 'c>(objects: impl Iterator<Item = (u32, Option<String>, &'c mut Counts<'a>)>) {
     let of_java = |(pid, group, counts): (u32, Option<String>, &'c mut Counts<'a>)| {
         group.filter(|group| is_java_wait(group)).map(|group| ((pid, group), counts))

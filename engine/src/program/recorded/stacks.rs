@@ -2,9 +2,8 @@
 //! the C library, since that it slept in `read` is known anyway.
 
 use super::model::Primitive;
-use crate::attribution::is_standard;
 use crate::program::names::TAKE_GIL;
-use crate::program::{Function, Program};
+use crate::program::{Function, Program, is_standard};
 
 /// The function, by the program's names.
 pub(super) fn function_of(program: &Program, stack: u32) -> Option<&str> {

@@ -1,6 +1,6 @@
 //! Barriers without probes are put back from the waits for them (ours). The last thread that comes to a barrier does not wait:
 //! it wakes all others. If every thread that ever waits or wakes at a word does one or the other each time round, all of them
-//! are known to have come, and when. The simulation then decides anew who comes last.
+//! are known to have come, and when. The simulation then decides again who comes last.
 
 use super::super::expand_bursts::{Made, insert, number_by_end};
 use super::super::model::{FirstUse, Lock, LockOperation, NO_OBJECT, State, Step, StepKind, Timeline, Wake};
@@ -14,7 +14,7 @@ use probe_abi::{SampleReason, SyncFamily, SyncOperation};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Of a hundred rounds so many must be whole. In the others a thread came just before the last one, and did not sleep.
+/// Of a hundred rounds at least this number must be whole. In the others a thread came just before the last one, and did not sleep.
 const WHOLE_PERCENT: usize = 90;
 /// Fewer rounds may be chance.
 const FEWEST_ROUNDS: usize = 4;
