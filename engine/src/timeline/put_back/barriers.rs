@@ -3,14 +3,14 @@
 //! are known to have come, and when. The simulation then decides again who comes last.
 
 use super::super::expand_bursts::{Made, insert, number_by_end};
-use super::super::model::{FirstUse, Lock, LockOperation, NO_OBJECT, State, Step, StepKind, Timeline, Wake};
+use super::super::model::{FirstUse, Lock, LockOperation, NO_OBJECT, Step, StepKind, Timeline, Wake};
 use super::clock::Clock;
-use super::futex_words::{recorded_places, runs_after, word};
+use super::futex_words::sleeps;
 use super::lock_samples::Calls;
 use crate::event::SyncObject;
 use crate::finding::Finding;
 use crate::time::Timestamp;
-use probe_abi::{SampleReason, SyncFamily, SyncOperation};
+use probe_abi::{SyncFamily, SyncOperation};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,30 +69,21 @@ pub(super) fn put_back(timeline: &mut Timeline, calls: &Calls, clocks: &[Clock])
 
 /// The ended waits for each word in which a thread was seen waiting for a barrier, in order of their ends.
 fn waits(timeline: &Timeline, calls: &Calls) -> BTreeMap<(u32, u64), Vec<Ended>> {
-    let is_recorded = recorded_places(timeline);
     let mut words: FxHashMap<(u32, u64), Vec<Ended>> = FxHashMap::default();
     let mut barriers: FxHashSet<(u32, u64)> = FxHashSet::default();
-    for (index, thread) in (0u32..).zip(&timeline.threads) {
-        for (at, (start, end, state)) in thread.spans().enumerate() {
-            let State::Blocked(number) = state else { continue };
-            let Some(wait) = thread.waits.get(number as usize) else { continue };
-            let Some(address) = word(wait).filter(|&address| !is_recorded(thread.pid, address)) else {
-                continue;
-            };
-            let stack = thread.stack_at(start, SampleReason::Block);
-            if stack.is_some_and(|stack| calls.is_barrier(stack)) {
-                barriers.insert((thread.pid, address));
-            }
-            let Wake::By(wakeup) = wait.wake else { continue };
-            let Some(wakeup) = timeline.wakeups.get(wakeup as usize) else { continue };
-            words.entry((thread.pid, address)).or_default().push(Ended {
-                woken_ns: wakeup.time.0,
-                waker: wakeup.waker,
-                thread: index,
-                began_ns: start.0,
-                ran_ns: runs_after(thread, at).unwrap_or(end.0),
-            });
+    for slept in sleeps(timeline) {
+        if slept.stack.is_some_and(|stack| calls.is_barrier(stack)) {
+            barriers.insert(slept.key);
         }
+        let Wake::By(wakeup) = slept.wait.wake else { continue };
+        let Some(wakeup) = timeline.wakeups.get(wakeup as usize) else { continue };
+        words.entry(slept.key).or_default().push(Ended {
+            woken_ns: wakeup.time.0,
+            waker: wakeup.waker,
+            thread: slept.index,
+            began_ns: slept.start_ns,
+            ran_ns: slept.ran_ns,
+        });
     }
     words.retain(|key, _| barriers.contains(key));
     words.values_mut().for_each(|waits| waits.sort_unstable());

@@ -38,32 +38,24 @@ pub(super) struct Marks {
 
 /// The mutexes that no recorded operation is about, those with the most waits first.
 pub(super) fn find(timeline: &Timeline, calls: &Calls) -> Vec<Word> {
-    let is_recorded = recorded_places(timeline);
     let mut words: FxHashMap<(u32, u64), Word> = FxHashMap::default();
     let mut mutexes: FxHashSet<(u32, u64)> = FxHashSet::default();
-    for (index, thread) in (0u32..).zip(&timeline.threads) {
-        for (at, (start, end, state)) in thread.spans().enumerate() {
-            let State::Blocked(number) = state else { continue };
-            let Some(wait) = thread.waits.get(number as usize) else { continue };
-            let Some(address) = word(wait).filter(|&address| !is_recorded(thread.pid, address)) else {
-                continue;
-            };
-            let key = (thread.pid, address);
-            let known = words.entry(key).or_insert_with(|| Word {
-                pid: thread.pid,
-                address,
-                first: (start.0, index),
-                ..Word::default()
-            });
-            known.first = known.first.min((start.0, index));
-            known.waits += 1;
-            let ran = runs_after(thread, at).unwrap_or(end.0);
-            known.threads.entry(index).or_default().waits.push((start.0, ran));
-            if let Some(stack) = thread.stack_at(start, SampleReason::Block) {
-                known.calls.extend(calls.takes(stack));
-                if calls.is_mutex(stack) {
-                    mutexes.insert(key);
-                }
+    for slept in sleeps(timeline) {
+        let Slept { index, key, start_ns, ran_ns, stack, .. } = slept;
+        let (pid, address) = key;
+        let known = words.entry(key).or_insert_with(|| Word {
+            pid,
+            address,
+            first: (start_ns, index),
+            ..Word::default()
+        });
+        known.first = known.first.min((start_ns, index));
+        known.waits += 1;
+        known.threads.entry(index).or_default().waits.push((start_ns, ran_ns));
+        if let Some(stack) = stack {
+            known.calls.extend(calls.takes(stack));
+            if calls.is_mutex(stack) {
+                mutexes.insert(key);
             }
         }
     }
@@ -74,13 +66,42 @@ pub(super) fn find(timeline: &Timeline, calls: &Calls) -> Vec<Word> {
     words
 }
 
-/// Whether a word, by process and address, lies in an object whose operations were recorded.
-pub(super) fn recorded_places(timeline: &Timeline) -> impl Fn(u32, u64) -> bool + use<> {
+/// A wait for a word.
+pub(super) struct Slept<'a> {
+    pub(super) index: u32,
+    pub(super) wait: &'a Wait,
+    /// Process and address of the word.
+    pub(super) key: (u32, u64),
+    pub(super) start_ns: u64,
+    /// When the thread ran again.
+    pub(super) ran_ns: u64,
+    /// The stack that was sampled when it began.
+    pub(super) stack: Option<u32>,
+}
+
+/// The waits for words that do not lie in objects whose operations were recorded.
+pub(super) fn sleeps(timeline: &Timeline) -> impl Iterator<Item = Slept<'_>> {
     let recorded: FxHashSet<(u32, u64)> =
         timeline.locks.iter().map(|lock| (lock.pid, lock.address)).collect();
-    move |pid, address| {
+    let is_recorded = move |pid: u32, address: u64| {
         (0..LOCK_BYTES / 4).any(|word| recorded.contains(&(pid, address.wrapping_sub(word * 4))))
-    }
+    };
+    let spans = (0u32..).zip(&timeline.threads).flat_map(|(index, thread)| {
+        thread.spans().enumerate().map(move |(at, span)| (index, thread, at, span))
+    });
+    spans.filter_map(move |(index, thread, at, (start, end, state))| {
+        let State::Blocked(number) = state else { return None };
+        let wait = thread.waits.get(number as usize)?;
+        let address = word(wait).filter(|&address| !is_recorded(thread.pid, address))?;
+        Some(Slept {
+            index,
+            wait,
+            key: (thread.pid, address),
+            start_ns: start.0,
+            ran_ns: runs_after(thread, at).unwrap_or(end.0),
+            stack: thread.stack_at(start, SampleReason::Block),
+        })
+    })
 }
 
 fn wakes(timeline: &Timeline, words: &mut FxHashMap<(u32, u64), Word>) {
@@ -102,7 +123,7 @@ pub(super) fn word(wait: &Wait) -> Option<u64> {
 }
 
 /// When the thread runs next after an interval, if nothing unknown comes before.
-pub(super) fn runs_after(thread: &Thread, interval: usize) -> Option<u64> {
+fn runs_after(thread: &Thread, interval: usize) -> Option<u64> {
     let after = thread.intervals.iter().skip(interval + 1);
     let next = after.take(4).find(|next| !matches!(next.state, State::Runnable))?;
     matches!(next.state, State::Running { .. }).then_some(next.start.0)
