@@ -17,6 +17,25 @@ const MOST_LOCK_STACKS: usize = 1 << 13;
 /// Places kept.
 const MOST_FACTS: usize = 1 << 16;
 
+/// The stacks of one side of a word: of threads that waited, or of those that woke them; the innermost frame first.
+type Stacks = BTreeSet<Vec<(Function, u64)>>;
+
+/// The frame of a function that takes the lock and jumps to what releases it instead of calling that, as compilers end a function
+/// with a guard: one call of its caller takes the lock and gives it back, and in the stack that gives it the function is not there.
+fn leaves_by_releasing(takes: &[(Function, u64)], gives: &Stacks) -> Option<usize> {
+    let is_without_it = |caller: &(Function, u64)| {
+        gives.iter().any(|stack| {
+            let at = stack.iter().position(|frame| frame == caller);
+            let inner = at.and_then(|at| at.checked_sub(1)).and_then(|inner| stack.get(inner));
+            inner.is_some_and(|(inner, _)| inner.0 != caller.0.0)
+        })
+    };
+    let caller = takes.iter().position(is_without_it)?;
+    let at = caller.checked_sub(1)?;
+    let (function, _) = takes.get(at)?;
+    takes.get(caller).is_some_and(|(caller, _)| caller.0 == function.0).then_some(at)
+}
+
 /// What functions of C libraries that take a lock for their caller have in their names.
 const LOCKS: [&str; 5] = ["mutex", "lll_lock", "mtx_lock", "rwlock", "spin_lock"];
 
@@ -123,7 +142,6 @@ impl LockRegionFinder {
     /// takes.
     fn calls(&self, map: &CodeMap<'_>) -> BTreeMap<Function, Vec<LockCall>> {
         // Of each word, the stacks that take it and those that give it back.
-        type Stacks = BTreeSet<Vec<(Function, u64)>>;
         let mut words: BTreeMap<(u32, u64), [Stacks; 2]> = BTreeMap::new();
         for stack in &self.lock_stacks {
             let sides = words.entry((stack.pid, stack.word)).or_default();
@@ -141,7 +159,8 @@ impl LockRegionFinder {
                 let is_both = |(function, place): &&(Function, u64)| {
                     by_function.get(function).is_some_and(|places| places.iter().any(|other| other != place))
                 };
-                let Some(at) = stack.iter().position(|frame| is_both(&frame)) else { continue };
+                let both = stack.iter().position(|frame| is_both(&frame));
+                let Some(at) = both.or_else(|| leaves_by_releasing(stack, gives)) else { continue };
                 let Some((function, place)) = stack.get(at) else { continue };
                 let called = at.checked_sub(1).and_then(|inner| stack.get(inner));
                 if called.is_some_and(|called| self.keeps_its_locks(called, function)) {
@@ -227,6 +246,33 @@ mod tests {
         let lock = |stack, gives| LockStack { stack, pid: 7, word: 64, gives };
         code.locks(vec![lock(1, false), lock(2, true)]);
         code.calls(&CodeMap::of_mappings(&mappings)).values().map(Vec::len).sum()
+    }
+
+    /// Attached to a program whose guard releases its lock by a jump, the lock was replayed as recorded, and a second CPU was
+    /// promised to help.
+    #[test]
+    fn a_function_that_leaves_by_a_jump_to_what_releases_comes_back_with_the_lock() {
+        let program = |entry: u64| (("/program".to_owned(), None), entry);
+        let library = |entry: u64| (("/libc.so.6".to_owned(), None), entry);
+        let (worker, table) = (program(0x300), program(0x100));
+        let takes = [(library(0x200), 0x210), (table.clone(), TAKES), (worker.clone(), 0x340)];
+        let gives = |outer: &[(Function, u64)]| {
+            let inner = [(library(0x400), 0x410)];
+            Stacks::from([inner.iter().chain(outer).cloned().collect()])
+        };
+        assert_eq!(leaves_by_releasing(&takes, &gives(&[(worker.clone(), 0x340)])), Some(1));
+        assert_eq!(leaves_by_releasing(&takes, &gives(&[(worker.clone(), 0x350)])), None, "another call");
+        assert_eq!(
+            leaves_by_releasing(&takes, &gives(&[(table, 0x120), (worker.clone(), 0x340)])),
+            None,
+            "a call"
+        );
+        let in_library = [(library(0x200), 0x210), (worker.clone(), 0x340)];
+        assert_eq!(
+            leaves_by_releasing(&in_library, &gives(&[(worker, 0x340)])),
+            None,
+            "it is not the library's"
+        );
     }
 
     /// Attached to a sort that makes threads, the lock of glibc's stacks was held 89 % of the time, in the sort itself.
