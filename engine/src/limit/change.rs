@@ -34,7 +34,8 @@ const BUSY: f64 = 0.25;
 const RUNS: u32 = 2;
 
 /// A change of a program.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Change {
     /// A lock becomes this many locks.
     SplitLock(ObjectId, u32),
@@ -51,6 +52,7 @@ pub enum Change {
     /// This many CPUs.
     Cpus(Cpus),
     /// One more thread in a group of this many that do the same.
+    #[strum(serialize = "one_more_thread")]
     OneMore(usize),
     /// Threads have equally much to do.
     Balance,
@@ -87,19 +89,7 @@ impl Change {
 
     /// Its name in JSON.
     pub fn name(&self) -> &'static str {
-        match self {
-            Change::SplitLock(..) => "split_lock",
-            Change::MoveOut(..) => "move_out",
-            Change::Faster(..) => "faster",
-            Change::FewerCalls(_) => "fewer_calls",
-            Change::Divide(..) => "divide",
-            Change::Processes(_) => "processes",
-            Change::Cpus(_) => "cpus",
-            Change::OneMore(_) => "one_more_thread",
-            Change::Balance => "balance",
-            Change::NoSleeps => "no_sleeps",
-            Change::NoTurns => "no_turns",
-        }
+        self.into()
     }
 }
 

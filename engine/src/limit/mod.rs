@@ -101,7 +101,8 @@ pub struct Part {
 }
 
 /// What limits.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Kind {
     /// A lock, or several that were first used in one place.
     Lock {
@@ -227,27 +228,13 @@ impl Kind {
         !matches!(self, Kind::NotKnown { .. } | Kind::LocksNotRecorded { is_lock: false, .. })
     }
 
+    /// Whether threads go on one after the other: one more computes at the same time as the others, and here it could not.
+    pub(crate) fn is_one_at_a_time(&self) -> bool {
+        matches!(self, Kind::Lock { .. } | Kind::Turns { .. } | Kind::LocksNotRecorded { .. })
+    }
+
     /// Its name in JSON.
     pub fn name(&self) -> &'static str {
-        match self {
-            Kind::Lock { .. } => "lock",
-            Kind::HandOver { .. } => "hand_over",
-            Kind::Cpus { .. } => "cpus",
-            Kind::Threads { .. } => "threads",
-            Kind::Serial { .. } => "serial",
-            Kind::Turns { .. } => "turns",
-            Kind::Imbalance { .. } => "imbalance",
-            Kind::Stage { .. } => "stage",
-            Kind::Device { .. } => "device",
-            Kind::Timers => "timers",
-            Kind::SpunWaits { .. } => "spun_waits",
-            Kind::Spinning => "spinning",
-            Kind::Idle { .. } => "idle",
-            Kind::Work { .. } => "work",
-            Kind::Deadlock { .. } => "deadlock",
-            Kind::NotKnown { .. } => "not_known",
-            Kind::LocksNotRecorded { .. } => "locks_not_recorded",
-            Kind::Nothing => "nothing",
-        }
+        self.into()
     }
 }

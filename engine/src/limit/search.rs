@@ -269,7 +269,8 @@ impl Search {
         found.stretch = stretch;
         let at_work = base.threads.iter().map(|used| used.busy.saturating_add(used.ready)).max();
         found.at_work = at_work.unwrap_or(0) as f64 / time as f64;
-        found.more_threads = more_threads;
+        let is_bound = |more: &MoreThreads| more.gain >= WORTH && found.limit.kind.is_one_at_a_time();
+        found.more_threads = more_threads.filter(|more| !is_bound(more));
         found.locks = self.lock_rows(&base);
         found.states = Some((states, base.length));
         found

@@ -4,6 +4,7 @@
 use super::Kind;
 use super::uses::LockUse;
 use crate::finding::Finding;
+use crate::program::names::GIL;
 use crate::program::{FUTEX, Primitive, Program, Recorded, RecordedObject, is_java_wait};
 use probe_abi::SyncFamily;
 
@@ -17,7 +18,10 @@ const MOST_OF: f64 = 0.5;
 /// Who waits for longer than this each time waits for work, or for time to pass: service threads of a runtime.
 const FOR_WORK_NS: u64 = 20_000_000;
 /// Kinds of objects that hold threads up as locks do.
-const LOCKS: [&str; 3] = ["mutex", "condition", "rwlock"];
+const LOCKS: [&str; 3] = ["mutex", CONDITION, "rwlock"];
+const CONDITION: &str = "condition";
+/// The variable of the condition that Python's threads wait for their interpreter's lock with.
+const GIL_CONDITION: &str = "gil.cond";
 /// Service threads of a JVM wait once or twice in all their lives, in the words that others wait for locks in.
 const FEWEST_IN_JAVA: u64 = 10;
 /// With so large a share of the CPUs busy nothing but these limits.
@@ -48,19 +52,27 @@ impl UnrecordedLocks {
         let is_unrecorded = is_lost || findings.iter().any(|finding| is_off(finding) || is_late(finding));
         // Nor is it for Java's locks, in any recording.
         let is_java = |object: &RecordedObject| object.group.as_deref().is_some_and(is_java_wait);
-        let is_java_only = !is_unrecorded && recorded.objects.iter().any(is_java);
-        if findings.iter().any(of_go) || !(is_unrecorded || is_java_only) {
+        // The lock of a Python interpreter that could not be made of its mutex and condition.
+        let has_gil = program.objects.iter().any(|name| name.starts_with(GIL));
+        let is_gil = |object: &RecordedObject| {
+            !has_gil && object.kind == CONDITION && object.name.contains(GIL_CONDITION)
+        };
+        let is_own = |object: &RecordedObject| is_java(object) || is_gil(object);
+        let is_own_only = !is_unrecorded && recorded.objects.iter().any(is_own);
+        if findings.iter().any(of_go) || !(is_unrecorded || is_own_only) {
             return None;
         }
         // One whose uses were put back is simulated.
         let words = recorded.objects.iter();
         // Of lost operations the objects are known, but not who had them.
         let may_be_lock = |kind: &str| kind == FUTEX || is_lost && LOCKS.contains(&kind);
-        let words = words.filter(|object| match is_java_only {
-            true => is_java(object),
-            false => (may_be_lock(&object.kind) || is_java(object)) && object.put_back.is_none(),
+        let words = words.filter(|object| match is_own_only {
+            true => is_own(object),
+            false => (may_be_lock(&object.kind) || is_own(object)) && object.put_back.is_none(),
         });
-        let words = words.filter(|object| is_lock(object) || !is_for_work(object));
+        // Threads of a pool give each other work, and wait for it in a condition.
+        let is_held_long = |object: &RecordedObject| is_lock(object) && object.kind != CONDITION;
+        let words = words.filter(|object| is_held_long(object) || !is_for_work(object));
         let words = words.filter(|object| object.waits >= FEWEST_IN_JAVA || !is_java(object));
         let mut words: Vec<&RecordedObject> = words.collect();
         words.sort_by_key(|object| std::cmp::Reverse(object.wait_ns));
@@ -73,8 +85,9 @@ impl UnrecordedLocks {
         let alike = words.iter().filter(is_alike).fold(0u64, |sum, word| sum.saturating_add(word.wait_ns));
         let waiting = word.wait_ns.max(alike) as f64 / wall_ns as f64;
         let all = words.iter().fold(0u64, |sum, word| sum.saturating_add(word.wait_ns));
-        let is_lock = word.wait_ns.max(alike) as f64 > MOST_OF * all as f64 && is_lock(word);
-        if is_java_only && !is_lock {
+        let is_lock =
+            word.wait_ns.max(alike) as f64 > MOST_OF * all as f64 && (is_lock(word) || is_gil(word));
+        if is_own_only && !is_lock {
             return None;
         }
         let tried = |finding: &Finding| match finding {
@@ -98,6 +111,7 @@ impl UnrecordedLocks {
         };
         let words = shown.take(MOST).map(row).collect();
         let name = match &word.group {
+            _ if is_gil(word) => GIL.to_owned(),
             Some(group) if alike > word.wait_ns => format!("{} {group}", word.kind),
             _ => word.name.clone(),
         };

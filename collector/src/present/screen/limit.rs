@@ -288,7 +288,9 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
         lines.push("They came faster than they could be taken: a larger --ring-size holds more.".to_owned());
         return lines;
     }
-    if matches!(&first.kind, Kind::LocksNotRecorded { word, is_lock: true, .. } if is_java_wait(word)) {
+    // Those of runtimes are recorded in no other way, either.
+    let is_runtimes = |word: &str| is_java_wait(word) || bare_name(word) == "GIL";
+    if matches!(&first.kind, Kind::LocksNotRecorded { word, is_lock: true, .. } if is_runtimes(word)) {
         return lines;
     }
     if let Kind::LocksNotRecorded { cost, .. } = &first.kind {
@@ -304,6 +306,12 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
     let threads = limits.more_threads.filter(|_| !waits);
     let threads_help = threads.filter(|more| more.gain >= engine::limit::WORTH);
     let is_same = first.kind.name() == largest.kind.name() || waits;
+    if matches!(first.kind, Kind::Work { hidden: true, .. }) {
+        lines.push(
+            "Go runs more threads on more CPUs: only a recording there shows what they bring.".to_owned(),
+        );
+        return lines;
+    }
     let cpus_do_not = is_same && !helps && !waits && !matches!(first.kind, Kind::Serial { threads: 1, .. });
     match (cpus_do_not, threads.is_some() && threads_help.is_none()) {
         (true, true) => lines.push("More CPUs or threads will not help.".to_owned()),

@@ -116,3 +116,34 @@ fn locks_of_java_are_seen_by_who_waits_for_whom() {
     let found = kind(&[(1_000, 10), (900, 0)]);
     assert!(matches!(found, Kind::HandOver { .. }), "{found:?}");
 }
+
+/// Python's lock could not be made of its mutex and its condition where operations were missing: four threads "took turns".
+#[test]
+fn the_lock_of_python_is_named_by_its_condition() {
+    let ping = alike("p", 1, 100, r#"["exec","f",100],["sem_post","there"],["sem_wait","back"]"#);
+    let pong = alike("q", 1, 100, r#"["sem_wait","there"],["exec","g",100],["sem_post","back"]"#);
+    let condition = RecordedObject {
+        name: "condition _PyRuntime.ceval.gil.cond".into(),
+        kind: "condition".into(),
+        // Most end with their time, and begin again.
+        waits: 1_800,
+        by_waiters: 550,
+        wait_ns: 3_000_000_000,
+        ..RecordedObject::default()
+    };
+    let found = |objects: &[&str]| {
+        let mut program = recorded(program(&format!("{ping},{pong}")), &[]);
+        program.objects.extend(objects.iter().map(|name| (*name).to_owned()));
+        program.recorded.objects.push(condition.clone());
+        let model = Model { wake_latency_ns: Some(2_000), ..Model::default() };
+        let found = limits(&program, &[Cpus::count(2).expect("2")], &model);
+        (found.at[0].kind.clone(), found.more_threads)
+    };
+    let (kind, more) = found(&[]);
+    assert!(
+        matches!(&kind, Kind::LocksNotRecorded { word, is_lock: true, .. } if word == "lock GIL"),
+        "{kind:?}"
+    );
+    assert!(more.is_none_or(|more| more.gain < 0.05), "behind it one more thread waits");
+    assert!(matches!(found(&["lock GIL"]).0, Kind::HandOver { .. }), "then it is simulated");
+}
