@@ -2,11 +2,16 @@
 
 use super::*;
 
+/// Two threads that hand over to each other, whatever else is recorded of them.
+fn ping_pong() -> Program {
+    let ping = alike("p", 1, 100, r#"["exec","f",100],["sem_post","there"],["sem_wait","back"]"#);
+    let pong = alike("q", 1, 100, r#"["sem_wait","there"],["exec","g",100],["sem_post","back"]"#);
+    program(&format!("{ping},{pong}"))
+}
+
 /// What limited a program with one hot lock was "handing over", or CPUs, where the lock had got no probes.
 #[test]
 fn locks_that_were_not_recorded_are_not_passed_over() {
-    let ping = alike("p", 1, 100, r#"["exec","f",100],["sem_post","there"],["sem_wait","back"]"#);
-    let pong = alike("q", 1, 100, r#"["sem_wait","there"],["exec","g",100],["sem_post","back"]"#);
     let word = |wait_ns, put_back| RecordedObject {
         name: "futex registry.gate".into(),
         kind: crate::program::FUTEX.into(),
@@ -16,7 +21,7 @@ fn locks_that_were_not_recorded_are_not_passed_over() {
         ..RecordedObject::default()
     };
     let kind = |family: &str, object: RecordedObject| {
-        let mut program = recorded(program(&format!("{ping},{pong}")), &[]);
+        let mut program = recorded(ping_pong(), &[]);
         let family = family.into();
         let tried = Some(OperationsTried { calls: Some(20_000), cost_ppm: 390_000 });
         program.findings.push(Finding::OperationsOff { family, processes: 1, after_ns: None, tried });
@@ -52,9 +57,7 @@ fn locks_that_were_not_recorded_are_not_passed_over() {
 /// Node's four workers behind a lock of their own were limited by "CPUs", as sure as if OpenSSL had not filled the rings.
 #[test]
 fn locks_whose_operations_were_lost_are_not_passed_over() {
-    let ping = alike("p", 1, 100, r#"["exec","f",100],["sem_post","there"],["sem_wait","back"]"#);
-    let pong = alike("q", 1, 100, r#"["sem_wait","there"],["exec","g",100],["sem_post","back"]"#);
-    let mut program = recorded(program(&format!("{ping},{pong}")), &[]);
+    let mut program = recorded(ping_pong(), &[]);
     let families = vec![probe_abi::SyncFamily::Mutex.name().to_owned()];
     program.findings.push(Finding::OperationsLost { families });
     let condition = |number: u32| RecordedObject {
@@ -90,8 +93,6 @@ fn what_is_missing_is_not_known() {
 /// Four workers behind a lock of Java's were limited by "handing over", launched, and attached by one of their own words.
 #[test]
 fn locks_of_java_are_seen_by_who_waits_for_whom() {
-    let ping = alike("p", 1, 100, r#"["exec","f",100],["sem_post","there"],["sem_wait","back"]"#);
-    let pong = alike("q", 1, 100, r#"["sem_wait","there"],["exec","g",100],["sem_post","back"]"#);
     let parked = |waits, by_waiters| RecordedObject {
         name: "condition in LockSupport.park #3".into(),
         kind: "condition".into(),
@@ -102,7 +103,7 @@ fn locks_of_java_are_seen_by_who_waits_for_whom() {
         ..RecordedObject::default()
     };
     let kind = |words: &[(u64, u64)]| {
-        let mut program = recorded(program(&format!("{ping},{pong}")), &[]);
+        let mut program = recorded(ping_pong(), &[]);
         program.recorded.objects.extend(words.iter().map(|&(waits, by_waiters)| parked(waits, by_waiters)));
         let model = Model { wake_latency_ns: Some(2_000), ..Model::default() };
         limits(&program, &[Cpus::count(2).expect("2")], &model).at[0].kind.clone()
@@ -120,8 +121,6 @@ fn locks_of_java_are_seen_by_who_waits_for_whom() {
 /// Python's lock could not be made of its mutex and its condition where operations were missing: four threads "took turns".
 #[test]
 fn the_lock_of_python_is_named_by_its_condition() {
-    let ping = alike("p", 1, 100, r#"["exec","f",100],["sem_post","there"],["sem_wait","back"]"#);
-    let pong = alike("q", 1, 100, r#"["sem_wait","there"],["exec","g",100],["sem_post","back"]"#);
     let condition = RecordedObject {
         name: "condition _PyRuntime.ceval.gil.cond".into(),
         kind: "condition".into(),
@@ -132,7 +131,7 @@ fn the_lock_of_python_is_named_by_its_condition() {
         ..RecordedObject::default()
     };
     let found = |objects: &[&str]| {
-        let mut program = recorded(program(&format!("{ping},{pong}")), &[]);
+        let mut program = recorded(ping_pong(), &[]);
         program.objects.extend(objects.iter().map(|name| (*name).to_owned()));
         program.recorded.objects.push(condition.clone());
         let model = Model { wake_latency_ns: Some(2_000), ..Model::default() };

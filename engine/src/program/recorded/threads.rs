@@ -15,6 +15,8 @@ pub(super) struct Context<'a> {
     program: &'a Program,
     threads: &'a FxHashMap<u32, ThreadId>,
     names: FxHashMap<FunctionId, &'a str>,
+    /// Names of functions of the program's own code.
+    own: FxHashSet<&'a str>,
     /// Functions that are recorded by their entries only.
     endless: FxHashSet<FunctionId>,
     /// By thread and wait.
@@ -53,6 +55,12 @@ impl<'a> Context<'a> {
             program,
             threads,
             names,
+            own: program
+                .functions
+                .iter()
+                .filter(|function| !is_of_the_system(function))
+                .map(|function| function.name.as_str())
+                .collect(),
             endless: timeline
                 .functions
                 .iter()
@@ -172,8 +180,7 @@ impl<'a> Context<'a> {
 
     /// Whether the function of this name belongs to the C library, or has no name of its own.
     pub(super) fn is_of_the_system(&self, name: &str) -> bool {
-        let mut functions = self.program.functions.iter();
-        functions.find(|function| function.name == name).is_none_or(is_of_the_system)
+        !self.own.contains(name)
     }
 
     /// What the stack of a waiting thread says of what it waits for.

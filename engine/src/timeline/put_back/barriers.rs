@@ -40,7 +40,8 @@ struct Round {
     /// When the last one woke the first and the last of the others.
     from_ns: u64,
     until_ns: u64,
-    waits: Vec<Ended>,
+    /// By thread.
+    waits: BTreeMap<u32, Ended>,
 }
 
 /// A word that is a barrier.
@@ -106,23 +107,23 @@ fn barrier(((pid, address), waits): ((u32, u64), Vec<Ended>)) -> Option<Barrier>
     for wait in waits {
         let is_of = |round: &&mut Round| {
             round.last == wait.waker
-                && round.waits.iter().all(|other| other.thread != wait.thread)
+                && !round.waits.contains_key(&wait.thread)
                 && !waits_between(round.last, round.from_ns, wait.woken_ns)
         };
         match rounds.last_mut().filter(is_of) {
             Some(round) => {
                 round.until_ns = wait.woken_ns;
-                round.waits.push(wait);
+                round.waits.insert(wait.thread, wait);
             }
             None => rounds.push(Round {
                 last: wait.waker,
                 from_ns: wait.woken_ns,
                 until_ns: wait.woken_ns,
-                waits: vec![wait],
+                waits: BTreeMap::from([(wait.thread, wait)]),
             }),
         }
     }
-    let is_sound = |round: &Round| round.waits.iter().all(|wait| wait.thread != round.last);
+    let is_sound = |round: &Round| !round.waits.contains_key(&round.last);
     let whole = rounds.iter().filter(|round| round.waits.len() + 1 == threads.len()).count();
     let is_barrier = rounds.len() >= FEWEST_ROUNDS
         && whole * 100 >= rounds.len() * WHOLE_PERCENT
@@ -138,8 +139,7 @@ fn uses(
     clocks: &[Clock],
 ) -> Option<Vec<(LockOperation, usize)>> {
     let used = |&thread: &u32| {
-        let waited = round.waits.iter().find(|wait| wait.thread == thread);
-        let (began_ns, ended_ns, outcome) = match waited {
+        let (began_ns, ended_ns, outcome) = match round.waits.get(&thread) {
             Some(wait) => (wait.began_ns, wait.ran_ns, 0),
             None if thread == round.last => (round.from_ns, round.until_ns, SERIAL),
             None => (round.from_ns, round.from_ns, 0),
@@ -168,7 +168,7 @@ fn write(timeline: &mut Timeline, barriers: &[Barrier], clocks: &[Clock]) {
     let first_lock = u32::try_from(timeline.locks.len()).unwrap_or(u32::MAX);
     let mut by_thread: BTreeMap<u32, Vec<(LockOperation, usize)>> = BTreeMap::new();
     for (object, barrier) in (first_lock..).zip(barriers) {
-        let waits = barrier.rounds.iter().flat_map(|round| &round.waits);
+        let waits = barrier.rounds.iter().flat_map(|round| round.waits.values());
         let first = waits.map(|wait| (wait.began_ns, wait.thread)).min().unwrap_or_default();
         timeline.locks.push(Lock {
             pid: barrier.pid,
