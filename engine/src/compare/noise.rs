@@ -91,8 +91,9 @@ impl Visitor for Collector<'_> {
             let of_function = parts(self.program, weights, path);
             let named = of_function.into_iter().map(|(name, parts)| (name.map(str::to_owned), parts));
             self.parts.push(named.collect());
-            let count = path.lengths_ns.len().max(1) as f64;
-            self.decisions.push(of_sum(path.lengths_ns.iter().copied()) / count);
+            let finished = path.lengths_ns.iter().copied().filter(|length| *length > 0.0);
+            let count = finished.clone().count().max(1) as f64;
+            self.decisions.push(of_sum(finished) / count);
         }
     }
 }

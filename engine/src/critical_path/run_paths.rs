@@ -42,7 +42,9 @@ impl<'a, const N: usize> RunPaths<'a, N> {
         let mut waking = [Passed::default(); N];
         let pieces = std::array::from_fn(|number| {
             let (outcome, path, runs) = run(number as u32);
-            lengths[number] = outcome.length;
+            // Where the first run stops, all that is known is how it came to there.
+            let counts = number == 0 || outcome.is_complete(program);
+            lengths[number] = if counts { outcome.length } else { Ticks(0) };
             passed[number] = path.passed;
             waking[number] = path.waking;
             let pieces = Pieces::of(path.visits, runs.len());
@@ -58,7 +60,7 @@ impl<'a, const N: usize> RunPaths<'a, N> {
         RunPaths { program, cpus: [cpus], runs, done, pieces, lengths, passed, waking, plain }
     }
 
-    /// How long each run is.
+    /// How long each run is; 0: another than the first stopped before its end.
     pub fn lengths(&self) -> [Ticks; N] {
         self.lengths
     }
@@ -76,13 +78,47 @@ impl<'a, const N: usize> RunPaths<'a, N> {
         let wait = |of: DelayKind, each: [Passed; N]| {
             let first = each.first().copied().unwrap_or_default();
             let shares = each.iter().zip(self.lengths).filter(|(_, length)| length.0 > 0);
+            let count = shares.clone().count().max(1) as f64;
             let shares = shares.map(|(passed, length)| passed.on_path.0 as f64 / length.0 as f64);
-            let weighted = shares.sum::<f64>() / N as f64 * self.plain.length.0 as f64;
+            let weighted = shares.sum::<f64>() / count * self.plain.length.0 as f64;
             Wait { of, count: first.count, length: first.length, weighted }
         };
         let of_kind = |of: DelayKind| {
             wait(of, self.passed.each_ref().map(|passed| passed.get(&of).copied().unwrap_or_default()))
         };
         (kinds.into_iter().map(of_kind).collect(), wait(DelayKind::Woken(None), self.waking))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::{Operation, Thread};
+
+    /// One of several runs stopped in a deadlock of the simulation after 90 ms, and a program of 3.1 s was predicted to take "90 ms
+    /// to 3.1 s".
+    #[test]
+    fn a_run_that_stops_before_its_end_has_no_length() {
+        let thread = Thread { operations: vec![Operation::Exec(Ticks(100))], ..Thread::default() };
+        let program = Program { threads: vec![thread], ..Program::default() };
+        let outcome = |length: u64, done: usize| Outcome {
+            length: Ticks(length),
+            done: vec![done],
+            ..Outcome::default()
+        };
+        let path = |on_path: u64| RunPath {
+            passed: [(DelayKind::Scheduling, Passed { on_path: Ticks(on_path), ..Passed::default() })].into(),
+            ..RunPath::default()
+        };
+        let run = |number| match number {
+            0 => (outcome(100, 1), path(50), Runs::default()),
+            _ => (outcome(10, 0), path(10), Runs::default()),
+        };
+        let runs = RunPaths::<2>::of(&program, Cpus::ONE, run);
+        assert_eq!(runs.lengths(), [Ticks(100), Ticks(0)]);
+        let (waits, _) = runs.waits();
+        assert_eq!(waits[0].weighted, 50.0, "half of the run that came to its end");
+        let stops = |_| (outcome(10, 0), path(10), Runs::default());
+        assert_eq!(RunPaths::<1>::of(&program, Cpus::ONE, stops).lengths(), [Ticks(10)], "all that is known");
     }
 }

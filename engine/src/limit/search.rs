@@ -213,7 +213,7 @@ impl Search {
             time_ns,
             ..nothing(cpus)
         };
-        if !is_complete(&self.program, &base) {
+        if !base.is_complete(&self.program) {
             // What was recorded came to its end.
             let known = self.program.machine.is_none();
             let stuck = base.findings.iter().find_map(Finding::deadlock).cloned();
@@ -364,7 +364,7 @@ impl Search {
     pub fn with_workers(&self, more: usize, cpus: Cpus) -> Option<(f64, f64)> {
         let pool = self.changeable()?;
         let base = Timing::new(&self.program, &self.model).ok()?.run(cpus, 0);
-        let is_shared = is_even(&self.groups.get(pool)?.threads, &base) && is_complete(&self.program, &base);
+        let is_shared = is_even(&self.groups.get(pool)?.threads, &base) && base.is_complete(&self.program);
         let after = self.time_with_more(cpus, pool, more, &base).filter(|_| is_shared)?;
         let before = base.length.as_ns_f64();
         Some((before, after.min(before)))
@@ -395,7 +395,7 @@ impl Search {
     /// The time of a program that finishes.
     pub(super) fn time_ns(&self, program: &Program, cpus: Cpus, model: &Model, run: u32) -> Option<f64> {
         let outcome = Timing::new(program, model).ok()?.run(cpus, run);
-        is_complete(program, &outcome).then(|| outcome.length.as_ns_f64())
+        outcome.is_complete(program).then(|| outcome.length.as_ns_f64())
     }
 
     /// If the longest stretch that one thread computes alone were divided among all CPUs.
@@ -486,12 +486,4 @@ fn without_turns(cpus: Cpus, turns: &Turns) -> f64 {
         Cpus::Infinite => 0,
     };
     Ticks(turns.most.max(shared)).as_ns_f64()
-}
-
-/// Whether every thread that another one waits for finished.
-pub(super) fn is_complete(program: &Program, outcome: &Outcome) -> bool {
-    let threads = program.threads.iter().zip(&outcome.done);
-    threads.fold(true, |all, (thread, done)| {
-        all && (thread.background.is_some() || *done == thread.operations.len())
-    })
 }

@@ -133,7 +133,9 @@ impl<'a> Forecast<'a> {
             lengths.push(self.timing.time_of_ns(cpus, &plain));
         }
         let known = u32::try_from(lengths.len()).unwrap_or(u32::MAX);
-        lengths.extend((known..times).map(|time| self.timing.run(cpus, time).length.as_ns_f64()));
+        // A run that stops before its end has no length.
+        lengths.retain(|length| *length > 0.0);
+        lengths.extend((known..times).filter_map(|time| self.timing.finished_ns(cpus, time)));
         let fluid = (self.has_band || cpus == Cpus::Infinite).then(|| self.timing.fluid(cpus));
         lengths.extend(fluid.iter().map(|fluid| fluid.length_ns));
         Run { cpus, lengths, plain, leader, fluid }
@@ -174,14 +176,7 @@ impl<'a> Forecast<'a> {
     }
 
     fn is_complete(&self, run: &Run) -> bool {
-        let operations = self.timing.program().threads.iter().map(|thread| thread.operations.len());
-        let background = self.timing.program().threads.iter().map(|thread| thread.background.is_some());
-        run.plain
-            .done
-            .iter()
-            .zip(operations)
-            .zip(background)
-            .all(|((done, all), background)| background || *done == all)
+        run.plain.is_complete(self.timing.program())
     }
 
     fn result(&self, run: &Run, one_ns: f64, most_computing: usize) -> CpuPrediction {

@@ -50,7 +50,8 @@ pub struct PathFacts {
     pub time_ns: f64,
     /// Places in the weights: one, or one for each of several runs.
     pub places: std::ops::Range<usize>,
-    /// How long each run is, nanoseconds; the first is `time_ns`.
+    /// How long each run is, nanoseconds; the first is `time_ns`. 0: another run stopped before its end, in a deadlock
+    /// of the simulation, and says nothing.
     pub lengths_ns: Vec<f64>,
     /// What passes without being computed.
     pub waits: Vec<Wait>,
@@ -147,6 +148,12 @@ impl<'a> Timing<'a> {
     /// time. Others decide by chance what the model leaves open, each in its own way.
     pub fn run(&self, cpus: Cpus, number: u32) -> Outcome {
         self.watched(cpus, number, None)
+    }
+
+    /// How long that run is, nanoseconds; `None`: it stops before its end.
+    pub(crate) fn finished_ns(&self, cpus: Cpus, number: u32) -> Option<f64> {
+        let outcome = self.run(cpus, number);
+        outcome.is_complete(self.program).then(|| outcome.length.as_ns_f64())
     }
 
     /// The same, telling of every interval of every thread when it is over.

@@ -54,6 +54,14 @@ pub struct Outcome {
     pub counts: Counts,
 }
 
+impl Outcome {
+    /// Whether every thread that another one waits for came to its end; if not, `length` is the time of a stop.
+    pub fn is_complete(&self, program: &Program) -> bool {
+        let mut threads = program.threads.iter().zip(&self.done);
+        threads.all(|(thread, done)| thread.background.is_some() || *done == thread.operations.len())
+    }
+}
+
 /// Runs a program to its end.
 ///
 /// # Errors

@@ -33,12 +33,18 @@ pub(super) fn band(
         operations if operations > MANY_OPERATIONS => FEWER_RUNS,
         _ => RUNS,
     };
-    // Both decide alike: a pair differs by the change alone.
+    // Both decide alike: a pair differs by the change alone. A run that stops in a deadlock says nothing.
     let gains = (1..=runs).filter_map(|number| {
-        let [before, after] = [before, after].map(|timing| timing.run(cpus, number).length.as_ns_f64());
+        let (before, after) = (before.finished_ns(cpus, number)?, after.finished_ns(cpus, number)?);
         (before > 0.0).then(|| 1.0 - after / before)
     });
-    let (low, high) = gains.fold((gain, gain), |(low, high), gain| (low.min(gain), high.max(gain)));
+    let runs = gains.fold((gain, gain), |(low, high), gain| (low.min(gain), high.max(gain)));
+    Some(with_open(runs, gain, recorded))
+}
+
+/// The range of a gain, given its range in several runs, with how far it may be off by what was recorded, and with what the model leaves
+/// out.
+pub(crate) fn with_open((low, high): (f64, f64), gain: f64, recorded: f64) -> (f64, f64) {
     let open = recorded.hypot((gain.abs() * LEFT_OUT).max(LEAST_LEFT_OUT));
-    Some((low - open, (high + open).min(1.0)))
+    (low - open, (high + open).min(1.0))
 }
