@@ -98,18 +98,18 @@ pub(super) fn write(
 
 /// How many rows are not shown, and what the shares are of.
 fn foot(out: &mut dyn Write, rest: usize, by: By, cpus: Cpus, style: &Style) -> io::Result<()> {
-    let (what, more_of_it) = match by {
-        By::File => ("file", "file"),
-        By::Module => ("binary", "row"),
-        _ => ("line", "line"),
+    let what = match by {
+        By::File => "file",
+        By::Module => "row",
+        _ => "line",
     };
-    more(out, rest, more_of_it, "--wide shows all", style)?;
+    more(out, rest, what, "--wide shows all", style)?;
     let cpus = match cpus {
         Cpus::Count(count) if count.get() == 1 => "1 CPU".to_owned(),
         Cpus::Count(count) => format!("{count} CPUs"),
         Cpus::Infinite => "unlimited CPUs".to_owned(),
     };
-    let note = format!("Shares of the predicted time on {cpus}: what making the {what} faster can gain.");
+    let note = format!("Shares of the critical path on {cpus}.");
     writeln!(out, "{}", style.paint(Paint::Dim, &clip(&note, style.width, style)))
 }
 

@@ -90,7 +90,7 @@ pub(super) fn write(
     }
     if !rows.is_empty() {
         let what = "On path: the share of the predicted time that is computed with the lock held while everything waits for that. \
-                    The other columns are as recorded.";
+                    The other columns are as recorded; waited: until a thread runs with the lock.";
         let mut out: &mut dyn Write = out;
         table::wrap(&mut out, style, Paint::Dim, "", what, "")?;
     }

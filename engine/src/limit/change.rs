@@ -5,12 +5,14 @@ use super::holders::{self, Sums};
 use super::owner::is_system_call;
 use super::search::{Found, Search};
 use super::stretch::Stretch;
+use super::thread_samples::relative_error;
 use super::{Kind, WORTH, without};
 use crate::cpus::Cpus;
+use crate::predict::{Assumptions, Scheduler};
 use crate::program::names::GIL;
 use crate::program::{FunctionRef, ObjectId, Operation, Program};
 use crate::time::Ticks;
-use crate::what_if::{Edit, edited};
+use crate::what_if::{Edit, edited, with_open};
 use rustc_hash::FxHashSet;
 
 /// Changes shown.
@@ -76,6 +78,8 @@ pub struct Fix {
     /// The share of the predicted time that it takes off on the first CPU count.
     pub gain: f64,
     /// The smallest and the largest share in runs in which what is open is decided differently.
+    pub runs: (f64, f64),
+    /// Between what the gain lies: also by what was recorded and by what the model leaves out, as `what-if` says it.
     pub band: (f64, f64),
     /// The same on the largest CPU count, if that is another one and the program is not too large to be run there, too.
     pub gain_at_largest: Option<f64>,
@@ -246,13 +250,20 @@ impl Search {
         };
         let function_name = function.map(|function| function.name.clone());
         let location = function.and_then(|function| function.location.clone());
-        let fix = |gain: f64, band, gain_at_largest| Fix {
+        let recorded = match change {
+            Change::Faster(own, _) | Change::FewerCalls(own) => relative_error(&self.samples, *own),
+            _ => 0.0,
+        };
+        let is_ideal = Assumptions::of(&self.program, &self.model).scheduler == Scheduler::Ideal;
+        let band = |gain: f64, runs| if is_ideal { runs } else { with_open(runs, gain, gain * recorded) };
+        let fix = |gain: f64, runs, gain_at_largest| Fix {
             change: change.clone(),
             lock: lock.clone(),
             function: function_name.clone(),
             location: location.clone(),
             gain,
-            band,
+            runs,
+            band: band(gain, runs),
             gain_at_largest,
         };
         if let Some(ns) = known(first) {
@@ -269,7 +280,7 @@ impl Search {
         if plain < LEAST {
             return None;
         }
-        let mut band = (plain, plain);
+        let mut runs = (plain, plain);
         let mut gain_at_largest = None;
         if self.is_small() {
             for run in 1..=RUNS {
@@ -277,7 +288,7 @@ impl Search {
                 let Some(before) = self.time_ns(&self.program, cpus, &self.model, run) else { continue };
                 let Some(after) = self.time_ns(&after, on, &self.model, run) else { continue };
                 let gain = gain_of(before, after);
-                band = (band.0.min(gain), band.1.max(gain));
+                runs = (runs.0.min(gain), runs.1.max(gain));
             }
             if let Some(largest) = found.get(1)
                 && !matches!(change, Change::Cpus(_))
@@ -290,7 +301,7 @@ impl Search {
             }
         }
         // A gain that another run of the same program does not have is chance.
-        (band.0 >= LEAST / 2.0).then(|| fix(plain, band, gain_at_largest))
+        (runs.0 >= LEAST / 2.0).then(|| fix(plain, runs, gain_at_largest))
     }
 
     /// The program with this change, to be run on this many CPUs.

@@ -22,6 +22,8 @@ pub(super) struct ThreadSamples {
     samples: u32,
     /// In how many samples a function was on the stack, and how deep inside others, summed.
     functions: FxHashMap<FunctionRef, (u32, u32)>,
+    /// In how many samples it was what computed, with what standard functions computed for it.
+    computing: FxHashMap<FunctionRef, u32>,
 }
 
 impl ThreadSamples {
@@ -55,7 +57,11 @@ pub(super) fn of_threads(program: &Program, owners: &Owners) -> Vec<ThreadSample
         for sample in program.samples.of_thread(thread) {
             seen.samples += 1;
             let own = program.samples.stack(sample.stack).map(|(_, place)| place.function);
-            let mut own: Vec<FunctionRef> = own.filter(|own| owners.owner(*own) == Some(*own)).collect();
+            let mut own: Vec<FunctionRef> = own.collect();
+            if let Some(owner) = own.first().and_then(|innermost| owners.owner(*innermost)) {
+                *seen.computing.entry(owner).or_insert(0) += 1;
+            }
+            own.retain(|own| owners.owner(*own) == Some(*own));
             if let Some(entry) = own.last() {
                 *entries.entry(*entry).or_insert(0) += 1;
             }
@@ -77,6 +83,15 @@ pub(super) fn of_threads(program: &Program, owners: &Owners) -> Vec<ThreadSample
         seen
     };
     (0..program.threads.len()).map(of_thread).collect()
+}
+
+/// Half of the 95 % interval of a function's share by its samples, as a part of the share: 1.96 √((1 − p) / n) for n samples of
+/// it, p of all (binomial). 0 for a function that no sample saw, since its time was measured.
+pub(super) fn relative_error(seen: &[ThreadSamples], function: FunctionRef) -> f64 {
+    let all: f64 = seen.iter().map(|seen| f64::from(seen.samples)).sum();
+    let own: f64 =
+        seen.iter().filter_map(|seen| seen.computing.get(&function)).map(|own| f64::from(*own)).sum();
+    if own > 0.0 { 1.96 * ((1.0 - own / all) / own).sqrt() } else { 0.0 }
 }
 
 /// Whether another thread that does what this one was started with computes, too: then one such thread is no stage that lacks
@@ -132,6 +147,20 @@ mod tests {
         assert!(!has_twin(&[seen(None, 100), seen(None, 100)], 0), "not known");
     }
 
+    #[test]
+    fn few_samples_of_a_function_leave_much_open() {
+        let seen = |samples, own| ThreadSamples {
+            samples,
+            computing: [(FunctionRef(1), own)].into_iter().collect(),
+            ..ThreadSamples::default()
+        };
+        // 100 of 400: 1.96 √(0.75 / 100).
+        let error = relative_error(&[seen(200, 60), seen(200, 40)], FunctionRef(1));
+        assert!((error - 0.1697).abs() < 0.0001, "{error}");
+        assert_eq!(relative_error(&[seen(4, 4)], FunctionRef(1)), 0.0, "all of them");
+        assert_eq!(relative_error(&[seen(4, 4)], FunctionRef(2)), 0.0, "measured in another way");
+    }
+
     /// Both threads of an OpenMP region with a critical section were "a stage" that lacked a second thread: the first one calls
     /// in `main` what the other was started with.
     #[test]
@@ -143,6 +172,7 @@ mod tests {
                 .iter()
                 .map(|(function, count)| (FunctionRef(*function), (*count, 0)))
                 .collect(),
+            ..ThreadSamples::default()
         };
         let region = [seen(0, &[(0, 100), (1, 95)]), seen(1, &[(1, 100)])];
         assert!(has_twin(&region, 0) && has_twin(&region, 1));

@@ -125,7 +125,7 @@ const MOST_SLICES: u64 = 1 << 26;
 
 impl Assumptions {
     /// Resolves what the model leaves open for this program.
-    pub(super) fn of(program: &Program, model: &Model) -> Assumptions {
+    pub(crate) fn of(program: &Program, model: &Model) -> Assumptions {
         let facts = program.machine.clone().unwrap_or_default();
         let known = |set: Option<u64>, recorded: Option<u64>, measured: Option<u64>, assumed: u64| {
             let (ns, from) = match (set, recorded, measured) {

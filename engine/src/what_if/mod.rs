@@ -11,6 +11,7 @@ mod result;
 mod trial;
 mod without;
 
+pub(crate) use band::with_open;
 pub use edit::{Edit, EditError, edited};
 pub use headroom::{Curve, CurvePoint, Takeover, headroom};
 pub use rank::{FACTORS, RankChange, RankRow, Ranker, Ranking, rank};

@@ -18,7 +18,7 @@ const MARGIN: &str = "       ";
 const STUCK: usize = 3;
 /// Threads that are busy for this share of the time are always busy.
 const ALWAYS: f64 = 0.95;
-/// Gains that differ by more than this are a band.
+/// Gains of several runs that differ by more than this are a band.
 const BAND: f64 = 0.05;
 
 /// Writes both, and at most `most` changes; `machine`: the recorded one, if a reader could take the result
@@ -108,7 +108,6 @@ pub(crate) fn first_sentence(first: &Limit, limits: &Limits) -> String {
 
 /// One sentence.
 pub(crate) fn sentence(limit: &Limit) -> String {
-    let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let of = |function: &Option<String>| function.as_deref().map(short);
     match &limit.kind {
         Kind::Lock { lock, locks, waiting, threads, .. } => of_lock(lock, *locks, *waiting, *threads),
@@ -190,7 +189,6 @@ pub(crate) fn sentence(limit: &Limit) -> String {
 
 /// Where no constraint limits, or none is known.
 fn no_constraint(kind: &Kind) -> String {
-    let percent = |share: f64| format!("{:.0} %", share * 100.0);
     match kind {
         Kind::Idle { busy } if *busy >= 0.5 => {
             format!(
@@ -262,8 +260,14 @@ fn of_unrecorded(word: &str, waiting: f64, is_lock: bool, is_lost: bool) -> Stri
         let lock = word.strip_prefix("futex ").unwrap_or(word);
         format!("probably lock {lock}: {waits} for it. Lock operations {were}.")
     } else {
-        format!("not known: lock operations {were}, and {waits} for {word}.")
+        // A futex without a name is known by the first function that used it.
+        let what = if word.starts_with("first used in ") { "one " } else { "" };
+        format!("not known: lock operations {were}, and {waits} for {what}{word}.")
     }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
 }
 
 /// Further lines: what the holder runs, whether more CPUs help, what limits on a large machine.
@@ -294,8 +298,18 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
         return lines;
     }
     if let Kind::LocksNotRecorded { cost, .. } = &first.kind {
-        let overhead = cost.map_or("none".to_owned(), overhead_for);
-        lines.push(format!("Start it with longpole, or give --overhead {overhead}, to record them."));
+        lines.push(match cost.map(|cost| (cost, overhead_for(cost))) {
+            Some((_, Some(overhead))) => {
+                format!("Start it with longpole, or give --overhead {overhead}, to record them.")
+            }
+            Some((cost, None)) if cost.is_finite() => {
+                format!(
+                    "Start it with longpole to record them: attached to it, that would cost {}.",
+                    percent(cost)
+                )
+            }
+            _ => "Start it with longpole to record them.".to_owned(),
+        });
         return lines;
     }
     let waits = matches!(
@@ -407,18 +421,18 @@ fn system_call(function: &str) -> &str {
 }
 
 /// The `--overhead` with which locks get their probes: what they cost, and half as much again, since programs are not always
-/// as busy.
-pub(crate) fn overhead_for(cost: f64) -> String {
+/// as busy. `None`: so much that the program would be another one.
+pub(crate) fn overhead_for(cost: f64) -> Option<String> {
     let percent = (cost * 150.0 / 5.0).ceil() * 5.0;
-    if (0.0..=60.0).contains(&percent) { format!("{percent:.0}%") } else { "none".to_owned() }
+    (0.0..=60.0).contains(&percent).then(|| format!("{percent:.0}%"))
 }
 
 /// `-49 ±1 %`, or `-2 to -52 %` where runs of one program differ much; `up to -49 %` of a bound.
 fn gain(fix: &Fix) -> String {
     let (low, high) = fix.band;
     if fix.change.is_at_best() {
-        format!("up to {} %", minus(high))
-    } else if high - low > BAND {
+        format!("up to {} %", minus(fix.runs.1))
+    } else if fix.runs.1 - fix.runs.0 > BAND {
         format!("{:>4} to {} %", minus(low), minus(high))
     } else {
         let (least, most) = (fix.gain - low, high - fix.gain);

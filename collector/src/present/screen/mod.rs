@@ -18,6 +18,7 @@ use super::style::{Paint, Style};
 use super::table;
 use crate::cell::{duration, grouped, width};
 use engine::limit::{Kind, Limits};
+use engine::program::is_java_wait;
 use engine::report::{CpuResult, Cpus, Finding, Report};
 use std::io::{self, Write};
 
@@ -66,7 +67,7 @@ pub fn write(
         writeln!(out)?;
         curve(out, report, None, style)?;
         if limits.at.first().is_some_and(|limit| matches!(limit.kind, Kind::LocksNotRecorded { .. })) {
-            let text = "(these waits stay as recorded: with other CPUs it may take longer than that)";
+            let text = "(threads wait there as recorded: on other CPUs it may take longer)";
             table::wrap(out, style, Paint::Dim, "", text, " ")?;
         }
         let shown = |usual: usize| if all { usize::MAX } else { usual };
@@ -280,12 +281,14 @@ fn trust(
     let kind = limits.at.first().map(|limit| &limit.kind);
     let next = match kind {
         _ if about.live.is_some() => return Ok(()),
+        // No recording shows which of Java's locks it is; who waits is known.
+        Some(Kind::LocksNotRecorded { word, .. }) if is_java_wait(word) => command("report --by wait"),
         Some(Kind::LocksNotRecorded { cost: Some(cost), .. }) => {
-            format!(
-                "longpole record --overhead {} -p {}",
-                limit::overhead_for(*cost),
-                style.text(&about.name)
-            )
+            let name = style.text(&about.name);
+            match limit::overhead_for(*cost) {
+                Some(overhead) => format!("longpole record --overhead {overhead} -p {name}"),
+                None => format!("longpole record {name} ARGUMENTS"),
+            }
         }
         _ if !computes => return Ok(()),
         Some(Kind::Idle { .. }) => command("report --by wait"),
