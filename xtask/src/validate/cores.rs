@@ -1,10 +1,12 @@
-//! Programs of many threads on a machine of many CPUs: `longpole validate` of each, recorded on one CPU and on two.
+//! Programs of many threads on a machine of many CPUs: `longpole validate` of each, recorded on one CPU and on two, and what is
+//! predicted from attaching to those that repeat themselves.
 //!
 //! Two CPUs are what most machines that run the tests have; these are the rows for 4, 8 and 16. Nothing is compiled
 //! there when `--longpole` names a binary: what is compiled on another machine of the same kind is enough.
 
 use std::fmt::Write;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -21,40 +23,48 @@ const FEWEST: usize = 4;
 
 /// Sixteen threads where a program can have any number; some hundred milliseconds to a second on one CPU.
 const PROGRAMS: [Case; 24] = [
-    (What::Built("quicksort.c"), &["2"], "parallel quick sort (2001, 4.1)"),
-    (What::Built("nlargest.c"), &["16", "600"], "the n largest (2001, 4.2)"),
-    (What::Built("billing.c"), &["15000000"], "billing gateway without I/O (2001, 4.3)"),
-    (What::Built("convoy.c"), &["40", "16", "1000000"], "one hot lock"),
-    (What::Built("readers.c"), &["16", "300"], "readers and writers"),
-    (What::Built("phases.c"), &["16", "50"], "barrier phases with imbalance"),
-    (What::Built("pipeline.c"), &["401", "4", "200000"], "pipeline with bounded buffers"),
-    (What::Built("pool.c"), &["16", "1500"], "thread pool with futures"),
-    (What::Built("work_stealing"), &["16", "400000000"], "work stealing (rayon)"),
-    (What::Built("stealing.c"), &["16", "400000000"], "work stealing that yields"),
-    (What::Built("openmp.c"), &["30"], OPENMP),
-    (What::Built("handoff.c"), &["997", "16", "200000"], "hand-off chain"),
-    (What::Built("forkjoin.c"), &["11", "15", "2000000"], "fork and join with one long branch"),
-    (What::Built("forkjoin.c"), &["5", "40", "2000000"], "fork and join: 41 threads"),
-    (What::Built("spinblock.c"), &["16", "1500"], "adaptive and spin locks"),
-    (What::Built("zoo/shapes.c"), &["lock", "2000"], "a lock held half of the time, 4 threads"),
-    (What::Built("zoo/hash_table.cpp"), &["1500", "16"], "hash table with one lock"),
-    (What::Built("zoo/shared_mutex.cpp"), &["5000"], "`std::shared_mutex`"),
-    (What::Go("zoo/work.go"), &["tiles", "3"], "Go: 200 goroutines"),
-    (What::Go("zoo/work.go"), &["mutex", "1200"], "Go: a hot mutex, 4 goroutines"),
-    (What::Shell, &["pigz -p16 -9 -c"], "pigz -9, 16 threads"),
-    (What::Shell, &["zstd -q -T16 -12 -B512KiB -c"], "zstd -12, 16 threads"),
-    (What::Shell, &["xz -T16 -1 --block-size=512KiB -c"], "xz -1, 16 threads"),
-    (What::Shell, &["pbzip2 -p16 -b3 -c"], "pbzip2, 16 threads"),
+    (What::Built("quicksort.c"), &["2"], None, "parallel quick sort (2001, 4.1)"),
+    (What::Built("nlargest.c"), &["16", "600"], None, "the n largest (2001, 4.2)"),
+    (What::Built("billing.c"), &["15000000"], None, "billing gateway without I/O (2001, 4.3)"),
+    (What::Built("convoy.c"), &["40", "16", "1000000"], Some(0), "one hot lock"),
+    (What::Built("readers.c"), &["16", "300"], Some(1), "readers and writers"),
+    (What::Built("phases.c"), &["16", "50"], Some(1), "barrier phases with imbalance"),
+    (What::Built("pipeline.c"), &["401", "4", "200000"], Some(0), "pipeline with bounded buffers"),
+    (What::Built("pool.c"), &["16", "1500"], Some(1), "thread pool with futures"),
+    (What::Built("work_stealing"), &["16", "400000000"], Some(1), "work stealing (rayon)"),
+    (What::Built("stealing.c"), &["16", "400000000"], Some(1), "work stealing that yields"),
+    (What::Built("openmp.c"), &["30"], None, OPENMP),
+    (What::Built("handoff.c"), &["997", "16", "200000"], Some(0), "hand-off chain"),
+    (What::Built("forkjoin.c"), &["11", "15", "2000000"], Some(0), "fork and join with one long branch"),
+    (What::Built("forkjoin.c"), &["5", "40", "2000000"], Some(0), "fork and join: 41 threads"),
+    (What::Built("spinblock.c"), &["16", "1500"], Some(1), "adaptive and spin locks"),
+    (What::Built("zoo/shapes.c"), &["lock", "2000"], Some(1), "a lock held half of the time, 4 threads"),
+    (What::Built("zoo/hash_table.cpp"), &["1500", "16"], Some(0), "hash table with one lock"),
+    (What::Built("zoo/shared_mutex.cpp"), &["5000"], Some(0), "`std::shared_mutex`"),
+    (What::Go("zoo/work.go"), &["tiles", "3"], Some(1), "Go: 200 goroutines"),
+    (What::Go("zoo/work.go"), &["mutex", "1200"], Some(1), "Go: a hot mutex, 4 goroutines"),
+    (What::Shell, &["pigz -p16 -9 -c"], None, "pigz -9, 16 threads"),
+    (What::Shell, &["zstd -q -T16 -12 -B512KiB -c"], None, "zstd -12, 16 threads"),
+    (What::Shell, &["xz -T16 -1 --block-size=512KiB -c"], None, "xz -1, 16 threads"),
+    (What::Shell, &["pbzip2 -p16 -b3 -c"], None, "pbzip2, 16 threads"),
 ];
 
 /// CPU counts of the table.
 const COLUMNS: [u64; 4] = [2, 4, 8, 16];
 
+/// No answer about a recording takes this long.
+const ANSWER: Duration = Duration::from_secs(120);
+/// To be attached to, a program repeats itself this many times as often.
+const LONGER: u64 = 20;
+/// For how many seconds it is recorded then, and on which CPUs.
+const WINDOW: f64 = 2.0;
+const ATTACHED_ON: &str = "0,1";
+
 /// It has as many threads as CPUs, and each number of them its own recording.
 const OPENMP: &str = "OpenMP loops, static and dynamic";
 
-/// How it is started, its arguments, and what it is.
-type Case = (What, &'static [&'static str], &'static str);
+/// How it is started, its arguments, which of them says how often it repeats itself, and what it is.
+type Case = (What, &'static [&'static str], Option<usize>, &'static str);
 
 #[derive(Clone, Copy)]
 enum What {
@@ -97,12 +107,12 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize, amount: &Amo
     let mut table = Table::new(runs);
     let start = Instant::now();
     for (recorded_on, case) in [1, 2].into_iter().flat_map(|on| PROGRAMS.iter().map(move |case| (on, case))) {
-        let recorded = if case.2 == OPENMP { Recorded::Each } else { Recorded::On(recorded_on) };
+        let recorded = if case.3 == OPENMP { Recorded::Each } else { Recorded::On(recorded_on) };
         if recorded == Recorded::Each && recorded_on > 1 {
             continue;
         }
-        let row = format!("{}, recorded on {recorded_on}", case.2);
-        let name: String = case.2.chars().filter(char::is_ascii_alphanumeric).collect();
+        let row = format!("{}, recorded on {recorded_on}", case.3);
+        let name: String = case.3.chars().filter(char::is_ascii_alphanumeric).collect();
         let figures = kept.join(format!("{name}-{recorded_on}.json"));
         let document = if amount.resume && figures.exists() {
             std::fs::read(&figures).map_err(Into::into).and_then(|text| Ok(serde_json::from_slice(&text)?))
@@ -119,7 +129,14 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize, amount: &Amo
         match document {
             Ok(document) => {
                 std::fs::write(&figures, document.to_string())?;
-                table.row(case.2, recorded, &document);
+                let on = if recorded == Recorded::Each { "each".to_owned() } else { recorded_on.to_string() };
+                table.row(case.3, &on, recorded_on - 1, &document);
+                if let (Recorded::On(2), Some(long)) = (recorded, longer(case)?) {
+                    match attached(longpole, &long, &figures.with_extension("attached.lp"), document) {
+                        Ok(document) => table.row(case.3, "2, attached", 2, &document),
+                        Err(error) => table.failed.push(format!("{}, attached: {error:#}", case.3)),
+                    }
+                }
             }
             Err(error) => table.failed.push(format!("{row}: {error:#}")),
         }
@@ -127,8 +144,42 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize, amount: &Amo
     table.text()
 }
 
+/// The command line of a program that repeats itself, so long that it is still there when a recording of it ends.
+fn longer(case: &Case) -> Result<Option<Vec<String>>> {
+    let Some(place) = case.2 else { return Ok(None) };
+    // Arguments stand at the end.
+    let mut command = command(case, Path::new(""))?;
+    let place = command.len() - case.1.len() + place;
+    let times = command.get_mut(place).context("no such argument")?;
+    *times = (times.parse::<u64>().context("an argument that is no number")? * LONGER).to_string();
+    Ok(Some(command))
+}
+
+/// What was measured, with what is predicted from a recording of the program while it runs.
+fn attached(longpole: &Path, program: &[String], file: &Path, mut document: Value) -> Result<Value> {
+    super::attached::record(longpole, program, &[], ATTACHED_ON, WINDOW, file)?;
+    let counts = COLUMNS.map(|cpus| cpus.to_string()).join(",");
+    let mut predict = Command::new(longpole);
+    predict.args(["predict", "--json", "--cpus", &format!("1,{counts}")]).arg(file);
+    let answer = crate::command::json(&mut predict, ANSWER)?;
+    let time = |cpus: u64| {
+        let mut rows = answer["results"].as_array()?.iter();
+        rows.find(|row| row["cpus"].as_u64() == Some(cpus))?["time_ns"].as_f64()
+    };
+    let one = time(1).context("no predicted time")?;
+    for row in document["results"].as_array_mut().into_iter().flatten() {
+        let (cpus, measured) = (row["cpus"].as_u64(), row["measured_speedup"].as_f64());
+        let (Some(time), Some(measured)) = (cpus.and_then(time), measured) else { continue };
+        let predicted = one / time;
+        row["predicted_speedup"] = predicted.into();
+        row["error"] = ((predicted - measured).abs() / measured).into();
+        row["scheduling_error"] = Value::Null;
+    }
+    Ok(document)
+}
+
 /// The command line.
-fn command(&(program, arguments, _): &Case, data: &Path) -> Result<Vec<String>> {
+fn command(&(program, arguments, _, _): &Case, data: &Path) -> Result<Vec<String>> {
     let built = |source: &str| -> Result<String> { Ok(workload::build(source)?.display().to_string()) };
     let mut command = match program {
         What::Built(source) => vec![built(source)?],
@@ -145,9 +196,9 @@ fn command(&(program, arguments, _): &Case, data: &Path) -> Result<Vec<String>> 
 /// Rows, and what is counted over them.
 struct Table {
     text: String,
-    /// By the CPUs recorded on; the errors of all rows above that number.
-    errors: [Sample; 2],
-    own_errors: [Sample; 2],
+    /// Launched on one CPU and on two, and attached to; the errors of all their rows.
+    errors: [Sample; 3],
+    own_errors: [Sample; 3],
     failed: Vec<String>,
     /// Rows for which `--minutes` left no time.
     not_begun: Vec<String>,
@@ -161,7 +212,8 @@ impl Table {
              run without longpole on 1, 2, 4 …\nCPUs, in turn. A cell is the measured speed-up (the middle of the rounds), the \
              predicted one (the middle of three\nrecordings), and the error. *CPU time* is how much more of it the same work \
              takes on the largest number of CPUs. A\nrecording on fewer does not hold that; the simulation's own errors below \
-             are those with it in the prediction.\n\n\
+             are those with it in the prediction.\n*Attached*: recorded once with `record -p` for {WINDOW} s while it ran on two \
+             CPUs, {LONGER} times as long.\n\n\
              | program | recorded on | 2 CPUs | 4 | 8 | 16 | CPU time |\n|---|---|---|---|---|---|---|\n"
         );
         Self {
@@ -173,12 +225,8 @@ impl Table {
         }
     }
 
-    /// A row: what was measured and predicted on each number of CPUs.
-    fn row(&mut self, what: &str, recorded: Recorded, document: &Value) {
-        let (on, group) = match recorded {
-            Recorded::On(on) => (on.to_string(), usize::from(on > 1)),
-            Recorded::Each => ("each".into(), 0),
-        };
+    /// A row: what was measured and predicted on each number of CPUs; `on` and `group`: how it was recorded.
+    fn row(&mut self, what: &str, on: &str, group: usize, document: &Value) {
         // Writing to a string cannot fail.
         let _ = write!(self.text, "| {what} | {on} |");
         let rows = document["results"].as_array().map_or(&[][..], Vec::as_slice);
@@ -189,7 +237,8 @@ impl Table {
             };
             let number = |name: &str| row[name].as_f64().unwrap_or(f64::NAN);
             self.errors[group].push(number("error") * 100.0);
-            self.own_errors[group].push(number("scheduling_error") * 100.0);
+            let own = row["scheduling_error"].as_f64();
+            own.into_iter().for_each(|own| self.own_errors[group].push(own * 100.0));
             let _ = write!(
                 self.text,
                 " {:.2} / {:.2}, {:.0} % |",
@@ -203,15 +252,20 @@ impl Table {
     }
 
     fn text(mut self) -> Result<String> {
-        for (on, (errors, own)) in
-            ["one CPU", "two CPUs"].iter().zip(self.errors.iter().zip(&self.own_errors))
+        for (on, (errors, own)) in ["Recorded on one CPU", "Recorded on two CPUs", "Attached on two CPUs"]
+            .iter()
+            .zip(self.errors.iter().zip(&self.own_errors))
         {
+            let count = errors.len();
             write!(
                 self.text,
-                "\nRecorded on {on}: errors in percent, middle (smallest–largest) of {} rows: {errors}; the simulation's \
-                 own: {own}.",
-                errors.len()
+                "\n{on}: errors in percent, middle (smallest–largest) of {count} rows: {errors}"
             )?;
+            if own.len() == 0 {
+                self.text.push('.');
+            } else {
+                write!(self.text, "; the simulation's own: {own}.")?;
+            }
         }
         if !self.failed.is_empty() {
             write!(self.text, "\n\nFailed:\n- {}", self.failed.join("\n- "))?;
