@@ -3,4 +3,5 @@
 mod critical_path;
 mod one_cpu;
 mod papers;
+mod quota;
 mod validate;

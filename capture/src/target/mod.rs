@@ -7,8 +7,10 @@ mod at_start;
 mod awaited_thread;
 mod busy;
 mod c_libraries;
+mod cgroup;
 mod clock;
 mod command;
+mod cpu_quota;
 mod cpus;
 mod error;
 mod facts;
@@ -34,6 +36,7 @@ pub use c_libraries::{
 };
 pub use clock::{kernel_tick_ns, monotonic_ns};
 pub use command::{binary_of, resolve};
+pub use cpu_quota::cpu_quota;
 pub use cpus::{CpuList, on};
 pub use error::TargetError;
 pub use facts::{attach_facts, threads_at_end, threads_of};

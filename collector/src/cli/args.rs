@@ -180,8 +180,8 @@ pub struct PredictArguments {
     /// kernel's tick, where idle CPUs ask others by chance only]
     #[arg(long, value_name = "TIME", value_parser = value::time_ns)]
     pub idle_tick: Option<u64>,
-    /// CPU time that the program may use, as a cgroup's quota, for example 250%
-    #[arg(long, value_name = "PERCENT", value_parser = value::percent)]
+    /// CPU time that the program may use, as a cgroup's quota, for example 250%; none: no limit [default: as recorded]
+    #[arg(long, value_name = "PERCENT", value_parser = value::quota)]
     pub quota: Option<u32>,
     /// How many waits a device serves at once, for example disk=4 (may be repeated)
     #[arg(long, value_name = "NAME=N", value_parser = value::device)]

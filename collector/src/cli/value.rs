@@ -5,7 +5,7 @@ use crate::export::{Format, Table};
 use crate::plan::is_dash;
 use capture::target::CpuList;
 use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
-use engine::predict::Scheduler;
+use engine::predict::{NO_QUOTA, Scheduler};
 use engine::report::Cpus;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -125,8 +125,11 @@ pub fn address(text: &str) -> Result<SocketAddr, UserError> {
     })
 }
 
-/// `250%` or `250`: hundredths, at least 1.
-pub fn percent(text: &str) -> Result<u32, UserError> {
+/// `250%` or `250`: hundredths, at least 1; `none`: no limit.
+pub fn quota(text: &str) -> Result<u32, UserError> {
+    if text.trim() == "none" {
+        return Ok(NO_QUOTA);
+    }
     let digits = text.trim().trim_end_matches('%').trim_end();
     digits.parse::<u32>().ok().filter(|percent| *percent > 0).ok_or_else(|| {
         let hint = "give percent of one CPU, such as @ 250%";

@@ -194,6 +194,7 @@ fn what(limit: &Limit) -> &str {
             function.as_deref().unwrap_or_default()
         }
         Kind::Cpus { .. }
+        | Kind::Quota { .. }
         | Kind::Timers
         | Kind::Turns { .. }
         | Kind::SpunWaits { .. }

@@ -22,8 +22,8 @@ use capture::probe::{
     usual_ring_bytes,
 };
 use capture::target::{
-    ChildStream, CpuList, GatedChild, Launch, LaunchOptions, Process, attach_facts, descendants, idle_wake,
-    limits, monotonic_ns,
+    ChildStream, CpuList, GatedChild, Launch, LaunchOptions, Process, attach_facts, cpu_quota, descendants,
+    idle_wake, limits, monotonic_ns,
 };
 use capture::unwind::Sampler;
 use engine::event::{Facts, SamplingFact};
@@ -99,6 +99,7 @@ fn attach_to(plan: &CapturePlan, output: Option<File>) -> Result<Attached, UserE
             let pid = child.pid();
             let mut attached = attach_to_command(plan, child, locks)?;
             attached.facts.idle_wake = idle_wake;
+            attached.facts.cpu_quota = cpu_quota(pid);
             attached.facts.launched = Some(pid);
             Ok(attached)
         }
@@ -135,6 +136,7 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
     drop(hurry);
     let used = facts.threads.iter().flat_map(|thread| &thread.cpus).map(|&cpu| cpu as usize);
     facts.idle_wake = CpuList::of(used).and_then(|used| idle_wake::measure_beside(&used));
+    facts.cpu_quota = asked.first().and_then(|&pid| cpu_quota(pid));
     remarks.extend(processes.iter().filter_map(target_remarks::ended));
     // Children born between the list and the start: their parents were not watched yet.
     let known: BTreeSet<u32> = subjects.iter().map(|subject| subject.pid).collect();

@@ -94,6 +94,9 @@ struct Of<'a> {
     function_share: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     length_ns: Option<f64>,
+    /// What its control groups let the program use of CPUs, hundredths.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quota_percent: Option<u32>,
     /// CPUs in use on average.
     #[serde(skip_serializing_if = "Option::is_none")]
     busy: Option<f64>,
@@ -125,6 +128,7 @@ impl<'a> LimitJson<'a> {
                 ..Of::default()
             },
             Kind::HandOver { object } => Of { object: object.as_deref(), ..Of::default() },
+            Kind::Quota { hundredths } => Of { quota_percent: Some(*hundredths), ..Of::default() },
             Kind::Cpus { wanting } => Of { waiting: Some(*wanting), ..Of::default() },
             Kind::Threads { threads, function: of, .. } => {
                 Of { threads: Some(*threads), function: function(of), ..Of::default() }
@@ -222,7 +226,8 @@ impl<'a> FixJson<'a> {
             | Change::Processes(_)
             | Change::Balance
             | Change::NoSleeps
-            | Change::NoTurns => {}
+            | Change::NoTurns
+            | Change::NoQuota => {}
         }
         json
     }

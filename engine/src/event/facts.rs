@@ -43,6 +43,10 @@ pub struct Facts {
     /// next tick. `None`: they take a waiting thread at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_tick_ns: Option<u64>,
+    /// Hundredths of a CPU that its control groups let the program use when recording began: a container's limit
+    /// (`cpu.max`). `None`: no limit, or none that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_quota: Option<u32>,
     /// The process started for the recording: it is held until all is ready, a wait that is not its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub launched: Option<u32>,

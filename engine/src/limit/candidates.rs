@@ -5,7 +5,7 @@ use super::search::Search;
 use super::worker_groups::is_even;
 use super::{WORTH, balance, holders, without};
 use crate::cpus::Cpus;
-use crate::predict::{Model, Scheduler, Timing};
+use crate::predict::{Assumptions, Model, NO_QUOTA, Scheduler, Timing};
 use crate::program::{ObjectId, Operation, Program};
 use crate::schedule::Outcome;
 use crate::time::Ticks;
@@ -66,6 +66,7 @@ impl Search {
         }
         let share = |ticks: u64| ticks as f64 / base.length.0 as f64;
         // A thread of Go's runtime runs what goroutines there are: one more brings no work.
+        let most_busy = self.most_busy(cpus);
         let groups = if self.hidden { &[][..] } else { &self.groups[..] };
         for (number, group) in groups.iter().enumerate() {
             let at_work = |thread: &usize| {
@@ -77,10 +78,7 @@ impl Search {
                 _ => is_even(&group.threads, base),
             };
             // Where they want all CPUs already, one more finds none.
-            let is_room = match cpus {
-                Cpus::Count(count) => mean * (group.threads.len() as f64) < f64::from(count.get()),
-                Cpus::Infinite => true,
-            };
+            let is_room = most_busy.is_none_or(|most| mean * (group.threads.len() as f64) < most);
             // What threads that spin for each other would do with one more is not known.
             let blocked =
                 group.threads.iter().filter_map(|thread| base.threads.get(*thread)).map(|used| used.blocked);
@@ -110,6 +108,9 @@ impl Search {
         let shared = costs.scheduler == Scheduler::Ideal && more_than(&base.busy, cpus);
         if cpus != Cpus::Infinite && (ready >= worth || shared) {
             asked.push((Question::Cpus, ready.max(worth)));
+        }
+        if base.counts.throttled > 0 {
+            asked.push((Question::Quota, ready.max(worth)));
         }
         asked.sort_by_key(|(question, bound)| (std::cmp::Reverse(*bound), question.order()));
         asked
@@ -202,6 +203,10 @@ impl Search {
     pub(super) fn time_without(&self, cpus: Cpus, question: &Question, base: &Outcome) -> Option<f64> {
         let mut program = match question {
             Question::Cpus => return self.time_ns(&self.program, Cpus::Infinite, &self.model, 0),
+            Question::Quota => {
+                let model = Model { quota: Some(NO_QUOTA), ..self.model.clone() };
+                return self.time_ns(&self.program, cpus, &model, 0);
+            }
             Question::HandOver => {
                 let zero = Some(0);
                 let model = Model {
@@ -225,7 +230,7 @@ impl Search {
                 balance::balance(&mut program, &self.alike())?;
             }
             Question::OneMore(group) => return self.time_with_more(cpus, *group, 1, base),
-            Question::Serial | Question::Turns | Question::HandOver | Question::Cpus => {}
+            Question::Serial | Question::Turns | Question::HandOver | Question::Cpus | Question::Quota => {}
         }
         self.time_ns(&program, cpus, &self.model, 0)
     }
@@ -268,11 +273,26 @@ impl Search {
             let before = self.time_ns(&self.program, cpus, &self.model, 1)?;
             longest = longest.max(again / before * base_ns);
         }
-        if let Cpus::Count(count) = cpus {
+        if let Some(most) = self.most_busy(cpus) {
             let work = base.threads.iter().fold(0u64, |sum, used| sum.saturating_add(used.busy));
-            longest = longest.max(Ticks(work).as_ns_f64() / f64::from(count.get()));
+            longest = longest.max(Ticks(work).as_ns_f64() / most);
         }
         Some(longest)
+    }
+
+    /// How many CPUs the program can keep busy at most, on average: those there are, or what its control groups let it use.
+    fn most_busy(&self, cpus: Cpus) -> Option<f64> {
+        let quota = self.quota().map(|hundredths| f64::from(hundredths) / 100.0);
+        let count = match cpus {
+            Cpus::Count(count) => Some(f64::from(count.get())),
+            Cpus::Infinite => None,
+        };
+        count.into_iter().chain(quota).reduce(f64::min)
+    }
+
+    /// What its control groups let it use, hundredths of a CPU.
+    pub(super) fn quota(&self) -> Option<u32> {
+        Assumptions::of(&self.program, &self.model).quota
     }
 }
 

@@ -62,6 +62,8 @@ pub enum Change {
     NoSleeps,
     /// Threads that take turns work at the same time.
     NoTurns,
+    /// No limit on the CPU time of its control groups.
+    NoQuota,
 }
 
 /// A change and its gain.
@@ -326,7 +328,9 @@ impl Search {
                 program
             }
             Change::Cpus(_) => self.program.clone(),
-            Change::OneMore(_) | Change::Balance | Change::NoSleeps | Change::NoTurns => return None,
+            Change::OneMore(_) | Change::Balance | Change::NoSleeps | Change::NoTurns | Change::NoQuota => {
+                return None;
+            }
         })
     }
 

@@ -76,6 +76,7 @@ impl Search {
                 let object = self.most_awaited(base).map(str::to_owned).filter(|name| name != IDLE);
                 Kind::HandOver { object }
             }
+            Question::Quota => Kind::Quota { hundredths: self.quota().unwrap_or(0) },
             Question::Cpus => {
                 let wanting = base.threads.iter().map(|used| (used.busy + used.ready) as f64).sum::<f64>();
                 Kind::Cpus { wanting: wanting / base.length.0 as f64 }

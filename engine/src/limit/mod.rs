@@ -127,6 +127,11 @@ pub enum Kind {
         /// Threads that compute or want to, on average.
         wanting: f64,
     },
+    /// The limit that the program's control groups set on its CPU time, a container's: with none it is faster.
+    Quota {
+        /// Hundredths of a CPU.
+        hundredths: u32,
+    },
     /// Threads that do the same are busy, and CPUs are free: there are too few threads.
     Threads {
         /// How many there are.

@@ -18,6 +18,8 @@ pub(super) enum Question {
     Spinning,
     HandOver,
     Cpus,
+    /// What the control groups let the program use of CPUs.
+    Quota,
 }
 
 impl Question {
@@ -35,6 +37,7 @@ impl Question {
             Question::Spinning => 8,
             Question::HandOver => 9,
             Question::Cpus => 10,
+            Question::Quota => 11,
         }
     }
 

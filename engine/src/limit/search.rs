@@ -450,6 +450,7 @@ impl Search {
         let known = found.without.iter().filter_map(|(question, ns)| {
             let change = match question {
                 Question::Sleeps => Change::NoSleeps,
+                Question::Quota => Change::NoQuota,
                 Question::Balance => Change::Balance,
                 // Where a lock lets one thread work at a time, that is what can be changed.
                 Question::Turns if matches!(found.limit.kind, Kind::Turns { .. }) => Change::NoTurns,

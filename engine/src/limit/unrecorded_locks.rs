@@ -122,7 +122,11 @@ impl UnrecordedLocks {
     /// share of the CPUs that are busy.
     pub(super) fn instead_of(&self, kind: &Kind, busy: f64) -> Option<Kind> {
         let is_doubtful = match kind {
-            Kind::HandOver { .. } | Kind::Cpus { .. } | Kind::Work { .. } | Kind::Turns { .. } => true,
+            Kind::HandOver { .. }
+            | Kind::Cpus { .. }
+            | Kind::Quota { .. }
+            | Kind::Work { .. }
+            | Kind::Turns { .. } => true,
             // What waits for a lock looks like a stage or a pool.
             Kind::Threads { .. } | Kind::Stage { .. } => self.is_lock,
             _ => false,

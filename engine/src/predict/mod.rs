@@ -16,6 +16,6 @@ mod timing;
 pub use combine::combine;
 pub use forecast::{Forecast, Run, predict};
 pub(crate) use leaders::Led;
-pub use model::{Assumptions, Io, Known, Model, Scheduler};
+pub use model::{Assumptions, Io, Known, Model, NO_QUOTA, Scheduler};
 pub use result::{CpuPrediction, Crossover, DeviceLoad, LockLoad, Prediction, Saturation, ThreadLoad};
 pub use timing::{Fluid, Mean, PathFacts, Timing, Visitor};

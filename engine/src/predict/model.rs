@@ -116,6 +116,8 @@ pub struct Assumptions {
 /// Waking a thread on an idle CPU where the recording does not show it, as on one CPU: an interrupt and the way out of the
 /// idle loop, from some 3 µs on a machine that idles lightly to some 30 µs on a virtual one.
 const USUAL_LATENCY_NS: u64 = 10_000;
+/// As [`Model::quota`]: the recorded program's does not count, either.
+pub const NO_QUOTA: u32 = u32::MAX;
 /// Neither costs nor latencies nor slices are more than this: a second.
 const MOST_NS: u64 = 1_000_000_000;
 /// Nor slices less than this.
@@ -172,7 +174,11 @@ impl Assumptions {
             idle_found: facts.idle_found.filter(|_| model.idle_tick_ns != Some(0)),
             wake_cost: known(model.wake_cost_ns, cost_recorded, wake.map(|wake| wake.cost_ns), 0),
             idle_tick: known(model.idle_tick_ns, facts.idle_tick_ns, None, 0),
-            quota: model.quota.map(|quota| quota.max(1)),
+            quota: model
+                .quota
+                .or(facts.cpu_quota)
+                .map(|quota| quota.max(1))
+                .filter(|quota| *quota < NO_QUOTA),
             devices: limited.map(|(servers, name)| (name.clone(), *servers)).collect(),
             servers,
             tick: tick.map(Ticks::from_ns),
@@ -208,7 +214,8 @@ impl Assumptions {
                         0 => Ticks(0),
                         ns => Ticks::from_ns(ns).max(Ticks(work / MOST_SLICES)),
                     },
-                    quota: self.quota,
+                    // One that all these CPUs cannot use up is none.
+                    quota: self.quota.filter(|quota| u64::from(*quota) < u64::from(count) * 100),
                     seed: if time == 0 { self.seed } else { mixed(self.seed, time) },
                 })
             }

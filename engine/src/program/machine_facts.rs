@@ -37,6 +37,9 @@ pub struct MachineFacts {
     /// CPUs that the threads were allowed to use, all together: fewer than the machine's under `taskset` or in a container.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus_allowed: Option<u32>,
+    /// Hundredths of a CPU that the program might use at most: a container's limit (`cpu.max`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_quota: Option<u32>,
     /// CPUs that the threads ran on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus_used: Option<u32>,

@@ -103,6 +103,7 @@ pub(super) fn machine(timeline: &Timeline) -> MachineFacts {
         // The kernel's switch is one instant in the recording: what it takes is in the compute times around it.
         switch_cost_ns: (!occupied.is_empty()).then_some(0),
         slice_ns: quantile(&mut cases.slices, 50, FEWEST),
+        cpu_quota: timeline.cpu_quota,
         cpus_allowed: cpus_allowed(&timeline.threads),
         cpus_used: u32::try_from(occupied.len()).ok().filter(|cpus| *cpus > 0),
         devices: devices(timeline),

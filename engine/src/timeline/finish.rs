@@ -92,6 +92,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         idle_wake: facts.idle_wake,
         tick_ns: facts.tick_ns,
         idle_tick_ns: facts.idle_tick_ns,
+        cpu_quota: facts.cpu_quota,
         launched: facts.launched,
         first_cpus: first_cpus(facts),
         counts,

@@ -64,6 +64,8 @@ pub struct Timeline {
     pub tick_ns: Option<u64>,
     /// The same where idle CPUs wait for it (see [`crate::event::Facts`]).
     pub idle_tick_ns: Option<u64>,
+    /// Hundredths of a CPU that the program might use (see [`crate::event::Facts`]).
+    pub cpu_quota: Option<u32>,
     /// The process that was held until the recording had begun.
     pub launched: Option<u32>,
     /// The CPUs that its threads might use when it began, each set once: as set by the recorded machine, or

@@ -83,6 +83,7 @@ pub(super) fn facts(builder: &Builder, facts: &Facts, start_ns: u64) -> Facts {
         idle_wake: facts.idle_wake,
         tick_ns: facts.tick_ns,
         idle_tick_ns: facts.idle_tick_ns,
+        cpu_quota: facts.cpu_quota,
         // It was released long ago.
         launched: None,
         code: facts.code.clone(),

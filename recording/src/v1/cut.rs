@@ -29,6 +29,7 @@ pub fn facts(facts: &Facts, room: &mut Room, put: Put<'_>) -> io::Result<u64> {
         idle_wake,
         tick_ns,
         idle_tick_ns,
+        cpu_quota,
         launched,
         modules,
         sampling,
@@ -43,6 +44,7 @@ pub fn facts(facts: &Facts, room: &mut Room, put: Put<'_>) -> io::Result<u64> {
         idle_wake: *idle_wake,
         tick_ns: *tick_ns,
         idle_tick_ns: *idle_tick_ns,
+        cpu_quota: *cpu_quota,
         launched: *launched,
         sampling: *sampling,
         ..Facts::default()

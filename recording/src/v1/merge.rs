@@ -45,6 +45,7 @@ impl Merger {
         self.facts.idle_wake = more.idle_wake.or(self.facts.idle_wake);
         self.facts.tick_ns = more.tick_ns.or(self.facts.tick_ns);
         self.facts.idle_tick_ns = more.idle_tick_ns.or(self.facts.idle_tick_ns);
+        self.facts.cpu_quota = more.cpu_quota.or(self.facts.cpu_quota);
         self.facts.launched = more.launched.or(self.facts.launched);
         self.facts.spin.extend(more.spin);
         merge(&mut self.facts.processes, &mut self.processes, more.processes, |process| process.pid);

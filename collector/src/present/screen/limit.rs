@@ -1,5 +1,6 @@
 //! LIMIT and FIX: what limits, and the changes that bring most.
 
+use super::fix::{at_largest, gain, last_part, minus, name_of, what};
 use crate::cell::file_name;
 use crate::cell::{duration, grouped, width};
 use crate::present::deadlock::waiting;
@@ -18,8 +19,6 @@ const MARGIN: &str = "       ";
 const STUCK: usize = 3;
 /// Threads that are busy for this share of the time are always busy.
 const ALWAYS: f64 = 0.95;
-/// Gains of several runs that differ by more than this are a band.
-const BAND: f64 = 0.05;
 
 /// Writes both, and at most `most` changes; `machine`: the recorded one, if a reader could take the result
 /// for that machine's.
@@ -123,6 +122,10 @@ pub(crate) fn sentence(limit: &Limit) -> String {
             });
             format!("handing over{what}: waking threads takes {} of the time.", percent(limit.gain()))
         }
+        Kind::Quota { hundredths } => format!(
+            "a quota: control groups, as of a container, leave it {hundredths} % of a CPU. Without: {}.",
+            duration(limit.without_ns)
+        ),
         Kind::Cpus { wanting } => {
             format!("CPUs: {wanting:.1} threads want one. Unlimited CPUs: {}.", duration(limit.without_ns))
         }
@@ -383,72 +386,11 @@ fn remedy(stuck: &Stuck) -> Option<&'static str> {
         None
     }
 }
-
-/// The function that a change is about, or nothing.
-fn name_of(fix: &Fix) -> String {
-    fix.function.as_deref().map(short).unwrap_or_default()
-}
-
-/// `update_ledger` of `rust_locks::update_ledger`.
-fn last_part(name: &str) -> &str {
-    name.rsplit("::").next().filter(|last| !last.starts_with('{')).unwrap_or(name)
-}
-
-fn what(fix: &Fix, function: &str, now: Cpus) -> String {
-    match &fix.change {
-        Change::SplitLock(_, parts) => format!("split the lock in {parts}"),
-        Change::MoveOut(..) => format!("move {function} out of the lock"),
-        Change::Faster(..) => format!("{function} 2x faster"),
-        Change::FewerCalls(_) => format!("half as many calls of {}", system_call(function)),
-        Change::Divide(_, among) if function.is_empty() => {
-            format!("divide that stretch among {among} threads")
-        }
-        Change::Divide(_, among) => format!("divide {function} among {among} threads"),
-        Change::Processes(_) => "processes instead of threads".to_owned(),
-        Change::Cpus(more) => format!("{} instead of {now}", cpus(*more)),
-        Change::OneMore(1) => "a second thread for that stage".to_owned(),
-        Change::OneMore(threads) => format!("{} threads instead of {threads}", threads.saturating_add(1)),
-        Change::Balance => "divide the work evenly".to_owned(),
-        Change::NoSleeps => "do not sleep".to_owned(),
-        Change::NoTurns => "let them work at the same time".to_owned(),
-    }
-}
-
-/// The kernel's name of a call of the C library: `__GI___libc_write` is `write`.
-fn system_call(function: &str) -> &str {
-    let name = function.trim_start_matches("__GI_").trim_start_matches('_');
-    name.strip_prefix("libc_").unwrap_or(name)
-}
-
 /// The `--overhead` with which locks get their probes: what they cost, and half as much again, since programs are not always
 /// as busy. `None`: so much that the program would be another one.
 pub(crate) fn overhead_for(cost: f64) -> Option<String> {
     let percent = (cost * 150.0 / 5.0).ceil() * 5.0;
     (0.0..=60.0).contains(&percent).then(|| format!("{percent:.0}%"))
-}
-
-/// `-49 ±1 %`, or `-2 to -52 %` where runs of one program differ much; `up to -49 %` of a bound.
-fn gain(fix: &Fix) -> String {
-    let (low, high) = fix.band;
-    if fix.change.is_at_best() {
-        format!("up to {} %", minus(fix.runs.1))
-    } else if fix.runs.1 - fix.runs.0 > BAND {
-        format!("{:>4} to {} %", minus(low), minus(high))
-    } else {
-        let (least, most) = (fix.gain - low, high - fix.gain);
-        let apart = (100.0 * least.max(most)).round();
-        let apart = if apart >= 1.0 { format!(" \u{b1}{apart:.0}") } else { String::new() };
-        format!("{:>4}{apart} %", minus(fix.gain))
-    }
-}
-
-/// `(-68 % on 16 CPUs)`
-fn at_largest(fix: &Fix, largest: Option<Cpus>) -> Option<String> {
-    Some(format!("({} % on {})", minus(fix.gain_at_largest?), cpus(largest?)))
-}
-
-fn minus(gain: f64) -> String {
-    format!("{:+.0}", 0.0 - (gain * 100.0).round())
 }
 
 pub(crate) fn cpus(cpus: Cpus) -> String {

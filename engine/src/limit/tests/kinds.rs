@@ -81,6 +81,23 @@ fn too_few_cpus() {
     assert!(found.fixes.iter().any(|fix| fix.change == Change::Cpus(Cpus::count(4).expect("4"))));
 }
 
+/// In a container that may use 1.2 of two CPUs, two busy threads were "too few", and more CPUs were no help.
+#[test]
+fn a_quota() {
+    let program = program(&alike("w", 2, 1, r#"["exec","f",2000000000]"#));
+    let machine = crate::program::MachineFacts { cpu_quota: Some(120), ..Default::default() };
+    let program = Program { machine: Some(machine), ..program };
+    let found = on(&program, 2);
+    let limit = found.at.first().expect("a limit");
+    assert_eq!(limit.kind, Kind::Quota { hundredths: 120 }, "{limit:?}");
+    assert!((limit.gain() - 0.4).abs() < 0.03, "3.33 s become 2: {limit:?}");
+    assert!(found.fixes.iter().any(|fix| fix.change == Change::NoQuota), "{:?}", found.fixes);
+    assert!(!found.fixes.iter().any(|fix| matches!(fix.change, Change::OneMore(_))), "{:?}", found.fixes);
+    // One CPU cannot use it up.
+    let one = on(&program, 1).at.into_iter().next().expect("a limit");
+    assert!(matches!(one.kind, Kind::Cpus { .. }), "{one:?}");
+}
+
 #[test]
 fn too_few_threads() {
     let program = program(&alike("w", 2, 1, r#"["exec","f",1000]"#));

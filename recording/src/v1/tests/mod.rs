@@ -98,6 +98,7 @@ fn facts() -> Facts {
         idle_wake: Some(engine::event::IdleWake { latency_ns: 20_000, cost_ns: 9_000 }),
         tick_ns: Some(4_000_000),
         idle_tick_ns: Some(4_000_000),
+        cpu_quota: Some(150),
         launched: Some(7),
         end: None,
     }
