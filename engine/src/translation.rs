@@ -21,16 +21,22 @@ pub type First = dyn Fn(usize, &(dyn Fn(usize) -> Option<DeadEnd> + Sync)) -> Op
 
 /// The same; `first` may make several attempts at once.
 pub fn from_timeline_on(timeline: &Timeline, first: &First) -> Program {
-    from_timeline_with(timeline, &|program| verify(program, first))
+    from_timeline_with(timeline, &|program| verify(program, first, true))
+}
+
+/// The same for what is only asked how it is scheduled, never how it would share its CPUs ideally: half as many simulations.
+pub fn scheduled_from_timeline(timeline: &Timeline) -> Program {
+    let first: &First = &|count, attempt| (0..count).find_map(attempt);
+    from_timeline_with(timeline, &|program| verify(program, first, false))
 }
 
 /// CPU counts that the program is tried on besides unlimited ones and those of the recording, where it has more threads.
 const TRIED: [u32; 5] = [1, 2, 4, 8, 16];
 
 /// Simulates the program in every way in which commands do: on unlimited processors without any costs, and
-/// with those of its machine on the CPU counts that are looked at most, both scheduled and shared ideally.
+/// with those of its machine on the CPU counts that are looked at most, scheduled and, if that is wanted, shared ideally.
 /// `None`: it finishes in all of them.
-fn verify(program: &Program, first: &First) -> Option<DeadEnd> {
+fn verify(program: &Program, first: &First, ideally: bool) -> Option<DeadEnd> {
     let timing = Timing::new(program, &Model::default()).ok()?;
     let own = program.machine.as_ref().and_then(|machine| machine.cpus_used);
     let counts = TRIED.into_iter().chain(own).filter(|count| (*count as usize) < program.threads.len());
@@ -43,6 +49,9 @@ fn verify(program: &Program, first: &First) -> Option<DeadEnd> {
         };
         let outcome = timing.run(cpus, 0);
         stuck(program, &outcome.done, &outcome.findings).or_else(|| {
+            if !ideally {
+                return None;
+            }
             let schedule = Simulation::with_costs(program, &timing.costs(cpus)).run_to_end().schedule;
             stuck(program, &schedule.done, &schedule.findings)
         })

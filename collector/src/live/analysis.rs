@@ -13,6 +13,18 @@ use std::time::Instant;
 /// How many functions are listed with callers and callees.
 const AROUND: usize = 64;
 
+/// How much is asked of a window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Depth {
+    /// What `report` asks, as if it were the only window.
+    #[default]
+    Whole,
+    /// All questions about how it is scheduled.
+    Full,
+    /// Few questions of the same.
+    Brief,
+}
+
 /// What to ask of each window.
 #[derive(Clone, Debug)]
 pub struct Asked {
@@ -26,14 +38,22 @@ pub struct Asked {
 
 /// A report for the screen.
 pub fn snapshot(recording: &Recording, asked: &Asked, cut_by_events: bool) -> Snapshot {
-    look(recording, asked, cut_by_events).0
+    look(recording, asked, cut_by_events, Depth::Whole).0
 }
 
-/// The same, and what samples show of functions without probes.
-pub(super) fn look(recording: &Recording, asked: &Asked, cut_by_events: bool) -> (Snapshot, HotFunctions) {
+/// A report for the screen, and what samples show of functions without probes.
+pub(super) fn look(
+    recording: &Recording,
+    asked: &Asked,
+    cut_by_events: bool,
+    depth: Depth,
+) -> (Snapshot, HotFunctions) {
     let began = Instant::now();
     let timeline = engine::timeline::build(recording);
-    let mut program = engine::translation::from_timeline(&timeline);
+    let mut program = match depth {
+        Depth::Whole => engine::translation::from_timeline(&timeline),
+        Depth::Full | Depth::Brief => engine::translation::scheduled_from_timeline(&timeline),
+    };
     program.recorded_on(asked.recorded_cpus);
     // One run: the window is looked at again and again.
     let model = Model { runs: 1, ..Model::default() };
@@ -46,9 +66,12 @@ pub(super) fn look(recording: &Recording, asked: &Asked, cut_by_events: bool) ->
     let report = report_by(&program, &asked.cpus, Detail::Functions, Grouping::Function, &model);
     let limits = Search::new(&program, &asked.cpus, &model).map_or_else(
         |_| Limits::default(),
-        |search| match asked.wish.get() {
-            Some(cpus) => search.on(cpus).all(),
-            None => search.all(),
+        |search| {
+            let search = if depth == Depth::Brief { search.briefly() } else { search };
+            match asked.wish.get() {
+                Some(cpus) => search.on(cpus).all(),
+                None => search.all(),
+            }
         },
     );
     let start_ns = recording.facts.start_ns;
@@ -66,4 +89,33 @@ pub(super) fn look(recording: &Recording, asked: &Asked, cut_by_events: bool) ->
         cut_by_events,
     };
     (snapshot, hot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::limit::Kind;
+
+    /// The screen of a program with a hot lock said that CPUs limit it in one window, and the lock in the next.
+    #[test]
+    fn few_questions_find_the_same_limit_as_all_of_them() {
+        for name in ["attached", "forkjoin", "phases", "pipeline", "quicksort", "split", "store", "timers"] {
+            let file = format!("{}/../tests/data/recordings/{name}.lp", env!("CARGO_MANIFEST_DIR"));
+            let (recording, info) = recording::read(file.as_ref()).expect("a recording");
+            let recorded_cpus = info.meta.map(|meta| meta.cpu_count);
+            let cpus = [1, 2, 4].into_iter().filter_map(Cpus::count).collect();
+            let asked = Asked { cpus, recorded_cpus, wish: CpuWish::default() };
+            let limit = |depth| {
+                let (snapshot, _) = look(&recording, &asked, false, depth);
+                let first = snapshot.limits.at.into_iter().next().expect("a limit");
+                let name: &'static str = (&first.kind).into();
+                match first.kind {
+                    Kind::Lock { lock, .. } => format!("{name} {lock}"),
+                    _ => name.to_owned(),
+                }
+            };
+            let whole = limit(Depth::Whole);
+            assert_eq!([Depth::Full, Depth::Brief].map(limit), [whole.clone(), whole], "{name}");
+        }
+    }
 }

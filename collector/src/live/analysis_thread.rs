@@ -1,6 +1,6 @@
 //! The thread that turns windows into reports, one at a time; the screen never waits for it.
 
-use super::analysis::{self, Asked};
+use super::analysis::{self, Asked, Depth};
 use super::message::Message;
 use super::pacing::Spent;
 use capture::probe::this_thread_ns;
@@ -18,6 +18,8 @@ pub struct Job {
     pub recording: Recording,
     /// It is shorter than asked for, because it holds as many events as it may.
     pub cut_by_events: bool,
+    /// How much is asked.
+    pub depth: Depth,
     /// The report is awaited; otherwise only what samples show is wanted.
     pub reported: bool,
 }
@@ -45,12 +47,13 @@ impl AnalysisThread {
             while let Ok(job) = inbox.recv() {
                 is_busy.store(true, Ordering::Release);
                 let before_ns = this_thread_ns();
-                let Job { recording, cut_by_events, reported } = job;
+                let Job { recording, cut_by_events, depth, reported } = job;
                 let events = recording.events.len();
-                let (snapshot, hot) = analysis::look(&recording, &asked, cut_by_events);
+                let (snapshot, hot) = analysis::look(&recording, &asked, cut_by_events, depth);
                 drop(recording);
                 let cpu_ns = this_thread_ns().saturating_sub(before_ns);
-                *has_spent.lock().unwrap_or_else(PoisonError::into_inner) = Some(Spent { events, cpu_ns });
+                *has_spent.lock().unwrap_or_else(PoisonError::into_inner) =
+                    Some(Spent { events, window_ns: snapshot.window_ns, cpu_ns });
                 is_busy.store(false, Ordering::Release);
                 if reported && messages.send(Message::Report(Arc::new(snapshot))).is_err() {
                     break;

@@ -1,7 +1,8 @@
-//! How much of the window is analysed, and when: analysing takes a small share of the program's CPU time, however many events
-//! come and however expensive each of them is. What an analysis took decides when the next one may begin, and how many events
-//! it gets.
+//! How much of the window is analysed, how deeply, and when: analysing takes a small share of the program's CPU time, however
+//! many events come and however expensive each of them is. What an analysis took decides when the next one may begin, and what
+//! it gets: few questions about a long stretch rather than all of them about a short one.
 
+use super::analysis::Depth;
 use engine::event::Overhead;
 
 /// What analysing may take of the budget, a share of the program's own CPU time: recording needs the rest.
@@ -11,22 +12,30 @@ const MOST_OF_CPU: f64 = 0.02;
 /// Of one CPU, though the program hardly runs: its screen would stand still otherwise.
 const LEAST_OF_CPU: f64 = 0.002;
 /// Numbers get this old before the next analysis gets fewer events instead of coming even later.
-const LONGEST_NS: u64 = 5_000_000_000;
+const LONGEST_NS: u64 = 3_000_000_000;
 /// An analysis that took this part of what can be paid tells what more events cost. The window grows at first, and one of ten
 /// seconds took twice what could be paid.
 const TELLING: f64 = 0.25;
-/// Fewer events are not worth an analysis: a program that switches 100,000 times a second is covered for 40
+/// All questions take this many times as long as few of them, at most.
+const ALL_QUESTIONS: f64 = 3.0;
+/// All of them are asked if that can be paid for so much of the program, which is enough for steady numbers.
+const ENOUGH_NS: f64 = 3e9;
+/// And for this many times as much where few were asked before: not now these and now those.
+const CLEARLY: f64 = 1.3;
+/// Fewer events are not worth an analysis: a program that switches 100,000 times a second is covered for 20
 /// ms.
-const FEWEST: usize = 4_096;
+const FEWEST: usize = 2_048;
 /// How many the first analysis gets. Their cost is unknown yet; the time until the next analysis depends on
 /// it.
-const FIRST: usize = 16_384;
+const FIRST: usize = 4_096;
 
 /// What an analysis took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     /// Its events.
     pub events: usize,
+    /// How long its window was, nanoseconds.
+    pub window_ns: u64,
     /// CPU time of its thread, nanoseconds.
     pub cpu_ns: u64,
 }
@@ -39,6 +48,7 @@ pub struct Pacing {
     longest_ns: u64,
     most: usize,
     events: usize,
+    depth: Depth,
     /// When the last one began, and what recording had cost by then.
     began_ns: u64,
     before: Overhead,
@@ -54,6 +64,7 @@ impl Pacing {
             longest_ns: refresh_ns.max(LONGEST_NS),
             most,
             events: FIRST.min(most),
+            depth: Depth::Brief,
             began_ns: start_ns,
             before: Overhead::default(),
             last: Spent::default(),
@@ -65,22 +76,44 @@ impl Pacing {
     pub fn is_due(&mut self, now_ns: u64, cost: Option<&Overhead>) -> bool {
         let since_ns = now_ns.saturating_sub(self.began_ns);
         let share = share_of_cpu(cost.map(|cost| cost.since(&self.before)).as_ref());
-        let Spent { events, cpu_ns } = self.last;
+        let Spent { events, window_ns, cpu_ns } = self.last;
         if since_ns < self.refresh_ns || cpu_ns as f64 > since_ns as f64 * share {
             return false;
         }
-        let paid_ns = self.longest_ns as f64 * share;
-        let affordable = (events as f64 * paid_ns / cpu_ns.max(1) as f64) as usize;
-        let affordable = affordable.clamp(FEWEST, self.most.max(FEWEST));
-        // Few events in a cheap analysis say nothing about many: most of its cost may be there without any.
-        let is_telling = cpu_ns as f64 > paid_ns * TELLING;
-        self.events = if is_telling { affordable } else { affordable.max(self.events) }.min(self.most);
+        if events > 0 {
+            let paid_ns = self.longest_ns as f64 * share;
+            self.plan(events, window_ns, cpu_ns.max(1) as f64, paid_ns);
+        }
         true
+    }
+
+    /// What the next one gets, when the last one, of `events` in `window_ns`, took `cpu_ns` and `paid_ns` can be paid.
+    fn plan(&mut self, events: usize, window_ns: u64, cpu_ns: f64, paid_ns: f64) {
+        // How much of the program all questions can be asked of.
+        let (all_ns, enough_ns) = match self.depth {
+            Depth::Brief => (cpu_ns * ALL_QUESTIONS, ENOUGH_NS * CLEARLY),
+            Depth::Full | Depth::Whole => (cpu_ns, ENOUGH_NS),
+        };
+        let (depth, cpu_ns) = match self.depth {
+            _ if window_ns as f64 * paid_ns / all_ns >= enough_ns => (Depth::Full, all_ns),
+            Depth::Brief => (Depth::Brief, cpu_ns),
+            Depth::Full | Depth::Whole => (Depth::Brief, cpu_ns / ALL_QUESTIONS),
+        };
+        self.depth = depth;
+        let affordable = ((events as f64 * paid_ns / cpu_ns) as usize).clamp(FEWEST, self.most.max(FEWEST));
+        // Few events in a cheap analysis say nothing about many: most of its cost may be there without any.
+        let is_telling = cpu_ns > paid_ns * TELLING;
+        self.events = if is_telling { affordable } else { affordable.max(self.events) }.min(self.most);
     }
 
     /// Events of the next analysis at most.
     pub fn events(&self) -> usize {
         self.events
+    }
+
+    /// How much the next analysis is asked.
+    pub fn depth(&self) -> Depth {
+        self.depth
     }
 
     /// One begins, when recording has cost this since its start.
@@ -119,6 +152,7 @@ mod tests {
         dearest_ns: u64,
         analyses: u32,
         last_events: usize,
+        all_asked: u32,
     }
 
     /// What recording has cost a program that keeps this many CPUs busy, at the budget of 2 %.
@@ -140,14 +174,17 @@ mod tests {
             }
             let window = (per_second * tenth.min(100) / 10) as usize;
             let events = window.min(pacing.events());
-            let cpu_ns = fixed_ns + each_ns * events as u64;
+            let times = if pacing.depth() == Depth::Full { 5 } else { 2 };
+            let cpu_ns = (fixed_ns + each_ns * events as u64) * times / 5;
             pacing.begins(now_ns, Some(&cost));
-            pacing.took(Spent { events, cpu_ns });
+            let window_ns = events as u64 * SECOND / per_second;
+            pacing.took(Spent { events, window_ns, cpu_ns });
             hour.total_ns += cpu_ns;
             hour.last_third_ns += if tenth >= 24_000 { cpu_ns } else { 0 };
             hour.dearest_ns = hour.dearest_ns.max(cpu_ns);
             hour.analyses += 1;
             hour.last_events = events;
+            hour.all_asked += u32::from(pacing.depth() == Depth::Full);
         }
         hour
     }
@@ -186,13 +223,24 @@ mod tests {
     fn what_is_cheap_comes_with_every_refresh_and_is_whole() {
         let hour = hour(2.0, 1_000, 1_000, 100_000);
         assert_eq!((hour.analyses, hour.last_events), (3_599, 10_000));
+        assert!(hour.all_asked > 3_590, "{}", hour.all_asked);
+    }
+
+    /// 10,000 events a second with a hot lock: windows of less than a second, which were up to eight seconds old, and said now this
+    /// and now that.
+    #[test]
+    fn few_questions_are_asked_of_a_long_stretch_rather_than_all_of_a_short_one() {
+        let hour = hour(1.5, 10_000, 5_000, 1_000_000);
+        assert!((1_150..=1_250).contains(&hour.analyses), "one every three seconds: {}", hour.analyses);
+        assert!(hour.last_events >= 20_000, "two seconds of it: {}", hour.last_events);
+        assert!(hour.all_asked <= 1, "{}", hour.all_asked);
     }
 
     #[test]
     fn what_is_dear_comes_after_some_seconds_with_what_can_be_paid() {
         let Hour { total_ns, analyses, last_events: events, .. } = hour(2.0, 50_000, 2_000, 1_000_000);
-        assert!((680..=760).contains(&analyses), "{analyses}");
-        assert!((45_000..=50_000).contains(&events), "{events}");
+        assert!((1_150..=1_250).contains(&analyses), "{analyses}");
+        assert!((60_000..=80_000).contains(&events), "{events}");
         assert!(total_ns > 3_600 * SECOND / 50 * 9 / 10, "what may be used is used: {total_ns}");
     }
 
@@ -201,14 +249,14 @@ mod tests {
         let mut pacing = Pacing::new(0, 60 * SECOND, 1_000_000);
         assert!(!pacing.is_due(60 * SECOND - 1, None) && pacing.is_due(60 * SECOND, None));
         pacing.begins(60 * SECOND, None);
-        pacing.took(Spent { events: 16_384, cpu_ns: 16_384 * 2_000 });
+        pacing.took(Spent { events: 16_384, window_ns: SECOND, cpu_ns: 16_384 * 2_000 });
         assert!(!pacing.is_due(120 * SECOND - 1, None) && pacing.is_due(120 * SECOND, None));
-        assert_eq!(pacing.events(), 600_000);
+        assert_eq!(pacing.events(), 200_000, "all questions cost three times as much");
         pacing.begins(120 * SECOND, None);
-        pacing.took(Spent { events: 600_000, cpu_ns: 3_600 * SECOND });
+        pacing.took(Spent { events: 200_000, window_ns: 10 * SECOND, cpu_ns: 3_600 * SECOND });
         let (just_before, then) = ((180_120 - 1) * SECOND, (180_120 + 1) * SECOND);
         assert!(!pacing.is_due(just_before, None) && pacing.is_due(then, Some(&cost(2.0, then))));
-        assert_eq!(pacing.events(), 4_096);
+        assert_eq!(pacing.events(), 2_048);
     }
 
     #[test]

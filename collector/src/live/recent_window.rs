@@ -120,6 +120,11 @@ impl RecentWindow {
         self.window.ending(end)
     }
 
+    /// Its first instant.
+    pub fn start_ns(&self) -> u64 {
+        self.window.start_ns()
+    }
+
     /// Whether it is shorter than asked for, because it holds as many records as it may.
     pub fn is_cut(&self) -> bool {
         let wanted_ns = self.complete_to_ns.saturating_sub(self.span_ns);

@@ -88,6 +88,8 @@ pub struct WindowPlan {
     pub max_events: usize,
     /// What to ask of it.
     pub asked: Asked,
+    /// Whether locks can be recorded is being tried at the beginning.
+    pub tries_locks: bool,
 }
 
 /// How it went.
@@ -223,7 +225,8 @@ fn sliding(
         Mode::Once => Due::WhenFull { look_ns: nanoseconds(plan.refresh) },
         Mode::Record | Mode::Screen | Mode::Batch => Due::Every(nanoseconds(plan.refresh)),
     };
-    Ok(Sliding::new(facts.clone(), nanoseconds(plan.span), plan.max_events, due, analysis))
+    let sliding = Sliding::new(facts.clone(), nanoseconds(plan.span), plan.max_events, due, analysis);
+    Ok(if plan.tries_locks { sliding.after_trial_of_locks() } else { sliding })
 }
 
 fn nanoseconds(duration: Duration) -> u64 {

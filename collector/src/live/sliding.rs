@@ -1,12 +1,16 @@
 //! The sliding window: when the next report is due, and what it is made of.
 
+use super::analysis::Depth;
 use super::analysis_thread::{AnalysisThread, Job};
 use super::decoder::Batch;
 use super::pacing::Pacing;
 use super::recent_window::RecentWindow;
 use super::ring_reader::WriterMessage;
-use engine::event::{Facts, WindowEnd};
+use engine::event::{Facts, GapReason, Note, NoteKind, WindowEnd};
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether a program's locks can be recorded is known after so long, or the first report comes without that.
+const LONGEST_TRIAL_NS: u64 = 3_000_000_000;
 
 /// When there is a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +33,32 @@ pub struct Sliding {
     full_ns: Option<u64>,
     /// There are no more reports but the last.
     is_over: bool,
+    /// Until then no report comes unless what is tried has been decided.
+    trial: Option<Trial>,
     analysis: AnalysisThread,
+}
+
+/// Whether locks can be recorded is being tried. Until that is decided nothing says that they are missing: a program with a hot
+/// lock was first said to be limited by its CPUs.
+#[derive(Clone, Copy, Debug)]
+struct Trial {
+    until_ns: u64,
+}
+
+impl Trial {
+    fn new(start_ns: u64) -> Trial {
+        Trial { until_ns: start_ns.saturating_add(LONGEST_TRIAL_NS) }
+    }
+
+    /// Whether it goes on after these notes, at this time.
+    fn goes_on(self, notes: &[Note], now_ns: u64) -> bool {
+        let decides = |note: &Note| {
+            let decided =
+                |reason| matches!(reason, GapReason::LibcNotYetProbed | GapReason::OperationsOff { .. });
+            matches!(note.kind, NoteKind::Gap { reason, .. } if decided(reason))
+        };
+        now_ns < self.until_ns && !notes.iter().any(decides)
+    }
 }
 
 impl Sliding {
@@ -46,8 +75,15 @@ impl Sliding {
             pacing,
             full_ns,
             is_over: false,
+            trial: None,
             analysis,
         }
+    }
+
+    /// The same where the first report waits until locks have been tried.
+    pub fn after_trial_of_locks(self) -> Sliding {
+        let trial = Some(Trial::new(self.recent.start_ns()));
+        Sliding { trial, ..self }
     }
 
     /// Takes what the reader delivers.
@@ -73,6 +109,7 @@ impl Sliding {
 
     fn report_if_due(&mut self, batch: &Batch) {
         let Batch { complete_to_ns, loss, overhead, .. } = *batch;
+        self.trial = self.trial.filter(|trial| trial.goes_on(&batch.notes, complete_to_ns));
         if self.is_over || self.analysis.busy() {
             return;
         }
@@ -85,7 +122,9 @@ impl Sliding {
             // The first full window, to the nanosecond, with any batches.
             self.is_over = true;
             self.hand_over(end(full_ns), true);
-        } else if self.pacing.is_due(complete_to_ns, overhead.as_ref()) {
+        } else if (self.full_ns.is_some() || self.trial.is_none())
+            && self.pacing.is_due(complete_to_ns, overhead.as_ref())
+        {
             self.pacing.begins(complete_to_ns, overhead.as_ref());
             self.hand_over(end(complete_to_ns), self.full_ns.is_none());
         }
@@ -93,14 +132,38 @@ impl Sliding {
 
     fn hand_over(&mut self, end: WindowEnd, reported: bool) {
         // The only window is analysed as a whole, whatever it costs.
-        let most = if self.full_ns.is_some() { usize::MAX } else { self.pacing.events() };
+        let (most, depth) = match self.full_ns {
+            Some(_) if reported => (usize::MAX, Depth::Whole),
+            Some(_) => (usize::MAX, self.pacing.depth()),
+            None => (self.pacing.events(), self.pacing.depth()),
+        };
         let recording = self.recent.ending(end, most);
-        log::debug!("analysis of {} of at most {most} events", recording.events.len());
-        self.analysis.answer(Job { recording, cut_by_events: self.recent.is_cut(), reported });
+        log::debug!("analysis of {} of at most {most} events, {depth:?}", recording.events.len());
+        self.analysis.answer(Job { recording, cut_by_events: self.recent.is_cut(), depth, reported });
     }
 
     /// Waits for the last report, unless it is not wanted.
     pub fn finish(self, skip: bool) {
         self.analysis.finish(skip);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `top -p` of a program with a hot lock said after one second that CPUs limit it.
+    #[test]
+    fn the_first_report_waits_until_locks_have_been_tried_but_not_for_long() {
+        let note = |reason| {
+            let kind = NoteKind::Gap { pid: 7, cpu: None, until_ns: 20, lost: 0, reason };
+            Note { time_ns: 10, kind }
+        };
+        let trial = Trial::new(1_000);
+        assert!(trial.goes_on(&[], 1_001));
+        assert!(trial.goes_on(&[note(GapReason::RingFull), note(GapReason::NotProbed)], 1_001));
+        assert!(!trial.goes_on(&[note(GapReason::RingFull), note(GapReason::LibcNotYetProbed)], 1_001));
+        assert!(!trial.goes_on(&[note(GapReason::OperationsOff { family: 0, tried: None })], 1_001));
+        assert!(!trial.goes_on(&[], 1_000 + LONGEST_TRIAL_NS));
     }
 }

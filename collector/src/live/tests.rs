@@ -107,7 +107,8 @@ fn asked() -> Asked {
 fn once(generated: &Generated, pace: Pace, span: Duration) -> Ended {
     let mut setup = setup(Mode::Once, generated, pace);
     let refresh = Duration::from_secs(1);
-    setup.window = Some(WindowPlan { span, refresh, max_events: 1_000_000, asked: asked() });
+    setup.window =
+        Some(WindowPlan { span, refresh, max_events: 1_000_000, asked: asked(), tries_locks: false });
     run(setup).expect("run")
 }
 

@@ -3,6 +3,7 @@
 use super::alive::{alive_while, is_alive};
 use super::analysis::Asked;
 use super::attach::{Attached, attach};
+use super::lock_recording::How;
 use super::loop_state::Mode;
 use super::record::outcome;
 use super::run::{Ended, Listen, Print, Setup, WindowPlan, run};
@@ -43,6 +44,7 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
     signals::say_if_ended_early();
     let Attached { subject, pids, source, facts, functions, child, remarks, locks, .. } =
         attach(&plan.capture, file)?;
+    let tries_locks = matches!(locks, How::Tried(_));
     let locks = format!("locks: {locks}");
     let listen = socket.map(|(socket, token)| {
         let access = Access::new(socket.address, token.clone());
@@ -80,7 +82,13 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
         children: plan.capture.children,
         duration: plan.duration,
         writer: None::<Writer>,
-        window: Some(WindowPlan { span: plan.window, refresh: plan.refresh, max_events: MAX_EVENTS, asked }),
+        window: Some(WindowPlan {
+            span: plan.window,
+            refresh: plan.refresh,
+            max_events: MAX_EVENTS,
+            asked,
+            tries_locks,
+        }),
         screen,
         print,
         listen,

@@ -13,6 +13,7 @@ mod candidates;
 mod change;
 mod describe;
 mod divide;
+mod extent;
 mod holders;
 mod idle;
 mod model_fit;

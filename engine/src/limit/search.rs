@@ -21,14 +21,6 @@ use crate::program::{ObjectId, Program, ProgramError, Recorded, bare_name};
 use crate::schedule::Outcome;
 use crate::time::Ticks;
 
-/// Operations simulated for one CPU count at most: a large program is asked fewer questions, those first that may bring most.
-const OPERATIONS: usize = 2_500_000;
-/// Programs with more are not asked what is only good to know: a hot lock with 80,000 acquisitions has 300,000.
-const SMALL: usize = 600_000;
-/// Questions that any program is asked.
-const FEWEST: usize = 2;
-/// Questions that no program is asked more of.
-const MOST: usize = 12;
 /// Two gains that differ by less than this are the same: the more specific answer is given.
 const SAME: f64 = 0.02;
 
@@ -42,13 +34,15 @@ pub struct Search {
     pub(super) model: Model,
     pub(super) recorded: Recorded,
     counts: Vec<Cpus>,
-    operations: usize,
+    pub(super) operations: usize,
     pub(super) groups: Vec<Group>,
     pub(super) samples: Vec<ThreadSamples>,
     rest: Option<Rest>,
     unrecorded: Option<UnrecordedLocks>,
     /// The recorded program came to a stop.
     deadlock: Option<Stuck>,
+    /// Few questions are asked.
+    pub(super) is_brief: bool,
     /// Goroutines run, and what they wait for is not visible.
     pub(super) hidden: bool,
 }
@@ -116,6 +110,7 @@ impl Search {
             rest,
             unrecorded,
             deadlock,
+            is_brief: false,
             hidden,
         })
     }
@@ -140,16 +135,6 @@ impl Search {
     /// The CPU counts to look at: the recorded machine's and the largest asked for.
     pub fn counts(&self) -> &[Cpus] {
         &self.counts
-    }
-
-    /// How many simulations a CPU count may take.
-    pub(super) fn questions(&self) -> usize {
-        (OPERATIONS / self.operations.max(1)).clamp(FEWEST, MOST)
-    }
-
-    /// Whether there is time for what is only good to know: bands, the largest CPU count, 10 % of each function.
-    pub(super) fn is_small(&self) -> bool {
-        self.operations <= SMALL
     }
 
     /// What limits on this CPU count.
