@@ -49,6 +49,7 @@ fn child() {
             refresh: Duration::from_millis(200),
             max_events: 1_000_000,
             asked,
+            tries_locks: false,
         }),
         screen,
         print: None,
