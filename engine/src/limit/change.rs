@@ -148,7 +148,7 @@ impl Search {
         let sorted = sums.sorted();
         // Where most is computed in a library without names, another library or its symbols are what a person can get.
         let library =
-            sorted.first().filter(|(function, ticks)| *ticks > sums.all() / 2 && self.is_library(*function));
+            sorted.first().filter(|(function, ticks)| *ticks > sums.all() / 4 && self.is_library(*function));
         let library = library.map(|(function, _)| *function);
         functions.extend(library.into_iter().chain(sorted.into_iter().map(|(function, _)| function)));
         let mut seen: Vec<FunctionRef> = Vec::new();
