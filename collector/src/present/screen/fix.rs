@@ -62,8 +62,7 @@ pub(super) fn gain(fix: &Fix) -> String {
 
 /// `(-68 % on 16 CPUs)`
 pub(super) fn at_largest(fix: &Fix, largest: Option<Cpus>) -> Option<String> {
-    let bound = if fix.change.is_at_best() { "up to " } else { "" };
-    Some(format!("({bound}{} % on {})", minus(fix.gain_at_largest?), cpus(largest?)))
+    Some(format!("({} % on {})", minus(fix.gain_at_largest?), cpus(largest?)))
 }
 
 pub(super) fn minus(gain: f64) -> String {

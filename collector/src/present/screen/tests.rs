@@ -147,7 +147,7 @@ fn changes_that_are_no_lock_s() {
         ("move update_ledger out of the lock", "-49 ±7 %"),
     ] {
         let line = text.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{what}: {text}"));
-        assert!(line.contains(gain) && line.contains("-59 % on 16 CPUs)"), "{line}");
+        assert!(line.contains(gain) && line.contains("(-59 % on 16 CPUs)"), "{line}");
     }
 }
 
