@@ -203,7 +203,7 @@ fn a_longpole_that_is_told_to_end_leaves_the_command_running() {
         let folder = tempfile::tempdir().unwrap();
         let (file, ticks) = (folder.path().join("ended.lp"), folder.path().join("ticks"));
         let mut call = Longpole::with(["record", "-o"]).and(&file);
-        call.command().arg("--").arg(&program).arg(&ticks).arg("2000");
+        call.command().arg("--").arg(&program).arg(&ticks).arg("6000");
         let mut longpole = call.start();
         longpole.wait_for_stderr("recording ", LIMIT).unwrap();
         std::thread::sleep(Duration::from_millis(300));
@@ -213,7 +213,7 @@ fn a_longpole_that_is_told_to_end_leaves_the_command_running() {
         assert!(ended.stderr.contains("runs on"), "{signal}: {}", ended.stderr);
         until("the command runs on to its end", || {
             let lines = std::fs::read_to_string(&ticks).unwrap_or_default();
-            lines.ends_with('\n') && lines.lines().count() == 2000
+            lines.ends_with('\n') && lines.lines().count() == 6000
         });
         let info = Longpole::with(["info", "--json"]).and(&file).ok();
         assert!(info.stdout.contains("\"events\""), "{}", info.stdout);
