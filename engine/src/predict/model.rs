@@ -125,6 +125,12 @@ const LEAST_SLICE_NS: u64 = 1_000;
 /// A run has at most this many slices, for any program; longer slices make no visible difference.
 const MOST_SLICES: u64 = 1 << 26;
 
+/// Steps that a quota divides this work, in ticks, into: 5 ms each, or what there is in a period of 100 ms. A damaged file may tell of
+/// more than anybody can wait for; a program has that many after 18 hours of CPU time at the earliest.
+fn portions(work: u64, hundredths: u32) -> u64 {
+    work / Ticks::from_ns(1_000_000 * u64::from(hundredths.clamp(1, 5))).0
+}
+
 impl Assumptions {
     /// Resolves what the model leaves open for this program.
     pub(crate) fn of(program: &Program, model: &Model) -> Assumptions {
@@ -214,8 +220,10 @@ impl Assumptions {
                         0 => Ticks(0),
                         ns => Ticks::from_ns(ns).max(Ticks(work / MOST_SLICES)),
                     },
-                    // One that all these CPUs cannot use up is none.
-                    quota: self.quota.filter(|quota| u64::from(*quota) < u64::from(count) * 100),
+                    quota: self.quota.filter(|quota| {
+                        // One that all these CPUs cannot use up is none.
+                        u64::from(*quota) < u64::from(count) * 100 && portions(work, *quota) <= MOST_SLICES
+                    }),
                     seed: if time == 0 { self.seed } else { mixed(self.seed, time) },
                 })
             }
@@ -313,6 +321,28 @@ mod tests {
             Sharing::Scheduled(parameters) => parameters.slice,
             Sharing::Ideal { .. } => Ticks(0),
         }
+    }
+
+    /// A file may tell of thousands of years of CPU time under a limit of one hundredth: nobody could wait for its periods.
+    #[test]
+    fn a_quota_is_simulated_where_that_ends() {
+        let machine = MachineFacts { cpu_quota: Some(120), ..MachineFacts::default() };
+        let quota = |cpus: u32, work_s: u64, model: &Model| {
+            let work = Ticks::from_ns(work_s * 1_000_000_000).0;
+            match assumed(machine.clone(), model)
+                .setup(Cpus::count(cpus).expect("a count"), 4, work, 0)
+                .processors
+            {
+                Sharing::Scheduled(parameters) => parameters.quota,
+                Sharing::Ideal { .. } => None,
+            }
+        };
+        let as_recorded = Model::default();
+        assert_eq!(quota(2, 3_600, &as_recorded), Some(120));
+        assert_eq!(quota(1, 3_600, &as_recorded), None, "one CPU cannot use it up");
+        assert_eq!(quota(2, 3_600, &Model { quota: Some(50), ..Model::default() }), Some(50));
+        assert_eq!(quota(2, 3_600, &Model { quota: Some(NO_QUOTA), ..Model::default() }), None);
+        assert_eq!(quota(2, 1_000_000, &as_recorded), None);
     }
 
     #[test]
