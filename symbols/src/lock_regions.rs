@@ -168,8 +168,9 @@ impl Section {
                     }
                     Flow::Return | Flow::Stop | Flow::SlotJump => break,
                 }
-                // What follows a call that does not come back is another function.
-                if is_elsewhere(module, bounds, step.end()) {
+                // What follows a call that does not come back is another function, or none.
+                let ends = || bounds.around(step.address).is_some_and(|(_, end)| end <= step.end());
+                if is_elsewhere(module, bounds, step.end()) || matches!(step.flow, Flow::Call(_)) && ends() {
                     break;
                 }
             }

@@ -58,7 +58,16 @@ int inlined(int *word) {
     }
     return n;
 }
-int main(int n, char **words) { return straight(n) + loops(n) + leaves_early(n) + switches(n) + inlined(&n); }
+/* The last function of the code, whose last call does not come back. */
+__attribute__((noinline, noreturn)) void stops(int n) { for (;;) outside(n); }
+__attribute__((section(".text.last"))) int last(int n) {
+    outside(n);
+    take(n);
+    if (under(n)) stops(n);
+    give(n);
+    return outside(n) + 1;
+}
+int main(int n, char **words) { return last(n) + straight(n) + loops(n) + leaves_early(n) + switches(n) + inlined(&n); }
 "#;
 
 /// Where calls of a function return to, as linked.
@@ -110,7 +119,7 @@ fn places_between_taking_and_giving_back_are_under_the_lock() {
         let test = "places_between_taking_and_giving_back_are_under_the_lock";
         let arguments = [level, "-fno-inline", "-fno-optimize-sibling-calls"];
         let Some(built) = build(test, "cc", &arguments, &[("held.c", SOURCE)]) else { continue };
-        for function in ["straight", "loops", "leaves_early", "switches", "inlined"] {
+        for function in ["straight", "loops", "leaves_early", "switches", "inlined", "last"] {
             check(&built, function);
         }
     }
