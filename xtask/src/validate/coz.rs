@@ -124,7 +124,7 @@ fn ours(longpole: &Path, shape: &Shape, program: &Path, scratch: &Scratch) -> Re
     command::good(&mut record, LIMIT)?;
     let cpus = std::thread::available_parallelism().map_or(2, usize::from).max(2);
     let mut rank = Command::new(longpole);
-    rank.args(["what-if", "--rank", "--probed-only", "--json", "--cpus", &cpus.to_string()]).arg(&file);
+    rank.args(["what-if", "--rank", "--json", "--cpus", &cpus.to_string()]).arg(&file);
     let ended = run(&mut rank, LIMIT)?;
     let value: serde_json::Value = serde_json::from_str(&ended.stdout)
         .with_context(|| format!("longpole what-if failed: {}", ended.stderr.trim()))?;
