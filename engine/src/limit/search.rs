@@ -250,11 +250,13 @@ impl Search {
         {
             (found.limit.kind, found.limit.without_ns) = (kind, time_ns);
         }
-        found.without = without;
-        found.stretch = stretch;
+        (found.without, found.stretch) = (without, stretch);
         let at_work = base.threads.iter().map(|used| used.busy.saturating_add(used.ready)).max();
         found.at_work = at_work.unwrap_or(0) as f64 / time as f64;
-        let is_bound = |more: &MoreThreads| more.gain >= WORTH && found.limit.kind.is_one_at_a_time();
+        // Where one thread works at a time, or no CPU is free for long, a gain is by chance.
+        let kind = &found.limit.kind;
+        let is_full = kind.is_one_at_a_time() || matches!(kind, Kind::Cpus { .. } | Kind::Quota { .. });
+        let is_bound = |more: &MoreThreads| more.gain >= WORTH && is_full;
         found.more_threads = more_threads.filter(|more| !is_bound(more));
         found.locks = self.lock_rows(&base);
         found.states = Some((states, base.length));
