@@ -120,6 +120,15 @@ pub(super) fn is_spin_lock(name: &str) -> bool {
     name.contains("pthread_spin_lock")
 }
 
+/// Locks that spin for a moment before they sleep, by parts of the names of their functions: the C library's and Rust's.
+const SLEEPING_LOCKS: [&str; 5] =
+    ["pthread_mutex", "pthread_rwlock", "lll_lock", "sync::mutex::futex", "sync::rwlock::futex"];
+
+/// Whether a function takes a lock that sleeps at last while it is not free.
+pub(super) fn is_sleeping_lock(name: &str) -> bool {
+    SLEEPING_LOCKS.iter().any(|part| name.contains(part))
+}
+
 /// Most patterns that count, and the longest one: files are not trusted.
 const MOST_PATTERNS: usize = 64;
 const LONGEST_PATTERN: usize = 256;

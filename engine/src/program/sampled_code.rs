@@ -7,7 +7,7 @@ use crate::event::{
     CodeFact, CodeMap, FunctionFact, FunctionId, frame_address, is_jit_code, is_recording_library,
 };
 use crate::timeline::{Stack, Timeline};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What stacks are made of, before functions have their numbers in the program.
 #[derive(Debug, Default)]
@@ -107,7 +107,8 @@ impl SampledCode {
         self.places.iter().map(place).collect()
     }
 
-    /// By stack: whether its innermost function, or what was inlined there, only waits, or the loop there does.
+    /// By stack: whether its innermost function, or what was inlined there, only waits, or the loop there does. A mutex or
+    /// read-write lock that spins before it sleeps is no such wait where its operations are put back: they say who waits.
     pub(super) fn waiting(&self, timeline: &Timeline) -> Vec<bool> {
         let facts: FxHashMap<FunctionId, &FunctionFact> =
             timeline.functions.iter().chain(&self.facts).map(|fact| (fact.id, fact)).collect();
@@ -117,13 +118,24 @@ impl SampledCode {
                     || super::busy_wait::is_declared(&timeline.spin, &fact.name)
             })
         };
+        let of_lock = |function: &FunctionId| {
+            facts.get(function).is_some_and(|fact| super::busy_wait::is_sleeping_lock(&fact.name))
+        };
         let places: Vec<bool> = self.places.iter().map(|(function, ..)| waits(function)).collect();
+        let lock_places: Vec<bool> = self.places.iter().map(|(function, ..)| of_lock(function)).collect();
+        let put_back: FxHashSet<u32> =
+            timeline.locks.iter().filter(|lock| lock.put_back).map(|lock| lock.pid).collect();
         let is_inlined = |id: &PlaceId| self.places.get(id.0 as usize).is_some_and(|place| place.2);
-        let stack = |stack: &Vec<PlaceId>| {
+        let is_in = |stack: &Vec<PlaceId>, places: &[bool]| {
             let inlined = stack.iter().take_while(|id| is_inlined(id)).count();
             stack.iter().take(inlined + 1).any(|id| places.get(id.0 as usize) == Some(&true))
         };
-        self.stacks.iter().zip(&self.in_waits).map(|(places, waits)| *waits || stack(places)).collect()
+        let all = self.stacks.iter().zip(&timeline.stacks).zip(&self.in_waits);
+        all.map(|((places_of, stack), waits)| {
+            let is_known = put_back.contains(&stack.pid) && is_in(places_of, &lock_places);
+            !is_known && (*waits || is_in(places_of, &places))
+        })
+        .collect()
     }
 
     /// By stack: whether it waits for a spin lock.
@@ -319,5 +331,49 @@ impl<'a> Finder<'a> {
         self.places.push(key.clone());
         self.numbers.insert(key, number);
         number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{MappingFact, SyncObject};
+    use crate::time::Timestamp;
+    use crate::timeline::{FirstUse, Lock};
+
+    /// A thread that spun for Rust's lock before it slept waited for another one in the middle of a section that was put back:
+    /// a deadlock that only the simulation had.
+    #[test]
+    fn spinning_for_a_lock_that_is_put_back_is_no_wait_of_its_own() {
+        let waits = |function: &str, put_back: bool| {
+            let code = CodeFact {
+                path: "/program".to_owned(),
+                offset: 0x10,
+                function: Some(function.to_owned()),
+                waits: true,
+                ..CodeFact::default()
+            };
+            let lock =
+                Lock { pid: 7, address: 64, kind: SyncObject::RwLock, first: FirstUse::default(), put_back };
+            let mapping = MappingFact {
+                pid: 7,
+                start: 0x1000,
+                end: 0x2000,
+                path: "/program".to_owned(),
+                ..MappingFact::default()
+            };
+            let timeline = Timeline {
+                locks: vec![lock],
+                mappings: vec![mapping],
+                code: vec![code],
+                stacks: vec![Stack { pid: 7, time: Timestamp(1), frames: vec![0x1010] }],
+                ..Timeline::default()
+            };
+            SampledCode::of(&timeline).waiting(&timeline)
+        };
+        let of_rust = "std::sys::sync::rwlock::futex::RwLock::read_contended";
+        assert_eq!(waits(of_rust, true), [false]);
+        assert_eq!(waits(of_rust, false), [true]);
+        assert_eq!(waits("poll_ring", true), [true]);
     }
 }
