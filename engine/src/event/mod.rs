@@ -12,6 +12,7 @@ pub mod merge;
 mod module;
 mod overhead;
 mod queue;
+mod read_write_lock;
 mod sampling;
 mod sequence;
 mod sync_effect;
@@ -36,6 +37,7 @@ pub use merge::{DISORDER_NS, Merger, OrderCounts};
 pub use module::ModuleFact;
 pub use overhead::{HitCost, HitCosts, IdleWake, Overhead};
 pub(crate) use probe_abi::futex_operation;
+pub use read_write_lock::{ReadWrite, read_write_wait, read_write_words};
 pub use sampling::{CallGraph, SampleCounts, SamplingFact};
 pub use sync_effect::{Effect, SyncObject, effect, may_wait, meaning};
 

@@ -2,9 +2,12 @@
 //! by their address.
 
 use super::names::{GIL, TAKE_GIL, unique};
-use crate::event::AddressFact;
+use crate::event::{AddressFact, SyncObject};
 use crate::timeline::{FirstUse, Lock, Timeline};
 use rustc_hash::FxHashMap;
+
+/// Where the words of a read-write lock lie in it, as names of addresses have it (`event::read_write_words`).
+const WORDS_INSIDE: [&str; 3] = ["+0x4", "+0x8", "+0xc"];
 
 /// What is known of addresses, to look up in.
 #[derive(Debug, Default)]
@@ -32,6 +35,14 @@ impl<'a> Addresses<'a> {
     /// The variable at the address of an object.
     pub(crate) fn variable(&self, pid: u32, address: u64, first: &FirstUse) -> Option<&'a str> {
         self.at(pid, address, first.time.0)?.name.as_deref().filter(|name| !name.is_empty())
+    }
+
+    /// The variable that is a lock. One that is put back is known by a word in it that threads waited for.
+    pub(crate) fn lock_variable(&self, lock: &Lock) -> Option<&'a str> {
+        let name = self.variable(lock.pid, lock.address, &lock.first)?;
+        let is_inside = lock.put_back && lock.kind == SyncObject::RwLock;
+        let whole = WORDS_INSIDE.iter().find_map(|offset| name.strip_suffix(offset));
+        Some(whole.filter(|_| is_inside).unwrap_or(name))
     }
 
     /// `file:line` of an object's first use, without the folders.
@@ -64,7 +75,7 @@ impl Base {
     fn of(lock: &Lock, addresses: &Addresses<'_>) -> Base {
         let Lock { pid, address, kind, first, .. } = lock;
         let function = || addresses.first_function(*pid, first);
-        if let Some(variable) = addresses.variable(*pid, *address, first) {
+        if let Some(variable) = addresses.lock_variable(lock) {
             Base::Variable(format!("{kind} {variable}"))
         } else if let Some(of) = function().and_then(in_java) {
             Base::Line(format!("{kind} {of}"))

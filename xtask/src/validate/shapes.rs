@@ -105,8 +105,9 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize) -> Result<St
     }
     write!(
         text,
-        "\n{}\nAttached, of the {} rows: {attached_errors}. Read-write and spin \
-         locks without probes leave a trace only\nwhere a thread waits, and are not put back as mutexes and barriers are.\n\
+        "\n{}\nAttached, of the {} rows: {attached_errors}. Spin locks without \
+         probes leave a trace only\nwhere a thread spins, and are not put back as mutexes, read-write locks and barriers \
+         are.\n\
          The papers: at most 5.2 on five programs of SPLASH-2, 9.6 on the others without spinning, 61.8 with it, 6.1 on the\n\
          billing gateway.",
         errors.told(),

@@ -3,13 +3,15 @@
 //! code; this module asks.
 
 use super::lock_stacks::LockStack;
-use engine::event::{CodeFact, CodeMap, Note, NoteKind, frame_address};
+use engine::event::{CodeFact, CodeMap, Note, NoteKind, frame_address, read_write_wait, read_write_words};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use symbols::{LockCall, LockRegions};
 
 /// Stacks kept; with more, all are forgotten.
 const MOST_STACKS: usize = 1 << 14;
+/// This many innermost frames of a stack show what a thread waits in.
+const INNERMOST: usize = 4;
 /// Frames of a stack that are looked at: locks are taken near its inner end.
 const MOST_FRAMES: usize = 32;
 /// Stacks at waits and wake-ups that are kept.
@@ -143,11 +145,22 @@ impl LockRegionFinder {
     fn calls(&self, map: &CodeMap<'_>) -> BTreeMap<Function, Vec<LockCall>> {
         // Of each word, the stacks that take it and those that give it back.
         let mut words: BTreeMap<(u32, u64), [Stacks; 2]> = BTreeMap::new();
-        for stack in &self.lock_stacks {
-            let sides = words.entry((stack.pid, stack.word)).or_default();
-            if let Some(frames) = self.frames(map, stack) {
-                sides[usize::from(stack.gives)].insert(frames);
-            }
+        let stacks: Vec<_> = self
+            .lock_stacks
+            .iter()
+            .filter_map(|stack| {
+                self.frames(map, stack).map(|frames| ((stack.pid, stack.word), stack.gives, frames))
+            })
+            .collect();
+        // A reader releases what a writer waits for in another word than the one for readers.
+        let reach = |(word, gives, frames): &((u32, u64), bool, Vec<(Function, u64)>)| {
+            let waits_in = frames.iter().take(INNERMOST).filter(|_| !gives);
+            waits_in.filter_map(|frame| self.read_write_reach(frame)).next().map(|reach| (*word, reach))
+        };
+        let firsts = read_write_words(&stacks.iter().filter_map(reach).collect());
+        for ((pid, word), gives, frames) in stacks {
+            let word = firsts.get(&(pid, word)).copied().unwrap_or(word);
+            words.entry((pid, word)).or_default()[usize::from(gives)].insert(frames);
         }
         let mut found: BTreeMap<Function, BTreeMap<u64, BTreeSet<u64>>> = BTreeMap::new();
         for [takes, gives] in words.values() {
@@ -184,6 +197,13 @@ impl LockRegionFinder {
         let code = self.facts.get(called).and_then(|places| places.get(place));
         let name = code.and_then(|code| code.function.as_deref());
         called.0 != caller.0 && name.is_some_and(|name| !LOCKS.iter().any(|lock| name.contains(lock)))
+    }
+
+    /// How far the words of the read-write lock that a thread waits for there reach, bytes.
+    fn read_write_reach(&self, (function, place): &(Function, u64)) -> Option<u64> {
+        let code = self.facts.get(function)?.get(place)?;
+        let inlined = code.inlined.iter().map(|inlined| inlined.function.as_str());
+        code.function.as_deref().into_iter().chain(inlined).find_map(read_write_wait).map(|wait| wait.1)
     }
 
     /// The frames of a stack that lie in functions with a place, the innermost first.
@@ -273,6 +293,63 @@ mod tests {
             None,
             "it is not the library's"
         );
+    }
+
+    /// Readers and writers of a lock in functions of their own: the word that readers wait for is woken by writers.
+    #[test]
+    fn what_a_writer_waits_for_is_given_back_by_readers() {
+        let mapping = |start: u64, path: &str| MappingFact {
+            pid: 7,
+            start,
+            end: start + 0x1000,
+            path: path.to_owned(),
+            ..MappingFact::default()
+        };
+        let mappings = [mapping(0x1000, "/program"), mapping(0x8000, "/libc.so.6")];
+        let place = |path: &str, offset: u64, function: &str| CodeFact {
+            path: path.to_owned(),
+            offset,
+            function: Some(function.to_owned()),
+            entry: Some(offset & !0xff),
+            ..CodeFact::default()
+        };
+        let mut code = LockRegionFinder::default();
+        code.named(&[
+            place("/program", 0x110, "read"),
+            place("/program", 0x120, "read"),
+            place("/program", 0x210, "write"),
+            place("/program", 0x220, "write"),
+            place("/program", 0x310, "worker"),
+            place("/program", 0x320, "worker"),
+            place("/libc.so.6", 0x110, "pthread_rwlock_rdlock"),
+            place("/libc.so.6", 0x210, "pthread_rwlock_wrlock"),
+            place("/libc.so.6", 0x310, "pthread_rwlock_unlock"),
+        ]);
+        let stack = |id, frames: [u64; 3]| Note {
+            time_ns: 1,
+            kind: NoteKind::Stack {
+                id,
+                pid: 7,
+                frames: vec![0x8000 + frames[0], 0x1001 + frames[1], 0x1001 + frames[2]],
+                cut: false,
+            },
+        };
+        code.stacks(&[
+            stack(1, [0x110, 0x110, 0x310]),
+            stack(2, [0x310, 0x120, 0x310]),
+            stack(3, [0x210, 0x210, 0x320]),
+            stack(4, [0x310, 0x220, 0x320]),
+        ]);
+        let lock = |stack, word, gives| LockStack { stack, pid: 7, word, gives };
+        code.locks(vec![lock(1, 72, false), lock(4, 72, true), lock(3, 76, false), lock(2, 76, true)]);
+        let calls = code.calls(&CodeMap::of_mappings(&mappings));
+        let found: Vec<(u64, u64, Vec<u64>)> = calls
+            .into_iter()
+            .flat_map(|((_, entry), calls)| {
+                calls.into_iter().map(move |call| (entry, call.taken, call.given))
+            })
+            .collect();
+        assert_eq!(found, [(0x100, 0x110, vec![0x120]), (0x200, 0x210, vec![0x220])]);
     }
 
     /// Attached to a sort that makes threads, the lock of glibc's stacks was held 89 % of the time, in the sort itself.

@@ -288,7 +288,7 @@ fn of_lock(lock: &Lock, context: &Context<'_>, addresses: &Addresses<'_>) -> Rec
         kind: lock.kind.to_string(),
         pid: lock.pid,
         address: format!("{:#x}", lock.address),
-        variable: addresses.variable(lock.pid, lock.address, first).map(str::to_owned),
+        variable: addresses.lock_variable(lock).map(str::to_owned),
         first_use: addresses.first_line(lock.pid, first).map(str::to_owned),
         first_function: addresses.first_function(lock.pid, first).map(str::to_owned),
         first_thread: context.thread(first.thread).map(str::to_owned),

@@ -5,6 +5,7 @@
 use super::super::model::{State, Thread, Timeline, Wait, Wake};
 use super::super::wait_reason::WaitReason;
 use super::lock_samples::{CallId, Calls};
+use crate::event::ReadWrite;
 use probe_abi::SampleReason;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,11 +13,16 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Largest lock of a C library in which a word may lie, bytes.
 const LOCK_BYTES: u64 = 56;
 
-/// See the module.
+/// A mutex, or one side of a read-write lock.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Word {
     pub(super) pid: u32,
+    /// The first of its words.
     pub(super) address: u64,
+    /// All of them: a mutex has one.
+    pub(super) addresses: BTreeSet<u64>,
+    /// For what it is taken here, if it is a read-write lock.
+    pub(super) side: Option<ReadWrite>,
     /// When it was first waited for, and by which thread.
     pub(super) first: (u64, u32),
     /// Calls in which threads waited for it, with code after them that is known to run under the lock.
@@ -36,7 +42,7 @@ pub(super) struct Marks {
     pub(super) wakes: Vec<u64>,
 }
 
-/// The mutexes that no recorded operation is about, those with the most waits first.
+/// The mutexes that no recorded operation is about.
 pub(super) fn find(timeline: &Timeline, calls: &Calls) -> Vec<Word> {
     let mut words: FxHashMap<(u32, u64), Word> = FxHashMap::default();
     let mut mutexes: FxHashSet<(u32, u64)> = FxHashSet::default();
@@ -46,6 +52,7 @@ pub(super) fn find(timeline: &Timeline, calls: &Calls) -> Vec<Word> {
         let known = words.entry(key).or_insert_with(|| Word {
             pid,
             address,
+            addresses: BTreeSet::from([address]),
             first: (start_ns, index),
             ..Word::default()
         });
@@ -61,15 +68,15 @@ pub(super) fn find(timeline: &Timeline, calls: &Calls) -> Vec<Word> {
     }
     words.retain(|key, _| mutexes.contains(key));
     wakes(timeline, &mut words);
-    let mut words: Vec<Word> = words.into_values().collect();
-    words.sort_by_key(|word| (std::cmp::Reverse(word.waits), word.pid, word.address));
-    words
+    words.into_values().collect()
 }
 
 /// A wait for a word.
 pub(super) struct Slept<'a> {
     pub(super) index: u32,
     pub(super) wait: &'a Wait,
+    /// Its number in the thread.
+    pub(super) number: u32,
     /// Process and address of the word.
     pub(super) key: (u32, u64),
     pub(super) start_ns: u64,
@@ -96,6 +103,7 @@ pub(super) fn sleeps(timeline: &Timeline) -> impl Iterator<Item = Slept<'_>> {
         Some(Slept {
             index,
             wait,
+            number,
             key: (thread.pid, address),
             start_ns: start.0,
             ran_ns: runs_after(thread, at).unwrap_or(end.0),

@@ -8,7 +8,7 @@ use super::lock_samples::Calls;
 use probe_abi::SampleReason;
 
 /// With fewer lengths of sections than this, it is unknown how long the lock is held.
-pub(super) const FEWEST_LENGTHS: usize = 5;
+const FEWEST_LENGTHS: usize = 5;
 
 /// A thread that wakes the next one after more than this many times the usual length had given the lock back, and taken it
 /// again, meanwhile.
@@ -17,9 +17,12 @@ const LONGEST: u64 = 6;
 /// exponentially spread, it is 6.6 times).
 const MANY: u64 = 20;
 /// Of the samples in sections, this part and a few more may lie in code that is not known to be under the
-/// lock.
+/// lock, besides those in the code that takes and releases it, which lasts so long each time, nanoseconds; no more than the
+/// second part in all.
+const ELSEWHERE: f64 = 0.05;
 const MOST_ELSEWHERE: f64 = 0.25;
 const FEW_ELSEWHERE: f64 = 2.0;
+const TAKING_NS: f64 = 3_000.0;
 /// Lengths kept of a lock.
 const MOST_LENGTHS: usize = 4096;
 
@@ -27,6 +30,8 @@ const MOST_LENGTHS: usize = 4096;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lengths {
     pub(super) held: Vec<u64>,
+    /// Samples agree that most stretches from a wait to the next wake-up are one section.
+    is_sure: bool,
     /// All that events show of its being held, before lengths are drawn from: these may be fewer.
     seen_ns: u64,
 }
@@ -53,7 +58,7 @@ impl Lengths {
                 }
             }
         }
-        lengths.held = single(stretches);
+        (lengths.held, lengths.is_sure) = single(stretches);
         usual(&mut lengths.held);
         lengths.seen_ns = lengths.held.iter().copied().fold(0, u64::saturating_add);
         thin(&mut lengths.held);
@@ -68,8 +73,12 @@ impl Lengths {
         self.seen_ns as f64 <= ran_ns as f64 * most
     }
 
-    pub(super) fn count(&self) -> usize {
-        self.held.len()
+    /// The better known of two, if one is known: of the sides of a read-write lock, for which it matters more that one
+    /// keeps the other out than for how long at a time.
+    pub(super) fn better<'a>(own: &'a Lengths, other: Option<&'a Lengths>) -> Option<&'a Lengths> {
+        let known = |lengths: &&Lengths| lengths.held.len() >= FEWEST_LENGTHS;
+        let both = || [Some(own), other].into_iter().flatten().filter(known);
+        both().find(|lengths| lengths.is_sure).or_else(|| both().next())
     }
 
     pub(super) fn mean_ns(&self) -> u64 {
@@ -107,21 +116,24 @@ impl Stretch {
 
 /// Lengths of stretches that are one section each: the shortest ones, as many as samples agree with. In
 /// longer ones samples find the thread elsewhere: it had released the lock without a waiter, which makes no
-/// event.
-fn single(mut stretches: Vec<Stretch>) -> Vec<u64> {
+/// event. And whether most stretches are.
+fn single(mut stretches: Vec<Stretch>) -> (Vec<u64>, bool) {
     stretches.sort_by_key(|stretch| stretch.length);
-    let (mut ticks, mut elsewhere, mut agreed) = (0, 0, 0);
+    let (mut ticks, mut elsewhere, mut agreed, mut all_ns) = (0, 0, 0, 0.0);
     for (number, stretch) in (1..).zip(&stretches) {
         ticks += stretch.ticks;
         elsewhere += stretch.elsewhere;
-        if elsewhere as f64 <= ticks as f64 * MOST_ELSEWHERE + FEW_ELSEWHERE {
+        all_ns += stretch.length as f64;
+        let taking = TAKING_NS * number as f64 / f64::max(all_ns, 1.0);
+        if elsewhere as f64 <= ticks as f64 * (ELSEWHERE + taking).min(MOST_ELSEWHERE) + FEW_ELSEWHERE {
             agreed = number;
         }
     }
     let lengths = stretches.iter().map(|stretch| stretch.length);
     // The code that takes and releases a lock is not under it: for sections that are no longer than that,
     // samples show nothing.
-    if agreed < FEWEST_LENGTHS { lengths.collect() } else { lengths.take(agreed).collect() }
+    let held = if agreed < FEWEST_LENGTHS { lengths.collect() } else { lengths.take(agreed).collect() };
+    (held, agreed * 2 > stretches.len())
 }
 
 /// Sorts lengths and leaves out those that are several. Where most are (a thread that has waited once more
@@ -184,8 +196,8 @@ mod tests {
         let several =
             |n: u64| Stretch { length: 240_000 + n, ticks: 1, elsewhere: usize::from(!n.is_multiple_of(3)) };
         let found = single((0..100).map(one).chain((0..100).map(several)).collect());
-        assert!((100..=115).contains(&found.len()), "{}", found.len());
+        assert!((100..=115).contains(&found.0.len()), "{}", found.0.len());
         let unsampled = |n: u64| Stretch { length: n, ticks: 0, elsewhere: 0 };
-        assert_eq!(single((0..100).map(unsampled).collect()).len(), 100);
+        assert_eq!(single((0..100).map(unsampled).collect()).0.len(), 100);
     }
 }

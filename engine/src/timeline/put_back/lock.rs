@@ -13,3 +13,10 @@ pub(super) struct Lock<'a> {
     pub(super) share: Share,
     pub(super) lengths: Lengths,
 }
+
+impl Lock<'_> {
+    /// Process and address.
+    pub(super) fn key(&self) -> (u32, u64) {
+        (self.word.pid, self.word.address)
+    }
+}

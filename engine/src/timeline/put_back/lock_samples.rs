@@ -2,7 +2,7 @@
 
 use super::super::model::{NO_STACK, Timeline};
 use super::futex_words::Word;
-use crate::event::{CodeFact, CodeMap, frame_address};
+use crate::event::{CodeFact, CodeMap, ReadWrite, frame_address, read_write_wait};
 use probe_abi::SampleReason;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
@@ -25,6 +25,8 @@ struct OfStack {
     under: Vec<CallId>,
     is_mutex: bool,
     is_barrier: bool,
+    /// What a thread that waits there wants a read-write lock for, and how far such a lock's words reach.
+    read_write: Option<(ReadWrite, u64)>,
 }
 
 /// See the module.
@@ -49,6 +51,7 @@ impl Calls {
             let mut found = OfStack::default();
             let mut under: BTreeSet<CallId> = BTreeSet::new();
             let (mut is_mutex, mut is_barrier, mut is_other) = (false, false, false);
+            let mut read_write = None;
             for (index, &address) in stack.frames.iter().enumerate() {
                 let at = map.at(stack.pid, frame_address(index, address), stack.time.0);
                 let Some((mapping, offset)) = at else { continue };
@@ -60,10 +63,15 @@ impl Calls {
                 is_mutex |= index < INNERMOST && names(code, &MUTEXES);
                 is_barrier |= index < INNERMOST && names(code, &BARRIERS);
                 is_other |= index < INNERMOST && names(code, &OTHERS);
+                if index < INNERMOST {
+                    read_write = read_write.or_else(|| all_names(code).find_map(read_write_wait));
+                }
             }
             found.under = under.into_iter().collect();
-            found.is_mutex = is_mutex && !is_other;
+            // A function of a mutex that readers share has "mutex" in its name, too.
+            found.is_mutex = is_mutex && !is_other && read_write.is_none();
             found.is_barrier = is_barrier && !is_other;
+            found.read_write = read_write.filter(|_| !is_other);
             found
         };
         Calls(timeline.stacks.iter().map(of_stack).collect())
@@ -87,6 +95,11 @@ impl Calls {
         self.stack(stack).is_some_and(|stack| stack.is_barrier)
     }
 
+    /// What a thread that waits there wants a read-write lock for, and how many bytes such a lock's words reach.
+    pub(super) fn read_write(&self, stack: u32) -> Option<(ReadWrite, u64)> {
+        self.stack(stack).and_then(|stack| stack.read_write)
+    }
+
     /// The calls that take locks and come before it.
     pub(super) fn under(&self, stack: u32) -> &[CallId] {
         self.stack(stack).map_or(&[], |stack| &stack.under)
@@ -103,12 +116,17 @@ const OTHERS: [&str; 7] =
 
 /// Whether a function, or one that was inlined there, has one of these in its name, parameters aside.
 fn names(code: &CodeFact, parts: &[&str]) -> bool {
-    let inlined = code.inlined.iter().map(|inlined| inlined.function.as_str());
     let is_its = |name: &str| {
         let name = name.split('(').next().unwrap_or(name).to_ascii_lowercase();
         parts.iter().any(|part| name.contains(part))
     };
-    code.function.as_deref().into_iter().chain(inlined).any(is_its)
+    all_names(code).any(is_its)
+}
+
+/// The function and those that were inlined there.
+fn all_names(code: &CodeFact) -> impl Iterator<Item = &str> {
+    let inlined = code.inlined.iter().map(|inlined| inlined.function.as_str());
+    code.function.as_deref().into_iter().chain(inlined)
 }
 
 /// A part of running time, of samples.

@@ -19,16 +19,20 @@ mod futex_words;
 mod lengths;
 mod lock;
 mod lock_samples;
+mod read_write_locks;
 mod sections;
 mod write;
 
 use super::model::{PutBack, Timeline};
+use crate::event::ReadWrite;
 use crate::finding::Finding;
 use futex_words::Word;
-use lengths::{FEWEST_LENGTHS, Lengths};
+use lengths::Lengths;
 use lock::Lock;
 use lock_samples::Calls;
-use sections::Kept;
+use rustc_hash::FxHashMap;
+use sections::{Kept, Made};
+use std::collections::BTreeMap;
 
 /// Most sections that are put back: of more, one stands for several.
 const MOST_SECTIONS: u64 = 400_000;
@@ -43,16 +47,22 @@ pub(super) fn put_back(timeline: &mut Timeline) {
     let calls = Calls::of(timeline);
     let clocks: Vec<clock::Clock> = timeline.threads.iter().map(clock::Clock::of).collect();
     barriers::put_back(timeline, &calls, &clocks);
-    let words = futex_words::find(timeline, &calls);
+    let mut words = futex_words::find(timeline, &calls);
+    words.extend(read_write_locks::find(timeline, &calls));
     if words.is_empty() {
         return;
     }
+    words.sort_by_key(|word| (std::cmp::Reverse(word.waits), word.pid, word.address, word.side));
     let (locks, unmeasured) = measured(timeline, &words, &calls, &clocks);
     let kept = sections::all(timeline, &locks, &calls, &clocks, MOST_SECTIONS);
-    let facts: Vec<PutBack> = locks.iter().zip(&kept.by_lock).map(|(lock, made)| fact(lock, made)).collect();
     let numbers = write::write(timeline, &locks, &kept, &clocks);
+    let mut objects: BTreeMap<u32, Vec<(&Lock<'_>, &Made)>> = BTreeMap::new();
+    for ((lock, made), number) in locks.iter().zip(&kept.by_lock).zip(numbers) {
+        objects.entry(number).or_default().push((lock, made));
+    }
+    let facts: Vec<PutBack> = objects.iter().map(|(number, sides)| fact(*number, sides, &clocks)).collect();
     timeline.findings.extend(findings(&facts, &unmeasured, &kept));
-    timeline.put_back = facts.into_iter().zip(numbers).map(|(fact, lock)| PutBack { lock, ..fact }).collect();
+    timeline.put_back = facts;
 }
 
 /// The locks about which enough is known, and addresses of the others.
@@ -63,9 +73,20 @@ fn measured<'a>(
     clocks: &[clock::Clock],
 ) -> (Vec<Lock<'a>>, Vec<u64>) {
     let (mut locks, mut unmeasured) = (Vec::new(), Vec::new());
-    for word in words {
-        let lengths = Lengths::of(timeline, calls, word, clocks);
-        if word.calls.is_empty() || lengths.count() < FEWEST_LENGTHS || locks.len() >= MOST_LOCKS {
+    let of_word: Vec<Lengths> = words.iter().map(|word| Lengths::of(timeline, calls, word, clocks)).collect();
+    let of_sides: FxHashMap<(u32, u64, Option<ReadWrite>), &Lengths> = words
+        .iter()
+        .zip(&of_word)
+        .map(|(word, lengths)| ((word.pid, word.address, word.side), lengths))
+        .collect();
+    for (word, own) in words.iter().zip(&of_word) {
+        let of_other =
+            word.side.and_then(|side| of_sides.get(&(word.pid, word.address, Some(side.other()))).copied());
+        let Some(lengths) = Lengths::better(own, of_other) else {
+            unmeasured.push(word.address);
+            continue;
+        };
+        if word.calls.is_empty() || locks.len() >= MOST_LOCKS {
             unmeasured.push(word.address);
             continue;
         }
@@ -73,26 +94,55 @@ fn measured<'a>(
         let users = || shares.iter().zip(clocks).filter(|(share, _)| **share > 0.0).map(|(_, clock)| clock);
         let ran_ns = users().map(|clock| clock.total_ns()).fold(0, u64::saturating_add);
         // One thread has it at a time: code that several are in at once is not under it.
-        let is_one_at_a_time =
-            (share.part - share.error) * ran_ns as f64 <= clock::any_runs_ns(users()) as f64;
-        if !is_one_at_a_time || !lengths.agree(ran_ns, share.part + share.error) {
+        let is_fit = word.side == Some(ReadWrite::Reading)
+            || (share.part - share.error) * ran_ns as f64 <= clock::any_runs_ns(users()) as f64;
+        if !is_fit || !own.agree(ran_ns, share.part + share.error) {
             unmeasured.push(word.address);
             continue;
         }
-        locks.push(Lock { word, shares, share, lengths });
+        locks.push(Lock { word, shares, share, lengths: lengths.clone() });
     }
+    // Writers without readers, or readers without writers, would hardly ever wait.
+    let sides: Vec<(u32, u64)> =
+        locks.iter().filter(|lock| lock.word.side.is_some()).map(Lock::key).collect();
+    let is_whole = |lock: &Lock<'_>| {
+        lock.word.side.is_none() || sides.iter().filter(|side| **side == lock.key()).count() == 2
+    };
+    unmeasured.extend(locks.iter().filter(|lock| !is_whole(lock)).map(|lock| lock.word.address));
+    locks.retain(is_whole);
+    unmeasured.sort_unstable();
+    unmeasured.dedup();
     (locks, unmeasured)
 }
 
-fn fact(lock: &Lock<'_>, made: &sections::Made) -> PutBack {
-    PutBack {
-        lock: 0,
-        share: lock.share.part,
-        error: lock.share.error,
-        seen: made.seen,
-        added: made.added,
-        hold_ns: lock.lengths.mean_ns(),
+/// What is known of an object, from the one or two ways in which it is taken.
+fn fact(number: u32, sides: &[(&Lock<'_>, &Made)], clocks: &[clock::Clock]) -> PutBack {
+    let (seen, added) = sides.iter().fold((0, 0), |sum, (_, made)| (sum.0 + made.seen, sum.1 + made.added));
+    let times = |made: &Made| (made.seen + made.added) as f64;
+    let held = sides.iter().map(|(lock, made)| lock.lengths.mean_ns() as f64 * times(made)).sum::<f64>();
+    let mut fact = PutBack {
+        lock: number,
+        seen,
+        added,
+        hold_ns: (held / ((seen + added) as f64).max(1.0)) as u64,
+        ..PutBack::default()
+    };
+    if let [(lock, _)] = sides {
+        (fact.share, fact.error, fact.hold_ns) = (lock.share.part, lock.share.error, lock.lengths.mean_ns());
+        return fact;
     }
+    let (mut held_ns, mut ran_ns) = (0.0, 0.0);
+    for (thread, clock) in clocks.iter().enumerate() {
+        let of = |(lock, _): &(&Lock<'_>, &Made)| lock.shares.get(thread).copied().unwrap_or(0.0);
+        let share: f64 = sides.iter().map(of).sum();
+        if share > 0.0 {
+            held_ns += share * clock.total_ns() as f64;
+            ran_ns += clock.total_ns() as f64;
+        }
+    }
+    fact.share = held_ns / ran_ns.max(1.0);
+    fact.error = sides.iter().map(|(lock, _)| lock.share.error.powi(2)).sum::<f64>().sqrt();
+    fact
 }
 
 fn findings(facts: &[PutBack], unmeasured: &[u64], kept: &Kept) -> Vec<Finding> {

@@ -10,7 +10,7 @@ use super::lock::Lock;
 use super::lock_samples::Calls;
 use crate::numbers::Numbers;
 use crate::time::Timestamp;
-use rustc_hash::FxHashMap;
+use rustc_hash::FxHashSet;
 
 /// A thread that runs no longer than this between two waits for a lock has not got it: another one was first.
 const TRIES_AGAIN_NS: u64 = 5_000;
@@ -59,8 +59,11 @@ pub(super) fn all(
     most: u64,
 ) -> Kept {
     let mut kept = Kept { by_lock: vec![Made::default(); locks.len()], ..Kept::default() };
-    let numbers: FxHashMap<(u32, u64), usize> =
-        locks.iter().enumerate().map(|(number, lock)| ((lock.word.pid, lock.word.address), number)).collect();
+    let of_word = |lock: &Lock<'_>| {
+        let pid = lock.word.pid;
+        lock.word.addresses.clone().into_iter().map(move |address| (pid, address))
+    };
+    let words: FxHashSet<(u32, u64)> = locks.iter().flat_map(of_word).collect();
     let wanted: f64 = locks
         .iter()
         .map(|lock| {
@@ -77,7 +80,7 @@ pub(super) fn all(
     for (index, clock) in clocks.iter().enumerate() {
         let mut thread =
             OfThread { locks, index, chance: Chance(Numbers::new(index as u64)), each: kept.each_stands_for };
-        let known = thread.known(timeline, clock, &numbers);
+        let known = thread.known(timeline, clock, &words);
         let ticks = ticks_under(timeline, index, clock, locks, calls);
         let sections = thread.filled(known, &ticks, clock.total_ns());
         for section in &sections {
@@ -126,7 +129,7 @@ struct Known {
 
 impl OfThread<'_> {
     /// When the thread waited for each lock or woke a waiter of it, and when it waited for something else, in order.
-    fn marks(&self, timeline: &Timeline, numbers: &FxHashMap<(u32, u64), usize>) -> Vec<(usize, Mark)> {
+    fn marks(&self, timeline: &Timeline, words: &FxHashSet<(u32, u64)>) -> Vec<(usize, Mark)> {
         let mut marks: Vec<(u64, usize, Mark)> = Vec::new();
         for (number, lock) in self.locks.iter().enumerate() {
             let own = lock.word.threads.get(&(self.index as u32));
@@ -139,7 +142,7 @@ impl OfThread<'_> {
         let elsewhere = |(start, _, state): (Timestamp, _, State)| {
             let (State::Blocked(wait), Some(thread)) = (state, thread) else { return None };
             let own = thread.waits.get(wait as usize).and_then(word);
-            let is_its = own.is_some_and(|address| numbers.contains_key(&(thread.pid, address)));
+            let is_its = own.is_some_and(|address| words.contains(&(thread.pid, address)));
             (!is_its).then_some((start.0, 0, Mark::Elsewhere(start.0)))
         };
         marks.extend(thread.into_iter().flat_map(|thread| thread.spans()).filter_map(elsewhere));
@@ -147,10 +150,10 @@ impl OfThread<'_> {
         marks.into_iter().map(|(_, number, mark)| (number, mark)).collect()
     }
 
-    fn known(&mut self, timeline: &Timeline, clock: &Clock, numbers: &FxHashMap<(u32, u64), usize>) -> Known {
+    fn known(&mut self, timeline: &Timeline, clock: &Clock, words: &FxHashSet<(u32, u64)>) -> Known {
         let mut known = Known { sections: Vec::new(), cuts: Vec::new() };
         let mut open: Option<Section> = None;
-        for (number, mark) in self.marks(timeline, numbers) {
+        for (number, mark) in self.marks(timeline, words) {
             let Some(lock) = self.locks.get(number) else { continue };
             match mark {
                 Mark::Elsewhere(time) => {

@@ -11,6 +11,8 @@ use crate::time::Timestamp;
 use probe_abi::{SampleReason, SyncOperation};
 use std::num::NonZeroU32;
 
+mod read_write;
+
 const WORD: u64 = 0x40_0000;
 const PID: u32 = 7;
 /// Where the binary and the C library lie.
@@ -137,10 +139,14 @@ impl Run {
     }
 
     fn waits(&mut self, thread: usize, now: u64) {
-        self.sample(thread, now, 2, SampleReason::Block);
+        self.waits_for(thread, now, 2, WORD);
+    }
+
+    fn waits_for(&mut self, thread: usize, now: u64, stack: u32, word: u64) {
+        self.sample(thread, now, stack, SampleReason::Block);
         let number = u32::try_from(self.thread(thread).waits.len()).expect("few");
         self.thread(thread).waits.push(Wait {
-            reason: WaitReason::Futex(FutexFact { word: WORD, operation: 128, words: 0 }),
+            reason: WaitReason::Futex(FutexFact { word, operation: 128, words: 0 }),
             wake: Wake::CutAtEnd,
             cut_at_start: false,
             moved_to: None,

@@ -5,20 +5,29 @@ use super::super::model::{FirstUse, Lock as Object, LockOperation, NO_OBJECT, St
 use super::clock::Clock;
 use super::lock::Lock;
 use super::sections::{Kept, Section};
-use crate::event::SyncObject;
+use crate::event::{ReadWrite, SyncObject};
 use crate::time::Timestamp;
 use probe_abi::SyncOperation;
+use std::collections::BTreeMap;
 
 /// Puts the operations into the timeline; returns the numbers of the locks there.
 pub(super) fn write(timeline: &mut Timeline, locks: &[Lock<'_>], kept: &Kept, clocks: &[Clock]) -> Vec<u32> {
     let first_lock = u32::try_from(timeline.locks.len()).unwrap_or(u32::MAX);
-    let numbers: Vec<u32> = (first_lock..).take(locks.len()).collect();
+    let mut objects: BTreeMap<(u32, u64), u32> = BTreeMap::new();
+    let mut numbers = Vec::with_capacity(locks.len());
     for lock in locks {
+        // Both sides of a read-write lock are one object.
+        let next = first_lock.saturating_add(u32::try_from(objects.len()).unwrap_or(u32::MAX));
+        let number = *objects.entry(lock.key()).or_insert(next);
+        numbers.push(number);
+        if number != next {
+            continue;
+        }
         let (time, thread) = lock.word.first;
         timeline.locks.push(Object {
             pid: lock.word.pid,
             address: lock.word.address,
-            kind: SyncObject::Mutex,
+            kind: lock.word.side.map_or(SyncObject::Mutex, |_| SyncObject::RwLock),
             first: FirstUse { time: Timestamp(time), thread, caller: 0 },
             put_back: true,
         });
@@ -44,10 +53,13 @@ pub(super) fn write(timeline: &mut Timeline, locks: &[Lock<'_>], kept: &Kept, cl
                 after_hole: false,
                 times: section.times,
             };
-            let both = [
-                (taken, of(SyncOperation::MutexLock, began, taken.1)),
-                (given, of(SyncOperation::MutexUnlock, given.1, given.1)),
-            ];
+            let side = locks.get(section.lock).and_then(|lock| lock.word.side);
+            let (takes, gives) = match side {
+                None => (SyncOperation::MutexLock, SyncOperation::MutexUnlock),
+                Some(ReadWrite::Reading) => (SyncOperation::RwLockRead, SyncOperation::RwLockUnlock),
+                Some(ReadWrite::Writing) => (SyncOperation::RwLockWrite, SyncOperation::RwLockUnlock),
+            };
+            let both = [(taken, of(takes, began, taken.1)), (given, of(gives, given.1, given.1))];
             for ((interval, time), used) in both {
                 let number = u32::try_from(timeline.lock_operations.len()).unwrap_or(u32::MAX);
                 timeline.lock_operations.push(used);

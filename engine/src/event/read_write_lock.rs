@@ -1,0 +1,98 @@
+//! Read-write locks by the functions in which threads wait for them, and by the futex words that one of them has.
+
+use std::collections::BTreeMap;
+
+/// For what a thread wants a read-write lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ReadWrite {
+    /// With others.
+    Reading,
+    /// Alone.
+    Writing,
+}
+
+impl ReadWrite {
+    /// The other one.
+    pub fn other(self) -> ReadWrite {
+        match self {
+            ReadWrite::Reading => ReadWrite::Writing,
+            ReadWrite::Writing => ReadWrite::Reading,
+        }
+    }
+}
+
+/// Where the last futex word of a C library's read-write lock lies, seen from the first (glibc's `__pthread_rwlock_arch_t`:
+/// `__readers` at 0, `__wrphase_futex` at 8, `__writers_futex` at 12).
+const REACH_OF_C: u64 = 12;
+/// The same of Rust's (`std::sys::sync::rwlock::futex`: `state` at 0, `writer_notify` at 4).
+const REACH_OF_RUST: u64 = 4;
+
+/// What a function waits for a read-write lock for, by its name, and how many bytes the last futex word of such a lock lies
+/// behind the first. `None`: it is no such function.
+pub fn read_write_wait(function: &str) -> Option<(ReadWrite, u64)> {
+    let has = |part: &str| function.contains(part);
+    if has("pthread_rwlock") {
+        let mode = if has("rdlock") {
+            ReadWrite::Reading
+        } else if has("wrlock") {
+            ReadWrite::Writing
+        } else {
+            return None;
+        };
+        return Some((mode, REACH_OF_C));
+    }
+    // Other crates have functions of these names, but not in this module.
+    let is_rust = has("rwlock") && has("futex");
+    let mode = match () {
+        () if is_rust && has("read_contended") => ReadWrite::Reading,
+        () if is_rust && has("write_contended") => ReadWrite::Writing,
+        () => return None,
+    };
+    Some((mode, REACH_OF_RUST))
+}
+
+/// The first word of the lock that each word belongs to, by process and address. `words` has how far such a lock reaches.
+pub fn read_write_words(words: &BTreeMap<(u32, u64), u64>) -> BTreeMap<(u32, u64), u64> {
+    let mut first: Option<(u32, u64)> = None;
+    let of_lock = |(&(pid, address), &reach): (&(u32, u64), &u64)| {
+        let same = first.filter(|first| first.0 == pid && address - first.1 <= reach);
+        let of = same.unwrap_or((pid, address));
+        first = Some(of);
+        ((pid, address), of.1)
+    };
+    words.iter().map(of_lock).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_that_wait_for_a_read_write_lock_are_known_by_name() {
+        let mode = |name| read_write_wait(name).map(|(mode, _)| mode);
+        for reading in [
+            "pthread_rwlock_rdlock",
+            "__pthread_rwlock_timedrdlock64",
+            "std::sys::sync::rwlock::futex::RwLock::read_contended",
+        ] {
+            assert_eq!(mode(reading), Some(ReadWrite::Reading), "{reading}");
+        }
+        for writing in ["___pthread_rwlock_wrlock", "std::sys::sync::rwlock::futex::RwLock::write_contended"]
+        {
+            assert_eq!(mode(writing), Some(ReadWrite::Writing), "{writing}");
+        }
+        for other in ["pthread_rwlock_unlock", "pthread_mutex_lock", "read_contended", "pthread_create"] {
+            assert_eq!(mode(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn words_of_one_lock_are_told_from_those_of_the_next() {
+        let c = [((1, 8), 12), ((1, 12), 12), ((1, 64), 12), ((2, 68), 12)];
+        let firsts: Vec<u64> = read_write_words(&BTreeMap::from(c)).into_values().collect();
+        assert_eq!(firsts, [8, 8, 64, 68]);
+        let rust = [((1, 0), 4), ((1, 4), 4), ((1, 8), 4), ((1, 12), 4)];
+        let firsts: Vec<u64> = read_write_words(&BTreeMap::from(rust)).into_values().collect();
+        assert_eq!(firsts, [0, 0, 8, 8]);
+    }
+}

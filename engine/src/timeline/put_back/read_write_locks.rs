@@ -1,0 +1,164 @@
+//! Read-write locks among the futex words, each as two locks: taken for reading, and for writing. A C library's has several
+//! words, and which of them a thread waits for does not tell what it wants: the function that it waits in does.
+
+use super::super::model::{NO_STACK, Timeline};
+use super::futex_words::{Marks, Word, sleeps};
+use super::lock_samples::{CallId, Calls};
+use crate::event::{ReadWrite, read_write_words};
+use probe_abi::SampleReason;
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Process, and address of the first word.
+type Key = (u32, u64);
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+struct Lock {
+    addresses: BTreeSet<u64>,
+    first: Option<(u64, u32)>,
+    /// Calls in which threads waited to read, and to write.
+    reading: BTreeSet<CallId>,
+    writing: BTreeSet<CallId>,
+    /// By thread, in order of time.
+    waits: BTreeMap<u32, Vec<Waited>>,
+    /// By thread: when it woke others, and what it had the lock for.
+    wakes: BTreeMap<u32, Vec<(u64, ReadWrite)>>,
+    /// By thread: how many samples met it reading and writing.
+    samples: FxHashMap<u32, [usize; 2]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waited {
+    began_ns: u64,
+    ran_ns: u64,
+    wants: ReadWrite,
+}
+
+/// The two sides of each read-write lock that no recorded operation is about.
+pub(super) fn find(timeline: &Timeline, calls: &Calls) -> Vec<Word> {
+    let wants = |stack: Option<u32>| stack.and_then(|stack| calls.read_write(stack));
+    let mut reach: BTreeMap<Key, u64> = BTreeMap::new();
+    // By word, how many waits are known to be for reading and for writing.
+    let mut known: FxHashMap<Key, [usize; 2]> = FxHashMap::default();
+    for slept in sleeps(timeline) {
+        let Some((side, bytes)) = wants(slept.stack) else { continue };
+        reach.insert(slept.key, bytes);
+        known.entry(slept.key).or_default()[index(side)] += 1;
+    }
+    let firsts = read_write_words(&reach);
+    let mut locks: BTreeMap<Key, Lock> = BTreeMap::new();
+    let mut waiters: FxHashMap<(u32, u32), (Key, ReadWrite)> = FxHashMap::default();
+    for slept in sleeps(timeline) {
+        let Some(first) = firsts.get(&slept.key) else { continue };
+        let key = (slept.key.0, *first);
+        let lock = locks.entry(key).or_default();
+        lock.addresses.insert(slept.key.1);
+        let began = (slept.start_ns, slept.index);
+        lock.first = Some(lock.first.map_or(began, |first| first.min(began)));
+        let usual = || more(known.get(&slept.key).copied().unwrap_or_default());
+        let side = wants(slept.stack).map_or_else(usual, |(side, _)| side);
+        if wants(slept.stack).is_some() {
+            let takes = slept.stack.into_iter().flat_map(|stack| calls.takes(stack));
+            lock.calls(side).extend(takes);
+        }
+        let waited = Waited { began_ns: slept.start_ns, ran_ns: slept.ran_ns, wants: side };
+        lock.waits.entry(slept.index).or_default().push(waited);
+        waiters.insert((slept.index, slept.number), (key, side));
+    }
+    for lock in locks.values_mut() {
+        // A lock that is held around both is taken by neither.
+        let both: Vec<CallId> = lock.reading.intersection(&lock.writing).copied().collect();
+        lock.reading.retain(|call| !both.contains(call));
+        lock.writing.retain(|call| !both.contains(call));
+    }
+    for wakeup in &timeline.wakeups {
+        let waiter = wakeup.ended.and_then(|wait| waiters.get(&(wakeup.wakee, wait)));
+        let Some((key, wanted)) = waiter else { continue };
+        let Some(lock) = locks.get_mut(key) else { continue };
+        let had = match wanted {
+            // Only a writer keeps a reader waiting.
+            ReadWrite::Reading => ReadWrite::Writing,
+            ReadWrite::Writing => lock.had(timeline, calls, wakeup.waker, wakeup.time.0),
+        };
+        lock.wakes.entry(wakeup.waker).or_default().push((wakeup.time.0, had));
+    }
+    let sides =
+        |(key, lock): (Key, Lock)| [ReadWrite::Reading, ReadWrite::Writing].map(|side| lock.side(key, side));
+    locks.into_iter().flat_map(sides).collect()
+}
+
+fn index(side: ReadWrite) -> usize {
+    match side {
+        ReadWrite::Reading => 0,
+        ReadWrite::Writing => 1,
+    }
+}
+
+fn more([reading, writing]: [usize; 2]) -> ReadWrite {
+    if reading >= writing { ReadWrite::Reading } else { ReadWrite::Writing }
+}
+
+impl Lock {
+    fn calls(&mut self, side: ReadWrite) -> &mut BTreeSet<CallId> {
+        match side {
+            ReadWrite::Reading => &mut self.reading,
+            ReadWrite::Writing => &mut self.writing,
+        }
+    }
+
+    /// What a thread that wakes a writer had the lock for: what it waited for last, if it has woken nobody since, else what
+    /// samples meet it doing more often.
+    fn had(&mut self, timeline: &Timeline, calls: &Calls, waker: u32, time_ns: u64) -> ReadWrite {
+        let waits = self.waits.get(&waker).map_or(&[][..], Vec::as_slice);
+        let before = waits.partition_point(|waited| waited.ran_ns <= time_ns);
+        let last = before.checked_sub(1).and_then(|last| waits.get(last));
+        let woke_ns = self.wakes.get(&waker).and_then(|wakes| wakes.last()).map_or(0, |wake| wake.0);
+        if let Some(last) = last.filter(|last| last.ran_ns > woke_ns) {
+            return last.wants;
+        }
+        let (reading, writing) = (&self.reading, &self.writing);
+        let counted = || {
+            let mut counts = [0; 2];
+            let samples = timeline.threads.get(waker as usize).map_or(&[][..], |thread| &thread.samples);
+            let ticks = samples.iter().filter(|seen| seen.reason == SampleReason::Tick);
+            for seen in ticks.filter(|seen| seen.stack != NO_STACK) {
+                let under = calls.under(seen.stack);
+                counts[0] += usize::from(under.iter().any(|call| reading.contains(call)));
+                counts[1] += usize::from(under.iter().any(|call| writing.contains(call)));
+            }
+            counts
+        };
+        more(*self.samples.entry(waker).or_insert_with(counted))
+    }
+
+    fn side(&self, (pid, address): Key, side: ReadWrite) -> Word {
+        let mut threads: BTreeMap<u32, Marks> = BTreeMap::new();
+        let mut count = 0;
+        for (thread, waits) in &self.waits {
+            for waited in waits.iter().filter(|waited| waited.wants == side) {
+                threads.entry(*thread).or_default().waits.push((waited.began_ns, waited.ran_ns));
+                count += 1;
+            }
+        }
+        for (thread, wakes) in &self.wakes {
+            for (time, _) in wakes.iter().filter(|(_, had)| *had == side) {
+                threads.entry(*thread).or_default().wakes.push(*time);
+            }
+        }
+        let calls = match side {
+            ReadWrite::Reading => &self.reading,
+            ReadWrite::Writing => &self.writing,
+        };
+        Word {
+            pid,
+            address,
+            addresses: self.addresses.clone(),
+            side: Some(side),
+            first: self.first.unwrap_or_default(),
+            calls: calls.clone(),
+            threads,
+            waits: count,
+        }
+    }
+}
