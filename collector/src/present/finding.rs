@@ -210,6 +210,7 @@ fn of_locks(finding: &Finding) -> Option<String> {
             uncontended(*objects, *all_locks, *rust, *go)
         }
         Finding::PutBack { locks, seen, added, each_stands_for } => put_back(*locks, *seen, *added, *each_stands_for),
+        Finding::JoinsPutBack { joins, of } => joins_put_back(*joins, *of),
         Finding::HeldNotMeasured { locks } => format!(
             "how long {} without probes {} held is not known (too few stacks at waits and wake-ups, or taken and given back \
              where no function has both): who waits for whom there stays as recorded, and predictions above the recorded \
@@ -231,6 +232,13 @@ fn of_locks(finding: &Finding) -> Option<String> {
         }
         _ => return None,
     })
+}
+
+fn joins_put_back(joins: usize, of: usize) -> String {
+    format!(
+        "{joins} of {of} threads had ended before another one could wait for that: it is taken to join them, as it does the \
+         others"
+    )
 }
 
 fn put_back(locks: usize, seen: u64, added: u64, each_stands_for: u64) -> String {

@@ -247,6 +247,8 @@ pub enum Finding {
     /// Acquisitions of locks without probes: threads waited or woke others at `seen`, `added` are estimated
     /// from samples of the code under the lock; each of those stands for several.
     PutBack { locks: usize, seen: u64, added: u64, each_stands_for: u64 },
+    /// Joins of threads that had ended by then, of all that were created in rounds: they leave no trace, and are supposed.
+    JoinsPutBack { joins: usize, of: usize },
     /// Locks without probes whose hold times are not known.
     HeldNotMeasured { locks: usize },
     /// Polling and spinning that counts as waiting; the end of `guessed` of the `waits` is a guess.
@@ -374,6 +376,7 @@ impl Finding {
             | Finding::ProbeCost { .. }
             | Finding::Inferred { .. }
             | Finding::SpelledOut { .. }
+            | Finding::JoinsPutBack { .. }
             // Another finding lists the objects that stay as recorded.
             | Finding::SimulatedDeadlock { .. }
             | Finding::LeftRunning { .. }

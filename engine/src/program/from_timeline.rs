@@ -392,6 +392,11 @@ impl<'a> Translator<'a> {
                     self.write(script, Operation::Create(child));
                 }
             }
+            StepKind::Join(child) => {
+                if let Some(&child) = self.threads.get(&child) {
+                    self.write(script, Operation::Join(child));
+                }
+            }
         }
     }
 

@@ -263,6 +263,8 @@ pub enum StepKind {
     /// The thread created another: index in [`Timeline::threads`]. A fork whose child was not woken in the window
     /// made no thread yet; the child's [`Thread::birth`] decides.
     Create(u32),
+    /// The thread found that another one, which it joins, had ended: index in [`Timeline::threads`]. Not recorded, but put back.
+    Join(u32),
     /// The thread has finished a synchronization operation: index in [`Timeline::uses`].
     Operated(u32),
 }

@@ -32,6 +32,6 @@ pub(super) fn helps(step: StepKind, plan: &Plan) -> bool {
             let (begin, end, _) = plan.lowered(used);
             begin.chain(end).filter_map(|index| plan.operation(index)).any(|operation| lets_go(&operation))
         }
-        StepKind::Enter(_) | StepKind::Leave => false,
+        StepKind::Enter(_) | StepKind::Leave | StepKind::Join(_) => false,
     }
 }

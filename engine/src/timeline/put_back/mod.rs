@@ -16,6 +16,7 @@ mod chance;
 mod clock;
 mod fill;
 mod futex_words;
+mod joins;
 mod lengths;
 mod lock;
 mod lock_samples;
@@ -41,11 +42,12 @@ const MOST_LOCKS: usize = 64;
 
 /// Puts back what is missing, as far as it is known; reports the locks for which it is not.
 pub(super) fn put_back(timeline: &mut Timeline) {
+    let clocks: Vec<clock::Clock> = timeline.threads.iter().map(clock::Clock::of).collect();
+    joins::put_back(timeline, &clocks);
     if timeline.stacks.is_empty() {
         return;
     }
     let calls = Calls::of(timeline);
-    let clocks: Vec<clock::Clock> = timeline.threads.iter().map(clock::Clock::of).collect();
     barriers::put_back(timeline, &calls, &clocks);
     let mut words = futex_words::find(timeline, &calls);
     words.extend(read_write_locks::find(timeline, &calls));
