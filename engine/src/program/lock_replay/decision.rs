@@ -8,6 +8,10 @@ use crate::event::SyncObject;
 use crate::finding::ReplayReason;
 use crate::timeline::{External, LockOperation, NO_OBJECT, Timeline, Wake};
 use probe_abi::SyncFamily;
+use rustc_hash::FxHashMap;
+
+/// Of a hundred waits for a lock that is put back this number may be ended outside its operations: where these lie is estimated.
+const UNEXPLAINED_PERCENT: usize = 5;
 
 /// Why each object stays as recorded; `None`: it is simulated.
 #[derive(Clone, Debug)]
@@ -94,6 +98,8 @@ impl ReplayDecisions {
 
     /// The thread that ends a wait for an object does an operation on it.
     pub(super) fn check_wakers(&mut self, timeline: &Timeline, nesting: &Nesting, threads: &Threads) {
+        // Of a lock that is put back: its waits, and those of them that are not explained.
+        let mut estimated: FxHashMap<u32, (usize, usize)> = FxHashMap::default();
         for (index, thread) in timeline.threads.iter().enumerate() {
             let waits = nesting.wait_in.get(index).map_or(&[][..], Vec::as_slice);
             for (wait, &number) in thread.waits.iter().zip(waits) {
@@ -112,9 +118,18 @@ impl ReplayDecisions {
                     Wake::External(External::Task) => false,
                     _ => true,
                 };
-                if !is_explained {
-                    self.replay(awaited(timeline, used, wait), ReplayReason::WokenFromOutside);
+                let object = awaited(timeline, used, wait);
+                if timeline.locks.get(object as usize).is_some_and(|lock| lock.put_back) {
+                    let (waits, unexplained) = estimated.entry(object).or_default();
+                    (*waits, *unexplained) = (*waits + 1, *unexplained + usize::from(!is_explained));
+                } else if !is_explained {
+                    self.replay(object, ReplayReason::WokenFromOutside);
                 }
+            }
+        }
+        for (object, (waits, unexplained)) in estimated {
+            if unexplained * 100 > waits * UNEXPLAINED_PERCENT {
+                self.replay(object, ReplayReason::WokenFromOutside);
             }
         }
     }

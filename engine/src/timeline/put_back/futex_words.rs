@@ -38,8 +38,8 @@ pub(super) struct Word {
 pub(super) struct Marks {
     /// Waits: begin, and when the thread ran again.
     pub(super) waits: Vec<(u64, u64)>,
-    /// Wake-ups of other waiters.
-    pub(super) wakes: Vec<u64>,
+    /// Releases that woke others: the first and the last of them.
+    pub(super) wakes: Vec<(u64, u64)>,
 }
 
 /// The mutexes that no recorded operation is about.
@@ -118,7 +118,7 @@ fn wakes(timeline: &Timeline, words: &mut FxHashMap<(u32, u64), Word>) {
         let wait = wakeup.ended.and_then(|wait| wakee.waits.get(wait as usize));
         let Some(address) = wait.and_then(word) else { continue };
         if let Some(word) = words.get_mut(&(wakee.pid, address)) {
-            word.threads.entry(wakeup.waker).or_default().wakes.push(wakeup.time.0);
+            word.threads.entry(wakeup.waker).or_default().wakes.push((wakeup.time.0, wakeup.time.0));
         }
     }
 }

@@ -51,7 +51,7 @@ impl Lengths {
             for mark in in_order(marks) {
                 match mark {
                     Mark::Wait(_, ran) => got = Some(clock.at(ran)),
-                    Mark::Wake(time) => {
+                    Mark::Wake(time, _) => {
                         stretches.extend(got.take().map(|got| Stretch::of(&ticks, got, clock.at(time))));
                     }
                     Mark::Elsewhere(_) => {}
@@ -160,14 +160,15 @@ fn thin(lengths: &mut Vec<u64>) {
 pub(super) enum Mark {
     /// A wait that got the lock, unless another one was first: begin, and when the thread ran again.
     Wait(u64, u64),
-    Wake(u64),
+    /// It released the lock and woke others: the first, and the last of them.
+    Wake(u64, u64),
     /// A wait for something else begins: no section spans it.
     Elsewhere(u64),
 }
 
 pub(super) fn in_order(marks: &Marks) -> Vec<Mark> {
     let waits = marks.waits.iter().map(|&(began, ran)| (began, Mark::Wait(began, ran)));
-    let wakes = marks.wakes.iter().map(|&time| (time, Mark::Wake(time)));
+    let wakes = marks.wakes.iter().map(|&(first, last)| (first, Mark::Wake(first, last)));
     let mut all: Vec<(u64, Mark)> = waits.chain(wakes).collect();
     all.sort_by_key(|(time, _)| *time);
     all.into_iter().map(|(_, mark)| mark).collect()

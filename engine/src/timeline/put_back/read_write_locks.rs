@@ -1,13 +1,16 @@
 //! Read-write locks among the futex words, each as two locks: taken for reading, and for writing. A C library's has several
 //! words, and which of them a thread waits for does not tell what it wants: the function that it waits in does.
 
-use super::super::model::{NO_STACK, Timeline};
-use super::futex_words::{Marks, Word, sleeps};
+use super::super::model::{NO_STACK, Timeline, Wake, Wakeup};
+use super::futex_words::{Marks, Slept, Word, sleeps};
 use super::lock_samples::{CallId, Calls};
 use crate::event::{ReadWrite, read_write_words};
 use probe_abi::SampleReason;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// One release wakes several threads one after the other, each within this time, nanoseconds.
+const NEXT_WITHIN_NS: u64 = 20_000;
 
 /// Process, and address of the first word.
 type Key = (u32, u64);
@@ -38,13 +41,16 @@ struct Waited {
 /// The two sides of each read-write lock that no recorded operation is about.
 pub(super) fn find(timeline: &Timeline, calls: &Calls) -> Vec<Word> {
     let wants = |stack: Option<u32>| stack.and_then(|stack| calls.read_write(stack));
+    let together = Together::of(timeline);
     let mut reach: BTreeMap<Key, u64> = BTreeMap::new();
-    // By word, how many waits are known to be for reading and for writing.
+    // By word, how many waits that were ended alone are known to be for reading and for writing.
     let mut known: FxHashMap<Key, [usize; 2]> = FxHashMap::default();
     for slept in sleeps(timeline) {
         let Some((side, bytes)) = wants(slept.stack) else { continue };
         reach.insert(slept.key, bytes);
-        known.entry(slept.key).or_default()[index(side)] += 1;
+        if !together.has(timeline, &slept) {
+            known.entry(slept.key).or_default()[index(side)] += 1;
+        }
     }
     let firsts = read_write_words(&reach);
     let mut locks: BTreeMap<Key, Lock> = BTreeMap::new();
@@ -56,7 +62,10 @@ pub(super) fn find(timeline: &Timeline, calls: &Calls) -> Vec<Word> {
         lock.addresses.insert(slept.key.1);
         let began = (slept.start_ns, slept.index);
         lock.first = Some(lock.first.map_or(began, |first| first.min(began)));
-        let usual = || more(known.get(&slept.key).copied().unwrap_or_default());
+        let usual = || match together.has(timeline, &slept) {
+            true => ReadWrite::Reading,
+            false => more(known.get(&slept.key).copied().unwrap_or_default()),
+        };
         let side = wants(slept.stack).map_or_else(usual, |(side, _)| side);
         if wants(slept.stack).is_some() {
             let takes = slept.stack.into_iter().flat_map(|stack| calls.takes(stack));
@@ -86,6 +95,36 @@ pub(super) fn find(timeline: &Timeline, calls: &Calls) -> Vec<Word> {
     let sides =
         |(key, lock): (Key, Lock)| [ReadWrite::Reading, ReadWrite::Writing].map(|side| lock.side(key, side));
     locks.into_iter().flat_map(sides).collect()
+}
+
+/// When threads woke those that wait for a word: several at once are readers, as a lock is given to one writer.
+struct Together(FxHashMap<(Key, u32), Vec<u64>>);
+
+impl Together {
+    fn of(timeline: &Timeline) -> Together {
+        let mut times: FxHashMap<(Key, u32), Vec<u64>> = FxHashMap::default();
+        for slept in sleeps(timeline) {
+            if let Some(wakeup) = wakeup(timeline, &slept) {
+                times.entry((slept.key, wakeup.waker)).or_default().push(wakeup.time.0);
+            }
+        }
+        times.values_mut().for_each(|times| times.sort_unstable());
+        Together(times)
+    }
+
+    /// Whether others were woken with it.
+    fn has(&self, timeline: &Timeline, slept: &Slept<'_>) -> bool {
+        let Some(wakeup) = wakeup(timeline, slept) else { return false };
+        let times = self.0.get(&(slept.key, wakeup.waker)).map_or(&[][..], Vec::as_slice);
+        let from = times.partition_point(|time| *time < wakeup.time.0.saturating_sub(NEXT_WITHIN_NS));
+        let until = times.partition_point(|time| *time <= wakeup.time.0.saturating_add(NEXT_WITHIN_NS));
+        until - from > 1
+    }
+}
+
+fn wakeup<'t>(timeline: &'t Timeline, slept: &Slept<'_>) -> Option<&'t Wakeup> {
+    let Wake::By(wakeup) = slept.wait.wake else { return None };
+    timeline.wakeups.get(wakeup as usize)
 }
 
 fn index(side: ReadWrite) -> usize {
@@ -143,7 +182,12 @@ impl Lock {
         }
         for (thread, wakes) in &self.wakes {
             for (time, _) in wakes.iter().filter(|(_, had)| *had == side) {
-                threads.entry(*thread).or_default().wakes.push(*time);
+                let wakes = &mut threads.entry(*thread).or_default().wakes;
+                match wakes.last_mut() {
+                    // One release wakes all readers.
+                    Some(last) if *time <= last.1.saturating_add(NEXT_WITHIN_NS) => last.1 = *time,
+                    _ => wakes.push((*time, *time)),
+                }
             }
         }
         let calls = match side {

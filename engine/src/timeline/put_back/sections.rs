@@ -14,6 +14,8 @@ use rustc_hash::FxHashSet;
 
 /// A thread that runs no longer than this between two waits for a lock has not got it: another one was first.
 const TRIES_AGAIN_NS: u64 = 5_000;
+/// A writer waits for other writers first, and then for readers: so long between the two.
+const WAITS_AGAIN_NS: u64 = 20_000;
 
 /// A thread has a lock; times in its own clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +27,8 @@ pub(super) struct Section {
     pub(super) until_ns: u64,
     /// The thread waited for it: since when, and until it ran again.
     pub(super) waited: Option<(u64, u64)>,
-    /// It woke the next one at this time.
-    pub(super) woke: Option<u64>,
+    /// It woke the next ones: the first, and the last of them.
+    pub(super) woke: Option<(u64, u64)>,
     /// How many it stands for.
     pub(super) times: u32,
 }
@@ -134,7 +136,7 @@ impl OfThread<'_> {
         for (number, lock) in self.locks.iter().enumerate() {
             let own = lock.word.threads.get(&(self.index as u32));
             for mark in own.map(in_order).unwrap_or_default() {
-                let (Mark::Wait(time, _) | Mark::Wake(time) | Mark::Elsewhere(time)) = mark;
+                let (Mark::Wait(time, _) | Mark::Wake(time, _) | Mark::Elsewhere(time)) = mark;
                 marks.push((time, number, mark));
             }
         }
@@ -155,6 +157,7 @@ impl OfThread<'_> {
         let mut open: Option<Section> = None;
         for (number, mark) in self.marks(timeline, words) {
             let Some(lock) = self.locks.get(number) else { continue };
+            let again_within_ns = lock.word.side.map_or(TRIES_AGAIN_NS, |_| WAITS_AGAIN_NS);
             match mark {
                 Mark::Elsewhere(time) => {
                     let at = clock.at(time);
@@ -165,7 +168,7 @@ impl OfThread<'_> {
                 Mark::Wait(began, ran) => {
                     let at = clock.at(began);
                     if let Some(again) = open.as_mut().filter(|open| {
-                        open.lock == number && at.saturating_sub(open.from_ns) < TRIES_AGAIN_NS
+                        open.lock == number && at.saturating_sub(open.from_ns) < again_within_ns
                     }) {
                         again.from_ns = clock.at(ran);
                         again.waited = again.waited.map(|(since, _)| (since, ran));
@@ -184,27 +187,21 @@ impl OfThread<'_> {
                         times: 1,
                     });
                 }
-                Mark::Wake(time) => {
-                    let at = clock.at(time);
+                Mark::Wake(time, last_time) => {
+                    let (at, until_ns) = (clock.at(time), clock.at(last_time));
+                    let woke = Some((time, last_time));
                     let fits = |open: &Section| {
                         open.lock == number && at.saturating_sub(open.from_ns) <= lock.lengths.longest()
                     };
                     let section = match open.take() {
-                        Some(open) if fits(&open) => Section { until_ns: at, woke: Some(time), ..open },
+                        Some(open) if fits(&open) => Section { until_ns, woke, ..open },
                         other => {
                             let length = Lengths::one(&lock.lengths.held, &mut self.chance);
                             known.close(other, self.locks, &mut self.chance, at.saturating_sub(length));
                             let last = known.sections.last().map_or(0, |last| last.until_ns);
                             let last = last.max(known.cuts.last().copied().unwrap_or(0));
                             let from_ns = at.saturating_sub(length).max(last).min(at);
-                            Section {
-                                lock: number,
-                                from_ns,
-                                until_ns: at,
-                                waited: None,
-                                woke: Some(time),
-                                times: 1,
-                            }
+                            Section { lock: number, from_ns, until_ns, waited: None, woke, times: 1 }
                         }
                     };
                     known.sections.push(section);

@@ -39,6 +39,7 @@ pub(super) fn write(timeline: &mut Timeline, locks: &[Lock<'_>], kept: &Kept, cl
             let Some(&object) = numbers.get(section.lock) else { continue };
             let Some((taken, given)) = ends(section, clock) else { continue };
             let began = section.waited.map_or(taken.1, |(since, _)| since);
+            let releases = section.woke.map_or(given.1, |(first, _)| first.clamp(taken.1, given.1));
             let of = |operation, began, ended| LockOperation {
                 began: Timestamp(began),
                 ended: Timestamp(ended),
@@ -59,7 +60,7 @@ pub(super) fn write(timeline: &mut Timeline, locks: &[Lock<'_>], kept: &Kept, cl
                 Some(ReadWrite::Reading) => (SyncOperation::RwLockRead, SyncOperation::RwLockUnlock),
                 Some(ReadWrite::Writing) => (SyncOperation::RwLockWrite, SyncOperation::RwLockUnlock),
             };
-            let both = [(taken, of(takes, began, taken.1)), (given, of(gives, given.1, given.1))];
+            let both = [(taken, of(takes, began, taken.1)), (given, of(gives, releases, given.1))];
             for ((interval, time), used) in both {
                 let number = u32::try_from(timeline.lock_operations.len()).unwrap_or(u32::MAX);
                 timeline.lock_operations.push(used);
@@ -84,7 +85,7 @@ fn ends(section: &Section, clock: &Clock) -> Option<((usize, u64), (usize, u64))
         None => clock.when(section.from_ns, true)?,
     };
     let given = match section.woke {
-        Some(time) => {
+        Some((_, time)) => {
             clock.next_run(time).filter(|next| next.1 == time).or(clock.when(section.until_ns, false))?
         }
         None => clock.when(section.until_ns, false)?,
