@@ -1,6 +1,6 @@
 //! When each thread has which lock: as events show it, and between that as often as samples ask for.
 
-use super::super::model::{State, Timeline};
+use super::super::model::{State, StepKind, Timeline};
 use super::chance::Chance;
 use super::clock::Clock;
 use super::fill::Fill;
@@ -148,6 +148,10 @@ impl OfThread<'_> {
             (!is_its).then_some((start.0, 0, Mark::Elsewhere(start.0)))
         };
         marks.extend(thread.into_iter().flat_map(|thread| thread.spans()).filter_map(elsewhere));
+        // A join that is put back is a wait where there are more CPUs.
+        let joins = thread.into_iter().flat_map(|thread| &thread.steps);
+        let joins = joins.filter(|step| matches!(step.kind, StepKind::Join(_)));
+        marks.extend(joins.map(|step| (step.time.0, 0, Mark::Elsewhere(step.time.0))));
         marks.sort_by_key(|(time, number, _)| (*time, *number));
         marks.into_iter().map(|(_, number, mark)| (number, mark)).collect()
     }
