@@ -228,9 +228,8 @@ mod tests {
     const TAKES: u64 = 0x110;
     const GIVES: u64 = 0x120;
 
-    /// How many calls of the program lie before code under a lock, if a thread waited for it in one function of the C library
-    /// and woke another one in the other.
-    fn calls(takes: &str, gives: &str) -> usize {
+    /// A program and its C library.
+    fn mappings() -> [MappingFact; 2] {
         let mapping = |start: u64, path: &str| MappingFact {
             pid: 7,
             start,
@@ -238,14 +237,22 @@ mod tests {
             path: path.to_owned(),
             ..MappingFact::default()
         };
-        let mappings = [mapping(0x1000, "/program"), mapping(0x8000, "/libc.so.6")];
-        let place = |path: &str, offset: u64, function: &str| CodeFact {
+        [mapping(0x1000, "/program"), mapping(0x8000, "/libc.so.6")]
+    }
+
+    fn place(path: &str, offset: u64, function: &str) -> CodeFact {
+        CodeFact {
             path: path.to_owned(),
             offset,
             function: Some(function.to_owned()),
             entry: Some(offset & !0xff),
             ..CodeFact::default()
-        };
+        }
+    }
+
+    /// How many calls of the program lie before code under a lock, if a thread waited for it in one function of the C library
+    /// and woke another one in the other.
+    fn calls(takes: &str, gives: &str) -> usize {
         let mut code = LockRegionFinder::default();
         code.named(&[
             place("/program", TAKES, "sort"),
@@ -265,7 +272,7 @@ mod tests {
         code.stacks(&[stack(1, 0x210, TAKES), stack(2, 0x310, GIVES)]);
         let lock = |stack, gives| LockStack { stack, pid: 7, word: 64, gives };
         code.locks(vec![lock(1, false), lock(2, true)]);
-        code.calls(&CodeMap::of_mappings(&mappings)).values().map(Vec::len).sum()
+        code.calls(&CodeMap::of_mappings(&mappings())).values().map(Vec::len).sum()
     }
 
     /// Attached to a program whose guard releases its lock by a jump, the lock was replayed as recorded, and a second CPU was
@@ -298,21 +305,6 @@ mod tests {
     /// Readers and writers of a lock in functions of their own: the word that readers wait for is woken by writers.
     #[test]
     fn what_a_writer_waits_for_is_given_back_by_readers() {
-        let mapping = |start: u64, path: &str| MappingFact {
-            pid: 7,
-            start,
-            end: start + 0x1000,
-            path: path.to_owned(),
-            ..MappingFact::default()
-        };
-        let mappings = [mapping(0x1000, "/program"), mapping(0x8000, "/libc.so.6")];
-        let place = |path: &str, offset: u64, function: &str| CodeFact {
-            path: path.to_owned(),
-            offset,
-            function: Some(function.to_owned()),
-            entry: Some(offset & !0xff),
-            ..CodeFact::default()
-        };
         let mut code = LockRegionFinder::default();
         code.named(&[
             place("/program", 0x110, "read"),
@@ -342,7 +334,7 @@ mod tests {
         ]);
         let lock = |stack, word, gives| LockStack { stack, pid: 7, word, gives };
         code.locks(vec![lock(1, 72, false), lock(4, 72, true), lock(3, 76, false), lock(2, 76, true)]);
-        let calls = code.calls(&CodeMap::of_mappings(&mappings));
+        let calls = code.calls(&CodeMap::of_mappings(&mappings()));
         let found: Vec<(u64, u64, Vec<u64>)> = calls
             .into_iter()
             .flat_map(|((_, entry), calls)| {

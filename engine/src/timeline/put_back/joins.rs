@@ -13,7 +13,7 @@ use crate::finding::Finding;
 use crate::time::Timestamp;
 use probe_abi::SyncFamily;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Fewer rounds may be chance.
 const FEWEST_ROUNDS: usize = 3;
@@ -25,7 +25,7 @@ const ENDS_WITHIN_NS: u64 = 1_000_000;
 /// Threads that one thread created, up to where it goes on.
 #[derive(Clone, Debug, Default)]
 struct Round {
-    created: Vec<u32>,
+    created: BTreeSet<u32>,
     awaited: FxHashSet<u32>,
     /// When it came back from the last wait.
     ran_ns: u64,
@@ -126,7 +126,7 @@ fn rounds(timeline: &Timeline, thread: u32) -> Vec<Round> {
                 if !round.awaited.is_empty() {
                     rounds.push(Round { until_ns: time_ns, ..std::mem::take(&mut round) });
                 }
-                round.created.push(child);
+                round.created.insert(child);
             }
             Event::Awaited(child) => {
                 if round.created.contains(&child) {

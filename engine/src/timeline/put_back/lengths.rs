@@ -16,13 +16,13 @@ const LONGEST: u64 = 6;
 /// If half of the lengths are more than this many times the tenth part's, they are several sections (of lengths by chance,
 /// exponentially spread, it is 6.6 times).
 const MANY: u64 = 20;
-/// Of the samples in sections, this part and a few more may lie in code that is not known to be under the
-/// lock, besides those in the code that takes and releases it, which lasts so long each time, nanoseconds; no more than the
-/// second part in all.
+/// Of the samples in sections, this part and a few more may lie in code that is not known to be under the lock.
 const ELSEWHERE: f64 = 0.05;
-const MOST_ELSEWHERE: f64 = 0.25;
 const FEW_ELSEWHERE: f64 = 2.0;
+/// Further ones lie in the code that takes and releases the lock, which runs for this long each time, nanoseconds.
 const TAKING_NS: f64 = 3_000.0;
+/// The part of both together, at most.
+const MOST_ELSEWHERE: f64 = 0.25;
 /// Lengths kept of a lock.
 const MOST_LENGTHS: usize = 4096;
 

@@ -41,33 +41,36 @@ struct Waited {
 /// The two sides of each read-write lock that no recorded operation is about.
 pub(super) fn find(timeline: &Timeline, calls: &Calls) -> Vec<Word> {
     let wants = |stack: Option<u32>| stack.and_then(|stack| calls.read_write(stack));
-    let together = Together::of(timeline);
-    let mut reach: BTreeMap<Key, u64> = BTreeMap::new();
+    let all: Vec<Slept<'_>> = sleeps(timeline).collect();
+    let reach = all.iter().filter_map(|slept| wants(slept.stack).map(|(_, bytes)| (slept.key, bytes)));
+    let firsts = read_write_words(&reach.collect());
+    if firsts.is_empty() {
+        return Vec::new();
+    }
+    let together = Together::of(timeline, &all);
     // By word, how many waits that were ended alone are known to be for reading and for writing.
     let mut known: FxHashMap<Key, [usize; 2]> = FxHashMap::default();
-    for slept in sleeps(timeline) {
-        let Some((side, bytes)) = wants(slept.stack) else { continue };
-        reach.insert(slept.key, bytes);
-        if !together.has(timeline, &slept) {
+    for slept in all.iter().filter(|slept| !together.has(timeline, slept)) {
+        if let Some((side, _)) = wants(slept.stack) {
             known.entry(slept.key).or_default()[index(side)] += 1;
         }
     }
-    let firsts = read_write_words(&reach);
     let mut locks: BTreeMap<Key, Lock> = BTreeMap::new();
     let mut waiters: FxHashMap<(u32, u32), (Key, ReadWrite)> = FxHashMap::default();
-    for slept in sleeps(timeline) {
+    for slept in &all {
         let Some(first) = firsts.get(&slept.key) else { continue };
         let key = (slept.key.0, *first);
         let lock = locks.entry(key).or_default();
         lock.addresses.insert(slept.key.1);
         let began = (slept.start_ns, slept.index);
         lock.first = Some(lock.first.map_or(began, |first| first.min(began)));
-        let usual = || match together.has(timeline, &slept) {
+        let usual = || match together.has(timeline, slept) {
             true => ReadWrite::Reading,
             false => more(known.get(&slept.key).copied().unwrap_or_default()),
         };
-        let side = wants(slept.stack).map_or_else(usual, |(side, _)| side);
-        if wants(slept.stack).is_some() {
+        let wanted = wants(slept.stack);
+        let side = wanted.map_or_else(usual, |(side, _)| side);
+        if wanted.is_some() {
             let takes = slept.stack.into_iter().flat_map(|stack| calls.takes(stack));
             lock.calls(side).extend(takes);
         }
@@ -101,10 +104,10 @@ pub(super) fn find(timeline: &Timeline, calls: &Calls) -> Vec<Word> {
 struct Together(FxHashMap<(Key, u32), Vec<u64>>);
 
 impl Together {
-    fn of(timeline: &Timeline) -> Together {
+    fn of(timeline: &Timeline, all: &[Slept<'_>]) -> Together {
         let mut times: FxHashMap<(Key, u32), Vec<u64>> = FxHashMap::default();
-        for slept in sleeps(timeline) {
-            if let Some(wakeup) = wakeup(timeline, &slept) {
+        for slept in all {
+            if let Some(wakeup) = wakeup(timeline, slept) {
                 times.entry((slept.key, wakeup.waker)).or_default().push(wakeup.time.0);
             }
         }
