@@ -86,14 +86,18 @@ fn memory_does_not_grow_with_what_is_written() {
         longpole_tests::skip!("there is no taskset");
     }
     let folder = Folder::new();
-    let inputs = [100_000, 300_000].map(|operations| recorded(&folder, operations));
-    let growth = |arguments: &[&str]| growth(cpu, &inputs, arguments);
-    // A table's first row is there when all of the recording is read; nothing is simulated for these.
-    let read = growth(&["-f", "csv", "--table", "intervals"]);
+    let [small, large, largest] =
+        [100_000, 300_000, 1_000_000].map(|operations| recorded(&folder, operations));
+    // A table's first row is there when all of the recording is read. Nothing is simulated for these, so a recording can be
+    // large: two runs of one command differ by up to a megabyte.
+    let tables = [small.clone(), largest];
+    let read = growth(cpu, &tables, &["-f", "csv", "--table", "intervals"]);
     for table in ["calls", "sections"] {
-        let wrote = growth(&["-f", "ndjson", "--table", table]);
+        let wrote = growth(cpu, &tables, &["-f", "ndjson", "--table", table]);
         assert!(is_gone(read, wrote, wrote.written), "{table}: {read:?} {wrote:?}");
     }
+    let runs = [small, large];
+    let growth = |arguments: &[&str]| growth(cpu, &runs, arguments);
     // One run's path is what a trace needs in addition.
     let paths = growth(&["-f", "csv", "--table", "paths", "--cpus", "1"]);
     // `firefox` is made in memory, and the measurement shows that.
