@@ -6,10 +6,10 @@ use super::worker_groups::is_even;
 use super::{WORTH, balance, holders, without};
 use crate::cpus::Cpus;
 use crate::predict::{Assumptions, Model, NO_QUOTA, Scheduler, Timing};
-use crate::program::{ObjectId, Operation, Program};
+use crate::program::{ObjectId, Operation};
 use crate::schedule::Outcome;
 use crate::time::Ticks;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 /// Locks looked at one by one, those that are waited for longest.
 const LOCKS: usize = 12;
@@ -235,53 +235,8 @@ impl Search {
         self.time_ns(&program, cpus, &self.model, 0)
     }
 
-    /// The time with more threads in this group, nanoseconds.
-    pub(super) fn time_with_more(
-        &self,
-        cpus: Cpus,
-        group: usize,
-        more: usize,
-        base: &Outcome,
-    ) -> Option<f64> {
-        let group = self.groups.get(group)?;
-        let (count, more) = (group.threads.len() as f64, more as f64);
-        // Of several threads that do the same, only locks that they already wait for count: the
-        // release of a replayed lock may be unknown.
-        let waited = self.locks(base, base.length.0 / 100);
-        let waited: FxHashSet<ObjectId> = waited
-            .into_iter()
-            .flat_map(|(question, _)| match question {
-                Question::Locks(locks) => locks,
-                _ => Vec::new(),
-            })
-            .collect();
-        let is_alone = group.threads.len() == 1;
-        let shared = |lock| is_alone || waited.contains(&lock);
-        let mut program = self.program.clone();
-        without::threads(&mut program, &group.threads, count / (count + more), shared);
-        let ns = self.time_ns(&program, cpus, &self.model, 0)?;
-        self.certain_with_more(&program, cpus, base, ns)
-    }
-
-    /// What more threads gain for certain: not only in this run, where chance may have changed which
-    /// threads meet, and without computing on CPUs that are not there.
-    fn certain_with_more(&self, program: &Program, cpus: Cpus, base: &Outcome, ns: f64) -> Option<f64> {
-        let base_ns = base.length.as_ns_f64();
-        let mut longest = ns;
-        if ns < base_ns {
-            let again = self.time_ns(program, cpus, &self.model, 1)?;
-            let before = self.time_ns(&self.program, cpus, &self.model, 1)?;
-            longest = longest.max(again / before * base_ns);
-        }
-        if let Some(most) = self.most_busy(cpus) {
-            let work = base.threads.iter().fold(0u64, |sum, used| sum.saturating_add(used.busy));
-            longest = longest.max(Ticks(work).as_ns_f64() / most);
-        }
-        Some(longest)
-    }
-
     /// How many CPUs the program can keep busy at most, on average: those there are, or what its control groups let it use.
-    fn most_busy(&self, cpus: Cpus) -> Option<f64> {
+    pub(super) fn most_busy(&self, cpus: Cpus) -> Option<f64> {
         let quota = self.quota().map(|hundredths| f64::from(hundredths) / 100.0);
         let count = match cpus {
             Cpus::Count(count) => Some(f64::from(count.get())),

@@ -17,6 +17,7 @@ mod extent;
 mod holders;
 mod idle;
 mod model_fit;
+mod more_threads;
 mod owner;
 mod question;
 mod search;

@@ -112,6 +112,27 @@ fn more_threads_are_tried_by_any_number() {
     assert_eq!((workers(&alone).workers(), on(&workers(&alone), 1, 8)), (None, None));
 }
 
+/// `git pack-objects` on two CPUs: the main thread reads for half of the time, and then two threads keep both CPUs busy. "3 threads
+/// instead of 2" promised the CPU that is idle while the main thread reads: 14 %, and the program became slower.
+#[test]
+fn cpus_that_are_idle_before_the_threads_begin_are_of_no_use_to_one_more() {
+    let main = r#"{"name":"main","ops":[["exec","read",1000],["create","w0"],["create","w1"],["join","w0"],["join","w1"]]}"#;
+    let workers = alike("w", 2, 1, r#"["exec","f",1000]"#);
+    let program = program(&[main, &workers].join(","));
+    let full = on(&program, 2).more_threads.expect("known");
+    assert!(full.threads == 2 && full.gain.abs() < 0.01, "both CPUs are busy while they compute: {full:?}");
+    // Four CPUs: the 1,000 ns in which they compute become 667 of 2,000.
+    let room = on(&program, 4).more_threads.expect("known");
+    assert!((room.gain - 1.0 / 6.0).abs() < 0.01, "{room:?}");
+    // A main thread that does the same first is one of them, and what it does alone is not divided either.
+    let first = main.replace("read", "f");
+    let same = self::program(&[&first, &workers].map(|threads| threads.to_string()).join(","));
+    let search = Search::new(&same, &[], &Model::default()).expect("a program");
+    assert_eq!(search.workers(), Some(3));
+    let full = on(&same, 2).more_threads.expect("known");
+    assert!(full.threads == 3 && full.gain.abs() < 0.01, "{full:?}");
+}
+
 /// Of a compressor whose first job is the largest, a fifth was promised for one more thread, and came from none.
 #[test]
 fn one_more_thread_does_not_divide_what_a_thread_does_alone() {

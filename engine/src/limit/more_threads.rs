@@ -1,0 +1,143 @@
+//! The time with more threads of one kind: those of a pool, or of a pipeline's stage.
+
+use super::question::Question;
+use super::search::Search;
+use super::without;
+use crate::cpus::Cpus;
+use crate::predict::Timing;
+use crate::program::{ObjectId, Program};
+use crate::schedule::{Doing, Interval, Outcome};
+use crate::time::Ticks;
+use rustc_hash::FxHashSet;
+
+impl Search {
+    /// The time with more threads in this group, nanoseconds.
+    pub(super) fn time_with_more(
+        &self,
+        cpus: Cpus,
+        group: usize,
+        more: usize,
+        base: &Outcome,
+    ) -> Option<f64> {
+        let threads = &self.groups.get(group)?.threads;
+        let (count, more) = (threads.len() as f64, more as f64);
+        // Of several threads that do the same, only locks that they already wait for count: the
+        // release of a replayed lock may be unknown.
+        let waited = self.locks(base, base.length.0 / 100);
+        let waited: FxHashSet<ObjectId> = waited
+            .into_iter()
+            .flat_map(|(question, _)| match question {
+                Question::Locks(locks) => locks,
+                _ => Vec::new(),
+            })
+            .collect();
+        let is_alone = threads.len() == 1;
+        let shared = |lock| is_alone || waited.contains(&lock);
+        let mut program = self.program.clone();
+        without::threads(&mut program, threads, count / (count + more), shared);
+        let ns = self.time_ns(&program, cpus, &self.model, 0)?;
+        let base_ns = base.length.as_ns_f64();
+        if ns >= base_ns {
+            return Some(ns);
+        }
+        // Only in this run chance may have changed which threads meet.
+        let again = self.time_ns(&program, cpus, &self.model, 1)?;
+        let before = self.time_ns(&self.program, cpus, &self.model, 1)?;
+        let certain = ns.max(again / before * base_ns);
+        Some(certain.max(self.least_with_more(cpus, threads, base)?).min(base_ns))
+    }
+
+    /// The least time that more of these threads can bring, nanoseconds: what runs while none of them computes, or only one lives,
+    /// stays, and all that is computed in the rest is spread over all CPUs. CPUs that are idle outside of that rest are of no use
+    /// to them. Ours.
+    fn least_with_more(&self, cpus: Cpus, threads: &[usize], base: &Outcome) -> Option<f64> {
+        let Some(most_busy) = self.most_busy(cpus) else { return Some(0.0) };
+        let mut work = AtWork::of(&self.program, threads);
+        let timing = Timing::new(&self.program, &self.model).ok()?;
+        timing.run_watched(cpus, 0, Box::new(|interval| work.tell(interval)));
+        let (time, computed) = work.sums(cpus);
+        let rest = base.length.0.saturating_sub(time);
+        Some(Ticks(rest).as_ns_f64() + Ticks(computed).as_ns_f64() / most_busy)
+    }
+}
+
+/// When threads begin and cease to compute, and those of the group to live.
+struct AtWork {
+    is_of_group: Vec<bool>,
+    /// Threads of the group that live at a time in which another one would find something to do: what the first of several does
+    /// before it starts the others, and the last when they are over, is not divided.
+    at_least: u64,
+    changes: Vec<Change>,
+}
+
+/// In order of time, ends before what begins at the same instant.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Change {
+    at: Ticks,
+    begins: bool,
+    what: What,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    /// A thread of the group is there: it computes or waits.
+    Lives,
+    /// A thread computes; whether it is of the group.
+    Computes(bool),
+}
+
+impl AtWork {
+    fn of(program: &Program, threads: &[usize]) -> AtWork {
+        let mut is_of_group = vec![false; program.threads.len()];
+        for thread in threads {
+            if let Some(is_of_group) = is_of_group.get_mut(*thread) {
+                *is_of_group = true;
+            }
+        }
+        AtWork { is_of_group, at_least: threads.len().min(2) as u64, changes: Vec::new() }
+    }
+
+    fn tell(&mut self, interval: Interval) {
+        if interval.end <= interval.start {
+            return;
+        }
+        let of_group = self.is_of_group.get(interval.thread.0 as usize) == Some(&true);
+        let lives = (of_group && interval.doing != Doing::Nothing).then_some(What::Lives);
+        let computes = (interval.doing == Doing::Busy).then_some(What::Computes(of_group));
+        for what in lives.into_iter().chain(computes) {
+            self.changes.push(Change { at: interval.start, begins: true, what });
+            self.changes.push(Change { at: interval.end, begins: false, what });
+        }
+    }
+
+    /// For how long threads of the group compute where another one could, and what all threads compute in that time: ticks. With
+    /// ideal sharing more threads than CPUs compute at a time.
+    fn sums(mut self, cpus: Cpus) -> (u64, u64) {
+        let at_most = match cpus {
+            Cpus::Count(count) => u64::from(count.get()),
+            Cpus::Infinite => u64::MAX,
+        };
+        self.changes.sort_unstable();
+        let (mut all, mut group, mut live, mut since) = (0u64, 0u64, 0u64, Ticks(0));
+        let (mut time, mut computed) = (0u64, 0u64);
+        for Change { at, begins, what } in self.changes {
+            if group > 0 && live >= self.at_least {
+                let passed = at.0 - since.0;
+                time = time.saturating_add(passed);
+                computed = computed.saturating_add(passed.saturating_mul(all.min(at_most)));
+            }
+            let count = |sum: &mut u64| *sum = if begins { *sum + 1 } else { sum.saturating_sub(1) };
+            match what {
+                What::Lives => count(&mut live),
+                What::Computes(of_group) => {
+                    count(&mut all);
+                    if of_group {
+                        count(&mut group);
+                    }
+                }
+            }
+            since = at;
+        }
+        (time, computed)
+    }
+}
