@@ -81,7 +81,7 @@ fn a_program_is_called_as_it_was_started_and_longpole_is_not_part_of_it() {
     let (file, typed) = (folder.path().join("check-tool"), folder.path().join("server"));
     std::fs::copy(&program, &file).expect("copied");
     symlink(&file, &typed).expect("linked");
-    let recorded = Recorded::good(&["--interpose", "always"], &typed, &["20000"]);
+    let recorded = Recorded::good(&["--interpose", "always"], &typed, &["60000"]);
     let report = |by: &str| Longpole::with(["report", "--by", by]).and(&recorded.file).ok().stdout;
     let (modules, functions) = (report("module"), report("function"));
     assert!(modules.lines().any(|line| line.starts_with("server")), "{modules}");
