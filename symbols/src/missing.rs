@@ -5,7 +5,8 @@ use super::functions::SymbolSource;
 use super::name;
 use super::service::Summary;
 use engine::event::ModuleFact;
-use std::io::{BufRead, BufReader, Read};
+use memchr::memmem::Finder;
+use std::io::Read;
 use std::path::Path;
 
 /// Most lists of installed files looked through.
@@ -82,17 +83,27 @@ fn package_of(folder: &Path, path: &str) -> Option<String> {
     {
         return None;
     }
-    let other = path.strip_prefix("/usr").map_or_else(|| format!("/usr{path}"), str::to_owned);
     let lists = std::fs::read_dir(folder).ok()?.flatten().take(MOST_LISTS);
     let mut lists =
         lists.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "list"));
+    let path = Finder::new(path.strip_prefix("/usr").unwrap_or(path));
+    let mut text = Vec::new();
     let list = lists.find(|list| {
+        text.clear();
         let Ok(file) = std::fs::File::open(list) else { return false };
-        let lines = BufReader::new(file.take(MOST_BYTES)).lines().map_while(Result::ok);
-        lines.into_iter().any(|line| line == path || line == other)
+        file.take(MOST_BYTES).read_to_end(&mut text).is_ok() && is_line(&path, &text)
     })?;
     let package = list.file_stem()?.to_str()?;
     Some(name::safe(package.split(':').next().unwrap_or(package)))
+}
+
+/// Whether a line of the text is this path, with or without `/usr` before it.
+fn is_line(path: &Finder<'_>, text: &[u8]) -> bool {
+    path.find_iter(text).any(|at| {
+        let (before, after) = (&text[..at], &text[at + path.needle().len()..]);
+        let before = before.strip_suffix(b"/usr").unwrap_or(before);
+        matches!(before.last(), None | Some(b'\n')) && matches!(after.first(), None | Some(b'\n'))
+    })
 }
 
 #[cfg(test)]
@@ -137,6 +148,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("folder");
         std::fs::write(folder.path().join("libfoo1:amd64.list"), "/.\n/usr/lib/libfoo.so.1\n")
             .expect("written");
+        let others = "/opt/usr/lib/libbar.so.1\n/usr/lib/libbar.so.1.2\n/opt/lib/libbar.so.1\n";
+        std::fs::write(folder.path().join("others.list"), others).expect("written");
         assert_eq!(package_of(folder.path(), "/lib/libfoo.so.1").as_deref(), Some("libfoo1"));
         assert_eq!(package_of(folder.path(), "/usr/lib/libfoo.so.1").as_deref(), Some("libfoo1"));
         assert_eq!(package_of(folder.path(), "/usr/lib/libbar.so.1"), None);

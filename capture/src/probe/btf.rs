@@ -83,11 +83,13 @@ impl<'a> Btf<'a> {
     }
 
     /// The same type information with nothing in it but the tracepoints' types, at the numbers that the kernel knows them
-    /// by: reading all of the others takes aya longer than all else that is done before a recording begins.
+    /// by, and no type after the last of them: reading all of the others takes aya longer than all else that is done before a
+    /// recording begins.
     pub(crate) fn tracepoints(&self) -> Vec<u8> {
         const KIND_FWD: u32 = 7;
         const HEADER: usize = 24;
         let (mut types, mut strings) = (Vec::with_capacity(12 * self.types.len()), vec![0]);
+        let mut after_last = 0;
         for &at in self.types.iter().skip(1) {
             let name = self
                 .read_type(at)
@@ -103,7 +105,11 @@ impl<'a> Btf<'a> {
                 None => [0, KIND_FWD],
             };
             types.extend([name, kind << 24, 0].iter().flat_map(|word| word.to_le_bytes()));
+            if kind == KIND_TYPEDEF {
+                after_last = types.len();
+            }
         }
+        types.truncate(after_last);
         let mut data = vec![0x9f, 0xeb, 1, 0];
         let [length, of_strings] = [types.len() as u32, strings.len() as u32];
         data.extend(
@@ -288,7 +294,7 @@ mod tests {
         let aya = aya::Btf::parse(&reduced, aya::Endianness::Little).expect("whole");
         drop(aya);
         let btf = Btf::parse(&reduced).expect("whole");
-        assert_eq!(btf.types.len(), 9);
+        assert_eq!(btf.types.len(), 8, "the last one is a tracepoint's");
         assert_eq!(btf.id(KIND_TYPEDEF, "btf_trace_x"), Some(7));
         assert_eq!(btf.names.len(), 1);
     }
