@@ -12,6 +12,7 @@ use super::app_files::prepare;
 use super::app_list::{APPS, App, Load, STORMS};
 use super::app_runs::{LIMIT, Side, Since, commands, servers};
 use super::handover::lost_percent;
+use super::promise::told_cost;
 use crate::sample::{Sample, digits};
 use crate::workspace::Workspace;
 
@@ -66,7 +67,6 @@ struct Measured {
     events: f64,
     bytes: f64,
     lost: Sample,
-    overhead: String,
 }
 
 /// Which programs.
@@ -155,7 +155,7 @@ fn text(which: Table, measured: &[Measured], missing: &[String], pairs: Pairs) -
          which hides what ticks cost (`./x bench promise`). {}\n\
          CPU time more: what the program and longpole take together above what the program takes alone; longpole says so in \
          its summary.\n\n\
-         | program | s alone | s recorded | slow-down | pairs | CPU time more, % | longpole says | events | bytes per event | lost, % |\n\
+         | program | s alone | s recorded | slow-down | pairs | CPU time more, % | longpole says, % | events | bytes per event | lost, % |\n\
          |---|---|---|---|---|---|---|---|---|---|\n",
         which.title(),
         pairs.told(),
@@ -178,7 +178,7 @@ fn text(which: Table, measured: &[Measured], missing: &[String], pairs: Pairs) -
             one.slower,
             one.slower.len(),
             one.more_cpu,
-            if one.told.len() == 0 { one.overhead.clone() } else { format!("{} %", one.told) },
+            one.told,
             one.events,
             digits(one.bytes / one.events.max(1.0)),
             one.lost
@@ -225,7 +225,6 @@ impl App {
             events: 0.0,
             bytes: 0.0,
             lost: Sample::default(),
-            overhead: String::new(),
         };
         let file = work.join("app.lp");
         // One more in front: files get into memory.
@@ -265,12 +264,7 @@ impl Measured {
         self.events = events.with_context(|| format!("no number of events in: {said}"))?;
         self.bytes = std::fs::metadata(file).context("no recording")?.len() as f64;
         self.lost.push(lost_percent(said)?);
-        let overhead = line("cost ").context("no cost")?;
-        let overhead = overhead.split(" (").next().unwrap_or_default();
-        if overhead.ends_with('%') {
-            self.told.push(overhead.trim_end_matches('%').trim().parse().unwrap_or(f64::NAN));
-        }
-        self.overhead = overhead.to_owned();
+        self.told.push(told_cost(said).context("no cost")?);
         Ok(())
     }
 }

@@ -204,7 +204,7 @@ impl Pair<'_> {
         }
         let ended = command::well(longpole.wait(LIMIT)?, "longpole")?;
         let screens = std::fs::read_to_string(self.screens()).unwrap_or_default();
-        let said = said(if way == Way::Top { &screens } else { &ended.stderr });
+        let said = told_cost(if way == Way::Top { &screens } else { &ended.stderr });
         let more = (recorded.cpu_s()? + recorder_s) / alone.cpu_s()? - 1.0;
         Ok((100.0 * more, said.context("longpole does not say what it cost")?))
     }
@@ -282,7 +282,7 @@ fn halves() -> [String; 2] {
 }
 
 /// The last cost in what longpole wrote, percent.
-fn said(text: &str) -> Option<f64> {
+pub(super) fn told_cost(text: &str) -> Option<f64> {
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let cost = |line: &str| {
         let words = words(line);
@@ -300,10 +300,10 @@ mod tests {
     #[test]
     fn the_last_cost_counts() {
         assert_eq!(
-            said("a  cost 1.5 % (0.2 in it)\n\ncost   2.25 %: of\nprobes would cost 9 times"),
+            told_cost("a  cost 1.5 % (0.2 in it)\n\ncost   2.25 %: of\nprobes would cost 9 times"),
             Some(2.25)
         );
-        assert_eq!(said("costs nothing"), None);
+        assert_eq!(told_cost("costs nothing"), None);
     }
 
     #[test]
