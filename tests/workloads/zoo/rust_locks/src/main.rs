@@ -94,9 +94,10 @@ fn jobs(rounds: u64, send: impl Fn(u64), work: impl FnOnce() -> u64 + Send) -> u
     })
 }
 
+/// More than twice as long as a large job: on a shared machine a CPU may be half as fast as another.
 #[inline(never)]
 fn prepare(state: u64) -> u64 {
-    (0..4).fold(state, |state, _| tile(state))
+    (0..8).fold(state, |state, _| tile(state))
 }
 
 #[inline(never)]
