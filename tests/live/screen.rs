@@ -259,8 +259,8 @@ fn a_hang_up_ends_it_and_takes_the_probes_off() {
     skip_unless_live!();
     let target = Target::start();
     let mut command = CommandBuilder::new(binary());
-    // Where a hit costs much, the budget would take the probes off.
-    command.args(["top", "--refresh=300ms", "--overhead=none"]);
+    // Where a hit costs much, the budget would take the probes off, and what samples know of takes more rows than there are.
+    command.args(["top", "--refresh=300ms", "--overhead=none", "--freq=0"]);
     command.args(asked(&target));
     let mut screen = Screen::run(command);
     screen.wait_for_text(&format!("(pid {})", target.pid));
@@ -302,7 +302,7 @@ fn a_screen_leaves_by_itself_when_its_time_is_up() {
     skip_unless_live!();
     let target = Target::start();
     let mut command = CommandBuilder::new(binary());
-    command.args(["top", "--refresh=300ms", "--duration=6s", "--overhead=none"]);
+    command.args(["top", "--refresh=300ms", "--duration=6s", "--overhead=none", "--freq=0"]);
     command.args(asked(&target));
     let mut screen = Screen::run(command);
     screen.wait_for_text("hang_up_target");
