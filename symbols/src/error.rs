@@ -95,18 +95,18 @@ impl SymbolError {
             SymbolError::Unclear { .. } => "give more of the name, or a pattern with * for all of them",
             SymbolError::NotRegular { .. } => "name the program's own file",
             SymbolError::Read { .. } | SymbolError::NotElf { .. } => {
-                "use --no-uprobes to record scheduler and futex events only"
+                "leave out --exact and --functions to record samples and scheduler events"
             }
             SymbolError::Parser { .. } => {
-                "the file is damaged or hostile; use --no-uprobes to record scheduler and futex events only"
+                "the file is damaged or hostile; leave out --exact and --functions to record samples and scheduler events"
             }
             SymbolError::Told { kind: FailureKind::NotElf | FailureKind::Unreadable, .. } => {
-                "use --no-uprobes to record scheduler and futex events only"
+                "leave out --exact and --functions to record samples and scheduler events"
             }
             SymbolError::Unsupported { .. }
             | SymbolError::TooLarge { .. }
             | SymbolError::Told { kind: FailureKind::Unsupported, .. } => {
-                "use --no-uprobes: scheduler and futex events need no symbols"
+                "leave out --exact and --functions: samples and scheduler events need no symbols"
             }
         }
     }

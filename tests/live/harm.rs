@@ -5,4 +5,5 @@ mod probes_that_would_end;
 mod process_events;
 mod soak;
 mod tracers;
+mod untouched;
 mod unusual_exits;

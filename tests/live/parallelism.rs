@@ -31,7 +31,7 @@ fn adds_up(run: &Value) {
 #[test]
 fn logging_that_is_two_percent_of_the_cpu_time_is_named_first_on_eighteen_cpus() {
     let program = skip_unless_live!("startup.c");
-    let recorded = Recorded::good(&[], &program, &[]);
+    let recorded = Recorded::good(&["--exact"], &program, &[]);
     let measured = parallelism(&recorded, &[]);
     adds_up(&measured);
     assert_eq!(measured["run"], "measured");
@@ -92,7 +92,7 @@ fn counts_within(what: &str, recorded: &Recorded, [large, small, work]: [&str; 3
 fn what_is_handed_over_counts_for_who_did_it() {
     let program = skip_unless_live!("submit.c");
     for how in ["condition", "semaphore", "futex", "pipe", "socket", "io_uring"] {
-        let recorded = Recorded::good(&[], &program, &[how]);
+        let recorded = Recorded::good(&["--exact"], &program, &[how]);
         counts_for_who_ordered(how, &recorded, ["OrderLarge", "OrderSmall", "Work"]);
         // It computes one and a half times as much as all jobs, and passes no work on.
         let run = parallelism(&recorded, &[]);
@@ -106,7 +106,7 @@ fn what_is_handed_over_counts_for_who_did_it() {
 fn what_is_sent_through_channels_counts_for_who_sent_it() {
     let program = skip_unless_live!("zoo/rust_locks");
     for channel in ["mpsc_jobs", "crossbeam_jobs"] {
-        let recorded = Recorded::good(&[], &program, &[channel, "201"]);
+        let recorded = Recorded::good(&["--exact"], &program, &[channel, "201"]);
         let names = ["rust_locks::order_large", "rust_locks::order_small", "rust_locks::job"];
         // Small jobs come while workers look for more, the more so on a busy machine: nobody waits for those.
         counts_within(channel, &recorded, names, 30.0);
@@ -119,7 +119,7 @@ fn regions_of_openmp_count_for_their_functions() {
     let program = skip_unless_live!("regions.c");
     for policy in ["passive", "active"] {
         let recorded = Recorded::good(
-            &[],
+            &["--exact"],
             "env".as_ref(),
             &[&format!("OMP_WAIT_POLICY={policy}"), &program.display().to_string()],
         );

@@ -325,7 +325,7 @@ fn functions_are_chosen_while_it_runs() {
     assert!(!target.is_probed(target.later));
 
     screen.press("f");
-    screen.wait_for_text("probe functions:");
+    screen.wait_for_text("write breakpoints into the program");
     screen.press("*chosen_latter\x7f\x7f\x7fer\r");
     screen.wait_for_text("1 function is probed from now on: *chosen_later");
     target.until_probed(target.later, true);
@@ -336,7 +336,7 @@ fn functions_are_chosen_while_it_runs() {
     assert!(target.is_probed(target.first), "the one before keeps its own");
 
     screen.press("u");
-    screen.wait_for_text("take probes off:");
+    screen.wait_for_text("take breakpoints out of:");
     screen.press("*hang_up_target\r");
     screen.wait_for_text("the probes of 1 function are off");
     target.until_probed(target.first, false);

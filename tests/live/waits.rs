@@ -7,7 +7,7 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(60);
 const ROUNDS: usize = 23;
-const OPTIONS: [&str; 4] = ["--no-uprobes", "--children", "--interpose", "never"];
+const OPTIONS: [&str; 3] = ["--children", "--interpose", "never"];
 
 /// Edges of a program: (waker, waiter, what for) → how many.
 fn edges(program: &Program) -> BTreeMap<(String, String, String), usize> {
@@ -136,7 +136,7 @@ fn what_a_disk_is_asked_for_is_waited_for_from_the_disk() {
         skip!("{}", tried.stderr.trim());
     }
     let rounds = ROUNDS.to_string();
-    let recorded = Recorded::good(&["--no-uprobes", "--interpose", "never"], &program, &[file, &rounds]);
+    let recorded = Recorded::good(&["--interpose", "never"], &program, &[file, &rounds]);
     let program = recorded.program();
     let (reads, syncs) = (waits(&program, "disk", "file read"), waits(&program, "disk", "file sync"));
     // A disk may be done before the thread is off its CPU, all the more where a busy machine holds the thread up: few

@@ -17,13 +17,10 @@ pub enum Choice {
 }
 
 /// What to do about a command: `binary` is the ELF file that will run, if known.
-pub fn decide(mode: InterposeMode, scheduler_only: bool, binary: Option<&Path>) -> Choice {
+pub fn decide(mode: InterposeMode, binary: Option<&Path>) -> Choice {
     let because = |reason: &str| Choice::Not(reason.to_owned());
     match mode {
         InterposeMode::Never => return because("--interpose never"),
-        InterposeMode::Auto if scheduler_only => {
-            return because("--no-uprobes asks for scheduler events only");
-        }
         InterposeMode::Auto | InterposeMode::Always => {}
     }
     if !has_library() {
@@ -45,14 +42,11 @@ mod tests {
     #[test]
     fn a_wish_is_heard_first() {
         let shell = Some(Path::new("/bin/sh"));
-        assert_eq!(decide(InterposeMode::Never, false, shell), Choice::Not("--interpose never".into()));
-        assert!(
-            matches!(decide(InterposeMode::Auto, true, shell), Choice::Not(reason) if reason.contains("--no-uprobes"))
-        );
+        assert_eq!(decide(InterposeMode::Never, shell), Choice::Not("--interpose never".into()));
         if has_library() {
-            assert_eq!(decide(InterposeMode::Auto, false, shell), Choice::Inside { first: Vec::new() });
-            assert_eq!(decide(InterposeMode::Always, true, shell), Choice::Inside { first: Vec::new() });
-            assert!(matches!(decide(InterposeMode::Always, false, None), Choice::Not(_)));
+            assert_eq!(decide(InterposeMode::Auto, shell), Choice::Inside { first: Vec::new() });
+            assert_eq!(decide(InterposeMode::Always, shell), Choice::Inside { first: Vec::new() });
+            assert!(matches!(decide(InterposeMode::Always, None), Choice::Not(_)));
         }
     }
 }

@@ -84,7 +84,7 @@ impl FunctionProbes {
             return Err(ProbeError::new(
                 ProbeErrorKind::Failed,
                 format!("there is no room for the probes of process {pid}: too many processes have some"),
-                "record fewer processes at once, or use --no-uprobes",
+                "record fewer processes at once, or leave out --exact",
             ));
         }
         let had = self.groups.len();

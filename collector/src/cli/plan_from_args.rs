@@ -4,7 +4,8 @@ use super::record_args::{CaptureArguments, RecordArguments, TopArguments, Valida
 use super::value;
 use crate::exit::UserError;
 use crate::plan::{
-    CapturePlan, ListenPlan, MOST_FUNCTIONS, RecordPlan, Selection, TargetPlan, TopPlan, ValidatePlan,
+    Breakpoints, CapturePlan, ListenPlan, MOST_FUNCTIONS, RecordPlan, Selection, TargetPlan, TopPlan,
+    ValidatePlan, names_locks,
 };
 use crate::validate::{depends_on_cpus, doubling};
 use capture::interpose::InterposeMode;
@@ -38,8 +39,16 @@ pub fn top(args: TopArguments) -> Result<TopPlan, UserError> {
         batch: args.batch,
         json: args.json,
         listen: args.listen.map(|address| ListenPlan { address, token: args.listen_token }),
-        capture: from_samples(capture("top", args.capture)?),
+        capture: from_samples(on_request(capture("top", args.capture)?, args.once || args.batch)),
     })
+}
+
+/// Who sits at the screen may ask for functions.
+fn on_request(capture: CapturePlan, is_printed: bool) -> CapturePlan {
+    match capture.breakpoints {
+        Breakpoints::None if !is_printed => CapturePlan { breakpoints: Breakpoints::OnRequest, ..capture },
+        _ => capture,
+    }
 }
 
 /// The same for a program that runs already and has users: attaching must not slow it. With `--overhead none`
@@ -47,7 +56,8 @@ pub fn top(args: TopArguments) -> Result<TopPlan, UserError> {
 fn from_samples_if_attached(capture: CapturePlan) -> CapturePlan {
     match capture.target {
         TargetPlan::Attach { .. } if capture.budget_ppm.is_some() => {
-            let from_samples = capture.uprobes && capture.selection.functions.is_empty();
+            let from_samples =
+                capture.breakpoints == Breakpoints::Exact && capture.selection.functions.is_empty();
             CapturePlan { from_samples, ..capture }
         }
         _ => capture,
@@ -57,24 +67,16 @@ fn from_samples_if_attached(capture: CapturePlan) -> CapturePlan {
 /// Without an option about functions, those of an unknown program are sampled first: probing all at once may
 /// slow it.
 fn from_samples(capture: CapturePlan) -> CapturePlan {
-    let from_samples =
-        capture.uprobes && capture.sampling.is_some() && capture.selection.functions.is_empty();
+    let from_samples = capture.breakpoints == Breakpoints::Exact
+        && capture.sampling.is_some()
+        && capture.selection.functions.is_empty();
     CapturePlan { from_samples, ..capture }
 }
 
 /// `longpole validate`.
 pub fn validate(args: ValidateArguments) -> Result<ValidatePlan, UserError> {
     // What is measured is the command with its children, so these are recorded, too.
-    let chosen = &args.capture;
-    let wants_functions = args.calibrate
-        || chosen.max_functions.is_some()
-        || !(chosen.functions.is_empty() && chosen.exclude.is_empty());
-    let mut capture = CapturePlan { children: true, ..capture("validate", args.capture)? };
-    if !wants_functions {
-        // Names do not make a prediction better, and what hot functions' probes cost until they are gone cannot be taken out
-        // exactly: Raytrace of SPLASH was predicted wrongly by 51 % with them and 10 % without.
-        capture.selection.max_functions = 0;
-    }
+    let capture = CapturePlan { children: true, ..capture("validate", args.capture)? };
     let TargetPlan::Launch { command, cpus: pool, .. } = &capture.target else {
         return Err(UserError::usage(
             "a running process cannot be validated: it cannot be run again",
@@ -91,6 +93,12 @@ pub fn validate(args: ValidateArguments) -> Result<ValidatePlan, UserError> {
         return Err(UserError::usage(
             format!("{option} is for one recording, and here each number of CPUs has its own"),
             format!("leave out {option}"),
+        ));
+    }
+    if args.calibrate && capture.breakpoints == Breakpoints::None && capture.sampling.is_none() {
+        return Err(UserError::usage(
+            "--calibrate compares functions, and none is recorded",
+            "add --exact for their calls, or -F 499 for samples",
         ));
     }
     Ok(ValidatePlan {
@@ -163,7 +171,12 @@ fn capture(name: &str, mut args: CaptureArguments) -> Result<CapturePlan, UserEr
         },
         target,
         interpose: args.interpose,
-        uprobes: !args.no_uprobes,
+        // Who names a function that takes a lock means locks.
+        breakpoints: match args.functions.is_empty() {
+            _ if args.exact || names_locks(&args.functions) => Breakpoints::Exact,
+            true => Breakpoints::None,
+            false => Breakpoints::Named,
+        },
         selection: Selection {
             functions: args.functions,
             exclude: args.exclude,

@@ -23,6 +23,7 @@ ended when the recording does (-d, a second ^C) runs on without longpole, and th
 `longpole doctor`), 125 to 127 COMMAND could not be started.";
 
 #[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("probes").args(["exact", "functions"]).multiple(true))]
 pub struct CaptureArguments {
     /// Attach to these running processes, by number or by name
     #[arg(short, long, value_name = "PID|NAME")]
@@ -33,26 +34,29 @@ pub struct CaptureArguments {
     /// Leave out child processes of a COMMAND
     #[arg(long)]
     pub no_children: bool,
-    /// Scheduler and futex events only: no probes on functions, nor on libc's for locks
-    #[arg(long, conflicts_with = "functions")]
+    /// Count calls instead of sampling them, by breakpoints (uprobes) in functions, and in the C library's where locks cannot
+    /// be recorded otherwise; they are written into the program's code while it is recorded
+    #[arg(long)]
+    pub exact: bool,
+    /// The default: no breakpoint is written into the program
+    #[arg(long, hide = true, conflicts_with_all = ["functions", "exact"])]
     pub no_uprobes: bool,
-    /// Probe the function of this name, or as much of it as is needed, or all functions with a matching name (hash*), and only
-    /// these, at once and without trying first what that costs (may be repeated); without it a running process is tried first
+    /// Count the calls of the function of this name, or as much of it as is needed, or of all functions with a matching name
+    /// (hash*), by breakpoints in these and no others, unless --exact is given, too (may be repeated)
     #[arg(long, value_name = "NAME|GLOB", value_parser = NonEmptyStringValueParser::new())]
     pub functions: Vec<String>,
-    /// Never probe the function of this name, or functions with a matching name (may be repeated)
-    #[arg(long, value_name = "NAME|GLOB", value_parser = NonEmptyStringValueParser::new())]
+    /// With --exact: never probe the function of this name, or functions with a matching name (may be repeated)
+    #[arg(long, requires = "probes", value_name = "NAME|GLOB", value_parser = NonEmptyStringValueParser::new())]
     pub exclude: Vec<String>,
     /// Functions of this name, or with a matching name, only wait: time in them counts as waiting (may be repeated)
     #[arg(long, value_name = "NAME|GLOB", value_parser = NonEmptyStringValueParser::new())]
     pub spin: Vec<String>,
-    /// Probe at most this many functions, the largest first; a command with more than 1,024 begins without probes unless
-    /// this or --functions is given [default: 4096; validate: none, unless functions are chosen or --calibrate asks which ones
-    /// need more CPU time]
-    #[arg(long, value_name = "N", value_parser = value::count::<usize>)]
+    /// With --exact: probe at most this many functions, the largest first; a command with more than 1,024 begins without
+    /// probes unless this or --functions is given [default: 4096]
+    #[arg(long, requires = "probes", value_name = "N", value_parser = value::count::<usize>)]
     pub max_functions: Option<usize>,
-    /// Take the probes off functions called more often than this per second [default: 10000]
-    #[arg(long, value_name = "N", value_parser = value::count::<u64>)]
+    /// With --exact: take the probes off functions called more often than this per second [default: 10000]
+    #[arg(long, requires = "probes", value_name = "N", value_parser = value::count::<u64>)]
     pub max_rate: Option<u64>,
     /// What recording may cost of the target's CPU time; functions that cost too much lose their probes,
     /// samples become rarer; or: none
@@ -66,14 +70,13 @@ pub struct CaptureArguments {
     #[arg(long, value_name = "HOW", default_value = "auto", hide_possible_values = true, value_parser = value::word(&[
         ("auto", CallGraph::Auto), ("fp", CallGraph::Fp), ("dwarf", CallGraph::Dwarf)]))]
     pub call_graph: CallGraph,
-    /// Record calls only down to this depth of probed functions
-    #[arg(long, value_name = "N", value_parser = value::count::<u32>)]
+    /// With --exact: record calls only down to this depth of probed functions
+    #[arg(long, requires = "probes", value_name = "N", value_parser = value::count::<u32>)]
     pub depth: Option<u32>,
     /// Size of each ring buffer, for example 8M [default: 16M]
     #[arg(long, value_name = "SIZE", value_parser = value::ring_bytes)]
     pub ring_size: Option<u32>,
-    /// Record the command's locks from inside it, by a library put before its libc, instead of by probes on its libc, which
-    /// are more expensive: auto, always or never
+    /// Record the command's locks from inside it, by a library put before its libc: auto, always or never
     #[arg(long, value_name = "WHEN", default_value = "auto", hide_possible_values = true, value_parser = value::word(&[
         ("auto", InterposeMode::Auto), ("always", InterposeMode::Always), ("never", InterposeMode::Never)]))]
     pub interpose: InterposeMode,

@@ -35,7 +35,7 @@ fn about_limits(mut error: UserError) -> UserError {
         let most = limits::descriptors().unwrap_or(u64::MAX);
         Some(format!(
             "longpole may open {most} files, too few for this target: raise the limit (`ulimit -Hn 65536`, as root), or \
-             probe less with --max-functions or --no-uprobes"
+             leave out --exact"
         ))
     } else if says(libc::EFBIG) {
         Some(format!(

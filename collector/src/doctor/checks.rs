@@ -177,7 +177,7 @@ fn uprobes(machine: &Machine) -> Check {
         machine.uprobes,
         true,
         if machine.uprobes { "the kernel has uprobes" } else { "the kernel has no uprobes" },
-        "they tell when a function is entered and left; with --no-uprobes longpole records without them",
+        "they tell when a function is entered and left; --exact and --functions need them",
         "boot a kernel with CONFIG_UPROBE_EVENTS=y",
     )
 }
@@ -187,8 +187,7 @@ fn uprobe_multi(machine: &Machine) -> Check {
         "uprobe_multi",
         has(machine, UPROBE_MULTI),
         "uprobe_multi links",
-        "thousands of functions are probed in milliseconds and without CAP_SYS_ADMIN; with --no-uprobes longpole records \
-         without them",
+        "thousands of functions are probed in milliseconds and without CAP_SYS_ADMIN; --exact and --functions need them",
         "boot Linux 6.6 or newer with CONFIG_UPROBES=y and CONFIG_BPF_EVENTS=y",
     )
 }
@@ -399,10 +398,7 @@ mod tests {
         let checks = check(&Machine { uprobes: false, btf: Btf::Names(TRACEPOINTS.to_vec()), ..good() });
         for id in ["uprobes", "uprobe_multi"] {
             let check = checks.iter().find(|check| check.id == id).expect("check");
-            assert!(
-                !check.ok && check.why.contains("with --no-uprobes longpole records without them"),
-                "{check:?}"
-            );
+            assert!(!check.ok && check.why.contains("--exact and --functions need them"), "{check:?}");
         }
     }
 

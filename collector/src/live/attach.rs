@@ -16,7 +16,7 @@ use super::lock_recording::{How, LockRecording};
 use super::probed_functions::{First, ProbedFunctions};
 use super::target_remarks;
 use crate::exit::UserError;
-use crate::plan::{CapturePlan, TargetPlan};
+use crate::plan::{Breakpoints, CapturePlan, TargetPlan};
 use capture::probe::{
     Capture, CaptureOptions, ProbeError, ProbeErrorKind, Since, check_capabilities, check_programs, now_ns,
     usual_ring_bytes,
@@ -184,6 +184,9 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
 /// Puts probes on the C libraries of processes that were born between the list of processes and the start.
 fn probe_libraries(plan: &CapturePlan, functions: &mut ProbedFunctions, capture: &mut Capture, pids: &[u32]) {
     let (attacher, start_ns) = (capture.attacher(), capture.start_ns());
+    if plan.breakpoints != Breakpoints::Exact {
+        return;
+    }
     for &pid in pids {
         if tries_locks(plan) {
             functions.will_try_locks(pid, start_ns);
@@ -263,11 +266,16 @@ fn start(
     inside: Option<PathBuf>,
 ) -> Result<Started, UserError> {
     let is_inside = inside.is_some();
-    let mut functions = plan.uprobes.then(|| functions_of(plan, inside));
+    let may_probe = plan.breakpoints != Breakpoints::None;
+    let mut functions = may_probe.then(|| functions_of(plan, inside));
     let (mut facts, mut remarks) = (Facts::default(), Vec::new());
     let tries_locks = tries_locks(plan);
     // What runs already gets no probe at once, so that events and samples need not wait until symbols are read.
-    let none_at_once = tries_locks && plan.selection.functions.is_empty() || !plan.uprobes;
+    let none_at_once = match plan.breakpoints {
+        Breakpoints::None | Breakpoints::OnRequest => true,
+        Breakpoints::Named => false,
+        Breakpoints::Exact => tries_locks && plan.selection.functions.is_empty(),
+    };
     let is_early = none_at_once && subjects.iter().all(|subject| !subject.held);
     let mut chosen = Chosen::default();
     // Programs that already run have users, and reading symbols can wait; the choice for the start of a
@@ -281,7 +289,7 @@ fn start(
     let (mut libc, mut libraries) = (Vec::new(), InitialLibraries::default());
     if tries_locks {
         libraries = InitialLibraries::of_running(subjects.iter().map(|subject| subject.pid));
-    } else if let Some(functions) = &mut functions {
+    } else if let (Breakpoints::Exact, Some(functions)) = (plan.breakpoints, &mut functions) {
         let with_probes = subjects.iter().filter(|subject| !(subject.held && is_inside));
         libc = libraries.choose(&mut functions.libc, with_probes);
     }
@@ -294,7 +302,7 @@ fn start(
         running: is_early,
         functions: chosen.probes,
         most_functions: functions.as_ref().map_or(0, ProbedFunctions::number_limit),
-        uprobes: plan.uprobes,
+        uprobes: may_probe,
         ring_bytes: plan.ring_bytes.map_or_else(usual_ring_bytes, |bytes| bytes as usize),
         max_rate_hz: plan.max_rate_hz.unwrap_or(MAX_RATE_HZ),
         sampling: plan.sampling,
@@ -340,10 +348,12 @@ fn start(
 /// What chooses functions.
 fn functions_of(plan: &CapturePlan, inside: Option<PathBuf>) -> ProbedFunctions {
     let libraries = CLibraries::new(Parsers::of_longpole(), inside);
-    ProbedFunctions::new(&plan.selection, plan.depth, libraries, Parsers::of_longpole())
+    let libraries = if plan.breakpoints == Breakpoints::Exact { libraries } else { libraries.unprobed() };
+    let functions = ProbedFunctions::new(&plan.selection, plan.depth, libraries, Parsers::of_longpole())
         .only_selected(plan.from_samples, plan.sampling.is_some())
         .few_at_once(plan.sampling.is_some())
-        .trying_locks(tries_locks(plan))
+        .trying_locks(tries_locks(plan));
+    if plan.breakpoints == Breakpoints::OnRequest { functions.none_unasked() } else { functions }
 }
 
 /// One sentence for all: there may be hundreds.

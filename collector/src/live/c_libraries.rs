@@ -29,6 +29,8 @@ pub struct CLibraries {
     binaries: Binaries,
     /// The library that programs were started with, if some were.
     inside: Option<PathBuf>,
+    /// They may get probes.
+    are_probed: bool,
 }
 
 /// What to do about the operations of a process.
@@ -45,7 +47,18 @@ pub enum LibcChoice {
 impl CLibraries {
     /// `inside`: the library that the command is started with, which records operations in processes that have it.
     pub fn new(parsers: Parsers, inside: Option<PathBuf>) -> CLibraries {
-        CLibraries { parsers, files: HashMap::new(), binaries: Binaries::default(), inside }
+        CLibraries { parsers, files: HashMap::new(), binaries: Binaries::default(), inside, are_probed: true }
+    }
+
+    /// None of them gets a probe.
+    #[must_use]
+    pub fn unprobed(self) -> CLibraries {
+        CLibraries { are_probed: false, ..self }
+    }
+
+    /// Whether they may get probes.
+    pub fn are_probed(&self) -> bool {
+        self.are_probed
     }
 
     /// For a process in its present state, and after its loader is done.

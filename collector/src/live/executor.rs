@@ -5,7 +5,7 @@ use super::effect::Effect;
 use super::function_finder::FunctionFinder;
 use super::keyboard::Keyboard;
 use super::loop_state::{LoopState, StopReason};
-use super::message::Message;
+use super::message::{FunctionRequest, Message};
 use super::observations::Observations;
 use super::reader_commands::ReaderCommands;
 use super::ring_reader::Command;
@@ -128,10 +128,7 @@ impl Executor {
             }
             Effect::TakeOff(functions) => self.attaching.give(Job::TakeOff(functions)),
             Effect::AddLibc(chosen) => self.attaching.give(Job::Libc(chosen)),
-            Effect::FindFunctions(request, pids) => match &self.function_finder {
-                Some(function_finder) => function_finder.request(request, pids),
-                None => self.answer("functions have no probes here: nothing can be changed".to_owned()),
-            },
+            Effect::FindFunctions(request, pids) => self.find_functions(request, pids),
             Effect::ChooseFunctions(change) => {
                 if let Some(function_finder) = &self.function_finder {
                     function_finder.ask(change);
@@ -232,6 +229,19 @@ impl Executor {
         let error = child.release().err()?;
         self.child = None;
         Some(error)
+    }
+
+    /// Looks for the functions that a user names; an empty pattern stands for the chosen row's.
+    fn find_functions(&mut self, mut request: FunctionRequest, pids: Vec<u32>) {
+        if request.pattern.is_empty() {
+            let row = self.screen.as_ref().and_then(|(_, state)| state.chosen_function());
+            request.pattern = row.unwrap_or_default();
+        }
+        match &self.function_finder {
+            _ if request.pattern.is_empty() => self.answer("no function is chosen".to_owned()),
+            Some(function_finder) => function_finder.request(request, pids),
+            None => self.answer("functions have no probes here: nothing can be changed".to_owned()),
+        }
     }
 
     fn answer(&mut self, sentence: String) {

@@ -3,10 +3,9 @@
 use super::c_libraries::{CLibraries, LibcChoice};
 use super::initial_functions::Subject;
 use super::lock_recording::How;
-use crate::plan::{CapturePlan, TargetPlan};
+use crate::plan::{Breakpoints, CapturePlan, TargetPlan, names_locks};
 use capture::probe::{Capture, LibcProbes};
 use capture::target::{CLibraryKind, Process, mapped_c_libraries};
-use symbols::glob_matches;
 
 /// The C libraries that got probes.
 #[derive(Default)]
@@ -76,8 +75,9 @@ impl InitialLibraries {
         if !self.names.is_empty() {
             return How::Probes { libraries: self.names, instead };
         }
-        if !plan.uprobes {
-            return How::No("--no-uprobes asks for scheduler events only".to_owned());
+        if plan.breakpoints != Breakpoints::Exact {
+            let attached = "in a running program, without breakpoints (--exact sets them)".to_owned();
+            return How::No(instead.unwrap_or(attached));
         }
         How::No(self.why.or(instead).unwrap_or_else(|| "no C library was found".to_owned()))
     }
@@ -87,17 +87,8 @@ impl InitialLibraries {
 /// programs that already run and have users. Not if the user has named such functions, or has set no limit on
 /// the cost.
 pub(super) fn tries_locks(plan: &CapturePlan) -> bool {
-    let is_named = |name: &str| plan.selection.functions.iter().any(|glob| glob_matches(glob, name));
-    let named = LOCK_FUNCTIONS.into_iter().any(is_named);
-    plan.uprobes && matches!(plan.target, TargetPlan::Attach { .. }) && plan.budget_ppm.is_some() && !named
+    plan.breakpoints == Breakpoints::Exact
+        && matches!(plan.target, TargetPlan::Attach { .. })
+        && plan.budget_ppm.is_some()
+        && !names_locks(&plan.selection.functions)
 }
-
-/// A user who names one of these means locks.
-const LOCK_FUNCTIONS: [&str; 6] = [
-    "pthread_mutex_lock",
-    "pthread_mutex_unlock",
-    "pthread_cond_wait",
-    "pthread_rwlock_rdlock",
-    "pthread_barrier_wait",
-    "sem_wait",
-];

@@ -20,6 +20,9 @@ const MOST_PROCESSES: usize = 256;
 impl Choose for ProbedFunctions {
     fn choose_libc(&mut self, change: ProcessChange) -> Option<Result<LibcChosen, String>> {
         let ProcessChange { pid, time_ns, kind } = change;
+        if !self.libc.are_probed() {
+            return None;
+        }
         if self.tries_locks {
             return self.try_locks_later(change).map(Ok);
         }

@@ -73,7 +73,7 @@ impl LockRecording {
         let program =
             resolve(command.first().map(OsString::as_os_str).unwrap_or_default(), search.as_deref())?;
         let binary = binary_of(&program, search.as_deref());
-        let choice = decide(plan.interpose, !plan.uprobes, binary.as_deref());
+        let choice = decide(plan.interpose, binary.as_deref());
         let how = match choice {
             Choice::Not(reason) => Err(reason),
             Choice::Inside { first } => {
@@ -84,7 +84,7 @@ impl LockRecording {
         match how {
             Err(reason) if plan.interpose == InterposeMode::Always => Err(UserError::runtime(
                 format!("the command's locks cannot be recorded from inside: {reason}"),
-                "leave out --interpose always: longpole then puts probes on the functions of its libc",
+                "leave out --interpose always; --exact records them by breakpoints in its libc",
             )),
             how => Ok(LockRecording { how }),
         }

@@ -157,6 +157,12 @@ impl ProbedFunctions {
         self.lock_trials.wait(pid, since_ns);
     }
 
+    /// No function gets probes until a user asks for it.
+    #[must_use]
+    pub fn none_unasked(self) -> ProbedFunctions {
+        ProbedFunctions { max_functions: 0, ..self }
+    }
+
     /// Programs with very many functions begin without probes, unless the user has said which functions or
     /// how many. `sampled`: samples show them instead.
     #[must_use]
@@ -173,6 +179,9 @@ impl ProbedFunctions {
     /// Chooses the functions of the program `name` in `binary` for a process. `binary` opens the very file that the
     /// process runs or will run.
     pub fn of_process(&mut self, pid: u32, name: &str, binary: &Path) -> Result<First, SymbolError> {
+        if self.max_functions == 0 {
+            return Ok(First::default());
+        }
         let open_error = |source| SymbolError::Open { path: binary.to_owned(), source };
         let binary = &self.binaries.open(binary, name).map_err(open_error)?;
         let key = binary.key();
@@ -342,7 +351,7 @@ fn hint(is_go: bool, total: usize) -> Option<&'static str> {
         Some("function names come from the symbol table: build it without -s and do not strip it")
     } else if is_go {
         Some(
-            "the times of Go functions are inferred, since their returns cannot be probed; --no-uprobes leaves them out",
+            "the times of Go functions are inferred, since their returns cannot be probed; without --exact they are sampled",
         )
     } else {
         None

@@ -10,7 +10,7 @@ use super::paragraph::paragraph;
 use super::run::{Ended, Setup, run};
 use super::summary::RecordSummary;
 use crate::exit::{Outcome, UserError, say};
-use crate::plan::{RecordPlan, TargetPlan};
+use crate::plan::{Breakpoints, RecordPlan, TargetPlan};
 use crate::present::finding::operations_tried;
 use crate::present::style::{self, Paint};
 use capture::target::{GatedChild, signals, threads_at_end};
@@ -107,7 +107,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         let summary = RecordSummary {
             children: plan.capture.children,
             locks: locks_text(&locks, &ended.observed.libc),
-            uprobes: plan.capture.uprobes,
+            breakpoints: plan.capture.breakpoints,
             samples: plan.capture.sampling.zip(ended.observed.counts.samples),
             limit,
             overhead: cost.or(usual.overhead),
@@ -193,7 +193,7 @@ fn meta(plan: &RecordPlan, pids: &[u32], clock: ClockAnchor) -> Meta {
     }
     let mut options = BTreeMap::from([
         ("children".to_owned(), capture.children.to_string()),
-        ("uprobes".to_owned(), capture.uprobes.to_string()),
+        ("uprobes".to_owned(), (capture.breakpoints != Breakpoints::None).to_string()),
         ("max-functions".to_owned(), capture.selection.max_functions.to_string()),
     ]);
     if !capture.selection.functions.is_empty() {

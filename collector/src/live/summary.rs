@@ -3,6 +3,7 @@
 use super::message::UnprobedCounts;
 use super::paragraph::folded;
 use crate::cell::{bytes, counted, duration, grouped};
+use crate::plan::Breakpoints;
 use crate::present::finding::missing;
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};
@@ -45,8 +46,8 @@ pub struct RecordSummary {
     pub refused: usize,
     /// Processes that came later and got no probes.
     pub unprobed: UnprobedCounts,
-    /// Function probes were asked for.
-    pub uprobes: bool,
+    /// Where breakpoints could be written.
+    pub breakpoints: Breakpoints,
     /// How synchronization operations were recorded, or why they were not.
     pub locks: String,
     /// How stacks were sampled, and what became of the samples.
@@ -220,8 +221,9 @@ impl RecordSummary {
     }
 
     fn probes_text(&self) -> String {
-        if !self.uprobes {
-            return "none: scheduler and futex events only".to_owned();
+        if self.breakpoints == Breakpoints::None {
+            return "none: no byte of the program is changed; functions are known from samples (--exact counts calls)"
+                .to_owned();
         }
         let off = self.taken_off.len();
         let on = self.probed.saturating_sub(off);
@@ -293,7 +295,7 @@ mod tests {
             file_bytes: 6_417_525,
             file: "longpole-quicksort-4242-20260101T000000Z.lp".into(),
             probed: 14,
-            uprobes: true,
+            breakpoints: Breakpoints::Exact,
             locks: "recorded by probes on the functions of libc.so.6".into(),
             ..RecordSummary::default()
         }

@@ -396,7 +396,7 @@ fn the_summary_counts_functions_that_have_probes_and_refused_ones_once() {
     assert_eq!((summary.probed, summary.refused), (2, 1));
     assert_eq!(summary.taken_off, ["f1"]);
     let mut text = Vec::new();
-    let summary = RecordSummary { uprobes: true, ..summary };
+    let summary = RecordSummary { breakpoints: crate::plan::Breakpoints::Exact, ..summary };
     summary
         .write(&crate::present::style::Style { colour: false, unicode: true, width: 100 }, None, &mut text)
         .expect("text");

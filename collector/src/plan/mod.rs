@@ -39,7 +39,36 @@ pub struct Selection {
     pub max_functions: usize,
 }
 
-/// Function probes unless something else is asked for.
+/// Where longpole writes breakpoints into the target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Breakpoints {
+    /// Nowhere: no byte of the target is written.
+    #[default]
+    None,
+    /// Nowhere, until the user of `top` asks for a function.
+    OnRequest,
+    /// Into the functions that `--functions` names.
+    Named,
+    /// Into functions, and into those of the C library whose calls cannot be recorded otherwise.
+    Exact,
+}
+
+/// Functions of C libraries that take locks. A user who names one of them with `--functions` means locks.
+const LOCK_FUNCTIONS: [&str; 6] = [
+    "pthread_mutex_lock",
+    "pthread_mutex_unlock",
+    "pthread_cond_wait",
+    "pthread_rwlock_rdlock",
+    "pthread_barrier_wait",
+    "sem_wait",
+];
+
+/// Whether one of these patterns names a function that takes a lock.
+pub fn names_locks(patterns: &[String]) -> bool {
+    LOCK_FUNCTIONS.iter().any(|name| patterns.iter().any(|glob| symbols::glob_matches(glob, name)))
+}
+
+/// Most functions with probes unless something else is asked for.
 pub const MOST_FUNCTIONS: usize = 4096;
 
 impl Default for Selection {
@@ -57,8 +86,8 @@ pub struct CapturePlan {
     pub children: bool,
     /// A command's children that outlive it are waited for; else the recording ends when the command does.
     pub children_to_their_end: bool,
-    /// Function probes; without them scheduler and futex events only.
-    pub uprobes: bool,
+    /// Where breakpoints may be written.
+    pub breakpoints: Breakpoints,
     /// Which functions.
     pub selection: Selection,
     /// Functions that only wait: patterns of names.

@@ -40,7 +40,7 @@ const HELP: [&str; 23] = [
     "/             rows that have this in their names",
     "n             all notes: what can change the answer first",
     "p, space      freeze, go on",
-    "f, u          probe functions by name, take their probes off",
+    "f, u          count calls of the chosen or a named function, or no longer",
     "q, F10, ^C    quit: the program runs on, the last screen stays",
     "",
     "A row passes another only if it weighs clearly more for some analyses.",

@@ -2,6 +2,7 @@
 //!
 //! Where there is little room, what is worth least goes first: empty lines, how sure all that is, the curve, the changes.
 
+use super::keys::PromptKind;
 use super::lines::written;
 use super::pages::{self, Page};
 use super::state::{Phase, Snapshot, State};
@@ -171,7 +172,13 @@ fn bottom(state: &State, style: &Style) -> String {
     if let Some(prompt) = &state.prompt {
         let question = prompt.question();
         let room = style.width.saturating_sub(width(question) + 1);
-        return format!("{}{}_", style.paint(Paint::Bold, question), style.fit(&prompt.text, room));
+        let typed = style.paint(Paint::Bold, question);
+        return match state.chosen_function() {
+            Some(row) if prompt.text.is_empty() && prompt.what != PromptKind::Filter => {
+                format!("{typed}_{}", style.paint(Paint::Dim, &style.fit(&row, room)))
+            }
+            _ => format!("{typed}{}_", style.fit(&prompt.text, room)),
+        };
     }
     let badge = match state.phase {
         _ if state.paused() => "PAUSED",

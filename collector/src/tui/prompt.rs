@@ -31,8 +31,8 @@ impl Prompt {
     pub fn question(&self) -> &'static str {
         match self.what {
             PromptKind::Filter => "rows with: ",
-            PromptKind::Probe => "probe functions: ",
-            PromptKind::TakeOff => "take probes off: ",
+            PromptKind::Probe => "write breakpoints into the program, to count calls of: ",
+            PromptKind::TakeOff => "take breakpoints out of: ",
         }
     }
 
@@ -45,7 +45,10 @@ impl Prompt {
         match key.code {
             KeyCode::Char('c') if with_control => return Typed::GivenUp,
             KeyCode::Esc => return Typed::GivenUp,
-            KeyCode::Enter if self.text.trim().is_empty() => return Typed::GivenUp,
+            // Nothing typed: the chosen row is meant.
+            KeyCode::Enter if self.text.trim().is_empty() && self.what == PromptKind::Filter => {
+                return Typed::GivenUp;
+            }
             KeyCode::Enter => {
                 self.text = self.text.trim().to_owned();
                 return Typed::Done;
@@ -71,7 +74,9 @@ mod tests {
     fn text_grows_and_shrinks_and_ends() {
         let mut prompt = Prompt { what: PromptKind::Probe, text: String::new() };
         let press = |code| KeyEvent::new(code, KeyModifiers::NONE);
-        assert_eq!(prompt.clone().typed(press(KeyCode::Enter)), Typed::GivenUp, "nothing was typed");
+        assert_eq!(prompt.clone().typed(press(KeyCode::Enter)), Typed::Done, "the chosen row is meant");
+        let mut filter = Prompt { what: PromptKind::Filter, text: String::new() };
+        assert_eq!(filter.typed(press(KeyCode::Enter)), Typed::GivenUp, "nothing was typed");
         for letter in " ab*c".chars() {
             assert_eq!(prompt.typed(press(KeyCode::Char(letter))), Typed::Goes);
         }

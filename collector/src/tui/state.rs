@@ -237,6 +237,15 @@ impl State {
         chosen.or_else(first).and_then(place).unwrap_or(0)
     }
 
+    /// The function that the keys `f` and `u` are about if no other one is typed.
+    pub fn chosen_function(&self) -> Option<String> {
+        if let Some(Page::Row(View::Functions, of)) = &self.page {
+            return Some(of.clone());
+        }
+        let table = (self.view == View::Functions).then(|| self.table(&super::lines::ANY))??;
+        table.rows.get(self.selected(&table)).map(|row| row.of.clone())
+    }
+
     /// The filter that rows have to pass: what is typed counts at once.
     pub(super) fn filter(&self) -> &str {
         match &self.prompt {

@@ -5,7 +5,7 @@ use super::forecast::{Inflated, between, factors, predictions};
 use super::setup::depends_on_cpus;
 use crate::exit::{UserError, say};
 use crate::input::Input;
-use crate::plan::{CapturePlan, InputPlan, TargetPlan, ValidatePlan};
+use crate::plan::{Breakpoints, CapturePlan, InputPlan, TargetPlan, ValidatePlan};
 use crate::present::finding::sentence;
 use crate::present::style;
 use capture::interpose::InterposeMode;
@@ -79,7 +79,10 @@ impl<'p> Takes<'p> {
     /// The command fails, or cannot be recorded.
     pub fn another(&mut self, recorder: &impl Recorder) -> Result<(), UserError> {
         let take = self.record(recorder)?;
-        let is_whole = self.again.is_some() || !self.capture.uprobes || self.plan.calibrate;
+        // Without lock operations there is nothing to leave out.
+        let is_without =
+            self.capture.breakpoints == Breakpoints::None && self.capture.interpose == InterposeMode::Never;
+        let is_whole = self.again.is_some() || is_without || self.plan.calibrate;
         let lost = if is_whole { 0.0 } else { take.lost()? };
         if lost <= MOST_LOST {
             return self.add(take);
@@ -87,8 +90,11 @@ impl<'p> Takes<'p> {
         let again = Finding::RecordedAgain { lost_share: lost };
         say(style::for_stderr().text(&sentence(&again)));
         self.again = Some(again);
-        self.capture =
-            CapturePlan { uprobes: false, interpose: InterposeMode::Never, ..self.plan.capture.clone() };
+        self.capture = CapturePlan {
+            breakpoints: Breakpoints::None,
+            interpose: InterposeMode::Never,
+            ..self.plan.capture.clone()
+        };
         let take = self.record(recorder)?;
         self.add(take)
     }

@@ -65,6 +65,7 @@ fn options_that_are_about_others() {
     longpole(&["what-if", "x", "--top", "3", "--free-io"]).fails(2, "--free-io", "longpole what-if");
     longpole(&["top", "--json", "--", "true"]).fails(2, "--once|--batch", "longpole top");
     longpole(&["record", "--no-uprobes", "--functions", "f", "--", "true"]).fails(2, "--functions", "record");
+    longpole(&["record", "--max-rate", "9", "--", "true"]).fails(2, "--exact|--functions", "record");
 }
 
 #[test]
@@ -139,7 +140,7 @@ fn help_and_version_are_no_errors() {
     assert!(longpole(&["--help"]).works().contains("longpole <COMMAND>"));
     assert!(longpole(&["--version"]).works().starts_with("longpole "));
     let help = longpole(&["record", "--help"]);
-    for option in ["--pid", "--children", "--no-uprobes", "--max-functions", "--max-rate", "--keep-root"] {
+    for option in ["--pid", "--children", "--exact", "--max-functions", "--max-rate", "--keep-root"] {
         assert!(help.works().contains(option), "{option}");
     }
     assert!(!longpole(&["--help"]).stdout.contains("__gate"), "a detail of ours");

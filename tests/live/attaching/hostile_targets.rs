@@ -55,7 +55,7 @@ fn targets_that_end_while_being_attached_to() {
 #[test]
 fn a_stripped_program_is_recorded_without_functions() {
     let program = skip_unless_live!(workload::build_stripped("pipeline.c"));
-    let recorded = Recorded::launch(&[], &program, &["101", "4", "20000"]);
+    let recorded = Recorded::launch(&["--exact"], &program, &["101", "4", "20000"]);
     let ended = &recorded.ended;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(ended.stdout.starts_with("101 items"), "{}", ended.stdout);
@@ -90,7 +90,8 @@ fn a_thread_that_is_not_the_leader_replaces_the_program() {
     std::fs::copy(&program, &copy).unwrap();
     for next in [None, copy.to_str()] {
         let file = folder.path().join("exec.lp");
-        let mut call = Longpole::with(["record", "-o"]).and(&file).and("--force").and("--").and(&program);
+        let mut call =
+            Longpole::with(["record", "--exact", "-o"]).and(&file).and("--force").and("--").and(&program);
         call.command().args(next).env("WORKLOAD_WAIT", "1");
         let mut call = call.start();
         assert_eq!(call.line(LIMIT).unwrap(), "ready");

@@ -19,7 +19,7 @@ fn record(loader: &Path, library: &Path, options: &[&str]) -> Option<(Program, R
     command.arg(library).arg(TIMES.to_string()).env("WORKLOAD_WAIT", "1");
     let mut target = Background::start(&mut command).expect("a program that runs");
     assert_eq!(target.line(LIMIT).expect("a line"), "ready");
-    let all = [&["--overhead", "none", "--max-rate", "1000000"], options].concat();
+    let all = [&["--exact", "--overhead", "none", "--max-rate", "1000000"], options].concat();
     let (mut recorder, _folder, file) = Recorded::attach_in_background(&all, target.pid());
     recorder.wait_for_stderr("recording ", LIMIT).expect("a recording");
     target.say("go").expect("it reads");

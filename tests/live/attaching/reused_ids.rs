@@ -18,7 +18,7 @@ fn names(recorded: &Recorded) -> Vec<String> {
 #[test]
 fn a_thread_and_a_process_with_the_number_of_one_that_is_gone() {
     let program = skip_unless_live!("reborn.c");
-    let options = ["--children", "--max-rate", "1000000000", "--overhead", "none"];
+    let options = ["--exact", "--children", "--max-rate", "1000000000", "--overhead", "none"];
     let recorded = Recorded::launch(&options, &program, &[]);
     let ended = &recorded.ended;
     if ended.code == Some(3) {
@@ -47,7 +47,7 @@ fn a_thread_and_a_process_with_the_number_of_one_that_is_gone() {
 #[test]
 fn a_child_with_the_number_of_a_stranger_that_is_just_gone() {
     let program = skip_unless_live!("reborn.c");
-    let options = ["--children", "--overhead", "none"];
+    let options = ["--exact", "--children", "--overhead", "none"];
     let (mut record, _folder, file) = Recorded::launch_in_background(&options, &program, &["successor"]);
     assert_eq!(record.line(LIMIT).unwrap(), "ready");
     let mut stranger = Command::new("true").spawn().unwrap();
@@ -67,7 +67,7 @@ fn a_child_with_the_number_of_a_stranger_that_is_just_gone() {
 #[test]
 fn a_stranger_with_the_number_of_a_child_that_is_gone() {
     let program = skip_unless_live!("reborn.c");
-    let options = ["--children", "--overhead", "none"];
+    let options = ["--exact", "--children", "--overhead", "none"];
     let (mut record, _folder, file) = Recorded::launch_in_background(&options, &program, &["heir"]);
     let line = record.line(LIMIT).unwrap();
     let gone = line.strip_prefix("gone ").unwrap_or_else(|| panic!("{line}"));

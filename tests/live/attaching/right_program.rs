@@ -43,7 +43,7 @@ fn a_child_that_becomes_another_program_finds_no_foreign_byte() {
         ] {
             let count = if how == "vfork" { 200 } else { 500 };
             let words = [&*count.to_string(), how, least, most, at_once, child, lives];
-            all_ended_well(&Recorded::launch(&["--children"], &parent, &words), count);
+            all_ended_well(&Recorded::launch(&["--exact", "--children"], &parent, &words), count);
         }
         // Attached, and with all functions from the beginning.
         let words = ["500", "fork", "0", "260", "40", child, "20"];
@@ -57,7 +57,7 @@ fn children_by_fork_vfork_and_spawn_all_live() {
     let (parent, _) = skip_unless_live!(programs());
     let count = 1_500 * more();
     let words = [&*count.to_string(), "turns", "0", "0", "4", "/bin/true"];
-    all_ended_well(&Recorded::launch(&["--children"], &parent, &words), count);
+    all_ended_well(&Recorded::launch(&["--exact", "--children"], &parent, &words), count);
 }
 
 /// The program that children start is replaced by another one while they do.
@@ -69,7 +69,8 @@ fn a_program_that_is_replaced_on_disk() {
     fs::copy(&parent, &path).unwrap();
     fs::copy(&other, &next).unwrap();
     let file = folder.path().join("test.lp");
-    let mut call = Longpole::with(["record", "--children", "-o"]).and(&file).and("--").and(&parent);
+    let mut call =
+        Longpole::with(["record", "--exact", "--children", "-o"]).and(&file).and("--").and(&parent);
     call.command().args(["90", "turns", "150", "260", "30"]).arg(&path).arg("300");
     let mut record = call.start();
     record.wait_for_stderr("recording ", LIMIT).unwrap();

@@ -64,7 +64,7 @@ fn a_hot_function_is_let_go_to_keep_to_the_budget() {
 #[test]
 fn without_a_budget_every_call_is_kept() {
     let program = skip_unless_live!("known.c");
-    let options = ["--overhead", "none", "--max-rate", "1000000000"];
+    let options = ["--exact", "--overhead", "none", "--max-rate", "1000000000"];
     let recorded = Recorded::good(&options, &program, &["50"]);
     assert_eq!(recorded.program().entries("Small"), 50 * 60);
     assert!(recorded.ended.stderr.contains("(no goal)"), "{}", recorded.ended.stderr);
@@ -90,7 +90,7 @@ fn what_probes_cost_is_not_the_programs() {
     let alone = must_run(&mut Command::new(&program), LIMIT).stdout;
     let times: Vec<f64> = alone.split_whitespace().map(|time| time.parse().unwrap()).collect();
     let [many, one] = times[..] else { panic!("{alone}") };
-    let options = ["--overhead", "none", "--max-rate", "1000000000", "--interpose", "never"];
+    let options = ["--exact", "--overhead", "none", "--max-rate", "1000000000", "--interpose", "never"];
     let recorded = Recorded::good(&options, &program, &[]);
     let (net, raw) = (report_of(&recorded.file, &[]), report_of(&recorded.file, &["--raw"]));
     let (true_ratio, net_ratio, raw_ratio) = (many / one, ratio(&net), ratio(&raw));
@@ -120,7 +120,7 @@ fn a_storm_of_short_programs_is_hardly_slower() {
     let (mut alone, mut recorded) = (Vec::new(), Vec::new());
     for _ in 0..3 {
         alone.push(took(&must_run(Command::new(&program).arg(&number), LIMIT).stdout));
-        let storm = Recorded::good(&["--children"], &program, &[&number]);
+        let storm = Recorded::good(&["--exact", "--children"], &program, &[&number]);
         recorded.push(took(&storm.ended.stdout));
         let words: Vec<&str> = storm.ended.stderr.split_whitespace().collect();
         let counted = words.windows(4).find(|words| words[1..] == ["processes", "ended", "before"]);
@@ -147,12 +147,12 @@ fn a_program_with_thousands_of_functions_begins_without_probes() {
         count.parse::<usize>().unwrap_or_else(|_| panic!("{}", recorded.ended.stderr))
     };
     let launch = |options: &[&str]| Recorded::launch(options, &program, &["1"]);
-    let usual = launch(&["--overhead", "none"]);
+    let usual = launch(&["--exact", "--overhead", "none"]);
     assert_eq!(on(&usual), 0, "{}", usual.ended.stderr);
     assert!(usual.ended.stderr.contains("too many to have probes at once"), "{}", usual.ended.stderr);
     // The user gives a number, or takes no samples that could show them instead.
     for options in [["--max-functions", "4000"], ["-F", "0"]] {
-        let asked = launch(&[&["--overhead", "none"], &options[..]].concat());
+        let asked = launch(&[&["--exact", "--overhead", "none"], &options[..]].concat());
         assert!(on(&asked) > 1_000, "{options:?}: {}", asked.ended.stderr);
     }
 }

@@ -48,7 +48,7 @@ fn a_killed_longpole_loses_the_last_moment_only_and_leaves_nothing_behind() {
         match &target {
             // Named, so that it is probed at once.
             Some(target) => call.command().args(["--functions", "Tick", "-p", &target.pid().to_string()]),
-            None => call.command().arg("--").arg(&program).arg(&ticks).arg("3000"),
+            None => call.command().args(["--exact", "--"]).arg(&program).arg(&ticks).arg("3000"),
         };
         call.command().env(name, value);
         let mut longpole = call.start();

@@ -33,10 +33,9 @@ pub(super) fn wait_for_recording(record: &mut Background) {
     std::thread::sleep(Duration::from_millis(300));
 }
 
-/// With probes on everything at once, unless there should be none: the test is about what they cause.
+/// With probes on everything at once: the test is about what they cause.
 fn with_all<'a>(options: &[&'a str]) -> Vec<&'a str> {
-    let all: &[&str] = if options.contains(&"--no-uprobes") { &[] } else { &["--functions", "*"] };
-    [all, options].concat()
+    [&["--exact", "--functions", "*"], options].concat()
 }
 
 pub(super) fn attach(options: &[&str], pid: u32) -> Recorded {
@@ -80,7 +79,7 @@ fn a_program_that_crashes() {
     assert_eq!(target.wait(LIMIT).unwrap().signal, Some(11), "its own end, not another one");
     has_functions(&file);
     // One that longpole has started: its end is longpole's.
-    let (mut call, _folder, file) = Recorded::launch_in_background(&[], &program, &["crash"]);
+    let (mut call, _folder, file) = Recorded::launch_in_background(&["--exact"], &program, &["crash"]);
     assert!(call.line(LIMIT).unwrap().starts_with("ready "));
     std::thread::sleep(Duration::from_millis(300));
     call.say("now").unwrap();

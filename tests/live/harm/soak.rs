@@ -26,8 +26,8 @@ fn soak(name: &str, command: &mut Command) {
         let milliseconds = 30 + 37 * (round % 7);
         let mut call = Longpole::with(["record", "--force", "-p", &pid, "-o"]).and(&file);
         match round % 5 {
-            1 => drop(call.command().args(["--overhead", "none", "--max-functions", "300"])),
-            2 => drop(call.command().arg("--no-uprobes")),
+            1 => drop(call.command().args(["--exact", "--overhead", "none", "--max-functions", "300"])),
+            2 => drop(call.command().arg("--exact")),
             3 => {}
             _ => drop(call.command().args(["--functions", "*"])),
         }

@@ -101,12 +101,13 @@ fn a_program_that_strace_traces_already() {
     // Threads that sleep now and then, so that there are system calls to stop at.
     let (target, pid) = start(&program, &["work", "4", "2000"]);
     let tracer = strace(pid);
-    for options in [&["-d", "1s"][..], &["-d", "1s", "--overhead", "none"], &["-d", "1s", "--no-uprobes"]] {
-        let recorded = attach(options, pid);
+    for options in [&["-d", "1s"][..], &["-d", "1s", "--overhead", "none"], &["-d", "1s", "-F", "99"]] {
+        let is_default = options.contains(&"-F");
+        let recorded = if is_default { Recorded::attach(options, pid) } else { attach(options, pid) };
         let said = &recorded.ended.stderr;
         assert!(said.contains("unharmed is traced by strace (pid "), "{said}");
         tells_stops(&recorded.file);
-        if !options.contains(&"--no-uprobes") {
+        if !is_default {
             has_functions(&recorded.file);
         }
     }
@@ -138,7 +139,7 @@ fn strace_comes_to_a_program_that_is_recorded() {
     finish(target);
     // One that longpole has started, with its library inside.
     let words = ["work", "4", "2000"];
-    let (mut call, _folder, file) = Recorded::launch_in_background(&[], &program, &words);
+    let (mut call, _folder, file) = Recorded::launch_in_background(&["--exact"], &program, &words);
     let ready = call.line(LIMIT).unwrap();
     let pid = ready.strip_prefix("ready ").and_then(|pid| pid.parse().ok()).expect("its number");
     let tracer = strace(pid);
@@ -159,7 +160,7 @@ fn a_command_that_is_run_by_strace() {
     let words = ["-f", "-o", "/dev/null", &path, "23", "3", "2000000"];
     // From inside all of them; probes come to a child when it has begun.
     for (interpose, least) in [("auto", 69), ("never", 1)] {
-        let options = ["--children", "--interpose", interpose, "--overhead", "none"];
+        let options = ["--exact", "--children", "--interpose", interpose, "--overhead", "none"];
         let recorded = Recorded::launch(&options, Path::new("strace"), &words);
         let ended = &recorded.ended;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);

@@ -9,7 +9,7 @@ use longpole_tests::{Recorded, must_run, skip_unless_live};
 fn unchanged(program: &Path, arguments: &[&str]) {
     let alone = must_run(Command::new(program).args(arguments), Duration::from_secs(120));
     assert_eq!(alone.code, Some(0), "{}", alone.stderr);
-    let recorded = Recorded::launch(&[], program, arguments);
+    let recorded = Recorded::launch(&["--exact"], program, arguments);
     let ended = &recorded.ended;
     assert_eq!((ended.code, ended.signal), (Some(0), None), "{}", ended.stderr);
     assert_eq!(ended.stdout, alone.stdout);

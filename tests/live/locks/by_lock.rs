@@ -23,7 +23,8 @@ fn a_hot_lock_is_the_long_pole_and_its_numbers_are_exact() {
     let program = skip_unless_live!("convoy.c");
     let arguments = [ROUNDS.to_string(), THREADS.to_string(), "200000".to_owned()];
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let recorded = Recorded::good(&["--interpose", "always", "--overhead", "none"], &program, &arguments);
+    let recorded =
+        Recorded::good(&["--exact", "--interpose", "always", "--overhead", "none"], &program, &arguments);
     let (hot, cold) = ("mutex hot".to_owned(), "mutex cold".to_owned());
 
     let report = recorded.report("1,4,inf");
@@ -111,7 +112,7 @@ fn waits_ns(recorded: &Recorded) -> f64 {
 fn one_cpu_shows_how_a_pipeline_runs_on_several() {
     let program = skip_unless_live!("pipeline.c");
     let recorded = Recorded::good(
-        &["--interpose", "always", "--cpu-list", "0", "--overhead", "none", "-F", "0"],
+        &["--exact", "--interpose", "always", "--cpu-list", "0", "--overhead", "none", "-F", "0"],
         &program,
         &["211", "4", "100000"],
     );
@@ -163,7 +164,7 @@ fn every_kind_of_object_is_decided_anew() {
 #[test]
 fn a_recording_without_lock_operations_says_so() {
     let program = skip_unless_live!("convoy.c");
-    let recorded = Recorded::good(&["--no-uprobes"], &program, &["11", "2", "1000"]);
+    let recorded = Recorded::good(&["--interpose", "never"], &program, &["11", "2", "1000"]);
     let text = Longpole::with(["report", "--by", "lock"]).and(&recorded.file).ok().stdout;
     // A thread may have had to wait: then the futex has a row, of waits only.
     let waited = text.contains("\nFUTEXES ");
@@ -190,7 +191,7 @@ fn a_thread_that_is_alone_leaves_out_what_costs_too_much() {
         digits.filter(char::is_ascii_digit).collect::<String>().parse::<u64>().ok()
     };
 
-    let options = ["--interpose", "always", "--no-uprobes", "--no-children", "-F", "0"];
+    let options = ["--interpose", "always", "--no-children", "-F", "0"];
     let recorded = Recorded::good(&options, &program, &[&pairs, &later]);
     let said = &recorded.ended.stderr;
     let total = number(&recorded.ended.stdout, "operations ").expect("a count");

@@ -43,7 +43,7 @@ fn waited_for(recorded: &Recorded, ns: u64) -> (usize, usize) {
 fn rusts_locks_are_counted_where_somebody_waited() {
     let program = skip_unless_live!("own_locks.rs");
     for interpose in ["always", "never"] {
-        let options = ["--interpose", interpose, "--overhead", "none"];
+        let options = ["--exact", "--interpose", interpose, "--overhead", "none"];
         for contended in [1, 3] {
             let recorded = Recorded::good(&options, &program, &[&contended.to_string()]);
             assert!(recorded.ended.stdout.contains("waited, 1009 did not"), "{}", recorded.ended.stdout);

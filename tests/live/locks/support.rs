@@ -53,7 +53,7 @@ impl Program {
     }
 }
 
-/// `longpole record --no-uprobes --interpose always OPTIONS -- COMMAND` with variables in the environment.
+/// `longpole record --interpose always OPTIONS -- COMMAND` with variables in the environment.
 pub fn record_in(
     folder: &Path,
     options: &[&str],
@@ -61,7 +61,7 @@ pub fn record_in(
     variables: &[(&str, &OsStr)],
 ) -> Recorded {
     let file = folder.join("test.lp");
-    let usual = ["record", "--no-uprobes", "--interpose", "always", "--force"];
+    let usual = ["record", "--interpose", "always", "--force"];
     let mut call = Longpole::with(usual);
     call.command().args(options).arg("-o").arg(&file).arg("--").args(command);
     call.command().envs(variables.iter().copied());

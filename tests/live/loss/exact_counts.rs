@@ -5,7 +5,7 @@ use longpole_tests::{Recorded, skip_unless_live};
 
 /// The overhead controller takes the probes off functions called very often, or whose probes cost too much:
 /// here every call must be recorded.
-const KEEP_ALL: [&str; 4] = ["--max-rate", "1000000000", "--overhead", "none"];
+const KEEP_ALL: [&str; 5] = ["--exact", "--max-rate", "1000000000", "--overhead", "none"];
 
 #[test]
 fn calls_in_all_threads_of_fork_and_join() {
@@ -34,8 +34,7 @@ fn calls_in_every_stage_of_a_pipeline() {
 #[test]
 fn wakes_of_a_hand_off_chain() {
     let program = skip_unless_live!("handoff.c");
-    let recorded =
-        Recorded::good(&["--no-uprobes", "--interpose", "never"], &program, &["499", "3", "20000"]);
+    let recorded = Recorded::good(&["--interpose", "never"], &program, &["499", "3", "20000"]);
     let program = recorded.program();
     let (edges, created) = (program.count("await"), 3);
     // Besides the hand-offs only main may wait, for each of the three threads once.
@@ -118,7 +117,7 @@ fn only_chosen_functions_have_probes() {
 fn the_depth_limit_keeps_the_outer_calls() {
     let program = skip_unless_live!("longjmp.c");
     for (depth, surface, dive) in [("1", 0, 0), ("2", 101, 0), ("3", 101, 101)] {
-        let options = ["--depth", depth, "--max-rate", "1000000000", "--overhead", "none"];
+        let options = ["--exact", "--depth", depth, "--max-rate", "1000000000", "--overhead", "none"];
         let recorded = Recorded::good(&options, &program, &["101"]);
         let program = recorded.program();
         assert_eq!(program.entries("main"), 1, "depth {depth}");
@@ -132,7 +131,7 @@ fn the_depth_limit_keeps_the_outer_calls() {
 #[test]
 fn the_depth_limit_counts_from_each_threads_first_function() {
     let program = skip_unless_live!("turns.c");
-    let recorded = Recorded::good(&["--overhead", "none", "--depth", "2"], &program, &["97"]);
+    let recorded = Recorded::good(&["--exact", "--overhead", "none", "--depth", "2"], &program, &["97"]);
     let program = recorded.program();
     assert_eq!((program.entries("work"), program.entries("locked")), (2, 2 * 97));
     assert_eq!(program.entries("compute"), 2 * 97);
@@ -143,7 +142,7 @@ fn the_depth_limit_counts_from_each_threads_first_function() {
 fn children_are_recorded_unless_they_are_left_out() {
     let program = skip_unless_live!("family.c");
     // A child works only after longpole has had time to put its probes into it, too.
-    let recorded = Recorded::good(&[], &program, &["2", "1500"]);
+    let recorded = Recorded::good(&["--exact"], &program, &["2", "1500"]);
     // The time without its probes is a gap.
     assert_eq!(recorded.report("1").findings("probes_late").len(), 1, "{}", recorded.ended.stderr);
     let with = recorded.program();

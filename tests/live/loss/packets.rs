@@ -54,7 +54,7 @@ const SOURCE: &str = r#"
 #[test]
 fn wake_ups_by_packets_that_were_not_followed_are_told() {
     let program = skip_unless_built!(workload::compile_text("packets", "cc", &["-pthread"], SOURCE));
-    let recorded = Recorded::good(&["--no-children", "--no-uprobes"], &program, &[]);
+    let recorded = Recorded::good(&["--no-children", "--interpose", "never"], &program, &[]);
     let report = recorded.report("1");
     let told = report.findings("packets_not_followed");
     let [text] = &told[..] else { panic!("{}", report.0) };

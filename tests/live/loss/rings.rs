@@ -97,8 +97,7 @@ fn a_reader_that_is_stopped_loses_what_it_says() {
 /// how many were lost, and the text on stderr.
 fn locks_of_pairs(options: &[&str], pairs: u64, work_ns: &str) -> Option<(u64, u64, String)> {
     let program = workload::build("pairs.c").ok()?;
-    let options =
-        [&["--interpose", "always", "--no-uprobes", "-F", "0", "--overhead", "none"], options].concat();
+    let options = [&["--interpose", "always", "-F", "0", "--overhead", "none"], options].concat();
     let recorded = Recorded::good(&options, &program, &[&pairs.to_string(), work_ns, "1"]);
     let session = info(&recorded.file);
     let lost = session["loss"]["operations"].as_u64().expect("a count");

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(60);
 /// Enough samples for a comparison, and next to no probes.
-const OPTIONS: [&str; 4] = ["--overhead", "none", "--max-functions", "1"];
+const OPTIONS: [&str; 2] = ["--overhead", "none"];
 const NAMELESS: &str = "[code without a file]";
 
 /// A process's map, gone with the test.

@@ -4,7 +4,7 @@ use longpole_tests::{Answer, Longpole, Recorded, skip_unless_live};
 
 /// Functions keep their probes at any cost: with the usual budget it depends on the machine which ones do.
 /// And what they call counts for them: samples would separate it.
-const WHOLE: [&str; 4] = ["--overhead", "none", "-F", "0"];
+const WHOLE: [&str; 5] = ["--exact", "--overhead", "none", "-F", "0"];
 
 /// The workload's own function that has the most time of its own, whatever else runs.
 fn most_of_its_own(answer: &Answer<'_>) -> String {
@@ -102,7 +102,8 @@ fn the_exported_program_has_the_same_report() {
 #[test]
 fn a_hot_function_is_folded_into_its_callers() {
     let program = skip_unless_live!("quicksort.c");
-    let recorded = Recorded::good(&["--max-rate", "2000", "--overhead", "none"], &program, &["20"]);
+    let recorded =
+        Recorded::good(&["--exact", "--max-rate", "2000", "--overhead", "none"], &program, &["20"]);
     let report = recorded.report("1");
     let rows = report.0["results"][0]["functions"].as_array().cloned().unwrap_or_default();
     let folded = |name: &str| rows.iter().any(|row| row["function"] == name && row["folded"] == true);

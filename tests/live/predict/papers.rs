@@ -14,7 +14,7 @@ fn within(value: f64, low: f64, high: f64, what: &str) {
 /// switch is missing.
 fn recorded(program: &std::path::Path, arguments: &[&str], cpus: &str) -> Report {
     // Without samples, which would tell apart what the functions call.
-    let options = ["--cpu-list", "0", "--overhead", "none", "-F", "0"];
+    let options = ["--exact", "--cpu-list", "0", "--overhead", "none", "-F", "0"];
     // The weights of the papers are those of ideal sharing.
     let record = || {
         let recorded = Recorded::good(&options, program, arguments);

@@ -21,7 +21,7 @@ fn a_long_function_gets_probes_and_one_called_often_never() {
     let pid = target.pid().to_string();
     // Where everything else on the machine computes, too, the threads may not run enough to be tried in the first windows.
     for attempt in 1.. {
-        let call = ["top", "--once", "--json", "--window", "6s", "--cpus", "2", "-p", &pid];
+        let call = ["top", "--exact", "--once", "--json", "--window", "6s", "--cpus", "2", "-p", &pid];
         let report = Report::parse(&Longpole::with(call).ok().stdout).0;
         let often = row(&report, "often").expect("samples see it");
         assert_eq!((&often["uncounted"], &often["exact"]), (&true.into(), &false.into()), "{often}");

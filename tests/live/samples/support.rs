@@ -51,12 +51,12 @@ fn functions(program: &Path) -> Result<Vec<(u64, &'static str)>, Problem> {
 impl Sampled {
     /// Records the program with samples alone.
     pub fn record(flags: &[&str], how: &str, depth: u32) -> Result<Sampled, Problem> {
-        Sampled::record_with(flags, &["--no-uprobes", "--call-graph", how], depth)
+        Sampled::record_with(flags, &["--call-graph", how], depth)
     }
 
     /// The same with all functions probed, at any cost.
     pub fn record_probed(flags: &[&str]) -> Result<Sampled, Problem> {
-        Sampled::record_with(flags, &["--overhead", "none"], 0)
+        Sampled::record_with(flags, &["--exact", "--overhead", "none"], 0)
     }
 
     fn record_with(flags: &[&str], options: &[&str], depth: u32) -> Result<Sampled, Problem> {

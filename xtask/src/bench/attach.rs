@@ -40,7 +40,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
         }
         let start = Instant::now();
         let mut record = Command::new(longpole);
-        record.args(["record", "--force", "--functions", "*", "--max-functions", "6000"]);
+        record.args(["record", "--force", "--exact", "--functions", "*", "--max-functions", "6000"]);
         record.args(["-p", &target.pid().to_string(), "-o"]);
         let mut record = Background::start(record.arg(scratch.0.join("attach.lp"))).context("longpole")?;
         text.wait_for(FUNCTIONS, &mut record)?;

@@ -35,7 +35,9 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
                 0 => plain.push(once(&mut Command::new(&pingpong), HANDOVERS)?.ns),
                 1 => {
                     let mut record = Command::new(longpole);
-                    record.args(["record", "--no-uprobes", "--force", "-o"]).arg(scratch.0.join("ours.lp"));
+                    record
+                        .args(["record", "--interpose", "never", "--force", "-o"])
+                        .arg(scratch.0.join("ours.lp"));
                     let run = once(record.arg("--").arg(&pingpong), HANDOVERS)?;
                     lost.push(lost_percent(&run.stderr)?);
                     own = Some(run.ns);
@@ -57,7 +59,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
     }
     let mut text = format!(
         "## Handing a lock to and fro\n\nTwo threads, one mutex, two condition variables, {HANDOVERS} hand-overs as fast as \
-         they can. {RUNS} runs of each in\nalternation. longpole records the whole process (`--no-uprobes`: scheduler and \
+         they can. {RUNS} runs of each in\nalternation. longpole records the whole process (`--interpose never`: scheduler and \
          futex events), perf the whole machine's\nscheduler (`perf sched record` knows no other way).\n\n\
          | | µs per hand-over | slow-down | bytes of recording per hand-over |\n|---|---|---|---|\n"
     );
@@ -71,7 +73,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
         Ok(())
     };
     row("alone", &plain, None)?;
-    row("`longpole record --no-uprobes`", &ours, Some(scratch.0.join("ours.lp")))?;
+    row("`longpole record --interpose never`", &ours, Some(scratch.0.join("ours.lp")))?;
     if perf.len() > 0 {
         row("`perf sched record`", &perf, Some(scratch.0.join("perf.data")))?;
         let verdict = verdict(ours_smaller, perf.len());

@@ -28,7 +28,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
     let file = scratch.0.join("pairs.lp");
     let mut text = format!(
         "## A mutex's lock and unlock, recorded from inside\n\nOne thread takes and releases an uncontended mutex, with some \
-         work in between; {RUNS} runs of each in alternation.\n`longpole record --no-uprobes --interpose always` puts its \
+         work in between; {RUNS} runs of each in alternation.\n`longpole record --interpose always` puts its \
          library before libc; a record is 64 bytes with two clock reads.\n\n\
          | work per pair | µs per pair alone | CPU time | wall time | ns per operation | lost, % |\n|---|---|---|---|---|---|\n"
     );
@@ -44,9 +44,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
                     alone.iter_mut().zip(times).for_each(|(sample, time)| sample.push(time));
                 } else {
                     let mut record = Command::new(longpole);
-                    record
-                        .args(["record", "--no-uprobes", "--interpose", "always", "--force", "-o"])
-                        .arg(&file);
+                    record.args(["record", "--interpose", "always", "--force", "-o"]).arg(&file);
                     let (times, said) = once(record.arg("--").arg(&pairs).args(&words))?;
                     inside.iter_mut().zip(times).for_each(|(sample, time)| sample.push(time));
                     lost.push(lost_percent(&said)?);

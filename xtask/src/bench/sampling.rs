@@ -44,7 +44,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
                 None => alone = Some(once(&mut Command::new(&busy), ROUNDS)?.ns),
                 Some(way) => {
                     let mut record = Command::new(longpole);
-                    record.args(["record", "--no-uprobes", "--force", "-o"]).arg(&session);
+                    record.args(["record", "--interpose", "never", "--force", "-o"]).arg(&session);
                     record.args(WAYS[way].1).arg("--").arg(&busy);
                     others[way] = once(&mut record, ROUNDS)?.ns;
                     bytes[way] = std::fs::metadata(&session)?.len();

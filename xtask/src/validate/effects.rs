@@ -88,7 +88,7 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize) -> Result<St
 fn recorded(longpole: &Path, program: &Path, subject: &Subject, file: &Path) -> Result<Report> {
     let mut record = Command::new(longpole);
     record
-        .args(["record", "--cpu-list", "0", "--overhead", "none", "-F", "0", "--force"])
+        .args(["record", "--exact", "--cpu-list", "0", "--overhead", "none", "-F", "0", "--force"])
         .args(subject.options)
         .arg("-o")
         .arg(file)

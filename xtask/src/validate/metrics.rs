@@ -271,7 +271,7 @@ fn once(program: &Path, arguments: &[&str]) -> Result<f64> {
 /// The functions that come first, in the order of [`NAMERS`].
 fn named(longpole: &Path, program: &Path, subject: &Subject, file: &Path) -> Result<Vec<Option<String>>> {
     let mut record = Command::new(longpole);
-    record.args(["record", "--cpu-list", CPUS, "--overhead", "none", "-F", "0", "--force", "-o"]);
+    record.args(["record", "--exact", "--cpu-list", CPUS, "--overhead", "none", "-F", "0", "--force", "-o"]);
     command::good(record.arg(file).arg("--").arg(program).args(subject.plain), LIMIT)?;
     let json = |name: &str| command::json(Command::new(longpole).args([name, "--json"]).arg(file), LIMIT);
     let (metrics, parallelism) = (json("compare-metrics")?, json("parallelism")?);

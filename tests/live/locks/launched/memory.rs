@@ -73,7 +73,7 @@ fn six_hundred_busy_threads_and_longpole_live_in_512_mb() {
     let program = skip_unless_built!(workload::build("many_lockers.c"));
     let file = folder.path().join("many_lockers.lp");
     let mut longpole = group.command();
-    longpole.arg(binary()).args(["record", "--no-uprobes", "--interpose", "always", "-F", "0"]);
+    longpole.arg(binary()).args(["record", "--interpose", "always", "-F", "0"]);
     longpole.args(["--overhead", "none", "-o"]).arg(&file).arg("--").arg(&program).args(["600", "300"]);
     let ended = run(&mut longpole, LIMIT).expect("a shell");
     let said = &ended.stderr;

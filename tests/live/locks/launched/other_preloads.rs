@@ -137,12 +137,13 @@ fn what_cannot_be_done_is_said() {
     let program = skip_unless_live!(program(LOCKS, "cc", &["-static"]));
     let file = program.folder.path().join("test.lp").to_string_lossy().into_owned();
     let path = program.path.to_string_lossy().into_owned();
-    let record = |when: &str, command: &[&str]| {
-        let mut call = Longpole::with(["record", "--force", "--interpose", when, "-o", &file, "--"]);
-        call.command().args(command);
+    let record_with = |options: &[&str], when: &str, command: &[&str]| {
+        let mut call = Longpole::with(["record", "--force", "--interpose", when, "-o", &file]);
+        call.command().args(options).arg("--").args(command);
         let ended = call.run();
         (ended.code, ended.stderr)
     };
+    let record = |when: &str, command: &[&str]| record_with(&[], when, command);
     let (code, said) = record("always", &[&path]);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("statically linked") && said.contains("hint: leave out --interpose"), "{said}");
@@ -151,6 +152,9 @@ fn what_cannot_be_done_is_said() {
     let locks = said.lines().find(|line| line.starts_with("locks ")).unwrap_or_default();
     assert!(!locks.contains("from inside") && locks.contains("the program is statically linked"), "{said}");
     let (code, said) = record("never", &["true"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("locks     as the scheduler shows them: --interpose never"), "{said}");
+    let (code, said) = record_with(&["--exact"], "never", &["true"]);
     assert_eq!(code, Some(0), "{said}");
     assert!(
         said.contains("locks     recorded by probes on the functions of libc.so.6 (--interpose never)"),
@@ -185,7 +189,7 @@ fn a_limit_on_addresses_leaves_it_out_and_hurts_nobody() {
     let (code, stdout, stderr) = limited("auto", "ulimit -v 4000000;");
     assert_eq!((code, &*stdout), (Some(0), "hello\n"), "{stderr}");
     let locks = stderr.lines().find(|line| line.starts_with("locks ")).unwrap_or_default();
-    assert!(locks.contains("by probes") && locks.contains("cannot prepare"), "{stderr}");
+    assert!(locks.contains("as the scheduler shows") && locks.contains("cannot prepare"), "{stderr}");
 }
 
 #[test]

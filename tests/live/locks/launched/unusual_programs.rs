@@ -246,7 +246,7 @@ fn limits_are_handed_on_as_they_are() {
         let limits = format!("ulimit -S -n 512; {file_limit};");
         let alone = run(format!("{limits} {ask}"));
         let recorded = run(format!(
-            "{limits} exec {longpole} record --no-uprobes --interpose {interpose} --force -o {} -- sh -c '{ask}'",
+            "{limits} exec {longpole} record --interpose {interpose} --force -o {} -- sh -c '{ask}'",
             file.display()
         ));
         assert_eq!(recorded.stdout, alone.stdout, "{file_limit}: {recorded:?}");

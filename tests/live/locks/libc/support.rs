@@ -36,7 +36,7 @@ impl Program {
     pub fn launched_with(&self, options: &[&str], words: &[&str], variables: &[(&str, &OsStr)]) -> Recorded {
         let file = self.folder.path().join("launched.lp");
         let mut call = Longpole::with(["record", "--force"]);
-        call.command().args(with_rate(options)).envs(variables.iter().copied());
+        call.command().arg("--exact").args(with_rate(options)).envs(variables.iter().copied());
         call.command().arg("-o").arg(&file).arg("--").arg(&self.path).args(words);
         read(&file, call.ok())
     }
@@ -61,9 +61,10 @@ impl Program {
     }
 }
 
-/// `longpole record OPTIONS -p PID`, with probes on all functions at once.
+/// `longpole record OPTIONS -p PID`, with probes on all functions at once, and on the C library.
 pub fn attach(pid: u32, options: &[&str], file: &Path) -> Longpole {
-    let mut call = Longpole::with(["record", "--force", "--functions", "*", "-p", &pid.to_string(), "-o"]);
+    let mut call = Longpole::with(["record", "--force", "--exact", "--functions", "*"]);
+    call.command().args(["-p", &pid.to_string(), "-o"]);
     call.command().arg(file).args(options);
     call
 }
