@@ -1,9 +1,10 @@
 //! A program that is started where the library cannot be loaded: its loader would say so on the program's
 //! standard error. There the file is invisible (another root folder, mounts of its own), or the program is
-//! another machine's or has 32 bits. So calls that start a program are checked, and pass on an environment
+//! another machine's or has 32 bits. Or one of the program's libraries ends it unless it comes first. So calls that start a program are checked, and pass on an environment
 //! without the library then.
 
 use crate::caller::{Memory, Unreadable};
+use crate::executable::refuses_library;
 use crate::real::{self, Real, find_each};
 use crate::watch::watch;
 use crate::{seccomp, system};
@@ -65,14 +66,8 @@ fn each_name(memory: &mut Memory, list: usize, mut take: impl FnMut(&Name<'_>)) 
     }
 }
 
-/// Whether the library is for another kind of program than this file.
-fn is_foreign(memory: &mut Memory, path: usize) -> Result<bool, Unreadable> {
-    const ELF: &[u8] = b"\x7fELF";
-    const CLASS_64: u8 = 2;
-    #[cfg(target_arch = "x86_64")]
-    const MACHINE: [u8; 2] = [62, 0];
-    #[cfg(target_arch = "aarch64")]
-    const MACHINE: [u8; 2] = [183, 0];
+/// Whether the library cannot be put before the libraries of the program in this file.
+fn refuses(memory: &mut Memory, path: usize) -> Result<bool, Unreadable> {
     if path == 0 {
         return Ok(false);
     }
@@ -84,10 +79,7 @@ fn is_foreign(memory: &mut Memory, path: usize) -> Result<bool, Unreadable> {
             _ => {}
         }
     }
-    let mut head = [0u8; 20];
-    Ok(system::read_head(path as *const c_char, &mut head) == head.len()
-        && head.iter().zip(ELF).all(|(a, b)| core::hint::black_box(a) == b)
-        && (head[4] != CLASS_64 || [head[18], head[19]] != MACHINE))
+    Ok(refuses_library(path as *const c_char))
 }
 
 /// The environment to start a program with; `path`: its file, if that is known. What cannot be read is passed
@@ -109,7 +101,7 @@ fn changed(list: usize, path: usize) -> Result<Option<List>, Unreadable> {
         has_ours |= name.is_ours;
         is_missing |= name.is_ours && !system::is_readable(name.text.as_ptr().cast());
     })?;
-    if !has_ours || !(is_missing || is_foreign(&mut memory, path)?) {
+    if !has_ours || !(is_missing || refuses(&mut memory, path)?) {
         return Ok(None);
     }
     without(&mut memory, list, preload, end.wrapping_sub(preload))

@@ -25,6 +25,7 @@ mod clock;
 mod condition;
 mod descriptor;
 mod exec;
+mod executable;
 mod export;
 mod last_moment;
 mod memory;

@@ -7,6 +7,7 @@ use core::sync::atomic::AtomicU32;
 #[cfg(target_arch = "x86_64")]
 mod number {
     pub const READ: usize = 0;
+    pub const PREAD: usize = 17;
     pub const FSTAT: usize = 5;
     pub const MMAP: usize = 9;
     pub const MADVISE: usize = 28;
@@ -27,6 +28,7 @@ mod number {
 #[cfg(target_arch = "aarch64")]
 mod number {
     pub const READ: usize = 63;
+    pub const PREAD: usize = 67;
     pub const FSTAT: usize = 80;
     pub const MMAP: usize = 222;
     pub const MADVISE: usize = 233;
@@ -165,18 +167,32 @@ pub fn is_readable(path: *const c_char) -> bool {
     unsafe { call(number::FACCESSAT, [AT_FDCWD, path as usize, R_OK, 0, 0, 0]) == 0 }
 }
 
-/// Reads the beginning of a file; gives how many bytes that are. Never waits: what is no file is not read.
-pub fn read_head(path: *const c_char, room: &mut [u8]) -> usize {
-    const O_NONBLOCK: usize = 0o4000;
-    const O_CLOEXEC: usize = 0o2000000;
-    // SAFETY: openat reads a NUL-ended path, or fails.
-    let fd = unsafe { call(number::OPENAT, [AT_FDCWD, path as usize, O_CLOEXEC | O_NONBLOCK, 0, 0, 0]) };
-    let Some(fd) = i32::try_from(fd).ok().filter(|&fd| fd >= 0) else { return 0 };
-    // SAFETY: read fills at most the room given.
-    let length =
-        unsafe { call(number::READ, [fd as usize, room.as_mut_ptr() as usize, room.len(), 0, 0, 0]) };
-    close(fd);
-    usize::try_from(length).unwrap_or(0)
+/// A file that is open for reading; closed when this is dropped.
+pub struct Open(usize);
+
+impl Open {
+    /// Opens it. Never waits: what is no file cannot be read.
+    pub fn file(path: *const c_char) -> Option<Open> {
+        const O_NONBLOCK: usize = 0o4000;
+        const O_CLOEXEC: usize = 0o2000000;
+        // SAFETY: openat reads a NUL-ended path, or fails.
+        let fd = unsafe { call(number::OPENAT, [AT_FDCWD, path as usize, O_CLOEXEC | O_NONBLOCK, 0, 0, 0]) };
+        usize::try_from(fd).ok().map(Open)
+    }
+
+    /// Fills the room from this offset of the file on; gives how many bytes that are.
+    pub fn read_at(&self, offset: u64, room: &mut [u8]) -> usize {
+        let (to, most) = (room.as_mut_ptr() as usize, room.len());
+        // SAFETY: pread fills at most the room given.
+        let length = unsafe { call(number::PREAD, [self.0, to, most, offset as usize, 0, 0]) };
+        usize::try_from(length).unwrap_or(0)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        close(self.0 as i32);
+    }
 }
 
 /// Opens another process's descriptor for reading and writing, as far as we may: the same file once more.

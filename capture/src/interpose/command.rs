@@ -84,7 +84,9 @@ pub fn c_library(binary: &Path) -> Result<CommandLibrary, Obstacle> {
 
 /// The sanitizers' libraries look whether they come first, and end the program if not.
 fn insists_on_being_first(name: &str) -> bool {
-    ["libasan.so", "libtsan.so", "liblsan.so", "libhwasan.so"].iter().any(|known| name.starts_with(known))
+    ["libasan.so", "libtsan.so", "liblsan.so", "libhwasan.so", "libclang_rt."]
+        .iter()
+        .any(|known| name.starts_with(known))
 }
 
 /// Whether glibc has its thread functions in libc itself, as since 2.34; `None` if its file is not found.

@@ -89,6 +89,11 @@ fn programs_with_sanitizers_run_as_before() {
         assert_eq!(recorded.text(0), "whole\n", "{sanitizer}");
         let counts = recorded.counts(0);
         assert!(counts.get(&MutexLock).copied().unwrap_or(0) >= 122, "{sanitizer}: {counts:?}");
+        // As the child of a command, its runtime must come first, too: it ended the program.
+        let child = format!("{}; exit $?", program.path.display());
+        let folder = tempfile::tempdir().expect("folder");
+        let recorded = record_in(folder.path(), &["--children"], &["sh", "-c", &child], &[]);
+        assert_eq!(recorded.text(0), "whole\n", "{sanitizer}, in a shell");
     }
 }
 

@@ -1,0 +1,157 @@
+//! What a program's file says of itself before it is started: whether this library can be loaded into it.
+//!
+//! Read with a few system calls and without memory of its own: this may run in a child of `vfork`. Numbers in the file
+//! are whatever somebody has written there.
+
+use crate::system::Open;
+use core::ffi::c_char;
+
+const ELF: &[u8] = b"\x7fELF";
+const CLASS_64: u8 = 2;
+#[cfg(target_arch = "x86_64")]
+const MACHINE: u64 = 62;
+#[cfg(target_arch = "aarch64")]
+const MACHINE: u64 = 183;
+
+/// The runtimes of sanitizers look whether they are the first library, and end the program if not.
+const INSIST: [&[u8]; 5] = [b"libasan.so", b"libtsan.so", b"liblsan.so", b"libhwasan.so", b"libclang_rt."];
+
+/// Segments and entries of the dynamic section that are looked at, at most.
+const MOST_SEGMENTS: u64 = 64;
+const MOST_ENTRIES: u64 = 256;
+
+const LOAD: u64 = 1;
+const DYNAMIC: u64 = 2;
+const NEEDED: u64 = 1;
+const STRINGS: u64 = 5;
+
+/// Whether this library must not be put before the libraries of the program in this file: it is for another kind of
+/// machine, or one of its libraries insists on being the first. A file that is no program is none of these.
+pub fn refuses_library(path: *const c_char) -> bool {
+    let Some(file) = Open::file(path) else { return false };
+    let mut head = [0u8; 64];
+    let length = file.read_at(0, &mut head);
+    if length < 20 || !begins(&head, ELF) {
+        return false;
+    }
+    if head[4] != CLASS_64 || number(&head, 18, 2) != MACHINE {
+        return true;
+    }
+    length == head.len() && insists(&file, &head)
+}
+
+/// Whether a library that it names insists on being the first.
+fn insists(file: &Open, head: &[u8]) -> bool {
+    let segments = Segments { file, at: number(head, 32, 8), count: number(head, 56, 2).min(MOST_SEGMENTS) };
+    let Some(dynamic) = segments.find(|segment| segment.kind == DYNAMIC) else { return false };
+    let entries = (dynamic.length / 16).min(MOST_ENTRIES);
+    let entry = |index: u64| {
+        let mut bytes = [0u8; 16];
+        let at = dynamic.offset.wrapping_add(index.wrapping_mul(16));
+        (file.read_at(at, &mut bytes) == bytes.len()).then(|| (number(&bytes, 0, 8), number(&bytes, 8, 8)))
+    };
+    let strings = (0..entries).find_map(|index| entry(index).filter(|(tag, _)| *tag == STRINGS));
+    let Some((_, address)) = strings else { return false };
+    let holds =
+        |segment: &Segment| segment.kind == LOAD && address.wrapping_sub(segment.address) < segment.length;
+    let Some(segment) = segments.find(holds) else { return false };
+    let strings = address.wrapping_sub(segment.address).wrapping_add(segment.offset);
+    (0..entries).filter_map(entry).filter(|(tag, _)| *tag == NEEDED).any(|(_, place)| {
+        let mut name = [0u8; 16];
+        file.read_at(strings.wrapping_add(place), &mut name);
+        INSIST.iter().any(|known| begins(&name, known))
+    })
+}
+
+/// A program header.
+struct Segment {
+    kind: u64,
+    offset: u64,
+    address: u64,
+    length: u64,
+}
+
+/// The program headers of a file.
+struct Segments<'f> {
+    file: &'f Open,
+    at: u64,
+    count: u64,
+}
+
+impl Segments<'_> {
+    fn find(&self, is_it: impl Fn(&Segment) -> bool) -> Option<Segment> {
+        (0..self.count).find_map(|index| {
+            let mut bytes = [0u8; 56];
+            let at = self.at.wrapping_add(index.wrapping_mul(56));
+            if self.file.read_at(at, &mut bytes) != bytes.len() {
+                return None;
+            }
+            let segment = Segment {
+                kind: number(&bytes, 0, 4),
+                offset: number(&bytes, 8, 8),
+                address: number(&bytes, 16, 8),
+                length: number(&bytes, 32, 8),
+            };
+            is_it(&segment).then_some(segment)
+        })
+    }
+}
+
+/// The little-endian number of so many bytes there; 0 outside.
+fn number(bytes: &[u8], at: usize, size: usize) -> u64 {
+    let digits = bytes.iter().skip(at).take(size).rev();
+    digits.fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+/// Byte by byte, or the compiler makes a call of libc's out of it.
+fn begins(bytes: &[u8], with: &[u8]) -> bool {
+    bytes.len() >= with.len() && bytes.iter().zip(with).all(|(a, b)| core::hint::black_box(a) == b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStrExt;
+    use std::process::Command;
+
+    fn refuses(path: &std::path::Path) -> bool {
+        let path = CString::new(path.as_os_str().as_bytes()).expect("a path");
+        refuses_library(path.as_ptr())
+    }
+
+    /// Such a program ended at its start when it was the child of a recorded command.
+    #[test]
+    fn a_program_with_a_sanitizer_refuses_and_others_do_not() {
+        let folder = std::env::temp_dir().join(std::format!("longpole-executable-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let source = folder.join("main.c");
+        std::fs::write(&source, "int main(void) { return 0; }").expect("a file");
+        for (flags, expected) in [(&[][..], false), (&["-fsanitize=address"], true), (&["-static"], false)] {
+            let program = folder.join("program");
+            let built = Command::new("cc").args(flags).arg(&source).arg("-o").arg(&program).status();
+            if built.is_ok_and(|status| status.success()) {
+                assert_eq!(refuses(&program), expected, "{flags:?}");
+            }
+        }
+        assert!(!refuses(&source), "no program at all");
+        assert!(!refuses(&folder));
+        std::fs::remove_dir_all(folder).expect("removed");
+    }
+
+    /// Whatever numbers the headers hold, the answer comes.
+    #[test]
+    fn damaged_headers_are_no_trouble() {
+        let path = std::env::temp_dir().join(std::format!("longpole-damaged-{}", std::process::id()));
+        let whole = std::fs::read("/bin/sh").expect("a program");
+        for at in (4..64).chain([64 + 8, 64 + 16, 64 + 32]) {
+            let mut bytes = whole.clone();
+            bytes[at] = 0xff;
+            std::fs::write(&path, &bytes).expect("a file");
+            refuses(&path);
+        }
+        std::fs::write(&path, &whole[..30]).expect("a file");
+        refuses(&path);
+        std::fs::remove_file(path).expect("removed");
+    }
+}
