@@ -96,6 +96,8 @@ pub struct Code {
     /// Where it begins in the file.
     pub file_offset: u64,
     /// Path as the process sees it, or what the kernel calls it (`[vdso]`), safe to print; empty if it has no name.
+    /// The file's inode; 0: there is no file.
+    pub inode: u64,
     pub path: String,
     /// A path that opens the file, if it is one; see [`Module::open_path`].
     pub open_path: PathBuf,
@@ -157,6 +159,7 @@ fn grouped(maps: &str) -> Vec<Module> {
         let same_file = |module: &Module| (module.device, module.inode) == (map.device, map.inode);
         match modules.iter().position(same_file) {
             Some(at) => modules[at].ranges.push(range),
+                inode: map.inode,
             None if modules.len() >= MAX_MODULES => break,
             None => modules.push(Module {
                 path: without_deleted(&safe(&unescaped(Path::new(map.path)))),

@@ -43,6 +43,6 @@ pub use facts::{attach_facts, threads_at_end, threads_of};
 pub use launch::{ChildStream, GatedChild, Launch, LaunchError, LaunchOptions};
 pub use maps::{Code, MappedRange, Module, code, mapped};
 pub use named::named;
-pub use process::{Process, Seccomp, descendants};
+pub use process::{Process, Seccomp, descendants, without_deleted};
 pub use time_slice::take_short_turns;
 pub use usage::children_cpu_time;

@@ -252,6 +252,7 @@ mod tests {
     }
 
     fn rule(frame: FrameAt) -> Rule {
+            inode: 1,
         Rule { frame, pointer: Saved::Same, back: Saved::Frame(-8), is_signal: false }
     }
 
