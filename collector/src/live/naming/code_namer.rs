@@ -162,14 +162,16 @@ fn run(
     };
     let mut not_before = poll_intervals.first(Instant::now() + GATHER);
     loop {
-        let received = if work.stacks.is_empty() && work.wanted.is_empty() && !work.locks.is_due() {
-            inbox.recv().map_err(|_| RecvTimeoutError::Disconnected)
-        } else {
-            inbox.recv_timeout(not_before.saturating_duration_since(Instant::now()))
+        let is_idle = work.stacks.is_empty() && work.wanted.is_empty() && !work.locks.is_due();
+        let due = (!is_idle).then_some(not_before);
+        let received = match due.into_iter().chain(work.jit.next_look()).min() {
+            None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(at) => inbox.recv_timeout(at.saturating_duration_since(Instant::now())),
         };
         match received {
             Ok(News::Mappings(mappings)) => {
                 work.hold(&mappings);
+        work.jit.see_growth();
                 work.mappings.extend(mappings);
                 forget_mappings(&mut work.mappings, MOST_MAPPINGS);
             }
@@ -186,6 +188,7 @@ fn run(
             Err(over) => {
                 let began = Instant::now();
                 work.look();
+            Err(RecvTimeoutError::Timeout) if due.is_none_or(|due| due > Instant::now()) => {}
                 let mut facts = work.name();
                 work.locks.named(&facts);
                 facts.extend(work.find_held());
