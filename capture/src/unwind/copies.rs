@@ -179,7 +179,8 @@ impl Unwinding {
             };
             match caller {
                 Caller::Is(frame) if frame.instruction != 0 => {
-                    frames.push(frame.instruction);
+                    // Of a frame that is not the innermost one the byte before counts: an interrupted instruction's own.
+                    frames.push(frame.instruction.wrapping_add(u64::from(!frame.is_return)));
                     at = frame;
                 }
                 Caller::Is(_) | Caller::None => {
@@ -272,8 +273,9 @@ mod tests {
         let mut raw = copy(&words);
         raw.frame_pointer = at(3);
         let unwound = with(rows).unwind(&raw, &mut BinaryTables::default());
-        // The interrupted instruction is looked up itself: one lower is another function's.
-        let frames = [CODE, CODE + 0x110, CODE + 0x20a, CODE + 0x301, CODE + 0x400];
+        // The interrupted instruction is looked up itself: one lower is another function's. So are its names: a reader takes
+        // the byte before.
+        let frames = [CODE, CODE + 0x110, CODE + 0x20a, CODE + 0x301, CODE + 0x401];
         assert_eq!((unwound.frames, unwound.whole), (frames.to_vec(), true));
         assert_eq!((unwound.reach, unwound.beyond), (8 * 8, false));
     }
