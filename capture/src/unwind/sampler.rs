@@ -175,10 +175,16 @@ impl Sampler {
                 let (raw, _) = RawStack::read_from_prefix(bytes).ok()?;
                 let frames = raw.frames.get(..usize::from(raw.count))?;
                 let mut frames = sane(frames).to_vec();
-                let process = self.spaces.get(&raw.header.pid).filter(|_| raw.at_root != 0);
+                let process = self.spaces.get(&raw.header.pid);
                 let root = process
+                    .filter(|_| raw.at_root != 0)
                     .and_then(|process| process.roots.iter().find(|root| root.first() == frames.last()));
                 frames.extend(root.into_iter().flatten().skip(1));
+                if let (Some(process), Some(&innermost)) = (process, frames.first())
+                    && let Some(caller) = process.unwinding.passed_over(innermost, raw.top)
+                {
+                    frames.insert(1, caller);
+                }
                 Some(self.finish(&raw.header, raw.reason, raw.flags, &frames))
             }
             RAW_COPY_KIND => {
@@ -403,7 +409,8 @@ mod tests {
             Header { time_ns, sequence: 4, cpu: 1, kind: RAW_STACK_KIND, context: 0, tid: 8, pid: u32::MAX };
         let mut all = [0xdead_0000_0000_0000; probe_abi::RAW_FRAMES];
         all[..frames.len()].copy_from_slice(frames);
-        RawStack { header, reason: 1, flags: 2, count: frames.len() as u16, at_root: 0, frames: all }
+        let count = frames.len() as u16;
+        RawStack { header, reason: 1, flags: 2, count, at_root: 0, top: [0; 2], frames: all }
     }
 
     #[test]
@@ -419,13 +426,6 @@ mod tests {
         assert_eq!(sampler.counts(3), SampleCounts { taken: 2, lost: 3, ..SampleCounts::default() });
     }
 
-    /// The gate of a launched command has a `main`, too.
-    #[test]
-    fn samples_before_the_command_are_longpoles_own() {
-        let mut sampler = Sampler::new(CallGraph::Fp).launching(u32::MAX);
-        let mut other = raw(10, &[0x1000]);
-        other.header.pid = 1;
-        assert_eq!(sampler.sample(raw(10, &[0x1000]).as_bytes()), None);
     /// Two libraries, one after the other at one address, had one stack, with the first one's names.
     #[test]
     fn a_stack_through_code_in_the_place_of_other_code_is_another_one() {
@@ -444,6 +444,13 @@ mod tests {
         assert_eq!([35, 45, 50].map(|time| number(&mut sampler, time)), [Some(1), Some(2), Some(2)]);
     }
 
+    /// The gate of a launched command has a `main`, too.
+    #[test]
+    fn samples_before_the_command_are_longpoles_own() {
+        let mut sampler = Sampler::new(CallGraph::Fp).launching(u32::MAX);
+        let mut other = raw(10, &[0x1000]);
+        other.header.pid = 1;
+        assert_eq!(sampler.sample(raw(10, &[0x1000]).as_bytes()), None);
         assert!(sampler.sample(other.as_bytes()).is_some());
         let header = Header { kind: Kind::Exec as u8, ..raw(20, &[]).header };
         let exec = Exec { header, ..Exec::new_zeroed() };
