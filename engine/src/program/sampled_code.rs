@@ -29,8 +29,8 @@ pub(super) struct SampledCode {
 
 /// What the kernel calls the library in which the clock is read.
 const CLOCK: &str = "[vdso]";
-/// The binary of code that no binary holds.
-const MADE: &str = "[jit]";
+/// The binary of code that a program made while it ran: in no file.
+pub const MADE_CODE: &str = "[jit]";
 /// Nothing is known to lie there.
 const UNKNOWN: &str = "[unknown]";
 
@@ -243,7 +243,7 @@ impl<'a> Finder<'a> {
         let is_made = is_jit_code(&mapping.path);
         let module = match mapping.path.rsplit('/').next() {
             // What several processes have made under one name is one function, as in a binary that they share.
-            _ if is_made => MADE,
+            _ if is_made => MADE_CODE,
             last => last.unwrap_or(&mapping.path),
         };
         for inlined in code.iter().flat_map(|code| &code.inlined) {
