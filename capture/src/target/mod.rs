@@ -21,6 +21,7 @@ mod launch;
 pub mod limits;
 mod maps;
 pub mod memory;
+mod moved_text;
 mod named;
 mod namespace;
 mod proc_dir;
