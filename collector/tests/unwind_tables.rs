@@ -3,7 +3,7 @@
 use capture::target::Code;
 use capture::unwind::{BinaryTables, Unwinding};
 use engine::event::MOST_FRAMES;
-use probe_abi::{COPY_PIECE, COPY_PIECES, Header, RAW_COPY_KIND, RawCopy};
+use probe_abi::{COPY_PIECE, COPY_PIECES, Header, RAW_COPY_KIND, REGISTERS, RawCopy};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -49,6 +49,7 @@ fn raw(instruction_pointer: u64, stack: &[u8]) -> RawCopy {
         stack_pointer: 0x7000_0000,
         frame_pointer: 0x7000_0010,
         from: 0x7000_0000,
+        registers: [0x7000_0008; REGISTERS.len()],
         bytes,
     }
 }
@@ -122,6 +123,7 @@ fn spoilt(changes: &[(usize, u8)]) -> Option<(tempfile::TempDir, Code)> {
         start: 0x5000_0000,
         end: 0x5000_0000 + (segment.memory_size | 4095) + 1,
         file_offset: segment.offset & !4095,
+        inode: 1,
         path: "spoilt".into(),
         open_path: PathBuf::from(&path),
     };

@@ -126,11 +126,13 @@ for thread in gdb.selected_inferior().threads():
             stack += bytes(gdb.selected_inferior().read_memory(registers[1] + len(stack), 64))
         except gdb.MemoryError:
             break
-    places = []
+    # Of an interrupted function we have one more than where it was.
+    places, is_interrupted = [], False
     while frame is not None and len(places) < 100:
         # gdb adds frames that are on no stack: inlined functions, and those that ended with a jump.
         if frame.type() in (gdb.NORMAL_FRAME, gdb.SIGTRAMP_FRAME):
-            places.append(frame.pc())
+            places.append(frame.pc() + is_interrupted)
+            is_interrupted = frame.type() == gdb.SIGTRAMP_FRAME
         frame = frame.older()
     print("FRAMES", *registers, stack.hex(), *places)
 "#;

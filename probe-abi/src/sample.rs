@@ -91,9 +91,15 @@ pub struct RawStack {
     pub count: u16,
     /// The last frame is one of [`SampledCode::roots`]: 1, else 0.
     pub at_root: u32,
+    /// The words at the stack pointer: in a function that has not set its frame pointer yet, one of them leads to its caller,
+    /// which frame pointers pass over. 0: not known.
+    pub top: [u64; 2],
     /// The innermost first.
     pub frames: [u64; RAW_FRAMES],
 }
+
+/// DWARF's numbers (System V ABI for AMD64, figure 3.36) of the registers that begin the kernel's `pt_regs`, in its order.
+pub const REGISTERS: [u8; 15] = [15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5];
 
 /// Stack bytes are copied in pieces of this size, so that no piece lies on two pages.
 pub const COPY_PIECE: usize = 1024;
@@ -122,6 +128,8 @@ pub struct RawCopy {
     pub frame_pointer: u64,
     /// Address of the first of the bytes: at or a little below the stack pointer.
     pub from: u64,
+    /// Its general registers, in the order of [`REGISTERS`].
+    pub registers: [u64; REGISTERS.len()],
     /// The stack from there on, towards its callers.
     pub bytes: [u8; COPY_PIECE * COPY_PIECES],
 }
@@ -146,6 +154,6 @@ pub struct SampledCode {
 }
 
 const _: () = assert!(size_of::<Sample>() == 32);
-const _: () = assert!(size_of::<RawStack>() == 1048);
-const _: () = assert!(size_of::<RawCopy>() == 64 + COPY_PIECE * COPY_PIECES);
+const _: () = assert!(size_of::<RawStack>() == 1064);
+const _: () = assert!(size_of::<RawCopy>() == 184 + COPY_PIECE * COPY_PIECES);
 const _: () = assert!(size_of::<SampledCode>() == 200);

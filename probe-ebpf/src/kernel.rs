@@ -266,6 +266,13 @@ impl Registers {
         unsafe { field(self.0, setting!(regs_sp)) }
     }
 
+    /// One of those that `pt_regs` begins with ([`probe_abi::REGISTERS`]).
+    #[inline(always)]
+    pub fn general(self, number: usize) -> u64 {
+        // SAFETY: a `pt_regs` and an offset of it.
+        unsafe { field(self.0, number as u32 * 8) }
+    }
+
     /// Where it was in user space.
     #[inline(always)]
     pub fn instruction_pointer(self) -> u64 {

@@ -17,7 +17,7 @@ use aya_ebpf::{
 };
 use probe_abi::{
     COPY_PIECE, COPY_PIECES, Context, CpuCounters, Header, MAX_KEEPING, MAX_ROOTS, RAW_COPY_KIND, RAW_FRAMES,
-    RAW_STACK_KIND, RawCopy, RawStack, SampleFlags, SampleReason, SampledCode, Sampling,
+    RAW_STACK_KIND, REGISTERS, RawCopy, RawStack, SampleFlags, SampleReason, SampledCode, Sampling,
 };
 
 use crate::{
@@ -252,6 +252,7 @@ fn innermost(cpu: u32, taken: Taken, header: Header) -> bool {
     // One that ends has no place any more.
     put!(stack, count, u16::from(!taken.task.has_no_memory()));
     put!(stack, at_root, 0);
+    put!(stack, top, [0, 0]);
     room.submit(u64::from(BPF_RB_NO_WAKEUP));
     true
 }
@@ -291,6 +292,10 @@ fn follow(cpu: u32, taken: Taken, header: Header, sampling: u32) -> bool {
     put!(stack, flags, flags);
     put!(stack, count, count as u16);
     put!(stack, at_root, at_root);
+    let top = memory::word(stack, offset_of!(RawStack, top));
+    let source = taken.task.registers().stack_pointer() as usize as *mut c_void;
+    // SAFETY: the helper checks the address itself, and writes 16 bytes, which are there: zeros if it cannot read them.
+    unsafe { bpf_probe_read_user(top.cast(), 16, source) };
     room.submit(u64::from(BPF_RB_NO_WAKEUP));
     true
 }
@@ -404,6 +409,11 @@ fn copy(cpu: u32, taken: Taken, header: Header) -> bool {
     put!(to, stack_pointer, stack_pointer);
     put!(to, frame_pointer, registers.frame_pointer());
     put!(to, from, from);
+    let general = memory::word(to, offset_of!(RawCopy, registers));
+    for number in 0..REGISTERS.len() {
+        // SAFETY: a word of the room that was reserved.
+        unsafe { memory::store(general.wrapping_add(number), registers.general(number)) };
+    }
     room.submit(u64::from(BPF_RB_NO_WAKEUP));
     true
 }

@@ -38,8 +38,8 @@ pub enum SymbolError {
         /// What is wrong with it.
         reason: String,
     },
-    /// An ELF file of a kind that longpole cannot probe.
-    #[error("{} is {what}, which longpole cannot probe", safe_path(path))]
+    /// An ELF file of a kind that longpole cannot read.
+    #[error("{} is {what}, which longpole cannot read", safe_path(path))]
     Unsupported {
         /// Which file.
         path: PathBuf,

@@ -116,15 +116,13 @@ impl Outline {
     /// The number to add to linked addresses in a process that has mapped `file_offset`, where instructions
     /// are, at `start`. Wraps around.
     pub fn bias(&self, start: u64, file_offset: u64) -> Option<u64> {
-        const PAGE: u64 = 4096;
-        let segment = self.segments.iter().filter(|segment| segment.executable).find(|segment| {
-            let first = segment.offset - segment.offset % PAGE;
-            let end = segment.offset.saturating_add(segment.file_size);
-            (first..end.max(first.saturating_add(1))).contains(&file_offset)
-        })?;
-        // Modulo the page both are the same: the kernel maps nothing else.
-        let linked = segment.address.wrapping_add(file_offset.wrapping_sub(segment.offset));
-        Some(start.wrapping_sub(linked))
+        let mut code = self.segments.iter().filter(|segment| segment.executable);
+        code.find_map(|segment| bias(segment, start, file_offset))
+    }
+
+    /// The same for anything that is loaded.
+    pub fn bias_of(&self, start: u64, file_offset: u64) -> Option<u64> {
+        self.segments.iter().find_map(|segment| bias(segment, start, file_offset))
     }
 
     /// The libraries that it links, by name. Names that are not text are left out.
@@ -145,6 +143,18 @@ impl Outline {
             |(_, at): (u64, u64)| String::from_utf8(text(file, names.checked_add(at)?, LONGEST_NAME)).ok();
         entries().filter(|(tag, _)| *tag == NEEDED).take(MOST_NEEDED).filter_map(name).collect()
     }
+}
+
+fn bias(segment: &Segment, start: u64, file_offset: u64) -> Option<u64> {
+    const PAGE: u64 = 4096;
+    let first = segment.offset - segment.offset % PAGE;
+    let end = segment.offset.saturating_add(segment.file_size);
+    if !(first..end.max(first.saturating_add(1))).contains(&file_offset) {
+        return None;
+    }
+    // Modulo the page both are the same: the kernel maps nothing else.
+    let linked = segment.address.wrapping_add(file_offset.wrapping_sub(segment.offset));
+    Some(start.wrapping_sub(linked))
 }
 
 fn place(segment: &Segment, address: u64) -> Option<u64> {

@@ -56,6 +56,8 @@ pub enum Saved {
     Stack(i32),
     /// So far above the frame pointer.
     Pointer(i32),
+    /// In another register, by its number in DWARF: known of the innermost function only.
+    Register(u8),
     /// Nowhere.
     Lost,
 }

@@ -93,6 +93,7 @@ pub fn rule(
             },
             _ => None,
         },
+        RegisterRule::Register(Register(number)) => Some(Saved::Register(u8::try_from(number).ok()?)),
         _ => None,
     };
     let pointer = row.register(FRAME_POINTER).map_or(Some(Saved::Same), saved).unwrap_or(Saved::Lost);

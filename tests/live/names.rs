@@ -1,4 +1,5 @@
 //! What functions are called.
 
+mod at_the_time;
 mod functions;
 mod jit_code;

@@ -1,7 +1,9 @@
-/* A program that moves its own text to anonymous pages when it starts, as those do that want it on huge pages. */
+/* A program that moves its own text to anonymous pages when it starts, as those do that want it on huge pages.
+   usage: moves_text [rounds 2003] */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -32,11 +34,11 @@ static int moved(void)
            mremap(copy, to - from, to - from, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)from) != MAP_FAILED;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    int done = moved();
+    int done = moved(), rounds = argc > 1 ? atoi(argv[1]) : 2003;
     uint64_t sum = 1;
-    for (int i = 0; i < 2003; i++)
+    for (int i = 0; i < rounds; i++)
         sum = Mixed(sum);
     printf("%d %lx\n", done, (unsigned long)sum);
     return 0;

@@ -2,11 +2,12 @@
 //! and under its own number, which differ from ours in a container, and the jitdump file that it has mapped.
 //! Both are held from the first sample in such code on, since some runtimes write theirs when they end.
 
-use super::code_map::JitCodeMap;
+use super::history::JitHistory;
 use super::{jit_dump, perf_map};
 use crate::target::{Module, Process};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufReader, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
@@ -16,6 +17,9 @@ use symbols::open_plain;
 
 /// A file's time and a process's are not read from one clock.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(5);
+
+/// Most sizes of a map that are remembered.
+const MOST_SIZES: usize = 4096;
 
 /// See the module.
 #[derive(Debug)]
@@ -28,6 +32,46 @@ pub struct JitFiles {
     start_ticks: Option<u64>,
     began: Option<SystemTime>,
     dump: Option<File>,
+    sizes: Sizes,
+}
+
+/// How a map grew.
+#[derive(Debug, Default)]
+struct Sizes {
+    /// Ascending, each with when it was last seen (`CLOCK_MONOTONIC` nanoseconds).
+    all: Vec<(u64, u64)>,
+    /// They are not closer than this, but for the last one.
+    step_ns: u64,
+}
+
+impl Sizes {
+    fn see(&mut self, size: u64, now_ns: u64) {
+        let Sizes { all, step_ns } = self;
+        let (last, before) = (all.last().copied(), all.iter().rev().nth(1).copied());
+        let is_close = before.is_some_and(|(_, before_ns)| now_ns.saturating_sub(before_ns) < *step_ns);
+        match last {
+            // Written anew: nothing is known of when.
+            Some((last, _)) if size < last => all.clear(),
+            Some((last, _)) if size == last || is_close => drop(all.pop()),
+            _ => {}
+        }
+        all.push((size, now_ns));
+        if all.len() > MOST_SIZES {
+            let (first_ns, count) = (all.first().map_or(0, |(_, seen_ns)| *seen_ns), all.len() as u64);
+            *step_ns = 2 * now_ns.saturating_sub(first_ns) / count;
+            let mut kept = 0;
+            all.retain(|_| {
+                kept += 1;
+                kept % 2 == 1
+            });
+        }
+    }
+
+    /// When what lies at this place was not there yet; 0: it always was.
+    fn before(&self, place: u64) -> u64 {
+        let with_it = self.all.partition_point(|(size, _)| *size <= place);
+        with_it.checked_sub(1).and_then(|without| self.all.get(without)).map_or(0, |(_, seen_ns)| *seen_ns)
+    }
 }
 
 /// What tells one state of the files from another: sizes and times.
@@ -48,6 +92,7 @@ impl JitFiles {
             start_ticks: process.start_ticks(),
             began: process.began(),
             dump: None,
+            sizes: Sizes::default(),
         })
     }
 
@@ -65,25 +110,32 @@ impl JitFiles {
         [self.open().as_ref().and_then(of), self.dump.as_ref().and_then(of)]
     }
 
-    /// The code that it has named; from the map, only pieces in the wanted range of addresses. Names from the
-    /// dump come before those from the map. `Err`: why the map is not trusted.
-    pub fn read(&mut self, wanted: &dyn Fn(u64, u64) -> bool) -> Result<JitCodeMap, String> {
+    /// Looks how large the map is now: what is appended to it later is newer.
+    pub fn see_growth(&mut self, now_ns: u64) {
+        if let Some(size) = self.open().and_then(|file| file.metadata().ok()).map(|data| data.len()) {
+            self.sizes.see(size, now_ns);
+        }
+    }
+
+    /// The code that it has named at wanted addresses. Names from the dump come before those from the map. `Err`: why
+    /// the map is not trusted.
+    pub fn read<'a>(&mut self, wanted: &'a BTreeSet<u64>) -> Result<JitHistory<'a>, String> {
+        let mut of_map = JitHistory::of(wanted);
         let map = match self.open() {
-            Some(file) => self.believed(file).map(|file| perf_map::read(file, wanted)),
-            None => Ok(JitCodeMap::default()),
+            Some(file) => self.believed(file).map(|file| {
+                perf_map::read(file, &|place| self.sizes.before(place), &mut of_map);
+            }),
+            None => Ok(()),
         };
+        let mut of_dump = JitHistory::of(wanted);
         let dump = self.dump.as_mut().and_then(|file| {
             file.seek(SeekFrom::Start(0)).ok()?;
-            jit_dump::read(BufReader::with_capacity(1 << 20, file))
+            jit_dump::read(BufReader::with_capacity(1 << 20, file), &mut of_dump)
         });
-        match (map, dump) {
-            (map, None) => map,
-            (Err(_), Some(dump)) => Ok(dump),
-            (Ok(mut map), Some(dump)) => {
-                map.add_all(dump);
-                Ok(map)
-            }
+        if dump.is_none() {
+            map?;
         }
+        Ok(of_dump.or(of_map))
     }
 
     fn believed(&mut self, file: File) -> Result<File, String> {
@@ -120,6 +172,7 @@ pub fn is_dump(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::history::tests::names;
     use super::*;
     use std::path::Path;
 
@@ -130,7 +183,16 @@ mod tests {
         std::fs::create_dir_all(folder.join("tmp")).expect("tmp");
         let user = std::fs::metadata(folder).expect("metadata").uid();
         let map = PathBuf::from(format!("/tmp/perf-{own}.map"));
-        JitFiles { pid: u32::MAX, root, map, user, start_ticks: None, began, dump: None }
+        JitFiles {
+            pid: u32::MAX,
+            root,
+            map,
+            user,
+            start_ticks: None,
+            began,
+            dump: None,
+            sizes: Sizes::default(),
+        }
     }
 
     #[test]
@@ -139,12 +201,12 @@ mod tests {
         let mut made = below(folder.path(), 5, None);
         std::fs::write(folder.path().join("tmp/secret"), "10 20 f\n").expect("written");
         std::os::unix::fs::symlink("secret", folder.path().join("tmp/perf-5.map")).expect("linked");
-        assert!(made.read(&|_, _| true).expect("no map").at(0x10).is_none());
+        let wanted = [0x10].into();
+        assert!(made.read(&wanted).expect("no map").at(0x10).is_empty());
         let mut made = below(folder.path(), 6, None);
         std::fs::rename(folder.path().join("tmp/secret"), folder.path().join("tmp/perf-6.map"))
             .expect("renamed");
-        assert!(made.read(&|_, _| true).expect("a map").at(0x10).is_some());
-        assert!(made.read(&|start, _| start != 0x10).expect("a map").at(0x10).is_none(), "nobody wants it");
+        assert_eq!(made.read(&wanted).expect("a map").at(0x10).len(), 1);
     }
 
     /// The number may have been another process's before.
@@ -153,13 +215,40 @@ mod tests {
         let folder = tempfile::tempdir().expect("folder");
         let soon = SystemTime::now() + Duration::from_secs(3600);
         let mut made = below(folder.path(), 5, Some(soon));
-        assert!(made.read(&|_, _| true).is_ok(), "no map");
+        let wanted = [0x10].into();
+        assert!(made.read(&wanted).is_ok(), "no map");
         let before = made.stamp();
         std::fs::write(folder.path().join("tmp/perf-5.map"), "10 20 f\n").expect("written");
         assert_ne!(made.stamp(), before);
-        assert!(made.read(&|_, _| true).is_err_and(|why| why.contains("older than the process")));
+        assert!(made.read(&wanted).is_err_and(|why| why.contains("older than the process")));
         made.began = Some(SystemTime::now());
-        assert!(made.read(&|_, _| true).is_ok());
+        assert!(made.read(&wanted).is_ok());
+    }
+
+    /// A map has no times: what was appended between two looks came between them.
+    #[test]
+    fn a_line_of_a_map_is_newer_than_the_last_look_without_it() {
+        let folder = tempfile::tempdir().expect("folder");
+        let mut made = below(folder.path(), 5, None);
+        let mut text = "10 20 first\n".to_owned();
+        let mut write = |more: &str| {
+            text.push_str(more);
+            std::fs::write(folder.path().join("tmp/perf-5.map"), &text).expect("written");
+        };
+        write("");
+        made.see_growth(100);
+        made.see_growth(200);
+        write("10 20 second\n");
+        made.see_growth(300);
+        write("10 20 third\n");
+        let wanted = [0x10].into();
+        let read = made.read(&wanted).expect("a map");
+        assert_eq!(names(&read, 0x10), [(0, "first"), (200, "second"), (300, "third")]);
+        let mut sizes = Sizes::default();
+        (0..100_000).for_each(|time| sizes.see(time, time));
+        assert!(sizes.all.len() <= MOST_SIZES && sizes.before(50_000).abs_diff(50_000) < 100);
+        sizes.see(7, 100_001);
+        assert_eq!(sizes.before(50_000), 100_001);
     }
 
     #[test]

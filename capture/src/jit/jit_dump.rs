@@ -3,20 +3,25 @@
 //!
 //! Layout: the kernel's `tools/perf/Documentation/jitdump-specification.txt`, version 1.
 
-use super::code_map::{Code, CodeLine, JitCodeMap};
+use super::history::{self, Code, CodeLine, JitHistory};
 use std::collections::HashMap;
 use std::io::Read;
-use symbols::{demangled, safe_bytes};
+use std::sync::Arc;
+use symbols::safe_bytes;
 
 /// Most bytes read.
 const MOST_BYTES: u64 = 1 << 30;
 /// Largest record: code and all.
 const MOST_RECORD: usize = 64 << 20;
+/// Most pieces remembered, in case they are moved.
+const MOST_PIECES: usize = 4_000_000;
+/// A header's flag: times are the CPU's own, which cannot be compared.
+const ARCH_TIMES: u64 = 1;
 /// Most lines kept of all code together.
 const MOST_LINES: usize = 4_000_000;
 
 /// Reads a dump up to the first damage; `None` if it is not one.
-pub fn read(source: impl Read) -> Option<JitCodeMap> {
+pub fn read(source: impl Read, history: &mut JitHistory<'_>) -> Option<()> {
     let mut source = source.take(MOST_BYTES);
     let mut head = [0u8; 40];
     source.read_exact(&mut head).ok()?;
@@ -26,38 +31,40 @@ pub fn read(source: impl Read) -> Option<JitCodeMap> {
     // The header may have grown.
     let more = u64::from(u32_at(&head, 8)?).checked_sub(head.len() as u64)?;
     std::io::copy(&mut source.by_ref().take(more), &mut std::io::sink()).ok()?;
-    let mut dump = Dump::default();
+    let has_times = u64_at(&head, 32)? & ARCH_TIMES == 0;
+    let mut dump = Dump { history, pieces: HashMap::new(), lines: HashMap::new(), line_count: 0 };
     let mut record = Vec::new();
     loop {
         let mut head = [0u8; 16];
         if source.read_exact(&mut head).is_err() {
-            return Some(dump.map);
+            return Some(());
         }
-        let (Some(kind), Some(size)) = (u32_at(&head, 0), u32_at(&head, 4)) else { return Some(dump.map) };
+        let (kind, size, time_ns) = (u32_at(&head, 0)?, u32_at(&head, 4)?, u64_at(&head, 8)?);
         let Some(size) = (size as usize).checked_sub(head.len()).filter(|&size| size <= MOST_RECORD) else {
-            return Some(dump.map);
+            return Some(());
         };
         record.clear();
         let read = source.by_ref().take(size as u64).read_to_end(&mut record);
         if read.unwrap_or(0) < size {
-            return Some(dump.map);
+            return Some(());
         }
-        if dump.record(kind, &record).is_none() {
-            dump.map.refused = dump.map.refused.saturating_add(1);
+        if dump.record(kind, if has_times { time_ns } else { 0 }, &record).is_none() {
+            dump.history.refused = dump.history.refused.saturating_add(1);
         }
     }
 }
 
-#[derive(Default)]
-struct Dump {
-    map: JitCodeMap,
+struct Dump<'a, 'b> {
+    history: &'a mut JitHistory<'b>,
+    /// By first address.
+    pieces: HashMap<u64, Arc<Code>>,
     /// Lines come before the code that they belong to.
     lines: HashMap<u64, Vec<CodeLine>>,
     line_count: usize,
 }
 
-impl Dump {
-    fn record(&mut self, kind: u32, body: &[u8]) -> Option<()> {
+impl Dump<'_, '_> {
+    fn record(&mut self, kind: u32, time_ns: u64, body: &[u8]) -> Option<()> {
         match kind {
             // Code: pid, tid (u32), vma, address, size, number (u64), name, bytes.
             0 => {
@@ -66,13 +73,21 @@ impl Dump {
                 let code = Code {
                     start: address,
                     end: address.checked_add(size)?,
-                    name: demangled(&String::from_utf8_lossy(text.get(..text.len().min(16_000))?)),
+                    name: history::name(text.get(..text.len().min(16_000))?),
                     lines: self.lines.remove(&address).unwrap_or_default().into(),
                 };
-                self.map.add(code);
+                self.add(time_ns, code);
             }
             // Moved: pid, tid, vma, old address, new address.
-            1 => self.map.moved(u64_at(body, 16)?, u64_at(body, 24)?),
+            1 => {
+                let (from, to) = (u64_at(body, 16)?, u64_at(body, 24)?);
+                let code = self.pieces.remove(&from)?;
+                let end = code.end.wrapping_add(to.wrapping_sub(from));
+                self.add(
+                    time_ns,
+                    Code { start: to, end, name: code.name.clone(), lines: Arc::clone(&code.lines) },
+                );
+            }
             // Lines: address, count, then for each address, line and discriminator (i32), file.
             2 => {
                 let (address, count) = (u64_at(body, 0)?, u64_at(body, 8)?);
@@ -100,6 +115,14 @@ impl Dump {
         }
         Some(())
     }
+
+    fn add(&mut self, time_ns: u64, code: Code) {
+        let code = Arc::new(code);
+        self.history.add(time_ns, &code);
+        if self.pieces.len() < MOST_PIECES {
+            self.pieces.insert(code.start, code);
+        }
+    }
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
@@ -112,12 +135,13 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::history::tests::names;
     use super::*;
 
-    fn record(kind: u32, body: &[u8]) -> Vec<u8> {
+    fn record(kind: u32, time_ns: u64, body: &[u8]) -> Vec<u8> {
         let mut bytes = kind.to_le_bytes().to_vec();
         bytes.extend((body.len() as u32 + 16).to_le_bytes());
-        bytes.extend([0; 8]);
+        bytes.extend(time_ns.to_le_bytes());
         bytes.extend(body);
         bytes
     }
@@ -126,12 +150,12 @@ mod tests {
         all.iter().flat_map(|number| number.to_le_bytes()).collect()
     }
 
-    fn dump() -> Vec<u8> {
+    fn dump(flags: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
         for number in [0x4a69_5444u32, 1, 40, 62, 0, 7] {
             bytes.extend(number.to_le_bytes());
         }
-        bytes.extend([0; 16]);
+        bytes.extend(numbers(&[0, flags]));
         let mut lines = numbers(&[0x1000, 2]);
         for (place, line, file) in [(0x1000u64, 4u32, &b"a.java\0"[..]), (0x1010, 9, b"\xff\0")] {
             lines.extend(place.to_le_bytes());
@@ -139,28 +163,35 @@ mod tests {
             lines.extend([0; 4]);
             lines.extend(file);
         }
-        bytes.extend(record(2, &lines));
-        let mut load = numbers(&[0, 0, 0x1000, 0x20, 1]);
-        load.extend(b"Shop.add\0code");
-        bytes.extend(record(0, &load));
-        bytes.extend(record(1, &numbers(&[0, 0, 0x1000, 0x5000, 0x20, 1])));
-        bytes.extend(record(3, &[]));
+        bytes.extend(record(2, 10, &lines));
+        let load = |name: &[u8]| [numbers(&[0, 0, 0x1000, 0x20, 1]), name.to_vec()].concat();
+        bytes.extend(record(0, 10, &load(b"Shop.add\0code")));
+        bytes.extend(record(1, 20, &numbers(&[0, 0, 0x1000, 0x5000, 0x20, 1])));
+        bytes.extend(record(3, 25, &[]));
+        bytes.extend(record(0, 30, &load(b"Shop.sum\0code")));
         bytes
     }
 
     #[test]
-    fn code_with_lines_that_moved() {
-        let map = read(&dump()[..]).expect("a dump");
-        let code = map.at(0x5015).expect("code");
-        assert_eq!(code.name, "Shop.add");
+    fn code_with_lines_that_moved_and_made_room() {
+        let wanted = [0x1015, 0x5015].into();
+        let mut history = JitHistory::of(&wanted);
+        read(&dump(0)[..], &mut history).expect("a dump");
+        assert_eq!(names(&history, 0x5015), [(20, "Shop.add")]);
+        assert_eq!(names(&history, 0x1015), [(10, "Shop.add"), (30, "Shop.sum")]);
+        let (_, code) = &history.at(0x5015)[0];
         let frame = code.frame(0x5015).expect("a line");
         assert_eq!((frame.file.as_deref(), frame.line), (Some("a.java"), Some(9)));
-        assert!(map.at(0x1000).is_none());
+        let mut history = JitHistory::of(&wanted);
+        read(&dump(1)[..], &mut history).expect("a dump");
+        assert_eq!(names(&history, 0x1015), [(0, "Shop.sum")], "another clock");
     }
 
     #[test]
     fn damage_ends_it() {
-        let good = dump();
+        let wanted = [0x1015, 0x5015].into();
+        let read = |bytes: &[u8]| super::read(bytes, &mut JitHistory::of(&wanted));
+        let good = dump(0);
         for cut in 0..good.len() {
             let _ = read(&good[..cut]);
         }

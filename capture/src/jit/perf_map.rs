@@ -2,11 +2,12 @@
 //! name the code that they make. Any user may write to /tmp, so the file's owner matters, and its content is
 //! not trusted blindly.
 
-use super::code_map::{Code, JitCodeMap};
+use super::history::{self, Code, JitHistory};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
-use symbols::{MAX_RAW_BYTES, demangled};
+use std::sync::Arc;
+use symbols::MAX_RAW_BYTES;
 
 /// Most bytes read: a large Java program has some 10 MB.
 pub const MOST_BYTES: u64 = 256 << 20;
@@ -52,30 +53,37 @@ pub fn check(file: &File, user: u32) -> Result<(), MapRefused> {
     Ok(())
 }
 
-/// Reads a map, only the pieces in a wanted range of addresses: each line has start and size, hexadecimal,
-/// and a name that may hold blanks. Other lines are counted as refused.
-pub fn read(source: impl Read, wanted: &dyn Fn(u64, u64) -> bool) -> JitCodeMap {
-    let mut map = JitCodeMap::default();
+/// Reads a map: each line has start and size, hexadecimal, and a name that may hold blanks. Other lines are counted as
+/// refused. `since`: when the line at this place of the file was written.
+pub fn read(source: impl Read, since: &dyn Fn(u64) -> u64, history: &mut JitHistory<'_>) {
     let mut source = BufReader::new(source.take(MOST_BYTES));
     let mut line = Vec::new();
+    let mut place = 0u64;
     loop {
         line.clear();
         // The rest of a line that is longer than any name is skipped.
-        let read = source.by_ref().take(MAX_RAW_BYTES as u64).read_until(b'\n', &mut line);
-        if read.unwrap_or(0) == 0 {
-            return map;
+        let read = source.by_ref().take(MAX_RAW_BYTES as u64).read_until(b'\n', &mut line).unwrap_or(0);
+        if read == 0 {
+            return;
         }
+        let at = place;
+        place = place.saturating_add(read as u64);
         if line.last() != Some(&b'\n') && line.len() >= MAX_RAW_BYTES {
             let mut rest = [0u8; 1];
-            while source.read(&mut rest).is_ok_and(|read| read == 1) && rest[0] != b'\n' {}
+            while source.read(&mut rest).is_ok_and(|read| read == 1) {
+                place = place.saturating_add(1);
+                if rest[0] == b'\n' {
+                    break;
+                }
+            }
         }
         match parse(&line) {
-            Some((start, end, name)) if wanted(start, end) => {
-                let name = demangled(&String::from_utf8_lossy(name));
-                map.add(Code { start, end, name, lines: Default::default() });
+            Some((start, end, name)) if history.wants(start, end) => {
+                let name = history::name(name);
+                history.add(since(at), &Arc::new(Code { start, end, name, lines: Arc::default() }));
             }
             Some(_) => {}
-            None => map.refused = map.refused.saturating_add(1),
+            None => history.refused = history.refused.saturating_add(1),
         }
     }
 }
@@ -98,6 +106,7 @@ fn parse(line: &[u8]) -> Option<(u64, u64, &[u8])> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::history::tests::names;
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
@@ -105,17 +114,21 @@ mod tests {
     fn lines_with_blanks_and_lies() {
         let text = b"7f0010 20 LazyCompile:*add /srv/app.js:3:9\n7f0030 0x10 py::work:/srv/x.py\nnonsense\n\
             7f0050 ffffffffffffff everything\n7f0010 8 again\nffffffffff600000 10 kernel\n7f0060 4 \x1b[2Jred\n7f0070 4";
-        let map = read(&text[..], &|_, _| true);
-        let name = |at| map.at(at).map(|code| code.name.as_str());
-        assert_eq!(name(0x7f_0010), Some("again"));
-        assert_eq!(name(0x7f_0018), Some("LazyCompile:*add /srv/app.js:3:9"));
-        assert_eq!(name(0x7f_0035), Some("py::work:/srv/x.py"));
-        assert_eq!(name(0x7f_0055), None);
-        assert_eq!(name(0x7f_0060), Some("\u{fffd}[2Jred"));
-        assert_eq!(map.refused, 4);
-        let map = read(&text[..], &|start, end| (start..end).contains(&0x7f_0035));
-        assert_eq!(map.at(0x7f_0035).map(|code| code.name.as_str()), Some("py::work:/srv/x.py"));
-        assert!(map.at(0x7f_0018).is_none(), "nobody wants it");
+        let wanted = [0x7f_0010, 0x7f_0018, 0x7f_0035, 0x7f_0055, 0x7f_0060].into();
+        let mut history = JitHistory::of(&wanted);
+        read(&text[..], &|place| place, &mut history);
+        let all = |at| names(&history, at);
+        let long = "LazyCompile:add /srv/app.js:3:9";
+        assert_eq!(all(0x7f_0010), [(0, long), (116, "again")], "when it was written");
+        assert_eq!(all(0x7f_0018), [(0, long)]);
+        assert_eq!(all(0x7f_0035), [(43, "py::work:/srv/x.py")]);
+        assert_eq!(all(0x7f_0055), []);
+        assert_eq!(all(0x7f_0060), [(158, "\u{fffd}[2Jred")]);
+        assert_eq!(history.refused, 3, "a line that is none, one that is cut, and one of everything");
+        let wanted = [0x7f_0051, 0xffff_ffff_ff60_0000].into();
+        let mut history = JitHistory::of(&wanted);
+        read(&text[..], &|_| 0, &mut history);
+        assert_eq!((history.refused, history.at(0x7f_0051).len()), (4, 0));
     }
 
     #[test]
@@ -123,9 +136,11 @@ mod tests {
         let mut text = b"10 20 ".to_vec();
         text.extend(vec![b'x'; 3 << 20]);
         text.extend(b"\n40 10 next\n");
-        let map = read(&text[..], &|_, _| true);
-        assert!(map.at(0x10).is_some_and(|code| code.name.len() <= symbols::MAX_NAME_BYTES));
-        assert_eq!(map.at(0x40).map(|code| code.name.as_str()), Some("next"));
+        let wanted = [0x10, 0x40].into();
+        let mut history = JitHistory::of(&wanted);
+        read(&text[..], &|place| place, &mut history);
+        assert!(history.at(0x10).iter().all(|(_, code)| code.name.len() <= symbols::MAX_NAME_BYTES));
+        assert_eq!(names(&history, 0x40), [((3 << 20) + 7, "next")]);
     }
 
     #[test]

@@ -22,21 +22,30 @@ const HEAD_WORD: usize = 1024 / 8;
 const TAIL_WORD: usize = 1032 / 8;
 const FIRST_WORD: usize = PAGE / 8;
 const DATA_WORDS: usize = PAGES * PAGE / 8;
-/// `PERF_RECORD_MMAP` and `PERF_RECORD_LOST`.
-const MAPPED: u32 = 1;
+/// `PERF_RECORD_MMAP2` and `PERF_RECORD_LOST`.
+const MAPPED: u32 = 10;
 const LOST: u32 = 2;
-/// Words of a mapping's record before its path: header, process and thread, address, length, offset.
-const BEFORE_PATH: usize = 5;
+/// Words of a mapping's record before its path: header, process and thread, address, length, offset, device, inode, its
+/// generation, rights.
+const BEFORE_PATH: usize = 9;
 /// Longest path that the kernel writes.
 const MAX_PATH: usize = 4096;
 
-/// A file that a process has mapped.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A file that a process has mapped, or memory without a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewMapping {
     /// The process; 0: some were missed, of any process.
     pub pid: u32,
     /// When (`CLOCK_MONOTONIC` nanoseconds).
     pub time_ns: u64,
+    /// First address.
+    pub start: u64,
+    /// First address after it.
+    pub end: u64,
+    /// Where it begins in the file.
+    pub file_offset: u64,
+    /// The file's inode; 0: there is no file.
+    pub inode: u64,
     /// Path as the kernel knows it: not cleaned, and only a hint.
     pub path: Vec<u8>,
 }
@@ -94,7 +103,7 @@ impl Mappings {
     pub(crate) fn take(&mut self, wanted: &dyn Fn(u32) -> bool) -> Vec<NewMapping> {
         let missed = self.missed_ns.take();
         let mut taken: Vec<NewMapping> =
-            missed.map(|time_ns| NewMapping { pid: 0, time_ns, path: Vec::new() }).into_iter().collect();
+            missed.map(|time_ns| NewMapping { time_ns, ..NewMapping::default() }).into_iter().collect();
         for buffer in &self.buffers {
             buffer.take(wanted, &mut taken);
         }
@@ -152,7 +161,7 @@ impl Buffer {
 fn mapping(words: usize, record: &dyn Fn(usize) -> u64, wanted: &dyn Fn(u32) -> bool) -> Option<NewMapping> {
     let time_ns = record(words - 1);
     match record(0) as u32 {
-        LOST => Some(NewMapping { pid: 0, time_ns, path: Vec::new() }),
+        LOST => Some(NewMapping { time_ns, ..NewMapping::default() }),
         MAPPED if words > BEFORE_PATH => {
             let pid = record(1) as u32;
             if !wanted(pid) {
@@ -163,7 +172,9 @@ fn mapping(words: usize, record: &dyn Fn(usize) -> u64, wanted: &dyn Fn(u32) -> 
                 path.extend_from_slice(&record(word).to_le_bytes());
             }
             path.truncate(path.iter().position(|&byte| byte == 0).unwrap_or(path.len()));
-            Some(NewMapping { pid, time_ns, path })
+            let (start, file_offset, inode) = (record(2), record(4), record(6));
+            let end = start.saturating_add(record(3));
+            Some(NewMapping { pid, time_ns, start, end, file_offset, inode, path })
         }
         _ => None,
     }
@@ -174,8 +185,8 @@ fn attributes() -> [u8; 112] {
     const SOFTWARE: u32 = 1;
     const NOTHING_COUNTED: u64 = 9;
     const WITH_TIME: u64 = 1 << 2;
-    // Mappings with the right to execute; the time in records that are no samples; a clock of choice.
-    const FLAGS: u64 = 1 << 8 | 1 << 18 | 1 << 25;
+    // Mappings with the right to execute, with their inodes; the time in records that are no samples; a clock of choice.
+    const FLAGS: u64 = 1 << 8 | 1 << 18 | 1 << 23 | 1 << 25;
     let mut attributes = [0; 112];
     let mut put = |at: usize, bytes: &[u8]| attributes[at..at + bytes.len()].copy_from_slice(bytes);
     put(0, &SOFTWARE.to_ne_bytes());
@@ -195,12 +206,20 @@ mod tests {
     fn a_record_is_read_up_to_its_time() {
         let path = *b"/lib/plugin.so\0\0";
         let word = |at: usize| u64::from_le_bytes(path[at..at + 8].try_into().expect("8 bytes"));
-        let record =
-            [u64::from(MAPPED) | (8 * 8) << 48, 77 | 78 << 32, 0x1000, 0x2000, 0, word(0), word(8), 123_456];
+        let header = u64::from(MAPPED) | (12 * 8) << 48;
+        let record = [header, 77 | 78 << 32, 0x1000, 0x2000, 0x500, 8, 99, 1, 5, word(0), word(8), 123_456];
         let read = |at: usize| record[at];
-        let expected = NewMapping { pid: 77, time_ns: 123_456, path: b"/lib/plugin.so".to_vec() };
-        assert_eq!(mapping(8, &read, &|pid| pid == 77), Some(expected));
-        assert_eq!(mapping(8, &read, &|pid| pid == 78), None);
+        let expected = NewMapping {
+            pid: 77,
+            time_ns: 123_456,
+            start: 0x1000,
+            end: 0x3000,
+            file_offset: 0x500,
+            inode: 99,
+            path: b"/lib/plugin.so".to_vec(),
+        };
+        assert_eq!(mapping(12, &read, &|pid| pid == 77), Some(expected));
+        assert_eq!(mapping(12, &read, &|pid| pid == 78), None);
         assert_eq!(mapping(3, &|at| [u64::from(MAPPED), 77, 5][at], &|_| true), None, "cut short");
         let lost = mapping(4, &|at| [u64::from(LOST), 1, 2, 99][at], &|_| false);
         assert_eq!(lost.map(|lost| (lost.pid, lost.time_ns)), Some((0, 99)));
@@ -234,6 +253,8 @@ mod tests {
         let ours = told.iter().find(|one| one.path.ends_with(name) && one.time_ns >= before_ns);
         let ours = ours.unwrap_or_else(|| panic!("{told:?}"));
         assert!(ours.time_ns <= after_ns && ours.pid == own, "{ours:?}");
+        let inode = std::os::unix::fs::MetadataExt::ino(&file.metadata().expect("metadata"));
+        assert_eq!((ours.start, ours.end - ours.start, ours.inode), (at as u64, PAGE as u64, inode));
         assert_eq!(mappings.take(&|_| true).iter().filter(|one| one.pid == own).count(), 0, "each once");
         // A CPU that was offline and comes back: what was mapped there meanwhile was missed.
         let all: Vec<u32> = mappings.buffers.iter().map(|buffer| buffer.cpu).collect();
@@ -241,7 +262,7 @@ mod tests {
         assert_eq!((mappings.buffers.len(), mappings.missed_ns), (all.len() - 1, None));
         mappings.keep_up(&all, 6);
         assert_eq!(mappings.buffers.len(), all.len());
-        let missed = NewMapping { pid: 0, time_ns: 6, path: Vec::new() };
+        let missed = NewMapping { time_ns: 6, ..NewMapping::default() };
         assert_eq!(mappings.take(&|_| false), [missed]);
         assert_eq!(mappings.take(&|_| false), []);
     }

@@ -117,6 +117,14 @@ impl Capture {
             start_ns: 0,
             ended: false,
         };
+        // Before the processes are searched: later events are reported.
+        if options.uprobes || options.sampling.is_some() {
+            capture.mappings = Mappings::watch(u32::try_from(capture.common.shared.cpu_count).unwrap_or(0))
+                .inspect_err(|error| {
+                    log::warn!("libraries that are loaded later are seen late or not at all: {error}")
+                })
+                .ok();
+        }
         if options.uprobes {
             capture.probe_first(&options)?;
         }
@@ -144,10 +152,6 @@ impl Capture {
 
     /// Puts the probes on that were chosen before the capture began.
     fn probe_first(&mut self, options: &CaptureOptions) -> Result<(), ProbeError> {
-        // Before the processes are searched: later events are reported.
-        self.mappings = Mappings::watch(u32::try_from(self.common.shared.cpu_count).unwrap_or(0))
-            .inspect_err(|error| log::warn!("libraries that are loaded later get no probes: {error}"))
-            .ok();
         let strict = options.pids.len().saturating_sub(options.optional_pids);
         for (number, pid) in options.pids.iter().enumerate() {
             match self.attacher().attach_functions(*pid, now_ns(), &options.functions) {

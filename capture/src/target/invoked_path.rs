@@ -27,7 +27,9 @@ pub(super) fn path(folder: &ProcDir, executable: &Path) -> Option<String> {
         return None;
     }
     let typed = started_by(folder)?;
-    if typed.file_name()? == executable.file_name()? {
+    // A descriptor has a number, and it is another one's in another process.
+    let is_descriptor = ["/dev/fd", "/proc"].iter().any(|folder| typed.starts_with(folder));
+    if is_descriptor || typed.file_name()? == executable.file_name()? {
         return None;
     }
     let typed = if typed.is_absolute() { typed } else { folder.link("cwd").ok()?.join(typed) };

@@ -196,6 +196,12 @@ impl GatedChild {
         self.binary.as_deref()
     }
 
+    /// Whether the command is a script: its interpreter may run another program next.
+    pub fn is_script(&self) -> bool {
+        let program = std::fs::canonicalize(&self.release.program).ok();
+        self.binary.is_some() && program != self.binary
+    }
+
     /// Puts more into the command's environment than is in ours, before [`GatedChild::release`].
     pub fn add_to_environment(&mut self, variables: Vec<(OsString, OsString)>) {
         self.release.environment.extend(variables);

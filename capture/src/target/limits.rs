@@ -7,6 +7,10 @@ use std::sync::OnceLock;
 /// More descriptors than this are never needed: the kernel's own default limit.
 const MOST_DESCRIPTORS: u64 = 1 << 20;
 
+/// Maps, programs and their links; and for each CPU its rings, counters and clock.
+const WITHOUT_CPUS: u64 = 64;
+const EACH_CPU: u64 = 8;
+
 /// The limit of open files as it was when longpole started.
 static AT_START: OnceLock<Rlimit> = OnceLock::new();
 
@@ -37,6 +41,12 @@ pub fn restore_descriptors(pid: u32) -> io::Result<()> {
 /// How many files a command that this process starts may open; `None`: any number.
 pub fn descriptors_of_commands() -> Option<u64> {
     AT_START.get().copied().unwrap_or_else(|| getrlimit(Resource::Nofile)).current
+}
+
+/// How many files recording needs open on this machine, without those of functions' probes: about.
+pub fn descriptors_needed() -> u64 {
+    let cpus = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+    cpus.saturating_mul(EACH_CPU).saturating_add(WITHOUT_CPUS)
 }
 
 /// How many files this process may open; `None`: any number.

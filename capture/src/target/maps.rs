@@ -1,6 +1,7 @@
 //! The executable files that a process has mapped, and a path to open each one by.
 
 use super::error::TargetError;
+use super::moved_text::{Origin, origin};
 use super::proc_text::MapLine;
 use super::process::{Process, without_deleted};
 use std::os::unix::fs::MetadataExt;
@@ -95,6 +96,8 @@ pub struct Code {
     pub end: u64,
     /// Where it begins in the file.
     pub file_offset: u64,
+    /// The file's inode; 0: there is no file.
+    pub inode: u64,
     /// Path as the process sees it, or what the kernel calls it (`[vdso]`), safe to print; empty if it has no name.
     pub path: String,
     /// A path that opens the file, if it is one; see [`Module::open_path`].
@@ -119,16 +122,36 @@ impl Code {
     }
 }
 
-/// Everything executable in a process, in order of address. No file is opened.
+/// Everything executable in a process, in order of address. No file is opened, unless it may be what memory was copied from.
 pub fn code(process: &Process) -> Result<Vec<Code>, TargetError> {
     let text = process.folder().text("maps")?;
     let files = mapped_in(process, &text);
-    let executable = text.lines().filter_map(MapLine::parse).filter(|map| map.executable);
+    let lines: Vec<MapLine> = text.lines().filter_map(MapLine::parse).collect();
     // The one page that only the kernel can execute is at an address of its own.
+    let executable = lines.iter().enumerate().filter(|(_, map)| map.executable && map.path != "[vsyscall]");
     let mut all: Vec<Code> = executable
-        .filter(|map| map.path != "[vsyscall]")
         .take(MAX_MODULES)
-        .map(|map| {
+        .map(|(index, map)| {
+            let moved = if map.inode == 0 { origin(process, &lines, index) } else { None };
+            if let Some(Origin { of, open_path, file_offset }) = moved {
+                let file = files.iter().find(|file| (file.device, file.inode) == (of.device, of.inode));
+                let path = || without_deleted(&safe(&unescaped(Path::new(of.path))));
+                let is_main =
+                    || std::fs::metadata(process.open_path()).is_ok_and(|main| main.ino() == of.inode);
+                let path = match file {
+                    Some(file) => file.path.clone(),
+                    None if is_main() => process.executable.clone(),
+                    None => path(),
+                };
+                return Code {
+                    start: map.start,
+                    end: map.end,
+                    file_offset,
+                    inode: of.inode,
+                    path,
+                    open_path,
+                };
+            }
             let file = files.iter().find(|file| {
                 file.ranges.iter().any(|range| (range.start, range.end) == (map.start, map.end))
             });
@@ -136,6 +159,7 @@ pub fn code(process: &Process) -> Result<Vec<Code>, TargetError> {
                 start: map.start,
                 end: map.end,
                 file_offset: map.file_offset,
+                inode: map.inode,
                 path: file.map_or_else(|| safe(map.path), |file| file.path.clone()),
                 open_path: file.map(|file| file.open_path.clone()).unwrap_or_default(),
             }

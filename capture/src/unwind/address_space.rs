@@ -1,5 +1,7 @@
 //! Where a process has its code.
 
+use super::told::{self, AllTold, Told};
+use crate::probe::{NewMapping, now_ns};
 use crate::target::{Code, Process, code};
 use engine::event::{MappingFact, jit_code};
 use std::sync::Arc;
@@ -23,6 +25,8 @@ pub struct AddressSpace {
     pub since_ns: u64,
     /// Its executable mappings in order of address.
     pub code: Arc<Vec<Code>>,
+    /// What was mapped since that was read.
+    pub told: AllTold,
     read: Option<Instant>,
     pause: Duration,
     /// The pause before the look that is under way; `None`: it is the first one.
@@ -36,13 +40,19 @@ impl AddressSpace {
     }
 
     /// It has mapped something to execute: the next unknown address is worth a look.
-    pub fn mapped(&mut self) {
+    pub fn mapped(&mut self, mapping: &NewMapping) {
         self.pause = self.pause.min(AGAIN_AFTER);
+        self.told.hear(mapping, &self.code);
     }
 
-    /// Whether all these addresses lie in known code.
-    pub fn knows(&self, frames: &[u64]) -> bool {
-        frames.iter().all(|&frame| self.code_at(frame).is_some())
+    /// Whether all these addresses lay in known code at a time.
+    pub fn knows(&self, frames: &[u64], time_ns: u64) -> bool {
+        frames.iter().all(|&frame| self.code_at(frame).is_some()) && !self.told.is_stale(frames, time_ns)
+    }
+
+    /// Since when its addresses mean what they did at a time, as far as that was told.
+    pub fn same_since(&self, time_ns: u64) -> u64 {
+        self.told.last_change(time_ns).unwrap_or(self.since_ns)
     }
 
     /// The code that an address lies in.
@@ -66,6 +76,7 @@ impl AddressSpace {
     /// ([`AddressSpace::mapped`]).
     pub fn looked(&mut self, seen: &CodeFound, is_told: bool) -> bool {
         self.pause = pause_after(self.before, if is_told { seen.took } else { Duration::ZERO });
+        self.told.looked(seen.at_ns);
         // One that is gone has nothing mapped: what was known stays.
         if seen.now.is_empty() {
             return false;
@@ -84,18 +95,20 @@ impl AddressSpace {
 pub struct CodeFound {
     /// Its executable mappings in order of address; none if it is gone.
     pub now: Arc<Vec<Code>>,
-    /// Those that are new.
+    /// Those that are new, and what came and went between two looks.
     pub new: Vec<MappingFact>,
+    /// When it began (`CLOCK_MONOTONIC` nanoseconds).
+    pub at_ns: u64,
     /// How long it took.
     pub took: Duration,
 }
 
-/// Looks at a process. `since_ns`: since when what is new may have been there. Reads of each new file what it is called.
-pub fn look(pid: u32, since_ns: u64, known: &[Code]) -> CodeFound {
-    let began = Instant::now();
+/// Looks at a process. `since_ns`: since when what is new may have been there, where nothing was `told` of it. Reads of each
+/// new file what it is called.
+pub fn look(pid: u32, since_ns: u64, known: &[Code], told: &[Told]) -> CodeFound {
+    let (began, at_ns) = (Instant::now(), now_ns());
     let now = Process::open(pid).and_then(|process| code(&process)).unwrap_or_default();
-    let new = now.iter().filter(|code| !holds(known, code));
-    let fact = |code: &Code| MappingFact {
+    let fact = |code: &Code, since_ns: u64| MappingFact {
         pid,
         since_ns,
         start: code.start,
@@ -105,8 +118,16 @@ pub fn look(pid: u32, since_ns: u64, known: &[Code]) -> CodeFound {
         path: if code.is_made() { jit_code(pid) } else { code.path.clone() },
         build_id: code.build_id().map(|id| id.to_string()),
     };
-    let new = new.map(fact).collect();
-    CodeFound { new, now: Arc::new(now), took: began.elapsed() }
+    let mut new = told::gone(pid, told, &now);
+    let changed: Vec<(&Code, u64)> = told::changed(told, &now).collect();
+    let is_changed = |code: &Code| changed.iter().any(|(other, _)| other.start == code.start);
+    for code in now.iter().filter(|code| !holds(known, code) && !is_changed(code)) {
+        // What is there at the first look may always have been.
+        let told_ns = told::since(told, code).filter(|_| !known.is_empty());
+        new.push(fact(code, told_ns.unwrap_or(since_ns)));
+    }
+    new.extend(changed.iter().map(|(code, since_ns)| fact(code, *since_ns)));
+    CodeFound { new, now: Arc::new(now), at_ns, took: began.elapsed() }
 }
 
 /// Whether it is among these, which are in order of address.
@@ -144,7 +165,7 @@ mod tests {
         let read = Instant::now().checked_sub(2 * AGAIN_AFTER);
         let mut space = AddressSpace { read, pause: AGAIN_AT_VERY_LAST, ..AddressSpace::default() };
         assert!(!space.is_due());
-        space.mapped();
+        space.mapped(&NewMapping::default());
         assert!(space.is_due());
         space.begin_look();
         assert!(!space.is_due(), "one look at a time");
@@ -154,15 +175,18 @@ mod tests {
     fn a_look_tells_what_is_new_and_a_process_that_is_gone_keeps_its_code() {
         // The process that runs the tests: longpole does not look at itself.
         let pid = std::os::unix::process::parent_id();
-        let first = look(pid, 7, &[]);
+        let first = look(pid, 7, &[], &[]);
         assert_eq!(first.new.len(), first.now.len());
         assert!(first.new.iter().all(|fact| fact.since_ns == 7 && fact.pid == pid) && !first.new.is_empty());
         let mut space = AddressSpace::default();
         assert!(space.looked(&first, false));
-        assert_eq!(look(pid, 8, &space.code).new, []);
+        assert_eq!(look(pid, 8, &space.code, &[]).new, []);
         let (hidden, rest) = space.code.split_first().expect("code");
-        assert_eq!(look(pid, 9, rest).new.iter().map(|fact| fact.start).collect::<Vec<_>>(), [hidden.start]);
-        assert!(!space.looked(&look(u32::MAX, 10, &space.code.clone()), false));
-        assert!(space.knows(&[first.now[0].start]));
+        assert_eq!(
+            look(pid, 9, rest, &[]).new.iter().map(|fact| fact.start).collect::<Vec<_>>(),
+            [hidden.start]
+        );
+        assert!(!space.looked(&look(u32::MAX, 10, &space.code.clone(), &[]), false));
+        assert!(space.knows(&[first.now[0].start], 7));
     }
 }

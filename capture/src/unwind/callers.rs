@@ -1,5 +1,6 @@
 //! The caller of a frame: by a rule of the unwind tables, by the frame pointer, or where no frame lies between.
 
+use probe_abi::REGISTERS;
 use std::cell::Cell;
 use symbols::{FrameAt, Rule, Saved};
 
@@ -11,12 +12,19 @@ pub(super) struct Stack<'a> {
     pub(super) reach: Cell<usize>,
     /// More would have been.
     pub(super) beyond: Cell<bool>,
+    /// General registers in its innermost function, as [`REGISTERS`] has them.
+    registers: [u64; REGISTERS.len()],
 }
 
 impl<'a> Stack<'a> {
-    /// Bytes that begin at this address.
-    pub(super) fn new(from: u64, bytes: &'a [u8]) -> Stack<'a> {
-        Stack { from, bytes, reach: Cell::new(0), beyond: Cell::new(false) }
+    /// Bytes that begin at this address, of a function with these registers.
+    pub(super) fn new(from: u64, bytes: &'a [u8], registers: [u64; REGISTERS.len()]) -> Stack<'a> {
+        Stack { from, bytes, reach: Cell::new(0), beyond: Cell::new(false), registers }
+    }
+
+    fn register(&self, number: u8) -> Option<u64> {
+        let index = REGISTERS.iter().position(|&other| other == number)?;
+        self.registers.get(index).copied()
     }
 
     fn word(&self, address: u64) -> Option<u64> {
@@ -39,6 +47,8 @@ pub(super) struct Frame {
     pub(super) frame_pointer: Option<u64>,
     /// The instruction is the one after a call.
     pub(super) is_return: bool,
+    /// All of its registers are known, since it is the innermost one.
+    pub(super) has_registers: bool,
 }
 
 pub(super) enum Caller {
@@ -68,15 +78,20 @@ fn caller_by_rule(at: &Frame, rule: &Rule, stack: &Stack<'_>) -> Option<Caller> 
         FrameAt::InPointer(distance) => stack.word(above(at.frame_pointer?, distance))?,
         FrameAt::Calls(from) => sp.wrapping_add(if at.instruction & 15 >= u64::from(from) { 16 } else { 8 }),
     };
-    // Stacks grow downwards: else it would not end.
-    if frame <= sp {
+    let in_register = |saved: Saved| match saved {
+        Saved::Register(number) if at.has_registers => stack.register(number),
+        _ => None,
+    };
+    let in_register_back = in_register(rule.back);
+    // Stacks grow downwards: else it would not end. A return address that was taken off the stack is the first one only.
+    if frame < sp || frame == sp && in_register_back.is_none() {
         return None;
     }
     let place = |saved: Saved| match saved {
         Saved::Frame(distance) => Some(above(frame, distance)),
         Saved::Stack(distance) => Some(above(sp, distance)),
         Saved::Pointer(distance) => Some(above(at.frame_pointer?, distance)),
-        Saved::Same | Saved::Lost => None,
+        Saved::Same | Saved::Register(_) | Saved::Lost => None,
     };
     let frame_pointer = match rule.pointer {
         Saved::Same => at.frame_pointer,
@@ -84,18 +99,29 @@ fn caller_by_rule(at: &Frame, rule: &Rule, stack: &Stack<'_>) -> Option<Caller> 
         saved => match place(saved) {
             Some(place) if place < sp && !at.is_return => at.frame_pointer,
             Some(place) => stack.word(place),
-            None => None,
+            None => in_register(saved),
         },
     };
-    let instruction = stack.word(place(rule.back)?)?;
-    Some(Caller::Is(Frame { instruction, stack_pointer: frame, frame_pointer, is_return: !rule.is_signal }))
+    let instruction = match in_register_back {
+        Some(instruction) => instruction,
+        None => stack.word(place(rule.back)?)?,
+    };
+    let is_return = !rule.is_signal;
+    Some(Caller::Is(Frame {
+        instruction,
+        stack_pointer: frame,
+        frame_pointer,
+        is_return,
+        has_registers: false,
+    }))
 }
 
 /// Nothing lies between the stack pointer and the return address.
 pub(super) fn returning(at: &Frame, stack: &Stack<'_>) -> Caller {
     let Some(instruction) = stack.word(at.stack_pointer) else { return Caller::Lost };
     let stack_pointer = at.stack_pointer.wrapping_add(8);
-    Caller::Is(Frame { instruction, stack_pointer, frame_pointer: at.frame_pointer, is_return: true })
+    let frame_pointer = at.frame_pointer;
+    Caller::Is(Frame { instruction, stack_pointer, frame_pointer, is_return: true, has_registers: false })
 }
 
 pub(super) fn by_frame_pointer(at: &Frame, stack: &Stack<'_>) -> Caller {
@@ -112,6 +138,7 @@ pub(super) fn by_frame_pointer(at: &Frame, stack: &Stack<'_>) -> Caller {
             stack_pointer,
             frame_pointer: Some(frame_pointer),
             is_return: true,
+            has_registers: false,
         }),
         _ => Caller::Lost,
     }

@@ -10,9 +10,9 @@ use super::binaries::{Binary, BinaryTables};
 use super::callers::{Caller, Frame, Stack, by_frame_pointer, by_rule, returning};
 use crate::target::Code;
 use engine::event::MOST_FRAMES;
-use probe_abi::RawCopy;
+use probe_abi::{REGISTERS, RawCopy};
 use std::sync::Arc;
-use symbols::UnwindRows;
+use symbols::{FrameAt, Saved, UnwindRows};
 
 /// Where a binary lies in a process.
 #[derive(Debug)]
@@ -101,6 +101,20 @@ impl Unwinding {
         self.placed.get(at).filter(|placed| address < placed.code.end).map(|_| at)
     }
 
+    /// The caller of a function that has not set its frame pointer yet, or not any more, so that frame pointers lead to its
+    /// caller's. `top`: the words at its stack pointer.
+    pub fn passed_over(&self, instruction: u64, top: [u64; 2]) -> Option<u64> {
+        let placed = self.placed_at(instruction).and_then(|index| self.placed.get(index))?;
+        let (rows, bias) = placed.rows()?;
+        let rule = rows.rule(instruction.wrapping_sub(bias)).filter(|rule| rule.back == Saved::Frame(-8))?;
+        let caller = match rule.frame {
+            FrameAt::Stack(8) => top[0],
+            FrameAt::Stack(16) => top[1],
+            _ => 0,
+        };
+        (caller != 0).then_some(caller)
+    }
+
     /// The frames of a copied stack. Reads the tables that it needs if they are not read yet; `keeping` may
     /// be another one afterwards.
     pub fn unwind(&mut self, raw: &RawCopy, binaries: &mut BinaryTables) -> Unwound {
@@ -148,12 +162,13 @@ impl Unwinding {
 
     /// The frames of a copied stack, as far as the tables that it needs are there.
     pub(super) fn follow(&self, raw: &Copied<'_>) -> Result<Unwound, NotRead> {
-        let stack = Stack::new(raw.from, raw.bytes);
+        let stack = Stack::new(raw.from, raw.bytes, raw.registers);
         let mut at = Frame {
             instruction: raw.instruction_pointer,
             stack_pointer: raw.stack_pointer,
             frame_pointer: Some(raw.frame_pointer),
             is_return: false,
+            has_registers: true,
         };
         let mut frames = vec![at.instruction];
         let mut whole = false;
@@ -179,7 +194,8 @@ impl Unwinding {
             };
             match caller {
                 Caller::Is(frame) if frame.instruction != 0 => {
-                    frames.push(frame.instruction);
+                    // Of a frame that is not the innermost one the byte before counts: an interrupted instruction's own.
+                    frames.push(frame.instruction.wrapping_add(u64::from(!frame.is_return)));
                     at = frame;
                 }
                 Caller::Is(_) | Caller::None => {
@@ -201,6 +217,8 @@ pub(super) struct Copied<'a> {
     pub instruction_pointer: u64,
     pub stack_pointer: u64,
     pub frame_pointer: u64,
+    /// Its general registers, as [`REGISTERS`] has them.
+    pub registers: [u64; REGISTERS.len()],
     /// Address of the first byte.
     pub from: u64,
     pub bytes: &'a [u8],
@@ -212,6 +230,7 @@ impl<'a> Copied<'a> {
             instruction_pointer: raw.instruction_pointer,
             stack_pointer: raw.stack_pointer,
             frame_pointer: raw.frame_pointer,
+            registers: raw.registers,
             from: raw.from,
             bytes: raw.bytes.get(..raw.count as usize).unwrap_or_default(),
         }
@@ -222,7 +241,7 @@ impl<'a> Copied<'a> {
 mod tests {
     use super::super::binaries::VDSO;
     use super::*;
-    use symbols::{FrameAt, Outline, Parsers, Rule, Saved};
+    use symbols::{Outline, Parsers, Rule};
     use zerocopy::FromZeros as _;
 
     const CODE: u64 = 0x40_0000;
@@ -233,6 +252,7 @@ mod tests {
             start: CODE,
             end: CODE + 0x1_0000,
             file_offset: 0,
+            inode: 1,
             path: "/program".to_owned(),
             open_path: std::path::PathBuf::new(),
         };
@@ -271,8 +291,9 @@ mod tests {
         let mut raw = copy(&words);
         raw.frame_pointer = at(3);
         let unwound = with(rows).unwind(&raw, &mut BinaryTables::default());
-        // The interrupted instruction is looked up itself: one lower is another function's.
-        let frames = [CODE, CODE + 0x110, CODE + 0x20a, CODE + 0x301, CODE + 0x400];
+        // The interrupted instruction is looked up itself: one lower is another function's. So are its names: a reader takes
+        // the byte before.
+        let frames = [CODE, CODE + 0x110, CODE + 0x20a, CODE + 0x301, CODE + 0x401];
         assert_eq!((unwound.frames, unwound.whole), (frames.to_vec(), true));
         assert_eq!((unwound.reach, unwound.beyond), (8 * 8, false));
     }
@@ -304,8 +325,9 @@ mod tests {
                     4 => FrameAt::Calls(random() as u8),
                     _ => FrameAt::Stack(8),
                 };
-                let mut saved = || match random() % 5 {
+                let mut saved = || match random() % 6 {
                     0 => Saved::Same,
+                    5 => Saved::Register(random() as u8),
                     1 => Saved::Stack(number(random())),
                     2 => Saved::Pointer(number(random())),
                     _ => Saved::Frame(number(random())),
@@ -332,6 +354,36 @@ mod tests {
             let unwound = unwinding.unwind(&raw, &mut BinaryTables::default());
             assert!((1..=MOST_FRAMES + 1).contains(&unwound.frames.len()));
         }
+    }
+
+    /// `vfork` takes its return address into a register before its system call, and its stacks ended there.
+    #[test]
+    fn a_return_address_in_a_register_is_known_of_the_innermost_function() {
+        const RDI: u8 = 5;
+        let popped = Rule { back: Saved::Register(RDI), ..rule(FrameAt::Stack(0)) };
+        let end = Rule { back: Saved::Lost, ..rule(FrameAt::Stack(8)) };
+        let spans = vec![(CODE, CODE + 0x100, 0), (CODE + 0x100, CODE + 0x200, 1)];
+        let rows = || UnwindRows::flat(spans.clone(), vec![popped, end], false).expect("rows");
+        let mut raw = copy(&[9]);
+        raw.registers[REGISTERS.iter().position(|&number| number == RDI).expect("known")] = CODE + 0x150;
+        let unwind = |raw: &RawCopy| with(rows()).unwind(raw, &mut BinaryTables::default());
+        let unwound = unwind(&raw);
+        assert_eq!((unwound.frames, unwound.whole), (vec![CODE, CODE + 0x150], true));
+        // A caller's registers are not known, and a stack that leads to itself ends.
+        raw.registers = [CODE + 0x50; REGISTERS.len()];
+        let unwound = unwind(&raw);
+        assert_eq!((unwound.frames, unwound.whole), (vec![CODE, CODE + 0x50], false));
+    }
+
+    /// A sample in the first instructions of a function had its caller's caller for its caller.
+    #[test]
+    fn a_caller_that_frame_pointers_pass_over_lies_on_the_stack() {
+        let spans = vec![(CODE, CODE + 1, 0), (CODE + 1, CODE + 4, 1), (CODE + 4, CODE + 0x100, 2)];
+        let kinds = vec![rule(FrameAt::Stack(8)), rule(FrameAt::Stack(16)), rule(FrameAt::Pointer(16))];
+        let unwinding = with(UnwindRows::flat(spans, kinds, true).expect("rows"));
+        let found = [0, 1, 4, 0x200].map(|at| unwinding.passed_over(CODE + at, [7, 8]));
+        assert_eq!(found, [Some(7), Some(8), None, None]);
+        assert_eq!(unwinding.passed_over(CODE, [0, 0]), None, "not known");
     }
 
     /// The deepest stack that fits, whose functions all call themselves.

@@ -4,7 +4,7 @@ use engine::event::STACKS_AT_ONCE;
 use recording::stack_bytes;
 use rustc_hash::FxHashMap;
 
-/// A stack of a process that runs a program since some time.
+/// A stack of a process whose addresses mean the same code since some time.
 type Key = (u32, u64, Box<[u64]>);
 
 /// See the module.

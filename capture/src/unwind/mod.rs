@@ -10,6 +10,7 @@ mod pending_stacks;
 mod process;
 mod reader;
 mod sampler;
+mod told;
 mod vdso;
 
 pub use binaries::BinaryTables;

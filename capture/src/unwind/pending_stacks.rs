@@ -124,7 +124,9 @@ impl Sampler {
                     let kept = frames.get(..MOST_FRAMES).unwrap_or(frames);
                     let cut = !whole || kept.len() < frames.len();
                     self.counts.truncated += u64::from(cut);
-                    if kept.is_empty() || !self.interner.fill(number, pid, since_ns, kept) {
+                    let process = of(&mut self.spaces, &mut self.past, pid, since_ns);
+                    let same_since = process.map_or(since_ns, |process| process.space.same_since(time_ns));
+                    if kept.is_empty() || !self.interner.fill(number, pid, same_since, kept) {
                         self.counts.without_stack += 1;
                         self.counts.no_room += u64::from(!kept.is_empty());
                         return;
@@ -178,12 +180,13 @@ mod tests {
 
     fn code() -> Code {
         let (start, end) = (CODE, CODE + 0x1000);
-        Code { start, end, file_offset: 0, path: "[vdso]".to_owned(), open_path: Default::default() }
+        let (path, open_path) = ("[vdso]".to_owned(), Default::default());
+        Code { start, end, file_offset: 0, inode: 0, path, open_path }
     }
 
     fn seen(since_ns: u64) -> ReaderAnswer {
         let fact = MappingFact { pid: PID, start: CODE, end: CODE + 0x1000, ..MappingFact::default() };
-        let seen = CodeFound { now: Arc::new(vec![code()]), new: vec![fact], took: Duration::ZERO };
+        let seen = CodeFound { now: Arc::new(vec![code()]), new: vec![fact], ..CodeFound::default() };
         ReaderAnswer::Code { pid: PID, since_ns, seen }
     }
 

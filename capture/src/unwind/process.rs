@@ -3,7 +3,7 @@
 use super::address_space::AddressSpace;
 use super::copies::{Copied, Unwinding, Unwound};
 use super::depth::Depth;
-use probe_abi::{MAX_KEEPING, MAX_ROOTS, RawCopy, SampledCode};
+use probe_abi::{MAX_KEEPING, MAX_ROOTS, REGISTERS, RawCopy, SampledCode};
 
 /// A process while it runs one program.
 #[derive(Default)]
@@ -45,7 +45,14 @@ pub(super) enum On {
 #[derive(Debug)]
 pub(super) enum Kept {
     Frames(Vec<u64>),
-    Copy { instruction_pointer: u64, stack_pointer: u64, frame_pointer: u64, from: u64, bytes: Box<[u8]> },
+    Copy {
+        instruction_pointer: u64,
+        stack_pointer: u64,
+        frame_pointer: u64,
+        registers: Box<[u64; REGISTERS.len()]>,
+        from: u64,
+        bytes: Box<[u8]>,
+    },
 }
 
 impl Kept {
@@ -54,6 +61,7 @@ impl Kept {
             instruction_pointer: raw.instruction_pointer,
             stack_pointer: raw.stack_pointer,
             frame_pointer: raw.frame_pointer,
+            registers: Box::new(raw.registers),
             from: raw.from,
             bytes: Box::from(Copied::of(raw).bytes),
         }
@@ -63,7 +71,7 @@ impl Kept {
     pub fn bytes(&self) -> usize {
         let own = match self {
             Kept::Frames(frames) => frames.len() * 8,
-            Kept::Copy { bytes, .. } => bytes.len(),
+            Kept::Copy { bytes, registers, .. } => bytes.len() + size_of_val(&**registers),
         };
         own + size_of::<Waiting>()
     }
@@ -72,13 +80,16 @@ impl Kept {
     pub fn copied(&self) -> Option<Copied<'_>> {
         match self {
             Kept::Frames(_) => None,
-            Kept::Copy { instruction_pointer, stack_pointer, frame_pointer, from, bytes } => Some(Copied {
-                instruction_pointer: *instruction_pointer,
-                stack_pointer: *stack_pointer,
-                frame_pointer: *frame_pointer,
-                from: *from,
-                bytes,
-            }),
+            Kept::Copy { instruction_pointer, stack_pointer, frame_pointer, registers, from, bytes } => {
+                Some(Copied {
+                    instruction_pointer: *instruction_pointer,
+                    stack_pointer: *stack_pointer,
+                    frame_pointer: *frame_pointer,
+                    registers: **registers,
+                    from: *from,
+                    bytes,
+                })
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::address_space::{CodeFound, look};
 use super::binaries::{self, Binary, BinaryTables};
+use super::told::Told;
 use crate::probe::count_this_thread;
 use crate::target::Code;
 use rustc_hash::FxHashSet;
@@ -26,8 +27,8 @@ const NICE: i32 = -10;
 /// What to find out about a process that runs a program since `since_ns`.
 #[derive(Debug)]
 pub enum Ask {
-    /// Where it has code that is not among what is known; new since `new_ns` at the latest.
-    Look { pid: u32, since_ns: u64, new_ns: u64, known: Arc<Vec<Code>> },
+    /// Where it has code that is not among what is known; new since `new_ns` at the latest, or as `told`.
+    Look { pid: u32, since_ns: u64, new_ns: u64, known: Arc<Vec<Code>>, told: Vec<Told> },
     /// The unwind tables of some of it.
     Tables { pid: u32, since_ns: u64, code: Code },
 }
@@ -123,8 +124,9 @@ impl Opener {
         }
         while let Ok(ask) = asked.recv() {
             let goes_on = match ask {
-                Ask::Look { pid, since_ns, new_ns, known } => {
-                    tell.send(ReaderAnswer::Code { pid, since_ns, seen: look(pid, new_ns, &known) }).is_ok()
+                Ask::Look { pid, since_ns, new_ns, known, told } => {
+                    let seen = look(pid, new_ns, &known, &told);
+                    tell.send(ReaderAnswer::Code { pid, since_ns, seen }).is_ok()
                 }
                 Ask::Tables { pid, since_ns, code } => self.hand_on(pid, since_ns, code),
             };

@@ -8,6 +8,7 @@ use super::copies::{Copied, Unwound};
 use super::interner::{Interned, Interner};
 use super::process::{Kept, On, SampledProcess, Waiting};
 use super::reader::{Ask, Reader};
+use crate::probe::NewMapping;
 use engine::event::{CallGraph, MOST_FRAMES, MappingFact, Note, NoteKind, SampleCounts};
 use probe_abi::{
     Exec, Exit, Fork, Header, Kind, RAW_COPY_KIND, RAW_STACK_KIND, RawCopy, RawStack, Record, Sample,
@@ -109,9 +110,9 @@ impl Sampler {
     }
 
     /// A process has mapped something to execute; 0: any may have.
-    pub fn mapped(&mut self, pid: u32) {
-        let all = self.spaces.iter_mut().filter(|(of, _)| pid == 0 || **of == pid);
-        all.for_each(|(_, process)| process.space.mapped());
+    pub fn mapped(&mut self, mapping: &NewMapping) {
+        let all = self.spaces.iter_mut().filter(|(pid, _)| mapping.pid == 0 || **pid == mapping.pid);
+        all.for_each(|(_, process)| process.space.mapped(mapping));
     }
 
     /// What this process does until it runs another program is longpole's own.
@@ -174,10 +175,16 @@ impl Sampler {
                 let (raw, _) = RawStack::read_from_prefix(bytes).ok()?;
                 let frames = raw.frames.get(..usize::from(raw.count))?;
                 let mut frames = sane(frames).to_vec();
-                let process = self.spaces.get(&raw.header.pid).filter(|_| raw.at_root != 0);
+                let process = self.spaces.get(&raw.header.pid);
                 let root = process
+                    .filter(|_| raw.at_root != 0)
                     .and_then(|process| process.roots.iter().find(|root| root.first() == frames.last()));
                 frames.extend(root.into_iter().flatten().skip(1));
+                if let (Some(process), Some(&innermost)) = (process, frames.first())
+                    && let Some(caller) = process.unwinding.passed_over(innermost, raw.top)
+                {
+                    frames.insert(1, caller);
+                }
                 Some(self.finish(&raw.header, raw.reason, raw.flags, &frames))
             }
             RAW_COPY_KIND => {
@@ -231,7 +238,10 @@ impl Sampler {
             }
         };
         // A library that was loaded meanwhile, or the very first look.
-        if !process.space.knows(&unwound.frames) && ask_look(process, looker, pid, time_ns) && may_look {
+        if !process.space.knows(&unwound.frames, time_ns)
+            && ask_look(process, looker, pid, time_ns)
+            && may_look
+        {
             return Followed::Waits(On::Look);
         }
         if process.learn(&unwound, copied.bytes.len()) {
@@ -299,12 +309,13 @@ impl Sampler {
         }
         let (pid, time_ns) = (header.pid, header.time_ns);
         let space = &self.process(pid).space;
-        let (since_ns, is_known) = (space.since_ns, space.knows(frames));
+        let (since_ns, is_known) = (space.since_ns, space.knows(frames, time_ns));
+        let same_since = space.same_since(time_ns);
         if time_ns < since_ns {
             // Of the program before, whose code is gone.
             return 0;
         }
-        let number = match self.interner.number(pid, since_ns, frames) {
+        let number = match self.interner.number(pid, same_since, frames) {
             Interned::Known(number) => return number,
             Interned::New(number) => number,
             Interned::Full => {
@@ -377,7 +388,8 @@ fn ask_look(process: &mut SampledProcess, reader: Option<&Reader>, pid: u32, now
     let since_ns = process.space.since_ns;
     let known = Arc::clone(&process.space.code);
     let new_ns = if known.is_empty() { since_ns } else { now_ns };
-    reader.ask(Ask::Look { pid, since_ns, new_ns, known });
+    let told = process.space.told.since_look();
+    reader.ask(Ask::Look { pid, since_ns, new_ns, known, told });
     true
 }
 
@@ -397,7 +409,8 @@ mod tests {
             Header { time_ns, sequence: 4, cpu: 1, kind: RAW_STACK_KIND, context: 0, tid: 8, pid: u32::MAX };
         let mut all = [0xdead_0000_0000_0000; probe_abi::RAW_FRAMES];
         all[..frames.len()].copy_from_slice(frames);
-        RawStack { header, reason: 1, flags: 2, count: frames.len() as u16, at_root: 0, frames: all }
+        let count = frames.len() as u16;
+        RawStack { header, reason: 1, flags: 2, count, at_root: 0, top: [0; 2], frames: all }
     }
 
     #[test]
@@ -411,6 +424,24 @@ mod tests {
         assert_eq!(sampler.sample(raw(20, &[0x1000, 0x2000]).as_bytes()).map(|s| s.stack), Some(1));
         assert_eq!(sampler.take_notes(), []);
         assert_eq!(sampler.counts(3), SampleCounts { taken: 2, lost: 3, ..SampleCounts::default() });
+    }
+
+    /// Two libraries, one after the other at one address, had one stack, with the first one's names.
+    #[test]
+    fn a_stack_through_code_in_the_place_of_other_code_is_another_one() {
+        let mut sampler = Sampler::new(CallGraph::Fp);
+        let number = |sampler: &mut Sampler, time_ns| {
+            sampler.sample(raw(time_ns, &[0x1000, 0x2000]).as_bytes()).map(|sample| sample.stack)
+        };
+        let mapping = |time_ns, inode| {
+            let (start, end) = (0x1000, 0x1800);
+            NewMapping { pid: u32::MAX, time_ns, start, end, inode, ..NewMapping::default() }
+        };
+        assert_eq!(number(&mut sampler, 10), Some(1));
+        sampler.mapped(&mapping(20, 5));
+        assert_eq!(number(&mut sampler, 30), Some(1), "what was there before is not known");
+        sampler.mapped(&mapping(40, 6));
+        assert_eq!([35, 45, 50].map(|time| number(&mut sampler, time)), [Some(1), Some(2), Some(2)]);
     }
 
     /// The gate of a launched command has a `main`, too.

@@ -32,11 +32,13 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn about_limits(mut error: UserError) -> UserError {
     let says = |number: i32| error.message.contains(&format!("(os error {number})"));
     let hint = if says(libc::EMFILE) {
-        let most = limits::descriptors().unwrap_or(u64::MAX);
-        Some(format!(
-            "longpole may open {most} files, too few for this target: raise the limit (`ulimit -Hn 65536`, as root), or \
-             leave out --exact"
-        ))
+        // What the kernel was asked for just then says nothing, and the verifier's log less.
+        let (most, needed) = (limits::descriptors().unwrap_or(u64::MAX), limits::descriptors_needed());
+        error.message = match most < needed {
+            true => format!("longpole may open {most} files, and needs about {needed}"),
+            false => format!("longpole may open {most} files, too few for this target"),
+        };
+        Some("raise the limit (`ulimit -Hn 65536`, as root), or leave out --exact".to_owned())
     } else if says(libc::EFBIG) {
         Some(format!(
             "`ulimit -f` limits the size of files here: raise it, or record for a shorter time; {}",

@@ -210,7 +210,8 @@ fn attach_to_command(
     let path = PathBuf::from(child.command_name());
     let name = path.file_name().map(|name| symbols::safe(&name.to_string_lossy())).unwrap_or_default();
     let binary = child.command_binary().map(PathBuf::from);
-    let subjects = [Subject { pid, name: name.clone(), binary, held: true, inner: None }];
+    let subjects =
+        [Subject { pid, name: name.clone(), binary, held: true, is_script: child.is_script(), inner: None }];
     let inside = interposed.as_ref().map(|interposed| interposed.library().to_owned());
     let Started { capture, functions, mut facts, remarks, libraries, .. } =
         start(plan, &subjects, 0, inside)?;
@@ -431,12 +432,26 @@ mod tests {
     #[test]
     fn the_subject_names_the_first_process_and_counts_the_others() {
         let subjects: Vec<Subject> = (1..4)
-            .map(|pid| Subject { pid, name: "sort".into(), binary: None, held: false, inner: None })
+            .map(|pid| Subject {
+                pid,
+                name: "sort".into(),
+                binary: None,
+                held: false,
+                is_script: false,
+                inner: None,
+            })
             .collect();
         assert_eq!(subject(&subjects, 1), "sort (pid 1)");
         assert_eq!(subject(&subjects, 2), "sort (pid 1) and 1 more process");
         assert_eq!(subject(&subjects, 3), "sort (pid 1) and 2 more processes");
-        let inner = Subject { pid: 70, name: "sort".into(), binary: None, held: false, inner: Some(3) };
+        let inner = Subject {
+            pid: 70,
+            name: "sort".into(),
+            binary: None,
+            held: false,
+            is_script: false,
+            inner: Some(3),
+        };
         assert_eq!(subject(&[inner], 1), "sort (pid 70, 3 in its PID namespace)");
     }
 }

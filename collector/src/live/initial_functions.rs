@@ -18,6 +18,8 @@ pub(super) struct Subject {
     pub(super) binary: Option<PathBuf>,
     /// It is a command at the gate: `binary` is what it will run.
     pub(super) held: bool,
+    /// `binary` is the interpreter of the script that was named.
+    pub(super) is_script: bool,
     /// Its number in its own PID namespace, if that is not the first.
     pub(super) inner: Option<u32>,
 }
@@ -29,6 +31,7 @@ impl Subject {
             name: process.program_name().to_owned(),
             binary: Some(process.open_path()),
             held: false,
+            is_script: false,
             inner: process.namespace_pids.get(1..).and_then(|inner| inner.last().copied()),
         }
     }
@@ -52,21 +55,26 @@ pub(super) fn choose(
     remarks: &mut Vec<String>,
 ) -> Result<Chosen, UserError> {
     let mut chosen = Chosen::default();
-    for (number, Subject { pid, name, binary, held, .. }) in subjects.iter().enumerate() {
+    for (number, Subject { pid, name, binary, held, is_script, .. }) in subjects.iter().enumerate() {
         let Some(binary) = binary else {
             remarks
                 .push(format!("{name}: it cannot be told which program this runs, so no function is probed"));
             continue;
         };
+        // A script has no functions, and what its interpreter lacks may be no matter: many run another program.
+        let interpreter = binary.file_name().filter(|_| *is_script);
+        let name = &interpreter.map_or_else(|| name.clone(), |file| symbols::safe(&file.to_string_lossy()));
         match functions.of_process(*pid, name, binary) {
             Ok(first) => {
                 chosen.probes.extend(first.probes);
                 facts.functions.extend(first.facts);
                 let missing = first.module.as_ref().and_then(|module| module.missing.as_ref());
+                let missing = missing.filter(|_| !is_script);
                 remarks.extend(missing.map(|missing| format!("{name}: {missing}")));
                 facts.modules.extend(first.module);
                 remarks.extend(first.sentence.map(|sentence| format!("{name}: {sentence}")));
-                remarks.extend(first.hint.map(|hint| format!("hint: {hint}")));
+                let hint = first.hint.filter(|_| !is_script);
+                remarks.extend(hint.map(|hint| format!("hint: {hint}")));
                 if let (false, Ok(process)) = (*held, Process::open(*pid)) {
                     let NewFunctions { probes: more, facts: known, modules, .. } =
                         functions.of_libraries(&process);

@@ -29,6 +29,8 @@ pub struct LiveSource {
     pending: Vec<PendingOperation>,
     /// Makes samples of what the programs took, if they do.
     sampler: Option<Sampler>,
+    /// Mappings that the sampler has heard of, and nobody else.
+    loaded: Vec<NewMapping>,
     /// A thread waits for the command's bell.
     has_bell: bool,
     backoff: PollBackoff,
@@ -53,6 +55,7 @@ impl LiveSource {
             launched: None,
             pending: Vec::new(),
             sampler: None,
+            loaded: Vec::new(),
             has_bell: false,
             backoff,
             held_bytes: 0,
@@ -72,8 +75,21 @@ impl LiveSource {
         self
     }
 
+    fn hear_of_mappings(&mut self) {
+        let loaded = self.capture.take_loaded();
+        if !loaded.is_empty() {
+            self.backoff.stir(Instant::now());
+        }
+        if let Some(sampler) = &mut self.sampler {
+            loaded.iter().for_each(|mapping| sampler.mapped(mapping));
+        }
+        self.loaded.extend(loaded);
+    }
+
     /// Makes samples of what was taken, for a while at most; whether nothing is left.
     fn drain_samples(&mut self, records: &mut usize, sink: &mut dyn FnMut(usize, &[u8])) -> bool {
+        // What samples lie in has to be known before them.
+        self.hear_of_mappings();
         let LiveSource { capture, sampler, interposed, .. } = self;
         let Some(sampler) = sampler else { return true };
         let first = capture.ring_count() + interposed.as_ref().map_or(0, Interposed::ring_count);
@@ -231,14 +247,8 @@ impl EventSource for LiveSource {
     }
 
     fn take_loaded(&mut self) -> Vec<NewMapping> {
-        let loaded = self.capture.take_loaded();
-        if !loaded.is_empty() {
-            self.backoff.stir(Instant::now());
-        }
-        if let Some(sampler) = &mut self.sampler {
-            loaded.iter().for_each(|mapping| sampler.mapped(mapping.pid));
-        }
-        loaded
+        self.hear_of_mappings();
+        std::mem::take(&mut self.loaded)
     }
 
     fn end(&mut self) -> u64 {

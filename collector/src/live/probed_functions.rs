@@ -216,7 +216,8 @@ impl ProbedFunctions {
                     _ => choice.sentence(),
                 });
                 first.module = Some(summary.fact(&path_of(pid, binary.opened_by())));
-                first.hint = hint(summary.is_go, choice.total);
+                let missing = first.module.as_ref().and_then(|module| module.missing.as_deref());
+                first.hint = hint(summary.is_go, choice.total, missing);
                 first.facts = choice.chosen.iter().map(|chosen| chosen.fact.clone()).collect();
                 let chosen: Arc<[ChosenFunction]> = choice.chosen.into();
                 self.files.insert(key, Arc::clone(&chosen));
@@ -346,9 +347,13 @@ fn too_many(functions: usize) -> String {
     )
 }
 
-fn hint(is_go: bool, total: usize) -> Option<&'static str> {
+/// `missing`: what was said of the program's symbols.
+fn hint(is_go: bool, total: usize, missing: Option<&str>) -> Option<&'static str> {
     if total == 0 {
-        Some("function names come from the symbol table: build it without -s and do not strip it")
+        // Who installs a package does not build it.
+        let is_packaged = missing.is_some_and(|missing| missing.contains("-dbgsym"));
+        (!is_packaged)
+            .then_some("function names come from the symbol table: build it without -s and do not strip it")
     } else if is_go {
         Some(
             "the times of Go functions are inferred, since their returns cannot be probed; without --exact they are sampled",
@@ -361,6 +366,19 @@ fn hint(is_go: bool, total: usize) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of `gzip` it was said to be built without -s.
+    #[test]
+    fn a_packages_program_is_not_to_be_built() {
+        let install =
+            "no debug info; install gzip-dbgsym (or -dbg), or try --debuginfod; no function has a name";
+        assert_eq!(hint(false, 0, Some(install)), None);
+        let build = "no debug info; build it with -g, or install its debug package; no function has a name";
+        assert!(hint(false, 0, Some(build)).is_some_and(|hint| hint.contains("without -s")));
+        assert!(
+            hint(true, 5, None).is_some_and(|hint| hint.contains("Go")) && hint(false, 5, None).is_none()
+        );
+    }
 
     /// The functions of a program that was renamed between its start and its exec were listed twice.
     #[test]

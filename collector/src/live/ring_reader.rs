@@ -334,7 +334,7 @@ fn code_namer(
 /// One change for each process, from its first mapping on.
 fn mapped(mappings: Vec<NewMapping>) -> Vec<ProcessChange> {
     let mut changes: BTreeMap<u32, (u64, bool)> = BTreeMap::new();
-    for NewMapping { pid, time_ns, path } in mappings {
+    for NewMapping { pid, time_ns, path, .. } in mappings {
         let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
         // A mapping without a file, as of code made by the program itself, is not a library. Process 0:
         // anything may have been missed.
@@ -441,7 +441,12 @@ mod tests {
 
     #[test]
     fn mappings_of_a_process_are_one_change() {
-        let new = |pid, time_ns, path: &str| NewMapping { pid, time_ns, path: path.into() };
+        let new = |pid, time_ns, path: &str| NewMapping {
+            pid,
+            time_ns,
+            path: path.into(),
+            ..NewMapping::default()
+        };
         let changes = mapped(vec![
             new(7, 30, "/lib/libm.so.6"),
             new(7, 20, "/lib/libc.so.6"),

@@ -3,6 +3,9 @@
 /// `HashMap::insert` of `std::collections::hash::map::HashMap<alloc::string::String, u32>::insert`,
 /// `operator()` and names in brackets unchanged. Anything else stays unchanged.
 pub fn short(name: &str) -> String {
+    if let Some(name) = of_runtime(name) {
+        return name;
+    }
     // A binary without names; a method of Go's.
     if name.starts_with('[') || name.contains(".(") {
         return name.to_owned();
@@ -14,7 +17,34 @@ pub fn short(name: &str) -> String {
         _ => plain.clone(),
     };
     let kept = kept.trim();
-    if kept.is_empty() { name.to_owned() } else { last_word(kept).to_owned() }
+    match kept {
+        "" => name.to_owned(),
+        // A return type is told together with parameters or template arguments.
+        kept if name.contains(['(', '<']) => last_word(kept).to_owned(),
+        kept => kept.to_owned(),
+    }
+}
+
+/// The function in a name that a runtime gives code that it made: Node's `JS:*render /srv/app.js:12:3` (and older words for
+/// it), Python's `py::work:/srv/app.py`. A function without a name is called by its place.
+fn of_runtime(name: &str) -> Option<String> {
+    let of_node = ["JS:", "LazyCompile:", "Function:", "Script:", "Eval:"];
+    if let Some(code) = of_node.iter().find_map(|kind| name.strip_prefix(kind)) {
+        // How far it was compiled.
+        let code = code.trim_start_matches(['*', '~', '^', '+', '\'']);
+        let (function, place) = code.split_once(' ').unwrap_or((code, ""));
+        let file = place.rsplit('/').next().unwrap_or(place);
+        return match (function, file) {
+            ("" | "<anonymous>", "") => None,
+            ("" | "<anonymous>", file) => Some(format!("({file})")),
+            (function, _) => Some(function.to_owned()),
+        };
+    }
+    let (function, file) = name.strip_prefix("py::")?.split_once(':')?;
+    match function {
+        "<module>" => Some(file.rsplit('/').next().unwrap_or(file).to_owned()),
+        _ => Some(function.to_owned()),
+    }
 }
 
 /// A return type comes before a template's name.
@@ -121,6 +151,14 @@ mod tests {
             ("std::less<int>::operator()(int const&) const", "less::operator()"),
             ("[libz.so.1.2.13]", "[libz.so.1.2.13]"),
             ("runtime.futex", "runtime.futex"),
+            ("int Work.burn(int)", "Work.burn"),
+            ("JS:*renderTemplate /srv/my app/npool.js:2:24", "renderTemplate"),
+            ("JS:renderTemplate file:///srv/npool.mjs:2:24", "renderTemplate"),
+            ("LazyCompile:~get size node:internal/fs:1:2", "get"),
+            ("JS:* /srv/npool.js:4:117", "(npool.js:4:117)"),
+            ("py::Shop.work:/srv/my app/shop.py", "Shop.work"),
+            ("py::<module>:/srv/shop.py", "shop.py"),
+            ("RegExp:a b c", "RegExp:a b c"),
             ("main.(*Server).handle", "main.(*Server).handle"),
             ("app::worker::{{closure}}", "worker::{{closure}}"),
             ("", ""),

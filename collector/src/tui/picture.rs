@@ -109,7 +109,7 @@ fn about(state: &State, snapshot: &Snapshot) -> About {
         stretch.push_str(&format!(", {age} s ago"));
     }
     let live = Live { stretch, notes: "n" };
-    About { name: state.subject.clone(), file: String::new(), threads: snapshot.threads, live: Some(live) }
+    About { name: state.subject.clone(), threads: snapshot.threads, live: Some(live), ..About::default() }
 }
 
 /// Above the table: the subject, what limits, what to change, the curve.

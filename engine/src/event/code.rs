@@ -1,5 +1,6 @@
 //! Names of the code that stacks are made of, by binary and place in it: the same for all processes that run it.
 
+use super::facts::is_zero;
 use super::{Facts, MappingFact, NoteKind, Recording};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,10 @@ pub struct CodeFact {
     /// Offset in the file: of the instruction where the innermost frame was, else of the byte before that to which a
     /// call returns.
     pub offset: u64,
+    /// Since when it is so (`CLOCK_MONOTONIC` nanoseconds): a program may make other code at the same address later. 0: from
+    /// the start on.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub since_ns: u64,
     /// The function, as symbols have it; `None`: it has no name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
@@ -99,6 +104,60 @@ impl<'a> CodeMap<'a> {
         let (before, after) = all.split_at(by_then);
         let mapping = before.iter().rev().find(holds).or_else(|| after.iter().find(holds))?;
         Some((mapping, mapping.file_offset.checked_add(address - mapping.start)?))
+    }
+}
+
+/// Names of places, to be asked for at a time.
+#[derive(Debug, Default)]
+pub struct CodeNames<'a> {
+    named: FxHashMap<Key<'a>, &'a CodeFact>,
+    /// Of places that were something else before: all facts, in order of time.
+    reused: FxHashMap<Key<'a>, Vec<&'a CodeFact>>,
+}
+
+/// Path, build-id and offset.
+type Key<'a> = (&'a str, Option<&'a str>, u64);
+
+impl<'a> CodeNames<'a> {
+    /// Of these facts; of two for the same place and time the later one counts.
+    pub fn of(all: &'a [CodeFact]) -> CodeNames<'a> {
+        let mut names = CodeNames::default();
+        for code in all {
+            let key = (code.path.as_str(), code.build_id.as_deref(), code.offset);
+            let before = names.named.insert(key, code);
+            if let Some(before) = before.filter(|other| other.since_ns != code.since_ns) {
+                names.reused.entry(key).or_insert_with(|| vec![before]);
+            }
+            if let Some(versions) = names.reused.get_mut(&key) {
+                versions.push(code);
+            }
+        }
+        for versions in names.reused.values_mut() {
+            versions.reverse();
+            versions.sort_by_key(|code| code.since_ns);
+            versions.dedup_by_key(|code| code.since_ns);
+        }
+        names
+    }
+
+    /// What lay at a place of a mapping at a time: the latest by then, else the first one later.
+    pub fn at(&self, mapping: &MappingFact, offset: u64, time_ns: u64) -> Option<&'a CodeFact> {
+        let key = (mapping.path.as_str(), mapping.build_id.as_deref(), offset);
+        let Some(versions) = self.reused.get(&key) else { return self.named.get(&key).copied() };
+        let by_then = versions.partition_point(|code| code.since_ns <= time_ns);
+        versions.get(by_then.saturating_sub(1)).copied()
+    }
+
+    /// When a place became something else, ascending.
+    pub fn changes(&self, mapping: &MappingFact, offset: u64) -> Vec<u64> {
+        let key = (mapping.path.as_str(), mapping.build_id.as_deref(), offset);
+        let versions = self.reused.get(&key).map_or(&[][..], Vec::as_slice);
+        versions.iter().skip(1).map(|code| code.since_ns).collect()
+    }
+
+    /// Whether no place became something else.
+    pub fn never_change(&self) -> bool {
+        self.reused.is_empty()
     }
 }
 
@@ -196,6 +255,25 @@ mod tests {
         assert_eq!(at(0x9010, 10), Some(("late", 0x2010)));
         assert_eq!(at(0x5000, 10), None);
         assert_eq!(map.at(8, 0x1010, 10), None);
+    }
+
+    #[test]
+    fn a_place_is_called_what_it_was_at_the_time() {
+        let made = MappingFact { file_offset: 0x1000, ..mapping(0, 0x1000, &jit_code(7)) };
+        let code = |since_ns, name: &str| CodeFact {
+            path: jit_code(7),
+            offset: 0x1010,
+            since_ns,
+            function: Some(name.to_owned()),
+            ..CodeFact::default()
+        };
+        let all = [code(50, "second"), code(0, "worse"), code(0, "first"), code(90, "third")];
+        let names = CodeNames::of(&all);
+        let at = |time| names.at(&made, 0x1010, time).and_then(|code| code.function.as_deref());
+        assert_eq!([0, 49, 50, 89, 90].map(at), ["first", "first", "second", "second", "third"].map(Some));
+        assert_eq!(names.changes(&made, 0x1010), [50, 90]);
+        assert!(names.at(&made, 0x1011, 5).is_none() && !names.never_change());
+        assert!(CodeNames::of(&all[..1]).never_change());
     }
 
     #[test]

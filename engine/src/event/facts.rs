@@ -123,7 +123,7 @@ pub struct AddressFact {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
-fn is_zero(value: &u64) -> bool {
+pub(super) fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
@@ -422,8 +422,8 @@ pub enum NoteKind {
         id: u32,
         /// The process, for the meaning of its addresses.
         pid: u32,
-        /// User-space addresses, the innermost frame first: where it was, and then where each call returns to.
-        /// At most [`MOST_FRAMES`].
+        /// User-space addresses, the innermost frame first: where it was, and then where each call returns to; of a function
+        /// that a signal interrupted, one more than where it was. At most [`MOST_FRAMES`].
         frames: Vec<u64>,
         /// It continues above the last one. A sample whose stack came later than itself lacks this.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]

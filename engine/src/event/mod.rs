@@ -25,8 +25,8 @@ pub use facts::{
 
 pub use call::{CallKind, call_kind};
 pub use code::{
-    CodeFact, CodeMap, CodePlace, InlinedFact, LIBRARY, frame_address, is_jit_code, is_recording_library,
-    jit_code, unnamed_code,
+    CodeFact, CodeMap, CodeNames, CodePlace, InlinedFact, LIBRARY, frame_address, is_jit_code,
+    is_recording_library, jit_code, unnamed_code,
 };
 pub use futex::{
     AwaitedThread, FUTEX_CALL, FutexFact, awaited_futex, futex_name, futex_of_sleeper, futex_of_wakee,

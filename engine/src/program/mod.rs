@@ -43,6 +43,7 @@ pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
 pub use placement::Move;
 pub use recorded::{FUTEX, Primitive, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share};
 pub(crate) use run_breaks::RunBreaks;
+pub use sampled_code::MADE_CODE;
 pub use samples::{Place, PlaceId, Sample, Samples};
 pub(crate) use standard::is_standard;
 

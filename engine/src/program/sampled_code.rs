@@ -4,7 +4,7 @@
 
 use super::{FunctionRef, Place, PlaceId};
 use crate::event::{
-    CodeFact, CodeMap, FunctionFact, FunctionId, frame_address, is_jit_code, is_recording_library,
+    CodeFact, CodeMap, CodeNames, FunctionFact, FunctionId, frame_address, is_jit_code, is_recording_library,
 };
 use crate::timeline::{Stack, Timeline};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -29,8 +29,8 @@ pub(super) struct SampledCode {
 
 /// What the kernel calls the library in which the clock is read.
 const CLOCK: &str = "[vdso]";
-/// The binary of code that no binary holds.
-const MADE: &str = "[jit]";
+/// The binary of code that a program made while it ran: in no file.
+pub const MADE_CODE: &str = "[jit]";
 /// Nothing is known to lie there.
 const UNKNOWN: &str = "[unknown]";
 
@@ -154,7 +154,7 @@ impl SampledCode {
 
 struct Finder<'a> {
     map: CodeMap<'a>,
-    named: FxHashMap<(&'a str, Option<&'a str>, u64), &'a CodeFact>,
+    named: CodeNames<'a>,
     /// Functions with probes: by binary and first instruction, and by binary and name where that is only one.
     probed: FxHashMap<(&'a str, u64), FunctionId>,
     by_name: FxHashMap<(&'a str, &'a str), Option<FunctionId>>,
@@ -164,8 +164,8 @@ struct Finder<'a> {
     facts: Vec<FunctionFact>,
     places: Vec<(FunctionId, Option<String>, bool)>,
     numbers: FxHashMap<(FunctionId, Option<String>, bool), PlaceId>,
-    /// What each place of a binary stands for.
-    seen: FxHashMap<(&'a str, Option<&'a str>, u64), Vec<PlaceId>>,
+    /// What each place of a binary stands for, since its last change.
+    seen: FxHashMap<(&'a str, Option<&'a str>, u64, u64), Vec<PlaceId>>,
     /// Numbers below this are free.
     next: FunctionId,
 }
@@ -179,11 +179,10 @@ impl<'a> Finder<'a> {
                 *only = None;
             }
         }
-        let key = |code: &'a CodeFact| (code.path.as_str(), code.build_id.as_deref(), code.offset);
         let used = timeline.functions.iter().map(|fact| fact.id);
         Finder {
             map: CodeMap::of_mappings(&timeline.mappings),
-            named: timeline.code.iter().map(|code| (key(code), code)).collect(),
+            named: CodeNames::of(&timeline.code),
             probed: timeline.functions.iter().map(|f| ((f.module.as_str(), f.offset), f.id)).collect(),
             by_name,
             placed: FxHashMap::default(),
@@ -204,7 +203,7 @@ impl<'a> Finder<'a> {
             return true;
         }
         let module = mapping.path.rsplit('/').next().unwrap_or(&mapping.path);
-        let code = self.named.get(&(mapping.path.as_str(), mapping.build_id.as_deref(), offset));
+        let code = self.named.at(mapping, offset, time_ns);
         let entry = code.and_then(|code| code.entry);
         // Where the breakpoint is, or after its byte.
         entry.is_some_and(|entry| {
@@ -223,7 +222,7 @@ impl<'a> Finder<'a> {
             !place.is_some_and(|(mapping, _)| mapping.path == CLOCK || is_recording_library(&mapping.path))
         });
         let (mapping, offset) = own.flatten()?;
-        self.named.get(&(mapping.path.as_str(), mapping.build_id.as_deref(), offset)).copied()
+        self.named.at(mapping, offset, stack.time.0)
     }
 
     /// Appends what lies at an address: functions inlined there, and the one that they were inlined into.
@@ -233,7 +232,9 @@ impl<'a> Finder<'a> {
             places.push(self.place(unknown, None, false));
             return;
         };
-        let key = (mapping.path.as_str(), mapping.build_id.as_deref(), offset);
+        let code = self.named.at(mapping, offset, time_ns);
+        let since_ns = code.map_or(0, |code| code.since_ns);
+        let key = (mapping.path.as_str(), mapping.build_id.as_deref(), offset, since_ns);
         if let Some(seen) = self.seen.get(&key) {
             places.extend_from_slice(seen);
             return;
@@ -242,10 +243,9 @@ impl<'a> Finder<'a> {
         let is_made = is_jit_code(&mapping.path);
         let module = match mapping.path.rsplit('/').next() {
             // What several processes have made under one name is one function, as in a binary that they share.
-            _ if is_made => MADE,
+            _ if is_made => MADE_CODE,
             last => last.unwrap_or(&mapping.path),
         };
-        let code = self.named.get(&key).copied();
         for inlined in code.iter().flat_map(|code| &code.inlined) {
             let function = self.function(module, None, &inlined.function, None);
             places.push(self.place(function, inlined.line.clone(), true));

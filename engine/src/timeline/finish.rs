@@ -68,6 +68,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
     let mut timeline = Timeline {
         start: Timestamp(start_ns),
         end: Timestamp(end_ns),
+        stacks: super::samples::split_by_time(&mut out, stacks.all, facts),
         threads: out,
         wakeups: tally.wakeups,
         lock_holes: locks.holes,
@@ -79,7 +80,6 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         lock_operations: locks.lock_operations,
         put_back: Vec::new(),
         addresses: facts.addresses.clone(),
-        stacks: stacks.all,
         sampling: facts.sampling,
         mappings: facts.mappings.clone(),
         code: facts.code.clone(),

@@ -1,9 +1,9 @@
 //! Samples find their threads and stacks.
 
 use super::builder::Builder;
-use super::model::{NO_STACK, Stack, StackSample};
+use super::model::{NO_STACK, Stack, StackSample, Thread};
 use super::thread_tracker::RunState;
-use crate::event::{Note, NoteKind};
+use crate::event::{CodeMap, CodeNames, Facts, Note, NoteKind, frame_address};
 use crate::time::Timestamp;
 use probe_abi::{Sample, SampleFlags, SampleReason};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -37,6 +37,44 @@ impl Stacks {
     }
 }
 
+/// Gives samples of code that became something else a stack of their own time: the same addresses have one number all
+/// the time. All stacks, these among them.
+pub(super) fn split_by_time(threads: &mut [Thread], mut stacks: Vec<Stack>, facts: &Facts) -> Vec<Stack> {
+    let names = CodeNames::of(&facts.code);
+    if names.never_change() {
+        return stacks;
+    }
+    let map = CodeMap::of(facts);
+    let changes = |stack: &Stack| {
+        let places =
+            stack.frames.iter().enumerate().filter_map(|(index, address)| {
+                map.at(stack.pid, frame_address(index, *address), stack.time.0)
+            });
+        let mut changes: Vec<u64> =
+            places.flat_map(|(mapping, offset)| names.changes(mapping, offset)).collect();
+        changes.sort_unstable();
+        changes
+    };
+    let changes: Vec<Vec<u64>> = stacks.iter().map(changes).collect();
+    let mut others: FxHashMap<(u32, usize), u32> = FxHashMap::default();
+    for sample in threads.iter_mut().flat_map(|thread| &mut thread.samples) {
+        let Some(changes) = changes.get(sample.stack as usize) else { continue };
+        let Some(stack) = stacks.get(sample.stack as usize) else { continue };
+        let by = |time: Timestamp| changes.partition_point(|&change| change <= time.0);
+        if by(sample.time) == by(stack.time) {
+            continue;
+        }
+        let Ok(next) = u32::try_from(stacks.len()) else { break };
+        let other = *others.entry((sample.stack, by(sample.time))).or_insert(next);
+        if other == next {
+            let stack = Stack { time: sample.time, ..stack.clone() };
+            stacks.push(stack);
+        }
+        sample.stack = other;
+    }
+    stacks
+}
+
 impl Builder {
     /// Evidence of where a thread was in its code, and of nothing else.
     pub(super) fn sample(&mut self, sample: &Sample) {
@@ -54,5 +92,41 @@ impl Builder {
                 truncated: sample.flags & SampleFlags::TRUNCATED != 0 || self.stacks.cut.contains(&stack),
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{CodeFact, MappingFact, jit_code};
+
+    /// A just-in-time compiler's function at an address that another one had before: both had one stack, and one name.
+    #[test]
+    fn samples_of_an_address_that_was_used_again_have_stacks_of_their_time() {
+        let code = |since_ns| CodeFact { path: jit_code(7), offset: 0x1010, since_ns, ..CodeFact::default() };
+        let mapping = MappingFact {
+            pid: 7,
+            start: 0x1000,
+            end: 0x2000,
+            file_offset: 0x1000,
+            path: jit_code(7),
+            ..MappingFact::default()
+        };
+        let facts = Facts { mappings: vec![mapping], code: vec![code(0), code(50)], ..Facts::default() };
+        let stack = |frame, time| Stack { pid: 7, time: Timestamp(time), frames: vec![frame] };
+        let stacks = vec![stack(0x1010, 10), stack(0x1018, 10), stack(0x1010, 60)];
+        let sample = |time, stack| StackSample {
+            time: Timestamp(time),
+            stack,
+            reason: SampleReason::Tick,
+            truncated: false,
+        };
+        let samples = [(10, 0), (49, 0), (50, 0), (70, 0), (70, 1), (70, 2), (40, 2), (70, NO_STACK)];
+        let samples = samples.map(|(time, stack)| sample(time, stack)).to_vec();
+        let mut threads = [Thread { samples, ..Thread::default() }];
+        let stacks = split_by_time(&mut threads, stacks, &facts);
+        let numbers: Vec<u32> = threads[0].samples.iter().map(|sample| sample.stack).collect();
+        assert_eq!(numbers, [0, 0, 3, 3, 1, 2, 4, NO_STACK]);
+        assert_eq!(stacks[3..], [stack(0x1010, 50), stack(0x1010, 40)]);
     }
 }

@@ -79,13 +79,13 @@ impl Window {
         let code = std::mem::take(&mut self.recording.facts.code);
         let used: FxHashSet<CodePlace> = unnamed_code(&self.recording).into_iter().collect();
         let kept_from = code.len().saturating_sub(last);
-        let mut seen: FxHashSet<CodePlace> = FxHashSet::default();
+        let mut seen: FxHashSet<(CodePlace, u64)> = FxHashSet::default();
         // The last name of a place counts.
         let mut kept: Vec<CodeFact> = Vec::new();
         for (number, fact) in code.into_iter().enumerate().rev() {
             let place =
                 CodePlace { path: fact.path.clone(), build_id: fact.build_id.clone(), offset: fact.offset };
-            if (number >= kept_from || used.contains(&place)) && seen.insert(place) {
+            if (number >= kept_from || used.contains(&place)) && seen.insert((place, fact.since_ns)) {
                 kept.push(fact);
             }
         }

@@ -27,7 +27,7 @@ pub struct Merger {
     addresses: HashMap<(u32, u64, u64), usize>,
     modules: HashMap<(String, Option<String>), usize>,
     mappings: HashMap<(u32, u64, u64), usize>,
-    code: HashMap<(String, Option<String>, u64), usize>,
+    code: HashMap<(String, Option<String>, u64, u64), usize>,
 }
 
 impl Merger {
@@ -61,7 +61,7 @@ impl Merger {
             (mapping.pid, mapping.since_ns, mapping.start)
         });
         merge(&mut self.facts.code, &mut self.code, more.code, |code| {
-            (code.path.clone(), code.build_id.clone(), code.offset)
+            (code.path.clone(), code.build_id.clone(), code.offset, code.since_ns)
         });
         true
     }

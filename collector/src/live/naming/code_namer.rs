@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 use symbols::Outline;
 use symbols::symbolize::{name_code, unnamed};
-use symbols::{HostFiles, Parser, Parsers};
+use symbols::{FailureKind, HostFiles, Parser, Parsers, open_plain};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Before names are read: more may come that are read with them.
@@ -140,6 +140,8 @@ struct Work {
     held: HashMap<Binary, Option<Held>>,
     /// `None`: it cannot be read.
     open: HashMap<Binary, Option<Parser>>,
+    /// That a program is of a kind that cannot be read was said.
+    said_unreadable: bool,
 }
 
 fn run(
@@ -159,14 +161,17 @@ fn run(
         locks: LockRegionFinder::default(),
         held: HashMap::new(),
         open: HashMap::new(),
+        said_unreadable: false,
     };
     let mut not_before = poll_intervals.first(Instant::now() + GATHER);
     loop {
-        let received = if work.stacks.is_empty() && work.wanted.is_empty() && !work.locks.is_due() {
-            inbox.recv().map_err(|_| RecvTimeoutError::Disconnected)
-        } else {
-            inbox.recv_timeout(not_before.saturating_duration_since(Instant::now()))
+        let is_idle = work.stacks.is_empty() && work.wanted.is_empty() && !work.locks.is_due();
+        let due = (!is_idle).then_some(not_before);
+        let received = match due.into_iter().chain(work.jit.next_look()).min() {
+            None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(at) => inbox.recv_timeout(at.saturating_duration_since(Instant::now())),
         };
+        work.jit.see_growth();
         match received {
             Ok(News::Mappings(mappings)) => {
                 work.hold(&mappings);
@@ -183,6 +188,7 @@ fn run(
                 }
             }
             Ok(News::Locks(stacks)) => work.locks.locks(stacks),
+            Err(RecvTimeoutError::Timeout) if due.is_none_or(|due| due > Instant::now()) => {}
             Err(over) => {
                 let began = Instant::now();
                 work.look();
@@ -272,10 +278,17 @@ impl Work {
                 self.open.clear();
             }
             let name = binary.0.rsplit('/').next().unwrap_or_default().to_owned();
-            let (parsers, held) = (&self.parsers, &mut self.held);
+            let (parsers, held, said) = (&self.parsers, &mut self.held, &mut self.said_unreadable);
             let parser = self.open.entry(binary).or_insert_with_key(|binary| {
                 let Held { file, path, files } = held.remove(binary).flatten()?;
-                parsers.open_file(file, &path, &name, files).ok()
+                let opened = parsers.open_file(file, &path, &name, files);
+                if let Err(why) = &opened
+                    && FailureKind::from(why) == FailureKind::Unsupported
+                    && !std::mem::replace(said, true)
+                {
+                    log::warn!("code without names: {why}");
+                }
+                opened.ok()
             });
             let named = parser.as_mut().map(|parser| name_code(parser, &places));
             match named {
@@ -327,8 +340,10 @@ impl Modules {
         let own = modules.iter().filter(|module| module.path == *path).map(|module| module.open_path.clone());
         let places = [PathBuf::from(format!("/proc/{pid}/root{path}")), PathBuf::from(path)];
         own.filter(|place| !place.as_os_str().is_empty()).chain(places).find_map(|place| {
-            let (file, outline) = Outline::open(&place)?;
-            let found = outline.build_id.map(|id| id.to_string());
+            // One that is no program of 64 bits is opened, too: its parser says why it has no names.
+            let opened = Outline::open(&place).map(|(file, outline)| (file, outline.build_id));
+            let (file, found) = opened.or_else(|| Some((open_plain(&place).ok()?, None)))?;
+            let found = found.map(|id| id.to_string());
             if build_id.is_some() && found != *build_id {
                 return None;
             }

@@ -1,24 +1,34 @@
 //! Names of code that processes make while they run: asked for by address, found in what the processes write about it.
 
 use capture::jit::{JitFiles, JitStamp, is_dump};
+use capture::probe::now_ns;
 use capture::target::{Process, mapped};
 use engine::event::{CodeFact, MappingFact, is_jit_code, jit_code};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 /// Most processes whose files are held.
 const MOST_PROCESSES: usize = 256;
-/// Most addresses of one process that wait for a name: a runtime may publish its code when it ends, or never.
-const MOST_WAITING: usize = 1 << 17;
+/// Most addresses of one process that are wanted: a runtime may publish its code when it ends, or never.
+const MOST_WANTED: usize = 1 << 17;
+/// Between two looks at how maps grow, with few of them.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// So many more make it twice as long.
+const FEW: u32 = 16;
 
 /// The processes that make code.
 #[derive(Default)]
 pub(super) struct JitNames {
     processes: BTreeMap<u32, Maker>,
+    looked: Option<Instant>,
 }
 
 struct Maker {
     files: JitFiles,
-    waiting: BTreeSet<u64>,
+    /// Addresses, all the time: what lies there may be something else later.
+    wanted: BTreeSet<u64>,
+    /// How many of the names that an address has had were told.
+    told: BTreeMap<u64, usize>,
     /// The files when they were last read, with nothing new wanted since.
     read: Option<JitStamp>,
     refused: bool,
@@ -42,7 +52,10 @@ impl JitNames {
             // One that is gone has left nothing by which to find its root.
             let Ok(process) = Process::open(mapping.pid) else { continue };
             if !known && let Some(files) = JitFiles::of(&process) {
-                let maker = Maker { files, waiting: BTreeSet::new(), read: None, refused: false };
+                let (wanted, told) = (BTreeSet::new(), BTreeMap::new());
+                let mut maker = Maker { files, wanted, told, read: None, refused: false };
+                maker.files.see_growth(now_ns());
+                self.looked.get_or_insert_with(Instant::now);
                 self.processes.insert(mapping.pid, maker);
             }
             if let (true, Some(maker)) = (has_dump, self.processes.get_mut(&mapping.pid)) {
@@ -54,21 +67,38 @@ impl JitNames {
     /// A name is wanted for what a process has made at this address.
     pub fn want(&mut self, pid: u32, address: u64) {
         if let Some(maker) = self.processes.get_mut(&pid)
-            && maker.waiting.len() < MOST_WAITING
-            && maker.waiting.insert(address)
+            && maker.wanted.len() < MOST_WANTED
+            && maker.wanted.insert(address)
         {
             maker.read = None;
         }
     }
 
-    /// Nothing that waits is wanted any more.
+    /// Nothing is wanted any more.
     pub fn forget_wanted(&mut self) {
         for maker in self.processes.values_mut() {
-            maker.waiting.clear();
+            maker.wanted.clear();
+            maker.told.clear();
         }
     }
 
-    /// The names that there are by now. The others wait on.
+    /// When to look how maps grow ([`JitNames::see_growth`]); `None`: there are none.
+    pub fn next_look(&self) -> Option<Instant> {
+        let count = u32::try_from(self.processes.len()).unwrap_or(u32::MAX);
+        let every = LOOK_EVERY.saturating_mul(1 + count / FEW);
+        self.looked.map(|looked| looked + every)
+    }
+
+    /// Looks how large maps are, if it is time to: they do not tell when their lines were written.
+    pub fn see_growth(&mut self) {
+        let now = Instant::now();
+        if self.next_look().is_some_and(|at| at <= now) {
+            self.looked = Some(now);
+            self.processes.values_mut().for_each(|maker| maker.files.see_growth(now_ns()));
+        }
+    }
+
+    /// The names that are new by now.
     pub fn name(&mut self) -> Vec<CodeFact> {
         let mut facts = Vec::new();
         for (pid, maker) in &mut self.processes {
@@ -80,8 +110,8 @@ impl JitNames {
 
 impl Maker {
     fn name(&mut self, pid: u32) -> Vec<CodeFact> {
-        let Maker { files, waiting, read, refused } = self;
-        if waiting.is_empty() {
+        let Maker { files, wanted, told, read, refused } = self;
+        if wanted.is_empty() {
             return Vec::new();
         }
         let now = files.stamp();
@@ -89,9 +119,8 @@ impl Maker {
             return Vec::new();
         }
         *read = Some(now);
-        let is_wanted = |start, end| start < end && waiting.range(start..end).next().is_some();
-        let code = match files.read(&is_wanted) {
-            Ok(code) => code,
+        let history = match files.read(wanted) {
+            Ok(history) => history,
             Err(why) => {
                 if !std::mem::replace(refused, true) {
                     log::warn!("{why}");
@@ -100,18 +129,24 @@ impl Maker {
             }
         };
         let mut facts = Vec::new();
-        waiting.retain(|&address| {
-            let Some(code) = code.at(address) else { return true };
-            let line = code.frame(address).and_then(|frame| Some(format!("{}:{}", frame.file?, frame.line?)));
-            facts.push(CodeFact {
-                path: jit_code(pid),
-                offset: address,
-                function: Some(code.name.clone()),
-                line,
-                ..CodeFact::default()
-            });
-            false
-        });
+        for &address in wanted.iter() {
+            let versions = history.at(address);
+            let told = told.entry(address).or_default();
+            for (number, (since_ns, code)) in versions.iter().enumerate().skip(*told) {
+                let line =
+                    code.frame(address).and_then(|frame| Some(format!("{}:{}", frame.file?, frame.line?)));
+                facts.push(CodeFact {
+                    path: jit_code(pid),
+                    offset: address,
+                    // A program may tell of code after it has run it.
+                    since_ns: if number == 0 { 0 } else { *since_ns },
+                    function: Some(code.name.clone()),
+                    line,
+                    ..CodeFact::default()
+                });
+            }
+            *told = versions.len();
+        }
         facts
     }
 }

@@ -32,6 +32,8 @@ pub struct About {
     pub file: String,
     /// How many threads it has.
     pub threads: usize,
+    /// Whether some code that it made while it ran has names.
+    pub names_made_code: bool,
     /// Of a program that is watched, what stands for its recording.
     pub live: Option<Live>,
 }
@@ -81,7 +83,7 @@ pub fn write(
                 let text = "(standard functions count for their callers; --all: for themselves)";
                 table::wrap(out, style, Paint::Dim, "", text, " ")?;
             }
-            if let Some(text) = rows::missing_names(limits, &about.name) {
+            if let Some(text) = rows::missing_names(limits, about) {
                 table::wrap(out, style, Paint::Dim, "", &text, " ")?;
             }
         }

@@ -1,6 +1,6 @@
 //! Tables of the screen, among them LOCKS and THREADS.
 
-use super::{clip, is_narrow, name_columns, named};
+use super::{About, clip, is_narrow, name_columns, named};
 use crate::cell::{duration, ending, grouped, width};
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};
@@ -38,13 +38,16 @@ pub(crate) struct Row {
 const MADE_CODE: &str = "[code without a file]";
 
 /// How code without names gets some, if much is computed in it.
-pub(crate) fn missing_names(limits: &Limits, program: &str) -> Option<String> {
+pub(super) fn missing_names(limits: &Limits, about: &About) -> Option<String> {
     let is_much = |used: &&engine::limit::FunctionUse| used.function.starts_with('[') && used.computes >= 0.1;
     let code = &limits.functions.iter().find(is_much)?.function;
     if code != MADE_CODE {
         return Some(format!("({code} has no names: its debug symbols, or --debuginfod, give them)"));
     }
-    let how = match program {
+    if about.names_made_code {
+        return Some(format!("({MADE_CODE}: the program names some that it has made, but not this)"));
+    }
+    let how = match about.name.as_str() {
         "java" => "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit names it",
         "node" => "node --perf-basic-prof names it",
         name if name.starts_with("python") => "python3 -X perf names it",
@@ -276,7 +279,7 @@ fn bar(of: &ThreadUse, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::together;
-    use super::{Limits, MADE_CODE, missing_names};
+    use super::{About, Limits, MADE_CODE, missing_names};
 
     /// Three threads teller-1 to teller-3 were called "teller-1 x3".
     #[test]
@@ -284,14 +287,20 @@ mod tests {
         let used =
             |computes| engine::limit::FunctionUse { function: MADE_CODE.to_owned(), computes, tenth: None };
         let limits = |computes| Limits { functions: vec![used(computes)], ..Limits::default() };
-        let text = missing_names(&limits(0.96), "java").expect("a line");
+        let program = |name: &str| About { name: name.to_owned(), ..About::default() };
+        let text = missing_names(&limits(0.96), &program("java")).expect("a line");
         assert!(text.contains("-XX:+DumpPerfMapAtExit"), "{text}");
-        assert!(missing_names(&limits(0.96), "mono").expect("a line").contains("docs/languages.md"));
-        assert_eq!(missing_names(&limits(0.05), "java"), None);
+        assert!(
+            missing_names(&limits(0.96), &program("mono")).expect("a line").contains("docs/languages.md")
+        );
+        assert_eq!(missing_names(&limits(0.05), &program("java")), None);
+        // A Java that was started with its map was told to make one.
+        let with_map = About { names_made_code: true, ..program("java") };
+        assert!(!missing_names(&limits(0.96), &with_map).expect("a line").contains("-XX"));
         let used =
             engine::limit::FunctionUse { function: "[libz.so.1]".to_owned(), computes: 0.9, tenth: None };
         let library = Limits { functions: vec![used], ..Limits::default() };
-        let text = missing_names(&library, "pigz").expect("a line");
+        let text = missing_names(&library, &program("pigz")).expect("a line");
         assert!(text.starts_with("([libz.so.1] has no names") && text.contains("--debuginfod"), "{text}");
     }
 

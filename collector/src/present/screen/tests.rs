@@ -97,7 +97,7 @@ fn hot() -> (Report, Limits, About) {
             other: 0.01,
         }],
     };
-    (report, limits, About { name: "hot".into(), file: "hot.lp".into(), threads: 5, live: None })
+    (report, limits, About { name: "hot".into(), file: "hot.lp".into(), threads: 5, ..About::default() })
 }
 
 fn shown(of: &(Report, Limits, About), all: bool, style: &Style) -> String {
@@ -248,7 +248,7 @@ fn nothing_is_a_short_screen() {
     let of = (
         Report::default(),
         Limits { at: vec![nothing], ..Limits::default() },
-        About { name: "idle".into(), file: "idle.lp".into(), threads: 1, live: None },
+        About { name: "idle".into(), file: "idle.lp".into(), threads: 1, ..About::default() },
     );
     let text = shown(&of, false, &NARROW);
     assert!(text.contains("LIMIT  nothing to make faster") && text.lines().count() < 8, "{text}");

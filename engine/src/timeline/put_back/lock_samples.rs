@@ -2,7 +2,7 @@
 
 use super::super::model::{NO_STACK, Timeline};
 use super::futex_words::Word;
-use crate::event::{CodeFact, CodeMap, ReadWrite, frame_address, read_write_wait};
+use crate::event::{CodeFact, CodeMap, CodeNames, ReadWrite, frame_address, read_write_wait};
 use probe_abi::SampleReason;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
@@ -38,10 +38,9 @@ impl Calls {
         let map = CodeMap::of_mappings(&timeline.mappings);
         type Key<'a> = (&'a str, Option<&'a str>, u64);
         let mut numbers: FxHashMap<Key<'_>, CallId> = FxHashMap::default();
-        let mut named: FxHashMap<Key<'_>, &CodeFact> = FxHashMap::default();
+        let named = CodeNames::of(&timeline.code);
         for code in &timeline.code {
             let (path, build_id) = (code.path.as_str(), code.build_id.as_deref());
-            named.insert((path, build_id, code.offset), code);
             for &call in &code.under {
                 let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
                 numbers.entry((path, build_id, call)).or_insert(next);
@@ -58,7 +57,7 @@ impl Calls {
                 let (path, build_id) = (mapping.path.as_str(), mapping.build_id.as_deref());
                 let place = (path, build_id, offset);
                 found.takes.extend(numbers.get(&place));
-                let Some(code) = named.get(&place) else { continue };
+                let Some(code) = named.at(mapping, offset, stack.time.0) else { continue };
                 under.extend(code.under.iter().filter_map(|call| numbers.get(&(path, build_id, *call))));
                 is_mutex |= index < INNERMOST && names(code, &MUTEXES);
                 is_barrier |= index < INNERMOST && names(code, &BARRIERS);

@@ -78,6 +78,7 @@ fn facts() -> Facts {
             path: "/bin/sort".into(),
             build_id: Some("ab".into()),
             offset: 0x1234,
+            since_ns: 77,
             function: Some("sort".into()),
             entry: Some(0x1200),
             declared: Some("sort.c:1".into()),

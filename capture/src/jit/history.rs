@@ -1,0 +1,178 @@
+//! What addresses in code that a program made while it ran were called, and since when: addresses are used again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use symbols::{Frame, demangled};
+
+/// Most entries taken for wanted addresses.
+const MOST_ENTRIES: usize = 4_000_000;
+/// Largest piece believed: no compiler makes more code at once.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// A piece of code.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Code {
+    /// First address.
+    pub start: u64,
+    /// Address after its last byte.
+    pub end: u64,
+    /// Its name, as the program tells it.
+    pub name: String,
+    /// Lines, ascending by distance from `start`.
+    pub lines: Arc<[CodeLine]>,
+}
+
+/// A line from some distance on: distance, file, number.
+pub type CodeLine = (u64, String, u32);
+
+/// A piece of code at an address, and since when it was there (`CLOCK_MONOTONIC` nanoseconds; 0: not known).
+pub type Version = (u64, Arc<Code>);
+
+/// See the module.
+#[derive(Debug)]
+pub struct JitHistory<'a> {
+    wanted: &'a BTreeSet<u64>,
+    /// By address, in order of time.
+    versions: BTreeMap<u64, Vec<Version>>,
+    entries: usize,
+    /// Entries that could not be true.
+    pub refused: u64,
+}
+
+impl<'a> JitHistory<'a> {
+    /// Of these addresses. Nothing is known yet.
+    pub fn of(wanted: &'a BTreeSet<u64>) -> JitHistory<'a> {
+        JitHistory { wanted, versions: BTreeMap::new(), entries: 0, refused: 0 }
+    }
+
+    /// Whether one of the addresses lies in this range.
+    pub fn wants(&self, start: u64, end: u64) -> bool {
+        start < end && self.wanted.range(start..end).next().is_some()
+    }
+
+    /// A piece is there from some time on. Entries come in order; one that no program can have is refused and counted.
+    pub fn add(&mut self, since_ns: u64, code: &Arc<Code>) {
+        let size = code.end.saturating_sub(code.start);
+        let in_user_space = code.end <= 1 << 56;
+        if size == 0 || size > MOST_BYTES || !in_user_space {
+            self.refused = self.refused.saturating_add(1);
+            return;
+        }
+        for &address in self.wanted.range(code.start..code.end) {
+            if self.entries >= MOST_ENTRIES {
+                self.refused = self.refused.saturating_add(1);
+                return;
+            }
+            self.entries += 1;
+            let versions = self.versions.entry(address).or_default();
+            match versions.last_mut() {
+                Some((_, last)) if last.start == code.start && last.name == code.name => {
+                    *last = Arc::clone(code)
+                }
+                Some((before_ns, last)) if *before_ns >= since_ns => *last = Arc::clone(code),
+                _ => versions.push((since_ns, Arc::clone(code))),
+            }
+        }
+    }
+
+    /// What this one knows of an address takes the place of what the other one does.
+    #[must_use]
+    pub fn or(mut self, other: JitHistory<'a>) -> JitHistory<'a> {
+        for (address, versions) in other.versions {
+            self.versions.entry(address).or_insert(versions);
+        }
+        self.refused = self.refused.saturating_add(other.refused);
+        self
+    }
+
+    /// What an address was, in order of time.
+    pub fn at(&self, address: u64) -> &[Version] {
+        self.versions.get(&address).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The name that a program gives code, safe to print. V8 says how far it has compiled a function, which stays the same one.
+pub fn name(raw: &[u8]) -> String {
+    let name = demangled(&String::from_utf8_lossy(raw));
+    let kinds = ["JS:", "LazyCompile:"];
+    let found = kinds.iter().find_map(|kind| Some((kind, name.strip_prefix(kind)?)));
+    found.map_or_else(
+        || name.clone(),
+        |(kind, rest)| format!("{kind}{}", rest.strip_prefix(['*', '~', '^', '+', '\'']).unwrap_or(rest)),
+    )
+}
+
+impl Code {
+    /// The line at an address.
+    pub fn frame(&self, address: u64) -> Option<Frame> {
+        let distance = address.checked_sub(self.start)?;
+        let behind = self.lines.partition_point(|(at, ..)| *at <= distance);
+        let (_, file, line) = self.lines.get(behind.checked_sub(1)?)?;
+        Some(Frame {
+            function: Some(self.name.clone()),
+            file: (!file.is_empty()).then(|| file.clone()),
+            line: Some(*line),
+            column: None,
+        })
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Names and times of an address.
+    pub fn names<'a>(history: &'a JitHistory<'_>, address: u64) -> Vec<(u64, &'a str)> {
+        history.at(address).iter().map(|(since_ns, code)| (*since_ns, code.name.as_str())).collect()
+    }
+
+    fn code(start: u64, end: u64, name: &str) -> Arc<Code> {
+        Arc::new(Code { start, end, name: name.into(), lines: Arc::default() })
+    }
+
+    /// Code at an address that was used again was called by the last name all the time.
+    #[test]
+    fn an_address_is_what_was_there_at_the_time() {
+        let wanted = BTreeSet::from([150, 195, 350]);
+        let mut history = JitHistory::of(&wanted);
+        for (since_ns, code) in [
+            (10, code(100, 200, "old")),
+            (20, code(300, 400, "kept")),
+            (30, code(150, 160, "inner")),
+            (40, code(190, 310, "over")),
+            (50, code(150, 160, "inner")),
+        ] {
+            history.add(since_ns, &code);
+        }
+        assert_eq!(names(&history, 150), [(10, "old"), (30, "inner")]);
+        assert_eq!(names(&history, 195), [(10, "old"), (40, "over")]);
+        assert_eq!(names(&history, 350), [(20, "kept")]);
+        assert!(history.wants(350, 351) && !history.wants(351, 400) && history.at(351).is_empty());
+        // Where times are not known, what came later counts.
+        history.add(0, &code(100, 200, "new"));
+        assert_eq!(names(&history, 150), [(10, "old"), (30, "new")]);
+        let mut other = JitHistory::of(&wanted);
+        other.add(0, &code(100, 400, "other"));
+        assert_eq!(names(&JitHistory::of(&wanted).or(other), 350), [(0, "other")]);
+    }
+
+    /// Each was a function of its own.
+    #[test]
+    fn a_function_that_is_compiled_again_is_the_same_one() {
+        for tier in ["", "~", "^", "+", "*"] {
+            assert_eq!(name(format!("JS:{tier}add /a.js:3:9").as_bytes()), "JS:add /a.js:3:9");
+        }
+        assert_eq!(name(b"Builtin:~x"), "Builtin:~x");
+    }
+
+    #[test]
+    fn what_cannot_be_true_is_refused() {
+        let wanted = BTreeSet::from([5, 0xffff_ffff_8000_0000]);
+        let mut history = JitHistory::of(&wanted);
+        history.add(1, &code(0, u64::MAX, "everything"));
+        history.add(1, &code(5, 5, "nothing"));
+        history.add(1, &code(0xffff_ffff_8000_0000, 0xffff_ffff_8000_1000, "kernel"));
+        assert!(history.versions.is_empty());
+        assert_eq!(history.refused, 3);
+    }
+}

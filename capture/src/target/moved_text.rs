@@ -1,0 +1,129 @@
+//! Programs that copy their instructions to other memory and map that over them, mostly to have huge pages: the kernel knows
+//! no file for it any more, but what lies next to it tells, and the bytes agree.
+
+use super::proc_text::MapLine;
+use super::process::Process;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::PathBuf;
+use symbols::Outline;
+
+/// Most neighbours without a file that are passed over.
+const MOST_PIECES: usize = 16;
+/// Bytes compared at each of some places.
+const COMPARED: usize = 64;
+const PLACES: u64 = 5;
+
+/// The file that memory without one was copied from.
+pub(super) struct Origin<'a> {
+    /// A mapping of the file.
+    pub of: MapLine<'a>,
+    /// A path that opens it.
+    pub open_path: PathBuf,
+    /// Where in it the memory's first byte lies.
+    pub file_offset: u64,
+}
+
+/// Where the instructions at `index` among all mappings, which are in order of address, were copied from; `None`: they were
+/// not, or that is not known.
+pub(super) fn origin<'a>(process: &Process, all: &[MapLine<'a>], index: usize) -> Option<Origin<'a>> {
+    let code = all.get(index)?;
+    let near = [before(all, index), after(all, index)];
+    near.into_iter().flatten().find_map(|neighbour| {
+        let folder = PathBuf::from(format!("/proc/{}", process.pid));
+        let open_path = folder.join(format!("map_files/{:x}-{:x}", neighbour.start, neighbour.end));
+        let (file, outline) = Outline::open(&open_path)?;
+        let bias = outline.bias_of(neighbour.start, neighbour.file_offset)?;
+        let file_offset = outline.code_offset_of(code.start.wrapping_sub(bias))?;
+        let memory = File::open(folder.join("mem")).ok()?;
+        let is_copy = agree(&file, file_offset, &memory, code.start, code.end.saturating_sub(code.start));
+        is_copy.then_some(Origin { of: neighbour, open_path, file_offset })
+    })
+}
+
+/// The mapping of a file that ends where this one begins, with pieces without a file between them.
+fn before<'a>(all: &[MapLine<'a>], index: usize) -> Option<MapLine<'a>> {
+    let mut start = all.get(index)?.start;
+    for line in all.get(..index)?.iter().rev().take(MOST_PIECES) {
+        if line.end != start {
+            return None;
+        }
+        if line.inode != 0 {
+            return Some(*line);
+        }
+        start = line.start;
+    }
+    None
+}
+
+/// The same after it.
+fn after<'a>(all: &[MapLine<'a>], index: usize) -> Option<MapLine<'a>> {
+    let mut end = all.get(index)?.end;
+    for line in all.iter().skip(index + 1).take(MOST_PIECES) {
+        if line.start != end {
+            return None;
+        }
+        if line.inode != 0 {
+            return Some(*line);
+        }
+        end = line.end;
+    }
+    None
+}
+
+/// Whether some places of memory and file are the same; what the file lacks at the end does not count.
+fn agree(file: &File, file_offset: u64, memory: &File, start: u64, size: u64) -> bool {
+    let (mut in_file, mut in_memory) = ([0; COMPARED], [0; COMPARED]);
+    let mut same = 0;
+    for place in (0..PLACES).map(|number| size / PLACES * number) {
+        let Some(offset) = file_offset.checked_add(place) else { return false };
+        if file.read_exact_at(&mut in_file, offset).is_err() {
+            continue;
+        }
+        if memory.read_exact_at(&mut in_memory, start.wrapping_add(place)).is_err() || in_file != in_memory {
+            return false;
+        }
+        same += 1;
+    }
+    same > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAPS: &str = "\
+400000-401000 r--p 00000000 fe:01 10 /bin/prog
+401000-500000 r-xp 00000000 00:00 0
+500000-600000 r-xp 00000000 00:00 0
+600000-601000 r--p 00200000 fe:01 10 /bin/prog
+700000-701000 r-xp 00000000 00:00 0
+";
+
+    #[test]
+    fn what_lies_next_to_memory_without_a_file_is_looked_at() {
+        let all: Vec<MapLine> = MAPS.lines().filter_map(MapLine::parse).collect();
+        let start = |line: Option<MapLine>| line.map(|line| line.start);
+        for index in [1, 2] {
+            assert_eq!(start(before(&all, index)), Some(0x40_0000));
+            assert_eq!(start(after(&all, index)), Some(0x60_0000));
+        }
+        assert!(before(&all, 4).is_none() && after(&all, 4).is_none() && before(&all, 0).is_none());
+        assert!(after(&all, 9).is_none());
+    }
+
+    #[test]
+    fn other_instructions_are_no_copy() {
+        let (mut file, mut memory) =
+            (tempfile::tempfile().expect("file"), tempfile::tempfile().expect("file"));
+        let mut bytes: Vec<u8> = (0..4096u32).map(|number| (number % 251) as u8).collect();
+        std::io::Write::write_all(&mut file, &bytes).expect("written");
+        std::io::Write::write_all(&mut memory, &bytes[1000..]).expect("written");
+        assert!(agree(&file, 1000, &memory, 0, 3000) && !agree(&file, 1001, &memory, 0, 3000));
+        assert!(!agree(&file, 5000, &memory, 0, 3000), "nothing to compare");
+        bytes[1000 + 600] ^= 1;
+        let mut changed = tempfile::tempfile().expect("file");
+        std::io::Write::write_all(&mut changed, &bytes[1000..]).expect("written");
+        assert!(!agree(&file, 1000, &changed, 0, 3000));
+    }
+}
