@@ -10,6 +10,7 @@ mod privilege;
 mod process;
 mod recorded;
 mod report;
+pub mod text_unchanged;
 pub mod workload;
 pub mod zoo;
 
