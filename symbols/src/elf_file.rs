@@ -39,6 +39,8 @@ pub struct ElfFile {
     pub segments: Vec<Segment>,
     /// Sections; empty if the file has no section table.
     pub sections: Vec<Section>,
+    /// Whether a part of it, or the stack, can be both written to and executed.
+    pub writes_code: bool,
     /// Its build-id, if it has one.
     pub build_id: Option<BuildId>,
     /// Bytes of its thread-local variables, as they lie below a static program's thread pointer.
@@ -116,6 +118,7 @@ impl ElfFile {
             entry: 0,
             segments: Vec::new(),
             sections: Vec::new(),
+            writes_code: false,
             build_id: None,
             thread_local_bytes: None,
             interpreter: None,
@@ -290,6 +293,10 @@ impl ElfFile {
             executable: header.p_flags(endian).0 & object::elf::PF_X.0 != 0,
         });
         let loaded: Vec<Segment> = loaded.collect();
+        let both = object::elf::PF_W.0 | object::elf::PF_X.0;
+        let writes_code = of_kind(object::elf::PT_LOAD)
+            .chain(of_kind(object::elf::PT_GNU_STACK))
+            .any(|header| header.p_flags(endian).0 & both == both);
         let sections: Vec<Section> = sections
             .iter()
             .map(|header| Section {
@@ -315,6 +322,7 @@ impl ElfFile {
         self.entry = entry;
         self.segments = loaded;
         self.sections = sections;
+        self.writes_code = writes_code;
         self.build_id = build_id;
         self.thread_local_bytes = thread_local_bytes;
         self.interpreter = interpreter;

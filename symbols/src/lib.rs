@@ -45,10 +45,12 @@ mod name;
 mod name_match;
 mod origin;
 mod outline;
+mod own_files;
 mod packed;
 mod parser;
 mod path_bytes;
 mod probeable;
+mod protecting_calls;
 mod skip_reason;
 
 mod libc_exit_points;

@@ -4,34 +4,39 @@
 //!
 //! To run a copy a program has to make memory executable: by `mmap`, `mprotect`, `pkey_mprotect` (the third argument says
 //! it) or `mremap`, or by the same calls through libc's `syscall` or instructions of its own. So each place that refers
-//! to one of them must show a constant protection without execution, else the program counts as one that may. To patch
-//! itself without them it opens `/proc/self/mem`: that name counts. Rust's standard library calls `mprotect`, `mmap` and
-//! `syscall` for stacks, debug information and locks: of Rust programs only the rest counts.
+//! to one of them must show a constant protection without execution, else the program counts as one that may. So must
+//! `shmat`, whose flags say it. After `personality` all memory may be executable, and it is where a program asks for
+//! writable code or an executable stack. To patch itself without them it opens `/proc/self/mem`: that name counts.
 //!
-//! Static programs name nothing, and what a library does is not visible; nor is a system call whose number is
-//! computed.
+//! A program that compares its code with its file finds a breakpoint. It opens `/proc/self/exe` or reads where its code
+//! lies, in `/proc/self/maps`: these names count, except where they are only handed to `readlink` or executed. Modules
+//! with a checksum of their code are known by their marks.
+//!
+//! Rust's standard library calls `mprotect`, `mmap` and `syscall` for stacks, debug information and locks, and names the
+//! two files: of Rust programs only the rest counts. Libraries, which map and move data, count where they show an
+//! execution, and by marks: hooks are made so.
+//!
+//! Static programs name nothing; nor is a system call visible whose number is computed.
 
 use super::elf_file::ElfFile;
 use super::imports::{Import, imports};
-use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, OpAccess, Register};
-use rustc_hash::FxHashMap;
+use super::own_files::OwnFiles;
+use super::protecting_calls::{
+    ALWAYS, Asked, EXECUTE, MOST_BYTES, PROTECTING, References, SHMAT, any_piece, constant, shares_code,
+};
+use iced_x86::Register;
 
-/// Instructions and constants are read in pieces of this many bytes, up to a limit for each file.
-const PIECE: u64 = 1 << 20;
-const MOST_BYTES: u64 = 256 << 20;
-/// How far before a call its arguments are looked for, bytes. Pieces overlap by as much.
-const BEFORE: usize = 96;
-/// `PROT_EXEC`.
-const EXECUTE: u32 = 4;
-/// `mmap`, `mprotect` and `pkey_mprotect`, whose third argument is a protection; `mremap` (asm/unistd_64.h).
-const PROTECTING: [u32; 3] = [9, 10, 329];
-const MREMAP: u32 = 25;
+/// Parts of names of symbols between which a module of cryptography computes its checksum: BoringSSL's, OpenSSL's.
+const CHECKED: [&[u8]; 2] = [b"bcm_text_start", b"FIPS_text_start"];
 
 /// See the module.
 pub fn moves_code(elf: &ElfFile, is_rust: bool) -> bool {
     let imports = imports(elf);
     let named = |name: &str| imports.iter().any(|import| import.name == name.as_bytes());
-    if named("mremap") || named("pkey_mprotect") || opens_own_memory(elf, !is_rust && named("dlsym")) {
+    if ["mremap", "pkey_mprotect", "personality"].into_iter().any(named)
+        || has_marks(elf)
+        || opens_own_memory(elf, !is_rust && named("dlsym"))
+    {
         return true;
     }
     if !elf.is_x86_64 {
@@ -47,113 +52,44 @@ pub fn moves_code(elf: &ElfFile, is_rust: bool) -> bool {
     }
     let maps = named("mmap") || named("mmap64");
     let references = References::of(elf, &watched);
-    any_piece(
+    let mut own = OwnFiles::of(elf, if is_rust { &[] } else { &imports });
+    let executes = any_piece(
         elf,
         |name| !name.starts_with(b".plt"),
         true,
         |code, at| {
+            own.look(code, at);
             maps && !is_rust && has_arguments(code) || references.may_execute(code, at) || calls_itself(code)
         },
-    )
+    );
+    executes || own.are_read()
 }
 
-/// What a function is asked for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
-    /// Memory of a protection: its third argument.
-    Protection,
-    /// Any system call: its first argument is the number.
-    AnyCall,
-}
-
-impl Asked {
-    fn by(name: &[u8]) -> Option<Asked> {
-        match name {
-            b"mmap" | b"mmap64" | b"mprotect" => Some(Asked::Protection),
-            b"syscall" => Some(Asked::AnyCall),
-            _ => None,
-        }
+/// Whether a library shows that it makes memory executable, as those do that put hooks into functions: a copy of a
+/// function's first instructions is run there.
+pub fn library_moves_code(elf: &ElfFile) -> bool {
+    let imports = imports(elf);
+    let named = |name: &str| imports.iter().any(|import| import.name == name.as_bytes());
+    if ["pkey_mprotect", "personality"].into_iter().any(named) || has_marks(elf) {
+        return true;
     }
-
-    /// Whether the call at this place of the code may make memory executable.
-    fn may_execute(self, code: &[u8], at: usize) -> bool {
-        let harmless = |prot: Option<u32>| prot.is_some_and(|prot| prot & EXECUTE == 0);
-        match self {
-            Asked::Protection => !harmless(constant(code, at, Register::EDX)),
-            Asked::AnyCall => match constant(code, at, Register::EDI) {
-                Some(number) if PROTECTING.contains(&number) => !harmless(constant(code, at, Register::ECX)),
-                number => number.is_none_or(|number| number == MREMAP),
-            },
-        }
+    let watched: Vec<(&Import, Asked)> =
+        imports.iter().filter_map(|import| Some((import, Asked::by(&import.name)?))).collect();
+    if !elf.is_x86_64 || watched.is_empty() {
+        return false;
     }
+    let maps = named("mmap") || named("mmap64");
+    let references = References::of(elf, &watched);
+    let code = |name: &[u8]| !name.starts_with(b".plt");
+    any_piece(elf, code, true, |code, at| maps && has_arguments(code) || references.execute(code, at))
 }
 
-/// Where instructions refer to functions of others: by the slots that hold their addresses, and by the linker's stubs.
-struct References {
-    slots: FxHashMap<u64, Asked>,
-    stubs: FxHashMap<u64, Asked>,
-}
-
-impl References {
-    fn of(elf: &ElfFile, watched: &[(&Import, Asked)]) -> References {
-        let slots =
-            watched.iter().flat_map(|(import, asked)| import.slots.iter().map(|&slot| (slot, *asked)));
-        let mut references = References { slots: slots.collect(), stubs: FxHashMap::default() };
-        if references.slots.is_empty() {
-            return references;
-        }
-        let mut stubs = FxHashMap::default();
-        any_piece(
-            elf,
-            |name| name.starts_with(b".plt"),
-            true,
-            |code, at| {
-                for place in 0..code.len() {
-                    let asked = (code.get(place..place + 2) == Some(&[0xff, 0x25]))
-                        .then(|| references.slots.get(&relative(code, place + 2, at)?).copied())
-                        .flatten();
-                    let Some(asked) = asked else { continue };
-                    // The jump may come after `endbr64` and `bnd`.
-                    for before in [0, 1, 4, 5] {
-                        stubs.insert(at.wrapping_add(place as u64).wrapping_sub(before), asked);
-                    }
-                }
-                false
-            },
-        );
-        references.stubs = stubs;
-        references
-    }
-
-    /// Whether code that lies at this address uses one of them in another way than with a harmless constant.
-    fn may_execute(&self, code: &[u8], at: u64) -> bool {
-        if self.slots.is_empty() {
-            return false;
-        }
-        (0..code.len()).any(|place| match code[place..] {
-            // A call of a stub, or a jump to it.
-            [0xe8 | 0xe9, ..] => {
-                let asked = relative(code, place + 1, at).and_then(|to| self.stubs.get(&to));
-                asked.is_some_and(|asked| asked.may_execute(code, place))
-            }
-            // A call through the slot, or a jump.
-            [0xff, 0x15 | 0x25, ..] => {
-                let asked = relative(code, place + 2, at).and_then(|to| self.slots.get(&to));
-                asked.is_some_and(|asked| asked.may_execute(code, place))
-            }
-            // The slot's content is loaded: a pointer to the function.
-            [0x48 | 0x4c, 0x8b, mode, ..] if mode & 0xc7 == 0x05 => {
-                relative(code, place + 3, at).is_some_and(|to| self.slots.contains_key(&to))
-            }
-            _ => false,
-        })
-    }
-}
-
-/// The address that four bytes at a place are the distance to, from after them.
-fn relative(code: &[u8], place: usize, at: u64) -> Option<u64> {
-    let distance = i32::from_le_bytes(code.get(place..place + 4)?.try_into().ok()?);
-    Some(at.wrapping_add(place as u64 + 4).wrapping_add_signed(i64::from(distance)))
+/// Code that can be written to, a stack that can be executed, or symbols around code whose checksum is computed.
+fn has_marks(elf: &ElfFile) -> bool {
+    let names = [&b".strtab"[..], b".dynstr"].into_iter().filter_map(|name| elf.section(name));
+    let mut names = names.filter_map(|section| elf.section_bytes(section, "names", MOST_BYTES).ok());
+    elf.writes_code
+        || names.any(|names| CHECKED.iter().any(|mark| memchr::memmem::find(&names, mark).is_some()))
 }
 
 /// Whether a system call instruction may make memory executable: after the number of such a call, or after an
@@ -165,52 +101,11 @@ fn calls_itself(code: &[u8]) -> bool {
         let prot = constant(code, at, Register::EDX);
         match constant(code, at, Register::EAX) {
             Some(number) if PROTECTING.contains(&number) => prot.is_none_or(|prot| prot & EXECUTE != 0),
-            Some(number) => number == MREMAP,
+            Some(SHMAT) => shares_code(prot),
+            Some(number) => ALWAYS.contains(&number),
             None => prot.is_some_and(|prot| (EXECUTE..2 * EXECUTE).contains(&prot)),
         }
     })
-}
-
-/// The constant that a register holds at a place, where it is put there shortly before and left alone in between.
-fn constant(code: &[u8], at: usize, register: Register) -> Option<u32> {
-    let (put, cleared) = match register {
-        Register::EAX => (0xb8, 0xc0),
-        Register::ECX => (0xb9, 0xc9),
-        Register::EDX => (0xba, 0xd2),
-        _ => (0xbf, 0xff),
-    };
-    let value = |from: usize| match code.get(from..at)? {
-        [first, a, b, c, d, ..] if *first == put => Some((u32::from_le_bytes([*a, *b, *c, *d]), 5)),
-        [0x31 | 0x33, operands, ..] if *operands == cleared => Some((0, 2)),
-        _ => None,
-    };
-    // The last place from which instructions lead right to the call is the one that counts.
-    (at.saturating_sub(BEFORE)..at).rev().find_map(|from| {
-        let (value, length) = value(from)?;
-        is_kept(code.get(from + length..at)?, register).map(|kept| kept.then_some(value))
-    })?
-}
-
-/// Whether these instructions leave a register alone and follow each other; `None`: they end beyond the last byte.
-fn is_kept(code: &[u8], register: Register) -> Option<bool> {
-    let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
-    let mut factory = InstructionInfoFactory::new();
-    let mut kept = true;
-    while decoder.can_decode() {
-        let instruction = decoder.decode();
-        if instruction.is_invalid() {
-            return None;
-        }
-        let writes = |access| !matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::None);
-        let written =
-            factory.info(&instruction).used_registers().iter().any(|used| {
-                used.register().full_register() == register.full_register() && writes(used.access())
-            });
-        let leads_on =
-            matches!(instruction.flow_control(), FlowControl::Next | FlowControl::ConditionalBranch);
-        kept &= leads_on && !written;
-    }
-    Some(kept)
 }
 
 /// Whether a string names the file of the program's own memory, or a function that only a lookup by name would reach.
@@ -218,7 +113,7 @@ fn opens_own_memory(elf: &ElfFile, looks_up: bool) -> bool {
     const FILE: &[u8] = b"/mem";
     let folders: [&[u8]; 6] =
         [b"/proc/self", b"/proc/thread-self", b"/proc/%d", b"/proc/%i", b"/proc/%u", b"/proc/%ld"];
-    let functions: [&[u8]; 4] = [b"mmap", b"mprotect", b"pkey_mprotect", b"mremap"];
+    let functions: [&[u8]; 6] = [b"mmap", b"mprotect", b"pkey_mprotect", b"mremap", b"shmat", b"personality"];
     let is_whole = |rest: &[u8], name: &[u8]| rest.starts_with(name) && rest.get(name.len()) == Some(&0);
     any_piece(
         elf,
@@ -235,34 +130,6 @@ fn opens_own_memory(elf: &ElfFile, looks_up: bool) -> bool {
             })
         },
     )
-}
-
-/// Whether `found` is true of a piece of the sections with such names, with the address of the piece.
-fn any_piece(
-    elf: &ElfFile,
-    wanted: impl Fn(&[u8]) -> bool,
-    executable: bool,
-    mut found: impl FnMut(&[u8], u64) -> bool,
-) -> bool {
-    let mut left = MOST_BYTES;
-    let sections = elf.sections.iter().filter(|section| {
-        section.address != 0 && section.is_executable() == executable && wanted(&section.name)
-    });
-    for section in sections.take(1024) {
-        let size = section.size.min(left);
-        left -= size;
-        for from in (0..size).step_by(PIECE as usize) {
-            // Overlapping, since a call or a name may lie across the border.
-            let length = (size - from).min(PIECE + BEFORE as u64);
-            let bytes = section.offset.checked_add(from).map(|at| elf.read(at, length, "code", length));
-            if let Some(Ok(bytes)) = bytes
-                && found(&bytes, section.address.wrapping_add(from))
-            {
-                return true;
-            }
-        }
-    }
-    false
 }
 
 /// Whether `mov $PROT, %edx` and `mov $FLAGS, %ecx`, the third and fourth arguments of a call, are near each
@@ -309,29 +176,22 @@ mod tests {
     }
 
     #[test]
-    fn only_a_constant_that_stays_is_believed() {
-        let prot = |code: &[u8]| constant(code, code.len(), Register::EDX);
-        assert_eq!(prot(&[0xba, 3, 0, 0, 0, 0x31, 0xff]), Some(3));
-        assert_eq!(prot(&[0x31, 0xd2, 0x90]), Some(0));
-        // or $4, %edx; cmovge %r13d, %edx; a call that may change it; a jump away; nothing at all.
-        for code in [
-            &[0xba, 3, 0, 0, 0, 0x83, 0xca, 4][..],
-            &[0xba, 3, 0, 0, 0, 0x41, 0x0f, 0x4d, 0xd5],
-            &[0xba, 3, 0, 0, 0, 0xe8, 0, 0, 0, 0],
-            &[0xba, 3, 0, 0, 0, 0xeb, 0],
-            &[0x89, 0xf2],
-            &[],
-        ] {
-            assert_eq!(prot(code), None, "{code:x?}");
-        }
-    }
-
-    #[test]
     fn system_calls_of_its_own_are_known_by_their_numbers() {
         let raw =
             |number: u8, prot: u8| calls_itself(&[0xb8, number, 0, 0, 0, 0xba, prot, 0, 0, 0, 0x0f, 0x05]);
-        assert!(raw(9, 7) && raw(10, 5) && raw(25, 0));
-        assert!(!raw(9, 3) && !raw(202, 7));
+        assert!(raw(9, 7) && raw(10, 5) && raw(25, 0) && raw(135, 0));
+        assert!(!raw(9, 3) && !raw(202, 7) && !raw(30, 0));
+        let shared = |flags: u32| {
+            let mut code = vec![0xba];
+            code.extend(flags.to_le_bytes());
+            let asked = Asked::Shared;
+            (asked.may_execute(&code, code.len()), asked.executes(&code, code.len()))
+        };
+        assert_eq!(
+            (shared(0o100_000), shared(0), shared(0o10_000)),
+            ((true, true), (false, false), (false, false))
+        );
+        assert!(Asked::Shared.may_execute(&[0x89, 0xf2], 2) && !Asked::Shared.executes(&[0x89, 0xf2], 2));
         // mov %r12, %rax
         let hidden = |prot: u8| calls_itself(&[0xba, prot, 0, 0, 0, 0x4c, 0x89, 0xe0, 0x0f, 0x05]);
         assert!(hidden(7) && !hidden(3) && !hidden(64));

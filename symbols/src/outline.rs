@@ -128,6 +128,17 @@ impl Outline {
     /// The libraries that it links, by name. Names that are not text are left out.
     pub fn needed(&self, file: &File) -> Vec<String> {
         const NEEDED: u64 = 1;
+        self.dynamic_texts(file, &[NEEDED], LONGEST_NAME)
+    }
+
+    /// Where it has these searched first: folders with colons between them, `$ORIGIN` for its own.
+    pub fn run_paths(&self, file: &File) -> Vec<String> {
+        const RPATH: u64 = 15;
+        const RUNPATH: u64 = 29;
+        self.dynamic_texts(file, &[RPATH, RUNPATH], LONGEST_PATH)
+    }
+
+    fn dynamic_texts(&self, file: &File, tags: &[u64], longest: usize) -> Vec<String> {
         const NAMES: u64 = 5;
         let Some((offset, size)) = self.dynamic else { return Vec::new() };
         let size = usize::try_from(size).unwrap_or(usize::MAX).min(MOST_BYTES);
@@ -139,9 +150,8 @@ impl Outline {
         let names = entries().find(|(tag, _)| *tag == NAMES);
         let names = names.and_then(|(_, at)| self.segments.iter().find_map(|segment| place(segment, at)));
         let Some(names) = names else { return Vec::new() };
-        let name =
-            |(_, at): (u64, u64)| String::from_utf8(text(file, names.checked_add(at)?, LONGEST_NAME)).ok();
-        entries().filter(|(tag, _)| *tag == NEEDED).take(MOST_NEEDED).filter_map(name).collect()
+        let name = |(_, at): (u64, u64)| String::from_utf8(text(file, names.checked_add(at)?, longest)).ok();
+        entries().filter(|(tag, _)| tags.contains(tag)).take(MOST_NEEDED).filter_map(name).collect()
     }
 }
 

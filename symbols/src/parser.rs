@@ -156,6 +156,14 @@ impl Parsers {
         rows.ok_or_else(nonsense).map(Some)
     }
 
+    /// Whether a library shows that it makes memory executable.
+    pub fn library_moves_code(&self, file: &File, path: &Path) -> Result<bool, SymbolError> {
+        match self.look(file, path, Look::MovesCode)? {
+            (FromParser::MovesCode(moves), _) => Ok(moves),
+            _ => Err(SymbolError::Parser { path: path.to_owned(), what: NONSENSE.to_owned() }),
+        }
+    }
+
     fn look(&self, file: &File, path: &Path, look: Look) -> Result<(FromParser, Option<File>), SymbolError> {
         let Some(program) = &self.program else {
             let file = file.try_clone();

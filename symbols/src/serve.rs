@@ -9,6 +9,7 @@ use super::functions::ModuleFunctions;
 use super::libc_functions::functions_in;
 use super::locator::Locator;
 use super::lock_regions::lock_regions;
+use super::moves_code::library_moves_code;
 use super::service::{FromParser, Look, MOST_ASKED, Question, Summary, ToParser};
 use super::unwind_rows::UnwindRows;
 use super::variables::Named;
@@ -146,6 +147,7 @@ impl Answers<'_> {
 pub fn look_at(file: File, path: &Path, look: Look) -> (FromParser, Option<File>) {
     let answer = ElfFile::from_file(file, path).and_then(|elf| match look {
         Look::LibcFunctions => Ok((FromParser::LibcFunctions(Box::new(functions_in(&elf)?.into())), None)),
+        Look::MovesCode => Ok((FromParser::MovesCode(library_moves_code(&elf)), None)),
         Look::UnwindRows => {
             let Some((told, bytes)) = UnwindRows::of(&elf)?.map(|rows| rows.told()) else {
                 return Ok((FromParser::UnwindRows(None), None));

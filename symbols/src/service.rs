@@ -61,6 +61,8 @@ pub enum Look {
     LibcFunctions,
     /// How to find callers.
     UnwindRows,
+    /// Whether a library moves code.
+    MovesCode,
 }
 
 /// A question about the binary.
@@ -111,6 +113,8 @@ pub enum FromParser {
     LibcFunctions(Box<LibcAnswer>),
     /// The answer, with a file of all rows; `None`: it has no tables, and nothing comes with it.
     UnwindRows(Option<Box<RowsTold>>),
+    /// The answer.
+    MovesCode(bool),
     /// The binary cannot be used.
     Failed {
         /// What kind of failure.

@@ -1,6 +1,7 @@
 //! Nothing that happens harms the recorded program.
 
 mod killed;
+mod killed_with_probes;
 mod probes_that_would_end;
 mod process_events;
 mod soak;

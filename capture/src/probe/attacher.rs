@@ -48,7 +48,7 @@ impl Attacher {
             let message = format!("process {pid} is not recorded any more");
             return Err(ProbeError::new(ProbeErrorKind::Target, message, "the process has ended"));
         }
-        // The new probes first: closing the old ones keeps the kernel busy for long.
+        // The new probes first: taking the old ones off keeps the kernel busy for long.
         let old = {
             let mut probes = self.common.lock();
             self.in_time(&mut probes, pid, since)?;
@@ -58,7 +58,7 @@ impl Attacher {
             probes.functions.silence(&|other| other == pid)
         };
         let attached = self.attach_functions(pid, since.looked_ns, functions);
-        self.common.lock().functions.close_groups(old);
+        drop(old);
         attached?;
         if !functions.is_empty() {
             self.missing(pid, since.missing_ns, GapReason::ProbesNotYetAttached);

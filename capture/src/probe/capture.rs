@@ -20,6 +20,7 @@ use super::{
     counters,
     cpu_ring_reader::Rings,
     error::ProbeError,
+    link_keeper::LinkKeeper,
     mappings::Mappings,
     open_calls,
     programs::Programs,
@@ -35,6 +36,7 @@ pub struct Capture {
     pub(super) sample_rings: Rings,
     pub(super) common: Arc<Common>,
     pub(super) kernel_links: Vec<Link>,
+    pub(super) keeper: Arc<LinkKeeper>,
     pub(super) controller: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
     pub(super) own_notes: Vec<Note>,
     pub(super) hit_costs: Option<HitCosts>,
@@ -299,9 +301,10 @@ impl Drop for Capture {
             let probes = &mut *self.common.lock();
             threads.extend(probes.clock.iter_mut().flat_map(|clock| clock.stop()));
             threads.extend(close_together(std::mem::take(&mut probes.network)));
-            threads.append(&mut probes.functions.close_all());
-            threads.append(&mut probes.operations.close_all());
+            probes.functions.remove_processes(&|_| true);
+            drop(probes.operations.silence(&|_| true));
         }
+        self.keeper.finish();
         for thread in threads {
             let _ = thread.join();
         }

@@ -1,21 +1,22 @@
 //! Links that put breakpoints on some functions of a process.
 
-use aya::programs::{
-    UProbe,
-    uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeLink, UProbeScope},
-};
+use std::{io, os::fd::BorrowedFd, sync::Arc};
+
 use probe_abi::Cookie;
 
 use super::{
     batched_attach,
-    error::{ProbeError, ProbeErrorKind, io_code},
+    error::{ProbeError, ProbeErrorKind},
     function_groups::Group,
+    link_keeper::{HeldLink, LinkKeeper},
     options::ProbeFunction,
 };
 
 /// A link of few breakpoints.
 pub(super) struct SmallLink {
-    pub(super) link: UProbeLink,
+    /// Holds them there.
+    #[expect(dead_code, reason = "it is dropped")]
+    pub(super) link: HeldLink,
     /// Whose they are.
     pub(super) functions: Vec<u32>,
 }
@@ -23,7 +24,8 @@ pub(super) struct SmallLink {
 /// Attaches `functions`; where the kernel refuses a link because of one of its instructions, halves are tried, so
 /// that only the refused functions go without.
 pub(super) fn attach_some(
-    probe: &mut UProbe,
+    keeper: &Arc<LinkKeeper>,
+    program: BorrowedFd<'_>,
     group: &Group,
     generation: u16,
     functions: &[ProbeFunction],
@@ -35,17 +37,17 @@ pub(super) fn attach_some(
     if functions.is_empty() {
         return Ok(());
     }
-    match attach_one(probe, group, generation, functions) {
+    match attach_one(keeper, program, group, generation, functions) {
         Ok(link) => {
             let functions = functions.iter().map(|function| function.id).collect();
             links.push(SmallLink { link, functions });
             batched_attach::pause();
         }
-        Err(error) => match io_code(&error) {
+        Err(error) => match error.raw_os_error() {
             Some(ENOTSUPP | libc::EINVAL | libc::EOPNOTSUPP) if functions.len() > 1 => {
                 let (left, right) = functions.split_at(functions.len() / 2);
-                attach_some(probe, group, generation, left, links, refused)?;
-                attach_some(probe, group, generation, right, links, refused)?;
+                attach_some(keeper, program, group, generation, left, links, refused)?;
+                attach_some(keeper, program, group, generation, right, links, refused)?;
             }
             Some(ENOTSUPP | libc::EINVAL | libc::EOPNOTSUPP) => {
                 log::debug!(
@@ -58,7 +60,7 @@ pub(super) fn attach_some(
             _ => {
                 let what = format!("cannot probe {} in process {}", group.binary.name(), group.pid);
                 let failed = ProbeError::from_cause(what, &error);
-                return Err(match io_code(&error) {
+                return Err(match error.raw_os_error() {
                     Some(libc::ENOENT | libc::ESRCH) => {
                         ProbeError::new(ProbeErrorKind::Target, failed.message, "the process has ended")
                     }
@@ -71,20 +73,18 @@ pub(super) fn attach_some(
 }
 
 fn attach_one(
-    probe: &mut UProbe,
+    keeper: &Arc<LinkKeeper>,
+    program: BorrowedFd<'_>,
     group: &Group,
     generation: u16,
     functions: &[ProbeFunction],
-) -> Result<UProbeLink, aya::programs::ProgramError> {
+) -> io::Result<HeldLink> {
     let points = functions.iter().flat_map(|function| {
-        let point = |offset: u64, exit: bool| UProbeAttachPoint {
-            location: UProbeAttachLocation::AbsoluteOffset(offset),
-            cookie: Some(Cookie { function: function.id, exit, group: group.slot, generation }.to_bits()),
+        let point = |offset: u64, exit: bool| {
+            (offset, Cookie { function: function.id, exit, group: group.slot, generation }.to_bits())
         };
         std::iter::once(point(function.entry_offset, false))
             .chain(function.exit_offsets.iter().map(move |offset| point(*offset, true)))
     });
-    let _quickly = batched_attach::with_high_priority();
-    let id = probe.attach(points, group.binary.path(), UProbeScope::OneProcess(group.pid))?;
-    probe.take_link(id)
+    keeper.attach(program, group.binary.file(), group.pid, points)
 }

@@ -10,7 +10,6 @@ use std::{
     collections::BTreeSet,
     num::NonZeroU32,
     sync::{Arc, atomic::Ordering},
-    thread::JoinHandle,
 };
 
 use aya::Ebpf;
@@ -18,11 +17,11 @@ use probe_abi::MAX_GROUPS;
 
 use super::overhead::calibrate;
 use super::{
-    attach::{Link, close_together},
     batched_attach,
     error::{ProbeError, ProbeErrorKind},
     function_groups::{Group, Slot, links_for_one, split},
     function_links::{SmallLink, attach_some},
+    link_keeper::LinkKeeper,
     loading::function_program,
     options::ProbeFunction,
     shared_map::Shared,
@@ -36,7 +35,7 @@ pub(crate) struct FunctionProbes {
     pub(super) shared: Arc<Shared>,
     pub(super) groups: Vec<Group>,
     slots: Vec<Slot>,
-    closing: Vec<JoinHandle<()>>,
+    pub(super) keeper: Arc<LinkKeeper>,
     refused: Vec<u32>,
     got: Vec<u32>,
     /// Disabled in any process: see [`FunctionProbes::disable`].
@@ -47,12 +46,12 @@ pub(crate) struct FunctionProbes {
 }
 
 impl FunctionProbes {
-    pub(crate) fn new(shared: Arc<Shared>, number_limit: u32) -> FunctionProbes {
+    pub(crate) fn new(shared: Arc<Shared>, keeper: Arc<LinkKeeper>, number_limit: u32) -> FunctionProbes {
         FunctionProbes {
             shared,
             groups: Vec::new(),
             slots: vec![Slot::default(); MAX_GROUPS],
-            closing: Vec::new(),
+            keeper,
             refused: Vec::new(),
             got: Vec::new(),
             disabled: BTreeSet::new(),
@@ -140,28 +139,24 @@ impl FunctionProbes {
 
     /// Attaches new links for the group's functions, makes them the valid ones and closes the old ones.
     fn replace(&mut self, ebpf: &mut Ebpf, group: &mut Group) -> Result<(), ProbeError> {
-        let probe = function_program(ebpf, PROGRAM)?;
+        let program = function_program(ebpf, PROGRAM)?;
         // 0 is not a generation: an empty slot has it.
         let generation = group.generation.checked_add(1).unwrap_or(1);
         let mut links = Vec::new();
         let mut refused = Vec::new();
         group.vouch()?;
         for few in batched_attach::in_small_groups(&group.functions, ProbeFunction::points) {
-            attach_some(probe, group, generation, few, &mut links, &mut refused)?;
+            attach_some(&self.keeper, program, group, generation, few, &mut links, &mut refused)?;
         }
         // If the file was written to meanwhile, the breakpoints are in the changed code.
-        if let Err(error) = group.vouch() {
-            self.close(links);
-            return Err(error);
-        }
+        group.vouch()?;
         if let Some(valid) = self.shared.generations.word(usize::from(group.slot)) {
             valid.store(u64::from(generation), Ordering::SeqCst);
         }
         group.generation = generation;
         group.functions.retain(|function| !refused.contains(&function.id));
         self.refused.extend(refused);
-        let old = std::mem::replace(&mut group.links, links);
-        self.close(old);
+        group.links = links;
         self.version = self.version.wrapping_add(1);
         Ok(())
     }
@@ -198,15 +193,13 @@ impl FunctionProbes {
     pub(crate) fn disable_at_once(&mut self, numbers: &BTreeSet<u32>, for_good: bool) -> BTreeSet<u32> {
         // A function has probes in all processes or in none.
         let mut all = numbers.clone();
-        let mut closed = Vec::new();
         loop {
             let before = all.len();
             for group in &mut self.groups {
                 let shares =
                     |link: &mut SmallLink| link.functions.iter().any(|function| all.contains(function));
-                let links: Vec<SmallLink> = group.links.extract_if(.., shares).collect();
-                all.extend(links.iter().flat_map(|link| &link.functions));
-                closed.extend(links);
+                let closed: Vec<SmallLink> = group.links.extract_if(.., shares).collect();
+                all.extend(closed.into_iter().flat_map(|link| link.functions));
             }
             if all.len() == before {
                 break;
@@ -219,7 +212,6 @@ impl FunctionProbes {
             group.disabled.retain(|function| !gone(function.id));
         }
         self.disabled.extend(all.iter().filter(|function| !gone(**function)));
-        self.close(closed);
         self.version = self.version.wrapping_add(1);
         all
     }
@@ -242,7 +234,7 @@ impl FunctionProbes {
         if woken.is_empty() {
             return Ok(());
         }
-        let probe = function_program(ebpf, PROGRAM)?;
+        let program = function_program(ebpf, PROGRAM)?;
         let had = group.links.len();
         let (mut links, mut refused) = (Vec::new(), Vec::new());
         group.functions.extend(woken.iter().cloned());
@@ -250,14 +242,14 @@ impl FunctionProbes {
             .vouch()
             .and_then(|()| {
                 batched_attach::in_small_groups(&woken, ProbeFunction::points).try_for_each(|few| {
-                    attach_some(probe, group, group.generation, few, &mut links, &mut refused)
+                    attach_some(&self.keeper, program, group, group.generation, few, &mut links, &mut refused)
                 })
             })
             .and_then(|()| group.vouch());
         group.links.append(&mut links);
         self.version = self.version.wrapping_add(1);
         if let Err(error) = attached {
-            self.close(group.links.split_off(had));
+            group.links.truncate(had);
             let back = group.functions.extract_if(.., |function| numbers.contains(&function.id));
             group.disabled.extend(back);
             return Err(error);
@@ -298,17 +290,16 @@ impl FunctionProbes {
         }
         self.groups = kept;
         self.give_up(&ended);
-        self.close_groups(ended);
         result
     }
 
     /// Takes all probes off the processes that `gone` names.
     pub(crate) fn remove_processes(&mut self, gone: &dyn Fn(u32) -> bool) {
-        let groups = self.silence(gone);
-        self.close_groups(groups);
+        drop(self.silence(gone));
     }
 
-    /// Gives up the groups of the processes that `gone` names: their probes count no more, but are still there.
+    /// Gives up the groups of the processes that `gone` names: their probes count no more, but are
+    /// there until the groups are dropped.
     pub(crate) fn silence(&mut self, gone: &dyn Fn(u32) -> bool) -> Vec<Group> {
         self.silence_where(&mut |group| gone(group.pid.get()))
     }
@@ -327,7 +318,6 @@ impl FunctionProbes {
     fn remove_from(&mut self, first: usize) {
         let groups = self.groups.split_off(first.min(self.groups.len()));
         self.give_up(&groups);
-        self.close_groups(groups);
     }
 
     /// The probes of these groups count no more.
@@ -342,19 +332,6 @@ impl FunctionProbes {
                 *slot = Slot { taken: false, generation: group.generation };
             }
         }
-    }
-
-    /// Takes the probes of silent groups off.
-    pub(crate) fn close_groups(&mut self, groups: Vec<Group>) {
-        for group in groups {
-            self.close(group.links);
-        }
-        self.closing.retain(|thread| !thread.is_finished());
-    }
-
-    fn close(&mut self, links: Vec<SmallLink>) {
-        let links = links.into_iter().map(|SmallLink { link, .. }| Box::new(link) as Link);
-        self.closing.extend(close_together(links.collect()));
     }
 
     /// All functions that have probes now, once for each process.
@@ -380,12 +357,6 @@ impl FunctionProbes {
     /// Functions that got probes in some process; empties the list.
     pub(crate) fn take_probed(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.got)
-    }
-
-    /// Removes all probes, and returns the threads that are still at it.
-    pub(crate) fn close_all(&mut self) -> Vec<JoinHandle<()>> {
-        self.remove_processes(&|_| true);
-        std::mem::take(&mut self.closing)
     }
 }
 

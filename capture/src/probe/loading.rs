@@ -3,6 +3,7 @@
 
 use std::{
     num::NonZero,
+    os::fd::{AsFd as _, BorrowedFd},
     sync::{Mutex, PoisonError},
     time::Instant,
 };
@@ -61,12 +62,13 @@ pub(crate) fn load_together(
 }
 
 /// A program for functions, loaded.
-pub(crate) fn function_program<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut UProbe, ProbeError> {
+pub(crate) fn function_program<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<BorrowedFd<'a>, ProbeError> {
+    let failed = |error| ProbeError::from_cause(format_args!("program {name}"), &error);
     let program: &mut UProbe = program(ebpf, name)?;
     if program.fd().is_err() {
-        program.load().map_err(|error| ProbeError::from_cause(format_args!("program {name}"), &error))?;
+        program.load().map_err(failed)?;
     }
-    Ok(program)
+    Ok(program.fd().map_err(failed)?.as_fd())
 }
 
 fn load(name: &str, program: &mut Program, kernel: &KernelLayout) -> Result<(), ProgramError> {

@@ -6,28 +6,25 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    io,
     num::NonZeroU32,
+    os::fd::BorrowedFd,
     sync::{Arc, atomic::Ordering},
-    thread::JoinHandle,
 };
 
 use aya::{
     Ebpf,
     maps::{HashMap, MapData},
-    programs::{
-        UProbe,
-        uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeLink, UProbeScope},
-    },
 };
 use engine::event::Note;
 use probe_abi::{FunctionCounters, LibcProcess, LibcSite, MAX_LIBC_SITES, MAX_OWN_RANGES, SyncFamily};
 
 use super::{
-    attach::{Link, close_together},
     batched_attach,
-    error::{ProbeError, ProbeErrorKind, io_code},
+    error::{ProbeError, ProbeErrorKind},
     libc_files::{LibcFile, LibcProbes},
     libc_points::{kernel_device, off_note, points, sites_of},
+    link_keeper::{HeldLink, LinkKeeper},
     loading::function_program,
     shared_map::Shared,
 };
@@ -54,7 +51,7 @@ pub(crate) struct LockProbes {
     sites: BTreeMap<u32, u16>,
     next_site: usize,
     slots: Vec<bool>,
-    closing: Vec<JoinHandle<()>>,
+    pub(super) keeper: Arc<LinkKeeper>,
     got: Vec<u32>,
     /// Undecided processes, and since when their operations are missing.
     undecided: BTreeMap<u32, u64>,
@@ -67,7 +64,7 @@ pub(crate) struct Watched {
     /// Since when it has probes.
     pub(super) since_ns: u64,
     slot: usize,
-    pub(super) files: Vec<(LibcFile, Vec<UProbeLink>)>,
+    pub(super) files: Vec<(LibcFile, Vec<HeldLink>)>,
     /// Families that lost their probes, and when.
     off: BTreeMap<SyncFamily, u64>,
 }
@@ -82,7 +79,7 @@ pub(crate) struct Executed {
 }
 
 impl LockProbes {
-    pub(crate) fn new(shared: Arc<Shared>, first_counters: u32) -> LockProbes {
+    pub(crate) fn new(shared: Arc<Shared>, keeper: Arc<LinkKeeper>, first_counters: u32) -> LockProbes {
         LockProbes {
             shared,
             first_counters,
@@ -90,7 +87,7 @@ impl LockProbes {
             sites: BTreeMap::new(),
             next_site: 0,
             slots: vec![false; MOST_PROCESSES],
-            closing: Vec::new(),
+            keeper,
             got: Vec::new(),
             undecided: BTreeMap::new(),
             version: 0,
@@ -129,8 +126,7 @@ impl LockProbes {
                 })
         };
         if executed.is_some_and(blames_another) {
-            let old = self.silence(&|other| other == probes.pid);
-            self.close_groups(old);
+            drop(self.silence(&|other| other == probes.pid));
         }
         if !probes.files.iter().any(|file| !file.is_loader && !file.functions.functions.is_empty()) {
             return Ok(false);
@@ -173,7 +169,7 @@ impl LockProbes {
             let first = self.first_site(file)?;
             let links = {
                 let watched = &self.watched[at];
-                attach(ebpf, watched, file, first)
+                attach(ebpf, &self.keeper, watched, file, first)
             };
             match links {
                 Ok(links) => {
@@ -181,8 +177,7 @@ impl LockProbes {
                     is_new = true;
                 }
                 Err(error) => {
-                    let failed = self.silence(&|other| other == probes.pid);
-                    self.close_groups(failed);
+                    drop(self.silence(&|other| other == probes.pid));
                     return Err(error);
                 }
             }
@@ -317,11 +312,8 @@ impl LockProbes {
             for place in 0..one.files.len() {
                 let file = one.files[place].0.clone();
                 let first = self.sites.get(&file.id).copied().unwrap_or(0);
-                match attach(ebpf, one, &file, first) {
-                    Ok(links) => {
-                        let old = std::mem::replace(&mut one.files[place].1, links);
-                        self.close(old);
-                    }
+                match attach(ebpf, &self.keeper, one, &file, first) {
+                    Ok(links) => one.files[place].1 = links,
                     Err(error) => result = Err(error),
                 }
             }
@@ -330,7 +322,8 @@ impl LockProbes {
         result
     }
 
-    /// Gives up the processes that `gone` names: their probes are still there.
+    /// Gives up the processes that `gone` names: their probes are there until these are
+    /// dropped.
     pub(crate) fn silence(&mut self, gone: &dyn Fn(u32) -> bool) -> Vec<Watched> {
         let (silent, kept): (Vec<Watched>, _) =
             std::mem::take(&mut self.watched).into_iter().partition(|watched| gone(watched.pid.get()));
@@ -342,20 +335,6 @@ impl LockProbes {
             }
         }
         silent
-    }
-
-    /// Takes the probes of given up processes off.
-    pub(crate) fn close_groups(&mut self, groups: Vec<Watched>) {
-        for group in groups {
-            for (_, links) in group.files {
-                self.close(links);
-            }
-        }
-        self.closing.retain(|thread| !thread.is_finished());
-    }
-
-    fn close(&mut self, links: Vec<UProbeLink>) {
-        self.closing.extend(close_together(links.into_iter().map(|link| Box::new(link) as Link).collect()));
     }
 
     /// Takes the probes of processes that are gone off.
@@ -371,7 +350,6 @@ impl LockProbes {
                 let _ = map.remove(&watched.pid.get());
             }
         }
-        self.close_groups(old);
     }
 
     /// Takes the probes off the families that the programs have cut off; their counters' numbers.
@@ -393,13 +371,6 @@ impl LockProbes {
     pub(crate) fn take_probed(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.got)
     }
-
-    /// Removes all probes, and returns the threads that are still at it.
-    pub(crate) fn close_all(&mut self) -> Vec<JoinHandle<()>> {
-        let all = self.silence(&|_| true);
-        self.close_groups(all);
-        std::mem::take(&mut self.closing)
-    }
 }
 
 type Processes<'a> = HashMap<&'a mut MapData, u32, [u64; size_of::<LibcProcess>() / 8]>;
@@ -418,12 +389,13 @@ fn processes(ebpf: &mut Ebpf) -> Result<Processes<'_>, ProbeError> {
 /// Attaches everything of one file in one process; a family at a time where the kernel refuses one of the instructions.
 fn attach(
     ebpf: &mut Ebpf,
+    keeper: &Arc<LinkKeeper>,
     watched: &Watched,
     file: &LibcFile,
     first_site: u16,
-) -> Result<Vec<UProbeLink>, ProbeError> {
+) -> Result<Vec<HeldLink>, ProbeError> {
     const ENOTSUPP: i32 = 524;
-    let probe = function_program(ebpf, PROGRAM)?;
+    let program = function_program(ebpf, PROGRAM)?;
     let on: Vec<SyncFamily> =
         SyncFamily::ALL.into_iter().filter(|family| !watched.off.contains_key(family)).collect();
     let vouched = || {
@@ -434,11 +406,11 @@ fn attach(
     };
     vouched()?;
     let mut links = Vec::new();
-    match attach_families(probe, watched, file, first_site, &on, true) {
+    match attach_families(keeper, program, watched, file, first_site, &on, true) {
         Ok(all) => links.extend(all),
-        Err(error) if matches!(io_code(&error), Some(ENOTSUPP | libc::EINVAL | libc::EOPNOTSUPP)) => {
+        Err(error) if matches!(error.raw_os_error(), Some(ENOTSUPP | libc::EINVAL | libc::EOPNOTSUPP)) => {
             for (number, family) in on.iter().enumerate() {
-                match attach_families(probe, watched, file, first_site, &[*family], number == 0) {
+                match attach_families(keeper, program, watched, file, first_site, &[*family], number == 0) {
                     Ok(all) => links.extend(all),
                     Err(error) => {
                         log::warn!("{} of {} cannot be probed: {error}", family.name(), file.name);
@@ -449,7 +421,7 @@ fn attach(
         Err(error) => {
             let what = format!("cannot probe {} in process {}", file.name, watched.pid);
             let failed = ProbeError::from_cause(what, &error);
-            return Err(match io_code(&error) {
+            return Err(match error.raw_os_error() {
                 Some(libc::ENOENT | libc::ESRCH) => {
                     ProbeError::new(ProbeErrorKind::Target, failed.message, "the process has ended")
                 }
@@ -463,27 +435,21 @@ fn attach(
 }
 
 fn attach_families(
-    probe: &mut UProbe,
+    keeper: &Arc<LinkKeeper>,
+    program: BorrowedFd<'_>,
     watched: &Watched,
     file: &LibcFile,
     first_site: u16,
     families: &[SyncFamily],
     with_start: bool,
-) -> Result<Vec<UProbeLink>, aya::programs::ProgramError> {
+) -> io::Result<Vec<HeldLink>> {
     let mut points = points(watched.slot, file, first_site, families, with_start);
     // Where calls come back first: if a call's beginning is recorded, so is its end.
     points.reverse();
-    let path = file.file.path();
     let mut links = Vec::new();
     for few in batched_attach::in_small_groups(&points, |_| 1) {
-        let points = few.iter().map(|(offset, cookie)| UProbeAttachPoint {
-            location: UProbeAttachLocation::AbsoluteOffset(*offset),
-            cookie: Some(cookie.to_bits()),
-        });
-        let quickly = batched_attach::with_high_priority();
-        let id = probe.attach(points, &path, UProbeScope::OneProcess(watched.pid))?;
-        links.push(probe.take_link(id)?);
-        drop(quickly);
+        let points = few.iter().map(|(offset, cookie)| (*offset, cookie.to_bits()));
+        links.push(keeper.attach(program, file.file.file(), watched.pid, points)?);
         batched_attach::pause();
     }
     Ok(links)

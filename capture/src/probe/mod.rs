@@ -3,7 +3,7 @@
 //! Read in this order: `btf` and `layout` look up the kernel's structs; `object`, `load` and `loading` bring
 //! the programs in. `attach` puts them on tracepoints, `function_probes` on functions, `lock_probes` on C
 //! libraries' functions. The latter two work in small steps (`batched_attach`) so that the program does not
-//! stall; `attacher` uses them while a capture runs. `filter` says which processes count, `coverage` on which
+//! stall; a process of its own holds their links (`link_keeper`, `link_process`). `attacher` uses them while a capture runs. `filter` says which processes count, `coverage` on which
 //! CPUs the sampling clock ticks.
 //!
 //! `overhead` measures what recording costs and keeps it to the budget. `cpu_rings` makes the rings,
@@ -30,6 +30,8 @@ mod function_probes;
 mod layout;
 mod libc_files;
 mod libc_points;
+mod link_keeper;
+mod link_process;
 mod load;
 mod loading;
 mod lock_probes;
@@ -54,6 +56,7 @@ pub use cpu_rings::usual_bytes as usual_ring_bytes;
 pub use error::{ProbeError, ProbeErrorKind};
 pub use layout::check_kernel;
 pub use libc_files::{LibcFile, LibcProbes};
+pub use link_process::hold_links;
 pub use mappings::NewMapping;
 pub use object::{check_programs, has_programs};
 pub use options::{CaptureOptions, MOST_NUMBERS, ProbeFunction, Since, number_limit};

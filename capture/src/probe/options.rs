@@ -2,6 +2,7 @@
 
 use super::libc_files::LibcProbes;
 use engine::event::SamplingFact;
+use std::path::PathBuf;
 use std::sync::Arc;
 use symbols::binary::Binary;
 
@@ -37,6 +38,8 @@ pub struct CaptureOptions {
     pub libc: Vec<LibcProbes>,
     /// Probe functions at all.
     pub uprobes: bool,
+    /// The program that knows the hidden subcommand for holding links of probes; `None`: longpole itself.
+    pub link_program: Option<PathBuf>,
     /// Bytes of each CPU's ring; rounded up to a power of two, and fewer if all together would be more than 2 GiB.
     pub ring_bytes: usize,
     /// Calls per second above which a function loses its probes; 0 = never.

@@ -20,9 +20,9 @@ use symbols::FileKey;
 use symbols::binary::Binary;
 
 impl FunctionProbes {
-    /// Gives up the groups of programs that these have replaced, as [`FunctionProbes::silence`]. Links stay
+    /// Gives up the groups of programs that these have replaced. Links stay
     /// valid for another start of the same file.
-    pub(crate) fn remove_stale(&mut self, news: &[NewProgram]) -> Vec<Group> {
+    pub(crate) fn remove_stale(&mut self, news: &[NewProgram]) {
         let has_older = |new: &&NewProgram| {
             self.groups.iter().any(|group| group.pid.get() == new.pid && group.chosen_ns < new.at_ns)
         };
@@ -30,11 +30,11 @@ impl FunctionProbes {
         let over: Vec<NewProgram> =
             news.iter().filter(has_older).filter(|new| !holds(new)).copied().collect();
         if over.is_empty() {
-            return Vec::new();
+            return;
         }
-        self.silence_where(&mut |group| {
+        drop(self.silence_where(&mut |group| {
             over.iter().any(|new| new.pid == group.pid.get() && group.chosen_ns < new.at_ns)
-        })
+        }));
     }
 
     /// Whether a process runs a file that it has probes on.
@@ -68,7 +68,8 @@ impl FunctionProbes {
         own().next().is_some() && functions.iter().filter(wanted).all(has)
     }
 
-    /// Removes the probes from files that have been written to: the code at their places is unknown now.
+    /// Removes the probes from files that have been written to: the code at their places is unknown now. All of them if the
+    /// process that holds them has ended.
     /// Processes that had some, and why.
     pub(crate) fn drop_changed(&mut self) -> Vec<(u32, String)> {
         let mut told: Vec<(u32, String)> = Vec::new();
@@ -76,7 +77,9 @@ impl FunctionProbes {
             let name = group.binary.name();
             log::warn!("{name} was replaced or deleted on disk: what is told of it is of the file that runs");
         }
-        let silent = self.silence_where(&mut |group| match group.binary.vouch_for_all() {
+        let held = self.keeper.vouch();
+        let vouch = |group: &Group| held.clone().and_then(|()| group.binary.vouch_for_all());
+        drop(self.silence_where(&mut |group| match vouch(group) {
             Ok(()) => false,
             Err(why) => {
                 if !told.iter().any(|(pid, _)| *pid == group.pid.get()) {
@@ -84,8 +87,7 @@ impl FunctionProbes {
                 }
                 true
             }
-        });
-        self.close_groups(silent);
+        }));
         told
     }
 }
@@ -93,7 +95,7 @@ impl FunctionProbes {
 impl LockProbes {
     /// Gives up processes whose numbers others were born with. Processes that run another program go through
     /// [`LockProbes::add`].
-    pub(crate) fn remove_stale(&mut self, news: &[NewProgram]) -> Vec<Watched> {
+    pub(crate) fn remove_stale(&mut self, news: &[NewProgram]) {
         let is_after = |new: &NewProgram, watched: &Watched| {
             new.began == Began::Born && new.pid == watched.pid.get() && watched.since_ns < new.at_ns
         };
@@ -103,15 +105,20 @@ impl LockProbes {
             .filter(|watched| news.iter().any(|new| is_after(new, watched)))
             .map(|watched| watched.pid.get())
             .collect();
-        if over.is_empty() { Vec::new() } else { self.silence(&|pid| over.contains(&pid)) }
+        if !over.is_empty() {
+            drop(self.silence(&|pid| over.contains(&pid)));
+        }
     }
 
-    /// Removes the probes from processes whose C library files have been written to, and notes that their
+    /// Removes the probes from processes whose C library files have been written to, all if the process that holds them has
+    /// ended, and notes that their
     /// operations are missing from `time_ns` on. Which these are, and why.
     pub(crate) fn drop_changed(&mut self, time_ns: u64, notes: &mut Vec<Note>) -> Vec<(u32, String)> {
         let mut told = Vec::new();
+        let held = self.keeper.vouch();
         for watched in &self.watched {
-            let why = watched.files.iter().find_map(|(file, _)| file.file.vouch_for_all().err());
+            let changed = || watched.files.iter().find_map(|(file, _)| file.file.vouch_for_all().err());
+            let why = held.clone().err().or_else(changed);
             told.extend(why.map(|why| (watched.pid.get(), why)));
         }
         if told.is_empty() {
@@ -120,8 +127,7 @@ impl LockProbes {
         let is_gone = |pid: u32| told.iter().any(|(gone, _)| *gone == pid);
         let off = self.families().filter(|(_, pid, _)| is_gone(*pid));
         notes.extend(off.map(|(_, pid, family)| off_note(time_ns, pid, family, None)));
-        let old = self.silence(&is_gone);
-        self.close_groups(old);
+        drop(self.silence(&is_gone));
         told
     }
 }

@@ -25,6 +25,7 @@ use super::{
     error::{ProbeError, ProbeErrorKind},
     function_probes::{self, FunctionProbes},
     layout::KernelLayout,
+    link_keeper::LinkKeeper,
     load::{LoadOptions, Loaded, load},
     lock_probes::{self, LockProbes},
     mappings::Mappings,
@@ -56,7 +57,8 @@ impl Capture {
         stages.end("kernel's types");
         // What a program does that runs already is recorded before anything else is done.
         let is_early = options.running && options.functions.is_empty() && options.libc.is_empty();
-        let mut costs = if is_early { None } else { HitCosting::begin(&options, &kernel)? };
+        let keeper = LinkKeeper::new(options.link_program.clone());
+        let mut costs = if is_early { None } else { HitCosting::begin(&options, &kernel, &keeper)? };
         let mut loaded = load_maps(&options, &kernel)?;
         stages.end("maps");
         loaded.programs(&kernel, &programs_at_once(&options, is_early))?;
@@ -70,7 +72,7 @@ impl Capture {
             (now_ns(), own_cpu_time_ns())
         });
         if is_early {
-            costs = HitCosting::begin(&options, &kernel)?;
+            costs = HitCosting::begin(&options, &kernel, &keeper)?;
         }
         let (clock, tick_ns, sampling) = sampling_clock::start(&mut ebpf, &shared, &options)?;
         stages.end("clock");
@@ -88,8 +90,8 @@ impl Capture {
         );
         let probes = Probes {
             ebpf,
-            functions: FunctionProbes::new(shared.clone(), first_libc_counters),
-            operations: LockProbes::new(shared.clone(), first_libc_counters),
+            functions: FunctionProbes::new(shared.clone(), Arc::clone(&keeper), first_libc_counters),
+            operations: LockProbes::new(shared.clone(), Arc::clone(&keeper), first_libc_counters),
             clock,
             network,
             kernel: Arc::clone(&kernel),
@@ -104,6 +106,7 @@ impl Capture {
             sample_rings: Rings::new(sample_rings),
             common: Arc::new(Common::new(probes, shared)),
             kernel_links,
+            keeper,
             controller: None,
             own_notes: Vec::new(),
             hit_costs,
@@ -197,8 +200,13 @@ struct HitCosting(JoinHandle<Result<HitCosts, ProbeError>>);
 
 impl HitCosting {
     /// Begins, if probes on functions are wanted.
-    fn begin(options: &CaptureOptions, kernel: &Arc<KernelLayout>) -> Result<Option<HitCosting>, ProbeError> {
-        let thread = options.uprobes.then(|| calibrate::begin(Arc::clone(kernel))).transpose();
+    fn begin(
+        options: &CaptureOptions,
+        kernel: &Arc<KernelLayout>,
+        keeper: &Arc<LinkKeeper>,
+    ) -> Result<Option<HitCosting>, ProbeError> {
+        let begin = || calibrate::begin(Arc::clone(kernel), Arc::clone(keeper));
+        let thread = options.uprobes.then(begin).transpose();
         let thread = thread.map_err(|error| ProbeError::from_cause("cannot start a thread", &error))?;
         Ok(thread.map(HitCosting))
     }

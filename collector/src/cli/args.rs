@@ -68,6 +68,9 @@ pub enum Command {
     /// Give up all rights, then read symbols of the binary that comes over standard input
     #[command(name = "__symbols", hide = true)]
     Symbols(SymbolsArguments),
+    /// Hold links of probes for the longpole at the other end of standard input
+    #[command(name = "__links", hide = true)]
+    Links,
 }
 
 #[derive(Debug, Args)]

@@ -60,6 +60,7 @@ fn run(command: Command) -> Result<Outcome, UserError> {
             let limits = symbols::sandbox::Limits { memory: args.memory_bytes, cpu_s: args.cpu_seconds };
             Ok(Outcome::Code(symbols::serve(limits)))
         }
+        Command::Links => Ok(Outcome::Code(capture::probe::hold_links())),
         Command::Report(args) => command::report::run(args),
         Command::Predict(args) => command::predict::run(args),
         Command::Slack(args) => command::slack::run(&args),

@@ -304,6 +304,7 @@ fn start(
         functions: chosen.probes,
         most_functions: functions.as_ref().map_or(0, ProbedFunctions::number_limit),
         uprobes: may_probe,
+        link_program: None,
         ring_bytes: plan.ring_bytes.map_or_else(usual_ring_bytes, |bytes| bytes as usize),
         max_rate_hz: plan.max_rate_hz.unwrap_or(MAX_RATE_HZ),
         sampling: plan.sampling,

@@ -5,7 +5,7 @@ use capture::probe::{LibcFile, LibcProbes};
 use capture::target::{
     CLibrary, CLibraryKind, Process, c_libraries_to_come, c_library_kind, mapped, mapped_c_libraries,
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +16,9 @@ use symbols::{LibcFunctions, Parsers};
 
 /// Most different files; every container may have its own.
 const MOST_FILES: usize = 128;
+
+/// Why a process gets no probes whose code may be copied or checked.
+pub const SPARED: &str = "it may copy, move or check code, and probes would end it";
 
 /// How long the kernel may take from giving up a process's old program to having the new one there: its environment is
 /// nowhere meanwhile. A program without any environment is waited for as long.
@@ -31,6 +34,8 @@ pub struct CLibraries {
     inside: Option<PathBuf>,
     /// They may get probes.
     are_probed: bool,
+    /// Processes that get no probes.
+    spared: HashSet<u32>,
 }
 
 /// What to do about the operations of a process.
@@ -47,7 +52,14 @@ pub enum LibcChoice {
 impl CLibraries {
     /// `inside`: the library that the command is started with, which records operations in processes that have it.
     pub fn new(parsers: Parsers, inside: Option<PathBuf>) -> CLibraries {
-        CLibraries { parsers, files: HashMap::new(), binaries: Binaries::default(), inside, are_probed: true }
+        CLibraries {
+            parsers,
+            files: HashMap::new(),
+            binaries: Binaries::default(),
+            inside,
+            are_probed: true,
+            spared: HashSet::new(),
+        }
     }
 
     /// None of them gets a probe.
@@ -59,6 +71,15 @@ impl CLibraries {
     /// Whether they may get probes.
     pub fn are_probed(&self) -> bool {
         self.are_probed
+    }
+
+    /// Whether a process gets no probes, since a copy of its code, or its own check of it, would meet them.
+    pub fn spare(&mut self, pid: u32, is_spared: bool) {
+        if is_spared {
+            self.spared.insert(pid);
+        } else {
+            self.spared.remove(&pid);
+        }
     }
 
     /// For a process in its present state, and after its loader is done.
@@ -103,6 +124,9 @@ impl CLibraries {
     }
 
     fn choose(&mut self, pid: u32, libraries: Vec<CLibrary>, namespace: Option<(u64, u64)>) -> LibcChoice {
+        if self.spared.contains(&pid) {
+            return LibcChoice::None(SPARED.to_owned());
+        }
         let (mut files, mut own) = (Vec::new(), Vec::new());
         // Those that are mapped come first.
         let mut why = None;

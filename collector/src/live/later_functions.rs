@@ -1,7 +1,7 @@
 //! What gets probes later: processes that come or run another program, libraries that they map, and functions that a user
 //! or samples ask for.
 
-use super::c_libraries::LibcChoice;
+use super::c_libraries::{LibcChoice, SPARED};
 use super::function_finder::Choose;
 use super::hot_functions::HotFunctions;
 use super::lock_rate_trials::Tried;
@@ -32,8 +32,16 @@ impl Choose for ProbedFunctions {
             ChangeKind::Executed { by_leader } => Some(by_leader),
         };
         let process = Process::open(pid).ok()?;
+        if executed.is_some() {
+            // It may be one that gets probes. The program itself is looked at later, since that takes longer.
+            self.libc.spare(pid, false);
+        }
         match self.libc.of_process(&process) {
             LibcChoice::Inside => None,
+            LibcChoice::Probes(_) if self.has_moving_library(&process) => {
+                self.libc.spare(pid, true);
+                Some(Err(SPARED.to_owned()))
+            }
             LibcChoice::Probes(probes) => {
                 Some(Ok(LibcChosen { missing_since_ns: time_ns, probes, executed }))
             }
@@ -124,6 +132,12 @@ impl Choose for ProbedFunctions {
 }
 
 impl ProbedFunctions {
+    fn has_moving_library(&mut self, process: &Process) -> bool {
+        let ProbedFunctions { moving_libraries, parsers, .. } = self;
+        self.selection.include.is_empty()
+            && moving_libraries.of_process(process.pid, &process.open_path(), parsers).is_some()
+    }
+
     /// Another process, or another program: settings of the previous one do not apply to it.
     fn try_locks_later(&mut self, change: ProcessChange) -> Option<LibcChosen> {
         let ProcessChange { pid, time_ns, kind } = change;

@@ -39,6 +39,7 @@ mod lock_rate_trials;
 mod lock_recording;
 mod loop_state;
 mod message;
+mod moving_libraries;
 mod naming;
 mod new_process_delay;
 mod observations;

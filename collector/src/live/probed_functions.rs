@@ -3,6 +3,7 @@
 
 use super::c_libraries::CLibraries;
 use super::lock_rate_trials::LockRateTrials;
+use super::moving_libraries::{ITSELF, MovingLibraries, may_move, remark};
 use super::sampled_places::Tables;
 use super::trials::Trials;
 use crate::cell::grouped;
@@ -28,10 +29,6 @@ const MOST_AT_ONCE: usize = 1_024;
 const NEVER_SEEN: &str =
     "no function gets probes: without samples none is found to be worth them (--functions 'GLOB' names some)";
 
-/// The remark about a program that a probe may end.
-const MOVES_CODE: &str = "may copy or move its own code, and a copy with a probe in it would end it (SIGTRAP): functions are \
-                          known from samples (±) only; --functions 'GLOB' probes some in spite of that";
-
 /// The table of functions while it grows.
 pub struct ProbedFunctions {
     pub(super) parsers: Parsers,
@@ -52,6 +49,8 @@ pub struct ProbedFunctions {
     pub libc: CLibraries,
     /// Programs whose functions get no probes unless a user names them.
     moving: HashSet<FileKey>,
+    /// See there.
+    pub(super) moving_libraries: MovingLibraries,
     /// No function has probes until samples show that it is worth them.
     pub(super) from_samples: bool,
     /// The same holds for programs with more functions than [`MOST_AT_ONCE`].
@@ -110,6 +109,7 @@ impl ProbedFunctions {
             wanted: Vec::new(),
             libc,
             moving: HashSet::new(),
+            moving_libraries: MovingLibraries::default(),
             from_samples: false,
             few_at_once: false,
             seen_first: SEEN_FIRST,
@@ -186,14 +186,23 @@ impl ProbedFunctions {
         let binary = &self.binaries.open(binary, name).map_err(open_error)?;
         let key = binary.key();
         let mut first = First::default();
+        self.libc.spare(pid, self.moving.contains(&key));
         let chosen = match self.files.get(&key) {
             Some(chosen) => Arc::clone(chosen),
             None => {
                 let mut parser = self.parsers.open_binary(binary, name)?;
                 let summary = parser.summary()?;
-                if self.selection.include.is_empty() && summary.moves_code {
-                    self.moving.insert(key);
-                    return Ok(self.none_at_first(pid, binary, &summary, MOVES_CODE.to_owned()));
+                let own = summary.moves_code.then(|| ITSELF.to_owned());
+                let mover =
+                    own.or_else(|| self.moving_libraries.of_process(pid, binary.opened_by(), &self.parsers));
+                match mover {
+                    Some(mover) if self.selection.include.is_empty() => {
+                        self.moving.insert(key);
+                        self.libc.spare(pid, true);
+                        return Ok(self.none_at_first(pid, binary, &summary, remark(&mover)));
+                    }
+                    Some(mover) => log::warn!("probes may end {name}, which {}", may_move(&mover)),
+                    None => {}
                 }
                 if self.from_samples {
                     return Ok(self.none_at_first(pid, binary, &summary, self.seen_first.to_owned()));

@@ -58,7 +58,7 @@ pub fn confine(limits: Limits) -> io::Result<()> {
 }
 
 /// Files that longpole itself was started with.
-fn close_all_but_standard() {
+pub fn close_all_but_standard() {
     // SAFETY: nothing in this process knows a descriptor above 2.
     let _ = unsafe { libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, 0u32) };
 }

@@ -26,7 +26,9 @@ fn all_ended_well(recorded: &Recorded, children: usize) {
     let good = format!("{children} children, 0 bad");
     assert_eq!(ended.stdout.lines().last(), Some(&*good), "{}{}", ended.stdout, ended.stderr);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    let lines: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("WARN")).collect();
+    // One of them checks its code, which a warning says where a pattern names functions.
+    let is_odd = |line: &&str| line.contains("WARN") && !line.contains("probes may end own_text");
+    let lines: Vec<&str> = ended.stderr.lines().filter(is_odd).collect();
     assert!(lines.is_empty(), "{lines:?}");
 }
 

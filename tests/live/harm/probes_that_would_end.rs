@@ -1,8 +1,10 @@
 //! Programs that a probe would end: each runs as it does alone, and the messages about it are right. Issue
 //! 19.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use longpole_tests::text_unchanged::assert_code_unchanged;
 use longpole_tests::{Background, Recorded, skip_unless_built, skip_unless_live, workload};
 
 const LIMIT: Duration = Duration::from_secs(120);
@@ -81,37 +83,62 @@ fn signals_and_closed_streams_are_handed_on_as_they_are() {
 
 /// A copy of a function with a probe contains a breakpoint that the kernel does not know: all ended by
 /// SIGTRAP, in whichever way they get their memory. What is written over a probe is lost when the probe is
-/// removed.
+/// removed. The last one finds breakpoints in its code, and ended with 3.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn programs_that_copy_or_move_their_code_live() {
     skip_unless_live!();
     let mut programs = vec![skip_unless_built!(workload::build("moves_text.c"))];
-    let source = workload::source("copies_code.c");
-    let text = std::fs::read_to_string(source).expect("a workload");
-    for way in 0..=5 {
-        let flags = ["-O2", "-g", "-w", &format!("-DWAY={way}")];
-        programs.push(skip_unless_built!(workload::compile_text("copies_code", "cc", &flags, &text)));
+    for way in 0..=8 {
+        programs.push(skip_unless_built!(copies_code(&[&format!("-DWAY={way}")])));
     }
     for program in programs {
-        let shown = program.display();
-        let alone = longpole_tests::run(&mut std::process::Command::new(&program), LIMIT).expect("a program");
-        assert_eq!(alone.code, Some(0), "{shown}: {}", alone.stderr);
-        let usual = Recorded::good(&[], &program, &[]);
-        assert_eq!(usual.ended.stdout, alone.stdout, "{shown}");
-        let recorded = Recorded::good(&["--exact"], &program, &[]);
-        assert_eq!(recorded.ended.stdout, alone.stdout, "{shown}");
-        let said = &recorded.ended.stderr;
-        assert!(
-            said.contains("may copy or move its own code") && said.contains("(SIGTRAP)"),
-            "{shown}: {said}"
-        );
-        assert!(said.contains("probes    0 functions on, 0 off"), "{shown}: {said}");
+        lives_by_samples(&program, "may copy or move its own code");
     }
     // Others are as they were.
     let program = skip_unless_built!(workload::build("brief.c"));
     let recorded = Recorded::good(&["--exact"], &program, &["0"]);
     assert!(!recorded.ended.stderr.contains("may copy"), "{}", recorded.ended.stderr);
+}
+
+/// A library that the program links makes memory executable and copies a function there, and the program looked harmless.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn programs_with_a_library_that_hooks_functions_live() {
+    skip_unless_live!();
+    let text = std::fs::read_to_string(workload::source("hooks.c")).expect("a workload");
+    let library = workload::compile_text("libhooks.so", "cc", &["-O2", "-shared", "-fPIC"], &text);
+    let library = skip_unless_built!(library).display().to_string();
+    let program = skip_unless_built!(copies_code(&["-DHOOK", &library]));
+    lives_by_samples(&program, "has libhooks.so, which may copy code");
+    // With -p: neither its functions nor its locks get probes.
+    let mut target = Background::must_start(std::process::Command::new(&program).env("WAIT", "1"));
+    let (mut record, _folder, _file) = Recorded::attach_in_background(&["--exact"], target.pid());
+    record.wait_for_stderr("recording ", LIMIT).expect("a recording");
+    std::thread::sleep(Duration::from_millis(500));
+    assert_code_unchanged(target.pid(), "a program with a library that hooks functions");
+    target.close_stdin();
+    let ended = target.wait(LIMIT).expect("an end");
+    assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+    record.wait(LIMIT).expect("an end");
+}
+
+/// The workload of this name, made with these flags too.
+fn copies_code(flags: &[&str]) -> Result<PathBuf, workload::Problem> {
+    let text = std::fs::read_to_string(workload::source("copies_code.c")).expect("a workload");
+    workload::compile_text("copies_code", "cc", &[&["-O2", "-g", "-w"], flags].concat(), &text)
+}
+
+/// The program ends as it does alone, has no probes, and the summary says why.
+fn lives_by_samples(program: &Path, why: &str) {
+    let shown = program.display();
+    let alone = longpole_tests::run(&mut std::process::Command::new(program), LIMIT).expect("a program");
+    assert_eq!(alone.code, Some(0), "{shown}: {}", alone.stderr);
+    let recorded = Recorded::good(&["--exact"], program, &[]);
+    assert_eq!(recorded.ended.stdout, alone.stdout, "{shown}");
+    let said = &recorded.ended.stderr;
+    assert!(said.contains(why) && said.contains("(SIGTRAP)"), "{shown}: {said}");
+    assert!(said.contains("probes    0 functions on, 0 off"), "{shown}: {said}");
 }
 
 /// Symbols of functions over a table and inside an instruction: both were probed, so that the program read other numbers.

@@ -148,6 +148,7 @@ pub fn options(pid: u32) -> CaptureOptions {
         functions: Vec::new(),
         libc: Vec::new(),
         uprobes: true,
+        link_program: Some(longpole_tests::binary().to_owned()),
         ring_bytes: 1 << 24,
         max_rate_hz: 0,
         budget_ppm: None,

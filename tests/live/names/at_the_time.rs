@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const OPTIONS: [&str; 5] = ["--no-uprobes", "--interpose", "auto", "--overhead", "none"];
+const OPTIONS: [&str; 4] = ["--interpose", "auto", "--overhead", "none"];
 
 /// All samples' stacks as names of functions, the innermost first.
 fn stacks(file: &Path) -> Vec<Vec<String>> {

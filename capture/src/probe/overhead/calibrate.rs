@@ -19,6 +19,7 @@ use super::super::{
     error::{ProbeError, ProbeErrorKind},
     function_probes::FunctionProbes,
     layout::KernelLayout,
+    link_keeper::LinkKeeper,
     load::{LoadOptions, load},
     options::ProbeFunction,
 };
@@ -51,7 +52,10 @@ extern "C" fn returning() {
 }
 
 /// The thread that measures.
-pub(crate) fn begin(kernel: Arc<KernelLayout>) -> io::Result<JoinHandle<Result<HitCosts, ProbeError>>> {
+pub(crate) fn begin(
+    kernel: Arc<KernelLayout>,
+    keeper: Arc<LinkKeeper>,
+) -> io::Result<JoinHandle<Result<HitCosts, ProbeError>>> {
     std::thread::Builder::new().name("longpole-cost".into()).spawn(move || {
         // All of it lives until the end: what reads the programs' warnings has one of their maps.
         let mut loaded = load(
@@ -66,7 +70,8 @@ pub(crate) fn begin(kernel: Arc<KernelLayout>) -> io::Result<JoinHandle<Result<H
             },
         )?;
         loaded.programs(&kernel, &[])?;
-        let mut functions = FunctionProbes::new(Arc::clone(&loaded.shared), loaded.first_libc_counters);
+        let mut functions =
+            FunctionProbes::new(Arc::clone(&loaded.shared), keeper, loaded.first_libc_counters);
         loaded.shared.track(std::process::id());
         measure(&mut loaded.ebpf, &mut functions, &mut Rings::new(loaded.rings))
     })
@@ -118,7 +123,7 @@ fn measure(
         }
         (calls, records)
     });
-    // Closing them takes some ten milliseconds, and no thread has to wait.
+    // Taking them off takes some ten milliseconds, and no thread has to wait.
     functions.remove_processes(&|_| true);
     let mut costs = [HitCost::default(); 3];
     for ((cost, (calls, mut records)), plain) in costs.iter_mut().zip(measured).zip(plain) {

@@ -136,10 +136,8 @@ impl Common {
         if news.is_empty() {
             return;
         }
-        let old = probes.functions.remove_stale(&news);
-        probes.functions.close_groups(old);
-        let old = probes.operations.remove_stale(&news);
-        probes.operations.close_groups(old);
+        probes.functions.remove_stale(&news);
+        probes.operations.remove_stale(&news);
     }
 
     /// Tells what was done.

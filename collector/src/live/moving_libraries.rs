@@ -1,0 +1,59 @@
+//! Libraries that may put hooks into functions: a hook runs a copy of a function's first instructions, and with a
+//! breakpoint in it the copy ends the process. Processes that have one get no probes unless a user names functions.
+
+use capture::target::{Process, is_c_library, linked_libraries, mapped};
+use std::collections::HashMap;
+use std::path::Path;
+use symbols::binary::Binary;
+use symbols::{FileKey, Parsers};
+
+/// What is called the mover if it is the program and no library.
+pub(super) const ITSELF: &str = "";
+
+/// Which of the libraries seen so far make memory executable.
+#[derive(Default)]
+pub(super) struct MovingLibraries {
+    known: HashMap<FileKey, bool>,
+}
+
+impl MovingLibraries {
+    /// The name of one that a process has mapped, or that the loader of the program in `binary` will map.
+    pub(super) fn of_process(&mut self, pid: u32, binary: &Path, parsers: &Parsers) -> Option<String> {
+        let process = Process::open(pid).ok();
+        let modules = process.and_then(|process| mapped(&process).ok()).unwrap_or_default();
+        let mapped = modules.into_iter().filter(|module| !module.is_main).map(|module| module.open_path);
+        let mut paths = linked_libraries(binary).into_iter().chain(mapped);
+        paths.find_map(|path| self.moves(&path, parsers))
+    }
+
+    /// Its name, if it does. One that cannot be read counts as one that does not.
+    fn moves(&mut self, path: &Path, parsers: &Parsers) -> Option<String> {
+        let name = path.file_name().map(|name| symbols::safe(&name.to_string_lossy()))?;
+        if is_c_library(&name) {
+            return None;
+        }
+        let binary = Binary::open(path, &name).ok()?;
+        let look = || {
+            let moves = parsers.library_moves_code(binary.file(), path);
+            moves.inspect_err(|error| log::debug!("{name}: {error}")).unwrap_or(false)
+        };
+        self.known.entry(binary.key()).or_insert_with(look).then_some(name)
+    }
+}
+
+/// What it may do, for people.
+pub(super) fn may_move(mover: &str) -> String {
+    match mover {
+        ITSELF => "may copy or move its own code, or check it".to_owned(),
+        library => format!("has {library}, which may copy code to hook functions"),
+    }
+}
+
+/// The remark about a program that a probe may end.
+pub(super) fn remark(mover: &str) -> String {
+    format!(
+        "{}, and a copy with a probe in it would end it (SIGTRAP): functions are known from samples (±) only; --functions \
+         'GLOB' probes some in spite of that",
+        may_move(mover)
+    )
+}

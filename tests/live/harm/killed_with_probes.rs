@@ -1,0 +1,120 @@
+//! `kill -9` while there are breakpoints in a program: none is left behind, whenever it comes.
+
+use longpole_tests::text_unchanged::{assert_code_unchanged, changed_code};
+use longpole_tests::{Background, Longpole, skip_unless_live, until};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Lines of the kernel's log about breakpoints that it has left behind; 0 where it may not be read.
+fn leaks() -> usize {
+    let log = Command::new("dmesg").output().map(|output| output.stdout).unwrap_or_default();
+    let leaks = |line: &&str| line.contains("leaking uprobe");
+    String::from_utf8_lossy(&log).lines().filter(leaks).count()
+}
+
+/// Processes that hold probes for this longpole, or did: its name is not that of longpole, so that `killall` leaves it alone.
+fn holders(mark: &str) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
+    let is_one = |folder: &Path| {
+        let name = std::fs::read_to_string(folder.join("comm")).unwrap_or_default();
+        let environment = std::fs::read(folder.join("environ")).unwrap_or_default();
+        name == "lp-links\n" && environment.split(|&byte| byte == 0).any(|one| one == mark.as_bytes())
+    };
+    let found = processes.filter(|process| is_one(&process.path()));
+    found.filter_map(|process| process.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// A recording of every function of a process, marked in its environment.
+fn recording(target: &Background, file: &Path, mark: &str) -> Background {
+    let mut call = Longpole::with(["record", "--force", "--overhead", "none", "-o"]).and(file);
+    call.command().args(["--functions", "*", "-p", &target.pid().to_string()]);
+    if let Some((name, value)) = mark.split_once('=') {
+        call.command().env(name, value);
+    }
+    call.start()
+}
+
+fn target(program: &Path) -> Background {
+    let mut target = Background::must_start(&mut Command::new(program));
+    assert_eq!(target.line(LIMIT).unwrap(), "ready");
+    target
+}
+
+/// This many recordings of one program are killed: a third while they detach, attach, or record.
+fn kill_at_any_moment(program: &Path, tries: u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut target = target(program);
+    let (before, mut probed) = (leaks(), 0);
+    for number in 0..tries {
+        let mark = format!("LONGPOLE_TEST={}-{number}", std::process::id());
+        let mut longpole = recording(&target, &folder.path().join("killed.lp"), &mark);
+        // Moments that differ in each try, and are the same in each run.
+        let moment = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let (phase, most_us) = match number % 3 {
+            0 => ("detaches", 60_000),
+            1 => ("attaches", 500_000),
+            _ => ("records", 100_000),
+        };
+        if phase != "attaches" {
+            longpole.wait_for_stderr("recording ", LIMIT).unwrap();
+        }
+        if phase == "detaches" {
+            until("there are probes", || !changed_code(target.pid()).unwrap().is_empty());
+            longpole.signal("INT").unwrap();
+        }
+        std::thread::sleep(Duration::from_micros(moment % most_us));
+        probed += usize::from(!changed_code(target.pid()).unwrap().is_empty());
+        // It may have ended by itself.
+        let _ = longpole.signal("KILL");
+        longpole.wait(LIMIT).unwrap();
+        until("nobody holds probes", || holders(&mark).is_empty());
+        assert_code_unchanged(target.pid(), &format!("try {number}, while it {phase}"));
+    }
+    assert!(probed > 0, "no try met a probe");
+    println!("{probed} of {tries} met probes");
+    assert_eq!(leaks(), before, "the kernel's log names breakpoints that are left");
+    target.close_stdin();
+    let ended = target.wait(LIMIT).unwrap();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+}
+
+/// Of 31 kills while detaching 5 left up to 105 breakpoints in the program, and lines in the kernel's log.
+#[test]
+fn a_longpole_killed_at_any_moment_leaves_no_breakpoint() {
+    kill_at_any_moment(&skip_unless_live!("hundreds.c"), 30);
+}
+
+#[test]
+#[ignore = "takes minutes: as a_longpole_killed_at_any_moment_leaves_no_breakpoint"]
+fn a_hundred_kills_leave_no_breakpoint() {
+    kill_at_any_moment(&skip_unless_live!("hundreds.c"), 100);
+}
+
+/// The other way round: probes are gone with the process that holds them, and longpole says so and goes on recording.
+#[test]
+fn a_killed_holder_takes_its_probes_with_it_and_that_is_said() {
+    let program = skip_unless_live!("hundreds.c");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.lp");
+    let mut target = target(&program);
+    let mark = format!("LONGPOLE_TEST={}-holder", std::process::id());
+    let mut longpole = recording(&target, &file, &mark);
+    longpole.wait_for_stderr("recording ", LIMIT).unwrap();
+    until("there are probes", || !changed_code(target.pid()).unwrap().is_empty());
+    let holders = holders(&mark);
+    let [holder] = holders[..] else { panic!("one process holds them: {holders:?}") };
+    let killed = Command::new("kill").args(["-9", &holder.to_string()]).status().unwrap();
+    assert!(killed.success());
+    longpole.wait_for_stderr("has no function probes any more", LIMIT).unwrap();
+    assert_code_unchanged(target.pid(), "after the end of the process that held the probes");
+    longpole.signal("INT").unwrap();
+    let ended = longpole.wait(LIMIT).unwrap();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let info = Longpole::with(["info"]).and(&file).ok().stdout;
+    assert!(!info.contains("damaged"), "{info}");
+    target.close_stdin();
+    assert_eq!(target.wait(LIMIT).unwrap().code, Some(0));
+}
