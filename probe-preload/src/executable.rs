@@ -97,7 +97,7 @@ impl Segments<'_> {
     }
 }
 
-/// The little-endian number of so many bytes there; 0 outside.
+/// The little-endian number of `size` bytes there; 0 outside.
 fn number(bytes: &[u8], at: usize, size: usize) -> u64 {
     let digits = bytes.iter().skip(at).take(size).rev();
     digits.fold(0, |number, byte| number << 8 | u64::from(*byte))

@@ -50,7 +50,7 @@ impl Sizes {
         let (last, before) = (all.last().copied(), all.iter().rev().nth(1).copied());
         let is_close = before.is_some_and(|(_, before_ns)| now_ns.saturating_sub(before_ns) < *step_ns);
         match last {
-            // Written anew: nothing is known of when.
+            // Written again from its beginning: when its lines came is not known.
             Some((last, _)) if size < last => all.clear(),
             Some((last, _)) if size == last || is_close => drop(all.pop()),
             _ => {}

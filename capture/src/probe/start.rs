@@ -101,6 +101,8 @@ impl Capture {
             unwanted: BTreeSet::new(),
             not_followed: None,
         };
+        // Before the processes are searched: later events are reported.
+        let mappings = watch_mappings(&options, shared.cpu_count);
         let mut capture = Capture {
             rings: Rings::new(rings),
             sample_rings: Rings::new(sample_rings),
@@ -112,7 +114,7 @@ impl Capture {
             hit_costs,
             idle_asks_by_chance: kernel.idle_asks_by_chance,
             ring_bytes: options.ring_bytes,
-            mappings: None,
+            mappings,
             missed: AtomicU64::new(0),
             looked_ns: AtomicU64::new(0),
             unprobed: Vec::new(),
@@ -120,14 +122,6 @@ impl Capture {
             start_ns: 0,
             ended: false,
         };
-        // Before the processes are searched: later events are reported.
-        if options.uprobes || options.sampling.is_some() {
-            capture.mappings = Mappings::watch(u32::try_from(capture.common.shared.cpu_count).unwrap_or(0))
-                .inspect_err(|error| {
-                    log::warn!("libraries that are loaded later are seen late or not at all: {error}")
-                })
-                .ok();
-        }
         if options.uprobes {
             capture.probe_first(&options)?;
         }
@@ -193,6 +187,17 @@ impl Capture {
         self.controller = Some((stop, thread));
         Ok(())
     }
+}
+
+/// Tells what processes map from now on, if probes or samples need to know.
+fn watch_mappings(options: &CaptureOptions, cpus: usize) -> Option<Mappings> {
+    let is_needed = options.uprobes || options.sampling.is_some();
+    let watch = is_needed.then(|| Mappings::watch(u32::try_from(cpus).unwrap_or(0)))?;
+    watch
+        .inspect_err(|error| {
+            log::warn!("libraries that are loaded later are seen late or not at all: {error}")
+        })
+        .ok()
 }
 
 /// The thread that measures what a hit of a probe costs.

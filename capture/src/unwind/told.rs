@@ -132,7 +132,7 @@ pub fn gone(pid: u32, told: &[Told], now: &[Code]) -> Vec<MappingFact> {
     let is_gone = |(index, one): (usize, &Told)| {
         let later =
             || told.iter().skip(index + 1).filter(|later| overlap(&later.mapping, span(&one.mapping)));
-        // A file that is mapped again at the same place is told once more.
+        // A file that is mapped again at the same place comes once more.
         let is_again = || later().any(|later| is_same(&later.mapping, thing(&one.mapping)));
         let is_there = || now.iter().any(|code| one.is(code));
         later().any(|later| later.replaces) || one.mapping.inode != 0 && !is_again() && !is_there()

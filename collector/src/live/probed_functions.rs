@@ -356,7 +356,7 @@ fn too_many(functions: usize) -> String {
     )
 }
 
-/// `missing`: what was said of the program's symbols.
+/// `missing`: the message about the program's missing symbols.
 fn hint(is_go: bool, total: usize, missing: Option<&str>) -> Option<&'static str> {
     if total == 0 {
         // Who installs a package does not build it.
@@ -376,7 +376,7 @@ fn hint(is_go: bool, total: usize, missing: Option<&str>) -> Option<&'static str
 mod tests {
     use super::*;
 
-    /// Of `gzip` it was said to be built without -s.
+    /// The hint for `gzip` was to build it without -s.
     #[test]
     fn a_packages_program_is_not_to_be_built() {
         let install =

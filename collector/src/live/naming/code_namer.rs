@@ -140,7 +140,7 @@ struct Work {
     held: HashMap<Binary, Option<Held>>,
     /// `None`: it cannot be read.
     open: HashMap<Binary, Option<Parser>>,
-    /// That a program is of a kind that cannot be read was said.
+    /// The user knows already that a program of an unreadable kind is there.
     said_unreadable: bool,
 }
 

@@ -13,7 +13,7 @@ const MOST_PROCESSES: usize = 256;
 const MOST_WANTED: usize = 1 << 17;
 /// Between two looks at how maps grow, with few of them.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// So many more make it twice as long.
+/// This many more lines make it twice as long.
 const FEW: u32 = 16;
 
 /// The processes that make code.
