@@ -19,7 +19,7 @@ pub fn short(name: &str) -> String {
     let kept = kept.trim();
     match kept {
         "" => name.to_owned(),
-        // A return type stands only beside parameters or template arguments.
+        // A return type stands only next to parameters or template arguments.
         kept if name.contains(['(', '<']) => last_word(kept).to_owned(),
         kept => kept.to_owned(),
     }
