@@ -39,13 +39,13 @@ fn recording(target: &Background, file: &Path, mark: &str) -> Background {
 
 fn target(program: &Path) -> Background {
     let mut target = Background::must_start(&mut Command::new(program));
-    assert_eq!(target.line(LIMIT).unwrap(), "ready");
+    assert_eq!(target.line(LIMIT).expect("the target"), "ready");
     target
 }
 
 /// This many recordings of one program are killed: a third while they detach, attach, or record.
 fn kill_at_any_moment(program: &Path, tries: u64) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("a folder");
     let mut target = target(program);
     let (before, mut probed) = (leaks(), 0);
     for number in 0..tries {
@@ -59,17 +59,17 @@ fn kill_at_any_moment(program: &Path, tries: u64) {
             _ => ("records", 100_000),
         };
         if phase != "attaches" {
-            longpole.wait_for_stderr("recording ", LIMIT).unwrap();
+            longpole.wait_for_stderr("recording ", LIMIT).expect("longpole");
         }
         if phase == "detaches" {
-            until("there are probes", || !changed_code(target.pid()).unwrap().is_empty());
-            longpole.signal("INT").unwrap();
+            until("there are probes", || !changed_code(target.pid()).expect("its code").is_empty());
+            longpole.signal("INT").expect("longpole");
         }
         std::thread::sleep(Duration::from_micros(moment % most_us));
-        probed += usize::from(!changed_code(target.pid()).unwrap().is_empty());
+        probed += usize::from(!changed_code(target.pid()).expect("its code").is_empty());
         // It may have ended by itself.
         let _ = longpole.signal("KILL");
-        longpole.wait(LIMIT).unwrap();
+        longpole.wait(LIMIT).expect("longpole");
         until("nobody holds probes", || holders(&mark).is_empty());
         assert_code_unchanged(target.pid(), &format!("try {number}, while it {phase}"));
     }
@@ -77,7 +77,7 @@ fn kill_at_any_moment(program: &Path, tries: u64) {
     println!("{probed} of {tries} met probes");
     assert_eq!(leaks(), before, "the kernel's log names breakpoints that are left");
     target.close_stdin();
-    let ended = target.wait(LIMIT).unwrap();
+    let ended = target.wait(LIMIT).expect("the target");
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
 }
 

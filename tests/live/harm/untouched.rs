@@ -38,7 +38,7 @@ fn no_byte_of_a_running_program_is_written_by_record_or_top_however_they_end() {
         ("top that is killed", top(), Some("KILL")),
         ("top with a duration", top().and("-d").and("3s"), None),
     ] {
-        let mut longpole = longpole.start();
+        let longpole = longpole.start();
         std::thread::sleep(A_MOMENT);
         assert_code_unchanged(target.pid(), &format!("during {way}"));
         signal.into_iter().for_each(|signal| longpole.signal(signal).unwrap());
