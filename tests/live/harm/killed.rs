@@ -149,7 +149,7 @@ fn too_few_descriptors_are_called_that() {
     let ended = run(&mut shell(&script), LIMIT).unwrap();
     assert!(matches!(ended.code, Some(1 | 77 | 125)), "{:?}: {}", ended.code, ended.stderr);
     assert!(
-        ended.stderr.contains("Too many open files") && ended.stderr.contains("ulimit -Hn"),
+        ended.stderr.contains("may open 16 files, and needs about ") && ended.stderr.contains("ulimit -Hn"),
         "{}",
         ended.stderr
     );
