@@ -29,7 +29,7 @@ pub fn imports(elf: &ElfFile) -> Vec<Import> {
     let symbols = symbols.as_chunks::<SYMBOL>().0;
     let mut imports: Vec<Import> = Vec::new();
     let mut numbers = vec![None; symbols.len()];
-    for (number, symbol) in symbols.iter().enumerate().filter(|(_, symbol)| symbol[6..8] == [0, 0]) {
+    for (number, symbol) in symbols.iter().enumerate().skip(1).filter(|(_, symbol)| symbol[6..8] == [0, 0]) {
         numbers[number] = Some(imports.len());
         let offset = u32::from_le_bytes([symbol[0], symbol[1], symbol[2], symbol[3]]);
         // Where code is not position-independent, an undefined symbol has a value if its address is taken.

@@ -92,6 +92,7 @@ pub use located::Located;
 pub use locator::Locator;
 pub use lock_regions::{LockCall, LockRegions, lock_regions};
 pub use mapped_binary::{CallPlace, MappedBinary, call_place};
+pub use moves_code::MovesCode;
 pub use name::{
     MAX_NAME_BYTES, MAX_RAW_BYTES, demangled, is_unsafe, safe, safe_bytes, safe_path, safe_within,
 };

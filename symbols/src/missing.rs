@@ -118,7 +118,7 @@ mod tests {
             functions: 3,
             is_go: false,
             is_rust: false,
-            moves_code: false,
+            moves_code: crate::MovesCode::No,
             no_lines,
             refused: Vec::new(),
             supplement_missing: false,

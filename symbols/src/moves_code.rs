@@ -16,7 +16,8 @@
 //! two files: of Rust programs only the rest counts. Libraries, which map and move data, count where they show an
 //! execution, and by marks: hooks are made so.
 //!
-//! Static programs name nothing; nor is a system call visible whose number is computed.
+//! Static programs name nothing, and their C library makes such calls: its functions may get probes there, the program's own
+//! do not. A system call whose number is computed is not visible.
 
 use super::elf_file::ElfFile;
 use super::imports::{Import, imports};
@@ -25,13 +26,35 @@ use super::protecting_calls::{
     ALWAYS, Asked, EXECUTE, MOST_BYTES, PROTECTING, References, SHMAT, any_piece, constant, shares_code,
 };
 use iced_x86::Register;
+use serde::{Deserialize, Serialize};
 
 /// Parts of names of symbols between which a module of cryptography computes its checksum: BoringSSL's, OpenSSL's.
 const CHECKED: [&[u8]; 2] = [b"bcm_text_start", b"FIPS_text_start"];
 
+/// What a program may do with its own instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MovesCode {
+    /// Nothing.
+    No,
+    /// It contains calls that may make memory executable and its C library, which may be what calls them.
+    WithItsLibc,
+    /// It may copy, move, patch or compare them.
+    Yes,
+}
+
 /// See the module.
-pub fn moves_code(elf: &ElfFile, is_rust: bool) -> bool {
+pub fn moves_code(elf: &ElfFile, is_rust: bool) -> MovesCode {
     let imports = imports(elf);
+    if !may_move(elf, &imports, is_rust) {
+        MovesCode::No
+    } else if imports.is_empty() && !has_marks(elf) && !opens_own_memory(elf, false) {
+        MovesCode::WithItsLibc
+    } else {
+        MovesCode::Yes
+    }
+}
+
+fn may_move(elf: &ElfFile, imports: &[Import], is_rust: bool) -> bool {
     let named = |name: &str| imports.iter().any(|import| import.name == name.as_bytes());
     if ["mremap", "pkey_mprotect", "personality"].into_iter().any(named)
         || has_marks(elf)
@@ -52,7 +75,7 @@ pub fn moves_code(elf: &ElfFile, is_rust: bool) -> bool {
     }
     let maps = named("mmap") || named("mmap64");
     let references = References::of(elf, &watched);
-    let mut own = OwnFiles::of(elf, if is_rust { &[] } else { &imports });
+    let mut own = OwnFiles::of(elf, if is_rust { &[] } else { imports });
     let executes = any_piece(
         elf,
         |name| !name.starts_with(b".plt"),
@@ -208,6 +231,6 @@ mod tests {
     fn this_program_of_rust_does_not_move_its_code() {
         let elf = ElfFile::open(std::path::Path::new("/proc/self/exe")).expect("an ELF file");
         assert!(imports(&elf).iter().any(|import| import.name == b"mprotect"));
-        assert!(!moves_code(&elf, true));
+        assert_eq!(moves_code(&elf, true), MovesCode::No);
     }
 }

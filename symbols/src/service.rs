@@ -9,6 +9,7 @@ use super::functions::{ModuleFunctions, SymbolSource};
 use super::libc_answer::LibcAnswer;
 use super::located::Located;
 use super::lock_regions::{LockCall, LockRegions};
+use super::moves_code::{MovesCode, moves_code};
 use super::packed;
 use super::unwind_rows::RowsTold;
 use serde::{Deserialize, Serialize};
@@ -140,7 +141,7 @@ pub struct Summary {
     /// Whether Rust's standard library is in it.
     pub is_rust: bool,
     /// Whether it may copy or move its own instructions.
-    pub moves_code: bool,
+    pub moves_code: MovesCode,
     /// Why there are no lines and inline chains; `None` if there are.
     pub no_lines: Option<Reason>,
     /// Debug files that are not the binary's: one sentence each.
@@ -159,7 +160,7 @@ impl Summary {
             functions: module.functions().len(),
             is_go: module.is_go(),
             is_rust: module.is_rust(),
-            moves_code: super::moves_code::moves_code(module.elf(), module.is_rust()),
+            moves_code: moves_code(module.elf(), module.is_rust()),
             no_lines: if module.go().is_some() { None } else { no_lines },
             refused: module.refused().to_vec(),
             supplement_missing,

@@ -23,7 +23,8 @@ static NAMED void *Worker(void *rounds)
     return NULL;
 }
 
-static const char *next = "/proc/self/exe";
+static const char *next;
+static char own_file[4096];
 
 static NAMED void *Replace(void *unused)
 {
@@ -55,8 +56,8 @@ int main(int argc, char **argv)
         return 0;
     }
     wait_for_start();
-    if (argc > 1)
-        next = argv[1];
+    must(readlink("/proc/self/exe", own_file, sizeof own_file - 1) > 0 ? 0 : errno, "readlink");
+    next = argc > 1 ? argv[1] : own_file;
     for (int i = 0; i < 14; i++)
         BeforeExec();
     must(pthread_create(&thread, NULL, Replace, NULL), "thread");

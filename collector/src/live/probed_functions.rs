@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use symbols::FileKey;
 use symbols::binary::{Binaries, Binary};
-use symbols::{self, ChosenFunction, Parser, Parsers, Summary, SymbolError};
+use symbols::{self, ChosenFunction, MovesCode, Parser, Parsers, Summary, SymbolError};
 
 /// The remark about a program whose functions have no probes yet.
 const SEEN_FIRST: &str = "functions are known from samples (±) until some are found to be worth probes (--functions '*' probes all at once)";
@@ -47,8 +47,8 @@ pub struct ProbedFunctions {
     pub(super) wanted: Vec<String>,
     /// C libraries.
     pub libc: CLibraries,
-    /// Programs whose functions get no probes unless a user names them.
-    moving: HashSet<FileKey>,
+    /// Programs whose functions get no probes unless a user names them, and whether those of their C libraries get none.
+    moving: HashMap<FileKey, bool>,
     /// See there.
     pub(super) moving_libraries: MovingLibraries,
     /// No function has probes until samples show that it is worth them.
@@ -108,7 +108,7 @@ impl ProbedFunctions {
             beside: HashMap::new(),
             wanted: Vec::new(),
             libc,
-            moving: HashSet::new(),
+            moving: HashMap::new(),
             moving_libraries: MovingLibraries::default(),
             from_samples: false,
             few_at_once: false,
@@ -122,7 +122,7 @@ impl ProbedFunctions {
 
     /// Whether functions of a process get probes only if a user names them.
     pub(super) fn moves_code(&self, pid: u32) -> bool {
-        self.probed.get(&pid).is_some_and(|key| self.moving.contains(key))
+        self.probed.get(&pid).is_some_and(|key| self.moving.contains_key(key))
     }
 
     /// The number of one more function; `None`: there are no more.
@@ -186,19 +186,20 @@ impl ProbedFunctions {
         let binary = &self.binaries.open(binary, name).map_err(open_error)?;
         let key = binary.key();
         let mut first = First::default();
-        self.libc.spare(pid, self.moving.contains(&key));
+        self.libc.spare(pid, self.moving.get(&key).is_some_and(|with_libc| *with_libc));
         let chosen = match self.files.get(&key) {
             Some(chosen) => Arc::clone(chosen),
             None => {
                 let mut parser = self.parsers.open_binary(binary, name)?;
                 let summary = parser.summary()?;
-                let own = summary.moves_code.then(|| ITSELF.to_owned());
+                let own = (summary.moves_code != MovesCode::No).then(|| ITSELF.to_owned());
                 let mover =
                     own.or_else(|| self.moving_libraries.of_process(pid, binary.opened_by(), &self.parsers));
                 match mover {
                     Some(mover) if self.selection.include.is_empty() => {
-                        self.moving.insert(key);
-                        self.libc.spare(pid, true);
+                        let with_libc = summary.moves_code != MovesCode::WithItsLibc;
+                        self.moving.insert(key, with_libc);
+                        self.libc.spare(pid, with_libc);
                         return Ok(self.none_at_first(pid, binary, &summary, remark(&mover)));
                     }
                     Some(mover) => log::warn!("probes may end {name}, which {}", may_move(&mover)),

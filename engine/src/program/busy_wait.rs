@@ -50,6 +50,11 @@ pub(super) fn finding(timeline: &Timeline, program: &Program) -> Option<Finding>
     }
     // What runs up to a yield may be work. Samples tell it from asking; without enough of them all of it may be asking.
     let is_sampled = program.samples.threads.iter().map(Vec::len).sum::<usize>() >= TELL;
+    // Where these yields already count as waiting, a note that they count as computing would contradict.
+    let is_waiting = |finding: &Finding| matches!(finding, Finding::Spinning { .. });
+    if is_sampled && !is_much(seen_ns) && program.findings.iter().any(is_waiting) {
+        return None;
+    }
     let yielded =
         yielded.cloned().map(|yields| if is_sampled { Yielded { ns: 0, ..yields } } else { yields });
     // A thread that yields in such a function is sampled in both ways.
@@ -201,9 +206,18 @@ mod tests {
             threads: vec![vec![Sample { operation: 0, stack: 0 }; TELL]],
             ..Samples::default()
         };
-        let sampled = finding(&many, &Program { samples, ..Program::default() });
-        let Some(Finding::BusyWait { yielded: Some(yielded), most_ns: 0, .. }) = sampled else {
-            panic!("{sampled:?}")
+        let mut sampled = Program { samples, ..Program::default() };
+        let note = finding(&many, &sampled);
+        sampled.findings.push(Finding::Spinning {
+            spun_ns: 30_000_000,
+            ran_ns,
+            waits: 1,
+            guessed: 0,
+            hand_overs: 0,
+        });
+        assert_eq!(finding(&many, &sampled), None, "they count as waiting, not as computing");
+        let Some(Finding::BusyWait { yielded: Some(yielded), most_ns: 0, .. }) = note else {
+            panic!("{note:?}")
         };
         assert_eq!(
             (yielded.times, yielded.ns),

@@ -45,7 +45,7 @@ fn answers_come_as_fast_while_longpole_attaches_and_detaches() {
     let asking = server.asked();
     std::thread::sleep(STRETCH);
     let attached = Instant::now();
-    let (mut record, _folder, file) = Recorded::attach_in_background(&[], server.server.pid());
+    let (mut record, _folder, file) = Recorded::attach_in_background(&["--exact"], server.server.pid());
     record.wait_for_stderr("recording ", LIMIT).expect("a recording");
     std::thread::sleep(STRETCH);
     let left = Instant::now();
