@@ -8,6 +8,7 @@
 // They panic when their reader is gone.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
+mod boot_cache;
 pub mod interpose;
 pub mod jit;
 pub mod probe;

@@ -218,8 +218,9 @@ pub struct CpuCounters {
     pub possible_own_packets: u64,
     /// Of these, wake-ups by a packet that the waker has sent itself.
     pub own_packets: u64,
-    /// Always 0: no two CPUs share a cache line.
-    pub reserved: [u64; 1],
+    /// Where the kernel keeps this CPU's pre-emption counter; 0: not yet looked for. The last word of a cache line, so that
+    /// no two CPUs share one.
+    pub preempt_count_at: u64,
 }
 
 /// What is counted per function; one per function number in shared memory. Only the kernel writes.

@@ -1,13 +1,15 @@
 //! Reading the kernel's structs at offsets that the user side looked up.
 
+use core::mem::offset_of;
+
 use aya_ebpf::helpers::{
     bpf_probe_read_kernel, bpf_probe_read_user,
     generated::{bpf_get_current_task_btf, bpf_probe_read_kernel_str, bpf_task_pt_regs},
 };
 
-use probe_abi::{Call, Exit};
+use probe_abi::{Call, CpuCounters, Exit};
 
-use crate::settings::setting;
+use crate::{memory, ring, settings::setting};
 
 /// A `task_struct` that the kernel passed to the program as a typed pointer.
 #[derive(Clone, Copy)]
@@ -27,6 +29,24 @@ pub struct Registers(pub *const u8);
 unsafe fn field<T: Copy>(base: *const u8, offset: u32) -> T {
     // SAFETY: as the caller promises. Volatile: other CPUs write these fields.
     unsafe { core::ptr::read_volatile(base.wrapping_add(offset as usize).cast::<T>()) }
+}
+
+/// Reads a pointer `offset` bytes into a kernel struct; null if that fails.
+///
+/// By a helper: of a pointer that a program loads itself, the verifier asks how far it can be trusted. For that it searches
+/// the names of all types of the kernel, which takes milliseconds.
+#[inline(always)]
+fn pointer(base: *const u8, offset: u32) -> *const u8 {
+    let from = base.wrapping_add(offset as usize).cast::<*const u8>();
+    // SAFETY: the helper checks the address itself.
+    unsafe { bpf_probe_read_kernel(from) }.unwrap_or(core::ptr::null())
+}
+
+/// Reads a field `offset` bytes into what a [`pointer`] points to.
+#[inline(always)]
+fn behind<T: Copy>(pointer: *const u8, offset: u32) -> Option<T> {
+    // SAFETY: the helper checks the address itself.
+    unsafe { bpf_probe_read_kernel(pointer.wrapping_add(offset as usize).cast::<T>()) }.ok()
 }
 
 impl Task {
@@ -89,11 +109,7 @@ impl Task {
     /// Whether no thread of its process is left alive.
     #[inline(always)]
     pub fn is_last_of_process(self) -> bool {
-        // SAFETY: a task and an offset of `task_struct`.
-        let signal: *const u8 = unsafe { field(self.0, setting!(task_signal)) };
-        // SAFETY: the `signal_struct` of that task and an offset in it.
-        let live: i32 = unsafe { field(signal, setting!(signal_live)) };
-        live == 0
+        behind::<i32>(pointer(self.0, setting!(task_signal)), setting!(signal_live)) == Some(0)
     }
 
     /// Whether it is in a system call of the 32-bit world, which has other numbers.
@@ -113,10 +129,8 @@ impl Task {
         let own: u64 = unsafe { field(self.0, setting!(task_pending)) };
         // SAFETY: a task and an offset of `task_struct`.
         let blocked: u64 = unsafe { field(self.0, setting!(task_blocked)) };
-        // SAFETY: a task and an offset of `task_struct`.
-        let signal: *const u8 = unsafe { field(self.0, setting!(task_signal)) };
-        // SAFETY: the `signal_struct` of that task and an offset in it.
-        let shared: u64 = unsafe { field(signal, setting!(signal_shared_pending)) };
+        let signal = pointer(self.0, setting!(task_signal));
+        let shared: u64 = behind(signal, setting!(signal_shared_pending)).unwrap_or(0);
         (own | shared) & !blocked != 0
     }
 
@@ -152,24 +166,27 @@ impl Task {
         self.0.wrapping_add(setting!(task_comm) as usize)
     }
 
-    /// The pre-emption counter of the CPU that it runs on. Only for the current thread.
+    /// The pre-emption counter of the CPU that it runs on. Only for the current thread. Its address never changes, so it
+    /// is followed once for each CPU.
     #[inline(always)]
     pub fn preempt_count(self) -> Option<u32> {
-        // SAFETY: a task and an offset of `task_struct`.
-        let queue: *const u8 = unsafe { field(self.0, setting!(task_cfs_rq)) };
-        // SAFETY: the `cfs_rq` of that task and an offset in it.
-        let run_queue: *const u8 = unsafe { field(queue, setting!(cfs_rq_rq)) };
-        let counter = run_queue.wrapping_offset(setting!(preempt_count_distance) as i32 as isize);
-        // SAFETY: the helper checks the address itself.
-        unsafe { bpf_probe_read_kernel(counter.cast::<u32>()) }.ok()
+        let known = memory::word(ring::this_cpu()?, offset_of!(CpuCounters, preempt_count_at));
+        // SAFETY: a word of a map value.
+        let mut at = unsafe { memory::load(known) };
+        if at == 0 {
+            let queue = pointer(self.0, setting!(task_cfs_rq));
+            let run_queue: u64 = behind(queue, setting!(cfs_rq_rq))?;
+            at = run_queue.wrapping_add_signed(i64::from(setting!(preempt_count_distance) as i32));
+            // SAFETY: as above.
+            unsafe { memory::store(known, at) };
+        }
+        behind(at as usize as *const u8, 0)
     }
 
     /// Where its open files are, for the helper that reads kernel memory.
     #[inline(always)]
     pub fn files(self) -> u64 {
-        // SAFETY: a task and an offset of `task_struct`.
-        let files: *const u8 = unsafe { field(self.0, setting!(task_files)) };
-        files as usize as u64
+        pointer(self.0, setting!(task_files)) as usize as u64
     }
 
     /// Number of the page at which its program's instructions begin, low 32 bits; 0 if that is not known.
@@ -178,11 +195,8 @@ impl Task {
         if setting!(mm_start_code) == 0 {
             return 0;
         }
-        // SAFETY: a task and an offset of `task_struct`.
-        let memory: *const u8 = unsafe { field(self.0, setting!(task_mm)) };
-        // SAFETY: the `mm_struct` of that task and an offset in it.
-        let start: u64 = unsafe { field(memory, setting!(mm_start_code)) };
-        (start >> 12) as u32
+        let memory = pointer(self.0, setting!(task_mm));
+        behind::<u64>(memory, setting!(mm_start_code)).map_or(0, |start| (start >> 12) as u32)
     }
 
     /// Whether it has given up its memory: it is ending. From then on its CPU has the mappings of the
@@ -192,9 +206,7 @@ impl Task {
         if setting!(task_mm) == 0 {
             return false;
         }
-        // SAFETY: a task and an offset of `task_struct`.
-        let memory: *const u8 = unsafe { field(self.0, setting!(task_mm)) };
-        memory.is_null()
+        pointer(self.0, setting!(task_mm)).is_null()
     }
 
     /// Where its thread pointer points, if this kernel has it. A change by user space without a system call

@@ -12,7 +12,6 @@ use aya_ebpf::{
     macros::{btf_map, map},
     maps::Array,
 };
-use aya_log_ebpf::warn;
 use probe_abi::{Context, CpuCounters, Header, Kind};
 use zerocopy::{Immutable, IntoBytes};
 
@@ -91,10 +90,7 @@ pub fn write<T: IntoBytes + Immutable>(
     let record = record(header);
     if !output(cpu, sequence, &record) {
         // SAFETY: a counter in a map value.
-        let before = unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, dropped)), 1) };
-        if before == 0 {
-            warn!(&(), "the ring of CPU {} is full: records get lost", cpu);
-        }
+        unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, dropped)), 1) };
     }
 }
 

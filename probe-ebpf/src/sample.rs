@@ -135,8 +135,7 @@ pub fn at_event(
     pid: u32,
     reason: SampleReason,
 ) {
-    // A thread's last switch is no sleep, and has no stack any more.
-    if setting!(sampling) == Sampling::Off as u32 || task.has_no_memory() {
+    if setting!(sampling) == Sampling::Off as u32 {
         return;
     }
     let Some(last) = LAST_TAKEN
@@ -147,6 +146,10 @@ pub fn at_event(
     // SAFETY: a map value of 8 bytes.
     let before = unsafe { memory::load(last) };
     if time_ns.wrapping_sub(before) < u64::from(setting!(sample_period_ns)) << skip_shift(OF_EVENTS) {
+        return;
+    }
+    // A thread's last switch is no sleep, and has no stack any more.
+    if task.has_no_memory() {
         return;
     }
     // SAFETY: as above.

@@ -34,7 +34,7 @@ pub fn sched_switch(arguments: BtfTracePointContext) -> i32 {
     let time_ns = ring::now_ns();
     if came_unseen
         && previous_tracked
-        && let Some(ran_ns) = previous.ran_ns(came_with)
+        && let Some(ran_ns) = previous.ran_ns(came_with.checked_sub(1))
     {
         ring::write(Kind::Ran, Context::Task, time_ns, tid, previous_pid, |header| Ran { header, ran_ns });
     }
@@ -123,13 +123,13 @@ pub fn current_ends(task: Task) {
     }
 }
 
-/// What the current thread had run when it came to this CPU, nanoseconds, if it is ending.
+/// If the current thread is ending: one more than what it had run when it came to this CPU, nanoseconds; otherwise 0. No
+/// `Option`: the compiler may copy the number that `None` does not have, which the verifier refuses.
 #[inline(always)]
-fn ending_from() -> Option<u64> {
-    let counters = ring::this_cpu()?;
+fn ending_from() -> u64 {
+    let Some(counters) = ring::this_cpu() else { return 0 };
     // SAFETY: a word of a map value.
-    let ending = unsafe { memory::load(memory::word(counters, offset_of!(CpuCounters, ending_from))) };
-    ending.checked_sub(1)
+    unsafe { memory::load(memory::word(counters, offset_of!(CpuCounters, ending_from))) }
 }
 
 /// The current thread has another id from here on.

@@ -273,9 +273,7 @@ impl Capture {
     /// Takes everything off and out of the kernel.
     pub fn stop(mut self) -> StopSummary {
         self.end();
-        if let Some(logger) = &mut self.common.lock().logger {
-            logger.flush();
-        }
+        self.common.lock().warn(&self.common.shared);
         let total = self.common.shared.cpu_totals();
         StopSummary {
             loss: self.loss(),

@@ -23,9 +23,9 @@ pub(crate) const SAMPLES: &str = "SAMPLE_RINGS";
 const EACH: RangeInclusive<usize> = 4096..=1 << 28;
 /// All together, however large the user wants each.
 const MOST_OF_ALL: usize = 2 << 30;
-/// Default: at a million records a second 16 MiB are a third of a second, and 1 MiB holds what comes between
+/// Default: at a million records a second 8 MiB are a sixth of a second, and 1 MiB holds what comes between
 /// two turns at four hundred thousand.
-const USUAL: RangeInclusive<usize> = 1 << 20..=16 << 20;
+const USUAL: RangeInclusive<usize> = 1 << 20..=8 << 20;
 const USUAL_OF_ALL: usize = 256 << 20;
 
 /// Bytes of a CPU's ring unless asked otherwise.
@@ -173,7 +173,7 @@ mod tests {
                 );
             }
         }
-        assert_eq!([2, 16, 64].map(|cpus| share(cpus, USUAL_OF_ALL, USUAL) >> 20), [16, 16, 4]);
+        assert_eq!([2, 16, 64].map(|cpus| share(cpus, USUAL_OF_ALL, USUAL) >> 20), [8, 8, 4]);
         assert_eq!([0, 5000, 64 << 10].map(|wanted| bytes(64, wanted)), [4096, 8192, 64 << 10]);
     }
 }

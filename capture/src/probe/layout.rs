@@ -1,11 +1,16 @@
 //! Where the running kernel keeps what the programs read.
 
 use probe_abi::Settings;
+use zerocopy::{FromBytes as _, IntoBytes as _};
 
 use super::{
     btf::{self, Btf},
     error::{ProbeError, ProbeErrorKind},
 };
+use crate::boot_cache;
+
+/// Under this name it is kept until the next boot.
+const KEPT: &str = "kernel-layout";
 
 /// What is known of the running kernel before anything is loaded into it.
 pub(crate) struct KernelLayout {
@@ -28,8 +33,23 @@ pub fn check_kernel() -> Result<(), ProbeError> {
 }
 
 impl KernelLayout {
-    /// Reads the running kernel's type information, once for everything.
+    /// Reads the running kernel's type information, once for everything and for each boot.
     pub(crate) fn read() -> Result<KernelLayout, ProbeError> {
+        match boot_cache::read(KEPT).and_then(|bytes| KernelLayout::of_bytes(&bytes)) {
+            Some(kept) => Ok(kept),
+            None => KernelLayout::find(),
+        }
+    }
+
+    /// As [`KernelLayout::find`] keeps it.
+    fn of_bytes(bytes: &[u8]) -> Option<KernelLayout> {
+        let (settings, rest) = Settings::read_from_prefix(bytes).ok()?;
+        let (&by_chance, tracepoints) = rest.split_first()?;
+        let tracepoints = aya::Btf::parse(tracepoints, aya::Endianness::default()).ok()?;
+        Some(KernelLayout { settings, idle_asks_by_chance: by_chance != 0, tracepoints })
+    }
+
+    fn find() -> Result<KernelLayout, ProbeError> {
         let data = btf::of_kernel().map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => ProbeError::new(
                 ProbeErrorKind::Unsupported,
@@ -45,12 +65,13 @@ impl KernelLayout {
                 "",
             )
         })?;
-        Ok(KernelLayout {
-            settings: layout(&btf)?,
-            idle_asks_by_chance: btf.member("sched_domain", "newidle_ratio").is_some(),
-            tracepoints: aya::Btf::parse(&btf.tracepoints(), aya::Endianness::default())
-                .map_err(|error| ProbeError::from_cause("the kernel's type information", &error))?,
-        })
+        let by_chance = btf.member("sched_domain", "newidle_ratio").is_some();
+        let bytes = [layout(&btf)?.as_bytes(), &[u8::from(by_chance)], &btf.tracepoints()].concat();
+        let found = KernelLayout::of_bytes(&bytes).ok_or_else(|| {
+            ProbeError::new(ProbeErrorKind::Failed, "the kernel's type information is not understood", "")
+        })?;
+        boot_cache::keep(KEPT, &bytes);
+        Ok(found)
     }
 }
 

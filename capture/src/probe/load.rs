@@ -51,7 +51,7 @@ pub(crate) struct Loaded {
     pub(crate) shared: Arc<Shared>,
     /// Number of the first function counters of C libraries' functions.
     pub(crate) first_libc_counters: u32,
-    /// The programs' own warnings; they go to the `log` crate whenever it is flushed.
+    /// Warnings of the programs at probes, where there may be some; they go to the `log` crate whenever it is flushed.
     pub(crate) logger: Option<EbpfLogger<&'static dyn log::Log>>,
 }
 
@@ -84,12 +84,18 @@ pub(crate) fn load(kernel: &KernelLayout, options: &LoadOptions) -> Result<Loade
     for name in [cpu_rings::RECORDS, cpu_rings::SAMPLES] {
         loader.map_max_entries(name, rings as u32);
     }
+    if options.functions == 0 {
+        // No function ever gets a probe, so no thread has an open call: these two are megabytes.
+        for name in ["THREADS", "OPERATIONS"] {
+            loader.map_max_entries(name, 1);
+        }
+    }
     let mut ebpf = loader
         .load(object)
         .map_err(|error| ProbeError::from_cause("cannot load the kernel programs", &error))?;
-    let logger = EbpfLogger::init(&mut ebpf)
-        .inspect_err(|error| log::debug!("the kernel programs' warnings cannot be read: {error}"))
-        .ok();
+    let logger = (options.functions > 0).then(|| EbpfLogger::init(&mut ebpf)).and_then(|logger| {
+        logger.inspect_err(|error| log::debug!("the kernel programs' warnings cannot be read: {error}")).ok()
+    });
     let shared = Shared {
         tracked: share(&ebpf, "TRACKED", PID_LIMIT as usize / 64)?,
         cpus: share(&ebpf, "CPUS", cpu_count as usize * size_of::<CpuCounters>() / 8)?,

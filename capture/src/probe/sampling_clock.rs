@@ -28,6 +28,7 @@ use super::{
     options::CaptureOptions,
     shared_map::Shared,
 };
+use crate::boot_cache;
 
 /// Sleeps and wake-ups of a thread are sampled at most once in this many periods of the clock: there may be
 /// many more threads than CPUs, and the same few places come again and again.
@@ -47,7 +48,7 @@ pub(crate) fn ring_bytes(call_graph: CallGraph, rings: usize, at_hand: impl Fn(u
     match call_graph {
         CallGraph::Fp => cpu_rings::share(rings, at_hand(32 << 20), 64 << 10..=1 << 20),
         CallGraph::Auto | CallGraph::Dwarf => {
-            cpu_rings::share(rings, at_hand(128 << 20), 256 << 10..=8 << 20)
+            cpu_rings::share(rings, at_hand(128 << 20), 256 << 10..=4 << 20)
         }
     }
 }
@@ -74,7 +75,7 @@ pub(crate) fn start(
     let asked = AdaptiveSampling::asked(options.budget_ppm);
     let Some(SamplingFact { rate_hz, .. }) = options.sampling else { return Ok((None, 0, asked)) };
     let mut clock = Clock::new(rate_hz);
-    let tick_ns = clock.tick_ns(ebpf).unwrap_or(0);
+    let [tick_ns] = boot_cache::measured("tick", || clock.tick_ns(ebpf).map(|ns| [ns])).unwrap_or([0]);
     log::debug!("a tick costs {tick_ns} ns");
     let adaptive = match options.fitting_samples {
         true => AdaptiveSampling::fitting(options.budget_ppm, rate_hz, tick_ns),

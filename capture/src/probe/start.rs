@@ -8,14 +8,13 @@ use std::{
 };
 
 use engine::event::HitCosts;
-use symbols::sandbox::own_cpu_time_ns;
 
 use super::overhead::{
     adaptive_sampling::AdaptiveSampling,
     budget::Budget,
     calibrate,
     controller::{self, Common, Probes},
-    cost_accounting::{CostAccounting, Costs},
+    cost_accounting::{CostAccounting, Costs, OwnTime},
 };
 use super::{
     attach::{attach_kernel, attach_network, kernel_programs},
@@ -69,7 +68,7 @@ impl Capture {
         let Loaded { mut ebpf, shared, first_libc_counters, rings, sample_rings, logger, .. } = loaded;
         let early = is_early.then(|| {
             options.pids.iter().for_each(|pid| shared.track_another(*pid));
-            (now_ns(), own_cpu_time_ns())
+            (now_ns(), OwnTime::now())
         });
         if is_early {
             costs = HitCosting::begin(&options, &kernel, &keeper)?;
@@ -97,6 +96,7 @@ impl Capture {
             kernel: Arc::clone(&kernel),
             notes: Vec::new(),
             logger,
+            full_rings: BTreeSet::new(),
             accounting,
             unwanted: BTreeSet::new(),
             not_followed: None,
@@ -134,13 +134,13 @@ impl Capture {
 
     /// From here on the targets are recorded, unless they are `early` already: since then, and with what longpole had
     /// computed by then.
-    fn begin(&mut self, options: &CaptureOptions, early: Option<(u64, u64)>) {
-        let (start_ns, longpole_ns) = early.unwrap_or_else(|| {
+    fn begin(&mut self, options: &CaptureOptions, early: Option<(u64, OwnTime)>) {
+        let (start_ns, before) = early.unwrap_or_else(|| {
             options.pids.iter().for_each(|pid| self.track(*pid));
-            (now_ns(), own_cpu_time_ns())
+            (now_ns(), OwnTime::now())
         });
         self.start_ns = start_ns;
-        self.common.lock().accounting.begin(start_ns, longpole_ns);
+        self.common.lock().accounting.begin(start_ns, before);
         for number in 0..self.unprobed.len() {
             let (pid, _) = self.unprobed[number];
             self.leave_unprobed(pid, self.start_ns);

@@ -2,6 +2,7 @@
 //! prediction for two needs it.
 
 use super::cpus::CpuList;
+use crate::boot_cache;
 use engine::event::IdleWake;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::io;
@@ -19,7 +20,7 @@ const LIMIT: Duration = Duration::from_millis(150);
 /// Nor if one wake-up usually takes so long.
 const MOST: Duration = Duration::from_millis(1);
 
-/// Measures, in some 20 ms. `None` where there is one CPU only, or others use them.
+/// Measures in some 20 ms, if that was not done a short while ago. `None` where there is one CPU only, or others use them.
 pub fn measure() -> Option<IdleWake> {
     let two = CpuList::allowed().ok()?.spread(2);
     let mut each = two.iter();
@@ -36,7 +37,7 @@ pub fn measure_beside(used: &CpuList) -> Option<IdleWake> {
 }
 
 /// What the waking thread does until the other CPU is idle.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Meanwhile {
     /// Keeps its CPU awake.
     Spin,
@@ -44,7 +45,16 @@ enum Meanwhile {
     Sleep,
 }
 
+/// Measured a short while ago, or now.
 fn between(here: &CpuList, there: &CpuList, meanwhile: Meanwhile) -> Option<IdleWake> {
+    let [from, to] = [here.iter().next()?, there.iter().next()?];
+    let measure = || measure_between(here, there, meanwhile).map(|wake| [wake.latency_ns, wake.cost_ns]);
+    let [latency_ns, cost_ns] =
+        boot_cache::measured(&format!("idle-wake-{meanwhile:?}-{from}-{to}"), measure)?;
+    Some(IdleWake { latency_ns, cost_ns })
+}
+
+fn measure_between(here: &CpuList, there: &CpuList, meanwhile: Meanwhile) -> Option<IdleWake> {
     let remote = rounds(here, there, meanwhile, REMOTE).ok()??;
     // Sleeper and waker share a CPU, which must be free for both.
     let local = rounds(there, there, Meanwhile::Sleep, LOCAL).ok()??;

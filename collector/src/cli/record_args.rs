@@ -73,7 +73,7 @@ pub struct CaptureArguments {
     /// With --exact: record calls only down to this depth of probed functions
     #[arg(long, requires = "probes", value_name = "N", value_parser = value::count::<u32>)]
     pub depth: Option<u32>,
-    /// Size of each ring buffer, for example 8M [default: 16M]
+    /// Size of each ring buffer, for example 8M [default: 8M]
     #[arg(long, value_name = "SIZE", value_parser = value::ring_bytes)]
     pub ring_size: Option<u32>,
     /// Record the command's locks from inside it, by a library put before its libc: auto, always or never

@@ -71,7 +71,7 @@ fn a_flood_is_counted_to_the_last_record() {
     let calls = vec![capture.calls(0).expect("counted")];
     let summary = capture.stop();
     let received = records.len() as u64;
-    // The programs say so themselves, once per CPU however much is lost.
+    // The log says so once for each CPU, however much is lost.
     let warnings = COLLECTED.0.lock().expect("no panic").clone();
     let of_cpu_0 = "WARN the ring of CPU 0 is full: records get lost";
     assert_eq!(warnings.iter().filter(|warning| *warning == of_cpu_0).count(), 1, "{warnings:?}");

@@ -19,6 +19,7 @@ mod promise;
 mod sampling;
 mod simulate;
 mod stall;
+mod start;
 mod symbols;
 mod tools;
 mod top;
@@ -59,6 +60,8 @@ enum Which {
     Limit,
     /// Where the parallelism of a generated run of four million intervals goes
     Parallelism,
+    /// CPU time of a start, launched and attached
+    Start,
     /// Attaching to and detaching from 5,000 functions
     Attach,
     /// Answers of servers while somebody attaches and goes
@@ -102,7 +105,8 @@ const ALONE: [(Which, &str, Measure); 6] = [
 type MeasureRecorder = fn(&Workspace, &Path, &[String]) -> Result<String>;
 
 /// What records, and the name of its section.
-const RECORDED: [(Which, &str, MeasureRecorder); 11] = [
+const RECORDED: [(Which, &str, MeasureRecorder); 12] = [
+    (Which::Start, "start", |workspace, longpole, _| start::measure(workspace, longpole)),
     (Which::Attach, "attach", |workspace, longpole, _| attach::measure(workspace, longpole)),
     (Which::Stall, "stall", stall::measure),
     (Which::Top, "top", |workspace, longpole, _| top::measure(workspace, longpole)),

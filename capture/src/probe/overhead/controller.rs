@@ -74,6 +74,8 @@ pub(crate) struct Probes {
     pub(crate) kernel: Arc<KernelLayout>,
     pub(crate) notes: Vec<Note>,
     pub(crate) logger: Option<EbpfLogger<&'static dyn log::Log>>,
+    /// CPUs of which the log says that their rings were full.
+    pub(crate) full_rings: BTreeSet<u16>,
     pub(crate) accounting: CostAccounting,
     /// Functions whose probes a user has removed: no budget restores them.
     pub(crate) unwanted: BTreeSet<u32>,
@@ -85,6 +87,18 @@ impl Probes {
     /// A new number whenever probes were attached or removed.
     fn version(&self) -> u64 {
         self.functions.version().wrapping_add(self.operations.version())
+    }
+
+    /// Passes the programs' warnings on, and says once of each CPU that its ring was full.
+    pub(crate) fn warn(&mut self, shared: &Shared) {
+        if let Some(logger) = &mut self.logger {
+            logger.flush();
+        }
+        for (cpu, _) in shared.lossy_cpus() {
+            if self.full_rings.insert(cpu) {
+                log::warn!("the ring of CPU {cpu} is full: records get lost");
+            }
+        }
     }
 
     /// Notes how many of `possible` wake-ups may have been by own packets while these were not followed.
@@ -211,14 +225,12 @@ pub(crate) fn run(
     while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(tick) {
         let mut probes = common.lock();
         common.drop_replaced_programs(&mut probes);
-        if let Some(logger) = &mut probes.logger {
-            logger.flush();
-        }
         let urgency = probes.accounting.poll_urgency(&common.shared);
         let urgent = urgency == PollUrgency::Urgent;
         let idle = urgency == PollUrgency::Idle && probes.accounting.next_look().is_none();
         if urgent || looked.elapsed() >= if idle { LOOK_WHEN_IDLE } else { LOOK_EVERY } {
             looked = Instant::now();
+            probes.warn(&common.shared);
             reap_exited(common, &mut probes);
             forget_the_changed(&mut probes);
             enforce_rate_limit(common, &mut probes, &mut budget);
