@@ -30,18 +30,21 @@ pub struct Options {
     /// Only attached to, without predicted speed-ups; VALIDATION.md stays as it is
     #[arg(long)]
     attached: bool,
+    /// With breakpoints, to compare; VALIDATION.md stays as it is
+    #[arg(long)]
+    exact: bool,
     /// Two runs, without what has to be measured; VALIDATION.md stays as it is
     #[arg(long)]
     quick: bool,
     /// Keep the results of earlier runs (target/zoo/rows); visit only the programs that have none there
-    #[arg(long, conflicts_with_all = ["only", "launched", "attached", "quick"])]
+    #[arg(long, conflicts_with_all = ["only", "launched", "attached", "exact", "quick"])]
     resume: bool,
 }
 
 impl Options {
     /// Whether programs are visited as for VALIDATION.md.
     fn whole(&self) -> bool {
-        !(self.launched || self.attached || self.quick)
+        !(self.launched || self.attached || self.exact || self.quick)
     }
 }
 
@@ -85,6 +88,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let (runs, bounds) = if options.quick { (2, Bounds::SHARED) } else { (options.runs, Bounds::QUIET) };
     let folder = workspace.target.join("zoo");
     let keep = Keep::new(&longpole, &folder, runs, !options.quick)?;
+    let keep = if options.exact { keep.exact() } else { keep };
     prepare(&folder)?;
     let wanted: Vec<&Entry> = ENTRIES
         .iter()

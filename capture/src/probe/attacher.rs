@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use engine::event::{GapReason, Note, NoteKind};
 
-use symbols::sandbox::own_cpu_time_ns;
-
 use super::overhead::controller::{Common, Probes};
+use super::overhead::cost_accounting::OwnTime;
 use super::{
     clocks::now_ns,
     error::{ProbeError, ProbeErrorKind},
@@ -31,7 +30,7 @@ impl Attacher {
 
     /// What recording costs is counted from now on.
     pub fn begin(&self) {
-        self.common.lock().accounting.begin(now_ns(), own_cpu_time_ns());
+        self.common.lock().accounting.begin(now_ns(), OwnTime::now());
     }
 
     /// Probes functions of a process that is recorded and has come up (a child, or a program after `exec`).

@@ -104,7 +104,7 @@ struct ReportJson<'a> {
 /// What the recording cost.
 #[derive(Serialize)]
 pub(super) struct OverheadJson {
-    /// Of the target's own CPU time.
+    /// While the processes ran, of the larger of their own CPU time and one CPU.
     share: Option<f64>,
     budget: Option<f64>,
     #[serde(flatten)]

@@ -5,29 +5,24 @@ use crate::cell::{duration, grouped};
 use engine::event::Overhead;
 use std::cmp::Reverse;
 
-/// A program that has used less of one CPU than this, or less in all, hardly runs: what longpole does once
-/// and what it does by the clock is many times that, and a percentage of it says nothing about a noticeable
-/// cost.
-const HARDLY_OF_CPU: f64 = 0.05;
-const HARDLY_NS: u64 = 100_000_000;
-
-/// How much and how much it may be: `0.7 % (goal 2 %)`.
+/// How much while the program ran, how much it may be, and how much once: `0.7 % (goal 2 %), and 0.08 s once`.
 pub fn cost(cost: &Overhead) -> String {
     let goal = cost.budget().map_or("no goal".to_owned(), |budget| format!("goal {}", percent(budget)));
-    match cost.share().filter(|_| !hardly_runs(cost)) {
+    let share = match cost.share() {
         _ if cost.wall_ns == 0 => format!("not known ({goal})"),
         Some(share) if cost.budget().is_some_and(|budget| share > budget) => {
             let inside = cost.share_in_threads().unwrap_or(0.0);
             let own = percent((share - inside).max(0.0));
             format!("{}: {} in the program, {own} longpole's own ({goal})", percent(share), percent(inside))
         }
-        Some(share) => format!("{} ({goal})", percent(share)),
-        None => format!("{} of one CPU ({goal}), and the program hardly ran", percent(of_one_cpu(cost))),
-    }
+        share => format!("{} ({goal})", percent(share.unwrap_or(0.0))),
+    };
+    format!("{share}{}", once(cost).map_or(String::new(), |once| format!(", and {once}")))
 }
 
-fn of_one_cpu(cost: &Overhead) -> f64 {
-    cost.spent_ns() as f64 / cost.wall_ns as f64
+/// CPU time that is spent once, however long the recording is: `0.08 s once`.
+pub fn once(cost: &Overhead) -> Option<String> {
+    (cost.once_ns > 0).then(|| format!("{:.2} s once", cost.once_ns as f64 / 1e9))
 }
 
 /// The sentence, without a full stop.
@@ -39,15 +34,7 @@ pub fn overhead(cost: &Overhead) -> String {
     if cost.wall_ns == 0 {
         return format!("overhead not known ({budget})");
     }
-    let share = cost.share().filter(|_| !hardly_runs(cost));
-    let mut text = match share {
-        Some(share) => format!("overhead {} ({budget})", percent(share)),
-        None => format!(
-            "overhead {} of one CPU ({budget}; the program itself used {})",
-            percent(of_one_cpu(cost)),
-            percent(cost.target_ns as f64 / cost.wall_ns as f64)
-        ),
-    };
+    let mut text = format!("overhead {} ({budget})", percent(cost.share().unwrap_or(0.0)));
     let seconds = cost.wall_ns as f64 / 1e9;
     let mut parts = Vec::new();
     let mut counted = |count: u64, ns: u64, what: &str| {
@@ -63,10 +50,9 @@ pub fn overhead(cost: &Overhead) -> String {
     counted(cost.samples, cost.sample_ns, "samples");
     parts.push(format!("collector {}/s", duration(cost.collector_ns as f64 / seconds)));
     text.push_str(&format!(": {}", parts.join(" + ")));
-    // Of a program that hardly used any CPU time nothing is more than a share.
+    text.push_str(&once(cost).map_or(String::new(), |once| format!(", and {once}")));
     if let Some(budget) = cost.budget()
-        && share.is_some()
-        && cost.fixed_ns() as f64 > budget * cost.target_ns as f64
+        && cost.fixed_ns() as f64 > budget * cost.base_ns() as f64
     {
         text.push_str(&too_expensive(cost, budget));
     }
@@ -86,7 +72,7 @@ fn too_expensive(cost: &Overhead, budget: f64) -> String {
     for (ns, name) in parts {
         taken_ns = taken_ns.saturating_add(ns);
         names.push(name);
-        if taken_ns as f64 > budget * cost.target_ns as f64 {
+        if taken_ns as f64 > budget * cost.base_ns() as f64 {
             break;
         }
     }
@@ -97,10 +83,6 @@ fn too_expensive(cost: &Overhead, budget: f64) -> String {
         None => names,
     };
     format!("; {names} {verb} more than the budget, even without probes")
-}
-
-fn hardly_runs(cost: &Overhead) -> bool {
-    cost.target_ns < HARDLY_NS || (cost.target_ns as f64) < HARDLY_OF_CPU * cost.wall_ns as f64
 }
 
 fn per_second(count: u64, seconds: f64) -> String {
@@ -140,6 +122,7 @@ mod tests {
         left_out_ns: 0,
         samples: 0,
         sample_ns: 0,
+        once_ns: 0,
         collector_ns: 87_200_000,
         unwinding_ns: 0,
         others_ns: 0,
@@ -208,8 +191,8 @@ mod tests {
     fn a_few_words_have_the_sum_and_the_goal() {
         assert_eq!(cost(&COST), "0.7 % (goal 2 %)");
         assert_eq!(cost(&Overhead { budget_ppm: None, ..COST }), "0.7 % (no goal)");
-        let idle = Overhead { target_ns: 40_000_000, ..COST };
-        assert_eq!(cost(&idle), "1.4 % of one CPU (goal 2 %), and the program hardly ran");
+        let idle = Overhead { target_ns: 40_000_000, once_ns: 84_000_000, ..COST };
+        assert_eq!(cost(&idle), "1.4 % (goal 2 %), and 0.08 s once");
         assert_eq!(cost(&Overhead::default()), "not known (no goal)");
     }
 
@@ -223,30 +206,18 @@ mod tests {
         assert_eq!(overhead(&Overhead::default()), "overhead not known (no budget)");
         // The recording of a program that slept all the time was reported to cost more than the budget.
         let asleep = Overhead { target_ns: 0, hits: 0, events: 0, event_ns: 0, hit_ns: 0, ..COST };
-        assert_eq!(
-            overhead(&asleep),
-            "overhead 0.87 % of one CPU (budget 2 %; the program itself used 0 %): collector 8.72 ms/s"
-        );
+        assert_eq!(overhead(&asleep), "overhead 0.87 % (budget 2 %): collector 8.72 ms/s");
     }
 
     /// The recording of a server that waited for work was reported to cost 341 %.
     #[test]
-    fn of_a_program_that_hardly_runs_the_cost_is_told_in_time_of_a_cpu() {
-        let idle = Overhead { target_ns: 40_000_000, ..COST };
+    fn of_a_program_that_hardly_runs_the_cost_is_a_share_of_one_cpu() {
+        let idle = Overhead { target_ns: 40_000_000, once_ns: 250_000_000, ..COST };
         let text = overhead(&idle);
-        assert!(
-            text.starts_with(
-                "overhead 1.4 % of one CPU (budget 2 %; the program itself used 0.4 %): 1,200 hits/s"
-            ),
-            "{text}"
-        );
-        assert!(!text.contains("more than the budget"), "{text}");
-        let short = Overhead { wall_ns: 50_000_000, target_ns: 45_000_000, ..COST };
-        assert!(overhead(&short).contains(" of one CPU"), "{}", overhead(&short));
-        let lazy = Overhead { target_ns: 499_000_000, ..COST };
-        assert!(overhead(&lazy).contains(" of one CPU"), "{}", overhead(&lazy));
-        let busy = Overhead { target_ns: 501_000_000, ..COST };
-        assert!(overhead(&busy).starts_with("overhead 28 % (budget 2 %)"), "{}", overhead(&busy));
+        assert!(text.starts_with("overhead 1.4 % (budget 2 %): 1,200 hits/s"), "{text}");
+        assert!(text.ends_with("collector 8.72 ms/s, and 0.25 s once"), "{text}");
+        let dear = Overhead { collector_ns: 300_000_000, ..idle };
+        assert!(overhead(&dear).ends_with("longpole itself takes more than the budget, even without probes"));
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub struct HitCosts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Overhead {
-    /// What was allowed: millionths of the recorded processes' own CPU time; `None`: no limit.
+    /// What was allowed: millionths of [`Overhead::base_ns`]; `None`: no limit.
     pub budget_ppm: Option<u32>,
     /// Length, nanoseconds.
     pub wall_ns: u64,
@@ -68,7 +68,10 @@ pub struct Overhead {
     pub samples: u64,
     /// CPU time of taking them, nanoseconds of the recorded threads.
     pub sample_ns: u64,
-    /// CPU time of longpole: all of its threads and the processes that read symbols for it, nanoseconds.
+    /// CPU time that longpole uses once, however long it records: its start, before the recording begins, and the processes
+    /// that read symbols for it; nanoseconds. No other number contains it.
+    pub once_ns: u64,
+    /// CPU time of all of longpole's threads while it records, nanoseconds.
     pub collector_ns: u64,
     /// Of that, what making samples of stacks took.
     pub unwinding_ns: u64,
@@ -77,7 +80,7 @@ pub struct Overhead {
 }
 
 impl Overhead {
-    /// All of it, nanoseconds of CPU time.
+    /// All of it while the processes ran, nanoseconds of CPU time.
     pub fn spent_ns(&self) -> u64 {
         self.in_threads_ns().saturating_add(self.collector_ns)
     }
@@ -99,17 +102,29 @@ impl Overhead {
         self.operation_ns.saturating_add(self.left_out_ns)
     }
 
-    /// Cost ÷ the recorded processes' own CPU time; `None` if they used none.
+    /// What costs are a share of, nanoseconds: the recorded processes' own CPU time, or one CPU for the length of the
+    /// recording if that is more. Of a program that sleeps most of the time nobody feels a share of what it computes.
+    pub fn base_ns(&self) -> u64 {
+        self.target_ns.max(self.wall_ns)
+    }
+
+    /// Cost while the processes ran ÷ [`Overhead::base_ns`]; `None` if nothing was recorded.
     pub fn share(&self) -> Option<f64> {
-        (self.target_ns > 0).then(|| self.spent_ns() as f64 / self.target_ns as f64)
+        ratio(self.spent_ns(), self.base_ns())
     }
 
     /// [`Overhead::in_threads_ns`] likewise.
     pub fn share_in_threads(&self) -> Option<f64> {
-        (self.target_ns > 0).then(|| self.in_threads_ns() as f64 / self.target_ns as f64)
+        ratio(self.in_threads_ns(), self.base_ns())
     }
 
-    /// What is allowed, as a share of the recorded processes' own CPU time.
+    /// Cost ÷ the recorded processes' own CPU time, all of it and what it took of their threads: how far what is seen of
+    /// them may be off. `None` if they used none.
+    pub fn shares_of_target(&self) -> Option<(f64, f64)> {
+        ratio(self.spent_ns(), self.target_ns).zip(ratio(self.in_threads_ns(), self.target_ns))
+    }
+
+    /// What is allowed, as a share of [`Overhead::base_ns`].
     pub fn budget(&self) -> Option<f64> {
         self.budget_ppm.map(|ppm| f64::from(ppm) / 1e6)
     }
@@ -130,6 +145,7 @@ impl Overhead {
             left_out_ns: self.left_out_ns.saturating_sub(earlier.left_out_ns),
             samples: self.samples.saturating_sub(earlier.samples),
             sample_ns: self.sample_ns.saturating_sub(earlier.sample_ns),
+            once_ns: self.once_ns.saturating_sub(earlier.once_ns),
             collector_ns: self.collector_ns.saturating_sub(earlier.collector_ns),
             unwinding_ns: self.unwinding_ns.saturating_sub(earlier.unwinding_ns),
             others_ns: self.others_ns.saturating_sub(earlier.others_ns),
@@ -137,12 +153,24 @@ impl Overhead {
     }
 }
 
+fn ratio(part_ns: u64, of_ns: u64) -> Option<f64> {
+    (of_ns > 0).then(|| part_ns as f64 / of_ns as f64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// The recording of a program that slept was reported to cost 74 %.
     #[test]
-    fn a_share_is_of_the_targets_own_time() {
+    fn a_share_is_of_the_targets_own_time_or_of_one_cpu() {
+        let asleep =
+            Overhead { wall_ns: 10_000, target_ns: 100, hit_ns: 20, collector_ns: 80, ..Overhead::default() };
+        assert_eq!((asleep.share(), asleep.share_in_threads()), (Some(0.01), Some(0.002)));
+        assert_eq!(asleep.shares_of_target(), Some((1.0, 0.2)));
+        let started = Overhead { once_ns: 80_000_000, ..asleep };
+        assert_eq!((started.share(), started.since(&asleep).once_ns), (Some(0.01), 80_000_000));
+        assert_eq!(Overhead { target_ns: 0, ..asleep }.shares_of_target(), None);
         let cost =
             Overhead { target_ns: 1_000, hit_ns: 10, event_ns: 5, collector_ns: 5, ..Overhead::default() };
         assert_eq!(cost.share(), Some(0.02));

@@ -20,18 +20,19 @@ impl Limits {
         let Some(cost) = overhead.filter(|cost| cost.wall_ns > 0 && cost.target_ns > COMPUTES_NS) else {
             return doubts;
         };
+        let shares = cost.shares_of_target();
         if let Some(limit) =
             self.at.first().filter(|limit| !matches!(limit.kind, Kind::Idle { .. } | Kind::Deadlock { .. }))
         {
             let measured_ns = self.asleep.map_or(cost.wall_ns, |asleep| asleep.awake_ns as u64);
             let predicted_ns = limit.time_ns as u64;
             // The prediction is of the program without what recording took of its time.
-            let bound = OFF + cost.share().unwrap_or(0.0);
+            let bound = OFF + shares.map_or(0.0, |(all, _)| all);
             if predicted_ns.abs_diff(measured_ns) as f64 > bound * measured_ns as f64 {
                 doubts.push(Finding::UnlikeRun { predicted_ns, measured_ns, others_ns: cost.others_ns });
             }
         }
-        if let Some((share, in_threads)) = cost.share().zip(cost.share_in_threads())
+        if let Some((share, in_threads)) = shares
             && share > COSTLY
         {
             doubts.push(Finding::Costly { share, in_threads });

@@ -41,10 +41,14 @@ impl Drop for Helper {
 
 /// CPU time of this process, all of its threads, and of its helpers, those that have ended included; nanoseconds.
 pub fn own_cpu_time_ns() -> u64 {
+    helpers_cpu_time_ns().saturating_add(cpu_time_ns(libc::CLOCK_PROCESS_CPUTIME_ID))
+}
+
+/// CPU time of the helpers of this process, those that have ended included; nanoseconds.
+pub fn helpers_cpu_time_ns() -> u64 {
     let helpers = HELPERS.lock().unwrap_or_else(PoisonError::into_inner);
     let running = helpers.running.iter().map(|&clock| cpu_time_ns(clock));
-    let sum = running.fold(helpers.ended_ns, u64::saturating_add);
-    sum.saturating_add(cpu_time_ns(libc::CLOCK_PROCESS_CPUTIME_ID))
+    running.fold(helpers.ended_ns, u64::saturating_add)
 }
 
 /// 0 if it cannot be read.

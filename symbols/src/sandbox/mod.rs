@@ -9,5 +9,5 @@ mod seccomp;
 pub mod wire;
 
 pub use confine::{Limits, close_all_but_standard, confine};
-pub use helper::{Helper, own_cpu_time_ns};
+pub use helper::{Helper, helpers_cpu_time_ns, own_cpu_time_ns};
 pub use mapping::Mapping;

@@ -97,7 +97,7 @@ pub struct Bounds {
     pub agree: f64,
     /// Whether two recordings are compared with each other.
     pub change: bool,
-    /// The largest cost that longpole may tell, of the target's CPU time.
+    /// The largest cost that longpole may tell, of the target's CPU time or of one CPU.
     pub told_cost: Option<f64>,
     /// The largest measured one.
     pub cost: Option<f64>,
@@ -233,7 +233,7 @@ pub fn judge(leads: &[&str], figures: &Figures, bounds: &Bounds) -> Vec<Cell> {
         (What::Cost, bounds.cost, figures.cost),
     ] {
         if let (Some(bound), Some(cost)) = (bound, cost) {
-            put(what, cost < bound, format!("{:.1} % of its CPU time", cost * 100.0));
+            put(what, cost < bound, format!("{:.1} % of its CPU time or of one CPU", cost * 100.0));
         }
     }
     cells

@@ -22,6 +22,8 @@ pub struct Keep {
     runs: usize,
     /// Whether it is measured how long runs take.
     timed: bool,
+    /// Whether recordings set breakpoints.
+    exact: bool,
 }
 
 impl Keep {
@@ -34,7 +36,13 @@ impl Keep {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from).min(2);
         std::fs::create_dir_all(folder.join("built"))?;
         let (longpole, folder) = (longpole.to_path_buf(), folder.to_path_buf());
-        Ok(Keep { longpole, folder, cpus: cpus as u32, runs: runs.max(1), timed })
+        Ok(Keep { longpole, folder, cpus: cpus as u32, runs: runs.max(1), timed, exact: false })
+    }
+
+    /// The same, with recordings that set breakpoints.
+    #[must_use]
+    pub fn exact(self) -> Keep {
+        Keep { exact: true, ..self }
     }
 
     /// The words that start a program.
@@ -92,7 +100,9 @@ impl Keep {
             speedup: (!one.is_empty()).then(|| wall(&one) / wall(&all)),
             answers,
             change,
-            cost: cpu(&recorded).zip(cpu(&all)).map(|(recorded, alone)| recorded / alone - 1.0),
+            cost: cpu(&recorded)
+                .zip(cpu(&all))
+                .map(|(recorded, alone)| (recorded - alone) / alone.max(wall(&all))),
         })
     }
 
@@ -139,7 +149,7 @@ impl Keep {
 
     fn stage<'a>(&'a self, entry: &'a Entry, program: &'a str, mode: Mode) -> Stage<'a> {
         let (longpole, work) = (&self.longpole, &self.folder);
-        Stage { entry, mode, longpole, program, work }
+        Stage { entry, mode, longpole, program, work, exact: self.exact }
     }
 
     fn cpu_list(&self) -> &'static str {

@@ -41,7 +41,7 @@ pub struct Figures {
     /// Between the first two recordings: growth of the predicted time, chance, and whether diff calls it more
     /// than that.
     pub change: Option<(f64, f64, bool)>,
-    /// Measured cost, as a part of the target's CPU time. Launched: CPU time of longpole and the program,
+    /// Measured cost, as a part of the target's CPU time or of one CPU, whichever is more. Launched: CPU time of longpole and the program,
     /// from its release at the gate to its end, above that of the program alone. Attached: CPU time of
     /// longpole while it records, compared with that of the program in that time.
     pub cost: Option<f64>,
@@ -64,6 +64,8 @@ pub(super) struct Stage<'a> {
     /// What was built of its source.
     pub program: &'a str,
     pub work: &'a Path,
+    /// Whether recordings set breakpoints.
+    pub exact: bool,
 }
 
 impl Stage<'_> {
@@ -83,7 +85,7 @@ impl Stage<'_> {
     pub fn launched(&self, cpus: &str, file: &Path) -> Result<Run, String> {
         let place = Place::new("launched");
         let (variables, words) = self.entry.words(self.mode, self.program, self.work);
-        let options = self.entry.record.join(" ");
+        let options = self.options();
         let line = format!(
             "env {variables} \"$LONGPOLE\" record --force -o \"$FILE\" --cpu-list {cpus} {options} -- {words} >\"$OUT\""
         );
@@ -116,7 +118,7 @@ impl Stage<'_> {
         let client = self.client()?;
         program.close_stdin();
         std::thread::sleep(WARM);
-        let options = self.entry.record.join(" ");
+        let options = self.options();
         let line = format!(
             "\"$LONGPOLE\" record --force -o \"$FILE\" -d {} {options} -p {}",
             WINDOW.as_secs_f64(),
@@ -128,7 +130,8 @@ impl Stage<'_> {
         record.wait_for_stderr("recording ", LIMIT).map_err(|error| error.to_string())?;
         let before = (beside.cpu_s(), place.cpu_s());
         // It has begun before it said so, and what comes after its end is not what recording costs.
-        std::thread::sleep(WINDOW.mul_f64(0.85));
+        let measured = WINDOW.mul_f64(0.85);
+        std::thread::sleep(measured);
         let after = (beside.cpu_s(), place.cpu_s());
         let ended = record.wait(LIMIT).map_err(|error| error.to_string())?;
         let lives = program.is_running().map_err(|error| error.to_string())?;
@@ -139,7 +142,8 @@ impl Stage<'_> {
             return Err(format!("longpole record ends with {:?}: {last}", ended.code.or(ended.signal)));
         }
         let grown = |before: Option<f64>, after: Option<f64>| before.zip(after).map(|(from, to)| to - from);
-        let cost = grown(before.0, after.0).zip(grown(before.1, after.1)).map(|(ours, its)| ours / its);
+        let cost = grown(before.0, after.0).zip(grown(before.1, after.1));
+        let cost = cost.map(|(ours, its)| ours / its.max(measured.as_secs_f64()));
         Ok((self.ending(ending), lives.then_some(WINDOW.as_secs_f64()), cost))
     }
 
@@ -148,6 +152,12 @@ impl Stage<'_> {
         let mut command = place.shell(&format!("env {variables} taskset -c {cpus} {words} >\"$OUT\""));
         let start = Instant::now();
         Ok((started(command.env("OUT", self.output()))?, start))
+    }
+
+    /// Of `record`.
+    fn options(&self) -> String {
+        let exact = self.exact.then_some("--exact");
+        exact.iter().chain(self.entry.record).copied().collect::<Vec<_>>().join(" ")
     }
 
     fn client(&self) -> Result<Option<Background>, String> {

@@ -64,6 +64,8 @@ const WAYS: [Way; 3] = [Way::Launched, Way::Attached, Way::Top];
 struct Cost {
     measured: Sample,
     said: Sample,
+    /// How much longer the program took.
+    elapsed: Sample,
 }
 
 impl Cost {
@@ -110,9 +112,10 @@ pub fn measure(workspace: &Workspace, longpole: &Path, only: &[String]) -> Resul
             for (way, cost) in WAYS.into_iter().zip(&mut costs) {
                 let cpus = cpus.clone();
                 let pair = Pair { entry, program: &program, folders: &folders, cpus, longpole };
-                let (measured, said) = pair.run(way).with_context(|| entry.name)?;
-                cost.measured.push(measured);
-                cost.said.push(said);
+                let seen = pair.run(way).with_context(|| entry.name)?;
+                cost.measured.push(seen.measured);
+                cost.said.push(seen.said);
+                cost.elapsed.push(seen.elapsed);
             }
         }
         eprintln!("xtask: {} {}", entry.name, told_row(&costs));
@@ -122,7 +125,8 @@ pub fn measure(workspace: &Workspace, longpole: &Path, only: &[String]) -> Resul
 }
 
 fn told_row(costs: &[Cost]) -> String {
-    let cells: Vec<String> = costs.iter().map(|cost| format!("{} | {}", cost.measured, cost.said)).collect();
+    let cell = |cost: &Cost| format!("{} | {} | {}", cost.measured, cost.said, cost.elapsed);
+    let cells: Vec<String> = costs.iter().map(cell).collect();
     cells.join(" | ")
 }
 
@@ -130,13 +134,13 @@ fn text(rows: &[(&str, [Cost; 3])], absent: &[String], runs: usize) -> Result<St
     let calm = || rows.iter().filter(|(name, _)| !STORMS.contains(name)).flat_map(|(_, costs)| costs);
     let all = || rows.iter().flat_map(|(_, costs)| costs);
     let mut text = format!(
-        "## What recording costs, and what longpole says of it\n\nPercent of the CPU time of the program alone that it and longpole \
-         together take more, and what longpole says: launched by\n`longpole record`, attached to by `record -p`, and watched by \
+        "## What recording costs, and what longpole says of it\n\nPercent of the CPU time of the program alone, or of one CPU if that is more, that it and longpole \
+         together take more, what longpole says, and by how many percent the program takes longer: launched by\n`longpole record`, attached to by `record -p`, and watched by \
          `top -p`, {runs} pairs of runs of some ten seconds. The two of a pair\nrun at the same time, each on its half of the CPUs, and \
          change places. It counts from when recording begins (`top`: from its first\nscreen on) to the end of the program. The budget is\n{BUDGET} %; make and the shell's loop \
          start processes as fast as they can.\n\n\
          Within the budget: {} of {} without those two. What longpole says is within a third of what is measured, or half a point: {} of {}.\n\n\
-         | program | launched | said | attached | said | top | said |\n|---|---|---|---|---|---|---|\n",
+         | program | launched | said | longer | attached | said | longer | top | said | longer |\n|---|---|---|---|---|---|---|---|---|---|\n",
         calm().filter(|cost| cost.measured.median() <= BUDGET).count(),
         calm().count(),
         all().filter(|cost| cost.is_near()).count(),
@@ -164,9 +168,15 @@ struct Pair<'a> {
     longpole: &'a Path,
 }
 
+/// What a pair of runs showed, percent.
+struct Seen {
+    measured: f64,
+    said: f64,
+    elapsed: f64,
+}
+
 impl Pair<'_> {
-    /// What was measured and what longpole told, percent.
-    fn run(&self, way: Way) -> Result<(f64, f64)> {
+    fn run(&self, way: Way) -> Result<Seen> {
         let groups = ["alone", "recorded"].map(|name| Group::new(&format!("promise-{name}")));
         let ([alone, recorded], recorder) = (groups, Group::new("promise-longpole")?);
         let (alone, recorded) = (alone?, recorded?);
@@ -183,6 +193,7 @@ impl Pair<'_> {
         for background in programs.iter_mut().chain(&mut clients) {
             background.close_stdin();
         }
+        let started = Instant::now();
         let (longpole, pid, before_s) = match programs.get(1) {
             None => self.launch(&recorder)?,
             Some(program) => {
@@ -190,23 +201,40 @@ impl Pair<'_> {
                 self.attach(&recorder, way, program.pid())?
             }
         };
-        let begin = Instant::now();
-        while !has_ended(pid) {
+        // A launched program runs since longpole has said so.
+        let begin = if way == Way::Launched { Instant::now() } else { started };
+        let (alone_pid, mut alone_took) = (programs[0].pid(), None);
+        let mut took = None;
+        let mut recorder_s = 0.0;
+        while took.is_none() || alone_took.is_none() {
             if begin.elapsed() > LIMIT {
                 bail!("does not come to an end");
             }
+            if alone_took.is_none() && has_ended(alone_pid) {
+                alone_took = Some(started.elapsed());
+            }
+            if took.is_none() && has_ended(pid) {
+                took = Some(begin.elapsed());
+                // What longpole does from here on holds nobody up.
+                recorder_s = recorder.cpu_s()? - before_s;
+            }
             std::thread::sleep(Duration::from_millis(1));
         }
-        // What longpole does from here on holds nobody up.
-        let recorder_s = recorder.cpu_s()? - before_s;
+        let seconds = |took: Option<Duration>| took.unwrap_or_default().as_secs_f64();
+        let (took_s, alone_s) = (seconds(took), seconds(alone_took));
         for background in programs.into_iter().chain(clients) {
             command::well(background.wait(LIMIT)?, self.entry.name)?;
         }
         let ended = command::well(longpole.wait(LIMIT)?, "longpole")?;
         let screens = std::fs::read_to_string(self.screens()).unwrap_or_default();
         let said = told_cost(if way == Way::Top { &screens } else { &ended.stderr });
-        let more = (recorded.cpu_s()? + recorder_s) / alone.cpu_s()? - 1.0;
-        Ok((100.0 * more, said.context("longpole does not say what it cost")?))
+        let alone_cpu_s = alone.cpu_s()?;
+        let more = (recorded.cpu_s()? + recorder_s - alone_cpu_s) / alone_cpu_s.max(alone_s);
+        Ok(Seen {
+            measured: 100.0 * more,
+            said: said.context("longpole does not say what it cost")?,
+            elapsed: 100.0 * (took_s / alone_s - 1.0),
+        })
     }
 
     fn words(&self, side: usize) -> (String, String) {

@@ -114,7 +114,8 @@ impl AdaptiveSampling {
         self.last = Some(*spent);
         let budget = share * since(spent.own_ns, last.own_ns);
         let (least, most) = self.limits;
-        let rest = budget - since(spent.others_ns, last.others_ns);
+        // All together may cost a share of one CPU where the processes use less.
+        let rest = budget.max(share * wall) - since(spent.others_ns, last.others_ns);
         let room = rest.min(budget * most).max(budget * least).max(wall * LEAST_OF_CPU);
         let cost = since(spent.samples_ns, last.samples_ns);
         self.debt_ns = (self.debt_ns + cost - room).max(0.0);

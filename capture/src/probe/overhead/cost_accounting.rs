@@ -10,7 +10,7 @@ use aya::Ebpf;
 use engine::event::{HitCosts, Overhead};
 use probe_abi::{CpuCounters, SILENT_AT_ONCE};
 
-use symbols::sandbox::own_cpu_time_ns;
+use symbols::sandbox::{helpers_cpu_time_ns, own_cpu_time_ns};
 
 use crate::target::BusyTimes;
 
@@ -46,8 +46,9 @@ pub(crate) struct CostAccounting {
     target: CpuTime,
     waited_for: WaitedFor,
     own: CpuTime,
-    /// All of longpole's CPU time as of the start.
+    /// All of longpole's CPU time as of the start, and of that its helpers'.
     longpole_before_ns: u64,
+    helpers_before_ns: u64,
     /// How busy the CPUs had been when the recording began.
     busy_before: BusyTimes,
     functions: Vec<Line>,
@@ -193,6 +194,21 @@ impl Counted {
     }
 }
 
+/// CPU time of longpole.
+#[derive(Clone, Copy)]
+pub(crate) struct OwnTime {
+    all_ns: u64,
+    /// Of that, its helpers'.
+    helpers_ns: u64,
+}
+
+impl OwnTime {
+    pub(crate) fn now() -> OwnTime {
+        let helpers_ns = helpers_cpu_time_ns();
+        OwnTime { all_ns: own_cpu_time_ns(), helpers_ns }
+    }
+}
+
 /// The kernel's statistics while they are on.
 struct Sample {
     _on: OwnedFd,
@@ -212,6 +228,7 @@ impl CostAccounting {
         first_pids: BTreeSet<u32>,
         children: bool,
     ) -> CostAccounting {
+        let own = OwnTime::now();
         let mut accounting = CostAccounting {
             budget_ppm,
             costs,
@@ -221,7 +238,8 @@ impl CostAccounting {
             target: CpuTime::default(),
             waited_for: WaitedFor::default(),
             own: CpuTime::default(),
-            longpole_before_ns: own_cpu_time_ns(),
+            longpole_before_ns: own.all_ns,
+            helpers_before_ns: own.helpers_ns,
             busy_before: BusyTimes::now(),
             functions: Vec::new(),
             gone: BTreeMap::new(),
@@ -246,10 +264,10 @@ impl CostAccounting {
         accounting
     }
 
-    /// The recording began then, when longpole had used so much CPU time: what was done before cost it nothing.
-    pub(crate) fn begin(&mut self, start_ns: u64, longpole_ns: u64) {
+    /// The recording began then, when longpole and of it its helpers had used this CPU time.
+    pub(crate) fn begin(&mut self, start_ns: u64, before: OwnTime) {
         self.start_ns = start_ns;
-        self.longpole_before_ns = longpole_ns;
+        (self.longpole_before_ns, self.helpers_before_ns) = (before.all_ns, before.helpers_ns);
         self.busy_before = BusyTimes::now();
     }
 
@@ -355,8 +373,9 @@ impl CostAccounting {
     /// As of the last look.
     pub(crate) fn overhead(&self) -> Overhead {
         // Reading symbols and drawing are no reason to remove probes, but the user sees their cost.
-        let longpole_ns =
-            own_cpu_time_ns().saturating_sub(self.longpole_before_ns).max(self.last.collector_ns);
+        let now = OwnTime::now();
+        let longpole_ns = now.all_ns.saturating_sub(self.longpole_before_ns).max(self.last.collector_ns);
+        let reading_ns = now.helpers_ns.saturating_sub(self.helpers_before_ns).min(longpole_ns);
         let event_ns = self.event_ns as u64;
         let added_ns = self.hit_ns.saturating_add(event_ns).saturating_add(self.last.sampling_ns());
         let added_ns = added_ns.saturating_add(self.inside.took_ns());
@@ -376,7 +395,8 @@ impl CostAccounting {
             left_out_ns: self.inside.left_out_ns,
             samples: self.last.samples,
             sample_ns: self.last.sampling_ns(),
-            collector_ns: longpole_ns.saturating_add(self.last.elsewhere_ns),
+            once_ns: self.longpole_before_ns.saturating_add(reading_ns),
+            collector_ns: longpole_ns.saturating_sub(reading_ns).saturating_add(self.last.elsewhere_ns),
             unwinding_ns: self.last.unwinding_ns,
             others_ns: busy_ns.saturating_sub(self.used_ns()).saturating_sub(longpole_ns),
         }

@@ -59,8 +59,9 @@ impl Window {
     /// What probes may cost in it.
     pub(super) fn allowed_ns(&self, share: f64) -> f64 {
         let budget = self.own_ns as f64 * share;
-        let left = budget - self.fixed_ns as f64;
-        left.max(budget * LEAST_SHARE).max(self.wall_ns as f64 * LEAST_OF_CPU)
+        // All together may cost a share of one CPU where the processes use less; they themselves feel only probes.
+        let left = self.own_ns.max(self.wall_ns) as f64 * share - self.fixed_ns as f64;
+        left.min(budget).max(budget * LEAST_SHARE).max(self.wall_ns as f64 * LEAST_OF_CPU)
     }
 }
 

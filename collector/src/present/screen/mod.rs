@@ -14,6 +14,7 @@ pub(crate) use rows::{Row, Table, locks, threads, wait_name, waits};
 use super::counts;
 use super::finding::sentence;
 use super::frame;
+use super::overhead;
 use super::short::short;
 use super::style::{Paint, Style};
 use super::table;
@@ -199,15 +200,16 @@ pub(crate) fn facts(out: &mut impl Write, report: &Report, about: &About, style:
         1 => "1 sample".to_owned(),
         count => format!("{} samples", grouped(count)),
     });
-    // For a program that hardly ran, a share means nothing.
-    let cost = report.overhead.filter(|cost| cost.target_ns > HARDLY_NS).and_then(|cost| cost.share());
+    let cost = report.overhead.and_then(|cost| cost.share());
     let goal = report.overhead.and_then(|cost| cost.budget());
     let goal = goal.filter(|goal| cost.is_some_and(|share| share > 1.25 * goal));
     // The program feels the one and not the other.
     let inside = report.overhead.and_then(|cost| cost.share_in_threads()).filter(|_| goal.is_some());
     let inside = inside.map_or(String::new(), |inside| format!(" ({:.1} % in the program)", inside * 100.0));
     let goal = goal.map_or(String::new(), |goal| format!(", goal {:.0} %", goal * 100.0));
-    let cost = cost.map(|share| format!("cost {:.1} %", share * 100.0));
+    let once = report.overhead.as_ref().and_then(overhead::once);
+    let once = once.map_or(String::new(), |once| format!(" + {once}"));
+    let cost = cost.map(|share| format!("cost {:.1} %{once}", share * 100.0));
     let cost_alone = cost.as_ref().filter(|_| !inside.is_empty()).map(|cost| format!("{cost}{inside}"));
     let right: Vec<String> = samples.into_iter().chain(cost).collect();
     let right = right.join(", ");
@@ -316,9 +318,6 @@ pub(crate) fn sure(report: &Report, limits: &Limits, shown_by: &str) -> String {
 fn is_answered(report: &Report, limits: &Limits) -> bool {
     computes(report) && limits.at.first().is_none_or(|limit| limit.kind.is_known())
 }
-
-/// A program that used less CPU time than this hardly ran.
-const HARDLY_NS: u64 = 100_000_000;
 
 /// Columns of a name in the first column.
 fn name_columns(usual: usize, style: &Style) -> usize {
