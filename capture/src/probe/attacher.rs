@@ -8,9 +8,8 @@ use std::sync::Arc;
 use engine::event::{GapReason, Note, NoteKind};
 
 use super::overhead::controller::{Common, Probes};
-use super::overhead::cost_accounting::OwnTime;
 use super::{
-    clocks::now_ns,
+    clocks::{OwnTime, now_ns},
     error::{ProbeError, ProbeErrorKind},
     libc_files::LibcProbes,
     libc_points::off_note,

@@ -3,6 +3,7 @@
 pub use crate::target::monotonic_ns as now_ns;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
+use symbols::sandbox::{helpers_cpu_time_ns, own_cpu_time_ns};
 
 /// CPU-time clocks of longpole's threads whose work is part of recording.
 static OWN: Mutex<Vec<libc::clockid_t>> = Mutex::new(Vec::new());
@@ -136,6 +137,21 @@ fn read(clock: libc::clockid_t) -> Option<u64> {
     let seconds = u64::try_from(time.tv_sec).ok()?;
     let nanoseconds = u64::try_from(time.tv_nsec).ok()?;
     (failed == 0).then(|| seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds))
+}
+
+/// CPU time of longpole.
+#[derive(Clone, Copy)]
+pub(crate) struct OwnTime {
+    pub(crate) all_ns: u64,
+    /// Of that, its helpers'.
+    pub(crate) helpers_ns: u64,
+}
+
+impl OwnTime {
+    pub(crate) fn now() -> OwnTime {
+        let helpers_ns = helpers_cpu_time_ns();
+        OwnTime { all_ns: own_cpu_time_ns(), helpers_ns }
+    }
 }
 
 #[cfg(test)]

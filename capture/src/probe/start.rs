@@ -14,12 +14,12 @@ use super::overhead::{
     budget::Budget,
     calibrate,
     controller::{self, Common, Probes},
-    cost_accounting::{CostAccounting, Costs, OwnTime},
+    cost_accounting::{CostAccounting, Costs},
 };
 use super::{
     attach::{attach_kernel, attach_network, kernel_programs},
     capture::Capture,
-    clocks::now_ns,
+    clocks::{OwnTime, now_ns},
     cpu_ring_reader::Rings,
     error::{ProbeError, ProbeErrorKind},
     function_probes::{self, FunctionProbes},

@@ -11,6 +11,8 @@ use super::runs::{Ending, Figures};
 pub enum What {
     /// Exit code and output are those of the program alone.
     Unharmed,
+    /// No byte of its code is another one while it is recorded.
+    Untouched,
     /// The predicted time for the recorded machine is the measured one.
     Time,
     /// The predicted speed-up from one CPU to two is the measured one.
@@ -37,8 +39,9 @@ pub enum What {
 
 impl What {
     /// All of them.
-    pub const ALL: [What; 12] = [
+    pub const ALL: [What; 13] = [
         What::Unharmed,
+        What::Untouched,
         What::Time,
         What::Speedup,
         What::Shares,
@@ -58,6 +61,7 @@ impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             What::Unharmed => "unharmed",
+            What::Untouched => "untouched",
             What::Time => "time",
             What::Speedup => "speed-up",
             What::Shares => "shares",
@@ -189,6 +193,9 @@ pub fn judge(leads: &[&str], figures: &Figures, bounds: &Bounds) -> Vec<Cell> {
     } else {
         put(What::Unharmed, true, figures.alone.to_string());
     }
+    if let Some(changed) = figures.changed {
+        put(What::Untouched, changed == 0, format!("{changed} bytes of code are others"));
+    }
     if let Some(bound) = bounds.time {
         let (predicted, real) = (median(seen, |it| it.time_s), median(seen, |it| it.real_s));
         put(What::Time, is_near(predicted, real, bound), format!("{predicted:.2} s, measured {real:.2} s"));
@@ -292,6 +299,7 @@ mod tests {
         Figures {
             alone: ending,
             recorded: vec![ending; 3],
+            changed: Some(0),
             speedup: Some(1.5),
             answers: vec![answers(); 3],
             change: Some((0.01, 0.02, false)),
@@ -312,17 +320,18 @@ mod tests {
         let mut score = Score::default();
         score.add(&cells);
         score.add(&failed("no recording"));
-        assert_eq!(score.to_string(), "12 of 24 (50 %)");
+        assert_eq!(score.to_string(), "13 of 26 (50 %)");
     }
 
     /// One wrong figure at a time; each fails its cell and no other.
     #[test]
     fn a_wrong_figure_fails_its_cell() {
         type Change = fn(&mut Figures);
-        let wrong: [(What, Change); 21] = [
+        let wrong: [(What, Change); 22] = [
             (What::Unharmed, |it| it.recorded[1].code = Some(1)),
             (What::Unharmed, |it| it.recorded[1].code = None),
             (What::Unharmed, |it| it.recorded[2].output = Some(8)),
+            (What::Untouched, |it| it.changed = Some(1)),
             (What::Time, |it| it.answers.iter_mut().for_each(|it| it.time_s = 1.11)),
             (What::Time, |it| it.answers.iter_mut().for_each(|it| it.time_s = 0.89)),
             (What::Time, |it| it.answers.iter_mut().for_each(|it| it.real_s = f64::NAN)),
@@ -357,6 +366,6 @@ mod tests {
     fn a_shared_machine_is_not_asked_how_long_it_took() {
         let cells = judge(&["crunch"], &figures(), &Bounds::SHARED);
         let timed = [What::Time, What::Speedup, What::NoChange, What::ToldCost, What::Cost];
-        assert!(cells.len() == 7 && cells.iter().all(|cell| !timed.contains(&cell.what)), "{cells:?}");
+        assert!(cells.len() == 8 && cells.iter().all(|cell| !timed.contains(&cell.what)), "{cells:?}");
     }
 }

@@ -97,6 +97,7 @@ impl Keep {
         Ok(Figures {
             alone: all.first().map(|run| run.ending).ok_or("no run")?,
             recorded: recorded.iter().map(|run| run.ending).collect(),
+            changed: recorded.iter().filter_map(|run| run.changed).max(),
             speedup: (!one.is_empty()).then(|| wall(&one) / wall(&all)),
             answers,
             change,
@@ -114,17 +115,19 @@ impl Keep {
         let stage = self.stage(entry, program, Mode::Attached);
         let alone = stage.alone(self.cpu_list())?.ending;
         let (mut recorded, mut real, mut costs) = (Vec::new(), Vec::new(), Vec::new());
+        let mut changed = None;
         for round in 0..self.runs {
             let file = self.file(entry, Mode::Attached, round);
-            let (ending, window, cost) = stage.attached(self.cpu_list(), &file)?;
-            recorded.push(ending);
+            let run = stage.attached(self.cpu_list(), &file)?;
+            recorded.push(run.ending);
+            changed = changed.max(run.changed);
             // One that ended first is in it up to its end: of that only the recording tells.
-            real.push(window.map_or_else(|| length_s(&self.longpole, &file), Ok)?);
-            costs.extend(cost);
+            real.push(run.window_s.map_or_else(|| length_s(&self.longpole, &file), Ok)?);
+            costs.extend(run.cost);
         }
         let (answers, change) = self.ask(entry, Mode::Attached, &real)?;
         let cost = (!costs.is_empty()).then(|| middle(costs));
-        Ok(Figures { alone, recorded, speedup, answers, change, cost })
+        Ok(Figures { alone, recorded, changed, speedup, answers, change, cost })
     }
 
     #[expect(clippy::type_complexity, reason = "two fields of the figures")]

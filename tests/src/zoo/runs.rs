@@ -9,6 +9,7 @@ use super::answers::Answers;
 use super::entry::{Entry, Mode};
 use crate::group::Group;
 use crate::process::{Background, has_ended, shell};
+use crate::text_unchanged::changed_code;
 use crate::workload::fnv;
 
 /// No run takes this long.
@@ -17,6 +18,8 @@ const LIMIT: Duration = Duration::from_secs(90);
 const WARM: Duration = Duration::from_millis(500);
 /// For how long it is recorded then.
 const WINDOW: Duration = Duration::from_millis(4500);
+/// How long after its start a launched program's code is looked at.
+const LOOK: Duration = Duration::from_millis(400);
 
 /// How a program ended, reduced to what is the same each time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +37,8 @@ pub struct Figures {
     pub alone: Ending,
     /// How it ended recorded.
     pub recorded: Vec<Ending>,
+    /// Most bytes of its code that were others than its files have while it was recorded, if it lived long enough for a look.
+    pub changed: Option<usize>,
     /// Measured from one CPU to two.
     pub speedup: Option<f64>,
     /// The messages of each recording.
@@ -51,9 +56,21 @@ pub struct Figures {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub ending: Ending,
+    /// Bytes of its code that were others than its files have, if somebody looked.
+    pub changed: Option<usize>,
     pub wall_s: f64,
     /// CPU time, if this machine tells.
     pub cpu_s: Option<f64>,
+}
+
+/// A run that was attached to.
+pub(super) struct Attached {
+    pub ending: Ending,
+    /// Bytes of its code that were others than its files have, if somebody looked.
+    pub changed: Option<usize>,
+    /// How much of it should be in the recording; not known if it ended before.
+    pub window_s: Option<f64>,
+    pub cost: Option<f64>,
 }
 
 /// What a run needs.
@@ -78,7 +95,7 @@ impl Stage<'_> {
         let ended = program.wait(LIMIT).map_err(|error| error.to_string())?;
         let wall_s = start.elapsed().as_secs_f64();
         finish(client)?;
-        Ok(Run { ending: self.ending(ended.code), wall_s, cpu_s: place.cpu_s() })
+        Ok(Run { ending: self.ending(ended.code), changed: None, wall_s, cpu_s: place.cpu_s() })
     }
 
     /// Launched by longpole; CPU time is that of both, from its release at the gate to its end.
@@ -98,7 +115,11 @@ impl Stage<'_> {
         let (before, start) = (place.cpu_s(), Instant::now());
         let pid = said.split("(pid ").nth(1).and_then(|rest| rest.split(')').next()?.parse().ok());
         let pid = pid.ok_or_else(|| format!("no pid in: {said}"))?;
+        let mut changed = None;
         while !has_ended(pid) && start.elapsed() < LIMIT {
+            if changed.is_none() && start.elapsed() >= LOOK {
+                changed = changed_code(pid).ok().map(|changed| changed.len());
+            }
             std::thread::sleep(Duration::from_millis(2));
         }
         let (after, wall_s) = (place.cpu_s(), start.elapsed().as_secs_f64());
@@ -108,11 +129,11 @@ impl Stage<'_> {
             return Err(format!("no recording: {}", ended.stderr.lines().last().unwrap_or_default()));
         }
         let cpu_s = before.zip(after).map(|(before, after)| after - before);
-        Ok(Run { ending: self.ending(ended.code), wall_s, cpu_s })
+        Ok(Run { ending: self.ending(ended.code), changed, wall_s, cpu_s })
     }
 
-    /// Attached to: how it ended, for how long it should be in the recording (not known if it ended before), and the cost.
-    pub fn attached(&self, cpus: &str, file: &Path) -> Result<(Ending, Option<f64>, Option<f64>), String> {
+    /// Attached to.
+    pub fn attached(&self, cpus: &str, file: &Path) -> Result<Attached, String> {
         let (place, beside) = (Place::new("attached"), Place::new("recorder"));
         let (mut program, _) = self.start(&place, cpus)?;
         let client = self.client()?;
@@ -133,6 +154,7 @@ impl Stage<'_> {
         let measured = WINDOW.mul_f64(0.85);
         std::thread::sleep(measured);
         let after = (beside.cpu_s(), place.cpu_s());
+        let changed = changed_code(program.pid()).ok().map(|changed| changed.len());
         let ended = record.wait(LIMIT).map_err(|error| error.to_string())?;
         let lives = program.is_running().map_err(|error| error.to_string())?;
         let ending = program.wait(LIMIT).map_err(|error| error.to_string())?.code;
@@ -144,7 +166,12 @@ impl Stage<'_> {
         let grown = |before: Option<f64>, after: Option<f64>| before.zip(after).map(|(from, to)| to - from);
         let cost = grown(before.0, after.0).zip(grown(before.1, after.1));
         let cost = cost.map(|(ours, its)| ours / its.max(measured.as_secs_f64()));
-        Ok((self.ending(ending), lives.then_some(WINDOW.as_secs_f64()), cost))
+        Ok(Attached {
+            ending: self.ending(ending),
+            changed,
+            window_s: lives.then_some(WINDOW.as_secs_f64()),
+            cost,
+        })
     }
 
     fn start(&self, place: &Place, cpus: &str) -> Result<(Background, Instant), String> {

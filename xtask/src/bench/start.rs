@@ -15,7 +15,7 @@ use crate::command;
 use crate::workspace::Workspace;
 
 const SAMPLES: usize = 7;
-/// The kernel tells the time of ended children in steps of 10 ms: each sample is the mean of so many runs.
+/// The kernel tells the time of ended children in steps of 10 ms: each sample is the mean of this many runs.
 const RUNS: u32 = 10;
 const LIMIT: Duration = Duration::from_secs(60);
 

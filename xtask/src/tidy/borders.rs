@@ -37,7 +37,7 @@ const LAYERS: [(&str, &[&str]); 3] = [
             "synth",
         ],
     ),
-    ("capture", &["rights", "target", "jit", "probe", "interpose", "unwind"]),
+    ("capture", &["rights", "boot_cache", "target", "jit", "probe", "interpose", "unwind"]),
     (
         "collector",
         &[

@@ -10,13 +10,11 @@ use aya::Ebpf;
 use engine::event::{HitCosts, Overhead};
 use probe_abi::{CpuCounters, SILENT_AT_ONCE};
 
-use symbols::sandbox::{helpers_cpu_time_ns, own_cpu_time_ns};
-
 use crate::target::BusyTimes;
 
 use super::super::{
     clocks::now_ns,
-    clocks::{CpuTime, waited_for_ns},
+    clocks::{CpuTime, OwnTime, waited_for_ns},
     function_probes::FunctionProbes,
     lock_probes::LockProbes,
     shared_map::Shared,
@@ -191,21 +189,6 @@ impl Counted {
     /// All that samples take of the recorded threads' time.
     fn sampling_ns(&self) -> u64 {
         self.samples_ns.saturating_add(self.ticks_ns)
-    }
-}
-
-/// CPU time of longpole.
-#[derive(Clone, Copy)]
-pub(crate) struct OwnTime {
-    all_ns: u64,
-    /// Of that, its helpers'.
-    helpers_ns: u64,
-}
-
-impl OwnTime {
-    pub(crate) fn now() -> OwnTime {
-        let helpers_ns = helpers_cpu_time_ns();
-        OwnTime { all_ns: own_cpu_time_ns(), helpers_ns }
     }
 }
 
