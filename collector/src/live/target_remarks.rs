@@ -15,7 +15,10 @@ pub(super) fn traced(process: &Process) -> Option<String> {
 
 /// It was there when it was asked for.
 pub(super) fn ended(process: &Process) -> Option<String> {
-    (!is_alive(process.pid)).then(|| {
+    // One that is ending has no program any more, but its threads may take a while to go.
+    let program = std::fs::read_link(process.open_path());
+    let is_ending = program.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
+    (is_ending || !is_alive(process.pid)).then(|| {
         format!(
             "{} (pid {}) ended while longpole was attaching to it: what was seen until then is recorded, and for short \
              programs there is `longpole record -- CMD`",

@@ -30,23 +30,31 @@ fn a_zombie_is_named_as_one() {
     record(&folder, &pid).fails(1, "zombie");
 }
 
-/// Whenever the target ends, longpole ends well or says why not.
+/// Whenever the target ends, becomes another program or forks, it goes on as it would, and longpole ends well or says why
+/// not: it is attached to in steps, one after the other within 0.1 s.
 #[test]
-fn targets_that_end_while_being_attached_to() {
+fn targets_that_end_execute_or_fork_while_being_attached_to() {
     skip_unless_live!();
     let folder = tempfile::tempdir().unwrap();
-    for milliseconds in [0, 5, 10, 20, 40, 80, 120, 160, 200, 300] {
-        let seconds = format!("{}", f64::from(milliseconds) / 1000.0);
-        let target = Background::start(Command::new("sleep").arg(seconds)).unwrap();
-        let ended = record(&folder, &target.pid().to_string()).and("--force").run();
-        let said = &ended.stderr;
-        assert!(!said.contains("panicked"), "{milliseconds} ms: {said}");
-        match ended.code {
-            Some(0) => {}
-            Some(1) => assert!(said.contains("longpole: ") && said.contains("\nhint: "), "{said}"),
-            other => panic!("{milliseconds} ms: ended with {other:?}: {said}"),
+    for (number, milliseconds) in [0, 5, 10, 20, 30, 40, 60, 80, 120, 200].into_iter().enumerate() {
+        let seconds = f64::from(milliseconds) / 1000.0;
+        for then in ["exit 7", "exec sh -c \"sleep 0.1; exit 7\"", "sleep 0.1 & wait; exit 7"] {
+            let target =
+                Background::start(Command::new("sh").args(["-c", &format!("sleep {seconds}; {then}")]));
+            let target = target.unwrap();
+            let exact = (number % 2 == 1).then_some("--exact");
+            let call = record(&folder, &target.pid().to_string()).and("--force");
+            let ended = exact.into_iter().fold(call, Longpole::and).run();
+            let said = &ended.stderr;
+            let about = format!("{milliseconds} ms, {then}: {said}");
+            assert!(!said.contains("panicked"), "{about}");
+            match ended.code {
+                Some(0) => {}
+                Some(1) => assert!(said.contains("longpole: ") && said.contains("\nhint: "), "{about}"),
+                other => panic!("ended with {other:?}, {about}"),
+            }
+            assert_eq!(target.wait(LIMIT).unwrap().code, Some(7), "{about}");
         }
-        assert_eq!(target.wait(LIMIT).unwrap().code, Some(0));
     }
 }
 

@@ -85,17 +85,20 @@ impl Entry {
         Entry { leads, ..self }
     }
 
-    /// How much it does: launched half as much again, some three seconds, in which what is paid once weighs less.
-    fn size_in(&self, mode: Mode) -> u32 {
-        match mode {
-            Mode::Launched => self.size + self.size / 2,
-            Mode::Attached => self.size * self.longer,
+    /// How much it does: launched half as much again, some three seconds, in which what is paid once weighs less. Where no
+    /// times are asked for, two thirds of it.
+    fn size_in(&self, mode: Mode, timed: bool) -> u32 {
+        match (mode, timed) {
+            (Mode::Launched, true) => self.size + self.size / 2,
+            (Mode::Launched, false) => self.size,
+            (Mode::Attached, true) => self.size * self.longer,
+            (Mode::Attached, false) => self.size * self.longer * 2 / 3,
         }
     }
 
     /// The environment and the words of its command.
-    pub fn words(&self, mode: Mode, program: &str, work: &Path) -> (String, String) {
-        let size = self.size_in(mode);
+    pub fn words(&self, mode: Mode, timed: bool, program: &str, work: &Path) -> (String, String) {
+        let size = self.size_in(mode, timed);
         let data = format!("{}/data ", work.display());
         let word = |word: &str| match word {
             "PROGRAM" => program.to_owned(),
@@ -110,8 +113,8 @@ impl Entry {
     }
 
     /// The script that drives it.
-    pub fn script(&self, mode: Mode, work: &Path) -> Option<String> {
-        let size = self.size_in(mode);
+    pub fn script(&self, mode: Mode, timed: bool, work: &Path) -> Option<String> {
+        let size = self.size_in(mode, timed);
         self.client.map(|script| placed(script, work).replace(" N ", &format!(" {size} ")))
     }
 }
@@ -149,9 +152,9 @@ mod tests {
     fn words_are_filled_in() {
         let entry = Entry::built("a", "C", "a.c", "OMP_NUM_THREADS=2 PROGRAM N FILES --in=WORK/x -N", 2);
         let work = Path::new("/w");
-        let (variables, words) = entry.words(Mode::Launched, "/p", work);
+        let (variables, words) = entry.words(Mode::Launched, true, "/p", work);
         assert_eq!(variables, "OMP_NUM_THREADS=2");
         assert_eq!(words, "/p 3 /w/data /w/data /w/data --in=/w/x -N");
-        assert!(entry.words(Mode::Attached, "/p", work).1.starts_with("/p 6 /w/data"));
+        assert!(entry.words(Mode::Attached, true, "/p", work).1.starts_with("/p 6 /w/data"));
     }
 }

@@ -152,7 +152,7 @@ impl Keep {
 
     fn stage<'a>(&'a self, entry: &'a Entry, program: &'a str, mode: Mode) -> Stage<'a> {
         let (longpole, work) = (&self.longpole, &self.folder);
-        Stage { entry, mode, longpole, program, work, exact: self.exact }
+        Stage { entry, mode, longpole, program, work, exact: self.exact, timed: self.timed }
     }
 
     fn cpu_list(&self) -> &'static str {

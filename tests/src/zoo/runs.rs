@@ -16,8 +16,9 @@ use crate::workload::fnv;
 const LIMIT: Duration = Duration::from_secs(90);
 /// Between the start of a program and attaching to it.
 const WARM: Duration = Duration::from_millis(500);
-/// For how long it is recorded then.
+/// For how long it is recorded then, and where times are not asked for.
 const WINDOW: Duration = Duration::from_millis(4500);
+const SHORT_WINDOW: Duration = Duration::from_millis(2000);
 /// How long after its start a launched program's code is looked at.
 const LOOK: Duration = Duration::from_millis(400);
 
@@ -83,6 +84,8 @@ pub(super) struct Stage<'a> {
     pub work: &'a Path,
     /// Whether recordings set breakpoints.
     pub exact: bool,
+    /// Whether times are asked for: else it is attached to for a shorter part of a shorter life.
+    pub timed: bool,
 }
 
 impl Stage<'_> {
@@ -101,7 +104,7 @@ impl Stage<'_> {
     /// Launched by longpole; CPU time is that of both, from its release at the gate to its end.
     pub fn launched(&self, cpus: &str, file: &Path) -> Result<Run, String> {
         let place = Place::new("launched");
-        let (variables, words) = self.entry.words(self.mode, self.program, self.work);
+        let (variables, words) = self.words();
         let options = self.options();
         let line = format!(
             "env {variables} \"$LONGPOLE\" record --force -o \"$FILE\" --cpu-list {cpus} {options} -- {words} >\"$OUT\""
@@ -134,6 +137,7 @@ impl Stage<'_> {
 
     /// Attached to.
     pub fn attached(&self, cpus: &str, file: &Path) -> Result<Attached, String> {
+        let window = if self.timed { WINDOW } else { SHORT_WINDOW };
         let (place, beside) = (Place::new("attached"), Place::new("recorder"));
         let (mut program, _) = self.start(&place, cpus)?;
         let client = self.client()?;
@@ -142,7 +146,7 @@ impl Stage<'_> {
         let options = self.options();
         let line = format!(
             "\"$LONGPOLE\" record --force -o \"$FILE\" -d {} {options} -p {}",
-            WINDOW.as_secs_f64(),
+            window.as_secs_f64(),
             program.pid()
         );
         let mut record = beside.shell(&line);
@@ -151,7 +155,7 @@ impl Stage<'_> {
         record.wait_for_stderr("recording ", LIMIT).map_err(|error| error.to_string())?;
         let before = (beside.cpu_s(), place.cpu_s());
         // It has begun before it said so, and what comes after its end is not what recording costs.
-        let measured = WINDOW.mul_f64(0.85);
+        let measured = window.mul_f64(0.85);
         std::thread::sleep(measured);
         let after = (beside.cpu_s(), place.cpu_s());
         let changed = changed_code(program.pid()).ok().map(|changed| changed.len());
@@ -169,13 +173,13 @@ impl Stage<'_> {
         Ok(Attached {
             ending: self.ending(ending),
             changed,
-            window_s: lives.then_some(WINDOW.as_secs_f64()),
+            window_s: lives.then_some(window.as_secs_f64()),
             cost,
         })
     }
 
     fn start(&self, place: &Place, cpus: &str) -> Result<(Background, Instant), String> {
-        let (variables, words) = self.entry.words(self.mode, self.program, self.work);
+        let (variables, words) = self.words();
         let mut command = place.shell(&format!("env {variables} taskset -c {cpus} {words} >\"$OUT\""));
         let start = Instant::now();
         Ok((started(command.env("OUT", self.output()))?, start))
@@ -187,8 +191,12 @@ impl Stage<'_> {
         exact.iter().chain(self.entry.record).copied().collect::<Vec<_>>().join(" ")
     }
 
+    fn words(&self) -> (String, String) {
+        self.entry.words(self.mode, self.timed, self.program, self.work)
+    }
+
     fn client(&self) -> Result<Option<Background>, String> {
-        let script = self.entry.script(self.mode, self.work);
+        let script = self.entry.script(self.mode, self.timed, self.work);
         script.map(|script| started(&mut shell(&script))).transpose()
     }
 

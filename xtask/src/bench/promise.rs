@@ -186,7 +186,7 @@ impl Pair<'_> {
         }
         let mut clients = Vec::new();
         for folder in self.folders {
-            if let Some(script) = self.entry.script(Mode::Attached, folder) {
+            if let Some(script) = self.entry.script(Mode::Attached, true, folder) {
                 clients.push(Background::start(&mut shell(&script))?);
             }
         }
@@ -238,7 +238,7 @@ impl Pair<'_> {
     }
 
     fn words(&self, side: usize) -> (String, String) {
-        self.entry.words(Mode::Attached, self.program, &self.folders[side])
+        self.entry.words(Mode::Attached, true, self.program, &self.folders[side])
     }
 
     fn start(&self, group: &Group, side: usize) -> Result<Background> {
