@@ -187,6 +187,12 @@ impl Unwinding {
                     Some(rule) => by_rule(&at, rule, &stack),
                     // An assembler's function without information: mostly it has no frame.
                     None if !at.is_return => returning(&at, &stack),
+                    // No call returns to the first instruction of a function: `makecontext` has put its address under the first
+                    // function of a fiber, whose stack begins there.
+                    None if rows.rule(at.instruction.wrapping_sub(bias)).is_some() => {
+                        frames.pop();
+                        Caller::None
+                    }
                     None => by_frame_pointer(&at, &stack),
                 },
                 // Code that a program has made, or a binary without tables: most of them keep frame pointers.
@@ -296,6 +302,24 @@ mod tests {
         let frames = [CODE, CODE + 0x110, CODE + 0x20a, CODE + 0x301, CODE + 0x401];
         assert_eq!((unwound.frames, unwound.whole), (frames.to_vec(), true));
         assert_eq!((unwound.reach, unwound.beyond), (8 * 8, false));
+    }
+
+    /// Of 497 stacks of a program with fibers 496 were called cut off, and the function before `__start_context` their first.
+    #[test]
+    fn the_first_function_of_a_fiber_has_no_caller() {
+        let spans = [(CODE, CODE + 0x100, 0), (CODE + 0x110, CODE + 0x200, 0)];
+        let rows = UnwindRows::flat(spans.to_vec(), vec![rule(FrameAt::Stack(16))], false).expect("rows");
+        let mut unwinding = with(rows);
+        let mut frames = |back: u64| {
+            let mut raw = copy(&[9, back, 9, 0]);
+            raw.frame_pointer = 1;
+            let unwound = unwinding.unwind(&raw, &mut BinaryTables::default());
+            (unwound.frames, unwound.whole)
+        };
+        assert_eq!(frames(CODE + 0x110), (vec![CODE], true));
+        assert_eq!(frames(CODE + 0x120), (vec![CODE, CODE + 0x120], true));
+        // Neither is it the first instruction of one.
+        assert_eq!(frames(CODE + 0x10f), (vec![CODE, CODE + 0x10f], false));
     }
 
     /// Tables and stacks that were made to keep us busy.

@@ -139,6 +139,26 @@ fn short_functions_with_frame_pointers_keep_their_caller() {
     }
 }
 
+/// All but one of 497 stacks of fibers were called cut off, with the function before `__start_context` as their first.
+#[test]
+fn stacks_of_fibers_are_whole() {
+    let program = skip_unless_live!("fibers.c");
+    let recorded = Recorded::good(&OPTIONS, &program, &[]);
+    let stacks = stacks(&recorded.file);
+    let of = |fiber| followed(&stacks, "burn", &["fibers_leaf", fiber]).0 as f64;
+    let (first, second, all) = (of("fibers_first"), of("fibers_second"), stacks.len() as f64);
+    assert!(all > 100.0 && first + second > 0.9 * all, "{first} and {second} of {all}");
+    assert!((first / (first + second) - 0.75).abs() < 0.1, "{first} and {second}");
+    let beginnings = ["fibers_first", "fibers_second", "_start"];
+    let whole = stacks.iter().filter(|stack| stack.last().is_some_and(|name| beginnings.contains(&&**name)));
+    let whole = whole.count() as f64;
+    assert!(whole > 0.9 * all, "{whole} of {all}");
+    let said = &recorded.ended.stderr;
+    let cut = said.split_once(" cut off").and_then(|(before, _)| before.rsplit(' ').next());
+    let cut = cut.and_then(|number| number.replace(',', "").parse::<f64>().ok()).unwrap_or(0.0);
+    assert!(cut < 0.1 * all, "{said}");
+}
+
 /// Text on anonymous pages was "[code without a file]".
 #[test]
 fn text_that_was_moved_to_memory_without_a_file_keeps_its_names() {
