@@ -34,11 +34,16 @@ fn about_limits(mut error: UserError) -> UserError {
     let hint = if says(libc::EMFILE) {
         // What the kernel was asked for just then says nothing, and the verifier's log less.
         let (most, needed) = (limits::descriptors().unwrap_or(u64::MAX), limits::descriptors_needed());
-        error.message = match most < needed {
-            true => format!("longpole may open {most} files, and needs about {needed}"),
-            false => format!("longpole may open {most} files, too few for this target"),
+        const RAISE: &str = "raise the limit (`ulimit -Hn 65536`, as root)";
+        let (message, hint) = match most < needed {
+            true => (format!("longpole may open {most} files, and needs about {needed}"), RAISE.to_owned()),
+            false => (
+                format!("longpole may open {most} files, too few for this target"),
+                format!("{RAISE}, record fewer processes at once, or leave out --exact"),
+            ),
         };
-        Some("raise the limit (`ulimit -Hn 65536`, as root), or leave out --exact".to_owned())
+        error.message = message;
+        Some(hint)
     } else if says(libc::EFBIG) {
         Some(format!(
             "`ulimit -f` limits the size of files here: raise it, or record for a shorter time; {}",
