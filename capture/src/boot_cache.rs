@@ -17,10 +17,10 @@ use rustc_hash::FxHasher;
 use rustix::process::geteuid;
 
 const FOLDER: &str = "/run/longpole";
-/// More than the largest of them, some 2 MB.
+/// More than the largest of them, 0.6 MB.
 const MOST_BYTES: u64 = 16 << 20;
 /// What was measured may have been disturbed, or the machine may run at another speed by now.
-const MEASURED_ANEW: Duration = Duration::from_secs(3600);
+const MEASURED_FOR: Duration = Duration::from_secs(3600);
 
 /// What was kept under a name, however long ago.
 pub(crate) fn read(name: &str) -> Option<Vec<u8>> {
@@ -41,7 +41,7 @@ pub(crate) fn measured<const N: usize>(
     name: &str,
     measure: impl FnOnce() -> Option<[u64; N]>,
 ) -> Option<[u64; N]> {
-    let kept = BootCache::of_root().and_then(|cache| cache.read(name, MEASURED_ANEW));
+    let kept = BootCache::of_root().and_then(|cache| cache.read(name, MEASURED_FOR));
     if let Some(words) = kept.as_deref().and_then(|bytes| bytes.as_chunks().0.try_into().ok()) {
         let words: [[u8; 8]; N] = words;
         return Some(words.map(u64::from_le_bytes));

@@ -43,30 +43,30 @@ pub(super) fn origin<'a>(process: &Process, all: &[MapLine<'a>], index: usize) -
 
 /// The mapping of a file that ends where this one begins, with pieces without a file between them.
 fn before<'a>(all: &[MapLine<'a>], index: usize) -> Option<MapLine<'a>> {
-    let mut start = all.get(index)?.start;
-    for line in all.get(..index)?.iter().rev().take(MOST_PIECES) {
-        if line.end != start {
-            return None;
-        }
-        if line.inode != 0 {
-            return Some(*line);
-        }
-        start = line.start;
-    }
-    None
+    let lines = all.get(..index)?.iter().rev();
+    neighbour(lines, all.get(index)?.start, |line| (line.end, line.start))
 }
 
 /// The same after it.
 fn after<'a>(all: &[MapLine<'a>], index: usize) -> Option<MapLine<'a>> {
-    let mut end = all.get(index)?.end;
-    for line in all.iter().skip(index + 1).take(MOST_PIECES) {
-        if line.start != end {
+    neighbour(all.iter().skip(index + 1), all.get(index)?.end, |line| (line.start, line.end))
+}
+
+/// The first mapping of a file in a row without holes from `edge` on. `ends`: a mapping's near and far end.
+fn neighbour<'m, 'a: 'm>(
+    lines: impl Iterator<Item = &'m MapLine<'a>>,
+    mut edge: u64,
+    ends: fn(&MapLine) -> (u64, u64),
+) -> Option<MapLine<'a>> {
+    for line in lines.take(MOST_PIECES) {
+        let (near, far) = ends(line);
+        if near != edge {
             return None;
         }
         if line.inode != 0 {
             return Some(*line);
         }
-        end = line.end;
+        edge = far;
     }
     None
 }
