@@ -5,11 +5,16 @@ use crate::cell::{duration, grouped};
 use engine::event::Overhead;
 use std::cmp::Reverse;
 
-/// How much while the program ran, how much it may be, and how much once: `0.7 % (goal 2 %), and 0.08 s once`.
+/// A share of a shorter recording says nothing: reading the rings once is most of it.
+const TELLING_NS: u64 = 100_000_000;
+
+/// How much while the program ran, how much it may be, and how much once: `0.7 % (goal 2 %), and 0.08 s once`. Of a short
+/// recording the time itself: `3.50 ms in a run of 5.00 ms, and 0.08 s once`.
 pub fn cost(cost: &Overhead) -> String {
     let goal = cost.budget().map_or("no goal".to_owned(), |budget| format!("goal {}", percent(budget)));
     let share = match cost.share() {
         _ if cost.wall_ns == 0 => format!("not known ({goal})"),
+        _ if is_short(cost) => in_a_run(cost),
         Some(share) if cost.budget().is_some_and(|budget| share > budget) => {
             let inside = cost.share_in_threads().unwrap_or(0.0);
             let own = percent((share - inside).max(0.0));
@@ -18,6 +23,15 @@ pub fn cost(cost: &Overhead) -> String {
         share => format!("{} ({goal})", percent(share.unwrap_or(0.0))),
     };
     format!("{share}{}", once(cost).map_or(String::new(), |once| format!(", and {once}")))
+}
+
+fn is_short(cost: &Overhead) -> bool {
+    cost.base_ns() < TELLING_NS
+}
+
+fn in_a_run(cost: &Overhead) -> String {
+    let [spent, length] = [cost.spent_ns(), cost.wall_ns].map(|ns| duration(ns as f64));
+    format!("{spent} in a run of {length}")
 }
 
 /// CPU time that is spent once, however long the recording is: `0.08 s once`.
@@ -34,7 +48,10 @@ pub fn overhead(cost: &Overhead) -> String {
     if cost.wall_ns == 0 {
         return format!("overhead not known ({budget})");
     }
-    let mut text = format!("overhead {} ({budget})", percent(cost.share().unwrap_or(0.0)));
+    let mut text = match is_short(cost) {
+        true => format!("overhead {}", in_a_run(cost)),
+        false => format!("overhead {} ({budget})", percent(cost.share().unwrap_or(0.0))),
+    };
     let seconds = cost.wall_ns as f64 / 1e9;
     let mut parts = Vec::new();
     let mut counted = |count: u64, ns: u64, what: &str| {
@@ -52,6 +69,7 @@ pub fn overhead(cost: &Overhead) -> String {
     text.push_str(&format!(": {}", parts.join(" + ")));
     text.push_str(&once(cost).map_or(String::new(), |once| format!(", and {once}")));
     if let Some(budget) = cost.budget()
+        && !is_short(cost)
         && cost.fixed_ns() as f64 > budget * cost.base_ns() as f64
     {
         text.push_str(&too_expensive(cost, budget));
@@ -194,6 +212,21 @@ mod tests {
         let idle = Overhead { target_ns: 40_000_000, once_ns: 84_000_000, ..COST };
         assert_eq!(cost(&idle), "1.4 % (goal 2 %), and 0.08 s once");
         assert_eq!(cost(&Overhead::default()), "not known (no goal)");
+    }
+
+    /// "cost 70 %" stood over the recording of a command of 5 ms.
+    #[test]
+    fn of_a_short_recording_the_time_is_told() {
+        let short =
+            Overhead { wall_ns: 5_000_000, target_ns: 2_000_000, once_ns: 84_000_000, ..Overhead::default() };
+        let short = Overhead { budget_ppm: Some(20_000), collector_ns: 3_500_000, ..short };
+        assert_eq!(cost(&short), "3.50 ms in a run of 5.00 ms, and 0.08 s once");
+        assert!(
+            overhead(&short).starts_with("overhead 3.50 ms in a run of 5.00 ms: "),
+            "{}",
+            overhead(&short)
+        );
+        assert!(!overhead(&short).contains("more than the budget"), "{}", overhead(&short));
     }
 
     #[test]
