@@ -81,7 +81,14 @@ pub fn lock(program: &Program, name: &str) -> Result<ObjectId, UserError> {
         .collect();
     match match_name(name, locks.iter().map(|(lock, _)| bare_name(lock))) {
         NameMatch::These(places) | NameMatch::Several(places) => {
-            let found: Vec<&(&str, ObjectId)> = places.iter().filter_map(|&place| locks.get(place)).collect();
+            let mut found: Vec<&(&str, ObjectId)> =
+                places.iter().filter_map(|&place| locks.get(place)).collect();
+            if let [(one, _)] = found[..] {
+                // Others that lived at the same place have its name and a number.
+                found.extend(locks.iter().filter(|(other, _)| {
+                    other.strip_prefix(one).is_some_and(|number| number.starts_with(" #"))
+                }));
+            }
             if let [(_, lock)] = found[..] {
                 return Ok(*lock);
             }
@@ -168,7 +175,7 @@ mod tests {
         assert_eq!(
             hint("parse"),
             "say which: parse_file, parse_line; or 'parse*' for all that begin so",
-            "whoever means one of them must say which"
+            "one of them is to be named"
         );
         assert_eq!(hint("insrt"), "did you mean db::Store::insert?");
         assert!(hint("quite_another_thing").contains("longpole report"));
@@ -192,5 +199,15 @@ mod tests {
         let error = lock(&program, "m").expect_err("two of them");
         assert_eq!(error.hint, "say which: mutex m, spin lock m");
         assert_eq!(lock(&program, "cahce").expect_err("none").hint, "did you mean mutex cache?");
+    }
+
+    /// `--split-lock cache=4` split the first lock at a place, for which nobody waited, and answered 0 %.
+    #[test]
+    fn a_lock_of_several_with_one_name_is_named_with_its_number() {
+        let text = r#"{"format":"longpole-program","version":1,"threads":[{"name":"T","ops":[["lock","mutex m"],
+            ["unlock","mutex m"],["lock","mutex m #2"],["unlock","mutex m #2"]]}]}"#;
+        let program = engine::program::json::read(text).expect("a program");
+        assert_eq!(lock(&program, "m").expect_err("two of them").hint, "say which: mutex m, mutex m #2");
+        assert!(lock(&program, "mutex m").is_ok() && lock(&program, "m #2").is_ok());
     }
 }
