@@ -37,6 +37,14 @@ impl Cpus {
         NonZeroU32::new(count).map(Cpus::Count)
     }
 
+    /// How many; `unlimited` stands for one for every thread.
+    pub fn or(self, unlimited: usize) -> usize {
+        match self {
+            Cpus::Count(count) => count.get() as usize,
+            Cpus::Infinite => unlimited,
+        }
+    }
+
     /// Reads a list such as `1,2,4-8,inf`: numbers, ranges and `inf` (or `∞`), in the order given, each only once.
     ///
     /// # Errors

@@ -1,7 +1,8 @@
 //! longpole's pure analysis. Read top to bottom, the modules are the data flow. Recorded [`event`]s become a
 //! [`timeline`] (what happened), and that becomes a [`program`] (what the threads do, with scheduling
 //! removed). Its [`schedule`] on unlimited processors gives the extended [`critical_path`] for any number of
-//! CPUs; a [`report`] holds the answers. On other machines it gives a prediction ([`predict`]). The activity
+//! CPUs; a [`report`] holds the answers. On other machines it gives a prediction ([`predict`]), with changes an
+//! [`experiment`]; the experiments that gain most are what limits ([`limit`]). The activity
 //! [`graph`] (slack, the longest paths), [`parallelism`], [`what_if`] and [`compare`] use the same program,
 //! and [`metrics`] shows their results side by side. A [`view`] lists what happened, for other tools. With
 //! the feature `synth`, which only tests and benchmarks have, `synth` makes programs and recordings whose
@@ -17,6 +18,7 @@ pub mod compare;
 mod cpus;
 pub mod critical_path;
 pub mod event;
+pub mod experiment;
 mod finding;
 pub mod glob;
 pub mod graph;

@@ -3,12 +3,14 @@
 
 use engine::compare::compare;
 use engine::critical_path::CostedPath;
+use engine::experiment::{Edit, Trials};
 use engine::graph::{PathsWanted, paths_report, slack_report};
 use engine::predict::{Model, Scheduler, Timing, predict};
 use engine::program::{FunctionRef, MachineFacts, Program};
 use engine::report::{Cpus, Detail, report_by};
 use engine::synth::{Lengths, random_program};
-use engine::what_if::{Edit, edited, headroom, rank, what_if};
+
+use engine::what_if::{headroom, rank, what_if};
 
 /// As if it had been recorded on a machine on which waking a thread takes 20 µs.
 fn recorded(seed: u64) -> Program {
@@ -38,8 +40,7 @@ fn all_commands_say_the_same_time() {
             let prediction = predict(&program, &cpus, &model);
             same("predict", prediction.results.iter().map(|result| result.time_ns).collect());
             let edits = [Edit::Scale(vec![FunctionRef(0)], 1.0)];
-            let after = edited(&program, &edits).expect("edited");
-            let what = what_if(&program, &after, &edits, &cpus, &model).expect("a program");
+            let what = what_if(&Trials::of(&program, &model), &edits, &cpus).expect("a program");
             same("what-if before", what.results.iter().map(|row| row.before_ns).collect());
             same("what-if after nothing", what.results.iter().map(|row| row.after_ns).collect());
             let ranks = rank(&program, &cpus, &model, 2).expect("a program");
@@ -79,8 +80,7 @@ fn a_scale_is_a_scale_however_it_is_asked_for() {
         let number = program.functions.iter().position(|function| function.name == name).expect("a function");
         let function = FunctionRef(number as u32);
         let edits = [Edit::Scale(vec![function], 0.5)];
-        let after = edited(&program, &edits).expect("edited");
-        let scaled = what_if(&program, &after, &edits, &cpus, &model).expect("a program");
+        let scaled = what_if(&Trials::of(&program, &model), &edits, &cpus).expect("a program");
         let curves = headroom(&program, function, &cpus, &model).expect("a program");
         for (place, row) in scaled.results.iter().enumerate() {
             let half = curves[place].points.iter().find(|point| (point.scale - 0.5).abs() < 1e-9);

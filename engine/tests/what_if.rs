@@ -1,11 +1,12 @@
 //! What if some of a program were faster: predictions that follow from how it is built, and two of coz's own examples.
 
 use engine::compare::compare;
+use engine::experiment::{Edit, Trials};
 use engine::predict::{Model, Scheduler};
 use engine::program::{FunctionRef, ObjectId, Program, json};
 use engine::report::Cpus;
 use engine::synth::{Lengths, random_program};
-use engine::what_if::{Edit, edited, headroom, rank, what_if};
+use engine::what_if::{headroom, rank, what_if};
 
 fn program(threads: &str) -> Program {
     json::read(&format!("{{\"format\":\"longpole-program\",\"version\":1,\"threads\":[{threads}]}}"))
@@ -86,10 +87,9 @@ fn small_changes_keep_the_promise_of_the_extended_critical_path() {
     for seed in 0..300 {
         let program = random_program(seed, Lengths::Spread);
         let edits = [Edit::Scale(vec![FunctionRef(0), FunctionRef(2)], 0.999)];
-        let after = edited(&program, &edits).expect("edited");
         // With ideal scheduling and no limits on devices the model of the weights is that of the simulation
         // as long as no thread waits for a CPU.
-        let result = what_if(&program, &after, &edits, &cpus("inf"), &ideal()).expect("an answer");
+        let result = what_if(&Trials::of(&program, &ideal()), &edits, &cpus("inf")).expect("an answer");
         for row in &result.results {
             let (gain, promised) = (row.before_ns - row.after_ns, row.promised_ns.expect("a promise"));
             // A thousandth less can change the order at an object only where two arrive within a thousandth.
@@ -111,8 +111,7 @@ fn splitting_a_hot_lock_lets_threads_pass_each_other() {
     let lock = ObjectId(program.objects.iter().position(|name| name == "cache").expect("a lock") as u32);
     let time = |parts: u32| {
         let edits = [Edit::SplitLock(lock, parts)];
-        let after = edited(&program, &edits).expect("edited");
-        let result = what_if(&program, &after, &edits, &cpus("4"), &ideal()).expect("an answer");
+        let result = what_if(&Trials::of(&program, &ideal()), &edits, &cpus("4")).expect("an answer");
         assert_eq!(result.results[0].promised_ns, None);
         result.results[0].after_ns
     };

@@ -174,7 +174,7 @@ fn limits(snapshot: &Snapshot, text: &mut Text) {
     for fix in &snapshot.limits.fixes {
         let (lock, function) = (fix.lock.as_deref(), fix.function.as_deref());
         let labels = [
-            ("change", fix.change.name()),
+            ("change", fix.edit.name()),
             ("lock", lock.unwrap_or_default()),
             ("function", function.unwrap_or_default()),
         ];

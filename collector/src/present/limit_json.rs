@@ -1,7 +1,8 @@
 //! What limits a program, as JSON: `limit` in `longpole-report/1`.
 
+use engine::experiment::Edit;
 use engine::json::number;
-use engine::limit::{Change, Fix, Kind, Limit, Limits, LockUse, Part, ThreadUse};
+use engine::limit::{Fix, Kind, Limit, Limits, LockUse, Part, ThreadUse};
 use engine::report::Cpus;
 use serde::Serialize;
 
@@ -200,7 +201,7 @@ struct FixJson<'a> {
 impl<'a> FixJson<'a> {
     fn new(fix: &'a Fix) -> FixJson<'a> {
         let mut json = FixJson {
-            change: fix.change.name(),
+            change: fix.edit.name(),
             lock: fix.lock.as_deref(),
             parts: None,
             function: fix.function.as_deref(),
@@ -208,26 +209,21 @@ impl<'a> FixJson<'a> {
             factor: None,
             cpus: None,
             threads: None,
-            at_best: fix.change.is_at_best(),
+            at_best: fix.edit.is_at_best(),
             gain: fix.gain,
             gain_low: fix.band.0,
             gain_high: fix.band.1,
             gain_at_largest: fix.gain_at_largest,
         };
-        match fix.change {
-            Change::SplitLock(_, parts) => json.parts = Some(parts),
-            Change::Faster(_, factor) => json.factor = Some(factor),
-            Change::Cpus(Cpus::Count(count)) => json.cpus = Some(count.get()),
-            Change::Divide(_, among) => json.threads = Some(among),
-            Change::OneMore(threads) => json.threads = Some(threads.saturating_add(1)),
-            Change::Cpus(Cpus::Infinite)
-            | Change::MoveOut(..)
-            | Change::FewerCalls(_)
-            | Change::Processes(_)
-            | Change::Balance
-            | Change::NoSleeps
-            | Change::NoTurns
-            | Change::NoQuota => {}
+        match &fix.edit {
+            Edit::SplitLock(_, parts) => json.parts = Some(*parts),
+            Edit::Scale(_, factor) => json.factor = Some(*factor),
+            Edit::Cpus(Cpus::Count(count)) => json.cpus = Some(count.get()),
+            Edit::Divide(_, among) => json.threads = Some(*among),
+            Edit::MoreThreads { threads, more, .. } => {
+                json.threads = Some(threads.len().saturating_add(*more));
+            }
+            _ => {}
         }
         json
     }

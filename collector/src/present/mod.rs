@@ -4,6 +4,7 @@ mod counts;
 pub(crate) mod deadlock;
 pub(crate) mod delays;
 pub mod doctor;
+pub mod edit_words;
 pub mod finding;
 pub(crate) mod finding_json;
 pub mod frame;

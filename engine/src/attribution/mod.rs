@@ -23,6 +23,7 @@
 
 mod callers;
 mod keys;
+mod owner_table;
 mod owners;
 mod sampled_calls;
 mod sampled_functions;
@@ -32,6 +33,8 @@ mod strata;
 pub use callers::{Neighbours, neighbours};
 pub use keys::Grouping;
 pub(crate) use keys::{Keys, NO_KEY};
+pub use owner_table::Owners;
+pub(crate) use owner_table::is_system_call;
 pub use owners::{UsedBy, attributed_to_users, is_start_up, used_by};
 pub use sampled_calls::with_sampled_calls;
 pub use sampled_functions::{SampledFunction, sampled_functions};

@@ -1,19 +1,19 @@
 //! What a function is called where a person is to change something: standard functions count for their
 //! callers, and no user is asked to change a C library, a runtime, or longpole's own library.
 
-use crate::attribution::{is_start_up, used_by};
-use crate::program::{Function, FunctionRef, Program, is_standard};
+use super::owners::{is_start_up, used_by};
+use crate::program::{Function, FunctionRef, ObjectId, Operation, Program, Walk, is_standard};
 use rustc_hash::FxHashMap;
 
 /// For each function of a program, the function that it counts for.
 #[derive(Debug)]
-pub(super) struct Owners {
+pub struct Owners {
     of: Vec<Option<FunctionRef>>,
 }
 
 impl Owners {
     /// The samples of the program show the callers.
-    pub(super) fn of(program: &Program) -> Owners {
+    pub fn of(program: &Program) -> Owners {
         let numbers: FxHashMap<&str, u32> = (0..)
             .zip(&program.functions)
             .map(|(number, function)| (function.name.as_str(), number))
@@ -36,19 +36,31 @@ impl Owners {
     }
 
     /// The function that this one counts for; `None`: no user can change anything about it.
-    pub(super) fn owner(&self, function: FunctionRef) -> Option<FunctionRef> {
+    pub(crate) fn owner(&self, function: FunctionRef) -> Option<FunctionRef> {
         self.of.get(function.0 as usize).copied().flatten()
     }
 
-    /// The functions that count for this one, itself among them.
-    pub(super) fn owned_by(&self, function: FunctionRef) -> Vec<FunctionRef> {
-        let all = (0..).zip(&self.of).filter(|(_, owner)| **owner == Some(function));
-        all.map(|(number, _)| FunctionRef(number)).collect()
+    /// The function that what an operation computes counts for: the innermost one that a user can change.
+    pub(crate) fn computing<L: Fn(ObjectId) -> bool>(
+        &self,
+        walk: &Walk<L>,
+        operation: &Operation,
+    ) -> Option<FunctionRef> {
+        let (own, _) = walk.computed(operation)?;
+        let mut outwards = own.into_iter().chain(walk.stack().iter().rev().copied());
+        outwards.find_map(|function| self.owner(function))
+    }
+
+    /// The functions that count for this one, itself first.
+    pub(crate) fn owned_by(&self, function: FunctionRef) -> Vec<FunctionRef> {
+        let owned = (0..).zip(&self.of).filter(|(_, owner)| **owner == Some(function));
+        let others = owned.map(|(number, _)| FunctionRef(number)).filter(|other| *other != function);
+        std::iter::once(function).chain(others).collect()
     }
 }
 
 /// Whether it is how the C library asks the kernel for something that a program can ask for less often.
-pub(super) fn is_system_call(function: &Function) -> bool {
+pub(crate) fn is_system_call(function: &Function) -> bool {
     const CALLS: [&str; 26] = [
         "write",
         "writev",

@@ -1,8 +1,8 @@
 //! The range of a gain (ours): the same change under other decisions of the scheduler and other latencies, with what the recording
 //! itself leaves open, and with what the model is known to leave out.
 
+use super::trials::Trial;
 use crate::cpus::Cpus;
-use crate::predict::{Scheduler, Timing};
 
 /// Other runs of each program; of those with more operations than [`MANY_OPERATIONS`], fewer.
 const RUNS: u32 = 4;
@@ -16,30 +16,18 @@ const MOST_OPERATIONS: usize = 1_000_000;
 const LEFT_OUT: f64 = 0.15;
 const LEAST_LEFT_OUT: f64 = 0.015;
 
-/// The least and the most that a change gains, shares of the time before. `gain` is that of the predicted run, `recorded` how far it may
-/// be off by what was recorded. `None` with ideal sharing, where nothing is left open.
-pub(super) fn band(
-    [before, after]: [&Timing<'_>; 2],
-    cpus: Cpus,
-    gain: f64,
-    recorded: f64,
-) -> Option<(f64, f64)> {
-    if before.assumptions().scheduler == Scheduler::Ideal {
-        return None;
+impl Trial<'_> {
+    /// The least and the most that the changes gain in several runs, shares of the time before; `gain` is that of the predicted
+    /// run. Both programs decide alike: a pair differs by the change alone. A run that stops in a deadlock says nothing.
+    pub fn gains(&self, cpus: Cpus, gain: f64) -> (f64, f64) {
+        let runs = match self.trials.operations() {
+            operations if operations > MOST_OPERATIONS => 0,
+            operations if operations > MANY_OPERATIONS => FEWER_RUNS,
+            _ => RUNS,
+        };
+        let gains = (1..=runs).filter_map(|number| self.gain(cpus, number));
+        gains.fold((gain, gain), |(low, high), gain| (low.min(gain), high.max(gain)))
     }
-    let operations = before.program().threads.iter().map(|thread| thread.operations.len()).sum::<usize>();
-    let runs = match operations {
-        operations if operations > MOST_OPERATIONS => 0,
-        operations if operations > MANY_OPERATIONS => FEWER_RUNS,
-        _ => RUNS,
-    };
-    // Both decide alike: a pair differs by the change alone. A run that stops in a deadlock says nothing.
-    let gains = (1..=runs).filter_map(|number| {
-        let (before, after) = (before.finished_ns(cpus, number)?, after.finished_ns(cpus, number)?);
-        (before > 0.0).then(|| 1.0 - after / before)
-    });
-    let runs = gains.fold((gain, gain), |(low, high), gain| (low.min(gain), high.max(gain)));
-    Some(with_open(runs, gain, recorded))
 }
 
 /// The range of a gain, given its range in several runs, with how far it may be off by what was recorded, and with what the model leaves

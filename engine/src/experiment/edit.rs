@@ -1,20 +1,117 @@
-//! Changes to a program: functions scaled, locks split, I/O made free.
+//! All that can be changed about a program, for `what-if`, FIX and the search for what limits.
 
-use crate::numbers::Numbers;
-use crate::program::{FunctionRef, ObjectId, Operation, Program};
-use crate::time::Ticks;
-use rustc_hash::FxHashMap;
+use super::divide::Part;
+use crate::cpus::Cpus;
+use crate::program::{FunctionRef, ObjectId, quoted};
 use std::fmt;
 
-/// A change.
-#[derive(Clone, Debug, PartialEq)]
+/// A change. Its `strum` name is that of FIX in JSON.
+#[derive(Clone, Debug, PartialEq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Edit {
     /// What these functions compute themselves takes this many times as long; 0 is not at all.
+    #[strum(serialize = "faster")]
     Scale(Vec<FunctionRef>, f64),
+    /// This part of the calls of a function of the C library that asks the kernel for something; each takes as long as before.
+    FewerCalls(FunctionRef, f64),
     /// The lock becomes that many, and each time one of them, drawn by chance, is taken instead.
     SplitLock(ObjectId, u32),
-    /// Waiting for devices takes no time.
+    /// What the function computes while one of these locks is held is computed before it is taken.
+    MoveOut(FunctionRef, Vec<ObjectId>),
+    /// Every thread finds these locks free.
+    FreeLocks(Vec<ObjectId>),
+    /// Every thread finds these locks, an interpreter's own, free: at best that is what processes in place of threads gain.
+    Processes(Vec<ObjectId>),
+    /// What one thread computes alone is divided among this many.
+    Divide(Part, usize),
+    /// More threads in addition to these, which do the same: what they compute is divided among all, except under a lock.
+    #[strum(serialize = "one_more_thread")]
+    MoreThreads {
+        /// The threads, by their places in the program.
+        threads: Vec<usize>,
+        /// How many more.
+        more: usize,
+        /// The locks under which nothing is divided; `None`: any lock.
+        under: Option<Vec<ObjectId>>,
+    },
+    /// Threads have equally much to do: between barriers, until they are waited for, and in these groups of threads that do the
+    /// same.
+    #[strum(serialize = "balance")]
+    DivideEvenly(Vec<Vec<usize>>),
+    /// Waiting for these devices takes no time.
+    FreeDevices(Vec<ObjectId>),
+    /// Waiting for any device takes no time.
     FreeIo,
+    /// No thread sleeps or waits for a timer.
+    NoSleeps,
+    /// A thread that waits for a spin lock gives its CPU away.
+    NoSpinning,
+    /// No thread spins until another one does something: it goes on at once.
+    NoSpunWaits,
+    /// Threads that take turns work at the same time.
+    NoTurns,
+    /// Waking threads and putting them on CPUs takes no time.
+    FreeHandOver,
+    /// This many CPUs.
+    Cpus(Cpus),
+    /// No limit on the CPU time of its control groups.
+    NoQuota,
+}
+
+impl Edit {
+    /// Its name in JSON.
+    pub fn name(&self) -> &'static str {
+        self.into()
+    }
+
+    /// Whether what it gains is assumed, and nothing that a run shows: that a stretch can be divided, that nobody waits for a
+    /// turn.
+    pub fn is_assumed(&self) -> bool {
+        matches!(self, Edit::Divide(..) | Edit::NoTurns)
+    }
+
+    /// Whether its gain is a bound: what is simulated is more than the change can give.
+    pub fn is_at_best(&self) -> bool {
+        self.is_assumed() || matches!(self, Edit::Processes(_))
+    }
+
+    /// Of two that gain the same, the one with the smaller number is reported: what is simpler to change.
+    pub(crate) fn order(&self) -> u32 {
+        match self {
+            Edit::FreeLocks(_) | Edit::Processes(_) | Edit::SplitLock(..) | Edit::MoveOut(..) => 0,
+            Edit::FreeDevices(_) | Edit::FreeIo => 1,
+            Edit::NoSleeps => 2,
+            Edit::DivideEvenly(_) => 3,
+            Edit::MoreThreads { .. } => 4,
+            Edit::Divide(..) | Edit::Scale(..) | Edit::FewerCalls(..) => 5,
+            Edit::NoTurns => 6,
+            Edit::NoSpunWaits => 7,
+            Edit::NoSpinning => 8,
+            Edit::FreeHandOver => 9,
+            Edit::Cpus(_) => 10,
+            Edit::NoQuota => 11,
+        }
+    }
+
+    /// Whether one sentence says both.
+    pub(crate) fn is_worded_like(&self, other: &Edit) -> bool {
+        let threads = |edit: &Edit| match edit {
+            Edit::MoreThreads { threads, .. } => threads.len(),
+            _ => 0,
+        };
+        self.name() == other.name() && threads(self) == threads(other)
+    }
+
+    /// Whether both change the same. Which locks bound more threads is a matter of the run that is compared with.
+    pub(crate) fn is_same(&self, other: &Edit) -> bool {
+        match (self, other) {
+            (
+                Edit::MoreThreads { threads, more, .. },
+                Edit::MoreThreads { threads: others, more: other_more, .. },
+            ) => threads == others && more == other_more,
+            _ => self == other,
+        }
+    }
 }
 
 /// Why a change cannot be made. `Display` is one line.
@@ -30,6 +127,10 @@ pub enum EditError {
     WithCondition(String),
     /// The lock's waits are replayed as recorded: they do not get shorter when the lock changes.
     Replayed(String),
+    /// Nothing in the program is what the change is about.
+    NothingToChange(&'static str),
+    /// What the change gains is a bound that is computed from a run.
+    NotSimulated,
 }
 
 impl EditError {
@@ -43,13 +144,14 @@ impl EditError {
             EditError::Replayed(_) => {
                 "record the command with its locks (longpole record -- COMMAND), so that they can be decided anew"
             }
+            EditError::NothingToChange(_) => "`longpole report` shows what threads compute and wait for",
+            EditError::NotSimulated => "`longpole report` says under FIX what it gains at best",
         }
     }
 }
 
 impl fmt::Display for EditError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let quoted = crate::program::quoted;
         match self {
             EditError::Factor => out.write_str("a factor that is no number of at least 0"),
             EditError::NoLocks => out.write_str("a lock cannot be split into 0 locks"),
@@ -60,237 +162,12 @@ impl fmt::Display for EditError {
             EditError::Replayed(name) => {
                 write!(out, "{} cannot be split: who waited for it is replayed as recorded", quoted(name))
             }
+            EditError::NothingToChange(what) => write!(out, "this program has {what}"),
+            EditError::NotSimulated => {
+                out.write_str("threads that take turns cannot be simulated without them")
+            }
         }
     }
 }
 
 impl std::error::Error for EditError {}
-
-/// The program with these changes made, one after the other.
-///
-/// # Errors
-/// The first change that cannot be made.
-pub fn edited(program: &Program, edits: &[Edit]) -> Result<Program, EditError> {
-    let mut program = program.clone();
-    for edit in edits {
-        match edit {
-            Edit::Scale(functions, factor) => scale(&mut program, functions, *factor)?,
-            Edit::SplitLock(lock, parts) => split(&mut program, *lock, *parts)?,
-            Edit::FreeIo => free_io(&mut program),
-        }
-    }
-    Ok(program)
-}
-
-fn scale(program: &mut Program, functions: &[FunctionRef], factor: f64) -> Result<(), EditError> {
-    if !factor.is_finite() || factor < 0.0 {
-        return Err(EditError::Factor);
-    }
-    let mut chosen = vec![false; program.functions.len()];
-    for function in functions {
-        if let Some(chosen) = chosen.get_mut(function.0 as usize) {
-            *chosen = true;
-        }
-    }
-    let is_chosen =
-        |function: Option<&FunctionRef>| function.is_some_and(|function| chosen[function.0 as usize]);
-    // All lengths together stay what a program may hold.
-    let mut left = Ticks::MAX_TOTAL;
-    for thread in &mut program.threads {
-        let mut stack: Vec<FunctionRef> = Vec::new();
-        for operation in &mut thread.operations {
-            let here = match operation {
-                Operation::Call(function) => {
-                    stack.push(*function);
-                    continue;
-                }
-                Operation::Return => {
-                    stack.pop();
-                    continue;
-                }
-                Operation::ExecIn(function, _) => is_chosen(Some(function)),
-                Operation::Exec(_) | Operation::Once(..) => is_chosen(stack.last()),
-                _ => false,
-            };
-            if let Operation::Exec(length)
-            | Operation::ExecIn(_, length)
-            | Operation::Once(_, length)
-            | Operation::Io(_, length)
-            | Operation::Sleep(length)
-            | Operation::SleepNext(length) = operation
-            {
-                *length = if here { length.scaled(factor) } else { *length }.min(Ticks(left));
-                left -= length.0;
-            }
-        }
-    }
-    Ok(())
-}
-
-fn free_io(program: &mut Program) {
-    for operation in program.threads.iter_mut().flat_map(|thread| &mut thread.operations) {
-        if let Operation::Io(_, length) = operation {
-            *length = Ticks(0);
-        }
-    }
-}
-
-fn split(program: &mut Program, lock: ObjectId, parts: u32) -> Result<(), EditError> {
-    let name = program.objects.get(lock.0 as usize).cloned().unwrap_or_default();
-    if parts == 0 {
-        return Err(EditError::NoLocks);
-    }
-    check_split(program, lock, &name)?;
-    if parts == 1 {
-        return Ok(());
-    }
-    // The lock itself stays the first part.
-    let mut all = vec![lock];
-    for part in 2..=u64::from(parts) {
-        // More parts than operations could take are all alike.
-        if all.len() > program.threads.iter().map(|thread| thread.operations.len()).sum() {
-            break;
-        }
-        let mut other = format!("{name} {part}");
-        while program.objects.contains(&other) {
-            other.push('\'');
-        }
-        all.push(ObjectId(program.objects.len() as u32));
-        program.objects.push(other);
-    }
-    if program.writers_first.contains(&lock) {
-        program.writers_first.extend_from_slice(&all[1..]);
-        program.writers_first.sort_unstable();
-    }
-    for (number, thread) in program.threads.iter_mut().enumerate() {
-        // Drawn for each thread by itself, so that an edit elsewhere changes nothing here.
-        let mut numbers = Numbers::new(number as u64 + 1);
-        // What the thread holds, the last taken first: it is released in that order.
-        let mut taken: Vec<ObjectId> = Vec::new();
-        for operation in &mut thread.operations {
-            match operation {
-                Operation::Lock(object)
-                | Operation::SpinLock(object)
-                | Operation::ReadLock(object)
-                | Operation::WriteLock(object)
-                    if *object == lock =>
-                {
-                    // One that it has already stays the same one.
-                    let drawn = || all[numbers.below(all.len() as u64) as usize];
-                    *object = taken.last().copied().unwrap_or_else(drawn);
-                    taken.push(*object);
-                }
-                Operation::Unlock(object)
-                | Operation::SpinUnlock(object)
-                | Operation::ReadWriteUnlock(object)
-                    if *object == lock =>
-                {
-                    *object = taken.pop().unwrap_or(lock);
-                }
-                _ => {}
-            }
-        }
-    }
-    Ok(())
-}
-
-fn check_split(program: &Program, lock: ObjectId, name: &str) -> Result<(), EditError> {
-    let mut uses: FxHashMap<&str, u64> = FxHashMap::default();
-    for operation in program.threads.iter().flat_map(|thread| &thread.operations) {
-        let what = match *operation {
-            Operation::Lock(object)
-            | Operation::SpinLock(object)
-            | Operation::ReadLock(object)
-            | Operation::WriteLock(object)
-                if object == lock =>
-            {
-                "taken"
-            }
-            Operation::CondWait(_, mutex) if mutex == lock => "condition",
-            Operation::Held(object, _) if object == lock => "replayed",
-            _ => continue,
-        };
-        *uses.entry(what).or_insert(0) += 1;
-    }
-    if uses.contains_key("condition") {
-        return Err(EditError::WithCondition(name.to_owned()));
-    }
-    match (uses.contains_key("taken"), uses.contains_key("replayed")) {
-        (true, _) => Ok(()),
-        (false, true) => Err(EditError::Replayed(name.to_owned())),
-        (false, false) => Err(EditError::NotALock(name.to_owned())),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::program::json;
-
-    fn program(threads: &str) -> Program {
-        json::read(&format!("{{\"format\":\"longpole-program\",\"version\":1,\"threads\":[{threads}]}}"))
-            .expect("a program")
-    }
-
-    fn named(program: &Program, name: &str) -> ObjectId {
-        ObjectId(program.objects.iter().position(|object| object == name).expect("an object") as u32)
-    }
-
-    #[test]
-    fn scaling_is_for_the_function_on_top_and_goes_down_to_nothing() {
-        let given = program(
-            r#"{"name":"T","ops":[["exec",10],["call","f"],["exec",100],["exec","g",7],["once","o",3],["ret"],["io",5,"d"]]}"#,
-        );
-        let ns = |number: u64| Ticks(number * Ticks::PER_NS);
-        let none = edited(&given, &[Edit::Scale(vec![FunctionRef(0)], 0.0)]).expect("edited").compute_times();
-        assert_eq!((none.functions, none.elsewhere), (vec![ns(0), ns(7)], ns(10)));
-        let both = edited(&given, &[Edit::Scale(vec![FunctionRef(0), FunctionRef(1)], 2.0)]).expect("edited");
-        assert_eq!(both.compute_times().functions, [ns(206), ns(14)]);
-        for factor in [-0.1, f64::NAN, f64::INFINITY] {
-            assert_eq!(edited(&given, &[Edit::Scale(Vec::new(), factor)]), Err(EditError::Factor));
-        }
-        let huge = edited(&given, &[Edit::Scale(vec![FunctionRef(0)], 1e300)]).expect("edited");
-        assert_eq!(huge.check(), Ok(()));
-    }
-
-    #[test]
-    fn free_io_is_a_wait_without_length() {
-        let free = edited(&program(r#"{"name":"T","ops":[["io",5,"d"],["exec",1]]}"#), &[Edit::FreeIo]);
-        let operations = free.expect("edited").threads[0].operations.clone();
-        assert!(matches!(operations[0], Operation::Io(_, Ticks(0))) && operations.len() == 2);
-    }
-
-    #[test]
-    fn a_split_lock_is_given_back_as_it_was_taken() {
-        let round = r#"["lock","m"],["exec",1],["lock","n"],["unlock","n"],["unlock","m"]"#;
-        let given = program(&format!(r#"{{"name":"T","ops":[{}]}}"#, vec![round; 200].join(",")));
-        let split = edited(&given, &[Edit::SplitLock(named(&given, "m"), 4)]).expect("edited");
-        assert_eq!(split.check(), Ok(()));
-        let mut held = Vec::new();
-        let mut uses: FxHashMap<ObjectId, u32> = FxHashMap::default();
-        for operation in &split.threads[0].operations {
-            match operation {
-                Operation::Lock(object) => {
-                    held.push(*object);
-                    *uses.entry(*object).or_insert(0) += 1;
-                }
-                Operation::Unlock(object) => assert_eq!(held.pop(), Some(*object)),
-                _ => {}
-            }
-        }
-        assert_eq!(uses.len(), 5, "m and three more, and n: {uses:?}");
-        assert!(uses.values().all(|uses| *uses > 25), "{uses:?}");
-    }
-
-    #[test]
-    fn what_cannot_be_split() {
-        let given = program(
-            r#"{"name":"T","ops":[["lock","m"],["cond_wait","c","m"],["unlock","m"],["held","r",0],["freed","r",1],["signal","s"]]}"#,
-        );
-        let split = |name: &str, parts| edited(&given, &[Edit::SplitLock(named(&given, name), parts)]);
-        assert_eq!(split("m", 0), Err(EditError::NoLocks));
-        assert_eq!(split("m", 2), Err(EditError::WithCondition("m".into())));
-        assert_eq!(split("r", 2), Err(EditError::Replayed("r".into())));
-        assert_eq!(split("s", 2), Err(EditError::NotALock("s".into())));
-    }
-}

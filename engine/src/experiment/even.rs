@@ -21,7 +21,7 @@ const UNEVEN: f64 = 1.1;
 /// thread creates and waits for compute in their whole life, and what threads that do the same compute in theirs: they may meet
 /// at a barrier whose operations are not recorded. Of these the first that a thread is in counts. Returns the thread that had
 /// most more to do than others; `None`: nothing was uneven.
-pub(super) fn balance(program: &mut Program, alike: &[&[usize]]) -> Option<usize> {
+pub(super) fn even(program: &mut Program, alike: &[Vec<usize>]) -> Option<usize> {
     let mut turns: FxHashMap<(ObjectId, u32), Vec<Stretch>> = FxHashMap::default();
     let mut groups: Vec<Vec<Stretch>> = Vec::new();
     let mut meets = vec![false; program.threads.len()];
@@ -99,6 +99,11 @@ pub(super) fn balance(program: &mut Program, alike: &[&[usize]]) -> Option<usize
     most.map(|(_, thread)| thread)
 }
 
+/// The thread that has most more to do than others.
+pub(crate) fn most_to_do(program: &Program, alike: &[Vec<usize>]) -> Option<usize> {
+    even(&mut program.clone(), alike)
+}
+
 /// The whole lives of threads that do the same, if all do a good part of it and some do more than others.
 fn uneven(program: &Program, group: &[usize]) -> Option<Vec<Stretch>> {
     let whole = |thread: &usize| {
@@ -114,12 +119,12 @@ fn uneven(program: &Program, group: &[usize]) -> Option<Vec<Stretch>> {
 }
 
 /// Whether threads that do the same, by what each computes, may wait for one that has more to do.
-pub(super) fn is_uneven(program: &Program, group: &[usize]) -> bool {
+pub(crate) fn is_uneven(program: &Program, group: &[usize]) -> bool {
     uneven(program, group).is_some()
 }
 
 /// The thread that an operation starts.
-pub(super) fn created(operation: &Operation) -> Option<usize> {
+pub(crate) fn created(operation: &Operation) -> Option<usize> {
     match operation {
         Operation::Create(other) => Some(other.0 as usize),
         _ => None,
@@ -134,7 +139,7 @@ fn computes(operation: &Operation) -> Option<u64> {
 }
 
 /// Whether a thread may wait here for what another one does.
-pub(super) fn is_meeting(operation: &Operation) -> bool {
+pub(crate) fn is_meeting(operation: &Operation) -> bool {
     matches!(
         operation,
         Operation::Wait(_)

@@ -1,6 +1,5 @@
-//! A program with one constraint gone.
+//! A program with one constraint gone: what threads wait for takes no time.
 
-use super::holders::taking;
 use crate::program::{EdgeId, ObjectId, Operation, Program, Thread, names};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -112,7 +111,7 @@ pub(super) fn sleeps(program: &mut Program) {
 }
 
 /// Of each object, whether what is waited for is that time passes.
-pub(super) fn timers(program: &Program) -> Vec<bool> {
+pub(crate) fn timers(program: &Program) -> Vec<bool> {
     program.objects.iter().map(|name| names::is_timer(name)).collect()
 }
 
@@ -137,33 +136,6 @@ pub(super) fn spun_waits(program: &mut Program) {
                 && spinning.get(*edge as usize) == Some(&true)
             {
                 *operation = Operation::Exec(Ticks(0));
-            }
-        }
-    }
-}
-
-/// What these threads compute takes this many times as long. The exception is what they compute while they
-/// hold a lock of `shared`: that does not get faster by being divided among more threads.
-pub(super) fn threads(
-    program: &mut Program,
-    threads: &[usize],
-    factor: f64,
-    shared: impl Fn(ObjectId) -> bool,
-) {
-    for thread in threads {
-        let Some(thread) = program.threads.get_mut(*thread) else { continue };
-        let mut held = 0u32;
-        for operation in &mut thread.operations {
-            match operation {
-                Operation::ReadLock(_) => {}
-                Operation::Exec(length) | Operation::ExecIn(_, length) if held == 0 => {
-                    *length = length.scaled(factor);
-                }
-                _ => match taking(operation) {
-                    Some((lock, true)) if shared(lock) => held += 1,
-                    Some((lock, false)) if shared(lock) => held = held.saturating_sub(1),
-                    _ => {}
-                },
             }
         }
     }

@@ -1,12 +1,12 @@
 //! Which constraints threads wait for, and the time without each of them.
 
-use super::question::Question;
+use super::WORTH;
 use super::search::Search;
 use super::worker_groups::is_even;
-use super::{WORTH, balance, holders, without};
 use crate::cpus::Cpus;
-use crate::predict::{Assumptions, Model, NO_QUOTA, Scheduler, Timing};
-use crate::program::{ObjectId, Operation};
+use crate::experiment::{Edit, is_uneven, timers};
+use crate::predict::{Assumptions, Scheduler, Timing};
+use crate::program::{ObjectId, Operation, taking};
 use crate::schedule::Outcome;
 use crate::time::Ticks;
 use rustc_hash::FxHashMap;
@@ -35,40 +35,39 @@ struct Done {
 
 impl Search {
     /// The constraints that threads wait for, with how long, the longest first.
-    pub(super) fn candidates(&self, cpus: Cpus, base: &Outcome, timing: &Timing<'_>) -> Vec<(Question, u64)> {
+    pub(super) fn candidates(&self, cpus: Cpus, base: &Outcome, timing: &Timing<'_>) -> Vec<(Edit, u64)> {
         let worth = (base.length.0 as f64 * WORTH) as u64;
-        let mut asked: Vec<(Question, u64)> = self.locks(base, worth);
-        let mut devices: Vec<(Question, u64)> = Vec::new();
+        let mut asked: Vec<(Edit, u64)> = self.locks(base, worth);
+        let mut devices: Vec<(Edit, u64)> = Vec::new();
         let Done { slept, is_device, is_barrier, joins, awaits, spins } = self.done();
         for ((object, used), is_device) in (0..).zip(&base.objects).zip(is_device) {
             if is_device && used.blocked >= worth {
-                devices.push((Question::Device(ObjectId(object)), used.blocked));
+                devices.push((Edit::FreeDevices(vec![ObjectId(object)]), used.blocked));
             }
         }
         devices.sort_by_key(|(_, blocked)| std::cmp::Reverse(*blocked));
         devices.truncate(DEVICES);
         asked.extend(devices);
         if slept >= worth {
-            asked.push((Question::Sleeps, slept));
+            asked.push((Edit::NoSleeps, slept));
         }
         let sum = |part: fn(&crate::schedule::ThreadUse) -> u64| {
             base.threads.iter().fold(0u64, |sum, used| sum.saturating_add(part(used)))
         };
         let blocked = sum(|used| used.blocked);
-        let may_be_uneven = is_barrier
-            || joins > 1
-            || self.alike().iter().any(|group| balance::is_uneven(&self.program, group));
+        let may_be_uneven =
+            is_barrier || joins > 1 || self.alike().iter().any(|group| is_uneven(self.program(), group));
         if blocked >= worth && may_be_uneven {
-            asked.push((Question::Balance, blocked));
+            asked.push((self.evenly(), blocked));
         }
         if spins && blocked >= worth {
-            asked.push((Question::SpunWaits, blocked));
+            asked.push((Edit::NoSpunWaits, blocked));
         }
         let share = |ticks: u64| ticks as f64 / base.length.0 as f64;
         // A thread of Go's runtime runs what goroutines there are: one more brings no work.
         let most_busy = self.most_busy(cpus);
         let groups = if self.hidden { &[][..] } else { &self.groups[..] };
-        for (number, group) in groups.iter().enumerate() {
+        for group in groups {
             let at_work = |thread: &usize| {
                 base.threads.get(*thread).map_or(0.0, |used| share(used.busy.saturating_add(used.ready)))
             };
@@ -87,12 +86,12 @@ impl Search {
             if mean >= BUSY && may_be_more && is_room && is_known {
                 // One more of k takes 1 ÷ (k + 1) of what they compute off, at most.
                 let most = mean * base.length.0 as f64 / (group.threads.len() + 1) as f64;
-                asked.push((Question::OneMore(number), most as u64));
+                asked.push((self.more_of(&group.threads, 1, base), most as u64));
             }
         }
         let spinning = sum(|used| used.spinning);
         if spinning >= worth {
-            asked.push((Question::Spinning, spinning));
+            asked.push((Edit::NoSpinning, spinning));
         }
         let costs = timing.assumptions();
         if costs.scheduler == Scheduler::Eevdf {
@@ -101,32 +100,37 @@ impl Search {
             let switching = base.counts.switches.saturating_mul(costs.switch_cost.ns);
             let all = Ticks::from_ns(waking.saturating_add(switching)).0;
             if all >= worth {
-                asked.push((Question::HandOver, all));
+                asked.push((Edit::FreeHandOver, all));
             }
         }
         let ready = sum(|used| used.ready);
         let shared = costs.scheduler == Scheduler::Ideal && more_than(&base.busy, cpus);
         if cpus != Cpus::Infinite && (ready >= worth || shared) {
-            asked.push((Question::Cpus, ready.max(worth)));
+            asked.push((Edit::Cpus(Cpus::Infinite), ready.max(worth)));
         }
         if base.counts.throttled > 0 {
-            asked.push((Question::Quota, ready.max(worth)));
+            asked.push((Edit::NoQuota, ready.max(worth)));
         }
-        asked.sort_by_key(|(question, bound)| (std::cmp::Reverse(*bound), question.order()));
+        asked.sort_by_key(|(edit, bound)| (std::cmp::Reverse(*bound), edit.order()));
         asked
     }
 
     /// Threads that do the same, where it is visible what they wait for: several to a group.
-    pub(super) fn alike(&self) -> Vec<&[usize]> {
-        let several = self.groups.iter().map(|group| &group.threads[..]).filter(|group| group.len() > 1);
-        several.filter(|_| !self.hidden).collect()
+    pub(super) fn alike(&self) -> Vec<Vec<usize>> {
+        let several = self.groups.iter().map(|group| &group.threads).filter(|group| group.len() > 1);
+        several.filter(|_| !self.hidden).cloned().collect()
+    }
+
+    /// Threads that wait for each other have equally much to do.
+    pub fn evenly(&self) -> Edit {
+        Edit::DivideEvenly(self.alike())
     }
 
     fn done(&self) -> Done {
-        let is_device = vec![false; self.program.objects.len()];
+        let is_device = vec![false; self.program().objects.len()];
         let mut done = Done { slept: 0, is_device, is_barrier: false, joins: 0, awaits: 0, spins: false };
-        let timers = without::timers(&self.program);
-        for thread in self.program.threads.iter().filter(|thread| thread.background.is_none()) {
+        let timers = timers(self.program());
+        for thread in self.program().threads.iter().filter(|thread| thread.background.is_none()) {
             for operation in &thread.operations {
                 match operation {
                     Operation::Io(device, length) if timers.get(device.0 as usize) == Some(&true) => {
@@ -145,7 +149,7 @@ impl Search {
                     Operation::Join(_) => done.joins += 1,
                     Operation::Await(edge) => {
                         done.awaits += 1;
-                        done.spins |= self.program.is_spinning(*edge);
+                        done.spins |= self.program().is_spinning(*edge);
                     }
                     _ => {}
                 }
@@ -155,11 +159,11 @@ impl Search {
     }
 
     /// Locks that are waited for at least so long; those that were first used in one place are one.
-    pub(super) fn locks(&self, base: &Outcome, worth: u64) -> Vec<(Question, u64)> {
+    pub(super) fn locks(&self, base: &Outcome, worth: u64) -> Vec<(Edit, u64)> {
         let mut waited: FxHashMap<ObjectId, u64> = FxHashMap::default();
-        for thread in &self.program.threads {
+        for thread in &self.program().threads {
             for operation in &thread.operations {
-                if let Some((object, true)) = holders::taking(operation) {
+                if let Some((object, true)) = taking(operation) {
                     let sum = waited.entry(object).or_insert_with(|| {
                         let used = base.objects.get(object.0 as usize).copied().unwrap_or_default();
                         used.blocked.saturating_add(used.spun)
@@ -181,58 +185,22 @@ impl Search {
         // By the place of the first use, or each by itself.
         let mut groups: FxHashMap<Result<Place<'_>, ObjectId>, Vec<(u64, ObjectId)>> = FxHashMap::default();
         for (object, sum) in waited {
-            let name = self.program.objects.get(object.0 as usize).map_or("", String::as_str);
+            let name = self.program().objects.get(object.0 as usize).map_or("", String::as_str);
             let group = known.get(name).copied().ok_or(object);
             groups.entry(group).or_default().push((sum, object));
         }
-        let mut locks: Vec<(Question, u64)> = groups
+        let mut locks: Vec<(Edit, u64)> = groups
             .into_values()
             .filter_map(|mut members| {
                 members.sort_by_key(|(sum, object)| (std::cmp::Reverse(*sum), *object));
                 let sum = members.iter().fold(0u64, |all, (sum, _)| all.saturating_add(*sum));
                 let objects = members.into_iter().map(|(_, object)| object).collect();
-                (sum >= worth && sum > 0).then_some((Question::Locks(objects), sum))
+                (sum >= worth && sum > 0).then_some((Edit::FreeLocks(objects), sum))
             })
             .collect();
-        locks.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.first_object().cmp(&b.0.first_object())));
+        locks.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| first_object(&a.0).cmp(&first_object(&b.0))));
         locks.truncate(LOCKS);
         locks
-    }
-
-    /// The time without this constraint, nanoseconds; `None` if it is unknown.
-    pub(super) fn time_without(&self, cpus: Cpus, question: &Question, base: &Outcome) -> Option<f64> {
-        let mut program = match question {
-            Question::Cpus => return self.time_ns(&self.program, Cpus::Infinite, &self.model, 0),
-            Question::Quota => {
-                let model = Model { quota: Some(NO_QUOTA), ..self.model.clone() };
-                return self.time_ns(&self.program, cpus, &model, 0);
-            }
-            Question::HandOver => {
-                let zero = Some(0);
-                let model = Model {
-                    switch_cost_ns: zero,
-                    wake_latency_ns: zero,
-                    wake_cost_ns: zero,
-                    idle_tick_ns: zero,
-                    ..self.model.clone()
-                };
-                return self.time_ns(&self.program, cpus, &model, 0);
-            }
-            _ => self.program.clone(),
-        };
-        match question {
-            Question::Locks(locks) => without::locks(&mut program, locks),
-            Question::Device(device) => without::devices(&mut program, &[*device]),
-            Question::Sleeps => without::sleeps(&mut program),
-            Question::Spinning => without::spinning(&mut program),
-            Question::SpunWaits => without::spun_waits(&mut program),
-            Question::Balance => {
-                balance::balance(&mut program, &self.alike())?;
-            }
-            Question::OneMore(group) => return self.time_with_more(cpus, *group, 1, base),
-            Question::Serial | Question::Turns | Question::HandOver | Question::Cpus | Question::Quota => {}
-        }
-        self.time_ns(&program, cpus, &self.model, 0)
     }
 
     /// How many CPUs the program can keep busy at most, on average: those there are, or what its control groups let it use.
@@ -247,7 +215,14 @@ impl Search {
 
     /// What its control groups let it use, hundredths of a CPU.
     pub(super) fn quota(&self) -> Option<u32> {
-        Assumptions::of(&self.program, &self.model).quota
+        Assumptions::of(self.program(), self.trials.model()).quota
+    }
+}
+
+fn first_object(edit: &Edit) -> Option<ObjectId> {
+    match edit {
+        Edit::FreeLocks(objects) | Edit::FreeDevices(objects) => objects.first().copied(),
+        _ => None,
     }
 }
 

@@ -1,29 +1,17 @@
 //! What was found, in the program's own words.
 
 use super::Kind;
-use super::balance::{self, created};
 use super::holders::{self, Sums};
-use super::question::Question;
 use super::search::Search;
-use super::stretch::{Run, Stretch};
-use super::thread_samples::{ThreadSamples, apart};
-use super::uses::{LockUse, States, ThreadUse};
+use super::stretch::Run;
+use super::thread_samples::apart;
+use super::uses::LockUse;
+use crate::experiment::{Edit, most_to_do};
 use crate::program::names::IDLE;
-use crate::program::{FunctionRef, ObjectId, Operation, Thread};
+use crate::program::{ObjectId, Operation, taking};
 use crate::schedule::Outcome;
 use crate::time::Ticks;
-use rustc_hash::{FxHashMap, FxHashSet};
-
-/// Whether it is the first thread of its process; where processes are not known, whether it started others of these, and
-/// no thread started it.
-fn is_first(thread: &Thread, is_created: bool, group: &FxHashSet<usize>) -> bool {
-    let number = |name: &str| name.rsplit_once('/').map(|(_, number)| number.to_owned());
-    if let Some(of_process) = thread.process.as_deref().and_then(number) {
-        return number(&thread.name) == Some(of_process);
-    }
-    let creates = |operation: &Operation| matches!(operation, Operation::Create(other) if group.contains(&(other.0 as usize)));
-    !is_created && thread.operations.iter().any(creates)
-}
+use rustc_hash::FxHashSet;
 
 /// What threads wait for where records are missing (`program::names`).
 const UNKNOWN: &str = "unknown";
@@ -38,59 +26,60 @@ const HOLDS: f64 = 0.1;
 impl Search {
     /// The object that most waits are for, if it is more than half of all, waits as recorded among them.
     pub(super) fn most_awaited(&self, base: &Outcome) -> Option<&str> {
-        let operations = self.program.threads.iter().flat_map(|thread| &thread.operations);
+        let operations = self.program().threads.iter().flat_map(|thread| &thread.operations);
         let awaits = operations.filter(|operation| matches!(operation, Operation::Await(_))).count() as u64;
         let all = base.objects.iter().fold(awaits, |sum, used| sum.saturating_add(used.waits));
         let (object, used) = base.objects.iter().enumerate().max_by_key(|(_, used)| used.waits)?;
-        let name = self.program.objects.get(object).map(String::as_str)?;
+        let name = self.program().objects.get(object).map(String::as_str)?;
         (used.waits.saturating_mul(2) > all).then_some(name)
     }
 
     /// In words of the program.
-    pub(super) fn kind(&self, question: &Question, base: &Outcome, run: &Run) -> Kind {
-        let name =
-            |object: ObjectId| self.program.objects.get(object.0 as usize).cloned().unwrap_or_default();
+    pub(super) fn kind(&self, edit: &Edit, base: &Outcome, run: &Run) -> Kind {
         let function = |threads: &[usize]| {
             let mut sums = Sums::default();
             for thread in threads {
-                holders::of_thread(&self.program, &self.owners, *thread, None, &mut sums);
+                holders::of_thread(self.program(), self.owners(), *thread, None, &mut sums);
             }
-            sums.first(&self.program).map(|part| part.function)
+            sums.first(self.program()).map(|part| part.function)
         };
         let thread_name = |thread: usize| {
-            self.program.threads.get(thread).map(|thread| thread.name.clone()).unwrap_or_default()
+            self.program().threads.get(thread).map(|thread| thread.name.clone()).unwrap_or_default()
         };
-        match question {
-            Question::Locks(locks) => self.lock_kind(locks, base),
-            // Where records are missing, threads wait for what is not known.
-            Question::Device(device) if name(*device) == UNKNOWN => {
-                let used = base.objects.get(device.0 as usize).map_or(0, |used| used.blocked);
-                let all = base.length.0.saturating_mul(base.threads.len() as u64).max(1);
-                Kind::NotKnown { missing: used as f64 / all as f64 }
+        match edit {
+            Edit::FreeDevices(devices) => {
+                let device = devices.first().copied().unwrap_or_default();
+                match self.object_name(device) {
+                    // Where records are missing, threads wait for what is not known.
+                    UNKNOWN => {
+                        let used = base.objects.get(device.0 as usize).map_or(0, |used| used.blocked);
+                        let all = base.length.0.saturating_mul(base.threads.len() as u64).max(1);
+                        Kind::NotKnown { missing: used as f64 / all as f64 }
+                    }
+                    name => Kind::Device { device: name.to_owned() },
+                }
             }
-            Question::Device(device) => Kind::Device { device: name(*device) },
-            Question::Sleeps => Kind::Timers,
-            Question::SpunWaits => Kind::SpunWaits { waiting: run.spinning as f64 / base.length.0 as f64 },
-            Question::Spinning => Kind::Spinning,
-            Question::HandOver => {
+            Edit::NoSleeps => Kind::Timers,
+            Edit::NoSpunWaits => Kind::SpunWaits { waiting: run.spinning as f64 / base.length.0 as f64 },
+            Edit::NoSpinning => Kind::Spinning,
+            Edit::FreeHandOver => {
                 let object = self.most_awaited(base).map(str::to_owned).filter(|name| name != IDLE);
                 Kind::HandOver { object }
             }
-            Question::Quota => Kind::Quota { hundredths: self.quota().unwrap_or(0) },
-            Question::Cpus => {
+            Edit::NoQuota => Kind::Quota { hundredths: self.quota().unwrap_or(0) },
+            Edit::Cpus(_) => {
                 let wanting = base.threads.iter().map(|used| (used.busy + used.ready) as f64).sum::<f64>();
                 Kind::Cpus { wanting: wanting / base.length.0 as f64 }
             }
-            Question::Balance => {
-                let thread = balance::balance(&mut self.program.clone(), &self.alike());
+            Edit::DivideEvenly(alike) => {
+                let thread = most_to_do(self.program(), alike);
                 Kind::Imbalance { function: thread.and_then(|thread| function(&[thread])) }
             }
-            Question::OneMore(group) => {
-                let threads = self.groups.get(*group).map_or(&[][..], |group| &group.threads);
+            Edit::MoreThreads { threads, .. } => {
                 let apart = apart(&self.samples, threads);
-                let apart = apart.and_then(|function| self.program.functions.get(function.0 as usize));
+                let apart = apart.and_then(|function| self.program().functions.get(function.0 as usize));
                 let function = apart.map(|function| function.name.clone()).or_else(|| function(threads));
-                match threads {
+                match &threads[..] {
                     [thread] => Kind::Stage { thread: thread_name(*thread), function },
                     threads => {
                         let busy = threads.iter().filter_map(|thread| base.threads.get(*thread));
@@ -100,9 +89,9 @@ impl Search {
                     }
                 }
             }
-            Question::Turns => {
+            Edit::NoTurns => {
                 let worth = base.length.0 / 100;
-                let computing = self.program.threads.iter().zip(&base.threads);
+                let computing = self.program().threads.iter().zip(&base.threads);
                 let computing = computing.filter(|(_, used)| used.busy > worth);
                 let mut processes: Vec<Option<&str>> = Vec::new();
                 processes.extend(computing.map(|(thread, _)| thread.process.as_deref()));
@@ -112,29 +101,30 @@ impl Search {
                 let (threads, changes) = run.turns.map_or((0, 0), |turns| (turns.threads, turns.changes));
                 Kind::Turns { threads, processes: all > 1 && processes.len() == all, changes }
             }
-            Question::Serial => {
-                let stretch = run.stretch.unwrap_or(Stretch { thread: 0, length: 0, before: 0 });
+            Edit::Divide(part, _) => {
                 let mut sums = Sums::default();
-                let range = Some((stretch.before, stretch.before.saturating_add(stretch.length)));
-                holders::of_thread(&self.program, &self.owners, stretch.thread, range, &mut sums);
+                let range = Some((part.from, part.to));
+                holders::of_thread(self.program(), self.owners(), part.thread, range, &mut sums);
                 let worth = base.length.0 / 100;
                 Kind::Serial {
-                    thread: thread_name(stretch.thread),
-                    function: sums.first(&self.program).map(|part| part.function),
-                    length_ns: Ticks(stretch.length).as_ns_f64(),
+                    thread: thread_name(part.thread),
+                    function: sums.first(self.program()).map(|part| part.function),
+                    length_ns: Ticks(part.to - part.from).as_ns_f64(),
                     threads: base.threads.iter().filter(|used| used.busy > worth).count(),
                 }
             }
+            Edit::FreeLocks(locks) => self.lock_kind(locks, base),
+            // No candidate is one of these.
+            _ => Kind::Work { busy: 0.0, hidden: self.hidden },
         }
     }
 
     /// Locks that are alike, or one.
     fn lock_kind(&self, locks: &[ObjectId], base: &Outcome) -> Kind {
-        let name =
-            |object: ObjectId| self.program.objects.get(object.0 as usize).cloned().unwrap_or_default();
+        let name = |object: ObjectId| self.object_name(object).to_owned();
         let all: FxHashSet<ObjectId> = locks.iter().copied().collect();
-        let takers = self.program.threads.iter().filter(|thread| {
-            let mut taken = thread.operations.iter().filter_map(holders::taking);
+        let takers = self.program().threads.iter().filter(|thread| {
+            let mut taken = thread.operations.iter().filter_map(taking);
             taken.any(|(object, takes)| takes && all.contains(&object))
         });
         let waited = locks.iter().filter_map(|lock| base.objects.get(lock.0 as usize));
@@ -149,7 +139,7 @@ impl Search {
             }
             waited => waited,
         };
-        let holder = holders::under(&self.program, &self.owners, locks).first(&self.program);
+        let holder = holders::under(self.program(), self.owners(), locks).first(self.program());
         let holder = holder.filter(|part| part.share >= HOLDS);
         Kind::Lock {
             lock: locks.first().copied().map(name).unwrap_or_default(),
@@ -163,11 +153,11 @@ impl Search {
     /// The locks that threads wait for, the longest waits first.
     pub(super) fn lock_uses(&self, base: &Outcome) -> Vec<LockUse> {
         let worth = base.length.0 / 100;
-        let locks = self.locks(base, worth).into_iter().filter_map(|(question, _)| {
-            let Question::Locks(locks) = question else { return None };
+        let locks = self.locks(base, worth).into_iter().filter_map(|(edit, _)| {
+            let Edit::FreeLocks(locks) = edit else { return None };
             let used = || locks.iter().filter_map(|lock| base.objects.get(lock.0 as usize));
             let first = locks.first()?;
-            let name = self.program.objects.get(first.0 as usize).cloned()?;
+            let name = self.program().objects.get(first.0 as usize).cloned()?;
             let held = used().map(|used| used.held).max().unwrap_or(0);
             let replayed = self.recorded.objects.iter().find(|object| object.name == name);
             let waited = used().fold(0u64, |sum, used| sum.saturating_add(used.blocked + used.spun));
@@ -177,58 +167,13 @@ impl Search {
                 _ => (used().map(|used| used.waits).sum(), Ticks(waited).as_ns_f64()),
             };
             let held_share = held as f64 / base.length.0.max(1) as f64;
-            let mut under = holders::under(&self.program, &self.owners, &locks).parts(&self.program, UNDER);
+            let mut under =
+                holders::under(self.program(), self.owners(), &locks).parts(self.program(), UNDER);
             if held_share < HELD || under.first().is_some_and(|part| part.share < HOLDS) {
                 under.clear();
             }
             Some(LockUse { lock: name, locks: locks.len(), held_share, as_recorded, waits, waited_ns, under })
         });
         locks.collect()
-    }
-
-    /// Threads that do the same together: those that were started alike and have the same name. The first thread of a process
-    /// is never among others, nor is one that a limit is about. Threads in the background come after all others.
-    pub(super) fn thread_uses(&self, states: &States, length: Ticks, limits: &[&Kind]) -> Vec<ThreadUse> {
-        let is_named = |name: &str| {
-            let named = |kind: &&&Kind| matches!(kind, Kind::Serial { thread, .. } | Kind::Stage { thread, .. } if thread == name);
-            limits.iter().any(|kind| named(&kind))
-        };
-        let background = (0..).zip(&self.program.threads).filter(|(_, thread)| thread.background.is_some());
-        let background: Vec<usize> = background.map(|(number, _)| number).collect();
-        let operations = self.program.threads.iter().flat_map(|thread| &thread.operations);
-        let created: FxHashSet<usize> = operations.filter_map(created).collect();
-        let mut alike: Vec<Vec<usize>> = Vec::new();
-        for group in self.groups.iter().map(|group| &group.threads).chain([&background]) {
-            let members: FxHashSet<usize> = group.iter().copied().collect();
-            // Where few samples tell, a thread is taken to have been started as others of its name.
-            let entry = |number: &usize| self.samples.get(*number).and_then(ThreadSamples::told_entry);
-            let (told, untold): (Vec<usize>, Vec<usize>) =
-                group.iter().partition(|number| entry(number).is_some());
-            let mut by_name: FxHashMap<(Option<&str>, String), usize> = FxHashMap::default();
-            let mut places: FxHashMap<(Option<FunctionRef>, Option<&str>, String), usize> =
-                FxHashMap::default();
-            for number in told.into_iter().chain(untold) {
-                let Some(thread) = self.program.threads.get(number) else { continue };
-                if is_named(&thread.name) || is_first(thread, created.contains(&number), &members) {
-                    alike.push(vec![number]);
-                    continue;
-                }
-                let name = thread.name.rsplit_once('/').map_or(thread.name.as_str(), |(name, _)| name);
-                let name: String = name.chars().filter(|c| !c.is_ascii_digit()).collect();
-                let entry = entry(&number);
-                let of_name = by_name.entry((thread.process.as_deref(), name.clone())).or_insert(alike.len());
-                let known = if entry.is_none() { *of_name } else { alike.len() };
-                let place = *places.entry((entry, thread.process.as_deref(), name)).or_insert(known);
-                match alike.get_mut(place) {
-                    Some(threads) => threads.push(number),
-                    None => alike.push(vec![number]),
-                }
-            }
-        }
-        let means = alike.iter().map(|threads| states.mean(&self.program, threads, length));
-        let mut threads: Vec<ThreadUse> = means.collect();
-        let all = |of: &ThreadUse| of.running * of.names.len() as f64;
-        threads.sort_by(|a, b| all(b).total_cmp(&all(a)));
-        threads
     }
 }

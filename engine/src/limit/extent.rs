@@ -23,11 +23,11 @@ impl Search {
     /// How many simulations a CPU count may take.
     pub(super) fn questions(&self) -> usize {
         let most = if self.is_brief { BRIEF } else { MOST };
-        (OPERATIONS / self.operations.max(1)).clamp(FEWEST, most)
+        (OPERATIONS / self.trials.operations().max(1)).clamp(FEWEST, most)
     }
 
     /// Whether there is time for what is only good to know: bands, the largest CPU count, 10 % of each function.
     pub(super) fn is_small(&self) -> bool {
-        self.operations <= SMALL && !self.is_brief
+        self.trials.operations() <= SMALL && !self.is_brief
     }
 }

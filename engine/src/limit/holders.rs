@@ -1,8 +1,8 @@
 //! What is computed where: by a thread, in a stretch of its life, while a lock is held.
 
 use super::Part;
-use super::owner::Owners;
-use crate::program::{FunctionRef, ObjectId, Operation, Program};
+use crate::attribution::Owners;
+use crate::program::{CallWalk, FunctionRef, ObjectId, Operation, Program, Walk};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -55,22 +55,21 @@ pub(super) fn of_thread(
     sums: &mut Sums,
 ) {
     let Some(thread) = program.threads.get(thread) else { return };
-    let mut stack: Vec<FunctionRef> = Vec::new();
+    let mut walk = CallWalk::default();
     let mut before = 0u64;
     for operation in &thread.operations {
-        let function = computing(owners, &mut stack, operation);
-        let (Operation::Exec(Ticks(length)) | Operation::ExecIn(_, Ticks(length))) = *operation else {
-            continue;
-        };
-        let after = before.saturating_add(length);
-        let inside = match range {
-            Some((from, to)) => after.min(to).saturating_sub(before.max(from)),
-            None => length,
-        };
-        if inside > 0 {
-            sums.add(function, inside);
+        if let Operation::Exec(Ticks(length)) | Operation::ExecIn(_, Ticks(length)) = *operation {
+            let after = before.saturating_add(length);
+            let inside = match range {
+                Some((from, to)) => after.min(to).saturating_sub(before.max(from)),
+                None => length,
+            };
+            if inside > 0 {
+                sums.add(owners.computing(&walk, operation), inside);
+            }
+            before = after;
         }
-        before = after;
+        walk.pass(operation);
     }
 }
 
@@ -79,58 +78,15 @@ pub(super) fn under(program: &Program, owners: &Owners, locks: &[ObjectId]) -> S
     let locks: FxHashSet<ObjectId> = locks.iter().copied().collect();
     let mut sums = Sums::default();
     for thread in &program.threads {
-        let mut stack: Vec<FunctionRef> = Vec::new();
-        let mut held = 0u32;
+        let mut walk = Walk::holding(|lock| locks.contains(&lock));
         for operation in &thread.operations {
-            let function = computing(owners, &mut stack, operation);
-            match *operation {
-                Operation::Exec(length) | Operation::ExecIn(_, length) if held > 0 => {
-                    sums.add(function, length.0);
-                }
-                _ => match taking(operation) {
-                    Some((object, true)) if locks.contains(&object) => held += 1,
-                    Some((object, false)) if locks.contains(&object) => held = held.saturating_sub(1),
-                    _ => {}
-                },
+            if walk.holds()
+                && let Operation::Exec(length) | Operation::ExecIn(_, length) = operation
+            {
+                sums.add(owners.computing(&walk, operation), length.0);
             }
+            walk.pass(operation);
         }
     }
     sums
-}
-
-/// The function that what an operation computes counts for; calls and returns move the stack.
-pub(super) fn computing(
-    owners: &Owners,
-    stack: &mut Vec<FunctionRef>,
-    operation: &Operation,
-) -> Option<FunctionRef> {
-    match *operation {
-        Operation::Call(function) => stack.push(function),
-        Operation::Return => drop(stack.pop()),
-        Operation::Exec(_) => return owned(owners, stack),
-        Operation::ExecIn(function, _) => return owners.owner(function).or_else(|| owned(owners, stack)),
-        _ => {}
-    }
-    None
-}
-
-/// The object of an operation that takes a lock (true) or releases one (false).
-pub(super) fn taking(operation: &Operation) -> Option<(ObjectId, bool)> {
-    match *operation {
-        Operation::Lock(object)
-        | Operation::ReadLock(object)
-        | Operation::WriteLock(object)
-        | Operation::SpinLock(object)
-        | Operation::Held(object, _) => Some((object, true)),
-        Operation::Unlock(object)
-        | Operation::ReadWriteUnlock(object)
-        | Operation::SpinUnlock(object)
-        | Operation::Freed(object, _) => Some((object, false)),
-        _ => None,
-    }
-}
-
-/// The innermost function of the stack that a user can change.
-fn owned(owners: &Owners, stack: &[FunctionRef]) -> Option<FunctionRef> {
-    stack.iter().rev().find_map(|function| owners.owner(*function))
 }

@@ -8,18 +8,15 @@
 //! *One more thread* applies to threads that do the same and are busy most of the time: their computing is
 //! divided among one more. A pool that is not recognized this way gets no such answer.
 
-mod balance;
 mod candidates;
-mod change;
+mod cohorts;
 mod describe;
-mod divide;
 mod extent;
+mod fixes;
 mod holders;
 mod idle;
 mod model_fit;
 mod more_threads;
-mod owner;
-mod question;
 mod search;
 mod stretch;
 #[cfg(test)]
@@ -28,11 +25,9 @@ mod thread_samples;
 mod top_functions;
 mod unrecorded_locks;
 mod uses;
-mod without;
 mod worker_groups;
 
-pub use change::{Change, Fix};
-pub use divide::Part as StretchPart;
+pub use fixes::Fix;
 pub use idle::MostlyAsleep;
 pub use search::{Found, Search, limits};
 pub use top_functions::{FunctionUse, Tenth};

@@ -1,49 +1,36 @@
 //! The time with more threads of one kind: those of a pool, or of a pipeline's stage.
 
-use super::question::Question;
 use super::search::Search;
-use super::without;
 use crate::cpus::Cpus;
+use crate::experiment::Edit;
 use crate::predict::Timing;
-use crate::program::{ObjectId, Program};
+use crate::program::Program;
 use crate::schedule::{Doing, Interval, Outcome};
 use crate::time::Ticks;
-use rustc_hash::FxHashSet;
 
 impl Search {
-    /// The time with more threads in this group, nanoseconds.
-    pub(super) fn time_with_more(
-        &self,
-        cpus: Cpus,
-        group: usize,
-        more: usize,
-        base: &Outcome,
-    ) -> Option<f64> {
-        let threads = &self.groups.get(group)?.threads;
-        let (count, more) = (threads.len() as f64, more as f64);
-        // Of several threads that do the same, only locks that they already wait for count: the
-        // release of a replayed lock may be unknown.
-        let waited = self.locks(base, base.length.0 / 100);
-        let waited: FxHashSet<ObjectId> = waited
-            .into_iter()
-            .flat_map(|(question, _)| match question {
-                Question::Locks(locks) => locks,
-                _ => Vec::new(),
-            })
-            .collect();
-        let is_alone = threads.len() == 1;
-        let shared = |lock| is_alone || waited.contains(&lock);
-        let mut program = self.program.clone();
-        without::threads(&mut program, threads, count / (count + more), shared);
-        let ns = self.time_ns(&program, cpus, &self.model, 0)?;
+    /// More threads in addition to these. Of several threads that do the same, only locks that they already wait for bound what another
+    /// one brings: the release of a replayed lock may be unknown.
+    pub(super) fn more_of(&self, threads: &[usize], more: usize, base: &Outcome) -> Edit {
+        let waited = || {
+            let locks = self.locks(base, base.length.0 / 100).into_iter();
+            locks.flat_map(|(edit, _)| if let Edit::FreeLocks(locks) = edit { locks } else { Vec::new() })
+        };
+        let under = (threads.len() > 1).then(|| waited().collect());
+        Edit::MoreThreads { threads: threads.to_vec(), more, under }
+    }
+
+    /// The time with more threads, nanoseconds: never shorter than in another run, where chance may have changed which threads
+    /// meet, nor than CPUs allow.
+    pub(super) fn time_with_more(&self, cpus: Cpus, edit: &Edit, base: &Outcome) -> Option<f64> {
+        let Edit::MoreThreads { threads, .. } = edit else { return None };
+        let trial = self.trials.with(vec![edit.clone()]);
+        let ns = trial.time_ns(cpus, 0)?;
         let base_ns = base.length.as_ns_f64();
         if ns >= base_ns {
             return Some(ns);
         }
-        // Only in this run chance may have changed which threads meet.
-        let again = self.time_ns(&program, cpus, &self.model, 1)?;
-        let before = self.time_ns(&self.program, cpus, &self.model, 1)?;
-        let certain = ns.max(again / before * base_ns);
+        let certain = ns.max((1.0 - trial.gain(cpus, 1)?) * base_ns);
         Some(certain.max(self.least_with_more(cpus, threads, base)?).min(base_ns))
     }
 
@@ -52,8 +39,8 @@ impl Search {
     /// to them. Ours.
     fn least_with_more(&self, cpus: Cpus, threads: &[usize], base: &Outcome) -> Option<f64> {
         let Some(most_busy) = self.most_busy(cpus) else { return Some(0.0) };
-        let mut work = AtWork::of(&self.program, threads);
-        let timing = Timing::new(&self.program, &self.model).ok()?;
+        let mut work = AtWork::of(self.program(), threads);
+        let timing = Timing::new(self.program(), self.trials.model()).ok()?;
         timing.run_watched(cpus, 0, Box::new(|interval| work.tell(interval)));
         let (time, computed) = work.sums(cpus);
         let rest = base.length.0.saturating_sub(time);

@@ -1,10 +1,8 @@
 //! The search: which constraints threads wait for, and what each of them gains when it is gone.
 
-use super::change::{Change, Fix};
+use super::fixes::Fix;
 use super::holders::{self, Sums};
 use super::idle::{MostlyAsleep, Rest};
-use super::owner::Owners;
-use super::question::Question;
 use super::stretch::{Computing, Run, Stretch, Turns};
 use super::thread_samples::{ThreadSamples, has_twin, of_threads};
 use super::top_functions::FunctionUse;
@@ -12,29 +10,28 @@ use super::unrecorded_locks::UnrecordedLocks;
 use super::uses::{LockUse, States};
 use super::worker_groups::{Group, groups, is_even};
 use super::{Kind, Limit, Limits, MoreThreads, WORTH};
-use crate::attribution::with_sampled_calls;
+use crate::attribution::{Owners, with_sampled_calls};
 use crate::cpus::Cpus;
+use crate::experiment::{Edit, Trials};
 use crate::finding::{Finding, Stuck};
 use crate::predict::{Model, Timing};
 use crate::program::names::IDLE;
 use crate::program::{ObjectId, Program, ProgramError, Recorded, bare_name};
 use crate::schedule::Outcome;
 use crate::time::Ticks;
+use std::borrow::Cow;
 
 /// Two gains that differ by less than this are the same: the more specific answer is given.
 const SAME: f64 = 0.02;
 
-/// A search in the making: [`Search::at`] for each of [`Search::counts`], [`Search::changes`], [`Search::brings`] for each of
+/// A search in the making: [`Search::at`] for each of [`Search::counts`], [`Search::edits`], [`Search::fix`] for each of
 /// these, [`Search::tenth`] for each of [`Search::functions`], [`Search::conclude`]. Calls of one kind are independent of each
 /// other.
 #[derive(Debug)]
 pub struct Search {
-    pub(super) program: Program,
-    pub(super) owners: Owners,
-    pub(super) model: Model,
+    pub(super) trials: Trials<'static>,
     pub(super) recorded: Recorded,
     counts: Vec<Cpus>,
-    pub(super) operations: usize,
     pub(super) groups: Vec<Group>,
     pub(super) samples: Vec<ThreadSamples>,
     rest: Option<Rest>,
@@ -52,7 +49,7 @@ pub struct Search {
 pub struct Found {
     pub(super) limit: Limit,
     /// Everything that gains anything, with its time, the best first.
-    pub(super) without: Vec<(Question, f64)>,
+    pub(super) without: Vec<(Edit, f64)>,
     pub(super) time_ns: f64,
     /// The longest stretch that one thread computes alone.
     pub(super) stretch: Option<Stretch>,
@@ -94,17 +91,11 @@ impl Search {
             _ => None,
         });
         program.findings.clear();
-        let operations = program.threads.iter().map(|thread| thread.operations.len()).sum();
         let groups = groups(&program, &owners, &samples);
-        // Only times are reported for a change, and one run gives them.
-        let model = Model { runs: 1, ..model.clone() };
         Ok(Search {
-            program,
-            owners,
-            model,
+            trials: Trials::new(Cow::Owned(program), owners, model),
             recorded,
             counts,
-            operations,
             groups,
             samples,
             rest,
@@ -125,11 +116,11 @@ impl Search {
     /// All of it, one thing after the other.
     pub fn all(self) -> Limits {
         let found: Vec<Found> = self.counts.iter().map(|cpus| self.at(*cpus)).collect();
-        let brings = self.changes(&found);
-        let brings = brings.iter().filter_map(|change| self.brings(change, &found)).collect();
+        let fixes = self.edits(&found);
+        let fixes = fixes.iter().filter_map(|edit| self.fix(edit, &found)).collect();
         let functions = self.functions();
         let functions = functions.iter().filter_map(|function| self.tenth(*function, &found)).collect();
-        self.conclude(found, brings, functions)
+        self.conclude(found, fixes, functions)
     }
 
     /// The CPU counts to look at: the recorded machine's and the largest asked for.
@@ -151,39 +142,47 @@ impl Search {
         found
     }
 
+    pub(super) fn program(&self) -> &Program {
+        self.trials.program()
+    }
+
+    pub(super) fn owners(&self) -> &Owners {
+        self.trials.owners()
+    }
+
     /// The time without each of the constraints that threads wait for most.
-    fn times_without(&self, cpus: Cpus, base: &Outcome, timing: &Timing<'_>) -> Vec<(Question, f64)> {
-        let mut questions = self.candidates(cpus, base, timing);
+    fn times_without(&self, cpus: Cpus, base: &Outcome, timing: &Timing<'_>) -> Vec<(Edit, f64)> {
+        let mut candidates = self.candidates(cpus, base, timing);
         // On the largest CPU count what limits is only good to know.
         let is_asked = self.is_small() || self.counts.first() == Some(&cpus);
-        questions.truncate(if is_asked { self.questions() } else { (self.questions() / 2).max(1) });
-        let asked = questions.into_iter();
-        asked
-            .filter_map(|(question, _)| self.time_without(cpus, &question, base).map(|ns| (question, ns)))
-            .collect()
+        candidates.truncate(if is_asked { self.questions() } else { (self.questions() / 2).max(1) });
+        let time = |edit: &Edit| match edit {
+            Edit::MoreThreads { .. } => self.time_with_more(cpus, edit, base),
+            _ => self.trials.with(vec![edit.clone()]).time_ns(cpus, 0),
+        };
+        candidates.into_iter().filter_map(|(edit, _)| time(&edit).map(|ns| (edit, ns))).collect()
     }
 
     /// Which of them limits: what brings most, and of what brings the same what is simplest to change. `None`: the work itself.
-    fn best(without: &[(Question, f64)], time_ns: f64) -> Option<&(Question, f64)> {
+    fn best(without: &[(Edit, f64)], time_ns: f64) -> Option<&(Edit, f64)> {
         // That a stretch can be divided, or that nobody waits for a turn, is only an assumption: a simulated gain comes first if it is at least
         // half as large.
-        let simulated = without.iter().find(|(question, _)| !question.is_assumed()).map(|(_, ns)| *ns);
+        let simulated = without.iter().find(|(edit, _)| !edit.is_assumed()).map(|(_, ns)| *ns);
         let least = without.first().map_or(time_ns, |(_, ns)| *ns);
         let least = simulated.filter(|ns| time_ns - ns >= (time_ns - least) / 2.0).unwrap_or(least);
         without
             .iter()
             .filter(|(_, ns)| (*ns - least).abs() <= SAME * time_ns && *ns <= (1.0 - WORTH) * time_ns)
-            .min_by_key(|(question, _)| question.order())
+            .min_by_key(|(edit, _)| edit.order())
     }
 
     /// What limits the predicted run.
     fn predicted(&self, cpus: Cpus) -> Found {
-        let Ok(timing) = Timing::new(&self.program, &self.model) else { return nothing(cpus) };
+        let Ok(timing) = Timing::new(self.program(), self.trials.model()) else { return nothing(cpus) };
         let work: u64 = self.groups.iter().flat_map(|group| &group.threads).count() as u64;
-        let computed = self.program.compute_times();
-        let all = computed.functions.iter().fold(computed.elsewhere.0, |sum, own| sum.saturating_add(own.0));
-        let mut computing = Computing::new(self.program.threads.len(), all / work.max(1) / 10_000);
-        let mut states = States::new(&self.program);
+        let all = self.program().compute_times().total().0;
+        let mut computing = Computing::new(self.program().threads.len(), all / work.max(1) / 10_000);
+        let mut states = States::new(self.program());
         let watcher = Box::new(|interval| {
             computing.tell(interval);
             states.tell(interval);
@@ -198,9 +197,11 @@ impl Search {
             time_ns,
             ..nothing(cpus)
         };
-        if !base.is_complete(&self.program) {
+        let is_complete = base.is_complete(self.program());
+        self.trials.know(cpus, 0, is_complete.then_some(time_ns));
+        if !is_complete {
             // What was recorded came to its end.
-            let known = self.program.machine.is_none();
+            let known = self.program().machine.is_none();
             let stuck = base.findings.iter().find_map(Finding::deadlock).cloned();
             return kind(match stuck.filter(|_| known) {
                 Some(stuck) => Kind::Deadlock { stuck },
@@ -209,25 +210,24 @@ impl Search {
         }
         let (stretch, turns) = computing.found(time);
         let turns = turns.filter(|_| cpus != Cpus::ONE && !self.hidden);
-        let run = Run { stretch, turns, spinning: states.spinning() };
+        let run = Run { turns, spinning: states.spinning() };
         let mut without = self.times_without(cpus, &base, &timing);
         if let Some(turns) = &turns {
             // The stages of a pipeline compute at the same time.
-            without.retain(|(question, _)| !matches!(question, Question::OneMore(_)));
-            without.push((Question::Turns, without_turns(cpus, turns)));
-        } else if let Some(ns) = self.without_stretch(cpus, stretch, time_ns) {
-            without.push((Question::Serial, ns));
+            without.retain(|(edit, _)| !matches!(edit, Edit::MoreThreads { .. }));
+            without.push((Edit::NoTurns, without_turns(cpus, turns)));
+        } else if let Some(stretch) = stretch {
+            without.push(without_stretch(cpus, stretch, time_ns));
         }
-        let more_threads = self
-            .more_threads(&without, &base, |pool| self.time_without(cpus, &Question::OneMore(pool), &base));
+        let more_threads = self.more_threads(&without, cpus, &base);
         without.retain(|(_, ns)| *ns < time_ns);
         without.sort_by(|a, b| a.1.total_cmp(&b.1));
         let best = Search::best(&without, time_ns);
         let busy = base.busy.iter().zip(0u64..).map(|(ticks, cpus)| *ticks as f64 * cpus as f64).sum::<f64>()
             / time as f64;
         let mut found = match best {
-            Some((question, ns)) => {
-                let mut found = kind(self.kind(question, &base, &run));
+            Some((edit, ns)) => {
+                let mut found = kind(self.kind(edit, &base, &run));
                 found.limit.without_ns = *ns;
                 found
             }
@@ -239,14 +239,9 @@ impl Search {
             found.limit.kind = Kind::Idle { busy };
             found.limit.without_ns = time_ns;
         }
-        let all = match cpus {
-            Cpus::Count(count) => f64::from(count.get()),
-            Cpus::Infinite => f64::INFINITY,
-        };
-        if let Some(kind) = self
-            .unrecorded
-            .as_ref()
-            .and_then(|unrecorded| unrecorded.instead_of(&found.limit.kind, busy / all))
+        let busy_share = busy / cpus.or(usize::MAX) as f64;
+        if let Some(kind) =
+            self.unrecorded.as_ref().and_then(|locks| locks.instead_of(&found.limit.kind, busy_share))
         {
             (found.limit.kind, found.limit.without_ns) = (kind, time_ns);
         }
@@ -266,15 +261,15 @@ impl Search {
     /// Whether what limits is that the program waits for work. A server's threads that wait for jobs all their life may wait
     /// longer than the one that waits for requests. That what a thread computes alone between requests can be divided is only
     /// supposed, however busy it is.
-    fn is_for_work(&self, kind: &Kind, without: &[(Question, f64)], base: &Outcome) -> bool {
+    fn is_for_work(&self, kind: &Kind, without: &[(Edit, f64)], base: &Outcome) -> bool {
         let time_ns = base.length.as_ns_f64();
         match kind {
             Kind::Device { device } => device == IDLE,
             // Woken by who sends the work: a thread that has always some is never put to sleep.
             Kind::HandOver { .. } => self.most_awaited(base) == Some(IDLE),
-            Kind::Serial { .. } | Kind::Stage { .. } | Kind::Turns { .. } => without
-                .iter()
-                .any(|(question, ns)| self.is_idle_device(question) && time_ns - ns >= WORTH * time_ns),
+            Kind::Serial { .. } | Kind::Stage { .. } | Kind::Turns { .. } => {
+                without.iter().any(|(edit, ns)| self.is_idle_device(edit) && time_ns - ns >= WORTH * time_ns)
+            }
             _ => false,
         }
     }
@@ -294,8 +289,9 @@ impl Search {
     }
 
     /// Whether it is about waiting for something to do.
-    fn is_idle_device(&self, question: &Question) -> bool {
-        matches!(question, Question::Device(device) if self.program.objects.get(device.0 as usize).is_some_and(|name| name == IDLE))
+    fn is_idle_device(&self, edit: &Edit) -> bool {
+        let is_idle = |device: &ObjectId| self.object_name(*device) == IDLE;
+        matches!(edit, Edit::FreeDevices(devices) if devices.iter().all(is_idle))
     }
 
     /// Whether most of the recorded waiting was for something to do.
@@ -311,7 +307,7 @@ impl Search {
     fn computed(&self, group: &Group) -> u64 {
         let mut sums = Sums::default();
         for thread in &group.threads {
-            holders::of_thread(&self.program, &self.owners, *thread, None, &mut sums);
+            holders::of_thread(self.program(), self.owners(), *thread, None, &mut sums);
         }
         sums.all()
     }
@@ -341,64 +337,41 @@ impl Search {
         self.pool().or_else(|| self.stage())
     }
 
-    /// How many threads do the same and most of what is computed; of a pipeline one, its busiest stage.
-    pub fn workers(&self) -> Option<usize> {
-        self.changeable().and_then(|pool| self.groups.get(pool)).map(|group| group.threads.len())
+    /// The threads that do the same and most of what is computed; of a pipeline one, its busiest stage.
+    pub fn workers(&self) -> Option<Vec<usize>> {
+        self.changeable().and_then(|pool| self.groups.get(pool)).map(|group| group.threads.clone())
     }
 
-    /// The time as it is, and with more of these threads, nanoseconds; `None`: no threads share the work evenly, or it
+    /// The time as it is, and with more threads in addition to these, nanoseconds; `None`: they do not share the work evenly, or it
     /// does not come to its end.
-    pub fn with_workers(&self, more: usize, cpus: Cpus) -> Option<(f64, f64)> {
-        let pool = self.changeable()?;
-        let base = Timing::new(&self.program, &self.model).ok()?.run(cpus, 0);
-        let is_shared = is_even(&self.groups.get(pool)?.threads, &base) && base.is_complete(&self.program);
-        let after = self.time_with_more(cpus, pool, more, &base).filter(|_| is_shared)?;
+    pub fn with_workers(&self, threads: &[usize], more: usize, cpus: Cpus) -> Option<(f64, f64)> {
+        let base = Timing::new(self.program(), self.trials.model()).ok()?.run(cpus, 0);
+        let is_shared = is_even(threads, &base) && base.is_complete(self.program());
         let before = base.length.as_ns_f64();
+        let edit = self.more_of(threads, more, &base);
+        let after = self.time_with_more(cpus, &edit, &base).filter(|_| is_shared)?;
         Some((before, after.min(before)))
     }
 
-    /// What one more thread is worth to the pool; `asked` runs it if that is not known yet. Of a large program it is not.
-    fn more_threads(
-        &self,
-        known: &[(Question, f64)],
-        base: &Outcome,
-        asked: impl FnOnce(usize) -> Option<f64>,
-    ) -> Option<MoreThreads> {
-        let pool = self.pool()?;
-        let threads = &self.groups.get(pool)?.threads;
-        if self.hidden || !is_even(threads, base) {
+    /// What one more thread is worth to the pool. Of a large program it is not asked, only told if it is known.
+    fn more_threads(&self, known: &[(Edit, f64)], cpus: Cpus, base: &Outcome) -> Option<MoreThreads> {
+        let pool = self.groups.get(self.pool()?)?;
+        if self.hidden || !is_even(&pool.threads, base) {
             return None;
         }
-        let (threads, time_ns) = (threads.len(), base.length.as_ns_f64());
-        let known = known.iter().find(|(question, _)| *question == Question::OneMore(pool));
-        let ns = match known {
+        let edit = self.more_of(&pool.threads, 1, base);
+        let ns = match known.iter().find(|(known, _)| known.is_same(&edit)) {
             Some((_, ns)) => *ns,
-            None if self.is_small() => asked(pool)?,
+            None if self.is_small() => self.time_with_more(cpus, &edit, base)?,
             None => return None,
         };
-        Some(MoreThreads { threads, gain: 1.0 - ns / time_ns })
+        Some(MoreThreads { threads: pool.threads.len(), gain: 1.0 - ns / base.length.as_ns_f64() })
     }
 
-    /// The time of a program that finishes.
-    pub(super) fn time_ns(&self, program: &Program, cpus: Cpus, model: &Model, run: u32) -> Option<f64> {
-        let outcome = Timing::new(program, model).ok()?.run(cpus, run);
-        outcome.is_complete(program).then(|| outcome.length.as_ns_f64())
-    }
-
-    /// If the longest stretch that one thread computes alone were divided among all CPUs.
-    fn without_stretch(&self, cpus: Cpus, stretch: Option<Stretch>, time_ns: f64) -> Option<f64> {
-        let stretch = stretch?;
-        let part = match cpus {
-            Cpus::Count(count) => 1.0 / f64::from(count.get()),
-            Cpus::Infinite => 0.0,
-        };
-        Some(time_ns - Ticks(stretch.length).as_ns_f64() * (1.0 - part))
-    }
-
-    /// All together; `brings` is what came of [`Search::changes`], `functions` of [`Search::functions`].
-    pub fn conclude(self, found: Vec<Found>, mut brings: Vec<Fix>, functions: Vec<FunctionUse>) -> Limits {
-        brings.sort_by(|a, b| b.gain.total_cmp(&a.gain));
-        brings.truncate(super::change::SHOWN);
+    /// All together; `fixes` are what came of [`Search::edits`], `functions` of [`Search::functions`].
+    pub fn conclude(self, found: Vec<Found>, mut fixes: Vec<Fix>, functions: Vec<FunctionUse>) -> Limits {
+        fixes.sort_by(|a, b| b.gain.total_cmp(&a.gain));
+        fixes.truncate(super::fixes::SHOWN);
         let (mut locks, mut threads, mut more_threads) = (Vec::new(), Vec::new(), None);
         if let Some(first) = found.first() {
             (locks, more_threads) = (first.locks.clone(), first.more_threads);
@@ -408,11 +381,11 @@ impl Search {
             }
         }
         let first = found.first().map(|found| &found.limit);
-        let asleep = first.and_then(|limit| MostlyAsleep::of(&self.program, &self.recorded, limit));
+        let asleep = first.and_then(|limit| MostlyAsleep::of(self.program(), &self.recorded, limit));
         Limits {
             asleep,
             at: found.into_iter().map(|found| found.limit).collect(),
-            fixes: brings,
+            fixes,
             locks,
             functions,
             threads,
@@ -422,8 +395,8 @@ impl Search {
 
     /// The locks that brought something when they were free, the best first.
     pub(super) fn locks_found<'f>(found: &'f Found) -> impl Iterator<Item = &'f [ObjectId]> + 'f {
-        found.without.iter().filter_map(|(question, _)| match question {
-            Question::Locks(locks) => Some(&locks[..]),
+        found.without.iter().filter_map(|(edit, _)| match edit {
+            Edit::FreeLocks(locks) => Some(&locks[..]),
             _ => None,
         })
     }
@@ -432,24 +405,22 @@ impl Search {
         &self.groups
     }
 
-    /// Changes that were looked at already.
-    pub(super) fn known(&self, found: &Found) -> Vec<(Change, f64)> {
-        let known = found.without.iter().filter_map(|(question, ns)| {
-            let change = match question {
-                Question::Sleeps => Change::NoSleeps,
-                Question::Quota => Change::NoQuota,
-                Question::Balance => Change::Balance,
+    /// Changes that a person can make and that were looked at already, each sentence once.
+    pub(super) fn known(&self, found: &Found) -> Vec<(Edit, f64)> {
+        let mut known: Vec<(Edit, f64)> = Vec::new();
+        for (edit, ns) in &found.without {
+            let is_advice = match edit {
+                Edit::NoSleeps | Edit::NoQuota | Edit::DivideEvenly(_) | Edit::MoreThreads { .. } => true,
                 // Where a lock lets one thread work at a time, that is what can be changed.
-                Question::Turns if matches!(found.limit.kind, Kind::Turns { .. }) => Change::NoTurns,
-                Question::OneMore(group) => {
-                    let threads = self.groups.get(*group)?.threads.len();
-                    Change::OneMore(threads)
-                }
-                _ => return None,
+                Edit::NoTurns => matches!(found.limit.kind, Kind::Turns { .. }),
+                _ => false,
             };
-            Some((change, *ns))
-        });
-        known.collect()
+            // Two stages of a pipeline may both want a second thread.
+            if is_advice && !known.iter().any(|(known, _)| known.is_worded_like(edit)) {
+                known.push((edit.clone(), *ns));
+            }
+        }
+        known
     }
 }
 
@@ -465,6 +436,13 @@ fn nothing(cpus: Cpus) -> Found {
         states: None,
         more_threads: None,
     }
+}
+
+/// If the longest stretch that one thread computes alone were divided among all CPUs.
+fn without_stretch(cpus: Cpus, stretch: Stretch, time_ns: f64) -> (Edit, f64) {
+    let among = cpus.or(usize::MAX);
+    let alone_ns = Ticks(stretch.length).as_ns_f64() * (1.0 - 1.0 / among as f64);
+    (Edit::Divide(stretch.part(None), among), time_ns - alone_ns)
 }
 
 /// If no thread waited for its turn, at best: as long as the busiest one computes, and as all CPUs take for all of it.

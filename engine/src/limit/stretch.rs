@@ -1,6 +1,7 @@
 //! The longest stretch in which one thread computes alone, and threads that take turns.
 
-use crate::program::ThreadId;
+use crate::experiment::Part;
+use crate::program::{FunctionRef, ThreadId};
 use crate::schedule::{Doing, Interval};
 use rustc_hash::FxHashMap;
 
@@ -25,6 +26,14 @@ pub(super) struct Stretch {
     pub(super) before: u64,
 }
 
+impl Stretch {
+    /// All of it, or what counts for a function.
+    pub(super) fn part(self, function: Option<FunctionRef>) -> Part {
+        let to = self.before.saturating_add(self.length);
+        Part { thread: self.thread, from: self.before, to, function }
+    }
+}
+
 /// Threads that take turns: hardly ever do two of them compute at the same time, though none waits for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Turns {
@@ -41,8 +50,6 @@ pub(super) struct Turns {
 /// What the watched run shows in addition to its outcome.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Run {
-    /// The longest stretch that one thread computes alone.
-    pub(super) stretch: Option<Stretch>,
     pub(super) turns: Option<Turns>,
     /// How long threads spin, summed, ticks.
     pub(super) spinning: u64,

@@ -1,6 +1,6 @@
 //! What samples show of each thread: the function that it was started with, and which functions were on its stack.
 
-use super::owner::Owners;
+use crate::attribution::Owners;
 use crate::program::{FunctionRef, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -2,8 +2,8 @@
 
 use super::holders::{self, Sums};
 use super::search::{Found, Search};
+use crate::experiment::Edit;
 use crate::program::FunctionRef;
-use crate::what_if::{Edit, edited};
 
 /// Functions whose tenth is tried.
 const FUNCTIONS: usize = 8;
@@ -55,7 +55,7 @@ impl Search {
     pub fn functions(&self) -> Vec<(FunctionRef, f64, bool)> {
         let mut sums = Sums::default();
         for thread in self.groups().iter().flat_map(|group| &group.threads) {
-            holders::of_thread(&self.program, &self.owners, *thread, None, &mut sums);
+            holders::of_thread(self.program(), self.owners(), *thread, None, &mut sums);
         }
         let all = sums.all().max(1) as f64;
         let functions = sums.sorted().into_iter().take(TOLD).enumerate();
@@ -73,12 +73,11 @@ impl Search {
         (function, computes, is_tried): (FunctionRef, f64, bool),
         found: &[Found],
     ) -> Option<FunctionUse> {
-        let name = self.program.functions.get(function.0 as usize)?.name.clone();
+        let name = self.program().functions.get(function.0 as usize)?.name.clone();
         let first = found.first()?;
         let share = |factor: f64| {
-            let edit = Edit::Scale(self.owners.owned_by(function), factor);
-            let ns = self.time_ns(&edited(&self.program, &[edit]).ok()?, first.limit.cpus, &self.model, 0)?;
-            Some(1.0 - ns / first.time_ns)
+            let edit = Edit::Scale(self.owners().owned_by(function), factor);
+            self.trials.with(vec![edit]).gain(first.limit.cpus, 0)
         };
         let tenth = (is_tried && first.time_ns > 0.0).then(|| {
             let [less, more] = FACTORS;

@@ -2,8 +2,8 @@
 //! and none waits for what another one gives.
 
 use super::holders::{self, Sums};
-use super::owner::Owners;
 use super::thread_samples::ThreadSamples;
+use crate::attribution::Owners;
 use crate::program::{FunctionRef, ObjectId, Operation, Program, is_java_wait};
 use crate::schedule::Outcome;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -223,7 +223,7 @@ impl Role {
 }
 
 fn is_queue(operation: &Operation) -> bool {
-    super::balance::is_meeting(operation)
+    crate::experiment::is_meeting(operation)
 }
 
 /// Whether threads share the work: what one of them does alone is not divided by having one thread more.

@@ -1,6 +1,7 @@
 //! The CPU time of a program, by function: how much there is, and a program with more or less of it.
 
-use super::{FunctionRef, Operation, Program};
+use super::walk::CallWalk;
+use super::{Operation, Program};
 use crate::time::Ticks;
 
 /// CPU time by the function on top of the stack.
@@ -33,14 +34,15 @@ impl Program {
     pub fn compute_times(&self) -> ComputeTimes {
         let mut times = ComputeTimes { functions: vec![Ticks(0); self.functions.len()], elsewhere: Ticks(0) };
         for thread in &self.threads {
-            let mut stack = Vec::new();
-            for &operation in &thread.operations {
-                if let Some((function, length)) = computed(&mut stack, operation) {
+            let mut walk = CallWalk::default();
+            for operation in &thread.operations {
+                if let Some((function, length)) = walk.computed(operation) {
                     let place = function
                         .and_then(|function| times.functions.get_mut(function.0 as usize))
                         .unwrap_or(&mut times.elsewhere);
                     place.0 = place.0.saturating_add(length.0);
                 }
+                walk.pass(operation);
             }
         }
         times
@@ -51,9 +53,10 @@ impl Program {
     pub fn with_compute(mut self, factors: &ComputeFactors) -> Program {
         let mut left = Ticks::MAX_TOTAL;
         for thread in &mut self.threads {
-            let mut stack = Vec::new();
+            let mut walk = CallWalk::default();
             for operation in &mut thread.operations {
-                let function = computed(&mut stack, *operation).and_then(|(function, _)| function);
+                let function = walk.computed(operation).and_then(|(function, _)| function);
+                walk.pass(operation);
                 let factor = match function {
                     Some(function) => factors.functions.get(function.0 as usize).copied().unwrap_or(1.0),
                     None => factors.elsewhere,
@@ -73,23 +76,6 @@ impl Program {
             }
         }
         self
-    }
-}
-
-/// The function that computes in an operation, and how long; follows the stack.
-fn computed(stack: &mut Vec<FunctionRef>, operation: Operation) -> Option<(Option<FunctionRef>, Ticks)> {
-    match operation {
-        Operation::Call(function) => {
-            stack.push(function);
-            None
-        }
-        Operation::Return => {
-            stack.pop();
-            None
-        }
-        Operation::Exec(length) | Operation::Once(_, length) => Some((stack.last().copied(), length)),
-        Operation::ExecIn(function, length) => Some((Some(function), length)),
-        _ => None,
     }
 }
 

@@ -28,6 +28,7 @@ mod spin_locks;
 mod spins;
 mod standard;
 mod ticks;
+mod walk;
 
 pub use crate::words::quoted;
 pub use compute::{ComputeFactors, ComputeTimes};
@@ -46,6 +47,7 @@ pub(crate) use run_breaks::RunBreaks;
 pub use sampled_code::MADE_CODE;
 pub use samples::{Place, PlaceId, Sample, Samples};
 pub(crate) use standard::is_standard;
+pub(crate) use walk::{CallWalk, Walk, taking};
 
 use crate::event::Overhead;
 use crate::finding::{Finding, Trust};

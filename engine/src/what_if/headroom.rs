@@ -1,9 +1,9 @@
 //! How far a function can be made faster before another one takes its place (named as future work in the 2001 paper,
 //! section 7): a curve, not a point.
 
-use super::edit::{Edit, edited};
-use super::trial::trial;
+use super::outlook::outlook;
 use crate::cpus::Cpus;
+use crate::experiment::{Edit, edited};
 use crate::json::{name_only, number};
 use crate::predict::Model;
 use crate::program::{FunctionRef, Program, ProgramError};
@@ -93,7 +93,7 @@ fn at(
     // A scale from 0 to 1 can always be applied.
     let scaled = edited(program, &[Edit::Scale(vec![function], scale)]);
     let results = match &scaled {
-        Ok(scaled) => trial(scaled, cpus, model)?.results,
+        Ok(scaled) => outlook(scaled, cpus, model)?.results,
         Err(_) => Vec::new(),
     };
     let points =

@@ -3,17 +3,13 @@
 //! path promised, how far a function can be made faster before another one takes its place, and what every
 //! function would bring.
 
-mod band;
-mod edit;
 mod headroom;
+mod outlook;
 mod rank;
 mod result;
-mod trial;
 mod without;
 
-pub(crate) use band::with_open;
-pub use edit::{Edit, EditError, edited};
 pub use headroom::{Curve, CurvePoint, Takeover, headroom};
 pub use rank::{FACTORS, RankChange, RankRow, Ranker, Ranking, rank};
-pub use result::{WhatIf, WhatIfRow, what_if};
+pub use result::{WhatIf, WhatIfError, WhatIfRow, what_if};
 pub use without::Without;

@@ -1,8 +1,8 @@
 //! What every function would bring: what coz estimates with many runs of the program, from one recording.
 
-use super::edit::{Edit, edited};
 use crate::attribution::Grouping;
 use crate::cpus::Cpus;
+use crate::experiment::{Edit, edited};
 use crate::predict::{Model, Timing};
 use crate::program::{FunctionRef, Program, ProgramError};
 use crate::report::{Detail, report_by};

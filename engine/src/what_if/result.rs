@@ -1,13 +1,12 @@
 //! Before and after.
 
-use super::band::band;
-use super::edit::Edit;
-use super::trial::trial;
+use super::outlook::outlook;
 use crate::attribution::Grouping;
 use crate::cpus::Cpus;
+use crate::experiment::{Edit, EditError, Trials, with_open};
 use crate::finding::{Finding, Trust};
 use crate::json::{maybe_number, name_only, number};
-use crate::predict::{Model, Timing};
+use crate::predict::{Assumptions, Model, Scheduler};
 use crate::program::{Program, ProgramError};
 use crate::report::{Detail, report_by};
 use serde::Serialize;
@@ -52,34 +51,64 @@ pub struct WhatIfRow {
     pub first_after: Option<(String, f64)>,
 }
 
-/// Runs `program`, and `after`, which is the same with `edits` made, on every CPU count.
+/// Why there is no answer. `Display` is one line.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WhatIfError {
+    /// A change cannot be made.
+    Edit(EditError),
+    /// The program, or the changed one, cannot be run.
+    Program(ProgramError),
+}
+
+impl WhatIfError {
+    /// What to do about it; one line.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            WhatIfError::Edit(error) => error.hint(),
+            WhatIfError::Program(error) => error.hint(),
+        }
+    }
+}
+
+impl std::fmt::Display for WhatIfError {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            WhatIfError::Edit(error) => error.fmt(out),
+            WhatIfError::Program(error) => error.fmt(out),
+        }
+    }
+}
+
+impl std::error::Error for WhatIfError {}
+
+/// Runs a program as it is and with these changes, on every CPU count.
 ///
 /// # Errors
-/// One of them fails [`Program::check`].
-pub fn what_if(
-    program: &Program,
-    after: &Program,
-    edits: &[Edit],
-    cpus: &[Cpus],
-    model: &Model,
-) -> Result<WhatIf, ProgramError> {
-    let before_trial = trial(program, cpus, model)?;
-    let after_trial = trial(after, cpus, model)?;
+/// A change cannot be made, or one of both programs fails [`Program::check`].
+pub fn what_if(trials: &Trials<'_>, edits: &[Edit], cpus: &[Cpus]) -> Result<WhatIf, WhatIfError> {
+    let (program, model) = (trials.program(), trials.model());
+    let trial = trials.with(edits.to_vec());
+    let changed = trial.changed().map_err(WhatIfError::Edit)?;
+    let on: Vec<Cpus> = cpus.iter().map(|cpus| trial.on(*cpus)).collect();
+    let before = outlook(program, cpus, model).map_err(WhatIfError::Program)?;
+    let after = outlook(&changed.program, &on, &changed.model).map_err(WhatIfError::Program)?;
     let promised = promised(program, edits, cpus, model);
-    let timings = [Timing::new(program, model)?, Timing::new(after, model)?];
-    let findings = before_trial.findings;
-    let mut findings_after = after_trial.findings;
+    let is_ideal = Assumptions::of(program, model).scheduler == Scheduler::Ideal;
+    let findings = before.findings;
+    let mut findings_after = after.findings;
     findings_after.retain(|finding| !findings.contains(finding));
-    let pairs = before_trial.results.into_iter().zip(after_trial.results).zip(promised);
+    let pairs = before.results.into_iter().zip(after.results).zip(promised);
     let results = pairs.map(|((before, after), promised)| {
         let gain = if before.time_ns > 0.0 { 1.0 - after.time_ns / before.time_ns } else { 0.0 };
         let recorded = promised.map_or(0.0, |promised| gain.abs() * promised.relative_error());
+        // With ideal sharing nothing is left open.
+        let between = || with_open(trial.gains(before.cpus, gain), gain, recorded);
         WhatIfRow {
             cpus: before.cpus,
             before_ns: before.time_ns,
             after_ns: after.time_ns,
             promised_ns: promised.map(|promised| promised.ns),
-            gain_between: band(timings.each_ref(), before.cpus, gain, recorded),
+            gain_between: (!is_ideal).then(between),
             first_before: before.leader,
             first_after: after.leader,
         }

@@ -1,8 +1,8 @@
 //! What leaving a function out gains when every order is simulated again, compared with a graph of the
 //! recorded order.
 
-use super::edit::{Edit, edited};
 use crate::cpus::Cpus;
+use crate::experiment::{Edit, edited};
 use crate::predict::{Model, Timing};
 use crate::program::{FunctionRef, Program, ProgramError};
 

@@ -26,6 +26,7 @@ const LAYERS: [(&str, &[&str]); 3] = [
             "critical_path",
             "predict",
             "translation",
+            "experiment",
             "report",
             "what_if",
             "graph",

@@ -2,10 +2,10 @@
 
 use crate::page::{Curve, Stop};
 use engine::attribution::is_start_up;
+use engine::experiment::{Edit, edited};
 use engine::predict::{Model, Timing};
 use engine::program::{FunctionRef, ObjectId, Program};
 use engine::report::{Cpus, Report};
-use engine::what_if::{Edit, edited};
 use std::collections::HashMap;
 
 /// Functions and locks at most.

@@ -67,9 +67,9 @@ fn report_on_all_cores(
 fn limits_on_all_cores(program: &Program, cpus: &[Cpus], model: &Model) -> Limits {
     let Ok(search) = Search::new(program, cpus, model) else { return Limits::default() };
     let found = on_all_cores(search.counts(), |cpus| search.at(*cpus));
-    let brings = on_all_cores(&search.changes(&found), |change| search.brings(change, &found));
+    let fixes = on_all_cores(&search.edits(&found), |edit| search.fix(edit, &found));
     let functions = on_all_cores(&search.functions(), |function| search.tenth(*function, &found));
-    search.conclude(found, brings.into_iter().flatten().collect(), functions.into_iter().flatten().collect())
+    search.conclude(found, fixes.into_iter().flatten().collect(), functions.into_iter().flatten().collect())
 }
 
 /// What limits, without what to change about it.

@@ -1,20 +1,24 @@
 //! `longpole what-if`
 
+use super::Studied;
 use super::output::{to_reader, to_stdout};
-use crate::cli::study::{Threads, WhatIfArguments, functions, lock};
+use crate::cli::study::{Changes, Count, Threads, WhatIfArguments, functions, lock};
 use crate::exit::{Outcome, UserError};
 use crate::plan::InputPlan;
+use crate::present::edit_words::{About, words};
 use crate::present::{study::what_if as show, style};
+use engine::experiment::{Edit, Part, Trials};
 use engine::limit::{Limits, Search};
 use engine::predict::Model;
-use engine::program::{Program, bare_name};
+use engine::program::{FunctionRef, ObjectId, Program, bare_name};
 use engine::report::Cpus;
-use engine::what_if::{Edit, Ranker, Ranking, WhatIf, WhatIfRow, edited, headroom, what_if};
+use engine::what_if::{Ranker, Ranking, WhatIf, WhatIfRow, headroom, what_if};
+use symbols::listed;
 
 /// Reads, changes, predicts, shows.
 pub fn run(args: &WhatIfArguments) -> Result<Outcome, UserError> {
-    let asks = args.rank || args.free_io || args.threads.is_some() || args.headroom.is_some();
-    if !asks && args.scale.is_empty() && args.split_lock.is_empty() {
+    let changes = &args.changes;
+    if !(args.rank || args.threads.is_some() || args.headroom.is_some() || changes.any()) {
         return Err(UserError::usage(
             "nothing is to be changed",
             "say what if: --scale NAME=0.8, --split-lock LOCK=4, --threads +1, --free-io; or ask --rank or --headroom FUNCTION",
@@ -44,7 +48,7 @@ pub fn run(args: &WhatIfArguments) -> Result<Outcome, UserError> {
             let frame = frame();
             to_reader(|out| show::headroom_text(name, &curves, program, &frame, &style, out))?;
         }
-    } else if let Some(threads) = args.threads {
+    } else if let Some(threads) = &args.threads {
         more_threads(args, &input, threads, &studied.own, &model)?;
     } else if args.rank {
         if args.json {
@@ -58,16 +62,19 @@ pub fn run(args: &WhatIfArguments) -> Result<Outcome, UserError> {
             to_reader(|out| show::rank_text(&rankings, program, args.all, &frame, &style, out))?;
         }
     } else {
-        let (edits, words) = edits(program, args)?;
-        let after =
-            edited(program, &edits).map_err(|error| UserError::usage(error.to_string(), error.hint()))?;
-        let result = what_if(program, &after, &edits, &args.cpus, &model).map_err(super::invalid)?;
+        let (edits, words) = edits(&studied, changes, &model)?;
+        let trials = Trials::of(program, &model);
+        let result = what_if(&trials, &edits, &args.cpus)
+            .map_err(|error| UserError::usage(error.to_string(), error.hint()))?;
         if args.json {
             to_stdout(|out| show::json(&result, out))?;
         } else {
             // Callers that samples show are the same after the changes.
-            let after = edited(&studied.own, &edits).unwrap_or(after);
-            let after = super::limit_on_all_cores(&after, &args.cpus, &model);
+            let own = Trials::of(&studied.own, &model);
+            let trial = own.with(edits);
+            let changed =
+                trial.changed().map_err(|error| UserError::usage(error.to_string(), error.hint()))?;
+            let after = super::limit_on_all_cores(&changed.program, &args.cpus, &changed.model);
             let frame = frame();
             to_reader(|out| show::text(&result, &words, &frame, &after, &style, out))?;
         }
@@ -79,7 +86,7 @@ pub fn run(args: &WhatIfArguments) -> Result<Outcome, UserError> {
 fn more_threads(
     args: &WhatIfArguments,
     input: &InputPlan,
-    wanted: Threads,
+    wanted: &Threads,
     own: &Program,
     model: &Model,
 ) -> Result<(), UserError> {
@@ -90,18 +97,27 @@ fn more_threads(
             "`longpole report` shows in THREADS which threads do the same",
         )
     };
-    let now = search.workers().ok_or_else(|| unknown("no threads do the same and most of the work"))?;
-    let more = match wanted {
-        Threads::More(more) => more,
-        Threads::All(all) if all > now => all - now,
-        Threads::All(all) => {
+    let threads = match &wanted.name {
+        Some(name) => search.cohort(name).ok_or_else(|| {
+            UserError::usage(
+                format!("no threads are called '{name}' in this recording"),
+                format!("there are: {}", listed(&search.cohort_names())),
+            )
+        })?,
+        None => search.workers().ok_or_else(|| unknown("no threads do the same and most of the work"))?,
+    };
+    let now = threads.len();
+    let more = match wanted.count {
+        Count::More(more) => more,
+        Count::All(all) if all > now => all - now,
+        Count::All(all) => {
             return Err(UserError::usage(
                 format!("--threads {all} is no more than there are: {now} do the same"),
                 format!("give more than {now}, or for example --threads +1"),
             ));
         }
     };
-    let times = super::on_all_cores(&args.cpus, |cpus| search.with_workers(more, *cpus));
+    let times = super::on_all_cores(&args.cpus, |cpus| search.with_workers(&threads, more, *cpus));
     let rows = args.cpus.iter().zip(times).map(|(cpus, times)| {
         let (before_ns, after_ns) = times?;
         Some(WhatIfRow {
@@ -138,27 +154,62 @@ fn ranked(program: &Program, cpus: &[Cpus], model: &Model, most: usize) -> Resul
     Ok(ranker.conclude(times))
 }
 
-/// What is to be changed; and in words, by its own name where it is one: `parse at 80 %, cache split into 4 and free I/O`.
-fn edits(program: &Program, args: &WhatIfArguments) -> Result<(Vec<Edit>, String), UserError> {
+/// What is to be changed; and in words, by its own name where it is one: `parse at 80 %, split cache in 4 and free I/O`.
+fn edits(studied: &Studied, changes: &Changes, model: &Model) -> Result<(Vec<Edit>, String), UserError> {
+    let program = &studied.program;
     let (mut edits, mut texts) = (Vec::new(), Vec::new());
-    for (name, factor) in &args.scale {
-        let functions = functions(program, name)?;
-        let own = match functions[..] {
-            [one] => program.functions.get(one.0 as usize).map(|function| &function.name),
-            _ => None,
-        };
-        texts.push(format!("{} at {} %", own.unwrap_or(name), (factor * 1000.0).round() / 10.0));
-        edits.push(Edit::Scale(functions, *factor));
+    let mut add = |edit: Edit, function: &str, lock: &str| {
+        let now = program.recorded_cpus.and_then(Cpus::count).unwrap_or(Cpus::ONE);
+        texts.push(words(&edit, About { function, lock, now }));
+        edits.push(edit);
+    };
+    let function_name = |found: &[FunctionRef], name: &str| match found {
+        [one] => program.functions.get(one.0 as usize).map_or(name, |own| &own.name).to_owned(),
+        _ => name.to_owned(),
+    };
+    let lock_name = |lock: ObjectId| program.objects.get(lock.0 as usize).map_or("", |name| bare_name(name));
+    let one_function = |name: &str, option: &str| match functions(program, name)?[..] {
+        [function] => Ok(function),
+        _ => Err(UserError::usage(
+            format!("{option} '{name}' matches several functions"),
+            "give the name of one of them",
+        )),
+    };
+    for (name, factor) in &changes.scale {
+        let found = functions(program, name)?;
+        let own = function_name(&found, name);
+        add(Edit::Scale(found, *factor), &own, "");
     }
-    for (name, parts) in &args.split_lock {
+    for (name, parts) in &changes.split_lock {
         let lock = lock(program, name)?;
-        let own = program.objects.get(lock.0 as usize).map(|lock| bare_name(lock));
-        texts.push(format!("{} split into {parts}", own.unwrap_or(name)));
-        edits.push(Edit::SplitLock(lock, *parts));
+        add(Edit::SplitLock(lock, *parts), "", lock_name(lock));
     }
-    if args.free_io {
-        texts.push("free I/O".to_owned());
-        edits.push(Edit::FreeIo);
+    for name in &changes.free_lock {
+        let lock = lock(program, name)?;
+        add(Edit::FreeLocks(vec![lock]), "", lock_name(lock));
+    }
+    for (name, of) in &changes.move_out {
+        let (function, lock) = (one_function(name, "--move-out")?, lock(program, of)?);
+        add(Edit::MoveOut(function, vec![lock]), &function_name(&[function], name), lock_name(lock));
+    }
+    for (name, among) in &changes.divide {
+        let function = one_function(name, "--divide")?;
+        let part = Part::of_function(program, function);
+        add(Edit::Divide(part, *among as usize), &function_name(&[function], name), "");
+    }
+    if changes.divide_evenly {
+        let search = Search::new(&studied.own, &[], model).map_err(super::invalid)?;
+        add(search.evenly(), "", "");
+    }
+    let plain = [
+        (changes.free_io, Edit::FreeIo),
+        (changes.no_sleeps, Edit::NoSleeps),
+        (changes.no_spinning, Edit::NoSpinning),
+        (changes.free_wakeups, Edit::FreeHandOver),
+        (changes.no_quota, Edit::NoQuota),
+    ];
+    for (_, edit) in plain.into_iter().filter(|(is_asked, _)| *is_asked) {
+        add(edit, "", "");
     }
     let words = match texts.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),

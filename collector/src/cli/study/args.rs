@@ -144,34 +144,79 @@ Only what a function computes itself is scaled, not what it calls or waits for.
 Would more CPUs help? --cpus 4,8,16. Would more threads? --threads +1, or --threads 8 for eight of the threads that do the same and \
 most of the work. What they compute is divided among more; what they compute under a lock that threads wait for is not.";
 
+/// What is to be changed: all of it together.
 #[derive(Debug, Args)]
-#[command(after_help = WHAT_IF_HELP)]
-pub struct WhatIfArguments {
+#[group(id = "changes", multiple = true)]
+pub struct Changes {
     /// A function takes this many times as long, for example parse=0.8 (may be repeated)
     #[arg(long, value_name = "NAME=FACTOR", value_parser = study::scale)]
     pub scale: Vec<(String, f64)>,
     /// A lock becomes this many locks, for example cache=4 (may be repeated)
     #[arg(long, value_name = "LOCK=N", value_parser = study::split_lock)]
     pub split_lock: Vec<(String, u32)>,
+    /// Nobody waits for this lock: the most that any change to it gains (may be repeated)
+    #[arg(long, value_name = "LOCK")]
+    pub free_lock: Vec<String>,
+    /// What a function computes under a lock is computed before it is taken, for example parse=cache (may be repeated)
+    #[arg(long, value_name = "FUNCTION=LOCK", value_parser = study::move_out)]
+    pub move_out: Vec<(String, String)>,
+    /// The thread that computes most of a function shares that among this many, for example parse=4 (may be repeated)
+    #[arg(long, value_name = "FUNCTION=N", value_parser = study::divide)]
+    pub divide: Vec<(String, u32)>,
+    /// Threads that wait for each other have equally much to do
+    #[arg(long)]
+    pub divide_evenly: bool,
     /// Waiting for devices takes no time
     #[arg(long)]
     pub free_io: bool,
-    /// This many threads, or after a + more threads, of those that do the same and most of the work
-    #[arg(long, value_name = "N|+N", allow_hyphen_values = true, value_parser = study::threads, conflicts_with_all = ["rank",
-        "headroom", "scale", "split_lock", "free_io"])]
+    /// No thread sleeps or waits for a timer
+    #[arg(long)]
+    pub no_sleeps: bool,
+    /// Threads that wait for a spin lock give their CPU away
+    #[arg(long)]
+    pub no_spinning: bool,
+    /// Waking threads and putting them on CPUs takes no time
+    #[arg(long)]
+    pub free_wakeups: bool,
+    /// No limit on the CPU time of the program's container
+    #[arg(long)]
+    pub no_quota: bool,
+}
+
+impl Changes {
+    /// Whether anything is to be changed.
+    pub fn any(&self) -> bool {
+        let Changes { scale, split_lock, free_lock, move_out, divide, .. } = self;
+        let lists = [scale.len(), split_lock.len(), free_lock.len(), move_out.len(), divide.len()];
+        lists.iter().any(|length| *length > 0)
+            || [self.divide_evenly, self.free_io, self.no_sleeps, self.no_spinning].contains(&true)
+            || self.free_wakeups
+            || self.no_quota
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = WHAT_IF_HELP)]
+pub struct WhatIfArguments {
+    #[command(flatten)]
+    pub changes: Changes,
+    /// This many threads, or after a + more threads, of those that do the same and most of the work, or of those of this name in
+    /// THREADS: 8, +1, xz=+4
+    #[arg(long, value_name = "[NAME=]N|+N", allow_hyphen_values = true, value_parser = study::threads, conflicts_with_all = ["rank",
+        "headroom", "changes"])]
     pub threads: Option<Threads>,
     /// How far can this function be made faster before another one takes its place?
-    #[arg(long, value_name = "FUNCTION", conflicts_with_all = ["rank", "scale", "split_lock", "free_io"])]
+    #[arg(long, value_name = "FUNCTION", conflicts_with_all = ["rank", "changes"])]
     pub headroom: Option<String>,
     /// What would every function gain from being 10, 20, 50 and 100 % faster?
-    #[arg(long, conflicts_with_all = ["scale", "split_lock", "free_io"])]
+    #[arg(long, conflicts_with = "changes")]
     pub rank: bool,
     /// CPU counts to predict for
     #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,inf", value_parser = value::cpu_list)]
     pub cpus: List<Cpus>,
     /// With --rank: at most this many functions
     #[arg(long, value_name = "N", default_value = "10", value_parser = value::count::<usize>, requires = "rank",
-        conflicts_with_all = ["scale", "split_lock", "free_io", "threads", "headroom"])]
+        conflicts_with_all = ["changes", "threads", "headroom"])]
     pub top: usize,
     /// With --rank: standard functions by themselves, too; what they compute counts for who uses them otherwise
     #[arg(long, requires = "rank")]

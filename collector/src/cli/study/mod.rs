@@ -6,8 +6,8 @@ mod names;
 mod value;
 
 pub use args::{
-    Analyzed, CheckArguments, CompareMetricsArguments, DiffArguments, ParallelismArguments, PathsArguments,
-    Scheduling, SlackArguments, WhatIfArguments,
+    Analyzed, Changes, CheckArguments, CompareMetricsArguments, DiffArguments, ParallelismArguments,
+    PathsArguments, Scheduling, SlackArguments, WhatIfArguments,
 };
 pub use names::{functions, functions_of_both, lock};
-pub use value::{Threads, Threshold};
+pub use value::{Count, Threads, Threshold};

@@ -4,9 +4,18 @@ use crate::cli::value::{count, cpu_list, share};
 use crate::exit::UserError;
 use engine::report::Cpus;
 
-/// How many threads that do the same there are to be.
+/// Threads that do the same, and how many of them there are to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Threads {
+    /// What they are called, as THREADS shows it; `None`: those that do most of the work.
+    pub name: Option<String>,
+    /// How many.
+    pub count: Count,
+}
+
+/// How many threads there are to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Threads {
+pub enum Count {
     /// All together.
     All(usize),
     /// In addition to those that there are.
@@ -30,12 +39,17 @@ pub fn one_cpu_count(text: &str) -> Result<Cpus, UserError> {
     }
 }
 
-/// `8`, or `+1`.
+/// `8`, `+1`, `xz=8`, `xz=+4`.
 pub fn threads(text: &str) -> Result<Threads, UserError> {
-    match text.strip_prefix('+') {
-        Some(more) => count(more).map(Threads::More),
-        None => count(text).map(Threads::All),
-    }
+    let (name, number) = match text.rsplit_once('=') {
+        Some((name, number)) if !name.is_empty() => (Some(name.to_owned()), number),
+        _ => (None, text),
+    };
+    let count = match number.strip_prefix('+') {
+        Some(more) => Count::More(count(more)?),
+        None => Count::All(count(number)?),
+    };
+    Ok(Threads { name, count })
 }
 
 /// `5%`: a share up to 100 %.
@@ -65,9 +79,18 @@ pub fn scale(text: &str) -> Result<(String, f64), UserError> {
 
 /// `cache=4`
 pub fn split_lock(text: &str) -> Result<(String, u32), UserError> {
-    /// More parts than threads bring nothing, and each is a lock to be simulated.
+    parts(text, "cache=4")
+}
+
+/// `parse=4`
+pub fn divide(text: &str) -> Result<(String, u32), UserError> {
+    parts(text, "parse=4")
+}
+
+fn parts(text: &str, example: &str) -> Result<(String, u32), UserError> {
+    /// More parts than threads gain nothing, and each part of a lock is to be simulated.
     const MOST: u32 = 10_000;
-    let (name, parts) = named(text, "cache=4")?;
+    let (name, parts) = named(text, example)?;
     match count(parts)? {
         parts if parts <= MOST => Ok((name, parts)),
         _ => Err(UserError::usage(
@@ -75,6 +98,12 @@ pub fn split_lock(text: &str) -> Result<(String, u32), UserError> {
             "as many parts as there are threads are enough",
         )),
     }
+}
+
+/// `parse=cache`
+pub fn move_out(text: &str) -> Result<(String, String), UserError> {
+    let (function, lock) = named(text, "parse=cache")?;
+    Ok((function, lock.to_owned()))
 }
 
 /// `NAME=VALUE`. A name may hold `=` itself (`operator==`): the last one counts.
@@ -106,6 +135,17 @@ mod tests {
         assert_eq!(scale("operator===0.5").expect("a pair"), ("operator==".into(), 0.5));
         for wrong in ["parse", "=0.5", ""] {
             assert!(scale(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn threads_by_name_or_those_that_do_most() {
+        let parsed = |text: &str| threads(text).ok().map(|threads| (threads.name, threads.count));
+        assert_eq!(parsed("8"), Some((None, Count::All(8))));
+        assert_eq!(parsed("xz=+4"), Some((Some("xz".into()), Count::More(4))));
+        assert_eq!(parsed("a=b=2"), Some((Some("a=b".into()), Count::All(2))));
+        for wrong in ["", "+", "xz", "xz=", "=4", "0"] {
+            assert_eq!(parsed(wrong), None, "{wrong}");
         }
     }
 

@@ -1,8 +1,9 @@
 //! FIX: what to change, and what that gains.
 
 use super::limit::cpus;
+use crate::present::edit_words::{About, words};
 use crate::present::short::short;
-use engine::limit::{Change, Fix};
+use engine::limit::Fix;
 use engine::report::Cpus;
 
 /// Gains of several runs that differ by more than this are a band.
@@ -19,36 +20,13 @@ pub(super) fn last_part(name: &str) -> &str {
 }
 
 pub(super) fn what(fix: &Fix, function: &str, now: Cpus) -> String {
-    match &fix.change {
-        Change::SplitLock(_, parts) => format!("split the lock in {parts}"),
-        Change::MoveOut(..) => format!("move {function} out of the lock"),
-        Change::Faster(..) => format!("{function} 2x faster"),
-        Change::FewerCalls(_) => format!("half as many calls of {}", system_call(function)),
-        Change::Divide(_, among) if function.is_empty() => {
-            format!("divide that stretch among {among} threads")
-        }
-        Change::Divide(_, among) => format!("divide {function} among {among} threads"),
-        Change::Processes(_) => "processes instead of threads".to_owned(),
-        Change::Cpus(more) => format!("{} instead of {now}", cpus(*more)),
-        Change::OneMore(1) => "a second thread for that stage".to_owned(),
-        Change::OneMore(threads) => format!("{} threads instead of {threads}", threads.saturating_add(1)),
-        Change::Balance => "divide the work evenly".to_owned(),
-        Change::NoSleeps => "do not sleep".to_owned(),
-        Change::NoTurns => "let them work at the same time".to_owned(),
-        Change::NoQuota => "no limit on the container's CPU time".to_owned(),
-    }
-}
-
-/// The kernel's name of a call of the C library: `__GI___libc_write` is `write`.
-fn system_call(function: &str) -> &str {
-    let name = function.trim_start_matches("__GI_").trim_start_matches('_');
-    name.strip_prefix("libc_").unwrap_or(name)
+    words(&fix.edit, About { function, lock: "the lock", now })
 }
 
 /// `-49 ±1 %`, or `-2 to -52 %` where runs of one program differ much; `up to -49 %` of a bound.
 pub(super) fn gain(fix: &Fix) -> String {
     let (low, high) = fix.band;
-    if fix.change.is_at_best() {
+    if fix.edit.is_at_best() {
         format!("up to {} %", minus(fix.runs.1))
     } else if fix.runs.1 - fix.runs.0 > BAND {
         format!("{:>4} to {} %", minus(low), minus(high))

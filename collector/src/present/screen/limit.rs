@@ -7,7 +7,8 @@ use crate::present::deadlock::waiting;
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
-use engine::limit::{Change, Fix, Kind, Limit, Limits, ThreadUse};
+use engine::experiment::Edit;
+use engine::limit::{Fix, Kind, Limit, Limits, ThreadUse};
 use engine::program::{bare_name, is_java_wait};
 use engine::report::{Cpus, Holder, Stuck, WaitsFor};
 use serde::Serialize;
@@ -340,7 +341,7 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
         (false, true) => lines.push("More threads will not help.".to_owned()),
         (false, false) => {}
     }
-    let is_told = |fix: &Fix| matches!(fix.change, Change::OneMore(_));
+    let is_told = |fix: &Fix| matches!(fix.edit, Edit::MoreThreads { .. });
     if let Some(more) = threads_help.filter(|_| !limits.fixes.iter().any(is_told)) {
         lines.push(format!(
             "{} threads instead of {}: {} %.",

@@ -3,7 +3,8 @@
 use super::{About, limit, write};
 use crate::cell::width;
 use crate::present::style::Style;
-use engine::limit::{Change, Fix, FunctionUse, Kind, Limit, Limits, LockUse, Part, ThreadUse};
+use engine::experiment::Edit;
+use engine::limit::{Fix, FunctionUse, Kind, Limit, Limits, LockUse, Part, ThreadUse};
 use engine::program::ObjectId;
 use engine::report::{CpuResult, Cpus, Finding, FunctionRow, Names, Report};
 
@@ -56,8 +57,8 @@ fn hot() -> (Report, Limits, About) {
             holder: holder.clone(),
         },
     };
-    let fix = |change, gain: f64, runs: (f64, f64)| Fix {
-        change,
+    let fix = |edit, gain: f64, runs: (f64, f64)| Fix {
+        edit,
         lock: None,
         function: Some("digest_row(unsigned int)".into()),
         location: Some("/home/me/hot.c:10".into()),
@@ -71,8 +72,8 @@ fn hot() -> (Report, Limits, About) {
         more_threads: None,
         at: vec![lock(2, 3.49e9, 1.7e9), lock(16, 3.49e9, 0.9e9)],
         fixes: vec![
-            fix(Change::SplitLock(ObjectId(0), 8), 0.49, (0.49, 0.49)),
-            fix(Change::Faster(engine::program::FunctionRef(0), 0.5), 0.32, (0.02, 0.32)),
+            fix(Edit::SplitLock(ObjectId(0), 8), 0.49, (0.49, 0.49)),
+            fix(Edit::Scale(vec![engine::program::FunctionRef(0)], 0.5), 0.32, (0.02, 0.32)),
         ],
         locks: vec![LockUse {
             lock: "mutex registry.gate".into(),
@@ -125,18 +126,18 @@ fn eighty_columns() {
 #[test]
 fn changes_that_are_no_lock_s() {
     let (report, mut limits, about) = hot();
-    let part = engine::limit::StretchPart { thread: 0, from: 0, to: 1, function: None };
-    let change = |change, function: Option<&str>| {
+    let part = engine::experiment::Part { thread: 0, from: 0, to: 1, function: None };
+    let change = |edit, function: Option<&str>| {
         let fix = &limits.fixes[0];
-        Fix { change, function: function.map(str::to_owned), ..fix.clone() }
+        Fix { edit, function: function.map(str::to_owned), ..fix.clone() }
     };
     let call = engine::program::FunctionRef(0);
     limits.fixes = vec![
-        change(Change::Processes(vec![ObjectId(0)]), None),
-        change(Change::Divide(part.clone(), 4), None),
-        change(Change::Divide(part, 4), Some("digest_row(unsigned int)")),
-        change(Change::FewerCalls(call), Some("__GI___libc_write")),
-        change(Change::MoveOut(call, vec![ObjectId(0)]), Some("rust_locks::update_ledger")),
+        change(Edit::Processes(vec![ObjectId(0)]), None),
+        change(Edit::Divide(part.clone(), 4), None),
+        change(Edit::Divide(part, 4), Some("digest_row(unsigned int)")),
+        change(Edit::FewerCalls(call, 0.5), Some("__GI___libc_write")),
+        change(Edit::MoveOut(call, vec![ObjectId(0)]), Some("rust_locks::update_ledger")),
     ];
     let text = shown(&(report, limits, about), false, &NARROW);
     for (what, gain) in [

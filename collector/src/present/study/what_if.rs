@@ -84,7 +84,7 @@ fn sentence(row: &WhatIfRow, changes: &str) -> String {
         None => by,
     };
     format!(
-        "With {changes} the run would take {} instead of {} {} ({by}).",
+        "{changes}: the run would take {} instead of {} {} ({by}).",
         duration(row.after_ns),
         duration(row.before_ns),
         on(row.cpus)

@@ -1,6 +1,7 @@
 //! What a person can change, and what more threads gain.
 
 use super::*;
+use crate::experiment::{Part, edited};
 
 /// A compressor without names that computed alone got no advice at all.
 #[test]
@@ -10,7 +11,7 @@ fn a_serial_stretch_of_code_without_names_can_be_divided() {
     let program = program(&format!("{{\"name\":\"main\",\"ops\":[{main}]}},{workers}"));
     let fixes = on(&program, 4).fixes;
     let [fix] = &fixes[..] else { panic!("{fixes:?}") };
-    assert!(matches!(fix.change, Change::Divide(_, 4)) && fix.function.is_none(), "{fix:?}");
+    assert!(matches!(fix.edit, Edit::Divide(_, 4)) && fix.function.is_none(), "{fix:?}");
     assert!((fix.gain - 3000.0 * 0.75 / 3500.0).abs() < 0.01, "{fix:?}");
 }
 
@@ -19,11 +20,10 @@ fn a_serial_stretch_of_code_without_names_can_be_divided() {
 fn a_part_of_a_threads_computing_is_divided() {
     let operations = r#"["exec","read",100],["exec","parse",100],["exec","read",200]"#;
     let program = program(&format!("{{\"name\":\"T\",\"ops\":[{operations}]}}"));
-    let owners = super::super::owner::Owners::of(&program);
     let ns = |ns: u64| crate::time::Ticks::from_ns(ns).0;
-    let part = |function| super::super::StretchPart { thread: 0, from: ns(50), to: ns(300), function };
+    let part = |function| Part { thread: 0, from: ns(50), to: ns(300), function };
     let computed = |function| {
-        let divided = super::super::divide::divided(&program, &owners, &part(function), 0.5);
+        let divided = edited(&program, &[Edit::Divide(part(function), 2)]).expect("divided");
         divided.compute_times().functions.iter().map(|own| own.0 / ns(1)).collect::<Vec<_>>()
     };
     assert_eq!(computed(None), [50 + 25 + 50 + 100, 50]);
@@ -45,10 +45,7 @@ fn a_server_without_names_is_told_its_system_calls() {
     let found = on(&program, 2);
     assert!(matches!(found.at[0].kind, Kind::Idle { .. }), "{found:?}");
     let [fix] = &found.fixes[..] else { panic!("{:?}", found.fixes) };
-    assert!(
-        matches!(fix.change, Change::FewerCalls(_)) && fix.function.as_deref() == Some("write"),
-        "{fix:?}"
-    );
+    assert!(matches!(fix.edit, Edit::FewerCalls(..)) && fix.function.as_deref() == Some("write"), "{fix:?}");
     assert!((fix.gain - 0.2).abs() < 0.01, "{fix:?}");
 }
 
@@ -64,7 +61,7 @@ fn advice_can_be_followed() {
     assert_eq!(of(r#"["exec","[libz.so.1.2.13]",40],["exec","parse",60]"#), ["parse"]);
     assert_eq!(of(r#"["exec","[code without a file]",60],["exec","parse",40]"#), ["parse"]);
     let found = on(&program(&alike("w", 4, 100, r#"["lock","m"],["exec","hash",60],["unlock","m"]"#)), 4);
-    let moves = found.fixes.iter().any(|fix| matches!(fix.change, Change::MoveOut(..)));
+    let moves = found.fixes.iter().any(|fix| matches!(fix.edit, Edit::MoveOut(..)));
     assert!(!moves && !found.fixes.is_empty(), "{:?}", found.fixes);
 }
 
@@ -93,10 +90,13 @@ fn whether_one_more_thread_helps_is_known_of_threads_that_do_the_same() {
 #[test]
 fn more_threads_are_tried_by_any_number() {
     let workers = |program: &Program| Search::new(program, &[], &Model::default()).expect("a program");
-    let on = |search: &Search, more, cpus| search.with_workers(more, Cpus::count(cpus).expect("a count"));
+    let on = |search: &Search, more, cpus| {
+        let workers = search.workers()?;
+        search.with_workers(&workers, more, Cpus::count(cpus).expect("a count"))
+    };
     let busy = program(&alike("w", 2, 1, r#"["exec","f",1000]"#));
     let search = workers(&busy);
-    assert_eq!(search.workers(), Some(2));
+    assert_eq!(search.workers().map(|threads| threads.len()), Some(2));
     let near = |found: Option<(f64, f64)>, after: f64| {
         let (before, found) = found.expect("known");
         assert!((before - 1000.0).abs() < 1.0 && (found - after).abs() < 1.0, "{found}, not {after}");
@@ -109,7 +109,7 @@ fn more_threads_are_tried_by_any_number() {
     let of_limit = self::on(&busy, 8).more_threads.expect("known").gain;
     assert!((of_limit - 1.0 / 3.0).abs() < 0.01);
     let alone = program(&alike("w", 1, 1, r#"["exec","f",1000]"#));
-    assert_eq!((workers(&alone).workers(), on(&workers(&alone), 1, 8)), (None, None));
+    assert_eq!((workers(&alone).workers(), on(&workers(&alone), 1, 8)), (None, None), "none does the same");
 }
 
 /// `git pack-objects` on two CPUs: the main thread reads for half of the time, and then two threads keep both CPUs busy. "3 threads
@@ -128,7 +128,7 @@ fn cpus_that_are_idle_before_the_threads_begin_are_of_no_use_to_one_more() {
     let first = main.replace("read", "f");
     let same = self::program(&[&first, &workers].map(|threads| threads.to_string()).join(","));
     let search = Search::new(&same, &[], &Model::default()).expect("a program");
-    assert_eq!(search.workers(), Some(3));
+    assert_eq!(search.workers().map(|threads| threads.len()), Some(3));
     let full = on(&same, 2).more_threads.expect("known");
     assert!(full.threads == 3 && full.gain.abs() < 0.01, "{full:?}");
 }
@@ -140,7 +140,7 @@ fn one_more_thread_does_not_divide_what_a_thread_does_alone() {
         [alike("w", 1, 1, r#"["exec","f",3000]"#), alike("v", 3, 1, r#"["exec","f",200]"#)].join(",");
     let found = on(&program(&threads), 8);
     assert_eq!(found.more_threads, None);
-    assert!(!found.fixes.iter().any(|fix| matches!(fix.change, Change::OneMore(_))), "{:?}", found.fixes);
+    assert!(!found.fixes.iter().any(|fix| matches!(fix.edit, Edit::MoreThreads { .. })), "{:?}", found.fixes);
 }
 
 /// "Split the lock in 8" was the only advice for a Python program.
@@ -149,11 +149,11 @@ fn an_interpreters_lock_is_not_split() {
     let program = program(&alike("w", 4, 100, &HOT.replace("\"m\"", "\"lock GIL\"")));
     let found = on(&program, 4);
     assert!(matches!(&found.at[0].kind, Kind::Lock { lock, .. } if lock == "lock GIL"), "{:?}", found.at);
-    let is_of_lock = |change: &Change| matches!(change, Change::SplitLock(..) | Change::MoveOut(..));
-    assert!(!found.fixes.iter().any(|fix| is_of_lock(&fix.change)), "{:?}", found.fixes);
+    let is_of_lock = |edit: &Edit| matches!(edit, Edit::SplitLock(..) | Edit::MoveOut(..));
+    assert!(!found.fixes.iter().any(|fix| is_of_lock(&fix.edit)), "{:?}", found.fixes);
     // 4 threads on 4 CPUs: 24,840 ns become 10,200 if each has an interpreter of its own.
     let first = found.fixes.first().expect("a change");
-    assert!(matches!(first.change, Change::Processes(_)) && first.change.is_at_best(), "{first:?}");
+    assert!(matches!(first.edit, Edit::Processes(_)) && first.edit.is_at_best(), "{first:?}");
     assert!((0.55..0.62).contains(&first.gain), "{first:?}");
     assert!(found.fixes.len() > 1, "what runs under it can be made faster: {:?}", found.fixes);
 }
@@ -164,9 +164,13 @@ fn a_second_thread_of_a_stage_can_be_tried() {
     let program = pipeline();
     let cpus = Cpus::count(4).expect("4");
     let search = Search::new(&program, &[cpus], &Model::default()).expect("a program");
-    assert_eq!(search.workers(), Some(1));
-    let (before, after) = search.with_workers(1, cpus).expect("known");
+    assert_eq!(search.workers().map(|threads| threads.len()), Some(1));
+    let (before, after) = search.with_workers(&search.workers().expect("a stage"), 1, cpus).expect("known");
     let found = on(&program, 4);
-    let fix = found.fixes.iter().find(|fix| fix.change == Change::OneMore(1)).expect("a second thread");
+    let fix = found
+        .fixes
+        .iter()
+        .find(|fix| matches!(&fix.edit, Edit::MoreThreads { threads, .. } if threads.len() == 1))
+        .expect("a second thread");
     assert!((1.0 - after / before - fix.gain).abs() < 1e-9, "{fix:?}, {before} to {after}");
 }

@@ -18,9 +18,9 @@ fn a_hot_lock_and_what_its_holder_runs() {
     let threads = found.threads.first().expect("threads");
     assert_eq!((found.threads.len(), threads.names.len()), (1, 4), "all alike");
     assert!(threads.lock > 0.5 && (threads.running + threads.lock - 1.0).abs() < 0.02, "{threads:?}");
-    let changes: Vec<&Change> = found.fixes.iter().map(|fix| &fix.change).collect();
-    assert!(changes.iter().any(|change| matches!(change, Change::SplitLock(_, 8))), "{changes:?}");
-    let moved = found.fixes.iter().find(|fix| matches!(fix.change, Change::MoveOut(..))).expect("moved");
+    let changes: Vec<&Edit> = found.fixes.iter().map(|fix| &fix.edit).collect();
+    assert!(changes.iter().any(|change| matches!(change, Edit::SplitLock(_, 8))), "{changes:?}");
+    let moved = found.fixes.iter().find(|fix| matches!(fix.edit, Edit::MoveOut(..))).expect("moved");
     assert_eq!((moved.function.as_deref(), moved.lock.as_deref()), (Some("hash"), Some("m")));
     assert!(moved.gain > 0.5, "{moved:?}");
     assert!(found.fixes.len() <= 3 && found.fixes.is_sorted_by(|a, b| a.gain >= b.gain), "{changes:?}");
@@ -78,7 +78,7 @@ fn too_few_cpus() {
     let limit = found.at.first().expect("a limit");
     assert!(matches!(limit.kind, Kind::Cpus { wanting } if (7.0..=8.0).contains(&wanting)), "{limit:?}");
     assert!((limit.gain() - 0.75).abs() < 0.01, "{limit:?}");
-    assert!(found.fixes.iter().any(|fix| fix.change == Change::Cpus(Cpus::count(4).expect("4"))));
+    assert!(found.fixes.iter().any(|fix| fix.edit == Edit::Cpus(Cpus::count(4).expect("4"))));
 }
 
 /// In a container that may use 1.2 of two CPUs, two busy threads were "too few", and more CPUs were no help.
@@ -91,8 +91,8 @@ fn a_quota() {
     let limit = found.at.first().expect("a limit");
     assert_eq!(limit.kind, Kind::Quota { hundredths: 120 }, "{limit:?}");
     assert!((limit.gain() - 0.4).abs() < 0.03, "3.33 s become 2: {limit:?}");
-    assert!(found.fixes.iter().any(|fix| fix.change == Change::NoQuota), "{:?}", found.fixes);
-    assert!(!found.fixes.iter().any(|fix| matches!(fix.change, Change::OneMore(_))), "{:?}", found.fixes);
+    assert!(found.fixes.iter().any(|fix| fix.edit == Edit::NoQuota), "{:?}", found.fixes);
+    assert!(!found.fixes.iter().any(|fix| matches!(fix.edit, Edit::MoreThreads { .. })), "{:?}", found.fixes);
     // One CPU cannot use it up.
     let one = on(&program, 1).at.into_iter().next().expect("a limit");
     assert!(matches!(one.kind, Kind::Cpus { .. }), "{one:?}");
@@ -119,13 +119,13 @@ fn one_serial_stretch() {
     assert!((length_ns - 1500.0).abs() < 1.0);
     // Of 2,500 ns 1,200 go if four CPUs share what is read, and 750 if it is read twice as fast.
     let fixes = on(&program, 4).fixes;
-    let gain = |wanted: fn(&Change) -> bool| {
-        let fix = fixes.iter().find(|fix| fix.function.as_deref() == Some("read") && wanted(&fix.change));
+    let gain = |wanted: fn(&Edit) -> bool| {
+        let fix = fixes.iter().find(|fix| fix.function.as_deref() == Some("read") && wanted(&fix.edit));
         fix.unwrap_or_else(|| panic!("{fixes:?}")).gain
     };
-    let divided = gain(|change| matches!(change, Change::Divide(_, 5)));
+    let divided = gain(|change| matches!(change, Edit::Divide(_, 5)));
     assert!((divided - 1500.0 * 0.75 / 2500.0).abs() < 0.01, "{divided}");
-    let faster = gain(|change| matches!(change, Change::Faster(..)));
+    let faster = gain(|change| matches!(change, Edit::Scale(..)));
     assert!((faster - 0.3).abs() < 0.01, "{faster}");
 }
 
@@ -150,7 +150,7 @@ fn imbalance_at_barriers_and_at_the_end() {
     let limit = found.at.first().expect("a limit");
     assert_eq!(limit.kind, Kind::Imbalance { function: Some("part".into()) });
     assert!((limit.without_ns - 1000.0).abs() < 1.0, "{limit:?}");
-    assert!(found.fixes.iter().any(|fix| fix.change == Change::Balance));
+    assert!(found.fixes.iter().any(|fix| matches!(fix.edit, Edit::DivideEvenly(_))));
 }
 
 #[test]
@@ -281,8 +281,8 @@ fn turns() {
     let limit = found.at.first().expect("a limit");
     assert_eq!(limit.kind, Kind::Turns { threads: 2, processes: false, changes: 199 });
     assert!((limit.gain() - 1.0 / 3.0).abs() < 0.01, "as long as ping takes: {limit:?}");
-    let together = found.fixes.iter().find(|fix| fix.change == Change::NoTurns).expect("a change");
-    assert!(together.change.is_at_best() && (together.gain - limit.gain()).abs() < 1e-9, "{together:?}");
+    let together = found.fixes.iter().find(|fix| fix.edit == Edit::NoTurns).expect("a change");
+    assert!(together.edit.is_at_best() && (together.gain - limit.gain()).abs() < 1e-9, "{together:?}");
     assert!(matches!(kind(&program, 1), Kind::Work { .. }), "one CPU lets nobody do otherwise");
 }
 

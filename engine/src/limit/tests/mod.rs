@@ -6,9 +6,10 @@ mod kinds;
 mod not_recorded;
 mod threads;
 
-use super::{Change, Kind, Limits, Search, WORTH, limits};
+use super::{Kind, Limits, Search, WORTH, limits};
 use crate::cpus::Cpus;
 use crate::event::{OperationsTried, Overhead};
+use crate::experiment::Edit;
 use crate::finding::Finding;
 use crate::predict::Model;
 use crate::program::{

@@ -26,3 +26,17 @@ fn threads_are_one_row_only_if_they_are_alike() {
     rows.sort_unstable();
     assert_eq!(rows, [vec!["io/0", "io/1"], vec!["w/0", "w/1", "w/2"], vec!["w/9"]]);
 }
+
+/// `what-if --threads` knew only the threads that do most of the work, whatever THREADS called others.
+#[test]
+fn a_cohort_is_found_by_the_name_that_threads_shows() {
+    let threads = [alike("w/", 3, 1, r#"["exec","f",900]"#), alike("io-1", 2, 1, r#"["exec","g",300]"#)];
+    let search = Search::new(&program(&threads.join(",")), &[], &Model::default()).expect("a program");
+    assert_eq!(search.cohort_names(), ["w", "io-10"]);
+    assert_eq!(search.cohort("w"), Some(vec![0, 1, 2]));
+    assert_eq!(search.cohort("io-*"), Some(vec![3, 4]));
+    assert_eq!(search.cohort("io-11"), Some(vec![3, 4]), "one of them stands for all");
+    assert_eq!(search.cohort("main"), None);
+    let (before, after) = search.with_workers(&[3, 4], 1, Cpus::count(8).expect("8")).expect("known");
+    assert_eq!(before, after, "the others take longer");
+}

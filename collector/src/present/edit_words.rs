@@ -1,0 +1,55 @@
+//! A change in words: those of FIX and of `what-if`.
+
+use super::screen::limit::cpus;
+use engine::experiment::Edit;
+use engine::report::Cpus;
+
+/// What a change is about, by the names that a reader sees.
+#[derive(Clone, Copy, Debug)]
+pub struct About<'a> {
+    /// The function; empty if the change is about none.
+    pub function: &'a str,
+    /// The lock, or `the lock` where one was named before.
+    pub lock: &'a str,
+    /// The CPU count before.
+    pub now: Cpus,
+}
+
+/// `split the lock in 8`, `parse 2x faster`.
+pub fn words(edit: &Edit, about: About<'_>) -> String {
+    let About { function, lock, now } = about;
+    match edit {
+        Edit::SplitLock(_, parts) => format!("split {lock} in {parts}"),
+        Edit::MoveOut(..) => format!("move {function} out of {lock}"),
+        Edit::Scale(_, factor) if *factor == 0.5 => format!("{function} 2x faster"),
+        Edit::Scale(_, factor) => format!("{function} at {} %", (factor * 1000.0).round() / 10.0),
+        Edit::FewerCalls(..) => format!("half as many calls of {}", system_call(function)),
+        Edit::Divide(_, among) if function.is_empty() => {
+            format!("divide that stretch among {among} threads")
+        }
+        Edit::Divide(_, among) => format!("divide {function} among {among} threads"),
+        Edit::Processes(_) => "processes instead of threads".to_owned(),
+        Edit::FreeLocks(_) => format!("no wait for {lock}"),
+        Edit::Cpus(more) => format!("{} instead of {now}", cpus(*more)),
+        Edit::MoreThreads { threads, more: 1, .. } if threads.len() == 1 => {
+            "a second thread for that stage".to_owned()
+        }
+        Edit::MoreThreads { threads, more, .. } => {
+            format!("{} threads instead of {}", threads.len().saturating_add(*more), threads.len())
+        }
+        Edit::DivideEvenly(_) => "divide the work evenly".to_owned(),
+        Edit::FreeDevices(_) | Edit::FreeIo => "free I/O".to_owned(),
+        Edit::NoSleeps => "do not sleep".to_owned(),
+        Edit::NoSpinning => "sleep instead of spinning for locks".to_owned(),
+        Edit::NoSpunWaits => "no spinning until others are ready".to_owned(),
+        Edit::NoTurns => "let them work at the same time".to_owned(),
+        Edit::FreeHandOver => "free wake-ups".to_owned(),
+        Edit::NoQuota => "no limit on the container's CPU time".to_owned(),
+    }
+}
+
+/// The kernel's name of a call of the C library: `__GI___libc_write` is `write`.
+fn system_call(function: &str) -> &str {
+    let name = function.trim_start_matches("__GI_").trim_start_matches('_');
+    name.strip_prefix("libc_").unwrap_or(name)
+}

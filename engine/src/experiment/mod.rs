@@ -1,0 +1,27 @@
+//! Experiments: a program with changes, run on the model of a machine, each run once.
+//!
+//! What limits a program, what a change brings and what a person asks with `what-if` are one question: the time without
+//! something. So there is one list of changes ([`Edit`]), one place that makes them ([`apply`]), and one store of their runs
+//! ([`Trials`]).
+
+mod apply;
+mod band;
+mod divide;
+mod edit;
+mod even;
+mod free;
+mod more_threads;
+mod move_out;
+mod scale;
+mod split;
+#[cfg(test)]
+mod tests;
+mod trials;
+
+pub use apply::{Changed, apply, edited};
+pub(crate) use band::with_open;
+pub use divide::Part;
+pub use edit::{Edit, EditError};
+pub(crate) use even::{created, is_meeting, is_uneven, most_to_do};
+pub(crate) use free::timers;
+pub use trials::{Trial, Trials};

@@ -1,0 +1,42 @@
+//! Work that moves out of a lock.
+
+use crate::attribution::Owners;
+use crate::program::{FunctionRef, ObjectId, Operation, Program, Walk};
+use crate::time::Ticks;
+use rustc_hash::FxHashSet;
+
+/// What a function computes under these locks is computed before the first of them is taken.
+pub(super) fn move_out(program: &mut Program, owners: &Owners, function: FunctionRef, locks: &[ObjectId]) {
+    let locks: FxHashSet<ObjectId> = locks.iter().copied().collect();
+    for thread in &mut program.threads {
+        let operations = std::mem::take(&mut thread.operations);
+        let mut moved: Vec<Operation> = Vec::with_capacity(operations.len());
+        let mut walk = Walk::holding(|lock| locks.contains(&lock));
+        // Where what is computed under the locks that the thread holds goes to.
+        let mut before: Option<usize> = None;
+        for mut operation in operations {
+            let own = walk.computed(&operation).and_then(|(own, _)| own).and_then(|own| owners.owner(own));
+            if own == Some(function)
+                && let Operation::Exec(length) | Operation::ExecIn(_, length) = &mut operation
+                && let Some(place) = before
+                && let Some(Operation::ExecIn(_, sum)) = moved.get_mut(place)
+            {
+                sum.0 = sum.0.saturating_add(std::mem::take(&mut length.0));
+            }
+            let held = walk.holds();
+            walk.pass(&operation);
+            match (held, walk.holds()) {
+                (false, true) => {
+                    before = Some(moved.len());
+                    moved.push(Operation::ExecIn(function, Ticks(0)));
+                }
+                (true, false) => before = None,
+                _ => {}
+            }
+            moved.push(operation);
+        }
+        thread.operations = moved;
+        // Places of operations are no longer what they were.
+        thread.moves.clear();
+    }
+}

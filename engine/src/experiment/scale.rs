@@ -1,0 +1,39 @@
+//! Functions take another part of their time.
+
+use super::edit::EditError;
+use crate::program::{CallWalk, FunctionRef, Operation, Program};
+use crate::time::Ticks;
+
+/// What these functions compute themselves takes this many times as long; 0 is not at all.
+pub(super) fn scale(program: &mut Program, functions: &[FunctionRef], factor: f64) -> Result<(), EditError> {
+    if !factor.is_finite() || factor < 0.0 {
+        return Err(EditError::Factor);
+    }
+    let mut chosen = vec![false; program.functions.len()];
+    for function in functions {
+        if let Some(chosen) = chosen.get_mut(function.0 as usize) {
+            *chosen = true;
+        }
+    }
+    let is_chosen = |function: FunctionRef| chosen.get(function.0 as usize) == Some(&true);
+    // All lengths together stay what a program may hold.
+    let mut left = Ticks::MAX_TOTAL;
+    for thread in &mut program.threads {
+        let mut walk = CallWalk::default();
+        for operation in &mut thread.operations {
+            let here = walk.computed(operation).and_then(|(function, _)| function).is_some_and(is_chosen);
+            walk.pass(operation);
+            if let Operation::Exec(length)
+            | Operation::ExecIn(_, length)
+            | Operation::Once(_, length)
+            | Operation::Io(_, length)
+            | Operation::Sleep(length)
+            | Operation::SleepNext(length) = operation
+            {
+                *length = if here { length.scaled(factor) } else { *length }.min(Ticks(left));
+                left -= length.0;
+            }
+        }
+    }
+    Ok(())
+}

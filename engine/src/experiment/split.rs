@@ -1,0 +1,94 @@
+//! A lock becomes several.
+
+use super::edit::EditError;
+use crate::numbers::Numbers;
+use crate::program::{ObjectId, Operation, Program};
+use rustc_hash::FxHashMap;
+
+/// The lock becomes that many; each time one of them, drawn by chance, is taken instead.
+pub(super) fn split(program: &mut Program, lock: ObjectId, parts: u32) -> Result<(), EditError> {
+    let name = program.objects.get(lock.0 as usize).cloned().unwrap_or_default();
+    if parts == 0 {
+        return Err(EditError::NoLocks);
+    }
+    check_split(program, lock, &name)?;
+    if parts == 1 {
+        return Ok(());
+    }
+    // The lock itself stays the first part.
+    let mut all = vec![lock];
+    for part in 2..=u64::from(parts) {
+        // More parts than operations could take are all alike.
+        if all.len() > program.threads.iter().map(|thread| thread.operations.len()).sum() {
+            break;
+        }
+        let mut other = format!("{name} {part}");
+        while program.objects.contains(&other) {
+            other.push('\'');
+        }
+        all.push(ObjectId(program.objects.len() as u32));
+        program.objects.push(other);
+    }
+    if program.writers_first.contains(&lock) {
+        program.writers_first.extend_from_slice(&all[1..]);
+        program.writers_first.sort_unstable();
+    }
+    for (number, thread) in program.threads.iter_mut().enumerate() {
+        // Drawn for each thread by itself, so that an edit elsewhere changes nothing here.
+        let mut numbers = Numbers::new(number as u64 + 1);
+        // What the thread holds, the last taken first: it is released in that order.
+        let mut taken: Vec<ObjectId> = Vec::new();
+        for operation in &mut thread.operations {
+            match operation {
+                Operation::Lock(object)
+                | Operation::SpinLock(object)
+                | Operation::ReadLock(object)
+                | Operation::WriteLock(object)
+                    if *object == lock =>
+                {
+                    // One that it has already stays the same one.
+                    let drawn = || all[numbers.below(all.len() as u64) as usize];
+                    *object = taken.last().copied().unwrap_or_else(drawn);
+                    taken.push(*object);
+                }
+                Operation::Unlock(object)
+                | Operation::SpinUnlock(object)
+                | Operation::ReadWriteUnlock(object)
+                    if *object == lock =>
+                {
+                    *object = taken.pop().unwrap_or(lock);
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_split(program: &Program, lock: ObjectId, name: &str) -> Result<(), EditError> {
+    let mut uses: FxHashMap<&str, u64> = FxHashMap::default();
+    for operation in program.threads.iter().flat_map(|thread| &thread.operations) {
+        let what = match *operation {
+            Operation::Lock(object)
+            | Operation::SpinLock(object)
+            | Operation::ReadLock(object)
+            | Operation::WriteLock(object)
+                if object == lock =>
+            {
+                "taken"
+            }
+            Operation::CondWait(_, mutex) if mutex == lock => "condition",
+            Operation::Held(object, _) if object == lock => "replayed",
+            _ => continue,
+        };
+        *uses.entry(what).or_insert(0) += 1;
+    }
+    if uses.contains_key("condition") {
+        return Err(EditError::WithCondition(name.to_owned()));
+    }
+    match (uses.contains_key("taken"), uses.contains_key("replayed")) {
+        (true, _) => Ok(()),
+        (false, true) => Err(EditError::Replayed(name.to_owned())),
+        (false, false) => Err(EditError::NotALock(name.to_owned())),
+    }
+}

@@ -1,0 +1,114 @@
+//! A walk along the operations of a thread: which functions the thread is in, and whether it holds one of some locks.
+
+use super::{FunctionRef, ObjectId, Operation};
+use crate::time::Ticks;
+
+/// Where a walk is. `L` says of a lock whether it is one of those asked about.
+#[derive(Debug)]
+pub(crate) struct Walk<L> {
+    stack: Vec<FunctionRef>,
+    is_asked: L,
+    held: u32,
+}
+
+/// A walk that asks about no lock.
+pub(crate) type CallWalk = Walk<fn(ObjectId) -> bool>;
+
+impl Default for CallWalk {
+    fn default() -> CallWalk {
+        Walk::holding(|_| false)
+    }
+}
+
+impl<L: Fn(ObjectId) -> bool> Walk<L> {
+    /// At the start of a thread.
+    pub(crate) fn holding(is_asked: L) -> Walk<L> {
+        Walk { stack: Vec::new(), is_asked, held: 0 }
+    }
+
+    /// Moves on over an operation. What the operation computes belongs to the place before it.
+    pub(crate) fn pass(&mut self, operation: &Operation) {
+        match *operation {
+            Operation::Call(function) => self.stack.push(function),
+            Operation::Return => drop(self.stack.pop()),
+            _ => match taking(operation) {
+                Some((lock, takes)) if (self.is_asked)(lock) => {
+                    self.held = if takes { self.held + 1 } else { self.held.saturating_sub(1) };
+                }
+                _ => {}
+            },
+        }
+    }
+
+    /// The functions that the thread is in, the innermost last.
+    pub(crate) fn stack(&self) -> &[FunctionRef] {
+        &self.stack
+    }
+
+    /// The function that computes in this operation, if it computes, and for how long; `Some(None, ..)` is in no function.
+    pub(crate) fn computed(&self, operation: &Operation) -> Option<(Option<FunctionRef>, Ticks)> {
+        match *operation {
+            Operation::Exec(length) | Operation::Once(_, length) => {
+                Some((self.stack.last().copied(), length))
+            }
+            Operation::ExecIn(function, length) => Some((Some(function), length)),
+            _ => None,
+        }
+    }
+
+    /// Whether the thread holds one of the locks.
+    pub(crate) fn holds(&self) -> bool {
+        self.held > 0
+    }
+}
+
+/// The object of an operation that takes a lock (true) or releases one (false).
+pub(crate) fn taking(operation: &Operation) -> Option<(ObjectId, bool)> {
+    match *operation {
+        Operation::Lock(object)
+        | Operation::ReadLock(object)
+        | Operation::WriteLock(object)
+        | Operation::SpinLock(object)
+        | Operation::Held(object, _) => Some((object, true)),
+        Operation::Unlock(object)
+        | Operation::ReadWriteUnlock(object)
+        | Operation::SpinUnlock(object)
+        | Operation::Freed(object, _) => Some((object, false)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_knows_the_innermost_function_and_the_locks_it_was_asked_about() {
+        let (f, g, lock, other) = (FunctionRef(0), FunctionRef(1), ObjectId(0), ObjectId(1));
+        let mut walk = Walk::holding(|object| object == lock);
+        let mut seen = Vec::new();
+        for operation in [
+            Operation::Exec(Ticks(1)),
+            Operation::Call(f),
+            Operation::Lock(other),
+            Operation::Exec(Ticks(2)),
+            Operation::Lock(lock),
+            Operation::ExecIn(g, Ticks(3)),
+            Operation::Once(other, Ticks(4)),
+            Operation::Unlock(lock),
+            Operation::Unlock(lock),
+            Operation::Return,
+            Operation::Return,
+            Operation::Exec(Ticks(5)),
+        ] {
+            seen.extend(
+                walk.computed(&operation).map(|(function, length)| (function, length.0, walk.holds())),
+            );
+            walk.pass(&operation);
+        }
+        let of =
+            [(None, 1, false), (Some(f), 2, false), (Some(g), 3, true), (Some(f), 4, true), (None, 5, false)];
+        assert_eq!(seen, of);
+        assert!(walk.stack().is_empty());
+    }
+}
