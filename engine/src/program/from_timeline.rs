@@ -381,6 +381,7 @@ impl<'a> Translator<'a> {
                 }
                 self.write_planned(script, end);
             }
+            StepKind::Hole(number) => self.write_planned(script, self.plan.at_hole(number)),
             StepKind::Create(child) => {
                 let wanted = self.timeline.threads.get(child as usize).map(|child| child.birth);
                 let created = self.created.get_mut(child as usize);

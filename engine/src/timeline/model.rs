@@ -265,8 +265,11 @@ pub enum StepKind {
     Create(u32),
     /// The thread found that another one, which it joins, had ended: index in [`Timeline::threads`]. Not recorded, but put back.
     Join(u32),
-    /// The thread has finished a synchronization operation: index in [`Timeline::uses`].
+    /// The thread has finished a synchronization operation: index in [`Timeline::lock_operations`].
     Operated(u32),
+    /// From here on, some of the thread's synchronization operations are missing: it may have released whatever it
+    /// held. Holes are numbered, those of all threads together.
+    Hole(u32),
 }
 
 /// A lock or another synchronization object of the recorded program. One that is destroyed or initialized again is

@@ -298,7 +298,11 @@ mod tests {
         let open = steps.iter().fold(0i64, |open, step| match step.kind {
             StepKind::Enter(_) => open + 1,
             StepKind::Leave => open - 1,
-            StepKind::Wake(_) | StepKind::Create(_) | StepKind::Join(_) | StepKind::Operated(_) => open,
+            StepKind::Wake(_)
+            | StepKind::Create(_)
+            | StepKind::Join(_)
+            | StepKind::Operated(_)
+            | StepKind::Hole(_) => open,
         });
         assert!(open > 0, "{open}");
         assert!(steps.len() < 3_000_000, "{} steps", steps.len());

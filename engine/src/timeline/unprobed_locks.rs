@@ -2,11 +2,10 @@
 //! thread that held a lock then may have released it at any time.
 
 use super::builder::Builder;
-use super::model::{LockOperation, NO_OBJECT, StepKind, Timeline};
+use super::model::{StepKind, Timeline};
 use crate::event::{GapReason, Note, NoteKind, OperationsTried};
 use crate::finding::Finding;
-use crate::time::Timestamp;
-use probe_abi::{SyncFamily, SyncOperation};
+use probe_abi::SyncFamily;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Instants of one process that are heeded: each concerns all of its threads. There is one for each family and program
@@ -21,6 +20,8 @@ pub(super) struct UnprobedLocks {
     since: BTreeMap<u32, u64>,
     /// By process: families with missing operations until it runs another program.
     missing: BTreeMap<u32, BTreeSet<SyncFamily>>,
+    /// How many [`StepKind::Hole`] there are.
+    holes: u32,
 }
 
 impl UnprobedLocks {
@@ -84,23 +85,9 @@ impl Builder {
 
     /// From here on a thread is not known to hold anything.
     pub(super) fn forgets_what_it_holds(&mut self, thread: u32, time_ns: u64) {
-        let number = u32::try_from(self.locks.lock_operations.len()).unwrap_or(u32::MAX);
-        // A use of nothing, which only says that others are missing.
-        self.locks.lock_operations.push(LockOperation {
-            began: Timestamp(time_ns),
-            ended: Timestamp(time_ns),
-            value: 0,
-            caller: 0,
-            thread,
-            object: NO_OBJECT,
-            second: NO_OBJECT,
-            outcome: 0,
-            operation: SyncOperation::MutexConsistent,
-            flags: 0,
-            after_hole: true,
-            times: 1,
-        });
-        self.step(thread, time_ns, StepKind::Operated(number));
+        let number = self.unprobed_locks.holes;
+        self.unprobed_locks.holes = number.saturating_add(1);
+        self.step(thread, time_ns, StepKind::Hole(number));
     }
 }
 

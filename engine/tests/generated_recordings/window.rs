@@ -89,7 +89,11 @@ fn stack_from(thread: &Thread, from: Timestamp) -> Vec<(Timestamp, Vec<u32>)> {
         match step.kind {
             StepKind::Enter(function) => stack.push(function),
             StepKind::Leave => assert!(stack.pop().is_some(), "{thread:#?}"),
-            StepKind::Wake(_) | StepKind::Create(_) | StepKind::Join(_) | StepKind::Operated(_) => {}
+            StepKind::Wake(_)
+            | StepKind::Create(_)
+            | StepKind::Join(_)
+            | StepKind::Operated(_)
+            | StepKind::Hole(_) => {}
         }
         note(step.time, &stack);
     }

@@ -212,6 +212,6 @@ fn change(step: &Step) -> Change {
         StepKind::Leave => Change::Leave,
         StepKind::Create(child) => Change::Create(child),
         StepKind::Wake(wakeup) => Change::Wakes(wakeup),
-        StepKind::Join(_) | StepKind::Operated(_) => Change::Nothing,
+        StepKind::Join(_) | StepKind::Operated(_) | StepKind::Hole(_) => Change::Nothing,
     }
 }

@@ -69,7 +69,10 @@ impl<'a> Between<'a> {
         if let Some(begin) = self.begins.next_if(has_begun) {
             return Some((Timestamp(begin.time), Event::Begin(begin)));
         }
-        let (_, step) = self.steps.next_if(|(number, _)| *number < next)?;
+        let is_hole = |step: &Step| matches!(step.kind, StepKind::Hole(_));
+        // A hole has the time from which on operations are missing, even if that is noticed later.
+        let has_come = |(number, step): &(u32, &Step)| *number < next || is_hole(step) && step.time < end;
+        let (_, step) = self.steps.next_if(has_come)?;
         Some((step.time, Event::Step(step)))
     }
 

@@ -88,12 +88,17 @@ impl Known<'_> {
 
     /// Releases what a thread held before this operation and may have released where operations are missing.
     pub(super) fn forget(&self, number: u32, section: u32, lowered: &mut Lowered) {
-        let Some(section) = self.sections.all.get(section as usize) else { return };
-        if self.decisions.is_lost(section.object) {
-            return;
-        }
-        let list = if self.is_late(number, section) { &mut lowered.end } else { &mut lowered.begin };
-        list.insert(0, self.give(section, 0));
+        let Some(operation) = self.give_at_hole(section) else { return };
+        let section = self.sections.all.get(section as usize);
+        let late = section.is_some_and(|section| self.is_late(number, section));
+        let list = if late { &mut lowered.end } else { &mut lowered.begin };
+        list.insert(0, operation);
+    }
+
+    /// Releases what a thread held where operations are missing.
+    pub(super) fn give_at_hole(&self, section: u32) -> Option<Operation> {
+        let section = self.sections.all.get(section as usize)?;
+        (!self.decisions.is_lost(section.object)).then(|| self.give(section, 0))
     }
 
     /// Whether the wait with this number is decided by the simulation: it and its wake-up leave nothing.

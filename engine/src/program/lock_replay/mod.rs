@@ -39,7 +39,7 @@ pub(super) use threads::{MadeThreads, made as made_threads};
 use super::{EdgeId, LockFact, ObjectId, Operation, ThreadId};
 use crate::finding::{Finding, Names, ReplayReason, ReplayedObject};
 use crate::time::Ticks;
-use crate::timeline::{self, Timeline};
+use crate::timeline::{self, StepKind, Timeline};
 use condvar_model::{CondvarModel, UserLock, UserLocks};
 use contention::Contention;
 use decision::ReplayDecisions;
@@ -53,7 +53,7 @@ use threads::Threads;
 /// Which thread held which lock from when to when.
 pub(super) fn sections(timeline: &Timeline, nesting: &Nesting) -> Sections {
     let contention = Contention::of(timeline, nesting);
-    Sections::of(timeline, nesting, &contention.contended, &contention.waited)
+    Sections::of(timeline, &contention.contended, &contention.waited)
 }
 
 /// What becomes of all recorded operations of a timeline.
@@ -63,6 +63,8 @@ pub(super) struct Plan {
     operations: Vec<Operation>,
     /// By recorded operation.
     ranges: Vec<OperationRange>,
+    /// By hole: what its thread releases there.
+    holes: FxHashMap<u32, Range<u32>>,
     /// By thread of the timeline: where recorded operations begin.
     begins: Vec<Vec<Begin>>,
     /// By thread and wait: decided by the simulation.
@@ -99,7 +101,7 @@ impl Plan {
     pub(super) fn of(timeline: &Timeline, numbers: &FxHashMap<u32, ThreadId>, forced: &ForcedReplay) -> Plan {
         let nesting = Nesting::of(timeline);
         let contention = Contention::of(timeline, &nesting);
-        let sections = Sections::of(timeline, &nesting, &contention.contended, &contention.waited);
+        let sections = Sections::of(timeline, &contention.contended, &contention.waited);
         let joined = Threads::of(timeline);
         let mut decisions = ReplayDecisions::new(timeline.locks.len());
         decisions.check_loss(timeline);
@@ -181,9 +183,10 @@ impl Plan {
             forgotten.entry(*number).or_default().push(*section);
         }
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        for (index, uses) in known.nesting.by_thread.iter().enumerate() {
+        for (index, thread) in timeline.threads.iter().enumerate() {
             let mut passed = FxHashSet::default();
-            for &number in uses {
+            for step in &thread.steps {
+                let StepKind::Operated(number) = step.kind else { continue };
                 let mut lowered = known.lower(number, &mut passed);
                 let first = count(self.operations.len());
                 for &section in forgotten.get(&number).map_or(&[][..], Vec::as_slice) {
@@ -201,6 +204,13 @@ impl Plan {
                 }
             }
             self.last.push(known.at_end(index));
+        }
+        for open in known.sections.open_at_holes.chunk_by(|(one, _), (other, _)| one == other) {
+            let Some((hole, _)) = open.first() else { continue };
+            let first = count(self.operations.len());
+            // What was taken last is released first.
+            self.operations.extend(open.iter().rev().filter_map(|(_, section)| known.give_at_hole(*section)));
+            self.holes.insert(*hole, first..count(self.operations.len()));
         }
         self.begins.clone_from(&known.nesting.begins);
         let mut held: Vec<(u32, u32)> =
@@ -220,6 +230,11 @@ impl Plan {
         let range = self.ranges.get(number as usize).copied().unwrap_or_default();
         let middle = range.first.saturating_add(range.begin);
         (range.first..middle, middle..middle.saturating_add(range.end), range.muted)
+    }
+
+    /// Which of the [`Plan::operation`]s are at a hole.
+    pub(super) fn at_hole(&self, number: u32) -> Range<u32> {
+        self.holes.get(&number).cloned().unwrap_or_default()
     }
 
     /// See [`Plan::lowered`].

@@ -41,8 +41,6 @@ pub(in crate::program) struct Nesting {
     pub(super) wake_in: Vec<u32>,
     /// By thread and number of the wait.
     pub(in crate::program) wait_in: Vec<Vec<u32>>,
-    /// By thread: its operations in order of their ends.
-    pub(super) by_thread: Vec<Vec<u32>>,
     /// By thread: where operations begin, in that order, the outer one first.
     pub(super) begins: Vec<Vec<Begin>>,
 }
@@ -79,7 +77,6 @@ impl Nesting {
             }
             nesting.place_steps(timeline, thread, &own, &mut behind);
             nesting.place_waits(timeline, thread, &own);
-            nesting.by_thread.push(own.iter().map(|own| own.begin.used).collect());
             let mut begins: Vec<Begin> = own.iter().map(|own| own.begin).collect();
             // Of two that begin together the outer one ends later, and is later in the list.
             begins.reverse();
@@ -140,7 +137,12 @@ impl Nesting {
         let mut all: Vec<Own> = Vec::new();
         // Those that are in no other so far, as places in `all`.
         let mut outer: Vec<usize> = Vec::new();
+        // The last hole: its time, and the step after it.
+        let mut hole = (0, 0);
         for (step, number) in thread.steps.iter().zip(0u32..) {
+            if let StepKind::Hole(_) = step.kind {
+                hole = (step.time.0, number.saturating_add(1));
+            }
             let StepKind::Operated(used) = step.kind else { continue };
             let Some(operation) = timeline.lock_operations.get(used as usize) else { continue };
             let end = step.time.0;
@@ -160,6 +162,7 @@ impl Nesting {
             }
             let after = outer.last().map_or(0, |&place| all[place].end_step.saturating_add(1));
             let at = first_from(&thread.steps, number as usize, time);
+            let after = if hole.0 <= time { after.max(hole.1) } else { after };
             let first_step = u32::try_from(at).unwrap_or(u32::MAX).max(after).min(number);
             outer.push(all.len());
             all.push(Own { begin: Begin { used, time, first_step }, end_step: number, end });
@@ -179,10 +182,18 @@ impl Nesting {
         let mut last = NONE;
         for (step, number) in thread.steps.iter().zip(0u32..) {
             while next.next_if(|own| own.end_step < number).is_some() {}
-            if let StepKind::Operated(used) = step.kind {
-                last = used;
-            }
-            let StepKind::Wake(wakeup) = step.kind else { continue };
+            let wakeup = match step.kind {
+                StepKind::Wake(wakeup) => wakeup,
+                StepKind::Operated(used) => {
+                    last = used;
+                    continue;
+                }
+                StepKind::Hole(_) => {
+                    last = NONE;
+                    continue;
+                }
+                _ => continue,
+            };
             let first = next.peek().map_or(NONE, |own| own.begin.used);
             let found = self.innermost(&mut places, first, |begin| {
                 begin.first_step <= number && begin.time <= step.time.0
@@ -202,7 +213,7 @@ impl Nesting {
     }
 
     fn place_waits(&mut self, timeline: &Timeline, thread: &Thread, own: &[Own]) {
-        // Nothing is waited for in an instant, least of all in one that only says that operations are missing.
+        // Nothing is waited for in an instant.
         let lasts = |used: u32| {
             timeline.lock_operations.get(used as usize).is_some_and(|used| used.began < used.ended)
         };

@@ -2,9 +2,9 @@
 //! lock counts as taken when the lock call returned and as released when the unlock call began: in between no
 //! other thread can hold it.
 
-use super::nesting::{NONE, Nesting};
+use super::nesting::NONE;
 use crate::event::{Effect, effect};
-use crate::timeline::{LockOperation, NO_OBJECT, Timeline};
+use crate::timeline::{LockOperation, NO_OBJECT, StepKind, Thread, Timeline};
 use probe_abi::{OperationFlags, SyncOperation as S};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -63,6 +63,8 @@ pub(in crate::program) struct Sections {
     pub(super) given: Vec<u32>,
     /// Operations with the sections that were open before them, for a thread with missing operations.
     pub(super) forgotten: Vec<(u32, u32)>,
+    /// Holes ([`StepKind::Hole`]) with the sections that were open there.
+    pub(super) open_at_holes: Vec<(u32, u32)>,
     /// By thread: sections open at its end.
     pub(super) open: Vec<Vec<u32>>,
     /// Releases of locks that the thread did not have.
@@ -97,19 +99,29 @@ impl Sections {
     }
 
     /// `contended`: whether an operation had to wait.
-    pub(super) fn of(timeline: &Timeline, nesting: &Nesting, contended: &[bool], waited: &[u64]) -> Sections {
+    pub(super) fn of(timeline: &Timeline, contended: &[bool], waited: &[u64]) -> Sections {
         let count = timeline.lock_operations.len();
         let mut sections =
             Sections { taken: vec![NONE; count], given: vec![NONE; count], ..Sections::default() };
-        for uses in &nesting.by_thread {
-            sections.thread(timeline, uses, contended, waited);
+        for thread in &timeline.threads {
+            sections.thread(timeline, thread, contended, waited);
         }
         sections
     }
 
-    fn thread(&mut self, timeline: &Timeline, uses: &[u32], contended: &[bool], waited: &[u64]) {
+    fn thread(&mut self, timeline: &Timeline, thread: &Thread, contended: &[bool], waited: &[u64]) {
         let mut held = Held::default();
-        for &number in uses {
+        for step in &thread.steps {
+            let number = match step.kind {
+                StepKind::Operated(number) => number,
+                StepKind::Hole(hole) => {
+                    let open = sections_of(&held).into_iter();
+                    self.open_at_holes.extend(open.map(|section| (hole, section)));
+                    held.clear();
+                    continue;
+                }
+                _ => continue,
+            };
             let Some(used) = timeline.lock_operations.get(number as usize) else { continue };
             if used.after_hole {
                 // What it had before it may have released.

@@ -3,6 +3,7 @@
 use crate::program::background::lets_go;
 use crate::program::lock_replay::Plan;
 use crate::timeline::StepKind;
+use std::ops::Range;
 
 /// What a wait that its time limit ended stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,13 +26,17 @@ pub(super) fn set(waits: &mut [Poll], numbers: impl IntoIterator<Item = u32>, po
 
 /// Whether a step wakes another thread.
 pub(super) fn helps(step: StepKind, plan: &Plan) -> bool {
+    let lets_others_go = |mut operations: Range<u32>| {
+        operations.any(|index| plan.operation(index).is_some_and(|operation| lets_go(&operation)))
+    };
     match step {
         StepKind::Wake(wakeup) => plan.edges.get(wakeup as usize).is_some_and(Option::is_some),
         StepKind::Create(_) => true,
         StepKind::Operated(used) => {
             let (begin, end, _) = plan.lowered(used);
-            begin.chain(end).filter_map(|index| plan.operation(index)).any(|operation| lets_go(&operation))
+            lets_others_go(begin) || lets_others_go(end)
         }
+        StepKind::Hole(number) => lets_others_go(plan.at_hole(number)),
         StepKind::Enter(_) | StepKind::Leave | StepKind::Join(_) => false,
     }
 }

@@ -77,8 +77,9 @@ pub(super) fn unseen(timeline: &Timeline, recorded: &Recorded) -> Option<Finding
     let is_unseen = |object: &&RecordedObject| !object.uncontended_visible && object.put_back.is_none();
     let unseen = recorded.objects.iter().filter(|object| is_unseen(object) && object.may_be_acquired());
     let (objects, go) = (unseen.filter(|object| !is_go(object)).count(), !timeline.go.is_empty());
-    // Without any operation every lock is like that.
-    let all_locks = objects == 0 && !go && timeline.lock_operations.is_empty();
+    // Without any operation every lock is like that; there is another finding if their probes were removed.
+    let has_none = timeline.lock_operations.is_empty() && timeline.families_removed.is_empty();
+    let all_locks = objects == 0 && !go && has_none;
     let rust = objects == 0 && !go && !all_locks && timeline.rust;
     (objects > 0 || go || all_locks || rust).then_some(Finding::Uncontended { objects, all_locks, rust, go })
 }

@@ -144,7 +144,7 @@ impl<'a> Context<'a> {
                     *place = top;
                 }
             }
-            StepKind::Create(_) | StepKind::Join(_) | StepKind::Operated(_) => {}
+            StepKind::Create(_) | StepKind::Join(_) | StepKind::Operated(_) | StepKind::Hole(_) => {}
         }
     }
 

@@ -283,7 +283,11 @@ fn stack_over_time(thread: &Thread) -> String {
         match step.kind {
             StepKind::Enter(function) => stack.push(letter(function)),
             StepKind::Leave => assert!(stack.pop().is_some(), "{thread:#?}"),
-            StepKind::Wake(_) | StepKind::Create(_) | StepKind::Join(_) | StepKind::Operated(_) => {}
+            StepKind::Wake(_)
+            | StepKind::Create(_)
+            | StepKind::Join(_)
+            | StepKind::Operated(_)
+            | StepKind::Hole(_) => {}
         }
         let next = thread.steps.get(number as usize + 1);
         show(step.time.0, &stack, next.is_none_or(|next| next.time != step.time));
