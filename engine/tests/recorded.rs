@@ -2,7 +2,7 @@
 
 use engine::event::SyncObject;
 use engine::event::{AddressFact, FunctionFact, FutexFact};
-use engine::program::{Program, RecordedWait, json};
+use engine::program::{ObjectKind, Program, RecordedWait, json};
 use engine::report::Finding;
 use engine::time::Timestamp;
 use engine::timeline::{
@@ -123,7 +123,7 @@ fn futex_words_are_objects() {
         .collect();
     assert_eq!(rows, [("futex queue_state", 1, 15, 1), ("futex 0x80", 1, 10, 0)]);
     let first = &program.recorded.objects[0];
-    assert_eq!((first.kind.as_str(), first.address.as_str()), ("futex", "0x40"));
+    assert_eq!((&first.kind, first.address.as_str()), (&ObjectKind::Futex, "0x40"));
     assert_eq!(first.first_thread.as_deref(), Some("T2/2"));
     assert!(!first.uncontended_visible);
     let said = Finding::Uncontended { objects: 2, all_locks: false, rust: false, go: false };

@@ -3,8 +3,9 @@
 
 use crate::cell::percent;
 use crate::cell::{duration, grouped};
+use engine::event::SyncObject;
 use engine::limit::Limits;
-use engine::program::{Queue, RecordedObject};
+use engine::program::{ObjectKind, Queue, RecordedObject};
 use engine::report::{CpuResult, LockRow, Report};
 use std::collections::HashMap;
 
@@ -23,12 +24,11 @@ pub(super) struct Row<'a> {
 pub(super) fn rows(report: &Report) -> Vec<Row<'_>> {
     let known: HashMap<&str, &RecordedObject> =
         report.recorded.objects.iter().map(|object| (object.name.as_str(), object)).collect();
-    let mut groups: HashMap<(&str, &str, u32), usize> = HashMap::new();
+    let mut groups: HashMap<(&ObjectKind, &str, u32), usize> = HashMap::new();
     let mut rows: Vec<Row<'_>> = Vec::new();
     for (number, lock) in report.locks.iter().enumerate() {
         let object = known.get(lock.lock.as_str()).copied();
-        let group =
-            object.and_then(|object| Some((object.kind.as_str(), object.group.as_deref()?, object.pid)));
+        let group = object.and_then(|object| Some((&object.kind, object.group.as_deref()?, object.pid)));
         let queue = object.and_then(|object| object.queue.as_ref());
         if let Some(place) = group.and_then(|group| groups.get(&group)) {
             if let Some(row) = rows.get_mut(*place) {
@@ -71,8 +71,9 @@ fn longer(queue: Option<&Queue>, than: Option<&Queue>) -> bool {
 }
 
 /// The plural of a kind of lock.
-fn many(kind: &str) -> String {
-    if kind == "mutex" { "mutexes".to_owned() } else { format!("{kind}s") }
+fn many(kind: &ObjectKind) -> String {
+    let ending = if *kind == ObjectKind::Sync(SyncObject::Mutex) { "es" } else { "s" };
+    format!("{kind}{ending}")
 }
 
 impl Row<'_> {

@@ -9,7 +9,7 @@ use super::text::plural;
 use super::waits::shares;
 use crate::cell::{duration, grouped, width};
 use engine::limit::Limits;
-use engine::program::{FUTEX, RecordedObject, bare_name};
+use engine::program::{ObjectKind, RecordedObject, bare_name};
 use engine::report::{CpuResult, Report};
 use std::io::{self, Write};
 
@@ -103,7 +103,7 @@ pub(super) fn write(
 /// Words that no recorded operation is about, the one with the longest waits first.
 fn futexes(report: &Report) -> Vec<&RecordedObject> {
     let mut words: Vec<&RecordedObject> =
-        report.recorded.objects.iter().filter(|object| object.kind == FUTEX).collect();
+        report.recorded.objects.iter().filter(|object| object.kind == ObjectKind::Futex).collect();
     words.sort_by(|a, b| b.wait_ns.cmp(&a.wait_ns).then_with(|| a.name.cmp(&b.name)));
     words
 }

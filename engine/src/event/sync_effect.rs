@@ -4,7 +4,9 @@ use probe_abi::{SyncFamily, SyncOperation};
 use std::fmt;
 
 /// What a synchronization object is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::EnumString, strum::IntoStaticStr,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum SyncObject {
     /// One thread at a time.

@@ -3,7 +3,6 @@
 use super::edit::EditError;
 use crate::numbers::Numbers;
 use crate::program::{ObjectId, Operation, Program};
-use rustc_hash::FxHashMap;
 
 /// The lock becomes that many; each time one of them, drawn by chance, is taken instead.
 pub(super) fn split(program: &mut Program, lock: ObjectId, parts: u32) -> Result<(), EditError> {
@@ -66,27 +65,25 @@ pub(super) fn split(program: &mut Program, lock: ObjectId, parts: u32) -> Result
 }
 
 fn check_split(program: &Program, lock: ObjectId, name: &str) -> Result<(), EditError> {
-    let mut uses: FxHashMap<&str, u64> = FxHashMap::default();
+    let (mut is_taken, mut is_replayed) = (false, false);
     for operation in program.threads.iter().flat_map(|thread| &thread.operations) {
-        let what = match *operation {
+        match *operation {
             Operation::Lock(object)
             | Operation::SpinLock(object)
             | Operation::ReadLock(object)
             | Operation::WriteLock(object)
                 if object == lock =>
             {
-                "taken"
+                is_taken = true;
             }
-            Operation::CondWait(_, mutex) if mutex == lock => "condition",
-            Operation::Held(object, _) if object == lock => "replayed",
-            _ => continue,
-        };
-        *uses.entry(what).or_insert(0) += 1;
+            Operation::CondWait(_, mutex) if mutex == lock => {
+                return Err(EditError::WithCondition(name.to_owned()));
+            }
+            Operation::Held(object, _) if object == lock => is_replayed = true,
+            _ => {}
+        }
     }
-    if uses.contains_key("condition") {
-        return Err(EditError::WithCondition(name.to_owned()));
-    }
-    match (uses.contains_key("taken"), uses.contains_key("replayed")) {
+    match (is_taken, is_replayed) {
         (true, _) => Ok(()),
         (false, true) => Err(EditError::Replayed(name.to_owned())),
         (false, false) => Err(EditError::NotALock(name.to_owned())),

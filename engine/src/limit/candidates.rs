@@ -6,7 +6,7 @@ use super::worker_groups::is_even;
 use crate::cpus::Cpus;
 use crate::experiment::{Edit, is_uneven, timers};
 use crate::predict::{Assumptions, Scheduler, Timing};
-use crate::program::{ObjectId, Operation, taking};
+use crate::program::{ObjectId, ObjectKind, Operation, taking};
 use crate::schedule::Outcome;
 use crate::time::Ticks;
 use rustc_hash::FxHashMap;
@@ -18,7 +18,7 @@ const DEVICES: usize = 4;
 /// A thread that is at work for this share of the time is busy.
 const BUSY: f64 = 0.6;
 /// Where locks were first used: their kind, the line, the process.
-type Place<'a> = (&'a str, &'a str, u32);
+type Place<'a> = (&'a ObjectKind, &'a str, u32);
 
 /// What the threads of a program do besides computing and taking locks.
 struct Done {
@@ -179,7 +179,7 @@ impl Search {
             .objects
             .iter()
             .filter_map(|object| {
-                Some((object.name.as_str(), (object.kind.as_str(), object.group.as_deref()?, object.pid)))
+                Some((object.name.as_str(), (&object.kind, object.group.as_deref()?, object.pid)))
             })
             .collect();
         // By the place of the first use, or each by itself.

@@ -3,9 +3,10 @@
 
 use super::Kind;
 use super::uses::LockUse;
+use crate::event::SyncObject;
 use crate::finding::Finding;
 use crate::program::names::GIL;
-use crate::program::{FUTEX, Primitive, Program, Recorded, RecordedObject, is_java_wait};
+use crate::program::{ObjectKind, Primitive, Program, Recorded, RecordedObject, is_java_wait};
 use probe_abi::SyncFamily;
 
 /// At least this many threads wait for it on average.
@@ -17,9 +18,7 @@ const MOST: usize = 4;
 const MOST_OF: f64 = 0.5;
 /// Who waits for longer than this each time waits for work, or for time to pass: service threads of a runtime.
 const FOR_WORK_NS: u64 = 20_000_000;
-/// Kinds of objects that hold threads up as locks do.
-const LOCKS: [&str; 3] = ["mutex", CONDITION, "rwlock"];
-const CONDITION: &str = "condition";
+const CONDITION: ObjectKind = ObjectKind::Sync(SyncObject::Condition);
 /// The variable of the condition that Python's threads wait for their interpreter's lock with.
 const GIL_CONDITION: &str = "gil.cond";
 /// Service threads of a JVM wait once or twice in all their lives, in the words that others wait for locks in.
@@ -65,10 +64,14 @@ impl UnrecordedLocks {
         // One whose uses were put back is simulated.
         let words = recorded.objects.iter();
         // Of lost operations the objects are known, but not who had them.
-        let may_be_lock = |kind: &str| kind == FUTEX || is_lost && LOCKS.contains(&kind);
+        let may_be_lock = |object: &RecordedObject| match object.kind {
+            ObjectKind::Futex => true,
+            ObjectKind::Sync(SyncObject::Mutex | SyncObject::Condition | SyncObject::RwLock) => is_lost,
+            _ => false,
+        };
         let words = words.filter(|object| match is_own_only {
             true => is_own(object),
-            false => (may_be_lock(&object.kind) || is_own(object)) && object.put_back.is_none(),
+            false => (may_be_lock(object) || is_own(object)) && object.put_back.is_none(),
         });
         // Threads of a pool give each other work, and wait for it in a condition.
         let is_held_long = |object: &RecordedObject| is_lock(object) && object.kind != CONDITION;

@@ -4,7 +4,7 @@
 use super::lock_replay::{Nesting, sections};
 use super::sampled_code::SampledCode;
 use super::spins::{MarkKind, Spins};
-use super::{FUTEX, Program, names};
+use super::{ObjectKind, Program, names};
 use crate::event::{Effect, FunctionId, effect};
 use crate::timeline::{NO_OBJECT, Timeline, Wait, WaitReason, Wake};
 use rustc_hash::FxHashMap;
@@ -47,7 +47,7 @@ impl Measured {
         let mut numbers = 0u32..;
         let threads =
             timeline.threads.iter().map(|thread| thread.has_lived().then(|| numbers.next()).flatten());
-        let recorded = program.recorded.objects.iter().filter(|object| object.kind == FUTEX);
+        let recorded = program.recorded.objects.iter().filter(|object| object.kind == ObjectKind::Futex);
         let words = recorded.zip(0u32..).filter_map(|(object, number)| {
             let address = u64::from_str_radix(object.address.strip_prefix("0x")?, 16).ok()?;
             Some(((object.pid, address), program.objects.len() as u32 + number))
@@ -82,7 +82,7 @@ impl Measured {
 
 /// Names of the futex words that are objects here and not of the program, in their order.
 pub(crate) fn words(program: &Program) -> impl Iterator<Item = &str> {
-    let words = program.recorded.objects.iter().filter(|object| object.kind == FUTEX);
+    let words = program.recorded.objects.iter().filter(|object| object.kind == ObjectKind::Futex);
     words.map(|object| object.name.as_str())
 }
 

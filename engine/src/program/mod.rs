@@ -42,7 +42,7 @@ pub(crate) use names::functions_used;
 pub use occurrences::{LockSection, Occurrences, WaitWords};
 pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
 pub use placement::Move;
-pub use recorded::{FUTEX, Primitive, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share};
+pub use recorded::{ObjectKind, Primitive, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share};
 pub(crate) use run_breaks::RunBreaks;
 pub use sampled_code::MADE_CODE;
 pub use samples::{Place, PlaceId, Sample, Samples};

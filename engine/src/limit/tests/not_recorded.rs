@@ -1,6 +1,8 @@
 //! Recordings in which something is missing.
 
 use super::*;
+use crate::event::SyncObject;
+use crate::program::ObjectKind;
 
 /// Two threads that hand over to each other, whatever else is recorded of them.
 fn ping_pong() -> Program {
@@ -14,7 +16,7 @@ fn ping_pong() -> Program {
 fn locks_that_were_not_recorded_are_not_passed_over() {
     let word = |wait_ns, put_back| RecordedObject {
         name: "futex registry.gate".into(),
-        kind: crate::program::FUTEX.into(),
+        kind: ObjectKind::Futex,
         waits: 1_000,
         wait_ns,
         put_back,
@@ -62,7 +64,7 @@ fn locks_whose_operations_were_lost_are_not_passed_over() {
     program.findings.push(Finding::OperationsLost { families });
     let condition = |number: u32| RecordedObject {
         name: format!("condition first used in wait #{number}"),
-        kind: "condition".into(),
+        kind: ObjectKind::Sync(SyncObject::Condition),
         group: Some("first used in wait".into()),
         waits: 1_000,
         wait_ns: 1_000_000_000,
@@ -95,7 +97,7 @@ fn what_is_missing_is_not_known() {
 fn locks_of_java_are_seen_by_who_waits_for_whom() {
     let parked = |waits, by_waiters| RecordedObject {
         name: "condition in LockSupport.park #3".into(),
-        kind: "condition".into(),
+        kind: ObjectKind::Sync(SyncObject::Condition),
         group: Some("in LockSupport.park".into()),
         waits,
         by_waiters,
@@ -123,7 +125,7 @@ fn locks_of_java_are_seen_by_who_waits_for_whom() {
 fn the_lock_of_python_is_named_by_its_condition() {
     let condition = RecordedObject {
         name: "condition _PyRuntime.ceval.gil.cond".into(),
-        kind: "condition".into(),
+        kind: ObjectKind::Sync(SyncObject::Condition),
         // Most end with their time, and begin again.
         waits: 1_800,
         by_waiters: 550,

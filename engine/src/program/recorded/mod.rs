@@ -19,7 +19,7 @@ use crate::finding::Finding;
 use crate::timeline::{State, Timeline};
 pub(super) use deadlock::LastWaits;
 pub(super) use entered_again::EnteredAgain;
-pub use model::{FUTEX, Primitive, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share};
+pub use model::{ObjectKind, Primitive, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share};
 pub(super) use objects::ends_joining;
 use rustc_hash::FxHashMap;
 use threads::Context;

@@ -1,6 +1,8 @@
 //! What a recording shows of objects and waits, as the program keeps it.
 
+use crate::event::SyncObject;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// See [`super`]. Empty for a hand-written program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -23,8 +25,8 @@ pub struct Recorded {
 pub struct RecordedObject {
     /// Unique name; that of the program's object, if operations were recorded.
     pub name: String,
-    /// `mutex`, `rwlock`, `spin lock`, `condition`, `barrier`, `semaphore`, `once` or `futex`.
-    pub kind: String,
+    /// What it is.
+    pub kind: ObjectKind,
     /// Host process id.
     pub pid: u32,
     /// Its address there, e.g. `0x7f40`.
@@ -74,6 +76,51 @@ pub struct RecordedObject {
     pub queue: Option<Queue>,
 }
 
+/// What a recorded object is, as a text in JSON: `mutex`, `rwlock`, `spin lock`, `condition`, `barrier`, `semaphore`,
+/// `once` or `futex`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum ObjectKind {
+    /// It has recorded operations.
+    Sync(SyncObject),
+    /// A word, of which only the waits were recorded.
+    Futex,
+    /// Any other text, in a file written by hand.
+    Other(String),
+}
+
+impl Default for ObjectKind {
+    fn default() -> ObjectKind {
+        ObjectKind::Other(String::new())
+    }
+}
+
+impl From<String> for ObjectKind {
+    fn from(text: String) -> ObjectKind {
+        match text.parse() {
+            Ok(object) => ObjectKind::Sync(object),
+            Err(_) if text == FUTEX => ObjectKind::Futex,
+            Err(_) => ObjectKind::Other(text),
+        }
+    }
+}
+
+impl From<ObjectKind> for String {
+    fn from(kind: ObjectKind) -> String {
+        kind.to_string()
+    }
+}
+
+impl fmt::Display for ObjectKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ObjectKind::Sync(object) => object.name(),
+            ObjectKind::Futex => FUTEX,
+            ObjectKind::Other(text) => text,
+        })
+    }
+}
+
 /// What threads wait for at a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -87,9 +134,10 @@ pub enum Primitive {
 impl RecordedObject {
     /// Whether it is taken and released, or may be.
     pub fn may_be_acquired(&self) -> bool {
-        match self.kind.as_str() {
-            "mutex" | "rwlock" | "spin lock" | "semaphore" => true,
-            FUTEX => self.primitive != Some(Primitive::Signal),
+        use SyncObject as S;
+        match self.kind {
+            ObjectKind::Sync(S::Mutex | S::RwLock | S::SpinLock | S::Semaphore) => true,
+            ObjectKind::Futex => self.primitive != Some(Primitive::Signal),
             _ => false,
         }
     }
@@ -170,8 +218,8 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
-/// The kind of an object with recorded waits only.
-pub const FUTEX: &str = "futex";
+/// The text of [`ObjectKind::Futex`].
+const FUTEX: &str = "futex";
 
 /// Most names in a list of shares.
 const SHARES: usize = 8;

@@ -1,7 +1,7 @@
 //! Synchronization objects and the threads that waited for them: objects with recorded operations, and the
 //! futex words of objects that show only when a thread has to wait.
 
-use super::model::{FUTEX, Primitive, PutBackUses, RecordedObject, shares};
+use super::model::{ObjectKind, Primitive, PutBackUses, RecordedObject, shares};
 use super::stacks::WaitsIn;
 use super::threads::Context;
 use crate::event::{FutexFact, futex_operation};
@@ -99,7 +99,7 @@ impl<'a> Counts<'a> {
         object.by_waiters = by_waiters.map(|(_, waits)| waits).sum();
         let by_others = self.ended_by.values().sum::<u64>().saturating_sub(object.by_waiters);
         object.primitive = match (self.locks + self.gil).cmp(&self.signals) {
-            _ if object.kind != FUTEX => None,
+            _ if object.kind != ObjectKind::Futex => None,
             Ordering::Greater => Some(Primitive::Lock),
             Ordering::Less => Some(Primitive::Signal),
             // No name says it. Who holds a lock waits for it at other times.
@@ -285,7 +285,7 @@ fn wait_for_each_other<'c, 'a: 'c>(objects: impl Iterator<Item = (u32, Option<St
 fn of_lock(lock: &Lock, context: &Context<'_>, addresses: &Addresses<'_>) -> RecordedObject {
     let first = &lock.first;
     RecordedObject {
-        kind: lock.kind.to_string(),
+        kind: ObjectKind::Sync(lock.kind),
         pid: lock.pid,
         address: format!("{:#x}", lock.address),
         variable: addresses.lock_variable(lock).map(str::to_owned),
@@ -310,7 +310,7 @@ fn put_back(timeline: &Timeline, number: usize) -> Option<PutBackUses> {
 
 /// A group of one is not a group.
 fn alone(objects: &mut [RecordedObject]) {
-    let mut sizes: FxHashMap<(String, u32, String), u32> = FxHashMap::default();
+    let mut sizes: FxHashMap<(ObjectKind, u32, String), u32> = FxHashMap::default();
     let key = |object: &RecordedObject| {
         object.group.as_ref().map(|group| (object.kind.clone(), object.pid, group.clone()))
     };
@@ -336,7 +336,7 @@ fn of_word(
     let variable = addresses.variable(word.pid, word.address, first).map(str::to_owned);
     let is_gil = counts.gil > counts.locks + counts.signals;
     let mut object = RecordedObject {
-        kind: FUTEX.to_owned(),
+        kind: ObjectKind::Futex,
         pid: word.pid,
         address: format!("{:#x}", word.address),
         first_thread: context.thread(first.thread).map(str::to_owned),
