@@ -58,7 +58,7 @@ fn part(
     );
     writeln!(out, "{}", style.paint(Paint::Bold, &clip(&title, style.width, style)))?;
     for wait in waits.iter().take(shown) {
-        let name = style.fit(&wait.name, columns);
+        let name = style.fit(wait.name.as_str(), columns);
         let time = |ns: u64| {
             let text = style.text(&duration(ns as f64));
             format!("{}{text}", " ".repeat(9usize.saturating_sub(width(&text))))

@@ -347,7 +347,7 @@ fn hostile() -> State {
         row.name = Some(evil.clone());
         row.callers.iter_mut().chain(&mut row.callees).for_each(|link| link.name = Some(evil.clone()));
     }
-    snapshot.report.recorded.waits.iter_mut().for_each(|wait| wait.name.clone_from(&evil));
+    snapshot.report.recorded.waits.iter_mut().for_each(|wait| wait.name = evil.as_str().into());
     snapshot.report.findings = vec![Finding::Other { kind: "deadlock".to_owned(), text: evil.clone() }];
     let mut state = showing(snapshot);
     state.subject.clone_from(&evil);

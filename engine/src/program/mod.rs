@@ -42,7 +42,9 @@ pub(crate) use names::functions_used;
 pub use occurrences::{LockSection, Occurrences, WaitWords};
 pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
 pub use placement::Move;
-pub use recorded::{ObjectKind, Primitive, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share};
+pub use recorded::{
+    ObjectKind, Primitive, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share, WaitKind,
+};
 pub(crate) use run_breaks::RunBreaks;
 pub use sampled_code::MADE_CODE;
 pub use samples::{Place, PlaceId, Sample, Samples};

@@ -236,7 +236,7 @@ pub(super) fn together(names: &[String]) -> String {
 
 /// Unique.
 pub(crate) fn wait_name(wait: &RecordedWait) -> String {
-    if wait.idle { format!("nothing to do: {}", wait.name) } else { wait.name.clone() }
+    if wait.idle { format!("nothing to do: {}", wait.name) } else { wait.name.to_string() }
 }
 
 /// WAITS: what threads slept for, as recorded; what was idle comes last.

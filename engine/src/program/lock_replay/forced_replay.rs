@@ -2,7 +2,7 @@
 
 use crate::event::SyncObject;
 use crate::finding;
-use crate::program::recorded::{IN_KERNEL, wait_name};
+use crate::program::recorded::is_in_kernel;
 use crate::program::{EdgeId, ObjectId};
 use crate::timeline::Timeline;
 use std::collections::BTreeSet;
@@ -51,8 +51,7 @@ impl ForcedReplay {
             let wait = wakeup
                 .ended
                 .and_then(|wait| timeline.threads.get(wakeup.wakee as usize)?.waits.get(wait as usize));
-            edge.is_some_and(|edge| stuck.contains(&edge))
-                && wait.is_some_and(|wait| wait_name(wait, None) == IN_KERNEL)
+            edge.is_some_and(|edge| stuck.contains(&edge)) && wait.is_some_and(is_in_kernel)
         });
         self.cut.extend(is_cut.map(|((number, _), _)| number));
         self.cut.len() > before

@@ -23,7 +23,8 @@ pub use model::{ObjectKind, Primitive, PutBackUses, Queue, Recorded, RecordedObj
 pub(super) use objects::ends_joining;
 use rustc_hash::FxHashMap;
 use threads::Context;
-pub(super) use wait_kinds::{IN_KERNEL, ended_by, is_idle, wait_name};
+pub use wait_kinds::WaitKind;
+pub(super) use wait_kinds::{ended_by, is_idle, is_in_kernel, wait_name};
 
 /// What the program's timeline shows, and what its threads waited for in the end. `functions` are the numbers of the program's functions in their order,
 /// `threads` the places of its threads by index in the timeline.

@@ -18,11 +18,13 @@ use crate::program::names::{STOPPED, UNKNOWN, waker};
 use crate::timeline::{External, State, Timeline, Wait, WaitReason, Wake};
 use probe_abi::{SyncFamily, SyncOperation as S};
 use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{Deserialize, Serialize};
+use std::fmt;
 
-/// Asleep by its own wish.
+/// The text of [`WaitKind::Sleep`].
 const SLEEP: &str = "sleep";
 /// In no call that says what for: in a page fault, or while memory is mapped.
-pub(in crate::program) const IN_KERNEL: &str = "in the kernel";
+const IN_KERNEL: &str = "in the kernel";
 /// In a call that began before the recording, so that nobody knows which, and not ended by its end.
 const NEVER_WOKEN: &str = "never woken";
 /// Ended by a thread of the recording.
@@ -30,20 +32,77 @@ const BY_THREAD: &str = "thread";
 /// Not ended while the recording lasted.
 const NOT_ENDED: &str = "not ended";
 
+/// What threads slept for, as a text in JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum WaitKind {
+    /// In an operation of the C library, e.g. `mutex lock`.
+    Operation(S),
+    /// Asleep by their own wish.
+    Sleep,
+    /// Anything else, e.g. `pipe read`.
+    Other(String),
+}
+
+impl WaitKind {
+    /// Its name in texts and files.
+    pub fn as_str(&self) -> &str {
+        match self {
+            WaitKind::Operation(operation) => operation.name(),
+            WaitKind::Sleep => SLEEP,
+            WaitKind::Other(name) => name,
+        }
+    }
+}
+
+impl Default for WaitKind {
+    fn default() -> WaitKind {
+        WaitKind::Other(String::new())
+    }
+}
+
+impl From<&str> for WaitKind {
+    fn from(name: &str) -> WaitKind {
+        match S::ALL.iter().find(|operation| operation.name() == name) {
+            Some(operation) => WaitKind::Operation(*operation),
+            None if name == SLEEP => WaitKind::Sleep,
+            None => WaitKind::Other(name.to_owned()),
+        }
+    }
+}
+
+impl From<String> for WaitKind {
+    fn from(name: String) -> WaitKind {
+        WaitKind::from(name.as_str())
+    }
+}
+
+impl From<WaitKind> for String {
+    fn from(kind: WaitKind) -> String {
+        kind.to_string()
+    }
+}
+
+impl fmt::Display for WaitKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 impl RecordedWait {
     /// For a lock of the C library.
     fn is_for_lock(&self) -> bool {
-        let operation = S::ALL.iter().find(|operation| operation.name() == self.name);
-        operation.is_some_and(|operation| match operation.family() {
-            SyncFamily::Mutex => effect(*operation) != Effect::Await,
+        let WaitKind::Operation(operation) = self.name else { return false };
+        match operation.family() {
+            SyncFamily::Mutex => effect(operation) != Effect::Await,
             family => matches!(family, SyncFamily::RwLock | SyncFamily::Spin),
-        })
+        }
     }
 
     /// For work or for time: with nothing to do, asleep by its own wish, or for what never came.
     pub(crate) fn is_rest(&self) -> bool {
         let never_ended = || matches!(&self.ended_by[..], [by] if by.name == NOT_ENDED);
-        self.idle || self.name == SLEEP || (never_ended() && !self.is_for_lock())
+        self.idle || self.name == WaitKind::Sleep || (never_ended() && !self.is_for_lock())
     }
 
     /// By a lock, or from outside the program. A thread that another one wakes waits as that one does.
@@ -100,7 +159,7 @@ pub(super) fn all(timeline: &Timeline, nesting: &Nesting, context: &Context<'_>)
     let mut all: Vec<RecordedWait> = kinds
         .into_iter()
         .map(|((name, idle), counts)| RecordedWait {
-            name: name.to_owned(),
+            name: name.into(),
             idle,
             waits: counts.waits,
             wait_ns: counts.wait_ns,
@@ -111,7 +170,9 @@ pub(super) fn all(timeline: &Timeline, nesting: &Nesting, context: &Context<'_>)
             wakers: shares(counts.wakers),
         })
         .collect();
-    all.sort_by(|a, b| a.idle.cmp(&b.idle).then(b.wait_ns.cmp(&a.wait_ns)).then_with(|| a.name.cmp(&b.name)));
+    all.sort_by(|a, b| {
+        a.idle.cmp(&b.idle).then(b.wait_ns.cmp(&a.wait_ns)).then_with(|| a.name.as_str().cmp(b.name.as_str()))
+    });
     all
 }
 
@@ -145,6 +206,11 @@ pub(in crate::program) fn wait_name(wait: &Wait, operation: Option<S>) -> &'stat
     }
 }
 
+/// Whether nothing says what it was for but that the thread slept in the kernel.
+pub(in crate::program) fn is_in_kernel(wait: &Wait) -> bool {
+    wait_name(wait, None) == IN_KERNEL
+}
+
 pub(in crate::program) fn is_idle(wait: &Wait, operation: Option<S>) -> bool {
     let by_nobody = match wait.wake {
         Wake::External(External::NotSeen | External::UnknownContext | External::BeforeWindow) => false,
@@ -166,5 +232,27 @@ pub(in crate::program) fn ended_by(wait: &Wait) -> &'static str {
         Wake::External(external) => waker(external),
         Wake::CutAtEnd => NOT_ENDED,
         Wake::CutByUnknown => UNKNOWN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::SyncObject;
+    use crate::program::ObjectKind;
+
+    /// A file that was written by hand may have any text.
+    #[test]
+    fn kinds_of_objects_and_waits_keep_their_texts() {
+        for text in ["mutex", "spin lock", "futex", "gate", "Mutex", ""] {
+            assert_eq!(ObjectKind::from(text.to_owned()).to_string(), text);
+        }
+        assert_eq!(ObjectKind::from("rwlock".to_owned()), ObjectKind::Sync(SyncObject::RwLock));
+        for text in ["mutex lock", "spin lock", "sleep", "pipe read", "juggling", ""] {
+            assert_eq!(WaitKind::from(text).to_string(), text);
+        }
+        let is_for_lock = |name: &str| RecordedWait { name: name.into(), ..Default::default() }.is_for_lock();
+        let found = ["mutex lock", "condition wait", "rwlock rdlock", "sleep"].map(is_for_lock);
+        assert_eq!(found, [true, false, true, false]);
     }
 }
