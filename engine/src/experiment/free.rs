@@ -1,6 +1,6 @@
 //! A program with one constraint gone: what threads wait for takes no time.
 
-use crate::program::{EdgeId, ObjectId, Operation, Program, Thread, names};
+use crate::program::{EdgeId, ObjectId, ObjectMeaning, Operation, Program, Thread};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -112,7 +112,7 @@ pub(super) fn sleeps(program: &mut Program) {
 
 /// Of each object, whether what is waited for is that time passes.
 pub(crate) fn timers(program: &Program) -> Vec<bool> {
-    program.objects.iter().map(|name| names::is_timer(name)).collect()
+    program.meanings().map(|meaning| meaning == ObjectMeaning::Timer).collect()
 }
 
 /// A thread that waits for a spin lock yields its CPU.

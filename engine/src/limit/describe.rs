@@ -7,14 +7,11 @@ use super::stretch::Run;
 use super::thread_samples::apart;
 use super::uses::LockUse;
 use crate::experiment::{Edit, most_to_do};
-use crate::program::names::IDLE;
-use crate::program::{ObjectId, Operation, taking};
+use crate::program::{ObjectId, ObjectMeaning, Operation, taking};
 use crate::schedule::Outcome;
 use crate::time::Ticks;
 use rustc_hash::FxHashSet;
 
-/// What threads wait for where records are missing (`program::names`).
-const UNKNOWN: &str = "unknown";
 /// How many functions are named that run while a lock is held.
 const UNDER: usize = 8;
 /// A lock that is held for a smaller share of the time holds nobody's work: samples, some milliseconds apart, do not say what
@@ -25,13 +22,12 @@ const HOLDS: f64 = 0.1;
 
 impl Search {
     /// The object that most waits are for, if it is more than half of all, waits as recorded among them.
-    pub(super) fn most_awaited(&self, base: &Outcome) -> Option<&str> {
+    pub(super) fn most_awaited(&self, base: &Outcome) -> Option<ObjectId> {
         let operations = self.program().threads.iter().flat_map(|thread| &thread.operations);
         let awaits = operations.filter(|operation| matches!(operation, Operation::Await(_))).count() as u64;
         let all = base.objects.iter().fold(awaits, |sum, used| sum.saturating_add(used.waits));
-        let (object, used) = base.objects.iter().enumerate().max_by_key(|(_, used)| used.waits)?;
-        let name = self.program().objects.get(object).map(String::as_str)?;
-        (used.waits.saturating_mul(2) > all).then_some(name)
+        let (object, used) = (0u32..).zip(&base.objects).max_by_key(|(_, used)| used.waits)?;
+        (used.waits.saturating_mul(2) > all).then_some(ObjectId(object))
     }
 
     /// In words of the program.
@@ -49,22 +45,20 @@ impl Search {
         match edit {
             Edit::FreeDevices(devices) => {
                 let device = devices.first().copied().unwrap_or_default();
-                match self.object_name(device) {
-                    // Where records are missing, threads wait for what is not known.
-                    UNKNOWN => {
-                        let used = base.objects.get(device.0 as usize).map_or(0, |used| used.blocked);
-                        let all = base.length.0.saturating_mul(base.threads.len() as u64).max(1);
-                        Kind::NotKnown { missing: used as f64 / all as f64 }
-                    }
-                    name => Kind::Device { device: name.to_owned() },
+                // Where records are missing, threads wait for what is not known.
+                if self.program().meaning(device) == ObjectMeaning::Unknown {
+                    let used = base.objects.get(device.0 as usize).map_or(0, |used| used.blocked);
+                    let all = base.length.0.saturating_mul(base.threads.len() as u64).max(1);
+                    return Kind::NotKnown { missing: used as f64 / all as f64 };
                 }
+                Kind::Device { device: self.object_name(device).to_owned() }
             }
             Edit::NoSleeps => Kind::Timers,
             Edit::NoSpunWaits => Kind::SpunWaits { waiting: run.spinning as f64 / base.length.0 as f64 },
             Edit::NoSpinning => Kind::Spinning,
             Edit::FreeHandOver => {
-                let object = self.most_awaited(base).map(str::to_owned).filter(|name| name != IDLE);
-                Kind::HandOver { object }
+                let object = self.most_awaited(base).filter(|object| !self.is_idle_device(*object));
+                Kind::HandOver { object: object.map(|object| self.object_name(object).to_owned()) }
             }
             Edit::NoQuota => Kind::Quota { hundredths: self.quota().unwrap_or(0) },
             Edit::Cpus(_) => {

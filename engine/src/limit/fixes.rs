@@ -9,7 +9,6 @@ use crate::attribution::is_system_call;
 use crate::cpus::Cpus;
 use crate::experiment::{Edit, with_open};
 use crate::predict::{Assumptions, Scheduler};
-use crate::program::names::GIL;
 use crate::program::{FunctionRef, ObjectId};
 use crate::time::Ticks;
 
@@ -71,7 +70,7 @@ impl Search {
             && let Some(locks) = Search::locks_found(first).next()
         {
             // An interpreter's own lock is neither split nor left earlier.
-            if locks.iter().any(|lock| is_gil(self.object_name(*lock))) {
+            if locks.iter().any(|lock| self.program().meaning(*lock).is_interpreter_lock()) {
                 edits.push(Edit::Processes(locks.to_vec()));
             } else {
                 functions.extend(self.of_lock(locks, &mut edits));
@@ -247,9 +246,4 @@ fn divided_on(edit: &Edit, cpus: Cpus) -> Edit {
         Edit::Divide(part, among) => Edit::Divide(part.clone(), cpus.or(*among).min(*among)),
         _ => edit.clone(),
     }
-}
-
-/// An interpreter's own lock: known by its operations, or by the word of Python's that threads wait for.
-fn is_gil(object: &str) -> bool {
-    object.starts_with(GIL) || object.contains("_PyRuntime")
 }

@@ -15,8 +15,7 @@ use crate::cpus::Cpus;
 use crate::experiment::{Edit, Trials};
 use crate::finding::{Finding, Stuck};
 use crate::predict::{Model, Timing};
-use crate::program::names::IDLE;
-use crate::program::{ObjectId, Program, ProgramError, Recorded, bare_name};
+use crate::program::{ObjectId, ObjectMeaning, Program, ProgramError, Recorded, bare_name};
 use crate::schedule::Outcome;
 use crate::time::Ticks;
 use std::borrow::Cow;
@@ -263,12 +262,15 @@ impl Search {
     /// supposed, however busy it is.
     fn is_for_work(&self, kind: &Kind, without: &[(Edit, f64)], base: &Outcome) -> bool {
         let time_ns = base.length.as_ns_f64();
+        let is_idle = |edit: &Edit| matches!(edit, Edit::FreeDevices(devices) if devices.iter().all(|device| self.is_idle_device(*device)));
         match kind {
-            Kind::Device { device } => device == IDLE,
+            Kind::Device { device } => ObjectMeaning::of(device) == ObjectMeaning::Idle,
             // Woken by who sends the work: a thread that has always some is never put to sleep.
-            Kind::HandOver { .. } => self.most_awaited(base) == Some(IDLE),
+            Kind::HandOver { .. } => {
+                self.most_awaited(base).is_some_and(|object| self.is_idle_device(object))
+            }
             Kind::Serial { .. } | Kind::Stage { .. } | Kind::Turns { .. } => {
-                without.iter().any(|(edit, ns)| self.is_idle_device(edit) && time_ns - ns >= WORTH * time_ns)
+                without.iter().any(|(edit, ns)| is_idle(edit) && time_ns - ns >= WORTH * time_ns)
             }
             _ => false,
         }
@@ -288,10 +290,9 @@ impl Search {
         locks
     }
 
-    /// Whether it is about waiting for something to do.
-    fn is_idle_device(&self, edit: &Edit) -> bool {
-        let is_idle = |device: &ObjectId| self.object_name(*device) == IDLE;
-        matches!(edit, Edit::FreeDevices(devices) if devices.iter().all(is_idle))
+    /// Whether what is waited for there is something to do.
+    pub(super) fn is_idle_device(&self, device: ObjectId) -> bool {
+        self.program().meaning(device) == ObjectMeaning::Idle
     }
 
     /// Whether most of the recorded waiting was for something to do.

@@ -6,7 +6,7 @@ use super::uses::LockUse;
 use crate::event::SyncObject;
 use crate::finding::Finding;
 use crate::program::names::GIL;
-use crate::program::{ObjectKind, Primitive, Program, Recorded, RecordedObject, is_java_wait};
+use crate::program::{ObjectKind, ObjectMeaning, Primitive, Program, Recorded, RecordedObject, is_java_wait};
 use probe_abi::SyncFamily;
 
 /// At least this many threads wait for it on average.
@@ -19,8 +19,6 @@ const MOST_OF: f64 = 0.5;
 /// Who waits for longer than this each time waits for work, or for time to pass: service threads of a runtime.
 const FOR_WORK_NS: u64 = 20_000_000;
 const CONDITION: ObjectKind = ObjectKind::Sync(SyncObject::Condition);
-/// The variable of the condition that Python's threads wait for their interpreter's lock with.
-const GIL_CONDITION: &str = "gil.cond";
 /// Service threads of a JVM wait once or twice in all their lives, in the words that others wait for locks in.
 const FEWEST_IN_JAVA: u64 = 10;
 /// With so large a share of the CPUs busy nothing but these limits.
@@ -52,10 +50,8 @@ impl UnrecordedLocks {
         // Nor is it for Java's locks, in any recording.
         let is_java = |object: &RecordedObject| object.group.as_deref().is_some_and(is_java_wait);
         // The lock of a Python interpreter that could not be made of its mutex and condition.
-        let has_gil = program.objects.iter().any(|name| name.starts_with(GIL));
-        let is_gil = |object: &RecordedObject| {
-            !has_gil && object.kind == CONDITION && object.name.contains(GIL_CONDITION)
-        };
+        let has_gil = program.meanings().any(|meaning| meaning == ObjectMeaning::Gil);
+        let is_gil = |object: &RecordedObject| !has_gil && object.is_gil_condition();
         let is_own = |object: &RecordedObject| is_java(object) || is_gil(object);
         let is_own_only = !is_unrecorded && recorded.objects.iter().any(is_own);
         if findings.iter().any(of_go) || !(is_unrecorded || is_own_only) {

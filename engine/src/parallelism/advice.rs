@@ -1,7 +1,7 @@
 //! What can be done about a row, from how many processors were busy and how many threads were runnable meanwhile (1989,
 //! section 3.1: "what can be done to improve performance"; 3.2: each problem and its sign).
 
-use super::result::{Kind, Parallelism, Row};
+use super::result::{AwaitedObject, Kind, Parallelism, Row};
 use crate::cpus::Cpus;
 use serde::Serialize;
 
@@ -151,11 +151,11 @@ impl Parallelism {
         match (row.kind, row.of) {
             (Kind::Lock, _) => Some(Advice::Split { queue }),
             (Kind::Barrier, _) => Some(Advice::Balance { queue }),
-            (_, "device") if self.nobody_busy_ns as f64 >= WORTH * self.elapsed_ns as f64 => {
+            (_, AwaitedObject::Device) if self.nobody_busy_ns as f64 >= WORTH * self.elapsed_ns as f64 => {
                 Some(Advice::Overlap)
             }
-            (_, "device" | "timer") => None,
-            (_, "futex") => Some(Advice::Wait { queue }),
+            (_, AwaitedObject::Device | AwaitedObject::Timer) => None,
+            (_, AwaitedObject::Futex) => Some(Advice::Wait { queue }),
             _ => Some(Advice::Earlier { queue }),
         }
     }

@@ -2,11 +2,10 @@
 
 use super::balance::{Balance, Meter, Total};
 use super::clock::{PHASES, SCALE, busy_at};
-use super::result::{Kind, Link, Parallelism, Row, State, States};
+use super::result::{AwaitedObject, Kind, Link, Parallelism, Row, State, States};
 use super::round::{apportion, nearest};
 use super::spread::RowErrors;
 use crate::program::is_standard;
-use crate::program::names::is_time;
 use crate::program::{Function, Operation, Program, words};
 use crate::time::Ticks;
 
@@ -15,13 +14,6 @@ pub(super) const NS: u128 = SCALE * Ticks::PER_NS as u128;
 
 /// The row of what recording took of the measured run.
 const RECORDING: &str = "[longpole]";
-
-/// What an object of a program is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Object {
-    kind: Kind,
-    of: &'static str,
-}
 
 /// Everything that is known of a run, parts of functions' time divided.
 pub(super) fn build(program: &Program, balance: &Balance, errors: &[RowErrors]) -> Parallelism {
@@ -50,7 +42,7 @@ pub(super) fn build(program: &Program, balance: &Balance, errors: &[RowErrors]) 
         let place = places.object(number);
         let cells = rounded(&builder.meter(place).normalized);
         let mut row = builder.row(place, &cells);
-        (row.kind, row.of) = (object.kind, object.of);
+        (row.kind, row.of) = (object.kind(), *object);
         row.name = names.next().map(str::to_owned);
         let queue = balance.queues.get(number as usize).map_or(&[][..], |queue| &queue.lengths);
         let ns = queue.iter().map(|ticks| nearest(u128::from(*ticks), u128::from(Ticks::PER_NS)));
@@ -246,38 +238,36 @@ fn mean(sum: u128, time: u128) -> f64 {
 }
 
 /// What objects are, by what threads do with them.
-fn objects(program: &Program) -> Vec<Object> {
-    let mut objects = vec![Object { kind: Kind::Condition, of: "" }; program.objects.len()];
+fn objects(program: &Program) -> Vec<AwaitedObject> {
+    use AwaitedObject as A;
+    let mut objects = vec![A::None; program.objects.len()];
     for operation in program.threads.iter().flat_map(|thread| &thread.operations) {
-        let (object, kind, of) = match *operation {
-            Operation::Lock(object) => (object, Kind::Lock, "mutex"),
+        let (object, of) = match *operation {
+            Operation::Lock(object) => (object, A::Mutex),
             Operation::CondWait(object, mutex) => {
-                set(&mut objects, mutex.0, Kind::Lock, "mutex");
-                (object, Kind::Condition, "condition variable")
+                set(&mut objects, mutex.0, A::Mutex);
+                (object, A::ConditionVariable)
             }
-            Operation::Held(object, _) => (object, Kind::Lock, "lock"),
-            Operation::ReadLock(object) | Operation::WriteLock(object) => {
-                (object, Kind::Lock, "read-write lock")
-            }
-            Operation::SpinLock(object) => (object, Kind::Lock, "spin lock"),
-            Operation::Barrier(object, _) => (object, Kind::Barrier, "barrier"),
-            Operation::SemWait(object) => (object, Kind::Condition, "semaphore"),
-            Operation::Wait(object) => (object, Kind::Condition, "event"),
-            Operation::Once(object, _) => (object, Kind::Condition, "once"),
-            Operation::Io(object, _) => {
-                let is_time = program.objects.get(object.0 as usize).is_some_and(|name| is_time(name));
-                (object, Kind::Condition, if is_time { "timer" } else { "device" })
-            }
+            Operation::Held(object, _) => (object, A::Lock),
+            Operation::ReadLock(object) | Operation::WriteLock(object) => (object, A::ReadWriteLock),
+            Operation::SpinLock(object) => (object, A::SpinLock),
+            Operation::Barrier(object, _) => (object, A::Barrier),
+            Operation::SemWait(object) => (object, A::Semaphore),
+            Operation::Wait(object) => (object, A::Event),
+            Operation::Once(object, _) => (object, A::Once),
+            Operation::Io(object, _) if program.meaning(object).is_time() => (object, A::Timer),
+            Operation::Io(object, _) => (object, A::Device),
             _ => continue,
         };
-        set(&mut objects, object.0, kind, of);
+        set(&mut objects, object.0, of);
     }
-    objects.extend(words(program).map(|_| Object { kind: Kind::Condition, of: "futex" }));
+    objects.extend(words(program).map(|_| A::Futex));
     objects
 }
 
-fn set(objects: &mut [Object], number: u32, kind: Kind, of: &'static str) {
-    if let Some(object) = objects.get_mut(number as usize).filter(|object| object.of.is_empty()) {
-        *object = Object { kind, of };
+fn set(objects: &mut [AwaitedObject], number: u32, of: AwaitedObject) {
+    let object = objects.get_mut(number as usize).filter(|object| **object == AwaitedObject::None);
+    if let Some(object) = object {
+        *object = of;
     }
 }

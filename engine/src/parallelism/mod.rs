@@ -24,7 +24,7 @@ mod spread;
 mod tally;
 
 pub use advice::Advice;
-pub use result::{Kind, Link, Parallelism, Row, State, States};
+pub use result::{AwaitedObject, Kind, Link, Parallelism, Row, State, States};
 
 use crate::attribution::{Attribution, Grouping};
 use crate::cpus::Cpus;

@@ -53,6 +53,51 @@ pub enum Kind {
     Thread,
 }
 
+/// What object a row is, by what threads do with it; in JSON by its name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum AwaitedObject {
+    /// None, or one that no thread uses.
+    #[default]
+    #[strum(serialize = "")]
+    None,
+    Mutex,
+    #[strum(serialize = "condition variable")]
+    ConditionVariable,
+    /// A lock of any kind, as it was recorded.
+    Lock,
+    #[strum(serialize = "read-write lock")]
+    ReadWriteLock,
+    #[strum(serialize = "spin lock")]
+    SpinLock,
+    Barrier,
+    Semaphore,
+    Event,
+    Once,
+    /// Time that passes by itself, or with nothing to do.
+    Timer,
+    Device,
+    Futex,
+}
+
+impl AwaitedObject {
+    /// Its name; empty for none.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// What the row of such an object is.
+    pub(super) fn kind(self) -> Kind {
+        use AwaitedObject as A;
+        match self {
+            A::Mutex | A::Lock | A::ReadWriteLock | A::SpinLock => Kind::Lock,
+            A::Barrier => Kind::Barrier,
+            _ => Kind::Condition,
+        }
+    }
+}
+
 /// A row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
@@ -62,8 +107,8 @@ pub struct Row {
     pub name: Option<String>,
     /// `file:line` of a function, if known.
     pub location: Option<String>,
-    /// What object it is, e.g. `mutex`, `semaphore`, `device`, `timer`; empty for others.
-    pub of: &'static str,
+    /// What object it is.
+    pub of: AwaitedObject,
     /// The program's author cannot change it: a function of the language or the C library, code without a name, what
     /// recording took.
     pub is_foreign: bool,

@@ -156,7 +156,7 @@ struct Idle(Option<ObjectId>);
 
 impl Idle {
     fn of(program: &Program) -> Idle {
-        let place = program.objects.iter().position(|name| name == super::names::IDLE);
+        let place = program.meanings().position(|meaning| meaning == super::ObjectMeaning::Idle);
         Idle(place.map(|place| ObjectId(place as u32)))
     }
 

@@ -168,7 +168,7 @@ pub(super) fn device(wait: &Wait) -> &'static str {
         (External::NotSeen, _) => "wake-up not seen",
         // What it waited for says more than which interrupt reported it.
         (_, Some(name)) => name,
-        (External::Timer, _) => "timer",
+        (External::Timer, _) => TIMER,
         (External::Network, _) => "network",
         (External::Block, _) => "disk",
         (External::Device, _) => "device",
@@ -187,7 +187,7 @@ pub(super) fn device(wait: &Wait) -> &'static str {
 pub(super) fn waker(external: External) -> &'static str {
     match external {
         External::Task => "another process",
-        External::Timer => "timer",
+        External::Timer => TIMER,
         External::Network => "network",
         External::Block => "disk",
         External::Device => "device",
@@ -203,7 +203,7 @@ pub(super) fn waker(external: External) -> &'static str {
 }
 
 /// Device name of the wait of a thread that has nothing to do.
-pub(crate) const IDLE: &str = "idle";
+pub(super) const IDLE: &str = "idle";
 
 /// Device name of the time in which a thread was stopped, by a signal or by a debugger.
 pub(super) const STOPPED: &str = "stopped";
@@ -211,15 +211,8 @@ pub(super) const STOPPED: &str = "stopped";
 /// Device name of time about which nothing is known.
 pub(super) const UNKNOWN: &str = "unknown";
 
-/// A device's name for time that passes by itself, or with nothing to do: nothing makes that shorter.
-pub(crate) fn is_time(device: &str) -> bool {
-    is_timer(device) || [IDLE, STOPPED].contains(&device)
-}
-
-/// A device's name for a wait that a timer ends.
-pub(crate) fn is_timer(device: &str) -> bool {
-    [waker(External::Timer), "timerfd read"].contains(&device)
-}
+/// Device name of a wait that a timer ended, in a call that does not say more.
+pub(super) const TIMER: &str = "timer";
 
 /// Device name of the time before a thread that something outside the recording started.
 pub(super) const NOT_STARTED: &str = "started from outside";

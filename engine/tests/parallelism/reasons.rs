@@ -237,7 +237,7 @@ fn a_timer_is_no_device() {
     {
         let run = run(device);
         let row = row(&run, Kind::Condition, device);
-        assert_eq!((row.of, run.advice(row)), (of, advice), "{device}");
+        assert_eq!((row.of.name(), run.advice(row)), (of, advice), "{device}");
     }
 }
 /// All CPUs are busy with a library's code without names: it is the caller's that uses it.

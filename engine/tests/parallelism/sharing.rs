@@ -38,7 +38,7 @@ fn time_in_which_nobody_computes_is_nobodys() {
     let read = function(&run, "read");
     assert_eq!((read.own.busy.ns, read.own.blocked.ns, read.total.blocked.ns), (20, 30, 30));
     let disk = row(&run, Kind::Condition, "disk");
-    assert_eq!((disk.of, disk.calls, disk.own.blocked.ns), ("device", Some(1), 30));
+    assert_eq!((disk.of.name(), disk.calls, disk.own.blocked.ns), ("device", Some(1), 30));
     let outside =
         run.rows.iter().find(|row| row.kind == Kind::Function && row.name.is_none()).expect("a row");
     assert_eq!((outside.normalized_self_ns, outside.own.blocked.ns, outside.calls), (5, 50, None));

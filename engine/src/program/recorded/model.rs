@@ -133,6 +133,11 @@ pub enum Primitive {
 }
 
 impl RecordedObject {
+    /// Whether it is the condition with which Python's threads wait for their interpreter's lock.
+    pub(crate) fn is_gil_condition(&self) -> bool {
+        self.kind == ObjectKind::Sync(SyncObject::Condition) && self.name.contains("gil.cond")
+    }
+
     /// Whether it is taken and released, or may be.
     pub fn may_be_acquired(&self) -> bool {
         use SyncObject as S;

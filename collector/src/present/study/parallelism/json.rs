@@ -121,7 +121,7 @@ impl<'a> RowJson<'a> {
             ready_ns: row.own.ready.ns,
             calls: row.calls,
             by_busy: &row.by_busy,
-            of: row.of,
+            of: row.of.name(),
             location: row.location.as_deref(),
             error_self_ns: row.error_self_ns,
             error_total_ns: row.error_total_ns,
