@@ -37,7 +37,12 @@ pub fn apply<'p>(
                 (model.switch_cost_ns, model.wake_cost_ns) = (zero, zero);
                 (model.wake_latency_ns, model.idle_tick_ns) = (zero, zero);
             }
-            _ => change(changed.program.to_mut(), owners, edit)?,
+            _ => {
+                let program = changed.program.to_mut();
+                // What was measured of the processes is not true of them with a change.
+                program.overhead.iter_mut().for_each(|cost| cost.target_ns = 0);
+                change(program, owners, edit)?;
+            }
         }
     }
     Ok(changed)

@@ -2,7 +2,7 @@
 
 use super::fixes::Fix;
 use super::holders::{self, Sums};
-use super::idle::{MostlyAsleep, Rest};
+use super::idle::{MostlyAsleep, Rest, measured_busy};
 use super::stretch::{Computing, Run, Stretch, Turns};
 use super::thread_samples::{ThreadSamples, has_twin, of_threads};
 use super::top_functions::FunctionUse;
@@ -370,7 +370,7 @@ impl Search {
     }
 
     /// All together; `fixes` are what came of [`Search::edits`], `functions` of [`Search::functions`].
-    pub fn conclude(self, found: Vec<Found>, mut fixes: Vec<Fix>, functions: Vec<FunctionUse>) -> Limits {
+    pub fn conclude(self, mut found: Vec<Found>, mut fixes: Vec<Fix>, functions: Vec<FunctionUse>) -> Limits {
         fixes.sort_by(|a, b| b.gain.total_cmp(&a.gain));
         fixes.truncate(super::fixes::SHOWN);
         let (mut locks, mut threads, mut more_threads) = (Vec::new(), Vec::new(), None);
@@ -383,6 +383,14 @@ impl Search {
         }
         let first = found.first().map(|found| &found.limit);
         let asleep = first.and_then(|limit| MostlyAsleep::of(self.program(), &self.recorded, limit));
+        // Of the recorded machine it is known how many CPUs were busy.
+        if let Some(limit) = found.first_mut().map(|found| &mut found.limit)
+            && self.program().recorded_cpus.and_then(Cpus::count) == Some(limit.cpus)
+            && let Kind::Work { busy, .. } | Kind::Idle { busy } = &mut limit.kind
+            && let Some(measured) = measured_busy(self.program(), asleep.as_ref())
+        {
+            *busy = measured;
+        }
         Limits {
             asleep,
             at: found.into_iter().map(|found| found.limit).collect(),
