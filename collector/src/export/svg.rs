@@ -4,6 +4,7 @@
 use super::Model;
 use super::weights::{Weight, by_names};
 use crate::cell::duration;
+use engine::program::is_unnamed;
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
@@ -116,12 +117,12 @@ impl<'n> Graph<'_, 'n> {
     }
 }
 
-/// The same for the same name: warm for functions, grey for what is not computed.
+/// The same for the same name: warm for functions, grey for code without names.
 fn colour(name: &str) -> String {
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);
     let [a, b, c, ..] = hasher.finish().to_le_bytes();
-    if name.starts_with('[') {
+    if is_unnamed(name) {
         let grey = 190 + a % 40;
         return format!("#{grey:02x}{grey:02x}{:02x}", grey.saturating_add(12));
     }

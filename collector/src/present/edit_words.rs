@@ -2,6 +2,7 @@
 
 use super::screen::limit::cpus;
 use engine::experiment::Edit;
+use engine::program::system_call_name;
 use engine::report::Cpus;
 
 /// What a change is about, by the names that a reader sees.
@@ -23,7 +24,7 @@ pub fn words(edit: &Edit, about: About<'_>) -> String {
         Edit::MoveOut(..) => format!("move {function} out of {lock}"),
         Edit::Scale(_, factor) if *factor == 0.5 => format!("{function} 2x faster"),
         Edit::Scale(_, factor) => format!("{function} at {} %", (factor * 1000.0).round() / 10.0),
-        Edit::FewerCalls(..) => format!("half as many calls of {}", system_call(function)),
+        Edit::FewerCalls(..) => format!("half as many calls of {}", system_call_name(function)),
         Edit::Divide(_, among) if function.is_empty() => {
             format!("divide that stretch among {among} threads")
         }
@@ -46,10 +47,4 @@ pub fn words(edit: &Edit, about: About<'_>) -> String {
         Edit::FreeHandOver => "free wake-ups".to_owned(),
         Edit::NoQuota => "no limit on the container's CPU time".to_owned(),
     }
-}
-
-/// The kernel's name of a call of the C library: `__GI___libc_write` is `write`.
-fn system_call(function: &str) -> &str {
-    let name = function.trim_start_matches("__GI_").trim_start_matches('_');
-    name.strip_prefix("libc_").unwrap_or(name)
 }

@@ -1,5 +1,7 @@
 //! Names as a person says them: without template arguments, parameters and all but the last two parts of their path.
 
+use engine::program::is_unnamed;
+
 /// `HashMap::insert` of `std::collections::hash::map::HashMap<alloc::string::String, u32>::insert`,
 /// `operator()` and names in brackets unchanged. Anything else stays unchanged.
 pub fn short(name: &str) -> String {
@@ -7,7 +9,7 @@ pub fn short(name: &str) -> String {
         return name;
     }
     // A binary without names; a method of Go's.
-    if name.starts_with('[') || name.contains(".(") {
+    if is_unnamed(name) || name.contains(".(") {
         return name.to_owned();
     }
     let plain = without_arguments(name);

@@ -1,8 +1,8 @@
 //! What a function is called where a person is to change something: standard functions count for their
 //! callers, and no user is asked to change a C library, a runtime, or longpole's own library.
 
-use super::owners::{is_start_up, used_by};
-use crate::program::{Function, FunctionRef, ObjectId, Operation, Program, Walk, is_standard};
+use super::owners::used_by;
+use crate::program::{FunctionRef, ObjectId, Operation, Program, Walk};
 use rustc_hash::FxHashMap;
 
 /// For each function of a program, the function that it counts for.
@@ -26,7 +26,10 @@ impl Owners {
             })
             .collect();
         let is_own = |function: FunctionRef| {
-            program.functions.get(function.0 as usize).is_some_and(|function| !is_fixed(function))
+            program
+                .functions
+                .get(function.0 as usize)
+                .is_some_and(|function| function.origin.can_be_changed())
         };
         let of = (0..).zip(&program.functions).map(|(number, function)| match used.get(&function.name) {
             Some(own) => own.filter(|own| is_own(*own)),
@@ -57,68 +60,4 @@ impl Owners {
         let others = owned.map(|(number, _)| FunctionRef(number)).filter(|other| *other != function);
         std::iter::once(function).chain(others).collect()
     }
-}
-
-/// Whether it is how the C library asks the kernel for something that a program can ask for less often.
-pub(crate) fn is_system_call(function: &Function) -> bool {
-    const CALLS: [&str; 26] = [
-        "write",
-        "writev",
-        "pwrite64",
-        "pwritev",
-        "send",
-        "sendto",
-        "sendmsg",
-        "sendmmsg",
-        "read",
-        "readv",
-        "pread64",
-        "preadv",
-        "recv",
-        "recvfrom",
-        "recvmsg",
-        "recvmmsg",
-        "open",
-        "open64",
-        "openat",
-        "close",
-        "stat",
-        "fstat",
-        "fstatat64",
-        "fsync",
-        "munmap",
-        "madvise",
-    ];
-    let name = function.name.split('@').next().unwrap_or_default();
-    let name = name.trim_start_matches("__GI_").trim_start_matches('_');
-    let is_libc = function.module.as_deref().is_some_and(|module| module.starts_with("libc"));
-    is_libc && CALLS.contains(&name.strip_prefix("libc_").unwrap_or(name))
-}
-
-/// Whether no user of this program can change this function.
-fn is_fixed(function: &Function) -> bool {
-    const MODULES: [&str; 9] = [
-        "liblongpole",
-        "libgomp",
-        "libomp",
-        "libjvm",
-        "libpython",
-        "libnode",
-        "libjemalloc",
-        "libtcmalloc",
-        "[kernel",
-    ];
-    const NAMES: [&str; 6] =
-        ["epoll_wait", "futex", "syscall", "sched_yield", "poll", "_PyEval_EvalFrameDefault"];
-    let name = function.name.split('@').next().unwrap_or_default();
-    let module = function.module.as_deref().unwrap_or_default();
-    // Of a library without names there is one function, called after it.
-    let inside = name.strip_prefix('[').unwrap_or_default();
-    is_standard(function, None)
-        || MODULES.iter().any(|start| module.starts_with(start) || inside.starts_with(start))
-        || ["libc.so", "ld-linux", "libc-", "vdso", "unknown"].iter().any(|start| inside.starts_with(start))
-        || NAMES.contains(&name)
-        || is_start_up(name)
-        || name.starts_with("runtime.")
-        || name.starts_with("std::thread::_State_impl")
 }

@@ -2,9 +2,9 @@
 //! PartialOrd>::lt` faster first" is not advice; the function in which it is inlined, or that calls it, can
 //! be changed.
 //!
-//! What is standard: `program::standard`. Rows are not changed.
+//! What is standard: [`crate::program::FunctionOrigin`]. Rows are not changed.
 
-use crate::program::{FunctionRef, Place, PlaceId, Program, is_standard};
+use crate::program::{FunctionRef, Place, PlaceId, Program};
 use rustc_hash::FxHashMap;
 
 /// A standard function and whose it is.
@@ -56,21 +56,6 @@ pub fn used_by(program: &Program) -> Vec<UsedBy> {
     all
 }
 
-/// Whether a program or a thread starts with this function, before its own code.
-pub fn is_start_up(function: &str) -> bool {
-    const NAMES: [&str; 8] = [
-        "clone",
-        "clone3",
-        "__clone3",
-        "__clone",
-        "start_thread",
-        "_start",
-        "__libc_start_main",
-        "__libc_start_call_main",
-    ];
-    function.split('@').next().is_some_and(|name| NAMES.contains(&name))
-}
-
 /// The program with samples in which a standard function's caller is innermost instead of that function.
 pub fn attributed_to_users(mut program: Program) -> Program {
     let standard: Vec<bool> =
@@ -84,7 +69,7 @@ pub fn attributed_to_users(mut program: Program) -> Program {
 
 fn is_standard_place(program: &Program, place: &Place) -> bool {
     let function = program.functions.get(place.function.0 as usize);
-    function.is_some_and(|function| is_standard(function, place.line.as_deref()))
+    function.is_some_and(|function| function.origin_at(place.line.as_deref()).is_standard())
 }
 
 #[cfg(test)]

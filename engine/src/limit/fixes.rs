@@ -5,11 +5,10 @@ use super::search::{Found, Search};
 use super::stretch::Stretch;
 use super::thread_samples::relative_error;
 use super::{Kind, WORTH};
-use crate::attribution::is_system_call;
 use crate::cpus::Cpus;
 use crate::experiment::{Edit, with_open};
 use crate::predict::{Assumptions, Scheduler};
-use crate::program::{FunctionRef, ObjectId};
+use crate::program::{Function, FunctionRef, ObjectId};
 use crate::time::Ticks;
 
 /// Changes shown.
@@ -153,7 +152,7 @@ impl Search {
         let computed = self.program().compute_times().functions;
         let calls = (0..).zip(&self.program().functions).zip(computed).filter(|((number, function), _)| {
             let owner = self.owners().owner(FunctionRef(*number));
-            is_system_call(function) && owner.is_some_and(|owner| !self.has_name(owner))
+            function.is_system_call() && owner.is_some_and(|owner| !self.has_name(owner))
         });
         let most = calls.max_by_key(|(_, ticks)| *ticks).filter(|(_, ticks)| *ticks > Ticks(0));
         most.map(|((number, _), _)| FunctionRef(number))
@@ -163,17 +162,12 @@ impl Search {
         self.program().objects.get(object.0 as usize).map_or("", String::as_str)
     }
 
-    /// Whether it is a function that a user can look up: code without names is one function, called after its
-    /// file.
     fn has_name(&self, function: FunctionRef) -> bool {
-        let function = self.program().functions.get(function.0 as usize);
-        function.is_some_and(|function| !function.name.starts_with('['))
+        self.program().functions.get(function.0 as usize).is_some_and(Function::has_name)
     }
 
-    /// Whether it is the code of a library without names, which is one function, called after its file.
     fn is_library(&self, function: FunctionRef) -> bool {
-        let function = self.program().functions.get(function.0 as usize);
-        function.is_some_and(|function| function.name.starts_with('[') && function.name.contains(".so"))
+        self.program().functions.get(function.0 as usize).is_some_and(Function::is_unnamed_library)
     }
 
     /// What a change gains; `None`: too little, or it cannot be made.

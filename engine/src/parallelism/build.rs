@@ -5,7 +5,6 @@ use super::clock::{PHASES, SCALE, busy_at};
 use super::result::{AwaitedObject, Kind, Link, Parallelism, Row, State, States};
 use super::round::{apportion, nearest};
 use super::spread::RowErrors;
-use crate::program::is_standard;
 use crate::program::{Function, Operation, Program, words};
 use crate::time::Ticks;
 
@@ -75,9 +74,7 @@ pub(super) fn build(program: &Program, balance: &Balance, errors: &[RowErrors]) 
 
 /// Code that a user who tunes a program does not change.
 fn is_foreign(function: &Function) -> bool {
-    const STARTS: [&str; 4] = ["_start", "clone", "clone3", "__clone3"];
-    let name = function.name.as_str();
-    name.starts_with('[') || STARTS.contains(&name) || is_standard(function, None)
+    !function.is_authors() || function.is_outermost()
 }
 
 impl Row {

@@ -2,6 +2,7 @@
 //! about it. [`super::spins`] turns it into waiting where samples and other threads show what ended it.
 
 use super::Program;
+use super::function_origin::is_openmp;
 use crate::finding::{Finding, SeenWaiting, Yielded};
 use crate::timeline::{State, Timeline};
 use std::collections::BTreeMap;
@@ -24,9 +25,6 @@ const WAITERS: [&str; 14] = [
     "hint::spin_loop",
     "machine_pause",
 ];
-
-/// Libraries that compute nothing of their own: where one of them is on top, threads wait for each other.
-const LIBRARIES: [&str; 3] = ["libgomp.so", "libomp.so", "libiomp5.so"];
 
 /// Less than this share of the compute time is not worth a word.
 pub(super) const WORTH_SAYING: f64 = 0.01;
@@ -116,8 +114,7 @@ fn seen(program: &Program) -> Option<Waiting<'_>> {
 
 /// Whether a function's only purpose is to wait while keeping a CPU.
 pub(super) fn is_waiter(name: &str, module: &str) -> bool {
-    WAITERS.iter().any(|part| name.contains(part))
-        || LIBRARIES.iter().any(|library| module.starts_with(library))
+    WAITERS.iter().any(|part| name.contains(part)) || is_openmp(module)
 }
 
 /// Whether a function takes a spin lock, and keeps the CPU while it is not free.

@@ -1,7 +1,8 @@
 //! What synchronization objects are called: by the variable that they are, else by the line that first used them, else
 //! by their address.
 
-use super::names::{GIL, TAKE_GIL, unique};
+use super::function_origin::takes_the_gil;
+use super::names::{GIL, unique};
 use crate::event::{AddressFact, SyncObject};
 use crate::timeline::{FirstUse, Lock, Timeline};
 use rustc_hash::FxHashMap;
@@ -141,7 +142,7 @@ pub(super) fn user_lock(
     let name = |object: u32| names.get(object as usize).map_or("", String::as_str);
     let of_process =
         name(condition).rfind(" of ").map_or("", |at| name(condition).get(at..).unwrap_or_default());
-    let base = if taken_in == Some(TAKE_GIL) {
+    let base = if taken_in.is_some_and(takes_the_gil) {
         format!("{GIL}{of_process}")
     } else {
         let (own, of_mutex) = (bare_name(name(condition)), bare_name(name(mutex)));

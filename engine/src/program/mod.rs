@@ -7,6 +7,7 @@ mod check;
 mod compute;
 mod error;
 mod from_timeline;
+mod function_origin;
 pub mod json;
 mod lock_names;
 mod lock_replay;
@@ -27,7 +28,6 @@ mod sampled_code;
 mod samples;
 mod spin_locks;
 mod spins;
-mod standard;
 mod ticks;
 mod walk;
 
@@ -35,6 +35,9 @@ pub use crate::words::quoted;
 pub use compute::{ComputeFactors, ComputeTimes};
 pub use error::ProgramError;
 pub(crate) use from_timeline::from_timeline_with;
+pub use function_origin::{
+    CODE_WITHOUT_A_FILE, FunctionOrigin, Runtime, is_start_up, is_unnamed, system_call_name,
+};
 pub use lock_names::{bare_name, is_java_wait};
 pub use lock_replay::DeadEnd;
 pub use machine_facts::{DeviceFact, MachineFacts};
@@ -48,9 +51,7 @@ pub use recorded::{
     ObjectKind, Primitive, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share, WaitKind,
 };
 pub(crate) use run_breaks::RunBreaks;
-pub use sampled_code::MADE_CODE;
 pub use samples::{Place, PlaceId, Sample, Samples};
-pub(crate) use standard::is_standard;
 pub(crate) use walk::{CallWalk, Walk, taking};
 
 use crate::event::Overhead;
@@ -147,6 +148,9 @@ pub struct Function {
     /// Only samples know it: it never had probes, so nothing is known of its calls.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sampled: bool,
+    /// Whose it is, by all of that ([`Function::with_origin`]).
+    #[serde(skip)]
+    pub origin: FunctionOrigin,
 }
 
 /// One thread of a program.

@@ -8,9 +8,6 @@ use rustc_hash::FxHashMap;
 /// The lock of a Python interpreter.
 pub(crate) const GIL: &str = "lock GIL";
 
-/// The function of a Python interpreter that takes it.
-pub(super) const TAKE_GIL: &str = "take_gil";
-
 /// Unique thread names, `comm/tid`; a thread id used again is `comm/tid#2`.
 pub(super) fn threads<'a>(threads: impl Iterator<Item = &'a Thread>) -> Vec<String> {
     let mut taken = FxHashMap::default();
@@ -88,14 +85,15 @@ pub(super) fn functions(
             Some(fact) => format!("{name} ({}+{:#x})", fact.module, fact.offset),
             None => name.clone(),
         };
-        functions.push(Function {
+        let function = Function {
             name: unique(wanted, &mut taken),
             location: fact.and_then(|fact| fact.location.clone()),
             probes_removed: probes_removed.binary_search(id).is_ok(),
             partly_counted: partly_probed.binary_search(id).is_ok(),
             module: fact.map(|fact| fact.module.clone()).filter(|module| !module.is_empty()),
-            sampled: false,
-        });
+            ..Function::default()
+        };
+        functions.push(function.with_origin());
     }
     functions
 }

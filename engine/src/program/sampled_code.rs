@@ -2,6 +2,7 @@
 //! The library that longpole preloads is in none of them: a caller that reached libc through it counts as the
 //! caller of the libc function.
 
+use super::function_origin::{CODE_WITHOUT_A_FILE, MADE_CODE, UNKNOWN, unnamed};
 use super::{FunctionRef, Place, PlaceId};
 use crate::event::{
     CodeFact, CodeMap, CodeNames, FunctionFact, FunctionId, frame_address, is_jit_code, is_recording_library,
@@ -29,11 +30,6 @@ pub(super) struct SampledCode {
 
 /// What the kernel calls the library in which the clock is read.
 const CLOCK: &str = "[vdso]";
-/// The binary of code that a program made while it ran: in no file.
-pub const MADE_CODE: &str = "[jit]";
-/// Nothing is known to lie there.
-const UNKNOWN: &str = "[unknown]";
-
 /// What the kernel calls the memory for instructions that probes lie on.
 const UNDER_PROBES: &str = "[uprobes]";
 
@@ -262,9 +258,8 @@ impl<'a> Finder<'a> {
                 self.function(module, entry, name, declared)
             }
             // Code without a name: all of its binary together.
-            None if is_made || module.is_empty() => self.function("", None, "[code without a file]", None),
-            None if module.starts_with('[') => self.function(module, None, module, None),
-            None => self.function(module, None, &format!("[{module}]"), None),
+            None if is_made || module.is_empty() => self.function("", None, CODE_WITHOUT_A_FILE, None),
+            None => self.function(module, None, &unnamed(module), None),
         };
         let line = code.and_then(|code| code.line.clone());
         places.push(self.place(function, line, false));

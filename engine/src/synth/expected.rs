@@ -70,7 +70,9 @@ impl ExpectedRun {
             functions: program
                 .functions
                 .iter()
-                .map(|function| Function { module: Some(MODULE.to_owned()), ..function.clone() })
+                .map(|function| {
+                    Function { module: Some(MODULE.to_owned()), ..function.clone() }.with_origin()
+                })
                 .collect(),
             names: program.threads.iter().map(|thread| kept_name(&thread.name)).collect(),
             ..ExpectedRun::default()

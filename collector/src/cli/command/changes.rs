@@ -1,10 +1,9 @@
 //! What changes of single functions and locks gain, for a slider: each step is simulated beforehand.
 
 use crate::page::{Curve, Stop};
-use engine::attribution::is_start_up;
 use engine::experiment::{Edit, edited};
 use engine::predict::{Model, Timing};
-use engine::program::{FunctionRef, ObjectId, Program};
+use engine::program::{FunctionRef, ObjectId, Program, is_start_up};
 use engine::report::{Cpus, Report};
 use std::collections::HashMap;
 

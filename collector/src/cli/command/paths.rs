@@ -6,10 +6,9 @@ use crate::exit::{Outcome, UserError};
 use crate::plan::InputPlan;
 use crate::present::study::{paths, paths_json};
 use crate::present::style;
-use engine::attribution::is_start_up;
 use engine::graph::{ActivityGraph, NearPaths, PathsWanted, Timing, path_row};
 use engine::predict::Model;
-use engine::program::Program;
+use engine::program::{Program, is_start_up};
 
 /// Paths listed unless asked otherwise.
 const PATHS: usize = 100;

@@ -6,7 +6,7 @@ use crate::exit::{Outcome, UserError};
 use crate::input::Input;
 use crate::plan::InputPlan;
 use crate::present::{json, screen, style, text, view};
-use engine::program::{MADE_CODE, Program, Samples};
+use engine::program::{Function, Program, Samples};
 use engine::report::{Cpus, Detail};
 
 /// Reads, analyses, shows. A deadlock and damage to a session are findings, not errors.
@@ -75,7 +75,6 @@ fn about(input: &InputPlan, program: &Program) -> screen::About {
     let process = process.map(|process| process.rsplit_once('/').map_or(process, |(name, _)| name));
     let stem = || file.rsplit('/').next().unwrap_or_default();
     let name = process.unwrap_or_else(stem).to_owned();
-    let names_made_code =
-        program.functions.iter().any(|function| function.module.as_deref() == Some(MADE_CODE));
+    let names_made_code = program.functions.iter().any(Function::is_made_code);
     screen::About { name, file, threads: program.threads.len(), names_made_code, live: None }
 }

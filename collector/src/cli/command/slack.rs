@@ -4,7 +4,7 @@ use super::output::{to_reader, to_stdout};
 use crate::cli::study::SlackArguments;
 use crate::exit::{Outcome, UserError};
 use crate::present::{study::slack, style};
-use engine::attribution::is_start_up;
+use engine::program::is_start_up;
 
 /// Reads, analyses, shows. A deadlock is a finding, not an error.
 pub fn run(args: &SlackArguments) -> Result<Outcome, UserError> {

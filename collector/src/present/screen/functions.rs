@@ -4,8 +4,8 @@ use super::rows::{Row, Table};
 use super::{clip, is_narrow, name_columns, named};
 use crate::cell::width;
 use crate::present::style::Style;
-use engine::attribution::is_start_up;
 use engine::limit::Limits;
+use engine::program::is_start_up;
 use engine::report::{CpuResult, Report};
 use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@ use crate::cell::{duration, ending, grouped, width};
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};
 use engine::limit::{Limits, LockUse, ThreadUse};
-use engine::program::{RecordedWait, bare_name};
+use engine::program::{CODE_WITHOUT_A_FILE, RecordedWait, bare_name, is_unnamed};
 use engine::report::Report;
 use std::io::{self, Write};
 
@@ -34,18 +34,17 @@ pub(crate) struct Row {
     pub line: String,
 }
 
-/// What code without names is called that a program made while it ran.
-const MADE_CODE: &str = "[code without a file]";
-
 /// How code without names gets some, if much is computed in it.
 pub(super) fn missing_names(limits: &Limits, about: &About) -> Option<String> {
-    let is_much = |used: &&engine::limit::FunctionUse| used.function.starts_with('[') && used.computes >= 0.1;
+    let is_much = |used: &&engine::limit::FunctionUse| is_unnamed(&used.function) && used.computes >= 0.1;
     let code = &limits.functions.iter().find(is_much)?.function;
-    if code != MADE_CODE {
+    if code != CODE_WITHOUT_A_FILE {
         return Some(format!("({code} has no names: its debug symbols, or --debuginfod, give them)"));
     }
     if about.names_made_code {
-        return Some(format!("({MADE_CODE}: the program names some that it has made, but not this)"));
+        return Some(format!(
+            "({CODE_WITHOUT_A_FILE}: the program names some that it has made, but not this)"
+        ));
     }
     let how = match about.name.as_str() {
         "java" => "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit names it",
@@ -53,7 +52,7 @@ pub(super) fn missing_names(limits: &Limits, about: &About) -> Option<String> {
         name if name.starts_with("python") => "python3 -X perf names it",
         _ => "docs/languages.md tells how a runtime names it",
     };
-    Some(format!("({MADE_CODE}: {how})"))
+    Some(format!("({CODE_WITHOUT_A_FILE}: {how})"))
 }
 
 impl Table {
@@ -279,13 +278,16 @@ fn bar(of: &ThreadUse, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::together;
-    use super::{About, Limits, MADE_CODE, missing_names};
+    use super::{About, CODE_WITHOUT_A_FILE, Limits, missing_names};
 
     /// Three threads teller-1 to teller-3 were called "teller-1 x3".
     #[test]
     fn code_without_names_says_how_it_gets_them() {
-        let used =
-            |computes| engine::limit::FunctionUse { function: MADE_CODE.to_owned(), computes, tenth: None };
+        let used = |computes| engine::limit::FunctionUse {
+            function: CODE_WITHOUT_A_FILE.to_owned(),
+            computes,
+            tenth: None,
+        };
         let limits = |computes| Limits { functions: vec![used(computes)], ..Limits::default() };
         let program = |name: &str| About { name: name.to_owned(), ..About::default() };
         let text = missing_names(&limits(0.96), &program("java")).expect("a line");

@@ -36,7 +36,8 @@ fn a_server_without_names_is_told_its_system_calls() {
     let mut program =
         program(&alike("server", 1, 100, r#"["exec","write",40],["exec","[redis]",30],["io",30,"idle"]"#));
     for function in &mut program.functions {
-        function.module = Some(if function.name == "write" { "libc.so.6" } else { "redis" }.to_owned());
+        let module = Some(if function.name == "write" { "libc.so.6" } else { "redis" }.to_owned());
+        *function = Function { module, ..function.clone() }.with_origin();
     }
     let place = |number| Place { function: FunctionRef(number), line: None, inlined: false };
     program.samples.places = vec![place(0), place(1)];

@@ -13,8 +13,8 @@ use crate::experiment::Edit;
 use crate::finding::Finding;
 use crate::predict::Model;
 use crate::program::{
-    FunctionRef, Place, PlaceId, Program, PutBackUses, Recorded, RecordedObject, RecordedWait, Sample, Share,
-    json,
+    Function, FunctionRef, Place, PlaceId, Program, PutBackUses, Recorded, RecordedObject, RecordedWait,
+    Sample, Share, json,
 };
 
 fn program(threads: &str) -> Program {

@@ -12,8 +12,7 @@
 //! Only the author's functions are taken over, and none that threads have on their own stacks anyway.
 
 use crate::attribution::{Keys, NO_KEY};
-use crate::program::Program;
-use crate::program::is_standard;
+use crate::program::{Function, Program};
 use crate::time::Timestamp;
 use crate::timeline::{Birth, NO_STACK, StackSample, Thread, Timeline, WaitReason};
 use probe_abi::SampleReason;
@@ -54,7 +53,7 @@ impl Stacks<'_> {
     fn rows(&self, stack: u32) -> Vec<u32> {
         let places = self.program.samples.stack(stack).filter(|(_, place)| {
             let function = self.program.functions.get(place.function.0 as usize);
-            function.is_some_and(|function| !is_standard(function, None) && !function.name.starts_with('['))
+            function.is_some_and(Function::is_authors)
         });
         let mut rows: Vec<u32> = places.map(|(place, _)| self.keys.of_place(place)).collect();
         rows.retain(|row| *row != NO_KEY);

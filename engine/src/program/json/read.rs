@@ -61,8 +61,8 @@ fn assemble(mut document: Document) -> Result<Program, ProgramError> {
     }
     let samples = document.samples.into_samples(&mut names.functions);
     let functions = names.functions.into_list().into_iter().zip(0_u32..);
-    let functions =
-        functions.map(|(name, number)| Function { name, ..known.remove(&number).unwrap_or_default() });
+    let functions = functions
+        .map(|(name, number)| Function { name, ..known.remove(&number).unwrap_or_default() }.with_origin());
     Ok(Program {
         functions: functions.collect(),
         objects: names.objects.into_list(),

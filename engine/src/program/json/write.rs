@@ -87,8 +87,10 @@ pub fn write(program: &Program, to: impl Write) -> io::Result<()> {
 
 /// What is known about functions beyond their names; omitted if there is nothing.
 fn functions(program: &Program, out: &mut impl Write) -> io::Result<()> {
-    let is_known =
-        |function: &&Function| **function != Function { name: function.name.clone(), ..Function::default() };
+    let is_known = |function: &&Function| {
+        let named = Function { name: function.name.clone(), ..Function::default() };
+        **function != Function { origin: function.origin, ..named }
+    };
     list("functions", program.functions.iter().filter(is_known), out)
 }
 

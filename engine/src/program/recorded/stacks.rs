@@ -2,8 +2,8 @@
 //! the C library, since that it slept in `read` is known anyway.
 
 use super::model::Primitive;
-use crate::program::names::TAKE_GIL;
-use crate::program::{Function, Program, is_standard};
+use crate::program::function_origin::{is_gnu_openmp, takes_the_gil};
+use crate::program::{Function, Program};
 
 /// The function, by the program's names.
 pub(super) fn function_of(program: &Program, stack: u32) -> Option<&str> {
@@ -29,12 +29,13 @@ pub(super) fn waits_in(program: &Program, stack: u32) -> Option<WaitsIn> {
     let places = program.samples.stack(stack).map(|(_, place)| place.function);
     let functions = places.filter_map(|function| program.functions.get(function.0 as usize));
     let innermost: Vec<&Function> = functions.take(INNERMOST).collect();
-    if innermost.iter().any(|function| function.name == TAKE_GIL) {
+    if innermost.iter().any(|function| takes_the_gil(&function.name)) {
         return Some(WaitsIn::Gil);
     }
     let found = innermost.iter().find_map(|function| of_name(&function.name));
     // GNU's library has no names of its own but for what it exports, and those of its locks are exported.
-    let is_openmp = || innermost.first().is_some_and(|function| is_of_openmp(function));
+    let binary = innermost.first().and_then(|function| function.module.as_deref());
+    let is_openmp = || binary.is_some_and(is_gnu_openmp);
     found.or_else(|| is_openmp().then_some(Primitive::Signal)).map(WaitsIn::A)
 }
 
@@ -67,14 +68,10 @@ fn of_name(name: &str) -> Option<Primitive> {
     }
 }
 
-fn is_of_openmp(function: &Function) -> bool {
-    function.module.as_deref().is_some_and(|module| module.starts_with("libgomp"))
-}
-
 /// Whether it is the language's or the C library's, or code without a name, which says nothing that a waiting call does not
 /// say.
 pub(super) fn is_of_the_system(function: &Function) -> bool {
-    function.module.is_none() || function.name.starts_with('[') || is_standard(function, None)
+    function.module.is_none() || !function.is_authors()
 }
 
 #[cfg(test)]
