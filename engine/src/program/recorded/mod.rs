@@ -10,6 +10,7 @@ mod queues;
 mod stacks;
 mod threads;
 mod wait_kinds;
+mod waited_for;
 
 use super::Program;
 use super::lock_names::Addresses;
@@ -23,8 +24,8 @@ pub use model::{ObjectKind, Primitive, PutBackUses, Queue, Recorded, RecordedObj
 pub(super) use objects::ends_joining;
 use rustc_hash::FxHashMap;
 use threads::Context;
-pub use wait_kinds::WaitKind;
 pub(super) use wait_kinds::{ended_by, is_idle, is_in_kernel, wait_name};
+pub use waited_for::WaitedFor;
 
 /// What the program's timeline shows, and what its threads waited for in the end. `functions` are the numbers of the program's functions in their order,
 /// `threads` the places of its threads by index in the timeline.

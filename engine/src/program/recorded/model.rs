@@ -1,6 +1,6 @@
 //! What a recording shows of objects and waits, as the program keeps it.
 
-use super::wait_kinds::WaitKind;
+use super::waited_for::WaitedFor;
 use crate::event::SyncObject;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -189,7 +189,7 @@ pub struct Queue {
 #[serde(default)]
 pub struct RecordedWait {
     /// What for, e.g. `pipe read`, `mutex lock`, `condition wait`.
-    pub name: WaitKind,
+    pub name: WaitedFor,
     /// The threads had nothing to do: they waited for work, and no recorded thread had any.
     pub idle: bool,
     /// How often.

@@ -12,17 +12,14 @@ use super::EnteredAgain;
 use super::model::{RecordedWait, shares};
 use super::objects::is_end_of_thread;
 use super::threads::Context;
+use super::waited_for::{SLEEP, WaitedFor};
 use crate::event::{CallKind, Effect, effect, futex_operation, io_name};
 use crate::program::lock_replay::{NONE, Nesting};
 use crate::program::names::{STOPPED, UNKNOWN, waker};
 use crate::timeline::{External, State, Timeline, Wait, WaitReason, Wake};
 use probe_abi::{SyncFamily, SyncOperation as S};
 use rustc_hash::{FxHashMap, FxHashSet};
-use serde::{Deserialize, Serialize};
-use std::fmt;
 
-/// The text of [`WaitKind::Sleep`].
-const SLEEP: &str = "sleep";
 /// In no call that says what for: in a page fault, or while memory is mapped.
 const IN_KERNEL: &str = "in the kernel";
 /// In a call that began before the recording, so that nobody knows which, and not ended by its end.
@@ -32,67 +29,10 @@ const BY_THREAD: &str = "thread";
 /// Not ended while the recording lasted.
 const NOT_ENDED: &str = "not ended";
 
-/// What threads slept for, as a text in JSON.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "String", into = "String")]
-pub enum WaitKind {
-    /// In an operation of the C library, e.g. `mutex lock`.
-    Operation(S),
-    /// Asleep by their own wish.
-    Sleep,
-    /// Anything else, e.g. `pipe read`.
-    Other(String),
-}
-
-impl WaitKind {
-    /// Its name in texts and files.
-    pub fn as_str(&self) -> &str {
-        match self {
-            WaitKind::Operation(operation) => operation.name(),
-            WaitKind::Sleep => SLEEP,
-            WaitKind::Other(name) => name,
-        }
-    }
-}
-
-impl Default for WaitKind {
-    fn default() -> WaitKind {
-        WaitKind::Other(String::new())
-    }
-}
-
-impl From<&str> for WaitKind {
-    fn from(name: &str) -> WaitKind {
-        match S::ALL.iter().find(|operation| operation.name() == name) {
-            Some(operation) => WaitKind::Operation(*operation),
-            None if name == SLEEP => WaitKind::Sleep,
-            None => WaitKind::Other(name.to_owned()),
-        }
-    }
-}
-
-impl From<String> for WaitKind {
-    fn from(name: String) -> WaitKind {
-        WaitKind::from(name.as_str())
-    }
-}
-
-impl From<WaitKind> for String {
-    fn from(kind: WaitKind) -> String {
-        kind.to_string()
-    }
-}
-
-impl fmt::Display for WaitKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 impl RecordedWait {
     /// For a lock of the C library.
     fn is_for_lock(&self) -> bool {
-        let WaitKind::Operation(operation) = self.name else { return false };
+        let WaitedFor::Operation(operation) = self.name else { return false };
         match operation.family() {
             SyncFamily::Mutex => effect(operation) != Effect::Await,
             family => matches!(family, SyncFamily::RwLock | SyncFamily::Spin),
@@ -102,7 +42,7 @@ impl RecordedWait {
     /// For work or for time: with nothing to do, asleep by its own wish, or for what never came.
     pub(crate) fn is_rest(&self) -> bool {
         let never_ended = || matches!(&self.ended_by[..], [by] if by.name == NOT_ENDED);
-        self.idle || self.name == WaitKind::Sleep || (never_ended() && !self.is_for_lock())
+        self.idle || self.name == WaitedFor::Sleep || (never_ended() && !self.is_for_lock())
     }
 
     /// By a lock, or from outside the program. A thread that another one wakes waits as that one does.
@@ -249,7 +189,7 @@ mod tests {
         }
         assert_eq!(ObjectKind::from("rwlock".to_owned()), ObjectKind::Sync(SyncObject::RwLock));
         for text in ["mutex lock", "spin lock", "sleep", "pipe read", "juggling", ""] {
-            assert_eq!(WaitKind::from(text).to_string(), text);
+            assert_eq!(WaitedFor::from(text).to_string(), text);
         }
         let is_for_lock = |name: &str| RecordedWait { name: name.into(), ..Default::default() }.is_for_lock();
         let found = ["mutex lock", "condition wait", "rwlock rdlock", "sleep"].map(is_for_lock);
