@@ -101,6 +101,19 @@ fn small_changes_keep_the_promise_of_the_extended_critical_path() {
     assert!(compared > 285, "only {compared} of 300 promises were kept");
 }
 
+/// `--no-sleeps` of a program that never sleeps answered "0 %".
+#[test]
+fn a_change_that_finds_nothing_is_an_error() {
+    let program = toy();
+    let model = ideal();
+    let asked = |edit: Edit| what_if(&Trials::of(&program, &model), &[edit], &cpus("2"));
+    for edit in [Edit::NoSleeps, Edit::FreeIo, Edit::NoSpinning, Edit::NoQuota, Edit::FreeLocks(Vec::new())] {
+        let error = asked(edit.clone()).expect_err("nothing to change");
+        assert_eq!(error.to_string(), "this program has nothing that this change is about", "{edit:?}");
+    }
+    assert!(asked(Edit::Scale(vec![FunctionRef(0)], 1.0)).is_ok());
+}
+
 #[test]
 fn splitting_a_hot_lock_lets_threads_pass_each_other() {
     let round = r#"["lock","cache"],["exec","update",100],["unlock","cache"],["exec","work",20]"#;

@@ -3,7 +3,7 @@
 use super::outlook::outlook;
 use crate::attribution::Grouping;
 use crate::cpus::Cpus;
-use crate::experiment::{Edit, EditError, Trials, with_open};
+use crate::experiment::{Changed, Edit, EditError, Trials, with_open};
 use crate::finding::{Finding, Trust};
 use crate::json::{maybe_number, name_only, number};
 use crate::predict::{Assumptions, Model, Scheduler};
@@ -89,6 +89,9 @@ pub fn what_if(trials: &Trials<'_>, edits: &[Edit], cpus: &[Cpus]) -> Result<Wha
     let (program, model) = (trials.program(), trials.model());
     let trial = trials.with(edits.to_vec());
     let changed = trial.changed().map_err(WhatIfError::Edit)?;
+    if is_about_nothing(trials, edits, changed) {
+        return Err(WhatIfError::Edit(EditError::NothingToChange("nothing that this change is about")));
+    }
     let on: Vec<Cpus> = cpus.iter().map(|cpus| trial.on(*cpus)).collect();
     let before = outlook(program, cpus, model).map_err(WhatIfError::Program)?;
     let after = outlook(&changed.program, &on, &changed.model).map_err(WhatIfError::Program)?;
@@ -120,6 +123,19 @@ pub fn what_if(trials: &Trials<'_>, edits: &[Edit], cpus: &[Cpus]) -> Result<Wha
         findings_after,
         recorded_cpus: program.recorded_cpus,
     })
+}
+
+/// Whether the changes find nothing in the program: no sleep, no wait for a device, nobody who takes the lock. What takes as
+/// long as before by its factor is a change all the same.
+fn is_about_nothing(trials: &Trials<'_>, edits: &[Edit], changed: &Changed<'_>) -> bool {
+    let finds_something = |edit: &Edit| match edit {
+        Edit::Scale(..) | Edit::FewerCalls(..) | Edit::SplitLock(..) | Edit::Cpus(_) | Edit::FreeHandOver => {
+            true
+        }
+        Edit::NoQuota => Assumptions::of(trials.program(), trials.model()).quota.is_some(),
+        _ => false,
+    };
+    !edits.iter().any(finds_something) && changed.program.threads == trials.program().threads
 }
 
 /// What weights say that changes gain.

@@ -78,6 +78,7 @@ fn sentence(row: &WhatIfRow, changes: &str) -> String {
     } else {
         format!("{} more", share(-gain, row.before_ns))
     };
+    let by = if by.starts_with("0 %") { "no change".to_owned() } else { by };
     let by = match row.gain_between {
         Some((low, high)) if gain >= 0.0 => format!("{by}; {} %", between(low, high)),
         Some((low, high)) => format!("{by}; {} %", between(-high, -low)),
