@@ -4,6 +4,7 @@
 mod command_line;
 mod documents;
 mod exports;
+mod fix_is_what_if;
 mod goldens;
 mod graph_commands;
 mod launch_gate;

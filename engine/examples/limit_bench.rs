@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::process::ExitCode;
 
 use engine::attribution::Grouping;
-use engine::limit::limits;
+use engine::limit::{Limits, Search};
 use engine::predict::{Model, Scheduler};
 use engine::report::{Cpus, Detail, report_by};
 use engine::synth::large_program;
@@ -30,10 +30,24 @@ fn main() -> ExitCode {
     let cpus: Vec<Cpus> = counts.chain([Cpus::Infinite]).collect();
     let report = || report_by(&program, &cpus, Detail::Functions, Grouping::Function, &model);
     let ((), _, report_ns) = timed(|| drop(black_box(report())));
-    let (found, _, limit_ns) = timed(|| limits(&program, &cpus, &model));
+    let Ok(search) = Search::new(&program, &cpus, &model) else {
+        eprintln!("the program cannot be scheduled");
+        return ExitCode::FAILURE;
+    };
+    let ((found, runs), _, limit_ns) = timed(|| limits(search));
     let kind = found.at.first().map_or("none", |limit| limit.kind.name());
     println!(
-        "{{\"operations\":{operations},\"report_ns\":{report_ns},\"limit_ns\":{limit_ns},\"kind\":\"{kind}\"}}"
+        "{{\"operations\":{operations},\"report_ns\":{report_ns},\"limit_ns\":{limit_ns},\"runs\":{runs},\"kind\":\"{kind}\"}}"
     );
     ExitCode::SUCCESS
+}
+
+/// What limits, and how many runs that took.
+fn limits(search: Search) -> (Limits, usize) {
+    let found: Vec<_> = search.counts().iter().map(|cpus| search.at(*cpus)).collect();
+    let fixes = search.edits(&found).iter().filter_map(|edit| search.fix(edit, &found)).collect();
+    let functions =
+        search.functions().into_iter().filter_map(|function| search.tenth(function, &found)).collect();
+    let runs = search.runs();
+    (search.conclude(found, fixes, functions), runs)
 }

@@ -45,7 +45,7 @@ fn all_commands_say_the_same_time() {
             same("what-if after nothing", what.results.iter().map(|row| row.after_ns).collect());
             let ranks = rank(&program, &cpus, &model, 2).expect("a program");
             same("rank", ranks.iter().map(|ranking| ranking.time_ns).collect());
-            let curves = headroom(&program, FunctionRef(0), &cpus, &model).expect("a program");
+            let curves = headroom(&program, &[FunctionRef(0)], &cpus, &model).expect("a program");
             same("headroom", curves.iter().map(|curve| curve.points[0].time_ns).collect());
             let comparison = compare(&program, &program, &cpus, &model).expect("programs");
             same("diff", comparison.curve.iter().map(|row| row.time.before_ns).collect());
@@ -81,7 +81,7 @@ fn a_scale_is_a_scale_however_it_is_asked_for() {
         let function = FunctionRef(number as u32);
         let edits = [Edit::Scale(vec![function], 0.5)];
         let scaled = what_if(&Trials::of(&program, &model), &edits, &cpus).expect("a program");
-        let curves = headroom(&program, function, &cpus, &model).expect("a program");
+        let curves = headroom(&program, &[function], &cpus, &model).expect("a program");
         for (place, row) in scaled.results.iter().enumerate() {
             let half = curves[place].points.iter().find(|point| (point.scale - 0.5).abs() < 1e-9);
             assert_eq!(half.expect("the middle").time_ns, row.after_ns, "seed {seed}");

@@ -42,7 +42,7 @@ export interface Paths { length_ns: number; path_count: number; paths: PathRow[]
 export interface Curve { kind: "function" | "lock"; name: string; stops: { value: number; times_ns: number[] }[] }
 export interface StateColour {
   state: "none" | "running" | "spinning" | "ready" | "blocked" | "unknown";
-  cpu?: number; reason?: string; object?: number; idle?: boolean; ended_by?: string;
+  cpu?: number; reason?: string; object?: number; lock?: boolean; idle?: boolean; ended_by?: string;
 }
 export interface PathColour { thread?: number; function?: number; wait?: string }
 export interface Flame { functions: number[]; cpu_ns: number; owed_ns: number[] }

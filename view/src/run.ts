@@ -12,7 +12,7 @@ export function classOf(state: StateColour): number {
     case "running": return RUNNING;
     case "spinning": return SPINNING;
     case "ready": return READY;
-    case "blocked": return state.idle ? IDLE : state.object === undefined ? WAITING : LOCK;
+    case "blocked": return state.idle ? IDLE : state.lock ? LOCK : WAITING;
     case "unknown": return UNKNOWN;
     default: return NONE;
   }

@@ -53,7 +53,7 @@ pub fn run<'a>(
     let mut ends: Vec<usize> = Vec::with_capacity(measured.threads().len());
     for thread in measured.threads() {
         items.extend(measured.states(thread).map(|state| Item {
-            code: states.number(colour(&state.doing)),
+            code: states.number(colour(measured, &state.doing)),
             ns: state.end.0.saturating_sub(state.start.0),
             more: waker(measured, &state.doing),
         }));
@@ -100,7 +100,7 @@ pub fn run<'a>(
     }
 }
 
-fn colour(doing: &Doing) -> StateColour {
+fn colour(measured: &Measured<'_>, doing: &Doing) -> StateColour {
     let mut colour = StateColour {
         state: doing.word(),
         cpu: doing.cpu().map(u32::from),
@@ -109,6 +109,7 @@ fn colour(doing: &Doing) -> StateColour {
     };
     if let Doing::Blocked { wait, .. } = doing {
         (colour.object, colour.idle, colour.ended_by) = (wait.object, wait.idle, Some(wait.ended_by));
+        colour.lock = wait.object.is_some_and(|object| measured.is_lock(object));
     }
     colour
 }

@@ -55,6 +55,9 @@ pub struct StateColour {
     /// The object that it waits for, by its number among the names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<u32>,
+    /// That object is a lock.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub lock: bool,
     /// It has nothing to do.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub idle: bool,

@@ -5,6 +5,7 @@ use super::lanes::{Item, Lanes, quantum, summed};
 use super::palette::{Palette, PathColour, StateColour};
 use super::path::{self, PathJson};
 use engine::predict::Timing;
+use engine::program::Program;
 use engine::report::Cpus;
 use engine::schedule::{Doing, Interval, Why};
 use engine::time::Ticks;
@@ -37,7 +38,7 @@ impl Simulated {
     /// Of a program with functions that only samples know as calls.
     pub fn on(timing: &Timing<'_>, cpus: Cpus) -> Simulated {
         let threads = timing.program().threads.len();
-        let mut lives = Lives::of(threads, cpus != Cpus::Infinite);
+        let mut lives = Lives::of(timing.program(), cpus != Cpus::Infinite);
         let (path, length) = path_and_run(timing, cpus, &mut |interval| lives.tell(interval));
         let (path, path_lanes, path_colours) = path::path(&path, threads);
         let quantum = lives.quantum();
@@ -80,15 +81,17 @@ struct Lives {
     none: u32,
     /// Which of unlimited CPUs it is says nothing.
     has_cpus: bool,
+    /// By object.
+    is_lock: Vec<bool>,
 }
 
 impl Lives {
-    fn of(threads: usize, has_cpus: bool) -> Lives {
+    fn of(program: &Program, has_cpus: bool) -> Lives {
         let mut states = Palette::default();
         let none = states.number(StateColour { state: "none", ..StateColour::default() });
         let mut lives = Vec::new();
-        lives.resize_with(threads, Life::default);
-        Lives { lives, states, none, has_cpus }
+        lives.resize_with(program.threads.len(), Life::default);
+        Lives { lives, states, none, has_cpus, is_lock: program.is_lock() }
     }
 
     fn tell(&mut self, interval: Interval) {
@@ -99,7 +102,10 @@ impl Lives {
         }
         let begun = start.max(life.until);
         if end > begun {
-            let code = self.states.number(colour(interval.doing, interval.cpu.filter(|_| self.has_cpus)));
+            let mut colour = colour(interval.doing, interval.cpu.filter(|_| self.has_cpus));
+            let is_lock = |object: u32| self.is_lock.get(object as usize) == Some(&true);
+            colour.lock = colour.state == "blocked" && colour.object.is_some_and(is_lock);
+            let code = self.states.number(colour);
             life.items.push(Item { code, ns: end - begun, more: 0 });
             life.until = end;
         }

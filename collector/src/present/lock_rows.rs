@@ -18,6 +18,8 @@ pub(super) struct Row<'a> {
     /// Places in [`Report::locks`], the worst one first.
     members: Vec<(usize, &'a LockRow)>,
     queue: Option<&'a Queue>,
+    /// Uses without a wait were put back from samples: their number is estimated.
+    pub(super) is_estimated: bool,
 }
 
 /// All rows, the largest share of the predicted time at any CPU count first, then the longest wait.
@@ -30,9 +32,11 @@ pub(super) fn rows(report: &Report) -> Vec<Row<'_>> {
         let object = known.get(lock.lock.as_str()).copied();
         let group = object.and_then(|object| Some((&object.kind, object.group.as_deref()?, object.pid)));
         let queue = object.and_then(|object| object.queue.as_ref());
+        let is_estimated = object.is_some_and(|object| object.put_back.is_some());
         if let Some(place) = group.and_then(|group| groups.get(&group)) {
             if let Some(row) = rows.get_mut(*place) {
                 row.members.push((number, lock));
+                row.is_estimated |= is_estimated;
                 if longer(queue, row.queue) {
                     row.queue = queue;
                 }
@@ -47,6 +51,7 @@ pub(super) fn rows(report: &Report) -> Vec<Row<'_>> {
             holder: lock.holder.as_deref(),
             members: vec![(number, lock)],
             queue,
+            is_estimated,
         });
     }
     for ((kind, place, _), row) in groups {

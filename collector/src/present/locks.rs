@@ -60,14 +60,15 @@ pub(super) fn write(
         let cell = |text: String, columns: usize| {
             format!("{}{text}", " ".repeat(columns.saturating_sub(width(&text))))
         };
+        let about = |text: String| if row.is_estimated && text != "-" { format!("~{text}") } else { text };
         let line = format!(
             "{name}{} {} {} {} {} {}  {}",
             " ".repeat(NAME.saturating_sub(width(&name))),
             cell(percent(on_path), 7),
-            cell(grouped(taken), 9),
-            cell(not_free, 8),
+            cell(about(grouped(taken)), 9),
+            cell(about(not_free), 8),
             cell(time(row.waited()), 8),
-            cell(time(row.held_for()), 8),
+            cell(about(time(row.held_for())), 8),
             style.text(&holder)
         );
         writeln!(out, "{}", clip(&line, style.width, style))?;
@@ -91,8 +92,11 @@ pub(super) fn write(
     if !rows.is_empty() {
         let what = "On path: the share of the predicted time that is computed with the lock held while everything waits for that. \
                     The other columns are as recorded; waited: until a thread runs with the lock.";
+        let estimated = " ~: estimated from waits and samples, since lock operations were not recorded.";
+        let is_estimated = rows.iter().take(shown).any(|row| row.is_estimated);
+        let what = format!("{what}{}", if is_estimated { estimated } else { "" });
         let mut out: &mut dyn Write = out;
-        table::wrap(&mut out, style, Paint::Dim, "", what, "")?;
+        table::wrap(&mut out, style, Paint::Dim, "", &what, "")?;
     }
     if !rows.is_empty() && !words.is_empty() {
         writeln!(out)?;

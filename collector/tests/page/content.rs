@@ -114,6 +114,14 @@ fn lanes_hold_what_tables_export(page: &(Value, Vec<u8>), input: &str) {
     let wakers = column(page, "measured.more").iter().filter(|waker| **waker > 0).count();
     assert_eq!(wakers, shown.filter(|row| !row["waker"].is_null()).count(), "{input}");
     let states = page.0["states"].as_array().expect("states");
+    // Barriers, conditions and devices were "waits for a lock".
+    for state in states.iter().filter(|state| state["state"] == "blocked") {
+        let object = state["object"].as_u64().map(|object| &page.0["names"]["objects"][object as usize]);
+        let is_lock = object.and_then(Value::as_str).is_some_and(|name| {
+            ["mutex ", "rwlock ", "spin lock ", "lock "].iter().any(|kind| name.starts_with(kind))
+        });
+        assert_eq!(state["lock"] == true, is_lock, "{input}: {state} of {object:?}");
+    }
     let running = column(page, "measured.codes");
     let running = running.iter().filter(|code| states[(**code >> 1) as usize]["state"] == "running").count();
     let exported = intervals.iter().filter(|row| row["state"] == "running" && length(row) > 0).count();

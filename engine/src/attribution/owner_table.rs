@@ -1,5 +1,5 @@
-//! What a function is called where a person is to change something: standard functions count for their
-//! callers, and no user is asked to change a C library, a runtime, or longpole's own library.
+//! The owner of each function: the user's function that its time counts for where a person is to change something. A standard
+//! function counts for its caller; a C library, a runtime, or longpole's own library for nobody.
 
 use super::owners::used_by;
 use crate::program::{FunctionRef, ObjectId, Operation, Program, Walk};
@@ -55,7 +55,7 @@ impl Owners {
     }
 
     /// The functions that count for this one, itself first.
-    pub(crate) fn owned_by(&self, function: FunctionRef) -> Vec<FunctionRef> {
+    pub fn owned_by(&self, function: FunctionRef) -> Vec<FunctionRef> {
         let owned = (0..).zip(&self.of).filter(|(_, owner)| **owner == Some(function));
         let others = owned.map(|(number, _)| FunctionRef(number)).filter(|other| *other != function);
         std::iter::once(function).chain(others).collect()

@@ -37,13 +37,12 @@ pub fn apply<'p>(
                 (model.switch_cost_ns, model.wake_cost_ns) = (zero, zero);
                 (model.wake_latency_ns, model.idle_tick_ns) = (zero, zero);
             }
-            _ => {
-                let program = changed.program.to_mut();
-                // What was measured of the processes is not true of them with a change.
-                program.overhead.iter_mut().for_each(|cost| cost.target_ns = 0);
-                change(program, owners, edit)?;
-            }
+            _ => change(changed.program.to_mut(), owners, edit)?,
         }
+    }
+    // The measured CPU time is that of the unchanged program.
+    if edits.iter().any(|edit| !matches!(edit, Edit::Cpus(_))) && changed.program.overhead.is_some() {
+        changed.program.to_mut().overhead.iter_mut().for_each(|cost| cost.target_ns = 0);
     }
     Ok(changed)
 }
@@ -70,7 +69,7 @@ fn change(program: &mut Program, owners: &Owners, edit: &Edit) -> Result<(), Edi
         }
         Edit::DivideEvenly(alike) => {
             even::even(program, alike)
-                .ok_or(EditError::NothingToChange("no threads that wait for one with more to do"))?;
+                .ok_or(EditError::NothingToChange("no threads wait for one that has more to do"))?;
         }
         Edit::FreeDevices(devices) => free::devices(program, devices),
         Edit::FreeIo => free_io(program),

@@ -1,5 +1,5 @@
-//! The range of a gain (ours): the same change under other decisions of the scheduler and other latencies, with what the recording
-//! itself leaves open, and with what the model is known to leave out.
+//! How far a gain may be off (ours): the change is simulated again with other decisions of the scheduler and other latencies; the
+//! error of samples and what the model leaves out are added.
 
 use super::trials::Trial;
 use crate::cpus::Cpus;

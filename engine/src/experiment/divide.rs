@@ -18,19 +18,20 @@ pub struct Part {
 }
 
 impl Part {
-    /// All that the thread computes of a function that computes most of it.
-    pub fn of_function(program: &Program, function: FunctionRef) -> Part {
+    /// What counts for a function in the thread that computes most of that; `None`: no thread computes any.
+    pub fn of_function(program: &Program, owners: &Owners, function: FunctionRef) -> Option<Part> {
         let computed = |thread: &Thread| {
             let mut walk = CallWalk::default();
             thread.operations.iter().fold(0u64, |sum, operation| {
-                let own = walk.computed(operation).filter(|(own, _)| *own == Some(function));
+                let is_own = owners.computing(&walk, operation) == Some(function);
+                let length = walk.computed(operation).filter(|_| is_own).map_or(0, |(_, length)| length.0);
                 walk.pass(operation);
-                own.map_or(sum, |(_, length)| sum.saturating_add(length.0))
+                sum.saturating_add(length)
             })
         };
-        let most = (0..).zip(&program.threads).max_by_key(|(_, thread)| computed(thread));
-        let thread = most.map_or(0, |(thread, _)| thread);
-        Part { thread, from: 0, to: u64::MAX, function: Some(function) }
+        let sums = program.threads.iter().map(computed).enumerate();
+        let (thread, sum) = sums.max_by_key(|(_, sum)| *sum)?;
+        (sum > 0).then_some(Part { thread, from: 0, to: u64::MAX, function: Some(function) })
     }
 }
 

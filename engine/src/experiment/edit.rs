@@ -64,8 +64,7 @@ impl Edit {
         self.into()
     }
 
-    /// Whether what it gains is assumed, and nothing that a run shows: that a stretch can be divided, that nobody waits for a
-    /// turn.
+    /// Whether the gain is an assumption and not simulated: that a stretch can be divided, or that nobody waits for a turn.
     pub fn is_assumed(&self) -> bool {
         matches!(self, Edit::Divide(..) | Edit::NoTurns)
     }
@@ -73,6 +72,14 @@ impl Edit {
     /// Whether its gain is a bound: what is simulated is more than the change can give.
     pub fn is_at_best(&self) -> bool {
         self.is_assumed() || matches!(self, Edit::Processes(_))
+    }
+
+    /// On this many CPUs: work that is divided among more threads than CPUs gets no faster.
+    pub(crate) fn on(&self, cpus: Cpus) -> Edit {
+        match self {
+            Edit::Divide(part, among) => Edit::Divide(part.clone(), cpus.or(*among).min(*among)),
+            _ => self.clone(),
+        }
     }
 
     /// Of two that gain the same, the one with the smaller number is reported: what is simpler to change.
@@ -102,7 +109,7 @@ impl Edit {
         self.name() == other.name() && threads(self) == threads(other)
     }
 
-    /// Whether both change the same. Which locks bound more threads is a matter of the run that is compared with.
+    /// Whether both are the same change. `under` is not compared: it depends on the run that it was computed from.
     pub(crate) fn is_same(&self, other: &Edit) -> bool {
         match (self, other) {
             (
@@ -127,7 +134,7 @@ pub enum EditError {
     WithCondition(String),
     /// The lock's waits are replayed as recorded: they do not get shorter when the lock changes.
     Replayed(String),
-    /// Nothing in the program is what the change is about.
+    /// The program has nothing that the change is about.
     NothingToChange(&'static str),
     /// What the change gains is a bound that is computed from a run.
     NotSimulated,
@@ -162,7 +169,7 @@ impl fmt::Display for EditError {
             EditError::Replayed(name) => {
                 write!(out, "{} cannot be split: who waited for it is replayed as recorded", quoted(name))
             }
-            EditError::NothingToChange(what) => write!(out, "this program has {what}"),
+            EditError::NothingToChange(what) => write!(out, "the change has no effect: {what}"),
             EditError::NotSimulated => {
                 out.write_str("threads that take turns cannot be simulated without them")
             }

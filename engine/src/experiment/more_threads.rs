@@ -11,7 +11,7 @@ pub(super) fn more_threads(
     more: usize,
     under: Option<&[ObjectId]>,
 ) {
-    let factor = threads.len() as f64 / (threads.len() + more).max(1) as f64;
+    let factor = threads.len() as f64 / (threads.len() as f64 + more as f64).max(1.0);
     let under: Option<FxHashSet<ObjectId>> = under.map(|locks| locks.iter().copied().collect());
     let is_shared = |lock: ObjectId| under.as_ref().is_none_or(|under| under.contains(&lock));
     for thread in threads {

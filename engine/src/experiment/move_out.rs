@@ -8,7 +8,8 @@ use rustc_hash::FxHashSet;
 /// What a function computes under these locks is computed before the first of them is taken.
 pub(super) fn move_out(program: &mut Program, owners: &Owners, function: FunctionRef, locks: &[ObjectId]) {
     let locks: FxHashSet<ObjectId> = locks.iter().copied().collect();
-    for thread in &mut program.threads {
+    // What a thread in the background repeats is known by the places of its operations.
+    for thread in program.threads.iter_mut().filter(|thread| thread.background.is_none()) {
         let operations = std::mem::take(&mut thread.operations);
         let mut moved: Vec<Operation> = Vec::with_capacity(operations.len());
         let mut walk = Walk::holding(|lock| locks.contains(&lock));

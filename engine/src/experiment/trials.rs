@@ -17,6 +17,8 @@ pub struct Trials<'p> {
     program: Cow<'p, Program>,
     owners: Owners,
     model: Model,
+    /// The same with one run: only times are kept, and one run gives them.
+    single: Model,
     operations: usize,
     known: Mutex<Vec<Known>>,
 }
@@ -34,9 +36,8 @@ impl<'p> Trials<'p> {
     /// None yet. `owners` are those of the program with its samples.
     pub fn new(program: Cow<'p, Program>, owners: Owners, model: &Model) -> Trials<'p> {
         let operations = program.threads.iter().map(|thread| thread.operations.len()).sum();
-        // Only times are kept, and one run gives them.
-        let model = Model { runs: 1, ..model.clone() };
-        Trials { program, owners, model, operations, known: Mutex::default() }
+        let single = Model { runs: 1, ..model.clone() };
+        Trials { program, owners, model: model.clone(), single, operations, known: Mutex::default() }
     }
 
     /// The same for a program that still has its samples, or never had any.
@@ -64,10 +65,9 @@ impl<'p> Trials<'p> {
         self.operations
     }
 
-    /// How many runs were made.
+    /// How many different runs were asked for.
     pub fn runs(&self) -> usize {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.iter().filter(|known| known.time_ns.get().is_some()).count()
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// The program with these changes; nothing is changed or run yet.
@@ -122,8 +122,18 @@ impl<'t> Trial<'t> {
     /// The first change that cannot be made.
     pub fn changed(&self) -> Result<&Changed<'t>, EditError> {
         let trials = self.trials;
-        let changed = || apply(&trials.program, &trials.owners, &trials.model, &self.edits);
+        let changed = || apply(&trials.program, &trials.owners, &trials.single, &self.edits);
         self.changed.get_or_init(changed).as_ref().map_err(EditError::clone)
+    }
+
+    /// The unchanged program.
+    pub fn program(&self) -> &Program {
+        &self.trials.program
+    }
+
+    /// The machine, without what the changes make of it.
+    pub fn model(&self) -> &Model {
+        &self.trials.model
     }
 
     /// The CPU count that it runs on where this one is asked for.

@@ -39,9 +39,12 @@ impl Search {
         let mut cohorts = self.cohorts(|_| false);
         cohorts.sort_by_key(|threads| std::cmp::Reverse(threads.len()));
         let first = |threads: &Vec<usize>| self.program().threads.get(*threads.first()?);
-        let mut names: Vec<String> =
-            cohorts.iter().filter_map(first).map(|thread| bare(&thread.name).to_owned()).collect();
-        names.dedup();
+        let mut names: Vec<String> = Vec::new();
+        for name in cohorts.iter().filter_map(first).map(|thread| bare(&thread.name)) {
+            if !names.iter().any(|known| known == name) {
+                names.push(name.to_owned());
+            }
+        }
         names
     }
 

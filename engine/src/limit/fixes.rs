@@ -174,17 +174,16 @@ impl Search {
     pub fn fix(&self, edit: &Edit, found: &[Found]) -> Option<Fix> {
         let first = found.first()?;
         let cpus = first.limit.cpus;
-        let known = |found: &Found| {
-            let known = self.known(found);
-            known.iter().find(|(known, _)| known.is_same(edit)).map(|(_, ns)| 1.0 - ns / found.time_ns)
+        let gain_in = |known: &[(Edit, f64)], time_ns: f64| {
+            known.iter().find(|(known, _)| known.is_same(edit)).map(|(_, ns)| 1.0 - ns / time_ns)
         };
-        if let Some(gain) = known(first) {
+        if let Some(gain) = gain_in(&self.known(first), first.time_ns) {
             // For a program that only sleeps, that is no advice.
             let most = if *edit == Edit::NoSleeps { 0.95 } else { 1.0 };
-            let there = found.get(1).and_then(known);
+            let there = found.get(1).and_then(|there| gain_in(&there.without, there.time_ns));
             return (WORTH..most).contains(&gain).then(|| self.fix_of(edit, gain, (gain, gain), there));
         }
-        let trial = self.trials.with(vec![divided_on(edit, cpus)]);
+        let trial = self.trials.with(vec![edit.on(cpus)]);
         let gain = trial.gain(cpus, 0)?;
         if gain < LEAST {
             return None;
@@ -196,7 +195,10 @@ impl Search {
                 && !matches!(edit, Edit::Cpus(_))
             {
                 let cpus = largest.limit.cpus;
-                there = self.trials.with(vec![divided_on(edit, cpus)]).gain(cpus, 0);
+                there = match edit {
+                    Edit::Divide(..) => self.trials.with(vec![edit.on(cpus)]).gain(cpus, 0),
+                    _ => trial.gain(cpus, 0),
+                };
             }
         }
         // A gain that another run of the same program does not have is chance.
@@ -231,13 +233,5 @@ impl Search {
             band: if is_ideal { runs } else { with_open(runs, gain, gain * recorded) },
             gain_at_largest,
         }
-    }
-}
-
-/// On this many CPUs more threads than CPUs are no faster.
-fn divided_on(edit: &Edit, cpus: Cpus) -> Edit {
-    match edit {
-        Edit::Divide(part, among) => Edit::Divide(part.clone(), cpus.or(*among).min(*among)),
-        _ => edit.clone(),
     }
 }

@@ -44,7 +44,7 @@ impl Rest {
 pub(super) fn measured_busy(program: &Program, asleep: Option<&MostlyAsleep>) -> Option<f64> {
     let cost = program.overhead.filter(|cost| cost.wall_ns > 0 && cost.target_ns > 0)?;
     let awake_ns = asleep.map_or(cost.wall_ns as f64, |asleep| asleep.awake_ns);
-    Some(cost.target_ns.saturating_sub(cost.in_threads_ns()) as f64 / awake_ns)
+    (awake_ns > 0.0).then(|| cost.target_ns.saturating_sub(cost.in_threads_ns()) as f64 / awake_ns)
 }
 
 /// A program that sleeps for most of its recording, which is no part of its predicted time: nothing ended that sleep, or it

@@ -9,8 +9,8 @@ use crate::schedule::{Doing, Interval, Outcome};
 use crate::time::Ticks;
 
 impl Search {
-    /// More threads in addition to these. Of several threads that do the same, only locks that they already wait for bound what another
-    /// one brings: the release of a replayed lock may be unknown.
+    /// The edit that adds `more` threads. Of several threads, only work under locks that they wait for stays undivided: when a
+    /// replayed lock is released may be unknown.
     pub(super) fn more_of(&self, threads: &[usize], more: usize, base: &Outcome) -> Edit {
         let waited = || {
             let locks = self.locks(base, base.length.0 / 100).into_iter();

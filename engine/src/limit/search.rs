@@ -12,7 +12,7 @@ use super::worker_groups::{Group, groups, is_even};
 use super::{Kind, Limit, Limits, MoreThreads, WORTH};
 use crate::attribution::{Owners, with_sampled_calls};
 use crate::cpus::Cpus;
-use crate::experiment::{Edit, Trials};
+use crate::experiment::{Changed, Edit, Trials, apply};
 use crate::finding::{Finding, Stuck};
 use crate::predict::{Model, Timing};
 use crate::program::{ObjectId, ObjectMeaning, Program, ProgramError, Recorded, bare_name};
@@ -71,6 +71,20 @@ impl Search {
     /// # Errors
     /// The program fails [`Program::check`].
     pub fn new(program: &Program, cpus: &[Cpus], model: &Model) -> Result<Search, ProgramError> {
+        Search::after(program, &[], cpus, model)
+    }
+
+    /// The same of the program with these changes; those that cannot be made are left out. Samples of the unchanged one show
+    /// callers and what threads do.
+    ///
+    /// # Errors
+    /// The program fails [`Program::check`].
+    pub fn after(
+        program: &Program,
+        edits: &[Edit],
+        cpus: &[Cpus],
+        model: &Model,
+    ) -> Result<Search, ProgramError> {
         program.check()?;
         let machine = program.recorded_cpus.and_then(Cpus::count);
         let finite = cpus.iter().copied().filter(|cpus| *cpus != Cpus::Infinite).max();
@@ -79,7 +93,12 @@ impl Search {
         counts.dedup();
         let owners = Owners::of(program);
         let samples = of_threads(program, &owners);
-        let mut program = with_sampled_calls(program.clone());
+        let program = with_sampled_calls(program.clone());
+        let changed = apply(&program, &owners, model, edits);
+        let (mut program, model) = match changed {
+            Ok(Changed { program: changed, model }) => (changed.into_owned(), model.into_owned()),
+            Err(_) => (program, model.clone()),
+        };
         let recorded = std::mem::take(&mut program.recorded);
         let rest = Rest::of(&program, &recorded);
         let unrecorded = UnrecordedLocks::of(&program, &recorded);
@@ -92,7 +111,7 @@ impl Search {
         program.findings.clear();
         let groups = groups(&program, &owners, &samples);
         Ok(Search {
-            trials: Trials::new(Cow::Owned(program), owners, model),
+            trials: Trials::new(Cow::Owned(program), owners, &model),
             recorded,
             counts,
             groups,
@@ -139,6 +158,11 @@ impl Search {
             (limit.kind, limit.without_ns) = (Kind::Idle { busy }, limit.time_ns);
         }
         found
+    }
+
+    /// How many different runs it has asked for so far, of the program and of what changes make of it.
+    pub fn runs(&self) -> usize {
+        self.trials.runs()
     }
 
     pub(super) fn program(&self) -> &Program {

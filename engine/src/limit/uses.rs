@@ -1,7 +1,7 @@
 //! What threads and locks do in the predicted run that a limit is found in.
 
 use super::Part;
-use crate::program::{ObjectId, Operation, Program};
+use crate::program::{ObjectId, Program};
 use crate::schedule::{Doing, Interval, Why};
 use crate::time::Ticks;
 use serde::Serialize;
@@ -60,18 +60,7 @@ pub(super) struct States {
 
 impl States {
     pub(super) fn new(program: &Program) -> States {
-        let mut is_lock = vec![false; program.objects.len()];
-        for operation in program.threads.iter().flat_map(|thread| &thread.operations) {
-            if let Operation::Lock(object)
-            | Operation::ReadLock(object)
-            | Operation::WriteLock(object)
-            | Operation::SpinLock(object) = operation
-                && let Some(is_lock) = is_lock.get_mut(object.0 as usize)
-            {
-                *is_lock = true;
-            }
-        }
-        States { of: vec![[0; 5]; program.threads.len()], is_lock }
+        States { of: vec![[0; 5]; program.threads.len()], is_lock: program.is_lock() }
     }
 
     pub(super) fn tell(&mut self, interval: Interval) {

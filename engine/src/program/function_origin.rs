@@ -43,7 +43,7 @@ pub enum Runtime {
     Java,
     /// Node.
     Node,
-    /// GNU's or LLVM's OpenMP.
+    /// GNU's, LLVM's or Intel's OpenMP.
     OpenMp,
     /// A Python interpreter.
     Python,
@@ -76,10 +76,13 @@ const STANDARD: [(&str, FunctionOrigin); 15] = [
 ];
 
 /// Other binaries that no user changes, by what the names of their files start with.
-const FIXED: [(&str, FunctionOrigin); 9] = [
-    ("liblongpole", Recorder),
+const FIXED: [(&str, FunctionOrigin); 12] = [
+    ("longpole-preload", Recorder),
     ("libgomp", FunctionOrigin::Runtime(Runtime::OpenMp)),
-    ("libomp", FunctionOrigin::Runtime(Runtime::OpenMp)),
+    ("libomp.", FunctionOrigin::Runtime(Runtime::OpenMp)),
+    ("libomp5", FunctionOrigin::Runtime(Runtime::OpenMp)),
+    ("libomp-", FunctionOrigin::Runtime(Runtime::OpenMp)),
+    ("libiomp", FunctionOrigin::Runtime(Runtime::OpenMp)),
     ("libjvm", FunctionOrigin::Runtime(Runtime::Java)),
     ("libpython", FunctionOrigin::Runtime(Runtime::Python)),
     ("libnode", FunctionOrigin::Runtime(Runtime::Node)),
@@ -250,13 +253,9 @@ pub(super) fn takes_the_gil(function: &str) -> bool {
 }
 
 /// Whether a binary is an OpenMP library, which computes nothing of its own: where it is on top, threads wait for each other.
+/// Packages of Python have copies with a number in their names.
 pub(super) fn is_openmp(module: &str) -> bool {
-    ["libgomp.so", "libomp.so", "libiomp5.so"].iter().any(|start| module.starts_with(start))
-}
-
-/// Whether a binary is GNU's OpenMP library, or a copy with a number in its name, as Python's packages have one.
-pub(super) fn is_gnu_openmp(module: &str) -> bool {
-    module.starts_with("libgomp")
+    of_file(&FIXED, module) == Some(FunctionOrigin::Runtime(Runtime::OpenMp))
 }
 
 /// The name without `@GLIBC_2.34`.
@@ -364,6 +363,10 @@ mod tests {
             ("start_thread@GLIBC_2.34", Some("shop"), StartUp),
             ("PyList_Append", Some("libpython3.11.so.1.0"), FunctionOrigin::Runtime(Runtime::Python)),
             ("[libgomp.so.1.0.0]", None, FunctionOrigin::Runtime(Runtime::OpenMp)),
+            ("f", Some("libgomp-a34b3233.so.1.0.0"), FunctionOrigin::Runtime(Runtime::OpenMp)),
+            ("f", Some("libiomp5.so"), FunctionOrigin::Runtime(Runtime::OpenMp)),
+            ("plan", Some("libompl.so.16"), User),
+            ("f", Some("longpole-preload.so"), Recorder),
             ("runtime.mallocgc", Some("shop"), FunctionOrigin::Runtime(Runtime::Go)),
             ("je_malloc", Some("libjemalloc.so.2"), Allocator),
             (UNKNOWN, None, Nowhere),

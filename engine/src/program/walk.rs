@@ -1,6 +1,6 @@
 //! A walk along the operations of a thread: which functions the thread is in, and whether it holds one of some locks.
 
-use super::{FunctionRef, ObjectId, Operation};
+use super::{FunctionRef, ObjectId, Operation, Program};
 use crate::time::Ticks;
 
 /// Where a walk is. `L` says of a lock whether it is one of those asked about.
@@ -45,7 +45,7 @@ impl<L: Fn(ObjectId) -> bool> Walk<L> {
         &self.stack
     }
 
-    /// The function that computes in this operation, if it computes, and for how long; `Some(None, ..)` is in no function.
+    /// The function that computes in this operation, and for how long; `Some((None, _))`: in no function.
     pub(crate) fn computed(&self, operation: &Operation) -> Option<(Option<FunctionRef>, Ticks)> {
         match *operation {
             Operation::Exec(length) | Operation::Once(_, length) => {
@@ -75,6 +75,22 @@ pub(crate) fn taking(operation: &Operation) -> Option<(ObjectId, bool)> {
         | Operation::SpinUnlock(object)
         | Operation::Freed(object, _) => Some((object, false)),
         _ => None,
+    }
+}
+
+impl Program {
+    /// Of each object, whether it is a lock: threads take or release it, or it was recorded as one, as those are that a program
+    /// makes of a condition variable.
+    pub fn is_lock(&self) -> Vec<bool> {
+        let mut is_lock = vec![false; self.objects.len()];
+        let operations = self.threads.iter().flat_map(|thread| &thread.operations);
+        let taken = operations.filter_map(taking).map(|(object, _)| object);
+        for object in taken.chain(self.locks.iter().map(|lock| lock.object)) {
+            if let Some(is_lock) = is_lock.get_mut(object.0 as usize) {
+                *is_lock = true;
+            }
+        }
+        is_lock
     }
 }
 

@@ -3,7 +3,7 @@
 use super::calls::{Calls, Slice};
 use super::running::Running;
 use super::states::{States, ThreadState};
-use crate::event::FunctionId;
+use crate::event::{FunctionId, SyncObject};
 use crate::program::{LockSection, Occurrences, Program, functions_used};
 use crate::time::Timestamp;
 use crate::timeline::{Birth, Timeline, Wakeup};
@@ -145,6 +145,13 @@ impl<'a> Measured<'a> {
     /// The name of an object, by its index in [`Timeline::locks`].
     pub fn object(&self, object: u32) -> &'a str {
         self.program.objects.get(object as usize).map_or("?", String::as_str)
+    }
+
+    /// Whether it is a lock, also one that the program makes of a condition variable.
+    pub fn is_lock(&self, object: u32) -> bool {
+        let kind = self.timeline.locks.get(object as usize).map(|lock| lock.kind);
+        matches!(kind, Some(SyncObject::Mutex | SyncObject::RwLock | SyncObject::SpinLock))
+            || self.program.locks.iter().any(|lock| lock.object.0 == object)
     }
 
     /// Its kind, e.g. `mutex`.

@@ -54,13 +54,13 @@ pub struct Takeover {
     pub function: String,
 }
 
-/// The curves of a function, one for each CPU count.
+/// The curves of functions that get faster together, one for each CPU count: one function and the standard ones that count for it.
 ///
 /// # Errors
 /// The program fails [`Program::check`].
 pub fn headroom(
     program: &Program,
-    function: FunctionRef,
+    functions: &[FunctionRef],
     cpus: &[Cpus],
     model: &Model,
 ) -> Result<Vec<Curve>, ProgramError> {
@@ -68,14 +68,14 @@ pub fn headroom(
         cpus.iter().map(|cpus| Curve { cpus: *cpus, points: Vec::new(), takeovers: Vec::new() }).collect();
     for point in 0..POINTS {
         let scale = 1.0 - f64::from(point) / f64::from(POINTS - 1);
-        for (curve, point) in curves.iter_mut().zip(at(program, function, scale, cpus, model)?) {
+        for (curve, point) in curves.iter_mut().zip(at(program, functions, scale, cpus, model)?) {
             curve.points.push(point);
         }
     }
     for curve in &mut curves {
         for pair in 1..curve.points.len() {
             let (above, below) = (curve.points[pair - 1].clone(), curve.points[pair].clone());
-            if let Some(takeover) = between(program, function, curve.cpus, model, above, below)? {
+            if let Some(takeover) = between(program, functions, curve.cpus, model, above, below)? {
                 curve.takeovers.push(takeover);
             }
         }
@@ -85,13 +85,13 @@ pub fn headroom(
 
 fn at(
     program: &Program,
-    function: FunctionRef,
+    functions: &[FunctionRef],
     scale: f64,
     cpus: &[Cpus],
     model: &Model,
 ) -> Result<Vec<CurvePoint>, ProgramError> {
     // A scale from 0 to 1 can always be applied.
-    let scaled = edited(program, &[Edit::Scale(vec![function], scale)]);
+    let scaled = edited(program, &[Edit::Scale(functions.to_vec(), scale)]);
     let results = match &scaled {
         Ok(scaled) => outlook(scaled, cpus, model)?.results,
         Err(_) => Vec::new(),
@@ -103,7 +103,7 @@ fn at(
 
 fn between(
     program: &Program,
-    function: FunctionRef,
+    functions: &[FunctionRef],
     cpus: Cpus,
     model: &Model,
     mut above: CurvePoint,
@@ -116,7 +116,7 @@ fn between(
     }
     for _ in 0..HALVINGS {
         let middle = f64::midpoint(above.scale, below.scale);
-        let Some(point) = at(program, function, middle, &[cpus], model)?.pop() else { break };
+        let Some(point) = at(program, functions, middle, &[cpus], model)?.pop() else { break };
         if name(&point).as_ref() == Some(&over) {
             above = point;
         } else {

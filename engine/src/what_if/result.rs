@@ -3,10 +3,10 @@
 use super::outlook::outlook;
 use crate::attribution::Grouping;
 use crate::cpus::Cpus;
-use crate::experiment::{Changed, Edit, EditError, Trials, with_open};
+use crate::experiment::{Edit, EditError, Trial, Trials, with_open};
 use crate::finding::{Finding, Trust};
 use crate::json::{maybe_number, name_only, number};
-use crate::predict::{Assumptions, Model, Scheduler};
+use crate::predict::{Assumptions, CpuPrediction, Model, Scheduler};
 use crate::program::{Program, ProgramError};
 use crate::report::{Detail, report_by};
 use serde::Serialize;
@@ -87,55 +87,56 @@ impl std::error::Error for WhatIfError {}
 /// A change cannot be made, or one of both programs fails [`Program::check`].
 pub fn what_if(trials: &Trials<'_>, edits: &[Edit], cpus: &[Cpus]) -> Result<WhatIf, WhatIfError> {
     let (program, model) = (trials.program(), trials.model());
-    let trial = trials.with(edits.to_vec());
-    let changed = trial.changed().map_err(WhatIfError::Edit)?;
-    if is_about_nothing(trials, edits, changed) {
-        return Err(WhatIfError::Edit(EditError::NothingToChange("nothing that this change is about")));
-    }
-    let on: Vec<Cpus> = cpus.iter().map(|cpus| trial.on(*cpus)).collect();
     let before = outlook(program, cpus, model).map_err(WhatIfError::Program)?;
-    let after = outlook(&changed.program, &on, &changed.model).map_err(WhatIfError::Program)?;
     let promised = promised(program, edits, cpus, model);
-    let is_ideal = Assumptions::of(program, model).scheduler == Scheduler::Ideal;
-    let findings = before.findings;
-    let mut findings_after = after.findings;
-    findings_after.retain(|finding| !findings.contains(finding));
-    let pairs = before.results.into_iter().zip(after.results).zip(promised);
-    let results = pairs.map(|((before, after), promised)| {
-        let gain = if before.time_ns > 0.0 { 1.0 - after.time_ns / before.time_ns } else { 0.0 };
-        let recorded = promised.map_or(0.0, |promised| gain.abs() * promised.relative_error());
-        // With ideal sharing nothing is left open.
-        let between = || with_open(trial.gains(before.cpus, gain), gain, recorded);
-        WhatIfRow {
-            cpus: before.cpus,
-            before_ns: before.time_ns,
-            after_ns: after.time_ns,
-            promised_ns: promised.map(|promised| promised.ns),
-            gain_between: (!is_ideal).then(between),
-            first_before: before.leader,
-            first_after: after.leader,
-        }
-    });
-    Ok(WhatIf {
-        results: results.collect(),
+    let mut all = WhatIf {
+        results: Vec::new(),
         trust: program.trust,
-        findings,
-        findings_after,
+        findings: before.findings,
+        findings_after: Vec::new(),
         recorded_cpus: program.recorded_cpus,
-    })
+    };
+    // What is divided among more threads than CPUs differs by CPU count.
+    let differs = edits.iter().any(|edit| edit.on(Cpus::ONE) != *edit);
+    let pairs: Vec<_> = before.results.into_iter().zip(promised).collect();
+    for together in pairs.chunks(if differs { 1 } else { pairs.len().max(1) }) {
+        let cpus = |(before, _): &(CpuPrediction, _)| before.cpus;
+        let Some(first) = together.first().map(cpus) else { continue };
+        let trial = trials
+            .with(edits.iter().map(|edit| edit.on(if differs { first } else { Cpus::Infinite })).collect());
+        let changed = trial.changed().map_err(WhatIfError::Edit)?;
+        let on: Vec<Cpus> = together.iter().map(|pair| trial.on(cpus(pair))).collect();
+        let after = outlook(&changed.program, &on, &changed.model).map_err(WhatIfError::Program)?;
+        all.findings_after.extend(after.findings);
+        let rows = together.iter().zip(after.results);
+        all.results.extend(rows.map(|((before, promised), after)| row(&trial, before, after, *promised)));
+    }
+    let known = &all.findings;
+    all.findings_after.retain(|finding| !known.contains(finding));
+    all.findings_after.dedup();
+    Ok(all)
 }
 
-/// Whether the changes find nothing in the program: no sleep, no wait for a device, nobody who takes the lock. What takes as
-/// long as before by its factor is a change all the same.
-fn is_about_nothing(trials: &Trials<'_>, edits: &[Edit], changed: &Changed<'_>) -> bool {
-    let finds_something = |edit: &Edit| match edit {
-        Edit::Scale(..) | Edit::FewerCalls(..) | Edit::SplitLock(..) | Edit::Cpus(_) | Edit::FreeHandOver => {
-            true
-        }
-        Edit::NoQuota => Assumptions::of(trials.program(), trials.model()).quota.is_some(),
-        _ => false,
-    };
-    !edits.iter().any(finds_something) && changed.program.threads == trials.program().threads
+fn row(
+    trial: &Trial<'_>,
+    before: &CpuPrediction,
+    after: CpuPrediction,
+    promised: Option<Promised>,
+) -> WhatIfRow {
+    let gain = if before.time_ns > 0.0 { 1.0 - after.time_ns / before.time_ns } else { 0.0 };
+    let recorded = promised.map_or(0.0, |promised| gain.abs() * promised.relative_error());
+    let is_ideal = Assumptions::of(trial.program(), trial.model()).scheduler == Scheduler::Ideal;
+    // With ideal sharing nothing is left open.
+    let between = || with_open(trial.gains(before.cpus, gain), gain, recorded);
+    WhatIfRow {
+        cpus: before.cpus,
+        before_ns: before.time_ns,
+        after_ns: after.time_ns,
+        promised_ns: promised.map(|promised| promised.ns),
+        gain_between: (!is_ideal).then(between),
+        first_before: before.leader.clone(),
+        first_after: after.leader,
+    }
 }
 
 /// What weights say that changes gain.

@@ -179,7 +179,7 @@ const NOT_OURS: [&str; 24] = [
     "runtime.procyield",
     "[vdso]",
     "ld-linux",
-    "liblongpole",
+    "longpole-preload",
     "[longpole",
 ];
 

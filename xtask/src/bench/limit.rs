@@ -28,12 +28,18 @@ pub fn measure(workspace: &Workspace) -> Result<String> {
         "## What limits\n\nA generated program on 16 threads: `report` for 6 CPU counts, and besides it LIMIT, FIX and what a \
          tenth of each\nfunction is worth. Processor time on one core. Of a million operations the second may take half as \
          long as the first.\n\n\
-         | operations | report, ms | limit, ms | limit ÷ report |\n|---|---|---|---|\n",
+         | operations | report, ms | limit, ms | limit ÷ report | runs |\n|---|---|---|---|---|\n",
     );
     for (operations, size) in OPERATIONS.iter().zip(&sizes) {
         let (report, limit) = (size.of("report_ns")?, size.of("limit_ns")?);
         let share = digits(limit.median() / report.median());
-        writeln!(text, "| {operations} | {} | {} | {share} |", report.scaled(1e-6), limit.scaled(1e-6))?;
+        let runs = size.of("runs")?.median();
+        writeln!(
+            text,
+            "| {operations} | {} | {} | {share} | {runs} |",
+            report.scaled(1e-6),
+            limit.scaled(1e-6)
+        )?;
     }
     Ok(text.trim_end().to_owned())
 }

@@ -1,6 +1,7 @@
 //! What changes of single functions and locks gain, for a slider: each step is simulated beforehand.
 
 use crate::page::{Curve, Stop};
+use engine::attribution::Owners;
 use engine::experiment::{Edit, edited};
 use engine::predict::{Model, Timing};
 use engine::program::{FunctionRef, ObjectId, Program, is_start_up};
@@ -28,7 +29,7 @@ const ONE: Steps = Steps { factors: &[0.5], parts: &[8] };
 
 /// The functions with the largest share of the critical path on any CPU count, and the locks with the largest share of waits:
 /// as many as there is time for. What cannot be changed is left out. The report is the program's.
-pub fn curves(program: &Program, report: &Report, model: &Model) -> Vec<Curve> {
+pub fn curves(program: &Program, owners: &Owners, report: &Report, model: &Model) -> Vec<Curve> {
     let cpus: Vec<Cpus> = report.results.iter().map(|result| result.cpus).collect();
     let operations: usize = program.threads.iter().map(|thread| thread.operations.len()).sum();
     let most = |steps: &Steps| {
@@ -42,7 +43,7 @@ pub fn curves(program: &Program, report: &Report, model: &Model) -> Vec<Curve> {
     let changes: Vec<Change> = functions.chain(locks).collect();
     let simulated: Vec<(Change, f64)> = changes.iter().flat_map(|change| change.each(&steps)).collect();
     let found = super::on_all_cores(&simulated, |(change, value)| {
-        let after = edited(program, &[change.edit(*value)]).ok()?;
+        let after = edited(program, &[change.edit(owners, *value)]).ok()?;
         let timing = Timing::new(&after, model).ok()?;
         let times_ns = cpus.iter().map(|cpus| timing.time_ns(*cpus)).collect();
         Some(Stop { value: *value, times_ns })
@@ -73,9 +74,9 @@ impl Change {
         }
     }
 
-    fn edit(self, value: f64) -> Edit {
+    fn edit(self, owners: &Owners, value: f64) -> Edit {
         match self {
-            Change::Function(function) => Edit::Scale(vec![function], value),
+            Change::Function(function) => Edit::Scale(owners.owned_by(function), value),
             Change::Lock(lock) => Edit::SplitLock(lock, value as u32),
         }
     }

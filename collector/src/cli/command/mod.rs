@@ -74,7 +74,10 @@ fn limits_on_all_cores(program: &Program, cpus: &[Cpus], model: &Model) -> Limit
 
 /// What limits, without what to change about it.
 fn limit_on_all_cores(program: &Program, cpus: &[Cpus], model: &Model) -> Limits {
-    let Ok(search) = Search::new(program, cpus, model) else { return Limits::default() };
+    Search::new(program, cpus, model).map_or_else(|_| Limits::default(), limit_of)
+}
+
+fn limit_of(search: Search) -> Limits {
     let found = on_all_cores(search.counts(), |cpus| search.at(*cpus));
     search.conclude(found, Vec::new(), Vec::new())
 }

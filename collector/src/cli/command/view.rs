@@ -11,6 +11,7 @@ use crate::page::{Document, Point, Simulated, Tables, is_page, write};
 use crate::plan::{InputPlan, is_dash};
 use crate::present::study::{parallelism, paths, paths_json, slack};
 use crate::present::{json, predict_json};
+use engine::attribution::Owners;
 use engine::graph::{self, ActivityGraph, PathsWanted};
 use engine::limit::Limits;
 use engine::parallelism::{measured, predicted};
@@ -95,7 +96,8 @@ fn document<'a>(
         predict: prediction_table(prediction, &limits)?,
         ..tables(parts, model, &graph)?
     };
-    let curves = changes::curves(expanded, model.report(), machine);
+    let owners = Owners::of(&parts.program);
+    let curves = changes::curves(expanded, &owners, model.report(), machine);
     Ok(Document {
         model,
         limits,

@@ -7,12 +7,15 @@ use crate::exit::{Outcome, UserError};
 use crate::plan::InputPlan;
 use crate::present::edit_words::{About, words};
 use crate::present::{study::what_if as show, style};
+use engine::attribution::Owners;
 use engine::experiment::{Edit, Part, Trials};
 use engine::limit::{Limits, Search};
 use engine::predict::Model;
 use engine::program::{FunctionRef, ObjectId, Program, bare_name};
 use engine::report::Cpus;
 use engine::what_if::{Ranker, Ranking, WhatIf, WhatIfRow, headroom, what_if};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use symbols::listed;
 
 /// Reads, changes, predicts, shows.
@@ -41,7 +44,8 @@ pub fn run(args: &WhatIfArguments) -> Result<Outcome, UserError> {
             ));
         };
         let name = program.functions[function.0 as usize].name.as_str();
-        let curves = headroom(program, function, &args.cpus, &model).map_err(super::invalid)?;
+        let scaled = Owners::of(&studied.own).owned_by(function);
+        let curves = headroom(program, &scaled, &args.cpus, &model).map_err(super::invalid)?;
         if args.json {
             to_stdout(|out| show::headroom_json(name, &curves, out))?;
         } else {
@@ -63,18 +67,14 @@ pub fn run(args: &WhatIfArguments) -> Result<Outcome, UserError> {
         }
     } else {
         let (edits, words) = edits(&studied, changes, &model)?;
-        let trials = Trials::of(program, &model);
+        let trials = Trials::new(Cow::Borrowed(program), Owners::of(&studied.own), &model);
         let result = what_if(&trials, &edits, &args.cpus)
             .map_err(|error| UserError::usage(error.to_string(), error.hint()))?;
         if args.json {
             to_stdout(|out| show::json(&result, out))?;
         } else {
-            // Callers that samples show are the same after the changes.
-            let own = Trials::of(&studied.own, &model);
-            let trial = own.with(edits);
-            let changed =
-                trial.changed().map_err(|error| UserError::usage(error.to_string(), error.hint()))?;
-            let after = super::limit_on_all_cores(&changed.program, &args.cpus, &changed.model);
+            let after = Search::after(&studied.own, &edits, &args.cpus, &model);
+            let after = after.map_or_else(|_| Limits::default(), super::limit_of);
             let frame = frame();
             to_reader(|out| show::text(&result, &words, &frame, &after, &style, out))?;
         }
@@ -175,10 +175,19 @@ fn edits(studied: &Studied, changes: &Changes, model: &Model) -> Result<(Vec<Edi
             "give the name of one of them",
         )),
     };
-    for (name, factor) in &changes.scale {
-        let found = functions(program, name)?;
-        let own = function_name(&found, name);
-        add(Edit::Scale(found, *factor), &own, "");
+    // Standard functions that count for a function are scaled with it, as in FIX, if they are not scaled by their own names.
+    let owners = Owners::of(&studied.own);
+    let named: Vec<(&str, f64, Vec<FunctionRef>)> = changes
+        .scale
+        .iter()
+        .map(|(name, factor)| Ok((name.as_str(), *factor, functions(program, name)?)))
+        .collect::<Result<_, UserError>>()?;
+    let by_name: BTreeSet<FunctionRef> = named.iter().flat_map(|(_, _, found)| found).copied().collect();
+    for (name, factor, found) in &named {
+        let owned = found.iter().flat_map(|one| owners.owned_by(*one));
+        let owned = owned.filter(|function| found.contains(function) || !by_name.contains(function));
+        let scaled: BTreeSet<FunctionRef> = owned.collect();
+        add(Edit::Scale(scaled.into_iter().collect(), *factor), &function_name(found, name), "");
     }
     for (name, parts) in &changes.split_lock {
         let lock = lock(program, name)?;
@@ -194,7 +203,12 @@ fn edits(studied: &Studied, changes: &Changes, model: &Model) -> Result<(Vec<Edi
     }
     for (name, among) in &changes.divide {
         let function = one_function(name, "--divide")?;
-        let part = Part::of_function(program, function);
+        let part = Part::of_function(program, &owners, function).ok_or_else(|| {
+            UserError::usage(
+                format!("no thread computes anything in '{name}' itself"),
+                "`longpole report` lists the functions that compute",
+            )
+        })?;
         add(Edit::Divide(part, *among as usize), &function_name(&[function], name), "");
     }
     if changes.divide_evenly {

@@ -139,7 +139,8 @@ pub struct PathsArguments {
 const WHAT_IF_HELP: &str = "\
 A factor is what is left: parse=0.8 makes parse a fifth faster, parse=0 leaves it out, parse=2 doubles it. NAME may be a \
 pattern ('hash*') or as much of the name as is needed ('update' for 'shop::update(int)'). \
-Only what a function computes itself is scaled, not what it calls or waits for.
+Scaled is what a function computes itself, and the standard functions (memcpy, malloc) that are mostly used by it; not what else it \
+calls or waits for.
 
 Would more CPUs help? --cpus 4,8,16. Would more threads? --threads +1, or --threads 8 for eight of the threads that do the same and \
 most of the work. What they compute is divided among more; what they compute under a lock that threads wait for is not.";
@@ -200,8 +201,7 @@ impl Changes {
 pub struct WhatIfArguments {
     #[command(flatten)]
     pub changes: Changes,
-    /// This many threads, or after a + more threads, of those that do the same and most of the work, or of those of this name in
-    /// THREADS: 8, +1, xz=+4
+    /// Run with N worker threads (8) or N more (+1); NAME= picks threads by their name in THREADS (xz=+4)
     #[arg(long, value_name = "[NAME=]N|+N", allow_hyphen_values = true, value_parser = study::threads, conflicts_with_all = ["rank",
         "headroom", "changes"])]
     pub threads: Option<Threads>,

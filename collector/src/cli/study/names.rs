@@ -1,7 +1,7 @@
 //! Functions and locks by name, and suggestions where there is none of that name.
 
 use crate::exit::UserError;
-use engine::program::{FunctionRef, ObjectId, Operation, Program, bare_name};
+use engine::program::{FunctionRef, ObjectId, Program, bare_name};
 use std::collections::BTreeSet;
 use symbols::{NameMatch, listed, match_name};
 
@@ -61,21 +61,9 @@ pub fn lock(program: &Program, name: &str) -> Result<ObjectId, UserError> {
     if let Some(number) = program.objects.iter().position(|object| object == name) {
         return Ok(ObjectId(number as u32));
     }
-    let mut is_lock = vec![false; program.objects.len()];
-    for operation in program.threads.iter().flat_map(|thread| &thread.operations) {
-        if let Operation::Lock(object)
-        | Operation::SpinLock(object)
-        | Operation::ReadLock(object)
-        | Operation::WriteLock(object)
-        | Operation::Held(object, _) = operation
-            && let Some(is_lock) = is_lock.get_mut(object.0 as usize)
-        {
-            *is_lock = true;
-        }
-    }
     let locks: Vec<(&str, ObjectId)> = (0..)
         .map(ObjectId)
-        .zip(program.objects.iter().zip(is_lock))
+        .zip(program.objects.iter().zip(program.is_lock()))
         .filter(|(_, (_, is_lock))| *is_lock)
         .map(|(number, (name, _))| (name.as_str(), number))
         .collect();

@@ -2,7 +2,7 @@
 //! the C library, since that it slept in `read` is known anyway.
 
 use super::model::Primitive;
-use crate::program::function_origin::{is_gnu_openmp, takes_the_gil};
+use crate::program::function_origin::{is_openmp, takes_the_gil};
 use crate::program::{Function, Program};
 
 /// The function, by the program's names.
@@ -35,15 +35,15 @@ pub(super) fn waits_in(program: &Program, stack: u32) -> Option<WaitsIn> {
     let found = innermost.iter().find_map(|function| of_name(&function.name));
     // GNU's library has no names of its own but for what it exports, and those of its locks are exported.
     let binary = innermost.first().and_then(|function| function.module.as_deref());
-    let is_openmp = || binary.is_some_and(is_gnu_openmp);
-    found.or_else(|| is_openmp().then_some(Primitive::Signal)).map(WaitsIn::A)
+    let waits_in_openmp = || binary.is_some_and(is_openmp);
+    found.or_else(|| waits_in_openmp().then_some(Primitive::Signal)).map(WaitsIn::A)
 }
 
 /// How many innermost functions are asked what a thread waits in.
 const INNERMOST: usize = 6;
 
 fn of_name(name: &str) -> Option<Primitive> {
-    const LOCKS: [&str; 12] = [
+    const LOCKS: [&str; 14] = [
         "mutex",
         "rwlock",
         "lll_lock",
@@ -55,6 +55,8 @@ fn of_name(name: &str) -> Option<Primitive> {
         "sem_wait",
         "semaphore",
         "critical_start",
+        "kmpc_critical",
+        "kmp_acquire",
         "omp_set_lock",
     ];
     const SIGNALS: [&str; 8] =
