@@ -40,10 +40,6 @@ pub fn apply<'p>(
             _ => change(changed.program.to_mut(), owners, edit)?,
         }
     }
-    // The measured CPU time is that of the unchanged program.
-    if edits.iter().any(|edit| !matches!(edit, Edit::Cpus(_))) && changed.program.overhead.is_some() {
-        changed.program.to_mut().overhead.iter_mut().for_each(|cost| cost.target_ns = 0);
-    }
     Ok(changed)
 }
 

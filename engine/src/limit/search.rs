@@ -99,6 +99,10 @@ impl Search {
             Ok(Changed { program: changed, model }) => (changed.into_owned(), model.into_owned()),
             Err(_) => (program, model.clone()),
         };
+        // The measured CPU time is that of the unchanged program.
+        if !edits.is_empty() {
+            program.overhead.iter_mut().for_each(|cost| cost.target_ns = 0);
+        }
         let recorded = std::mem::take(&mut program.recorded);
         let rest = Rest::of(&program, &recorded);
         let unrecorded = UnrecordedLocks::of(&program, &recorded);

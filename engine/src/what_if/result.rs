@@ -51,7 +51,7 @@ pub struct WhatIfRow {
     pub first_after: Option<(String, f64)>,
 }
 
-/// Why there is no answer. `Display` is one line.
+/// Why there is no answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WhatIfError {
     /// A change cannot be made.
@@ -59,27 +59,6 @@ pub enum WhatIfError {
     /// The program, or the changed one, cannot be run.
     Program(ProgramError),
 }
-
-impl WhatIfError {
-    /// What to do about it; one line.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            WhatIfError::Edit(error) => error.hint(),
-            WhatIfError::Program(error) => error.hint(),
-        }
-    }
-}
-
-impl std::fmt::Display for WhatIfError {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            WhatIfError::Edit(error) => error.fmt(out),
-            WhatIfError::Program(error) => error.fmt(out),
-        }
-    }
-}
-
-impl std::error::Error for WhatIfError {}
 
 /// Runs a program as it is and with these changes, on every CPU count.
 ///

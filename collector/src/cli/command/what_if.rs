@@ -13,7 +13,7 @@ use engine::limit::{Limits, Search};
 use engine::predict::Model;
 use engine::program::{FunctionRef, ObjectId, Program, bare_name};
 use engine::report::Cpus;
-use engine::what_if::{Ranker, Ranking, WhatIf, WhatIfRow, headroom, what_if};
+use engine::what_if::{Ranker, Ranking, WhatIf, WhatIfError, WhatIfRow, headroom, what_if};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use symbols::listed;
@@ -68,8 +68,10 @@ pub fn run(args: &WhatIfArguments) -> Result<Outcome, UserError> {
     } else {
         let (edits, words) = edits(&studied, changes, &model)?;
         let trials = Trials::new(Cow::Borrowed(program), Owners::of(&studied.own), &model);
-        let result = what_if(&trials, &edits, &args.cpus)
-            .map_err(|error| UserError::usage(error.to_string(), error.hint()))?;
+        let result = what_if(&trials, &edits, &args.cpus).map_err(|error| match error {
+            WhatIfError::Edit(error) => UserError::usage(error.to_string(), error.hint()),
+            WhatIfError::Program(error) => super::invalid(error),
+        })?;
         if args.json {
             to_stdout(|out| show::json(&result, out))?;
         } else {
