@@ -203,6 +203,7 @@ fn what(limit: &Limit) -> &str {
         | Kind::Work { .. }
         | Kind::Deadlock { .. }
         | Kind::NotKnown { .. }
+        | Kind::Unexplained { .. }
         | Kind::Nothing => "",
     }
 }

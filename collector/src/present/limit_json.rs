@@ -2,7 +2,7 @@
 
 use engine::experiment::Edit;
 use engine::json::number;
-use engine::limit::{Fix, Kind, Limit, Limits, LockUse, Part, ThreadUse};
+use engine::limit::{Fix, Kind, Limit, Limits, LockUse, Part, Row, ThreadUse};
 use engine::report::Cpus;
 use serde::Serialize;
 
@@ -66,6 +66,22 @@ struct LimitJson<'a> {
     /// Predicted time without it.
     #[serde(serialize_with = "number")]
     without_ns: f64,
+    evidence: &'static str,
+    #[serde(flatten)]
+    of: Of<'a>,
+    /// Other causes, those that may bring most first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    others: Vec<RowJson<'a>>,
+}
+
+/// A cause that may limit, too.
+#[derive(Serialize)]
+struct RowJson<'a> {
+    kind: &'static str,
+    /// Shares of the predicted time that go without it.
+    least: f64,
+    most: f64,
+    evidence: &'static str,
     #[serde(flatten)]
     of: Of<'a>,
 }
@@ -117,8 +133,29 @@ struct Of<'a> {
 
 impl<'a> LimitJson<'a> {
     fn new(limit: &'a Limit) -> LimitJson<'a> {
+        let row = |row: &'a Row| RowJson {
+            kind: row.kind.name(),
+            least: row.least,
+            most: row.most,
+            evidence: row.evidence.name(),
+            of: Of::new(&row.kind),
+        };
+        LimitJson {
+            cpus: limit.cpus,
+            kind: limit.kind.name(),
+            time_ns: limit.time_ns,
+            without_ns: limit.without_ns,
+            evidence: limit.evidence.name(),
+            of: Of::new(&limit.kind),
+            others: limit.others.iter().map(row).collect(),
+        }
+    }
+}
+
+impl<'a> Of<'a> {
+    fn new(kind: &'a Kind) -> Of<'a> {
         let function = |function: &'a Option<String>| function.as_deref();
-        let of = match &limit.kind {
+        match kind {
             Kind::Lock { lock, locks, waiting, threads, holder } => Of {
                 lock: Some(lock),
                 locks: Some(*locks),
@@ -157,15 +194,11 @@ impl<'a> LimitJson<'a> {
                 cost: *cost,
                 ..Of::default()
             },
+            Kind::Unexplained { predicted_ns, measured_ns } => {
+                Of { missing: Some(1.0 - predicted_ns / measured_ns), ..Of::default() }
+            }
             Kind::NotKnown { missing } => Of { missing: Some(*missing), ..Of::default() },
             Kind::Timers | Kind::Spinning | Kind::Deadlock { .. } | Kind::Nothing => Of::default(),
-        };
-        LimitJson {
-            cpus: limit.cpus,
-            kind: limit.kind.name(),
-            time_ns: limit.time_ns,
-            without_ns: limit.without_ns,
-            of,
         }
     }
 }

@@ -301,7 +301,7 @@ fn before_the_first_report_and_after_the_end() {
 
 #[test]
 fn a_stretch_without_anything_is_no_empty_table() {
-    let nothing = Limit { cpus: Cpus::ONE, time_ns: 0.0, kind: Kind::Nothing, without_ns: 0.0 };
+    let nothing = Limit::known(Cpus::ONE, 0.0, Kind::Nothing);
     let mut empty = Snapshot { threads: 1, window_ns: 5_000_000, ..Snapshot::default() };
     empty.limits.at = vec![nothing];
     let mut state = showing(empty);

@@ -2,6 +2,7 @@
 
 use super::WORTH;
 use super::search::Search;
+use super::watched_run::WatchedRun;
 use super::worker_groups::is_even;
 use crate::cpus::Cpus;
 use crate::experiment::{Edit, is_uneven, timers};
@@ -34,20 +35,23 @@ struct Done {
 }
 
 impl Search {
-    /// The constraints that threads wait for, with how long, the longest first.
-    pub(super) fn candidates(&self, cpus: Cpus, base: &Outcome, timing: &Timing<'_>) -> Vec<(Edit, u64)> {
+    /// The constraints that threads wait for, those first that may bring most: nothing brings more than its part of the path.
+    pub(super) fn candidates(&self, run: &WatchedRun, timing: &Timing<'_>) -> Vec<(Edit, u64)> {
+        let (cpus, base) = (run.cpus, &run.base);
         let worth = (base.length.0 as f64 * WORTH) as u64;
         let mut asked: Vec<(Edit, u64)> = self.locks(base, worth);
         let mut devices: Vec<(Edit, u64)> = Vec::new();
         let Done { slept, is_device, is_barrier, joins, awaits, spins } = self.done();
         for ((object, used), is_device) in (0..).zip(&base.objects).zip(is_device) {
-            if is_device && used.blocked >= worth {
-                devices.push((Edit::FreeDevices(vec![ObjectId(object)]), used.blocked));
+            let most = run.causes.as_ref().map_or(used.blocked, |causes| causes.device(ObjectId(object)));
+            if is_device && most >= worth {
+                devices.push((Edit::FreeDevices(vec![ObjectId(object)]), most));
             }
         }
         devices.sort_by_key(|(_, blocked)| std::cmp::Reverse(*blocked));
         devices.truncate(DEVICES);
         asked.extend(devices);
+        let slept = run.causes.as_ref().map_or(slept, |causes| causes.asleep);
         if slept >= worth {
             asked.push((Edit::NoSleeps, slept));
         }
@@ -99,6 +103,7 @@ impl Search {
             let waking = wakings.saturating_mul(costs.wake_latency.ns + costs.wake_cost.ns);
             let switching = base.counts.switches.saturating_mul(costs.switch_cost.ns);
             let all = Ticks::from_ns(waking.saturating_add(switching)).0;
+            let all = run.causes.as_ref().map_or(all, |causes| all.min(causes.handing_over));
             if all >= worth {
                 asked.push((Edit::FreeHandOver, all));
             }

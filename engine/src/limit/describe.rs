@@ -3,9 +3,9 @@
 use super::Kind;
 use super::holders::{self, Sums};
 use super::search::Search;
-use super::stretch::Run;
 use super::thread_samples::apart;
 use super::uses::LockUse;
+use super::watched_run::WatchedRun;
 use crate::experiment::{Edit, most_to_do};
 use crate::program::{ObjectId, ObjectMeaning, Operation, taking};
 use crate::schedule::Outcome;
@@ -31,7 +31,8 @@ impl Search {
     }
 
     /// In words of the program.
-    pub(super) fn kind(&self, edit: &Edit, base: &Outcome, run: &Run) -> Kind {
+    pub(super) fn kind(&self, edit: &Edit, run: &WatchedRun) -> Kind {
+        let base = &run.base;
         let function = |threads: &[usize]| {
             let mut sums = Sums::default();
             for thread in threads {
@@ -54,7 +55,7 @@ impl Search {
                 Kind::Device { device: self.object_name(device).to_owned() }
             }
             Edit::NoSleeps => Kind::Timers,
-            Edit::NoSpunWaits => Kind::SpunWaits { waiting: run.spinning as f64 / base.length.0 as f64 },
+            Edit::NoSpunWaits => Kind::SpunWaits { waiting: run.share(run.states.spinning()) },
             Edit::NoSpinning => Kind::Spinning,
             Edit::FreeHandOver => {
                 let object = self.most_awaited(base).filter(|object| !self.is_idle_device(*object));

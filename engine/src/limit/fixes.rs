@@ -57,9 +57,11 @@ impl Search {
         let is_idle = matches!(first.limit.kind, Kind::Idle { .. });
         match first.limit.kind {
             Kind::Idle { busy } if busy < BUSY || first.at_work < AT_WORK => return Vec::new(),
-            Kind::Nothing | Kind::Deadlock { .. } | Kind::NotKnown { .. } | Kind::LocksNotRecorded { .. } => {
-                return Vec::new();
-            }
+            Kind::Nothing
+            | Kind::Deadlock { .. }
+            | Kind::NotKnown { .. }
+            | Kind::Unexplained { .. }
+            | Kind::LocksNotRecorded { .. } => return Vec::new(),
             _ => {}
         }
         let mut edits: Vec<Edit> = Vec::new();

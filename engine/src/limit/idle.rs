@@ -1,7 +1,7 @@
 //! Whether a program waited for work or for time while it was recorded. Its prediction may not show that: waits that never
 //! ended are no part of it, and what limits its few milliseconds of computing is not what takes the time.
 
-use super::{Kind, Limit, WORTH};
+use super::{Kind, Limit};
 use crate::program::{Program, Recorded, RecordedWait};
 use crate::time::Ticks;
 
@@ -11,9 +11,9 @@ const BUSY: f64 = 0.1;
 /// What a program did while it was recorded.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rest {
-    wall_ns: f64,
+    pub(super) wall_ns: f64,
     /// CPUs that it used, on average.
-    busy: f64,
+    pub(super) busy: f64,
 }
 
 impl Rest {
@@ -30,12 +30,6 @@ impl Rest {
         let held_up = sum(RecordedWait::is_held_up) + program.trust.unknown_ns as f64;
         let rests = sum(RecordedWait::is_rest);
         (busy < BUSY && rests > wall_ns / 2.0 && rests > held_up).then_some(Rest { wall_ns, busy })
-    }
-
-    /// CPUs that it used on average, if that this limit goes would not shorten the recorded time.
-    pub(super) fn instead_of(&self, limit: &Limit) -> Option<f64> {
-        let gain = (limit.time_ns - limit.without_ns) / self.wall_ns;
-        (matches!(limit.kind, Kind::Timers) || gain < WORTH).then_some(self.busy)
     }
 }
 
@@ -60,12 +54,16 @@ pub struct MostlyAsleep {
 impl MostlyAsleep {
     /// `None` if it is awake for long, or what it sleeps for is in the limit's time.
     pub(super) fn of(program: &Program, recorded: &Recorded, limit: &Limit) -> Option<MostlyAsleep> {
-        let wall_ns = program.overhead.map(|cost| cost.wall_ns).filter(|wall_ns| *wall_ns > 0)? as f64;
-        let asleep_ns = (recorded.asleep_ns as f64).min(wall_ns);
         let is_told =
             !limit.kind.is_known() || matches!(limit.kind, Kind::Idle { .. } | Kind::Deadlock { .. });
-        let is_left_out = limit.time_ns < wall_ns - asleep_ns / 2.0;
-        (asleep_ns > wall_ns / 2.0 && is_left_out && !is_told && limit.time_ns > 0.0)
-            .then_some(MostlyAsleep { awake_ns: wall_ns - asleep_ns, wall_ns })
+        MostlyAsleep::left_out(program, recorded, limit.time_ns).filter(|_| !is_told)
+    }
+
+    /// The same whatever limits; `time_ns`: the predicted time.
+    pub(super) fn left_out(program: &Program, recorded: &Recorded, time_ns: f64) -> Option<MostlyAsleep> {
+        let wall_ns = program.overhead.map(|cost| cost.wall_ns).filter(|wall_ns| *wall_ns > 0)? as f64;
+        let asleep_ns = (recorded.asleep_ns as f64).min(wall_ns);
+        let is_left_out = asleep_ns > wall_ns / 2.0 && time_ns < wall_ns - asleep_ns / 2.0;
+        (is_left_out && time_ns > 0.0).then_some(MostlyAsleep { awake_ns: wall_ns - asleep_ns, wall_ns })
     }
 }

@@ -1,6 +1,6 @@
 //! What limits a program: its predicted time, computed again with one constraint gone (ours; the question
 //! that coz and the 2001 paper ask of functions, asked of everything else). The constraint that gains most is
-//! the limit. If none gains 5 %, the limit is the work itself, and the functions lead.
+//! the limit ([`ledger`]). If none gains 5 %, the limit is what most of the path is: the work, or a wait.
 //!
 //! Only constraints that threads wait for are tried, the longest waits first: removing one without waiters
 //! gains nothing. That bounds the number of runs, as does [`Search`]'s own limit for large programs.
@@ -15,8 +15,11 @@ mod extent;
 mod fixes;
 mod holders;
 mod idle;
+mod ledger;
 mod model_fit;
 mod more_threads;
+mod path_causes;
+mod row;
 mod search;
 mod stretch;
 #[cfg(test)]
@@ -25,10 +28,12 @@ mod thread_samples;
 mod top_functions;
 mod unrecorded_locks;
 mod uses;
+mod watched_run;
 mod worker_groups;
 
 pub use fixes::Fix;
 pub use idle::MostlyAsleep;
+pub use row::{Evidence, Row};
 pub use search::{Found, Search, limits};
 pub use top_functions::{FunctionUse, Tenth};
 pub use uses::{LockUse, ThreadUse};
@@ -77,14 +82,66 @@ pub struct Limit {
     pub time_ns: f64,
     /// What it is.
     pub kind: Kind,
-    /// Predicted time without it, nanoseconds; `time_ns` if there is nothing to take away.
+    /// Predicted time without it, nanoseconds; `time_ns` if nothing is known to be taken away.
     pub without_ns: f64,
+    /// Its part of the critical path, or of the recording: what it takes, though nothing may be gained without it.
+    pub share: f64,
+    /// How that is known.
+    pub evidence: Evidence,
+    /// Other causes that are worth at least [`WORTH`], or may be, those that may bring most first.
+    pub others: Vec<Row>,
 }
 
 impl Limit {
+    /// By rows of the ledger; the first one limits.
+    fn of(cpus: Cpus, time_ns: f64, rows: Vec<Row>) -> Limit {
+        let mut rows = rows.into_iter();
+        let Some(Row { kind, most, evidence, .. }) = rows.next() else {
+            return Limit::known(cpus, time_ns, Kind::Nothing);
+        };
+        let is_change = matches!(evidence, Evidence::Simulated | Evidence::Bounded);
+        let goes = if is_change && !matches!(kind, Kind::Idle { .. }) { most } else { 0.0 };
+        Limit {
+            without_ns: time_ns * (1.0 - goes),
+            kind,
+            share: most,
+            evidence,
+            others: rows.collect(),
+            cpus,
+            time_ns,
+        }
+    }
+
+    /// One that no row says more about.
+    pub fn known(cpus: Cpus, time_ns: f64, kind: Kind) -> Limit {
+        Limit {
+            cpus,
+            time_ns,
+            kind,
+            without_ns: time_ns,
+            share: 0.0,
+            evidence: Evidence::Measured,
+            others: Vec::new(),
+        }
+    }
+
+    /// The same with another row in the first one's place.
+    pub fn with(&self, row: &Row) -> Limit {
+        Limit::of(self.cpus, self.time_ns, vec![row.clone()])
+    }
+
     /// The share of the time that goes without it.
     pub fn gain(&self) -> f64 {
         if self.time_ns > 0.0 { 1.0 - self.without_ns / self.time_ns } else { 0.0 }
+    }
+
+    /// Causes that may bring more than this one, which nobody can simulate.
+    pub fn may_be_more(&self) -> impl Iterator<Item = &Row> {
+        let gain = self.gain();
+        // What the prediction lacks has a note of its own.
+        let is_told = |kind: &Kind| matches!(kind, Kind::Unexplained { .. });
+        let may_be = move |row: &&Row| row.most > gain + WORTH && row.least < row.most && !is_told(&row.kind);
+        self.others.iter().filter(may_be)
     }
 }
 
@@ -207,6 +264,13 @@ pub enum Kind {
         /// The share of the time.
         missing: f64,
     },
+    /// The prediction for the recorded machine is so much shorter than the recorded run that what limits it is not in it.
+    Unexplained {
+        /// Nanoseconds.
+        predicted_ns: f64,
+        /// Nanoseconds that the program took while it was awake.
+        measured_ns: f64,
+    },
     /// Threads wait for what may be a lock, whose operations were not recorded.
     LocksNotRecorded {
         /// The futex word that is waited for longest.
@@ -227,7 +291,10 @@ pub enum Kind {
 impl Kind {
     /// Whether it was found out what limits, or what probably does.
     pub fn is_known(&self) -> bool {
-        !matches!(self, Kind::NotKnown { .. } | Kind::LocksNotRecorded { is_lock: false, .. })
+        !matches!(
+            self,
+            Kind::NotKnown { .. } | Kind::Unexplained { .. } | Kind::LocksNotRecorded { is_lock: false, .. }
+        )
     }
 
     /// Whether threads go on one after the other: one more computes at the same time as the others, and here it could not.

@@ -1,6 +1,10 @@
 //! Whether the predicted run is like the recorded one, and the recorded one like the program alone.
 
+use super::idle::MostlyAsleep;
+use super::search::Search;
+use super::watched_run::WatchedRun;
 use super::{Kind, Limits};
+use crate::cpus::Cpus;
 use crate::event::Overhead;
 use crate::finding::Finding;
 
@@ -11,6 +15,31 @@ const OFF: f64 = 0.1;
 const COSTLY: f64 = 0.1;
 /// A program needs this much CPU time, nanoseconds, for a share of it to mean something.
 const COMPUTES_NS: u64 = 100_000_000;
+
+impl Search {
+    /// How long the recorded run took while it was awake, nanoseconds, if this is a run on that machine and it computes enough.
+    pub(super) fn measured_ns(&self, run: &WatchedRun) -> Option<f64> {
+        let program = self.program();
+        let cost = program.overhead.filter(|cost| cost.wall_ns > 0 && cost.target_ns > COMPUTES_NS)?;
+        let is_recorded =
+            program.recorded_cpus.and_then(Cpus::count) == Some(run.cpus) && self.rest.is_none();
+        let asleep = MostlyAsleep::left_out(program, &self.recorded, run.time_ns());
+        is_recorded.then(|| asleep.map_or(cost.wall_ns as f64, |asleep| asleep.awake_ns))
+    }
+
+    /// The share of the recorded time that the prediction for that machine lacks, without what recording took of the program's
+    /// threads; 0 where they agree.
+    pub(super) fn unexplained(&self, run: &WatchedRun) -> f64 {
+        let Some(measured_ns) = self.measured_ns(run) else { return 0.0 };
+        let cost = self
+            .program()
+            .overhead
+            .and_then(|cost| cost.shares_of_target())
+            .map_or(0.0, |(_, in_threads)| in_threads);
+        let missing = 1.0 - run.time_ns() / measured_ns - cost;
+        if missing > OFF { missing } else { 0.0 }
+    }
+}
 
 impl Limits {
     /// Reasons to distrust them. An idle program also computes while it waits, and one in a deadlock waits, which is no part of its
@@ -49,7 +78,7 @@ mod tests {
     use crate::limit::Limit;
 
     fn limits(kind: Kind, time_ns: f64) -> Limits {
-        let limit = Limit { cpus: Cpus::ONE, time_ns, kind, without_ns: time_ns };
+        let limit = Limit::known(Cpus::ONE, time_ns, kind);
         Limits { at: vec![limit], ..Limits::default() }
     }
 

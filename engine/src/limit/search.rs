@@ -3,11 +3,12 @@
 use super::fixes::Fix;
 use super::holders::{self, Sums};
 use super::idle::{MostlyAsleep, Rest, measured_busy};
-use super::stretch::{Computing, Run, Stretch, Turns};
+use super::stretch::{Stretch, Turns};
 use super::thread_samples::{ThreadSamples, has_twin, of_threads};
 use super::top_functions::FunctionUse;
 use super::unrecorded_locks::UnrecordedLocks;
 use super::uses::{LockUse, States};
+use super::watched_run::WatchedRun;
 use super::worker_groups::{Group, groups, is_even};
 use super::{Kind, Limit, Limits, MoreThreads, WORTH};
 use crate::attribution::{Owners, with_sampled_calls};
@@ -20,9 +21,6 @@ use crate::schedule::Outcome;
 use crate::time::Ticks;
 use std::borrow::Cow;
 
-/// Two gains that differ by less than this are the same: the more specific answer is given.
-const SAME: f64 = 0.02;
-
 /// A search in the making: [`Search::at`] for each of [`Search::counts`], [`Search::edits`], [`Search::fix`] for each of
 /// these, [`Search::tenth`] for each of [`Search::functions`], [`Search::conclude`]. Calls of one kind are independent of each
 /// other.
@@ -33,8 +31,8 @@ pub struct Search {
     counts: Vec<Cpus>,
     pub(super) groups: Vec<Group>,
     pub(super) samples: Vec<ThreadSamples>,
-    rest: Option<Rest>,
-    unrecorded: Option<UnrecordedLocks>,
+    pub(super) rest: Option<Rest>,
+    pub(super) unrecorded: Option<UnrecordedLocks>,
     /// The recorded program came to a stop.
     deadlock: Option<Stuck>,
     /// Few questions are asked.
@@ -153,13 +151,8 @@ impl Search {
     /// What limits on this CPU count.
     pub fn at(&self, cpus: Cpus) -> Found {
         let mut found = self.predicted(cpus);
-        let limit = &mut found.limit;
         if let Some(stuck) = &self.deadlock {
-            (limit.kind, limit.without_ns) = (Kind::Deadlock { stuck: stuck.clone() }, limit.time_ns);
-            return found;
-        }
-        if let Some(busy) = self.rest.and_then(|rest| rest.instead_of(limit)) {
-            (limit.kind, limit.without_ns) = (Kind::Idle { busy }, limit.time_ns);
+            found.limit = Limit::known(cpus, found.time_ns, Kind::Deadlock { stuck: stuck.clone() });
         }
         found
     }
@@ -178,29 +171,17 @@ impl Search {
     }
 
     /// The time without each of the constraints that threads wait for most.
-    fn times_without(&self, cpus: Cpus, base: &Outcome, timing: &Timing<'_>) -> Vec<(Edit, f64)> {
-        let mut candidates = self.candidates(cpus, base, timing);
+    fn times_without(&self, run: &WatchedRun, timing: &Timing<'_>) -> Vec<(Edit, f64)> {
+        let cpus = run.cpus;
+        let mut candidates = self.candidates(run, timing);
         // On the largest CPU count what limits is only good to know.
         let is_asked = self.is_small() || self.counts.first() == Some(&cpus);
         candidates.truncate(if is_asked { self.questions() } else { (self.questions() / 2).max(1) });
         let time = |edit: &Edit| match edit {
-            Edit::MoreThreads { .. } => self.time_with_more(cpus, edit, base),
+            Edit::MoreThreads { .. } => self.time_with_more(cpus, edit, &run.base),
             _ => self.trials.with(vec![edit.clone()]).time_ns(cpus, 0),
         };
         candidates.into_iter().filter_map(|(edit, _)| time(&edit).map(|ns| (edit, ns))).collect()
-    }
-
-    /// Which of them limits: what brings most, and of what brings the same what is simplest to change. `None`: the work itself.
-    fn best(without: &[(Edit, f64)], time_ns: f64) -> Option<&(Edit, f64)> {
-        // That a stretch can be divided, or that nobody waits for a turn, is only an assumption: a simulated gain comes first if it is at least
-        // half as large.
-        let simulated = without.iter().find(|(edit, _)| !edit.is_assumed()).map(|(_, ns)| *ns);
-        let least = without.first().map_or(time_ns, |(_, ns)| *ns);
-        let least = simulated.filter(|ns| time_ns - ns >= (time_ns - least) / 2.0).unwrap_or(least);
-        without
-            .iter()
-            .filter(|(_, ns)| (*ns - least).abs() <= SAME * time_ns && *ns <= (1.0 - WORTH) * time_ns)
-            .min_by_key(|(edit, _)| edit.order())
     }
 
     /// What limits the predicted run.
@@ -208,99 +189,51 @@ impl Search {
         let Ok(timing) = Timing::new(self.program(), self.trials.model()) else { return nothing(cpus) };
         let work: u64 = self.groups.iter().flat_map(|group| &group.threads).count() as u64;
         let all = self.program().compute_times().total().0;
-        let mut computing = Computing::new(self.program().threads.len(), all / work.max(1) / 10_000);
-        let mut states = States::new(self.program());
-        let watcher = Box::new(|interval| {
-            computing.tell(interval);
-            states.tell(interval);
-        });
-        let base = timing.run_watched(cpus, 0, watcher);
-        let (time, time_ns) = (base.length.0, base.length.as_ns_f64());
-        if time == 0 {
+        let mut run = WatchedRun::of(&timing, cpus, all / work.max(1) / 10_000);
+        // Who does what of goroutines is not visible.
+        run.turns = run.turns.filter(|_| !self.hidden);
+        let time_ns = run.time_ns();
+        if time_ns == 0.0 {
             return nothing(cpus);
         }
-        let kind = |kind: Kind| Found {
-            limit: Limit { cpus, time_ns, kind, without_ns: time_ns },
-            time_ns,
-            ..nothing(cpus)
-        };
-        let is_complete = base.is_complete(self.program());
-        self.trials.know(cpus, 0, is_complete.then_some(time_ns));
-        if !is_complete {
+        self.trials.know(cpus, 0, run.is_complete.then_some(time_ns));
+        if !run.is_complete {
             // What was recorded came to its end.
             let known = self.program().machine.is_none();
-            let stuck = base.findings.iter().find_map(Finding::deadlock).cloned();
-            return kind(match stuck.filter(|_| known) {
+            let stuck = run.base.findings.iter().find_map(Finding::deadlock).cloned();
+            let kind = match stuck.filter(|_| known) {
                 Some(stuck) => Kind::Deadlock { stuck },
                 None => Kind::NotKnown { missing: 0.0 },
-            });
+            };
+            return Found { limit: Limit::known(cpus, time_ns, kind), time_ns, ..nothing(cpus) };
         }
-        let (stretch, turns) = computing.found(time);
-        let turns = turns.filter(|_| cpus != Cpus::ONE && !self.hidden);
-        let run = Run { turns, spinning: states.spinning() };
-        let mut without = self.times_without(cpus, &base, &timing);
-        if let Some(turns) = &turns {
+        let mut without = self.times_without(&run, &timing);
+        if let Some(turns) = &run.turns {
             // The stages of a pipeline compute at the same time.
             without.retain(|(edit, _)| !matches!(edit, Edit::MoreThreads { .. }));
             without.push((Edit::NoTurns, without_turns(cpus, turns)));
-        } else if let Some(stretch) = stretch {
+        } else if let Some(stretch) = run.stretch {
             without.push(without_stretch(cpus, stretch, time_ns));
         }
-        let more_threads = self.more_threads(&without, cpus, &base);
+        let more_threads = self.more_threads(&without, &run);
         without.retain(|(_, ns)| *ns < time_ns);
         without.sort_by(|a, b| a.1.total_cmp(&b.1));
-        let best = Search::best(&without, time_ns);
-        let busy = base.busy.iter().zip(0u64..).map(|(ticks, cpus)| *ticks as f64 * cpus as f64).sum::<f64>()
-            / time as f64;
-        let mut found = match best {
-            Some((edit, ns)) => {
-                let mut found = kind(self.kind(edit, &base, &run));
-                found.limit.without_ns = *ns;
-                found
-            }
-            None => kind(Kind::Work { busy, hidden: self.hidden }),
-        };
-        let waits = matches!(found.limit.kind, Kind::Device { .. } | Kind::Timers | Kind::Work { .. });
-        let for_work = self.is_for_work(&found.limit.kind, &without, &base);
-        if for_work || (waits && busy < 0.5 && self.is_idle()) {
-            found.limit.kind = Kind::Idle { busy };
-            found.limit.without_ns = time_ns;
-        }
-        let busy_share = busy / cpus.or(usize::MAX) as f64;
-        if let Some(kind) =
-            self.unrecorded.as_ref().and_then(|locks| locks.instead_of(&found.limit.kind, busy_share))
-        {
-            (found.limit.kind, found.limit.without_ns) = (kind, time_ns);
-        }
-        (found.without, found.stretch) = (without, stretch);
-        let at_work = base.threads.iter().map(|used| used.busy.saturating_add(used.ready)).max();
-        found.at_work = at_work.unwrap_or(0) as f64 / time as f64;
+        let rows = self.ledger(&without, &run).iter().map(|claim| self.row(claim, &run)).collect();
+        let limit = Limit::of(cpus, time_ns, rows);
+        let at_work = run.base.threads.iter().map(|used| used.busy.saturating_add(used.ready)).max();
         // Where one thread works at a time, or no CPU is free for long, a gain is by chance.
-        let kind = &found.limit.kind;
-        let is_full = kind.is_one_at_a_time() || matches!(kind, Kind::Cpus { .. } | Kind::Quota { .. });
+        let is_full =
+            limit.kind.is_one_at_a_time() || matches!(limit.kind, Kind::Cpus { .. } | Kind::Quota { .. });
         let is_bound = |more: &MoreThreads| more.gain >= WORTH && is_full;
-        found.more_threads = more_threads.filter(|more| !is_bound(more));
-        found.locks = self.lock_rows(&base);
-        found.states = Some((states, base.length));
-        found
-    }
-
-    /// Whether what limits is that the program waits for work. A server's threads that wait for jobs all their life may wait
-    /// longer than the one that waits for requests. That what a thread computes alone between requests can be divided is only
-    /// supposed, however busy it is.
-    fn is_for_work(&self, kind: &Kind, without: &[(Edit, f64)], base: &Outcome) -> bool {
-        let time_ns = base.length.as_ns_f64();
-        let is_idle = |edit: &Edit| matches!(edit, Edit::FreeDevices(devices) if devices.iter().all(|device| self.is_idle_device(*device)));
-        match kind {
-            Kind::Device { device } => ObjectMeaning::of(device) == ObjectMeaning::Idle,
-            // Woken by who sends the work: a thread that has always some is never put to sleep.
-            Kind::HandOver { .. } => {
-                self.most_awaited(base).is_some_and(|object| self.is_idle_device(object))
-            }
-            Kind::Serial { .. } | Kind::Stage { .. } | Kind::Turns { .. } => {
-                without.iter().any(|(edit, ns)| is_idle(edit) && time_ns - ns >= WORTH * time_ns)
-            }
-            _ => false,
+        Found {
+            limit,
+            without,
+            time_ns,
+            stretch: run.stretch,
+            at_work: run.share(at_work.unwrap_or(0)),
+            locks: self.lock_rows(&run.base),
+            more_threads: more_threads.filter(|more| !is_bound(more)),
+            states: Some((run.states, run.base.length)),
         }
     }
 
@@ -321,15 +254,6 @@ impl Search {
     /// Whether what is waited for there is something to do.
     pub(super) fn is_idle_device(&self, device: ObjectId) -> bool {
         self.program().meaning(device) == ObjectMeaning::Idle
-    }
-
-    /// Whether most of the recorded waiting was for something to do.
-    fn is_idle(&self) -> bool {
-        let sum = |idle: bool| {
-            let waits = self.recorded.waits.iter().filter(|wait| wait.idle == idle);
-            waits.fold(0u64, |sum, wait| sum.saturating_add(wait.wait_ns))
-        };
-        sum(true) > sum(false)
     }
 
     /// What threads compute together, ticks.
@@ -383,7 +307,8 @@ impl Search {
     }
 
     /// What one more thread is worth to the pool. Of a large program it is not asked, only told if it is known.
-    fn more_threads(&self, known: &[(Edit, f64)], cpus: Cpus, base: &Outcome) -> Option<MoreThreads> {
+    fn more_threads(&self, known: &[(Edit, f64)], run: &WatchedRun) -> Option<MoreThreads> {
+        let base = &run.base;
         let pool = self.groups.get(self.pool()?)?;
         if self.hidden || !is_even(&pool.threads, base) {
             return None;
@@ -391,7 +316,7 @@ impl Search {
         let edit = self.more_of(&pool.threads, 1, base);
         let ns = match known.iter().find(|(known, _)| known.is_same(&edit)) {
             Some((_, ns)) => *ns,
-            None if self.is_small() => self.time_with_more(cpus, &edit, base)?,
+            None if self.is_small() => self.time_with_more(run.cpus, &edit, base)?,
             None => return None,
         };
         Some(MoreThreads { threads: pool.threads.len(), gain: 1.0 - ns / base.length.as_ns_f64() })
@@ -462,9 +387,8 @@ impl Search {
 }
 
 fn nothing(cpus: Cpus) -> Found {
-    let limit = Limit { cpus, time_ns: 0.0, kind: Kind::Nothing, without_ns: 0.0 };
     Found {
-        limit,
+        limit: Limit::known(cpus, 0.0, Kind::Nothing),
         without: Vec::new(),
         time_ns: 0.0,
         stretch: None,

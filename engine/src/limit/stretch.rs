@@ -47,14 +47,6 @@ pub(super) struct Turns {
     pub(super) all: u64,
 }
 
-/// What the watched run shows in addition to its outcome.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Run {
-    pub(super) turns: Option<Turns>,
-    /// How long threads spin, summed, ticks.
-    pub(super) spinning: u64,
-}
-
 /// Threads take turns if one computes alone for this share of the run.
 const ALONE: f64 = 0.9;
 /// This share of what is computed alone is by the threads that take turns; others are a rest.

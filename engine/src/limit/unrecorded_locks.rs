@@ -9,8 +9,6 @@ use crate::program::names::GIL;
 use crate::program::{ObjectKind, ObjectMeaning, Primitive, Program, Recorded, RecordedObject, is_java_wait};
 use probe_abi::SyncFamily;
 
-/// At least this many threads wait for it on average.
-const LEAST: f64 = 0.1;
 /// Words that are waited for less than this share of the time are not shown, nor more than this number.
 const SHOWN: f64 = 0.01;
 const MOST: usize = 4;
@@ -21,15 +19,15 @@ const FOR_WORK_NS: u64 = 20_000_000;
 const CONDITION: ObjectKind = ObjectKind::Sync(SyncObject::Condition);
 /// Service threads of a JVM wait once or twice in all their lives, in the words that others wait for locks in.
 const FEWEST_IN_JAVA: u64 = 10;
-/// With so large a share of the CPUs busy nothing but these limits.
-const BUSY: f64 = 0.9;
 
 /// What was not recorded.
 #[derive(Clone, Debug)]
 pub(super) struct UnrecordedLocks {
     word: String,
-    waiting: f64,
-    is_lock: bool,
+    /// How many threads wait for it on average.
+    pub(super) waiting: f64,
+    /// It is used as a lock is.
+    pub(super) is_lock: bool,
     is_lost: bool,
     cost: Option<f64>,
     /// The futex words that are waited for, as recorded, the longest first.
@@ -114,29 +112,18 @@ impl UnrecordedLocks {
             Some(group) if alike > word.wait_ns => format!("{} {group}", word.kind),
             _ => word.name.clone(),
         };
-        (waiting >= LEAST).then_some(UnrecordedLocks { word: name, waiting, is_lock, is_lost, cost, words })
+        Some(UnrecordedLocks { word: name, waiting, is_lock, is_lost, cost, words })
     }
 
-    /// What is reported instead of a limit that the simulation finds where waits are replayed; `busy` is the
-    /// share of the CPUs that are busy.
-    pub(super) fn instead_of(&self, kind: &Kind, busy: f64) -> Option<Kind> {
-        let is_doubtful = match kind {
-            Kind::HandOver { .. }
-            | Kind::Cpus { .. }
-            | Kind::Quota { .. }
-            | Kind::Work { .. }
-            | Kind::Turns { .. } => true,
-            // What waits for a lock looks like a stage or a pool.
-            Kind::Threads { .. } | Kind::Stage { .. } => self.is_lock,
-            _ => false,
-        };
-        (is_doubtful && busy < BUSY).then(|| Kind::LocksNotRecorded {
+    /// In the program's words.
+    pub(super) fn kind(&self) -> Kind {
+        Kind::LocksNotRecorded {
             word: self.word.clone(),
             waiting: self.waiting,
             is_lock: self.is_lock,
             is_lost: self.is_lost,
             cost: self.cost,
-        })
+        }
     }
 }
 

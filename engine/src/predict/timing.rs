@@ -9,7 +9,7 @@ use crate::critical_path::{CostedPath, CriticalPath, RunPaths, Wait, Weights, ha
 use crate::finding::Finding;
 use crate::program::{Operation, Program, ProgramError};
 use crate::schedule::{
-    Costs, Observer, Outcome, PathStretch, Runs, Setup, Sharing, Watcher, run_checked, run_observed,
+    Costs, Observer, Outcome, PathStretch, RunPath, Runs, Setup, Sharing, Watcher, run_checked, run_observed,
     run_with_path, run_with_route,
 };
 use crate::time::Ticks;
@@ -161,6 +161,20 @@ impl<'a> Timing<'a> {
         self.watched(cpus, number, Some(watcher))
     }
 
+    /// The run with number 0 and its path, which a program that runs ideally does not have; tells of every interval of every thread
+    /// when it is over.
+    pub(crate) fn run_with_path(&self, cpus: Cpus, watcher: Watcher<'_>) -> (Outcome, Option<RunPath>) {
+        let setup = self.setup(cpus);
+        match setup.processors {
+            Sharing::Scheduled(parameters) => {
+                let (outcome, path, _) =
+                    run_with_path(self.program, parameters, &setup.servers, Some(watcher));
+                (outcome, Some(path))
+            }
+            Sharing::Ideal { .. } => (run_checked(self.program, &setup, Some(watcher)), None),
+        }
+    }
+
     /// The run with number 0, telling of everything in order of time.
     pub(crate) fn observed<B: Observer>(&self, cpus: Cpus, observer: B) -> (Outcome, B) {
         run_observed(self.program, &self.setup(cpus), observer)
@@ -268,7 +282,9 @@ impl<'a> Timing<'a> {
         let path = RunPaths::<N>::of(self.program, cpus, |number| {
             let setup = self.assumptions.setup(cpus, threads, self.work, number);
             match setup.processors {
-                Sharing::Scheduled(parameters) => run_with_path(self.program, parameters, &setup.servers),
+                Sharing::Scheduled(parameters) => {
+                    run_with_path(self.program, parameters, &setup.servers, None)
+                }
                 Sharing::Ideal { .. } => Default::default(),
             }
         });

@@ -36,7 +36,7 @@ fn the_path_takes_the_whole_time() {
         }
         for _ in 0..3 {
             let parameters = machine(&mut numbers);
-            let (outcome, path, _) = run_with_path(&program, parameters, &[1, 0, 2]);
+            let (outcome, path, _) = run_with_path(&program, parameters, &[1, 0, 2], None);
             assert_eq!(path.length(), outcome.length.0, "seed {seed}, {parameters:?}");
             waited += path.passed.values().map(|passed| passed.on_path.0).sum::<u64>();
             let mut visits = path.visits.clone();
@@ -69,7 +69,7 @@ fn with_processors_enough_it_is_the_critical_path() {
     for seed in 0..3000 {
         let program = random_program(seed, Lengths::Spread);
         let parameters = SchedulerParameters::free(program.threads.len() as u32);
-        let (outcome, path, runs) = run_with_path(&program, parameters, &[]);
+        let (outcome, path, runs) = run_with_path(&program, parameters, &[], None);
         let critical = CriticalPath::of(&program).expect("a program");
         let cpus = [Cpus::Infinite];
         assert_eq!(outcome.length.as_ns_f64(), critical.time(cpus[0]).as_ns_f64(), "seed {seed}");

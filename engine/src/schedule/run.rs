@@ -90,17 +90,17 @@ pub(crate) fn run_checked(program: &Program, setup: &Setup, watcher: Option<Watc
 }
 
 /// The same on processors with a scheduler, with the path of the run; and when each run of compute operations began, its number
-/// being its point. The program has been checked.
+/// being its point. Reports every interval of every thread when it is over. The program has been checked.
 pub(crate) fn run_with_path(
     program: &Program,
     parameters: SchedulerParameters,
     servers: &[u32],
+    watcher: Option<Watcher<'_>>,
 ) -> (Outcome, RunPath, Runs) {
-    run_with_causes(program, parameters, servers, None, |machine, end| machine.path(end))
+    run_with_causes(program, parameters, servers, watcher, |machine, end| machine.path(end))
 }
 
-/// The same with every stretch of the path, from its start; reports every interval of every thread when it is
-/// over.
+/// The same with every stretch of the path, from its start.
 pub(crate) fn run_with_route(
     program: &Program,
     parameters: SchedulerParameters,

@@ -8,7 +8,7 @@ use crate::present::short::short;
 use crate::present::style::{Paint, Style};
 use crate::present::table;
 use engine::experiment::Edit;
-use engine::limit::{Fix, Kind, Limit, Limits, ThreadUse};
+use engine::limit::{Evidence, Fix, Kind, Limit, Limits, ThreadUse};
 use engine::program::{bare_name, is_java_wait};
 use engine::report::{Cpus, Holder, Stuck, WaitsFor};
 use serde::Serialize;
@@ -20,6 +20,10 @@ const MARGIN: &str = "       ";
 const STUCK: usize = 3;
 /// Threads that are busy for this share of the time are always busy.
 const ALWAYS: f64 = 0.95;
+/// Where computing is this share of the critical path, nothing else takes long.
+const NEARLY_ALL: f64 = 0.95;
+/// Causes told that may bring more than what limits.
+const MAY_BE_MORE: usize = 2;
 
 /// Writes both, and at most `most` changes; `machine`: the recorded one, if a reader could take the result
 /// for that machine's.
@@ -106,23 +110,32 @@ pub(crate) fn first_sentence(first: &Limit, limits: &Limits) -> String {
     format!("{asleep}{}", sentence(first))
 }
 
+/// A wait without which other waits take as long.
+fn on_path(limit: &Limit) -> Option<String> {
+    let what = match &limit.kind {
+        _ if limit.evidence != Evidence::OnPath => return None,
+        Kind::Device { device } => format!("waiting for {device}"),
+        Kind::Timers => "sleeping".to_owned(),
+        Kind::Spinning => "spinning".to_owned(),
+        Kind::HandOver { .. } => "waking threads and putting them on CPUs".to_owned(),
+        _ => return None,
+    };
+    Some(format!(
+        "{what}: {} of the critical path, though without it other waits take as long.",
+        percent(limit.share)
+    ))
+}
+
 /// One sentence.
 pub(crate) fn sentence(limit: &Limit) -> String {
+    on_path(limit).unwrap_or_else(|| constraint(limit))
+}
+
+fn constraint(limit: &Limit) -> String {
     let of = |function: &Option<String>| function.as_deref().map(short);
     match &limit.kind {
         Kind::Lock { lock, locks, waiting, threads, .. } => of_lock(lock, *locks, *waiting, *threads),
-        Kind::HandOver { object } => {
-            let what = object.as_deref().map_or(String::new(), |object| match bare_name(object) {
-                // Each thread of a JVM has its own.
-                bare if bare.starts_with("of ") || bare.starts_with("in ") => {
-                    format!(" {}", bare.rsplit_once(" #").map_or(bare, |(all, _)| all))
-                }
-                // A place needs to be told what is there.
-                bare if bare.starts_with("at ") || bare.starts_with("first ") => format!(" of a {object}"),
-                bare => format!(" of {bare}"),
-            });
-            format!("handing over{what}: waking threads takes {} of the time.", percent(limit.gain()))
-        }
+        Kind::HandOver { object } => of_hand_over(object.as_deref(), limit.gain()),
         Kind::Quota { hundredths } => format!(
             "a quota: control groups, as of a container, leave it {hundredths} % of a CPU. Without: {}.",
             duration(limit.without_ns)
@@ -186,13 +199,27 @@ pub(crate) fn sentence(limit: &Limit) -> String {
         | Kind::Work { .. }
         | Kind::Deadlock { .. }
         | Kind::NotKnown { .. }
+        | Kind::Unexplained { .. }
         | Kind::LocksNotRecorded { .. }
-        | Kind::Nothing => no_constraint(&limit.kind),
+        | Kind::Nothing => no_constraint(&limit.kind, limit.share),
     }
 }
 
+fn of_hand_over(object: Option<&str>, gain: f64) -> String {
+    let what = object.map_or(String::new(), |object| match bare_name(object) {
+        // Each thread of a JVM has its own.
+        bare if bare.starts_with("of ") || bare.starts_with("in ") => {
+            format!(" {}", bare.rsplit_once(" #").map_or(bare, |(all, _)| all))
+        }
+        // A place needs to be told what is there.
+        bare if bare.starts_with("at ") || bare.starts_with("first ") => format!(" of a {object}"),
+        bare => format!(" of {bare}"),
+    });
+    format!("handing over{what}: waking threads takes {} of the time.", percent(gain))
+}
+
 /// Where no constraint limits, or none is known.
-fn no_constraint(kind: &Kind) -> String {
+fn no_constraint(kind: &Kind, share: f64) -> String {
     match kind {
         Kind::Idle { busy } if *busy >= 0.5 => {
             format!(
@@ -205,6 +232,11 @@ fn no_constraint(kind: &Kind) -> String {
         }
         Kind::Work { busy, hidden: true } => format!(
             "the work itself, as far as it is visible: {busy:.1} CPUs are busy. What goroutines wait for is not visible."
+        ),
+        Kind::Work { busy, .. } if share < NEARLY_ALL => format!(
+            "the work itself: it is {} of the critical path, and no lock or wait alone is worth 5 % of the time; \
+             {busy:.1} CPUs are busy.",
+            percent(share)
         ),
         Kind::Work { busy, .. } => {
             format!("the work itself: no lock and no wait takes 5 % of the time; {busy:.1} CPUs are busy.")
@@ -220,6 +252,11 @@ fn no_constraint(kind: &Kind) -> String {
         Kind::NotKnown { .. } => {
             "not known: simulated, it ends in a deadlock that did not happen.".to_owned()
         }
+        Kind::Unexplained { predicted_ns, measured_ns } => format!(
+            "not known: the run took {}, and what was recorded explains {} of it.",
+            duration(*measured_ns),
+            duration(*predicted_ns)
+        ),
         Kind::LocksNotRecorded { word, waiting, is_lock, is_lost, .. } => {
             of_unrecorded(bare_name(word), *waiting, *is_lock, *is_lost)
         }
@@ -288,37 +325,24 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
         ));
     }
     lines.extend(always_busy(first, limits));
+    for row in first.may_be_more().take(MAY_BE_MORE) {
+        lines.push(format!("Or, up to {}: {}", percent(row.most), sentence(&first.with(row))));
+    }
     if let Kind::Deadlock { stuck } = &first.kind {
         return remedy(stuck).into_iter().map(str::to_owned).collect();
     }
     let Some(largest) = limits.at.get(1).filter(|largest| largest.time_ns > 0.0) else { return lines };
-    if let Kind::LocksNotRecorded { is_lost: true, .. } = &first.kind {
-        lines.push("They came faster than they could be taken: a larger --ring-size holds more.".to_owned());
-        return lines;
-    }
-    // Those of runtimes are recorded in no other way, either.
-    let is_runtimes = |word: &str| is_java_wait(word) || bare_name(word) == "GIL";
-    if matches!(&first.kind, Kind::LocksNotRecorded { word, is_lock: true, .. } if is_runtimes(word)) {
-        return lines;
-    }
-    if let Kind::LocksNotRecorded { cost, .. } = &first.kind {
-        lines.push(match cost.map(|cost| (cost, overhead_for(cost))) {
-            Some((_, Some(overhead))) => {
-                format!("Start it with longpole, or give --overhead {overhead}, to record them.")
-            }
-            Some((cost, None)) if cost.is_finite() => {
-                format!(
-                    "Start it with longpole to record them: attached to it, that would cost {}.",
-                    percent(cost)
-                )
-            }
-            _ => "Start it with longpole to record them.".to_owned(),
-        });
+    if let Kind::LocksNotRecorded { word, is_lock, is_lost, cost, .. } = &first.kind {
+        lines.extend(how_to_record(word, *is_lock, *is_lost, *cost));
         return lines;
     }
     let waits = matches!(
         first.kind,
-        Kind::Idle { .. } | Kind::Nothing | Kind::Deadlock { .. } | Kind::NotKnown { .. }
+        Kind::Idle { .. }
+            | Kind::Nothing
+            | Kind::Deadlock { .. }
+            | Kind::NotKnown { .. }
+            | Kind::Unexplained { .. }
     );
     let helps = first.time_ns > largest.time_ns * (1.0 + engine::limit::WORTH);
     let threads = limits.more_threads.filter(|_| !waits);
@@ -354,6 +378,30 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
         lines.push(format!("On {}: {}", cpus(largest.cpus), sentence(largest)));
     }
     lines
+}
+
+/// How locks that were not recorded are; `None`: those of runtimes are in no way.
+fn how_to_record(word: &str, is_lock: bool, is_lost: bool, cost: Option<f64>) -> Option<String> {
+    if is_lost {
+        return Some(
+            "They came faster than they could be taken: a larger --ring-size holds more.".to_owned(),
+        );
+    }
+    if is_lock && (is_java_wait(word) || bare_name(word) == "GIL") {
+        return None;
+    }
+    Some(match cost.map(|cost| (cost, overhead_for(cost))) {
+        Some((_, Some(overhead))) => {
+            format!("Start it with longpole, or give --overhead {overhead}, to record them.")
+        }
+        Some((cost, None)) if cost.is_finite() => {
+            format!(
+                "Start it with longpole to record them: attached to it, that would cost {}.",
+                percent(cost)
+            )
+        }
+        _ => "Start it with longpole to record them.".to_owned(),
+    })
 }
 
 /// Where CPUs are idle and nothing else limits: the one thread whose work takes all the time.
@@ -411,7 +459,7 @@ mod tests {
     fn what_is_handed_over_is_named_as_its_programmer_knows_it() {
         let of = |object: &str| {
             let kind = Kind::HandOver { object: Some(object.to_owned()) };
-            sentence(&Limit { cpus: Cpus::ONE, time_ns: 100.0, kind, without_ns: 90.0 })
+            sentence(&Limit { without_ns: 90.0, ..Limit::known(Cpus::ONE, 100.0, kind) })
         };
         let more = ": waking threads takes 10 % of the time.";
         assert_eq!(of("condition of a Java monitor #3"), format!("handing over of a Java monitor{more}"));
@@ -439,7 +487,7 @@ mod tests {
             let kind = Kind::Work { busy, hidden: false };
             let cpus = Cpus::count(2).expect("2");
             let limits = Limits {
-                at: vec![Limit { cpus, time_ns: 100.0, kind, without_ns: 100.0 }],
+                at: vec![Limit { share: 1.0, ..Limit::known(cpus, 100.0, kind) }],
                 threads: vec![used("consumer", running), used("producer", 0.3)],
                 ..Limits::default()
             };

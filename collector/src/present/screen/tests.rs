@@ -45,17 +45,15 @@ fn hot() -> (Report, Limits, About) {
         ..Report::default()
     };
     let holder = Some(Part { function: "digest_row(unsigned int)".into(), share: 0.97 });
-    let lock = |cpus: u32, time_ns: f64, without_ns: f64| Limit {
-        cpus: Cpus::count(cpus).expect("a count"),
-        time_ns,
-        without_ns,
-        kind: Kind::Lock {
+    let lock = |cpus: u32, time_ns: f64, without_ns: f64| {
+        let kind = Kind::Lock {
             lock: "mutex registry.gate".into(),
             locks: 1,
             waiting: 2.9,
             threads: 4,
             holder: holder.clone(),
-        },
+        };
+        Limit { without_ns, ..Limit::known(Cpus::count(cpus).expect("a count"), time_ns, kind) }
     };
     let fix = |edit, gain: f64, runs: (f64, f64)| Fix {
         edit,
@@ -245,7 +243,7 @@ fn a_function_under_fix_is_a_row_however_unsure_it_is() {
 
 #[test]
 fn nothing_is_a_short_screen() {
-    let nothing = Limit { cpus: Cpus::ONE, time_ns: 0.0, kind: Kind::Nothing, without_ns: 0.0 };
+    let nothing = Limit::known(Cpus::ONE, 0.0, Kind::Nothing);
     let of = (
         Report::default(),
         Limits { at: vec![nothing], ..Limits::default() },

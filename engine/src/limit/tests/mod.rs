@@ -3,6 +3,7 @@
 mod changes;
 mod idle;
 mod kinds;
+mod ledger;
 mod not_recorded;
 mod threads;
 

@@ -15,7 +15,7 @@ use super::threads::Context;
 use super::waited_for::{SLEEP, WaitedFor};
 use crate::event::{CallKind, Effect, effect, futex_operation, io_name};
 use crate::program::lock_replay::{NONE, Nesting};
-use crate::program::names::{STOPPED, UNKNOWN, waker};
+use crate::program::names::{STOPPED, TIMER, UNKNOWN, waker};
 use crate::timeline::{External, State, Timeline, Wait, WaitReason, Wake};
 use probe_abi::{SyncFamily, SyncOperation as S};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -43,6 +43,11 @@ impl RecordedWait {
     pub(crate) fn is_rest(&self) -> bool {
         let never_ended = || matches!(&self.ended_by[..], [by] if by.name == NOT_ENDED);
         self.idle || self.name == WaitedFor::Sleep || (never_ended() && !self.is_for_lock())
+    }
+
+    /// For time to pass.
+    pub(crate) fn is_for_time(&self) -> bool {
+        self.name == WaitedFor::Sleep || self.ended_by.first().is_some_and(|by| by.name == TIMER)
     }
 
     /// By a lock, or from outside the program. A thread that another one wakes waits as that one does.

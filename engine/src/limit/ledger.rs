@@ -1,0 +1,227 @@
+//! The ledger: one row for each cause that may limit a run, with the share of the time that goes without it and how that is known
+//! (ours). What limits is the first row.
+//!
+//! A row's gain is an interval. Of what is simulated both ends are the same; of what is assumed, bounded by its part of the path,
+//! or not known, the lower end is 0. Rows are ordered by the middle: by the lower end a simulated 5 % would hide a stretch of 60 %
+//! that might be divided, by the upper end anything that is not known would hide what is. Where two are about the same, a
+//! simulated one comes first, and of these the one that says more precisely what to change. A row that could bring more than the
+//! first one stands below it on the screen.
+
+use super::row::{Evidence, Row};
+use super::search::Search;
+use super::watched_run::WatchedRun;
+use super::{Kind, WORTH};
+use crate::experiment::Edit;
+use crate::program::{ObjectId, ObjectMeaning, RecordedWait};
+
+/// Two gains that differ by less than this are the same.
+const SAME: f64 = 0.02;
+/// More than this share of a run is most of it.
+const MOST: f64 = 0.5;
+/// A program that keeps fewer CPUs busy may wait for work most of the time.
+const AT_REST: f64 = 0.5;
+
+/// What a row is about, before it is put in the program's words.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Cause {
+    Edit(Edit),
+    /// A constraint whose removal alone gains nothing.
+    OnPath(Edit),
+    Idle,
+    LocksNotRecorded,
+    /// What the prediction for the recorded machine lacks of the recorded time.
+    Unexplained,
+    Work,
+}
+
+/// A row in the making.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Claim {
+    pub(super) cause: Cause,
+    pub(super) least: f64,
+    pub(super) most: f64,
+    pub(super) evidence: Evidence,
+}
+
+impl Claim {
+    fn simulated(cause: Cause, gain: f64) -> Claim {
+        Claim { cause, least: gain, most: gain, evidence: Evidence::Simulated }
+    }
+
+    fn at_most(cause: Cause, most: f64, evidence: Evidence) -> Claim {
+        Claim { cause, least: 0.0, most: most.clamp(0.0, 1.0), evidence }
+    }
+
+    fn middle(&self) -> f64 {
+        f64::midpoint(self.least, self.most)
+    }
+
+    /// Of two that gain the same, the one with the smaller number comes first.
+    fn order(&self) -> u32 {
+        match &self.cause {
+            Cause::LocksNotRecorded => 0,
+            Cause::Edit(edit) | Cause::OnPath(edit) => edit.order() + 1,
+            Cause::Idle | Cause::Unexplained | Cause::Work => u32::MAX,
+        }
+    }
+}
+
+impl Search {
+    /// All rows, the one that limits first; of the others those that gain enough to be worth looking at. `without`: the time
+    /// without each constraint, nanoseconds.
+    pub(super) fn ledger(&self, without: &[(Edit, f64)], run: &WatchedRun) -> Vec<Claim> {
+        let time_ns = run.time_ns();
+        let gains = || without.iter().map(|(edit, ns)| (edit, 1.0 - ns / time_ns));
+        let waits_for_work = gains().any(|(edit, gain)| gain >= WORTH && self.is_waiting_for_work(edit));
+        let mut claims: Vec<Claim> =
+            gains().filter_map(|(edit, gain)| self.claim(edit, gain, waits_for_work, run)).collect();
+        self.claim_unrecorded(&mut claims, run);
+        // Of a program at rest that is measured: what its milliseconds of computing gain is nothing of its time.
+        let at_rest = self.rest.map_or(1.0, |rest| time_ns / rest.wall_ns);
+        let unexplained = self.unexplained(run);
+        // A prediction that explains most of the run tells what limits it.
+        let explained = at_rest * if unexplained > MOST { 1.0 - unexplained } else { 1.0 };
+        claims.retain(|claim| claim.most * explained >= WORTH);
+        if unexplained > 0.0 {
+            claims.push(Claim::at_most(Cause::Unexplained, unexplained, Evidence::Unknown));
+        }
+        let weight = |claim: &Claim| match claim.cause {
+            Cause::Unexplained if unexplained <= MOST => 0.0,
+            Cause::Unexplained => claim.middle(),
+            _ => self.weight(claim) * explained,
+        };
+        claims.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+        let most = claims.first().map_or(0.0, weight);
+        if most >= WORTH {
+            let same = claims.iter().take_while(|claim| weight(claim) >= (most - SAME).max(WORTH));
+            let is_open = |claim: &Claim| claim.evidence != Evidence::Simulated;
+            let first = same.enumerate().min_by_key(|(_, claim)| (is_open(claim), claim.order()));
+            let first = first.map_or(0, |(place, _)| place);
+            claims[..=first].rotate_right(1);
+            // Threads that wait for a lock take turns for that reason.
+            if matches!(claims.first(), Some(Claim { cause: Cause::Edit(Edit::FreeLocks(_)), .. })) {
+                claims.retain(|claim| claim.cause != Cause::Edit(Edit::NoTurns));
+            }
+        } else {
+            claims.insert(0, self.on_path(run));
+        }
+        claims
+    }
+
+    /// What a constraint's removal says.
+    fn claim(&self, edit: &Edit, gain: f64, waits_for_work: bool, run: &WatchedRun) -> Option<Claim> {
+        let cause = Cause::Edit(edit.clone());
+        let is_unknown = |device: &ObjectId| self.program().meaning(*device) == ObjectMeaning::Unknown;
+        Some(match edit {
+            _ if self.is_waiting_for_work(edit) => Claim::simulated(Cause::Idle, gain),
+            Edit::FreeHandOver if self.most_awaited(&run.base).is_some_and(|of| self.is_idle_device(of)) => {
+                // Woken by who sends the work: a thread that has always some is never put to sleep.
+                Claim::simulated(Cause::Idle, gain)
+            }
+            _ if self.is_at_rest(edit, run) => Claim::simulated(Cause::Idle, gain),
+            Edit::FreeDevices(devices) if devices.iter().all(is_unknown) => {
+                Claim::at_most(cause, gain, Evidence::Unknown)
+            }
+            // What is computed between two requests sets the pace together with who sends them, however long it is.
+            Edit::Divide(..) | Edit::NoTurns if waits_for_work => return None,
+            Edit::MoreThreads { threads, .. } if waits_for_work && threads.len() == 1 => return None,
+            _ if edit.is_assumed() => Claim::at_most(cause, gain, Evidence::Bounded),
+            _ => Claim::simulated(cause, gain),
+        })
+    }
+
+    /// Locks that were not recorded: their waits are replayed. What hand-overs, CPUs and turns would gain is not
+    /// distinguishable from what these locks cost, so that one row has all of it. No wait takes more than the CPUs leave idle.
+    fn claim_unrecorded(&self, claims: &mut Vec<Claim>, run: &WatchedRun) {
+        let Some(locks) = &self.unrecorded else { return };
+        let idle = 1.0 - run.busy() / run.cpus.or(usize::MAX) as f64;
+        let unknown = Claim::at_most(Cause::LocksNotRecorded, locks.waiting.min(idle), Evidence::Unknown);
+        if unknown.middle() < WORTH {
+            return;
+        }
+        let is_replayed = |edit: &Edit| match edit {
+            Edit::FreeHandOver | Edit::Cpus(_) | Edit::NoQuota | Edit::NoTurns => true,
+            // What waits for a lock looks like a stage or a pool.
+            Edit::MoreThreads { .. } => locks.is_lock,
+            _ => false,
+        };
+        let (replayed, others): (Vec<Claim>, Vec<Claim>) = claims
+            .drain(..)
+            .partition(|claim| matches!(&claim.cause, Cause::Edit(edit) if is_replayed(edit)));
+        let most = replayed.iter().fold(unknown.most, |most, claim| most.max(claim.most));
+        claims.extend(others);
+        claims.push(Claim { most, ..unknown });
+    }
+
+    /// What limits where the removal of no single constraint gains enough: what most of the path is. Without a path, the work.
+    fn on_path(&self, run: &WatchedRun) -> Claim {
+        if let Some(rest) = self.rest {
+            let share = 1.0 - rest.busy;
+            return Claim { cause: Cause::Idle, least: share, most: share, evidence: Evidence::Measured };
+        }
+        let on_path = |edit: Edit, ticks: u64| {
+            let is_idle = self.is_waiting_for_work(&edit) || self.is_at_rest(&edit, run);
+            let cause = if is_idle { Cause::Idle } else { Cause::OnPath(edit) };
+            Claim::at_most(cause, run.share(ticks), Evidence::OnPath)
+        };
+        let Some(causes) = &run.causes else { return Claim::at_most(Cause::Work, 1.0, Evidence::OnPath) };
+        let devices =
+            causes.devices().into_iter().map(|(device, sum)| on_path(Edit::FreeDevices(vec![device]), sum));
+        let others = [
+            on_path(Edit::NoSleeps, causes.asleep),
+            on_path(Edit::NoSpinning, causes.spinning),
+            on_path(Edit::FreeHandOver, causes.handing_over),
+        ];
+        let work = Claim::at_most(Cause::Work, run.share(causes.computing), Evidence::OnPath);
+        // What threads compute is the limit unless something else takes longer.
+        devices.chain(others).fold(work, |most, claim| if claim.most > most.most { claim } else { most })
+    }
+
+    fn is_waiting_for_work(&self, edit: &Edit) -> bool {
+        matches!(edit, Edit::FreeDevices(devices) if devices.iter().all(|device| self.is_idle_device(*device)))
+    }
+
+    /// Whether what threads sleep for, or wait for at this device, was mostly waiting for work, as recorded, in a program that does
+    /// little else.
+    fn is_at_rest(&self, edit: &Edit, run: &WatchedRun) -> bool {
+        let is_of: &dyn Fn(&RecordedWait) -> bool = match edit {
+            Edit::NoSleeps if self.rest.is_some() => return true,
+            Edit::NoSleeps => &RecordedWait::is_for_time,
+            Edit::FreeDevices(devices) => {
+                &|wait| devices.iter().any(|device| self.object_name(*device) == wait.name.as_str())
+            }
+            _ => return false,
+        };
+        let sum = |idle: bool| {
+            let waits = self.recorded.waits.iter().filter(|wait| wait.idle == idle && is_of(wait));
+            waits.fold(0u64, |sum, wait| sum.saturating_add(wait.wait_ns))
+        };
+        run.busy() < AT_REST && sum(true) > sum(false)
+    }
+
+    /// What rows are ordered by. A word that nobody was seen to use as a lock is only known to be waited for: it comes before what most
+    /// of the path is, and after what is simulated.
+    fn weight(&self, claim: &Claim) -> f64 {
+        let is_lock = self.unrecorded.as_ref().is_none_or(|locks| locks.is_lock);
+        match claim.cause {
+            Cause::LocksNotRecorded if !is_lock => claim.middle().min(WORTH),
+            _ => claim.middle(),
+        }
+    }
+
+    /// In the program's words.
+    pub(super) fn row(&self, claim: &Claim, run: &WatchedRun) -> Row {
+        let busy = self.rest.map_or_else(|| run.busy(), |rest| rest.busy);
+        let kind = match &claim.cause {
+            Cause::Edit(edit) | Cause::OnPath(edit) => self.kind(edit, run),
+            Cause::Idle => Kind::Idle { busy },
+            Cause::Work => Kind::Work { busy, hidden: self.hidden },
+            Cause::Unexplained => {
+                let (predicted_ns, measured_ns) = (run.time_ns(), self.measured_ns(run).unwrap_or(0.0));
+                Kind::Unexplained { predicted_ns, measured_ns }
+            }
+            Cause::LocksNotRecorded => self.unrecorded.as_ref().map_or(Kind::Nothing, |locks| locks.kind()),
+        };
+        Row { kind, least: claim.least, most: claim.most, evidence: claim.evidence }
+    }
+}

@@ -1,0 +1,80 @@
+//! Which row comes first, and which others the screen shows.
+
+use super::*;
+use crate::limit::Evidence;
+
+/// Two threads that wait for a device each were "the work itself", with 0.2 CPUs busy: without one of them the other one waits as
+/// long.
+#[test]
+fn what_most_of_the_path_is_limits_where_no_single_wait_does() {
+    let reads =
+        |name: &str| alike(name, 1, 20, &format!(r#"["exec","f",100000],["io",900000,"{name} disk"]"#));
+    let found = on(&recorded(program(&format!("{},{}", reads("a"), reads("b"))), &[]), 2);
+    let limit = found.at.first().expect("a limit");
+    assert!(matches!(&limit.kind, Kind::Device { device } if device.ends_with("disk")), "{limit:?}");
+    assert_eq!((limit.evidence, limit.gain()), (Evidence::OnPath, 0.0));
+    assert!((0.85..0.95).contains(&limit.share), "{limit:?}");
+}
+
+/// The share of the work itself is that of the path.
+#[test]
+fn work_has_its_share_of_the_path() {
+    let found = on(&recorded(program(&alike("w", 2, 20, r#"["exec","f",970000],["sleep",30000]"#)), &[]), 2);
+    let limit = found.at.first().expect("a limit");
+    assert!(matches!(limit.kind, Kind::Work { .. }) && (0.9..0.98).contains(&limit.share), "{limit:?}");
+}
+
+/// A stretch that may be divided stands below a lock that is simulated, if it is longer.
+#[test]
+fn what_may_bring_more_is_told_with_what_is_known() {
+    let stretch =
+        r#"{"name":"main","ops":[["exec","read",1500],["create","w0"],["create","w1"],["create","w2"]]}"#;
+    let found = on(&program(&format!("{stretch},{}", alike("w", 3, 10, HOT))), 4);
+    let limit = found.at.first().expect("a limit");
+    assert!(matches!(limit.kind, Kind::Lock { .. }) && limit.evidence == Evidence::Simulated, "{limit:?}");
+    let more: Vec<_> = limit.may_be_more().collect();
+    assert!(matches!(&more[..], [row] if matches!(row.kind, Kind::Serial { .. })), "{more:?}");
+    assert_eq!((more[0].least, more[0].evidence), (0.0, Evidence::Bounded));
+    assert!(more[0].most > limit.gain(), "{more:?}");
+}
+
+/// A run of 533 ms was predicted to take 79, and a lock of those 79 limited it, with three changes to make.
+#[test]
+fn what_a_prediction_lacks_limits_where_it_is_most_of_the_run() {
+    let of = |wall_ns| {
+        let hot = r#"["exec","parse",400000],["lock","m"],["exec","hash",600000],["unlock","m"]"#;
+        let mut program = recorded(program(&alike("w", 4, 100, hot)), &[]);
+        let cost = Overhead { wall_ns, target_ns: 200_000_000, ..Overhead::default() };
+        (program.overhead, program.recorded_cpus) = (Some(cost), Some(2));
+        on(&program, 2)
+    };
+    let short = of(1);
+    let predicted_ns = short.at[0].time_ns;
+    assert!(matches!(short.at[0].kind, Kind::Lock { .. }), "{short:?}");
+    let found = of(10 * predicted_ns as u64);
+    assert!(matches!(found.at[0].kind, Kind::Unexplained { .. }) && found.fixes.is_empty(), "{found:?}");
+    assert!(!found.at[0].kind.is_known() && found.at[0].others.len() == 1, "{found:?}");
+    let found = of((1.3 * predicted_ns) as u64);
+    assert!(matches!(found.at[0].kind, Kind::Lock { .. }), "{found:?}");
+    assert!(found.at[0].others.iter().any(|row| matches!(row.kind, Kind::Unexplained { .. })), "{found:?}");
+    assert_eq!(found.at[0].may_be_more().count(), 0, "it has a note of its own");
+}
+
+/// Where a worker pool waits for jobs in a word of its own, that word is no lock: one more worker gained 33 %.
+#[test]
+fn a_word_that_is_no_lock_comes_after_what_is_simulated() {
+    let mut program = recorded(program(&alike("w", 2, 10, r#"["exec","f",1000000]"#)), &[]);
+    let families = vec![probe_abi::SyncFamily::Mutex.name().to_owned()];
+    program.findings.push(Finding::OperationsLost { families });
+    program.recorded.objects.push(RecordedObject {
+        name: "futex in park".into(),
+        kind: crate::program::ObjectKind::Futex,
+        waits: 1_000,
+        wait_ns: 3_000_000_000,
+        ..RecordedObject::default()
+    });
+    let found = on(&program, 16);
+    assert!(matches!(found.at[0].kind, Kind::Threads { threads: 2, .. }), "{found:?}");
+    let more: Vec<_> = found.at[0].may_be_more().collect();
+    assert!(matches!(&more[..], [row] if matches!(row.kind, Kind::LocksNotRecorded { .. })), "{more:?}");
+}

@@ -1,0 +1,65 @@
+//! The predicted run on one CPU count, and what watching it shows.
+
+use super::path_causes::PathCauses;
+use super::stretch::{Computing, Stretch, Turns};
+use super::uses::States;
+use crate::cpus::Cpus;
+use crate::experiment::timers;
+use crate::predict::Timing;
+use crate::schedule::Outcome;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct WatchedRun {
+    pub(super) cpus: Cpus,
+    pub(super) base: Outcome,
+    /// Every thread that others wait for came to its end.
+    pub(super) is_complete: bool,
+    /// The longest stretch that one thread computes alone.
+    pub(super) stretch: Option<Stretch>,
+    pub(super) turns: Option<Turns>,
+    /// What threads did.
+    pub(super) states: States,
+    /// What its path is made of; `None` for a program that runs ideally.
+    pub(super) causes: Option<PathCauses>,
+}
+
+impl WatchedRun {
+    /// `pause`: a stop shorter than that, ticks, does not end a thread's stretch.
+    pub(super) fn of(timing: &Timing<'_>, cpus: Cpus, pause: u64) -> WatchedRun {
+        let program = timing.program();
+        let mut computing = Computing::new(program.threads.len(), pause);
+        let mut states = States::new(program);
+        let watcher = Box::new(|interval| {
+            computing.tell(interval);
+            states.tell(interval);
+        });
+        let (base, path) = timing.run_with_path(cpus, watcher);
+        let (stretch, turns) = computing.found(base.length.0);
+        WatchedRun {
+            cpus,
+            is_complete: base.is_complete(program),
+            stretch,
+            // One CPU lets nobody do otherwise.
+            turns: turns.filter(|_| cpus != Cpus::ONE),
+            states,
+            causes: path.map(|path| PathCauses::of(&path, &timers(program))),
+            base,
+        }
+    }
+
+    /// How long it is, nanoseconds.
+    pub(super) fn time_ns(&self) -> f64 {
+        self.base.length.as_ns_f64()
+    }
+
+    /// The part of it that these ticks are.
+    pub(super) fn share(&self, ticks: u64) -> f64 {
+        ticks as f64 / self.base.length.0.max(1) as f64
+    }
+
+    /// CPUs that compute, on average.
+    pub(super) fn busy(&self) -> f64 {
+        self.base.busy.iter().zip(0u64..).map(|(ticks, cpus)| self.share(*ticks) * cpus as f64).sum()
+    }
+}
