@@ -297,6 +297,12 @@ impl Kind {
         )
     }
 
+    /// Whether it is waiting, or not known: what threads compute meanwhile is not in the way.
+    pub fn is_wait(&self) -> bool {
+        matches!(self, Kind::Idle { .. } | Kind::Timers | Kind::Device { .. } | Kind::LocksNotRecorded { .. })
+            || !self.is_known()
+    }
+
     /// Whether threads go on one after the other: one more computes at the same time as the others, and here it could not.
     pub(crate) fn is_one_at_a_time(&self) -> bool {
         matches!(self, Kind::Lock { .. } | Kind::Turns { .. } | Kind::LocksNotRecorded { .. })

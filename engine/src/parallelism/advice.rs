@@ -3,6 +3,7 @@
 
 use super::result::{AwaitedObject, Kind, Parallelism, Row};
 use crate::cpus::Cpus;
+use crate::program::ObjectMeaning;
 use serde::Serialize;
 
 /// What to do. In JSON `{"kind":"parallelize","alone":0.71}`.
@@ -31,6 +32,11 @@ pub enum Advice {
     },
     /// Threads wait for it: split it, or hold it for a shorter time.
     Split {
+        /// Average length of the queue while there is one.
+        queue: f64,
+    },
+    /// Threads wait for it, an interpreter's own lock: only processes in place of threads go without it.
+    Processes {
         /// Average length of the queue while there is one.
         queue: f64,
     },
@@ -101,8 +107,10 @@ impl Parallelism {
             return Some(Advice::Optimize { all_busy });
         }
         let busy = row.busy_processors();
-        let spinning = row.total.busy.runnable - self.busy_beside(row);
-        if spinning >= SPINNING && self.spins() {
+        // No more than spin in all, were it only meanwhile.
+        let at_most = self.spun_ns() as f64 / whole as f64;
+        let spinning = (row.total.busy.runnable - self.busy_beside(row)).min(at_most);
+        if spinning >= SPINNING {
             return Some(Advice::OthersSpin { spinning });
         }
         let alone = share(&|level| level == 1);
@@ -137,9 +145,10 @@ impl Parallelism {
         if time > 0.0 { sum / time } else { 0.0 }
     }
 
-    fn spins(&self) -> bool {
+    /// How long threads spin, summed.
+    fn spun_ns(&self) -> u64 {
         let threads = self.rows.iter().filter(|row| row.kind == Kind::Thread);
-        threads.map(|row| row.own.spinning.ns).sum::<u64>() as f64 >= WORTH * self.elapsed_ns as f64
+        threads.map(|row| row.own.spinning.ns).fold(0, u64::saturating_add)
     }
 
     fn about_object(&self, row: &Row) -> Option<Advice> {
@@ -149,6 +158,7 @@ impl Parallelism {
         }
         let queue = row.queue_length();
         match (row.kind, row.of) {
+            (Kind::Lock, _) if is_interpreters(row) => Some(Advice::Processes { queue }),
             (Kind::Lock, _) => Some(Advice::Split { queue }),
             (Kind::Barrier, _) => Some(Advice::Balance { queue }),
             (_, AwaitedObject::Device) if self.nobody_busy_ns as f64 >= WORTH * self.elapsed_ns as f64 => {
@@ -159,4 +169,8 @@ impl Parallelism {
             _ => Some(Advice::Earlier { queue }),
         }
     }
+}
+
+fn is_interpreters(lock: &Row) -> bool {
+    lock.name.as_deref().is_some_and(|name| ObjectMeaning::of(name).is_interpreter_lock())
 }

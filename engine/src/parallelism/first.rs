@@ -113,7 +113,7 @@ impl Parallelism {
         let lost = self.lost_ns(row);
         let locks = self.rows.iter().filter(|lock| lock.kind == Kind::Lock);
         let mut waited: Vec<&Row> = locks
-            .filter(|lock| matches!(self.advice(lock), Some(Advice::Split { .. })))
+            .filter(|lock| matches!(self.advice(lock), Some(Advice::Split { .. } | Advice::Processes { .. })))
             .filter(|lock| self.lost_ns(lock) >= UNDER * lost)
             .collect();
         waited.sort_by(|a, b| self.lost_ns(b).total_cmp(&self.lost_ns(a)).then_with(|| a.name.cmp(&b.name)));

@@ -95,11 +95,10 @@ fn turns(timeline: &Timeline, nesting: &Nesting) -> Vec<Vec<Turn>> {
         let turn = Turn { object: section.object, came, got: section.from, gave: section.to, times };
         turns.get_mut(section.thread as usize).into_iter().for_each(|turns| turns.push(turn));
     }
+    // Who is inside a `once` may be the thread that does what is done once.
     for used in timeline.lock_operations.iter().filter(|used| used.object != NO_OBJECT) {
-        let waits = matches!(
-            effect(used.operation),
-            Effect::Await | Effect::Meet | Effect::TakeOne { tries: false } | Effect::RunOnce
-        );
+        let waits =
+            matches!(effect(used.operation), Effect::Await | Effect::Meet | Effect::TakeOne { tries: false });
         if waits && let Some(turns) = turns.get_mut(used.thread as usize) {
             let (came, gave) = (used.began.0, used.ended.0);
             turns.push(Turn { object: used.object, came, got: gave, gave, times: used.times.max(1) });

@@ -98,6 +98,18 @@ fn a_busy_critical_section_is_the_locks() {
     assert_eq!(inside.normalized_ns, lock.normalized_self_ns);
 }
 
+/// "Split GIL" was advice for Python's own lock, which nobody can split.
+#[test]
+fn an_interpreters_lock_is_not_to_be_split() {
+    let worker = |name: &str| {
+        let turn = r#"["lock","lock GIL"],["exec","inside",90],["unlock","lock GIL"]"#;
+        format!(r#"{{"name":"{name}","ops":[{}]}}"#, [turn; 10].join(","))
+    };
+    let run = on(&["A", "B", "C", "D"].map(worker).join(","), 4);
+    let advice = run.advice(row(&run, Kind::Lock, "lock GIL"));
+    assert!(matches!(advice, Some(Advice::Processes { queue }) if queue >= 2.0), "{advice:?}");
+}
+
 /// "Spin time is factored out", "if spinning, then there is no benefit to creating more threads" (section 3.1).
 #[test]
 fn spinning_is_no_work_and_more_threads_would_spin() {

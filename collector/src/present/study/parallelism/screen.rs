@@ -70,15 +70,18 @@ pub fn write(
 ) -> io::Result<()> {
     let Some(run) = runs.first() else { return Ok(()) };
     let out = &mut out;
-    let title =
-        super::notice::problem(run).or_else(|| run.first().map(|(row, advice)| sentence(run, row, advice)));
+    // Code that runs while others wait for something else is not what to change.
+    let limit = asked.frame.limits.at.iter().find(|limit| Some(limit.cpus) == run.cpus);
+    let is_wait = limit.is_some_and(|limit| limit.kind.is_wait());
+    let first = || run.first().filter(|_| !is_wait).map(|(row, advice)| sentence(run, row, advice));
+    let title = super::notice::problem(run).or_else(first);
     match title {
         Some(title) => {
             table::wrap(out, style, Paint::Bold, "", &style.text(&title), "")?;
             // Facts of the run right below would read like a part of the advice.
             writeln!(out)?;
         }
-        // No row has advice of its own: then it is what the report says.
+        // Then it is what the report says.
         None => asked.frame.head(style, out)?,
     }
     facts(run, style, out)?;

@@ -14,6 +14,7 @@ pub(super) fn brief(advice: Advice) -> String {
         Advice::MoreThreads { .. } => "CPUs idle: more threads".to_owned(),
         Advice::OthersSpin { .. } => "others spin: let them sleep".to_owned(),
         Advice::Split { .. } => "split it".to_owned(),
+        Advice::Processes { .. } => "processes, not threads".to_owned(),
         Advice::Balance { .. } => "divide work evenly".to_owned(),
         Advice::Earlier { .. } => "produce earlier".to_owned(),
         Advice::Wait { .. } => "wait less for it".to_owned(),
@@ -38,7 +39,7 @@ pub(super) fn sentence(run: &Parallelism, row: &Row, advice: Advice) -> String {
             )
         }
         Advice::Optimize { all_busy } => format!(
-            "Make {name} faster: it is {} of the run, and all CPUs are busy {} of its time, so more threads will not help.",
+            "Make {name} faster: it is {} of the run, and all CPUs are busy {} of its time.",
             share(row.normalized_total_ns, run),
             percent(all_busy)
         ),
@@ -47,7 +48,11 @@ pub(super) fn sentence(run: &Parallelism, row: &Row, advice: Advice) -> String {
             share(row.normalized_total_ns, run)
         ),
         Advice::OthersSpin { spinning } => format!(
-            "Let threads sleep instead of spinning: {spinning:.1} spin while {name} runs, so more threads will not help."
+            "Let threads sleep instead of spinning: {spinning:.1} spin while {name} runs, and more threads would spin, too."
+        ),
+        Advice::Processes { queue } => format!(
+            "Use processes in place of threads: {} wait for {name}, the interpreter's own lock.",
+            waiting(queue)
         ),
         Advice::Split { queue } => format!(
             "Split {name}, or hold it for a shorter time: {} wait for it, {} for each access.",
