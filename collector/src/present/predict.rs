@@ -16,7 +16,7 @@ const ROWS: usize = 16;
 const TURNS: usize = 2;
 /// Speed-ups that differ by less than this share are a flat line.
 const FLAT: f64 = 0.1;
-/// Widths of the columns before the last one: CPUs, time, speed-up, efficiency.
+/// Widths of the columns before the last one: CPUs, time, speed-up, used.
 const COLUMNS: [usize; 4] = [10, 10, 10, 12];
 /// The same on a narrow screen.
 const NARROW: [usize; 4] = [9, 9, 10, 12];
@@ -75,7 +75,7 @@ fn rows(out: &mut impl Write, prediction: &Prediction, style: &Style) -> io::Res
             String::new()
         };
         let quota = if first.throttled { "  (the quota)" } else { "" };
-        let percent = |result: &CpuPrediction| format!("{:.0}", result.efficiency * 100.0);
+        let percent = |result: &CpuPrediction| format!("{:.0}", result.used() * 100.0);
         // Of unlimited CPUs it is a share of something else.
         let last = group.iter().rfind(|result| result.cpus != Cpus::Infinite).unwrap_or(last);
         let used = match (percent(first), percent(last)) {

@@ -88,6 +88,14 @@ pub struct CpuPrediction {
     pub threads: Vec<ThreadLoad>,
 }
 
+impl CpuPrediction {
+    /// The share of the CPUs' time in which threads compute; of unlimited CPUs those that ever compute at once.
+    pub fn used(&self) -> f64 {
+        let cpus = self.speedup / self.efficiency;
+        if cpus > 0.0 && self.time_ns > 0.0 { self.busy_ns / self.time_ns / cpus } else { 0.0 }
+    }
+}
+
 /// Where more CPUs stop helping.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Saturation {
