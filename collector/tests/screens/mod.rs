@@ -173,7 +173,7 @@ fn a_program_that_sleeps() {
 
 #[test]
 fn a_recording_without_samples() {
-    little("no-samples", &["LIMIT too few threads: the 2 are busy", "SURE fair"]);
+    little("no-samples", &["LIMIT too few threads: the 2 are busy", "SURE poor"]);
 }
 
 /// Nine tenths of the records were lost, and "waiting for unknown" limited.

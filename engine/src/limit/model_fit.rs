@@ -14,13 +14,15 @@ const OFF: f64 = 0.1;
 /// A recording that takes more than this of the program's own CPU time has a note.
 const COSTLY: f64 = 0.1;
 /// A program needs this much CPU time, nanoseconds, for a share of it to mean something.
-const COMPUTES_NS: u64 = 100_000_000;
+const COMPUTES_NS: u64 = 20_000_000;
+/// Of one with less, its start may be most of the run, which is no reason to say nothing about the rest.
+const STARTS_NS: u64 = 100_000_000;
 
 impl Search {
     /// How long the recorded run took while it was awake, nanoseconds, if this is a run on that machine and it computes enough.
     pub(super) fn measured_ns(&self, run: &WatchedRun) -> Option<f64> {
         let program = self.program();
-        let cost = program.overhead.filter(|cost| cost.wall_ns > 0 && cost.target_ns > COMPUTES_NS)?;
+        let cost = program.overhead.filter(|cost| cost.wall_ns > 0 && cost.target_ns > STARTS_NS)?;
         let is_recorded =
             program.recorded_cpus.and_then(Cpus::count) == Some(run.cpus) && self.rest.is_none();
         let asleep = MostlyAsleep::left_out(program, &self.recorded, run.time_ns());
@@ -55,9 +57,10 @@ impl Limits {
         {
             let measured_ns = self.asleep.map_or(cost.wall_ns, |asleep| asleep.awake_ns as u64);
             let predicted_ns = limit.time_ns as u64;
-            // The prediction is of the program without what recording took of its time.
-            let bound = OFF + shares.map_or(0.0, |(all, _)| all);
-            if predicted_ns.abs_diff(measured_ns) as f64 > bound * measured_ns as f64 {
+            // The prediction is of the program without what recording took of its time: it may only be shorter for that.
+            let recording = shares.map_or(0.0, |(all, _)| all);
+            let off = 1.0 - limit.time_ns / measured_ns as f64;
+            if off > OFF + recording || off < -OFF {
                 doubts.push(Finding::UnlikeRun { predicted_ns, measured_ns, others_ns: cost.others_ns });
             }
         }
@@ -109,6 +112,8 @@ mod tests {
         );
         assert_eq!(off[0].severity(), Severity::MayBeOff(Some(200_000_000)));
         assert_eq!(limits(work(), 0.8e9).doubts(cost(110_000_000)), [dear(0.11, 0.0)]);
+        // Recording does not make a run shorter: one of 513 ms was predicted to take 617, and the answer was good.
+        assert!(matches!(limits(work(), 1.15e9).doubts(cost(90_000_000))[..], [Finding::UnlikeRun { .. }]));
         let in_threads = |hit_ns| Overhead { hit_ns, ..cost(0).expect("a cost") };
         let far = limits(work(), 1.7e9).doubts(Some(in_threads(490_000_000)));
         assert_eq!(far.iter().map(Finding::severity).collect::<Vec<_>>(), [Severity::Wrong, Severity::Wrong]);

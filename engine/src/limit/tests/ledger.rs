@@ -51,7 +51,7 @@ fn what_a_prediction_lacks_limits_where_it_is_most_of_the_run() {
     let short = of(1);
     let predicted_ns = short.at[0].time_ns;
     assert!(matches!(short.at[0].kind, Kind::Lock { .. }), "{short:?}");
-    let found = of(10 * predicted_ns as u64);
+    let found = of(3 * predicted_ns as u64);
     assert!(matches!(found.at[0].kind, Kind::Unexplained { .. }) && found.fixes.is_empty(), "{found:?}");
     assert!(!found.at[0].kind.is_known() && found.at[0].others.len() == 1, "{found:?}");
     let found = of((1.3 * predicted_ns) as u64);
