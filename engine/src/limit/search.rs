@@ -306,6 +306,16 @@ impl Search {
         Some((before, after.min(before)))
     }
 
+    /// Whether more threads gain between nothing and what is simulated: they may wait for locks that were not recorded, or for their
+    /// turns, and both are replayed.
+    pub fn is_bound(&self, cpus: Cpus) -> bool {
+        let takes_turns = || {
+            let timing = Timing::new(self.program(), self.trials.model()).ok()?;
+            WatchedRun::of(&timing, cpus, 0).turns
+        };
+        self.unrecorded.is_some() || takes_turns().is_some()
+    }
+
     /// What one more thread is worth to the pool. Of a large program it is not asked, only told if it is known.
     fn more_threads(&self, known: &[(Edit, f64)], run: &WatchedRun) -> Option<MoreThreads> {
         let base = &run.base;
