@@ -2,9 +2,9 @@
 //! library on real, compiled, running and hostile programs. Nothing here needs BPF or root.
 
 mod command_line;
+mod commands_agree;
 mod documents;
 mod exports;
-mod fix_is_what_if;
 mod goldens;
 mod graph_commands;
 mod launch_gate;

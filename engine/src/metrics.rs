@@ -5,7 +5,7 @@
 //! time. Profile, Quartz, extended critical path and simulation are of the run that is predicted on a number
 //! of processors; the other three are defined on the run on unlimited ones, with locks taken in its order.
 
-use crate::attribution::{Grouping, with_sampled_calls};
+use crate::attribution::{Grouping, Owners, attributed_to_users, with_sampled_calls};
 use crate::cpus::Cpus;
 use crate::finding::{Finding, Trust};
 use crate::graph::{ActivityGraph, PathsWanted, Timing, paths_of, slack_of};
@@ -118,16 +118,21 @@ impl Metrics {
 }
 
 /// Compares the metrics of a program. The first functions by each metric, and others up to `simulated`, are also left out in a
-/// simulation, which takes a run each.
+/// simulation, which takes a run each. What standard functions compute counts for who uses them, unless `all` is to count for
+/// itself.
 ///
 /// # Errors
 /// The program fails [`Program::check`].
 pub fn metrics(
     program: &Program,
+    all: bool,
     cpus: Cpus,
     simulated: usize,
     model: &Model,
 ) -> Result<Metrics, ProgramError> {
+    let owners = if all { Owners::themselves(program) } else { Owners::of(program) };
+    let changed = with_sampled_calls(program.clone());
+    let program = &if all { program.clone() } else { attributed_to_users(program.clone()) };
     let expanded = with_sampled_calls(program.clone());
     let graph = ActivityGraph::on(&expanded, model)?;
     let timing = Timing::of(&graph);
@@ -168,12 +173,17 @@ pub fn metrics(
         trust: program.trust,
         findings: slack.findings,
     };
-    metrics.simulate(&expanded, simulated, model)?;
+    metrics.simulate((&changed, &owners), simulated, model)?;
     Ok(metrics)
 }
 
 impl Metrics {
-    fn simulate(&mut self, program: &Program, most: usize, model: &Model) -> Result<(), ProgramError> {
+    fn simulate(
+        &mut self,
+        (program, owners): (&Program, &Owners),
+        most: usize,
+        model: &Model,
+    ) -> Result<(), ProgramError> {
         let mut rows = std::mem::take(&mut self.functions);
         rows.sort_by(|a, b| self.most(b).total_cmp(&self.most(a)).then_with(|| a.function.cmp(&b.function)));
         self.functions = rows;
@@ -191,7 +201,7 @@ impl Metrics {
             Some((place, FunctionRef(*by_name.get(row.function.as_str())?)))
         });
         let known: Vec<(usize, FunctionRef)> = known.collect();
-        let without = Without::new(program, self.cpus, model)?;
+        let without = Without::new((program, owners), self.cpus, model)?;
         for (place, function) in known {
             if let Some(row) = self.functions.get_mut(place) {
                 row.simulated_ns = without.gain_ns(function);

@@ -9,7 +9,7 @@ use engine::report::Cpus;
 fn of(threads: &str) -> Metrics {
     let text = format!(r#"{{"format":"longpole-program","version":1,"threads":[{threads}]}}"#);
     let program = json::read(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    metrics(&program, Cpus::count(2).expect("two"), 10, &Model::default()).expect("metrics")
+    metrics(&program, false, Cpus::count(2).expect("two"), 10, &Model::default()).expect("metrics")
 }
 
 fn firsts(metrics: &Metrics) -> Vec<&str> {

@@ -1,6 +1,7 @@
 //! Every command gives the same time: report, predict, what-if in all its forms, diff; and slack and paths
 //! give the length of the schedule with ideal sharing.
 
+use engine::attribution::Owners;
 use engine::compare::compare;
 use engine::critical_path::CostedPath;
 use engine::experiment::{Edit, Trials};
@@ -49,12 +50,14 @@ fn all_commands_say_the_same_time() {
             same("headroom", curves.iter().map(|curve| curve.points[0].time_ns).collect());
             let comparison = compare(&program, &program, &cpus, &model).expect("programs");
             same("diff", comparison.curve.iter().map(|row| row.time.before_ns).collect());
-            let slack = slack_report(&program, false, 0, &model).expect("a program");
+            let owners = Owners::themselves(&program);
+            let own = (&program, &owners);
+            let slack = slack_report(&program, own, false, 0, &model).expect("a program");
             same("slack beside its own run", vec![expected[0], expected[1], expected[2], slack.predicted_ns]);
             let slack = slack.length_ns;
             let wanted =
                 PathsWanted { most: 1, within: None, routes: 0, shown: None, segments: false, simulated: 0 };
-            assert_eq!(paths_report(&program, &wanted, &model).expect("a program").length_ns, slack);
+            assert_eq!(paths_report(&program, own, &wanted, &model).expect("a program").length_ns, slack);
             if report.findings.is_empty() && program.threads.len() > 1 {
                 let timing = Timing::new(&program, &model).expect("a program");
                 let path = CostedPath::of(&program, Cpus::Infinite, &timing.costs(Cpus::Infinite));

@@ -5,6 +5,7 @@
 use super::Model;
 use crate::cell::duration;
 use crate::present::study::slack::doing;
+use engine::attribution::Owners;
 use engine::graph::{PathRow, PathsWanted, Stay, paths_report};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
@@ -20,8 +21,10 @@ const NAMED: usize = 3;
 pub fn write(model: &Model<'_>, out: &mut dyn Write) -> io::Result<()> {
     let wanted =
         PathsWanted { most: PATHS, within: None, routes: PATHS, shown: None, segments: false, simulated: 0 };
+    let owners = Owners::themselves(model.expanded());
     // It has been checked.
-    let report = paths_report(model.expanded(), &wanted, model.machine()).map_err(io::Error::other)?;
+    let report = paths_report(model.expanded(), (model.expanded(), &owners), &wanted, model.machine())
+        .map_err(io::Error::other)?;
     writeln!(out, "digraph paths {{")?;
     writeln!(
         out,

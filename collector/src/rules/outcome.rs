@@ -158,7 +158,10 @@ fn on_cpus(measure: &Measure, names: &BTreeSet<String>, report: &Report, result:
     match measure {
         Measure::Time => Some(result.time_ns),
         Measure::Speedup => Some(result.speedup),
-        Measure::Own(_) => sum(&|row| row.tet_ns).map(share),
+        Measure::Own(_) => {
+            let own = names.iter().filter_map(|name| report.own_ns(result, name));
+            own.fold(None, |sum, ns| Some(sum.unwrap_or(0.0) + ns)).map(share)
+        }
         // Functions may call each other: the largest, not the sum.
         Measure::Total(_) => rows().map(|row| row.tetid_ns).reduce(f64::max).map(share),
         Measure::Calls(_) => sum(&|row| row.calls as f64),

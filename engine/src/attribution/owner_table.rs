@@ -38,6 +38,12 @@ impl Owners {
         Owners { of: of.collect() }
     }
 
+    /// Each function counts for itself.
+    pub fn themselves(program: &Program) -> Owners {
+        let of = (0..).zip(&program.functions).map(|(number, _)| Some(FunctionRef(number)));
+        Owners { of: of.collect() }
+    }
+
     /// The function that this one counts for; `None`: no user can change anything about it.
     pub(crate) fn owner(&self, function: FunctionRef) -> Option<FunctionRef> {
         self.of.get(function.0 as usize).copied().flatten()

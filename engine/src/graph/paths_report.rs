@@ -7,6 +7,7 @@ use super::subjects::Subjects;
 use super::{
     ActivityGraph, ActivityId, ActivityKind, Doing, NearPath, NearPaths, PathCounts, Timing, labels,
 };
+use crate::attribution::Owners;
 use crate::cpus::Cpus;
 use crate::finding::{Finding, Trust};
 use crate::json::{maybe_number, number};
@@ -164,12 +165,13 @@ pub struct SegmentPaths {
 /// The program fails [`Program::check`].
 pub fn paths_report(
     program: &Program,
+    changed: (&Program, &Owners),
     wanted: &PathsWanted,
     model: &Model,
 ) -> Result<PathsReport, ProgramError> {
     let graph = ActivityGraph::on(program, model)?;
     let timing = Timing::of(&graph);
-    let without = Without::new_for(wanted.simulated, program, Cpus::Infinite, model)?;
+    let without = Without::new_for(wanted.simulated, changed, Cpus::Infinite, model)?;
     let gain_ns = |function| without.as_ref()?.gain_ns(function);
     let predicted_ns = crate::predict::Timing::new(program, model)?.time_ns(Cpus::Infinite);
     Ok(PathsReport { predicted_ns, ..paths_of(program, (&graph, &timing), wanted, &gain_ns) })

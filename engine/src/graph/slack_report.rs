@@ -3,6 +3,7 @@
 use super::slack::function_slacks;
 use super::subjects::{Subject, Subjects};
 use super::{ActivityGraph, ActivityId, ActivityKind, Timing, labels, zeroing};
+use crate::attribution::Owners;
 use crate::cpus::Cpus;
 use crate::finding::{Finding, Trust};
 use crate::json::{maybe_number, number};
@@ -88,19 +89,20 @@ pub struct SegmentTimes {
 }
 
 /// Slack of all functions, and with `segments` the times of every operation. The first `simulated` functions are also left
-/// out in a simulation, which takes a run each.
+/// out in a simulation, which takes a run each; `changed` is the program that is simulated, and which functions go with each.
 ///
 /// # Errors
 /// The program fails [`Program::check`].
 pub fn slack_report(
     program: &Program,
+    changed: (&Program, &Owners),
     segments: bool,
     simulated: usize,
     model: &Model,
 ) -> Result<SlackReport, ProgramError> {
     let graph = ActivityGraph::on(program, model)?;
     let timing = Timing::of(&graph);
-    let without = Without::new_for(simulated, program, Cpus::Infinite, model)?;
+    let without = Without::new_for(simulated, changed, Cpus::Infinite, model)?;
     let gain_ns = |function| without.as_ref()?.gain_ns(function);
     let predicted_ns = crate::predict::Timing::new(program, model)?.time_ns(Cpus::Infinite);
     Ok(SlackReport { predicted_ns, ..slack_of(program, (&graph, &timing), segments, simulated, &gain_ns) })

@@ -54,6 +54,23 @@ pub struct Report {
     pub used_by: Vec<UsedBy>,
 }
 
+impl Report {
+    /// What a function computes on the path on one CPU count, nanoseconds, with what standard functions compute for it; `None`: nothing.
+    /// A standard function itself has all that it computes.
+    pub fn own_ns(&self, result: &CpuResult, function: &str) -> Option<f64> {
+        let part = |row: &FunctionRow| {
+            if row.function == function {
+                return Some(1.0);
+            }
+            let at = self.used_by.binary_search_by(|used| used.function.as_str().cmp(&row.function)).ok()?;
+            let by = &self.used_by.get(at)?.by;
+            by.iter().find(|(own, _)| own == function).map(|(_, part)| *part)
+        };
+        let parts = result.functions.iter().filter_map(|row| Some(row.tet_ns * part(row)?));
+        parts.fold(None, |sum, ns| Some(sum.unwrap_or(0.0) + ns))
+    }
+}
+
 /// The answer for one CPU count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CpuResult {

@@ -1,6 +1,6 @@
 //! What every function would bring: what coz estimates with many runs of the program, from one recording.
 
-use crate::attribution::Grouping;
+use crate::attribution::{Grouping, Owners};
 use crate::cpus::Cpus;
 use crate::experiment::{Edit, edited};
 use crate::predict::{Model, Timing};
@@ -44,7 +44,8 @@ pub fn rank(
     model: &Model,
     most: usize,
 ) -> Result<Vec<Ranking>, ProgramError> {
-    let ranker = Ranker::new(program, cpus, model, most)?;
+    let owners = Owners::themselves(program);
+    let ranker = Ranker::new(program, (program, &owners), cpus, model, most)?;
     let times = ranker.changes().into_iter().map(|change| ranker.times_ns(change)).collect();
     Ok(ranker.conclude(times))
 }
@@ -54,6 +55,7 @@ pub fn rank(
 #[derive(Debug)]
 pub struct Ranker<'a> {
     program: &'a Program,
+    owners: &'a Owners,
     cpus: Vec<Cpus>,
     model: Model,
     functions: Vec<FunctionRef>,
@@ -63,21 +65,23 @@ pub struct Ranker<'a> {
 pub type RankChange = Option<(FunctionRef, f64)>;
 
 impl<'a> Ranker<'a> {
-    /// Chooses the functions, by the runs of a report on each of these CPU counts.
+    /// Chooses the functions, by the runs of a report of `shown` on each of these CPU counts. What is changed is another view of the
+    /// same program, with the functions that go with each.
     ///
     /// # Errors
     /// The program fails [`Program::check`].
     pub fn new(
-        program: &'a Program,
+        shown: &Program,
+        (program, owners): (&'a Program, &'a Owners),
         cpus: &[Cpus],
         model: &Model,
         most: usize,
     ) -> Result<Ranker<'a>, ProgramError> {
         program.check()?;
-        let functions = candidates(program, cpus, most, model);
+        let functions = candidates(shown, cpus, most, model);
         // Only times are reported for a change, and one run gives them.
         let model = Model { runs: 1, ..model.clone() };
-        Ok(Ranker { program, cpus: cpus.to_vec(), model, functions })
+        Ok(Ranker { program, owners, cpus: cpus.to_vec(), model, functions })
     }
 
     /// The runs: the unchanged program, then each function with each of [`FACTORS`].
@@ -95,7 +99,7 @@ impl<'a> Ranker<'a> {
         let times = match change {
             None => times(self.program),
             Some((function, factor)) => {
-                let changed = edited(self.program, &[Edit::Scale(vec![function], factor)]);
+                let changed = edited(self.program, &[Edit::Scale(self.owners.owned_by(function), factor)]);
                 changed.ok().and_then(|program| times(&program))
             }
         };

@@ -1,6 +1,7 @@
 //! What leaving a function out gains when every order is simulated again, compared with a graph of the
 //! recorded order.
 
+use crate::attribution::Owners;
 use crate::cpus::Cpus;
 use crate::experiment::{Edit, edited};
 use crate::predict::{Model, Timing};
@@ -10,19 +11,24 @@ use crate::program::{FunctionRef, Program, ProgramError};
 #[derive(Debug)]
 pub struct Without<'a> {
     program: &'a Program,
+    owners: &'a Owners,
     cpus: Cpus,
     model: &'a Model,
     before_ns: f64,
 }
 
 impl<'a> Without<'a> {
-    /// On a number of CPUs. One run.
+    /// On a number of CPUs. One run. With a function go those that count for it.
     ///
     /// # Errors
     /// The program fails [`Program::check`].
-    pub fn new(program: &'a Program, cpus: Cpus, model: &'a Model) -> Result<Without<'a>, ProgramError> {
+    pub fn new(
+        (program, owners): (&'a Program, &'a Owners),
+        cpus: Cpus,
+        model: &'a Model,
+    ) -> Result<Without<'a>, ProgramError> {
         let before_ns = Timing::new(program, model)?.time_ns(cpus);
-        Ok(Without { program, cpus, model, before_ns })
+        Ok(Without { program, owners, cpus, model, before_ns })
     }
 
     /// The same for leaving out any function.
@@ -31,17 +37,17 @@ impl<'a> Without<'a> {
     /// As [`Without::new`].
     pub(crate) fn new_for(
         functions: usize,
-        program: &'a Program,
+        of: (&'a Program, &'a Owners),
         cpus: Cpus,
         model: &'a Model,
     ) -> Result<Option<Without<'a>>, ProgramError> {
-        (functions > 0).then(|| Without::new(program, cpus, model)).transpose()
+        (functions > 0).then(|| Without::new(of, cpus, model)).transpose()
     }
 
     /// How much shorter the run gets if this function takes no time at all, nanoseconds, with the lock order
     /// decided again; below 0 it gets longer. `None` where the change cannot be made.
     pub fn gain_ns(&self, function: FunctionRef) -> Option<f64> {
-        let after = edited(self.program, &[Edit::Scale(vec![function], 0.0)]).ok()?;
+        let after = edited(self.program, &[Edit::Scale(self.owners.owned_by(function), 0.0)]).ok()?;
         let after_ns = Timing::new(&after, self.model).ok()?.time_ns(self.cpus);
         Some(self.before_ns - after_ns)
     }

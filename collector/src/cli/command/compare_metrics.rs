@@ -19,7 +19,7 @@ pub fn run(args: &CompareMetricsArguments) -> Result<Outcome, UserError> {
     }
     let model = super::model(args.studied.scheduling.model);
     let cpus = args.cpus.or(program.recorded_cpus.and_then(Cpus::count)).unwrap_or(Cpus::Infinite);
-    let result = compare(&program, cpus, args.top, &model).map_err(super::invalid)?;
+    let result = compare(&program, args.all, cpus, args.top, &model).map_err(super::invalid)?;
     if args.json {
         to_stdout(|out| metrics::json(&result, out))?;
     } else {

@@ -6,7 +6,9 @@ use crate::exit::{Code, Outcome, UserError};
 use crate::input::Input;
 use crate::plan::InputPlan;
 use crate::present::{study::diff, style};
+use engine::attribution::attributed_to_users;
 use engine::compare::{Change, Comparison, compare};
+use engine::program::Program;
 use engine::report::Cpus;
 use std::collections::BTreeSet;
 
@@ -23,7 +25,14 @@ pub fn run(args: &DiffArguments) -> Result<Outcome, UserError> {
     };
     let named = args.fail_on.iter().map(named).collect::<Result<Vec<_>, _>>()?;
     let model = super::model(args.scheduling.model);
-    let comparison = compare(&before, &after, &args.cpus, &model).map_err(super::invalid)?;
+    // Standard functions count for who uses them, as in `report`, unless one is asked for by its name.
+    let is_standard = |program: &Program, name: &String| {
+        program.functions.iter().any(|function| function.name == *name && function.origin.is_standard())
+    };
+    let asked = || named.iter().flatten().flatten();
+    let all = asked().any(|name| is_standard(&before, name) || is_standard(&after, name));
+    let users = |program: &Program| if all { program.clone() } else { attributed_to_users(program.clone()) };
+    let comparison = compare(&users(&before), &users(&after), &args.cpus, &model).map_err(super::invalid)?;
     let failures: Vec<String> = args
         .fail_on
         .iter()

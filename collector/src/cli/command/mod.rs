@@ -26,7 +26,7 @@ use crate::input::Input;
 use crate::plan::InputPlan;
 use crate::present::frame::Frame;
 use engine::attribution::Grouping;
-use engine::attribution::{attributed_to_users, with_sampled_calls};
+use engine::attribution::{Owners, attributed_to_users, with_sampled_calls};
 use engine::limit::{Limits, Search};
 use engine::predict::{Model, Scheduler};
 use engine::program::{Program, ProgramError, Samples};
@@ -126,6 +126,8 @@ fn simulated<T: Sync, A: Send>(things: &[T], what: &'static str, work: impl Fn(&
 struct Studied {
     program: Program,
     own: Program,
+    /// Which functions change with each.
+    owners: Owners,
 }
 
 /// Standard functions count for their callers, or with `all` for themselves.
@@ -134,6 +136,14 @@ fn studied(input: &InputPlan, probed_only: bool, all: bool) -> Result<Studied, U
     if probed_only {
         own.samples = Samples::default();
     }
+    let owners = if all { Owners::themselves(&own) } else { Owners::of(&own) };
     let program = if all { own.clone() } else { attributed_to_users(own.clone()) };
-    Ok(Studied { program: with_sampled_calls(program), own })
+    Ok(Studied { program: with_sampled_calls(program), own, owners })
+}
+
+impl Studied {
+    /// What changes are made to: every function by itself.
+    fn changed(&self) -> Program {
+        with_sampled_calls(self.own.clone())
+    }
 }

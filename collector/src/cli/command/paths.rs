@@ -24,7 +24,7 @@ pub fn run(args: &PathsArguments) -> Result<Outcome, UserError> {
             "write the program to a file",
         ));
     }
-    let studied = super::studied(&input, args.studied.probed_only, args.all || args.json)?;
+    let studied = super::studied(&input, args.studied.probed_only, args.all)?;
     let (program, model) = (&studied.program, super::model(args.studied.scheduling.model));
     if args.next {
         return one_by_one(program, &model);
@@ -38,7 +38,9 @@ pub fn run(args: &PathsArguments) -> Result<Outcome, UserError> {
         segments: args.segments,
         simulated: if show.is_some() { 0 } else { args.top.min(super::SIMULATED) },
     };
-    let mut report = engine::graph::paths_report(program, &wanted, &model).map_err(super::invalid)?;
+    let mut report =
+        engine::graph::paths_report(program, (&studied.changed(), &studied.owners), &wanted, &model)
+            .map_err(super::invalid)?;
     if let (Some(rank), None) = (show, &report.shown) {
         return Err(no_such_path(rank, report.counts.all));
     }

@@ -9,11 +9,18 @@ use engine::program::is_start_up;
 /// Reads, analyses, shows. A deadlock is a finding, not an error.
 pub fn run(args: &SlackArguments) -> Result<Outcome, UserError> {
     let input = args.studied.input.plan();
-    let studied = super::studied(&input, args.studied.probed_only, args.all || args.json)?;
+    let studied = super::studied(&input, args.studied.probed_only, args.all)?;
     let model = super::model(args.studied.scheduling.model);
     let simulated = args.top.min(super::SIMULATED);
-    let mut report = engine::graph::slack_report(&studied.program, args.segments, simulated, &model)
-        .map_err(super::invalid)?;
+    let changed = studied.changed();
+    let mut report = engine::graph::slack_report(
+        &studied.program,
+        (&changed, &studied.owners),
+        args.segments,
+        simulated,
+        &model,
+    )
+    .map_err(super::invalid)?;
     if args.json {
         to_stdout(|out| slack::json(&report, args.segments, out))?;
     } else {

@@ -11,12 +11,12 @@ use crate::page::{Document, Point, Simulated, Tables, is_page, write};
 use crate::plan::{InputPlan, is_dash};
 use crate::present::study::{parallelism, paths, paths_json, slack};
 use crate::present::{json, predict_json};
-use engine::attribution::Owners;
+use engine::attribution::{Owners, attributed_to_users, with_sampled_calls};
 use engine::graph::{self, ActivityGraph, PathsWanted};
 use engine::limit::Limits;
 use engine::parallelism::{measured, predicted};
 use engine::predict::{Prediction, Timing};
-use engine::program::FunctionRef;
+use engine::program::{FunctionRef, Program};
 use engine::report::{Cpus, Report};
 use engine::what_if::Without;
 use recording::{Overwrite, SudoUser, check_file, write_whole};
@@ -80,10 +80,13 @@ fn document<'a>(
         (prediction, stacks)
     };
     let timing = Timing::new(expanded, machine).map_err(super::invalid)?;
+    // Standard functions count for who uses them, as in `slack` and `paths`.
+    let users = with_sampled_calls(attributed_to_users(parts.program.clone()));
+    let owners = Owners::of(&parts.program);
     let ((limits, graph), simulated) = cores::both(
         || {
             let limits = super::limits_on_all_cores(&parts.program, cpus, machine);
-            (limits, ActivityGraph::on(expanded, machine))
+            (limits, ActivityGraph::on(&users, machine))
         },
         || cores::on_all_cores(cpus, |cpus| Simulated::on(&timing, *cpus)),
     );
@@ -94,9 +97,8 @@ fn document<'a>(
     let tables = Tables {
         report: report_table(&report, &limits)?,
         predict: prediction_table(prediction, &limits)?,
-        ..tables(parts, model, &graph)?
+        ..tables(parts, model, (&users, &graph), &owners)?
     };
-    let owners = Owners::of(&parts.program);
     let curves = changes::curves(expanded, &owners, model.report(), machine);
     Ok(Document {
         model,
@@ -125,10 +127,16 @@ enum Whole {
 }
 
 /// Those that need no report.
-fn tables(parts: &Parts, model: &Model<'_>, graph: &ActivityGraph) -> Result<Tables, UserError> {
-    let (program, machine, expanded) = (&parts.program, model.machine(), model.expanded());
+fn tables(
+    parts: &Parts,
+    model: &Model<'_>,
+    (users, graph): (&Program, &ActivityGraph),
+    owners: &Owners,
+) -> Result<Tables, UserError> {
+    let (program, machine) = (&parts.program, model.machine());
     let times = graph::Timing::of(graph);
-    let without = Without::new(expanded, Cpus::Infinite, machine).map_err(super::invalid)?;
+    let without =
+        Without::new((model.expanded(), owners), Cpus::Infinite, machine).map_err(super::invalid)?;
     let gains = Gains::default();
     let gain_ns = |function| gains.once(function, || without.gain_ns(function));
     let mut found =
@@ -141,7 +149,7 @@ fn tables(parts: &Parts, model: &Model<'_>, graph: &ActivityGraph) -> Result<Tab
                 small(|out| parallelism::json::write(&[quartz], out))
             }
             Whole::Slack => {
-                let slack = graph::slack_of(expanded, (graph, &times), false, SIMULATED, &gain_ns);
+                let slack = graph::slack_of(users, (graph, &times), false, SIMULATED, &gain_ns);
                 small(|out| slack::json(&slack, false, out))
             }
             Whole::Paths => {
@@ -153,7 +161,7 @@ fn tables(parts: &Parts, model: &Model<'_>, graph: &ActivityGraph) -> Result<Tab
                     segments: false,
                     simulated: SIMULATED,
                 };
-                let longest = graph::paths_of(expanded, (graph, &times), &wanted, &gain_ns);
+                let longest = graph::paths_of(users, (graph, &times), &wanted, &gain_ns);
                 small(|out| paths_json::json(&longest, false, out))
             }
         })

@@ -29,7 +29,7 @@ pub fn run(args: &WhatIfArguments) -> Result<Outcome, UserError> {
     }
     let input = args.studied.input.plan();
     // A ranking is of what a user can change, as the functions of a report are; a change is of what its name says.
-    let own = !args.rank || args.all || args.json;
+    let own = !args.rank || args.all;
     let studied = super::studied(&input, args.studied.probed_only, own)?;
     let program = &studied.program;
     let model = super::model(args.studied.scheduling.model);
@@ -56,11 +56,11 @@ pub fn run(args: &WhatIfArguments) -> Result<Outcome, UserError> {
         more_threads(args, &input, threads, &studied.own, &model)?;
     } else if args.rank {
         if args.json {
-            let rankings = ranked(program, &args.cpus, &model, args.top)?;
+            let rankings = ranked(&studied, &args.cpus, &model, args.top)?;
             to_stdout(|out| show::rank_json(&rankings, out))?;
         } else {
             let cpus = show::ranked_on(&args.cpus, program.recorded_cpus);
-            let rankings = ranked(program, &cpus, &model, args.top)?;
+            let rankings = ranked(&studied, &cpus, &model, args.top)?;
             let limits = super::limits_on_all_cores(&studied.own, &args.cpus, &model);
             let frame = super::framed(&input, &studied.own, limits);
             to_reader(|out| show::rank_text(&rankings, program, args.all, &frame, &style, out))?;
@@ -119,15 +119,17 @@ fn more_threads(
             ));
         }
     };
-    let times = super::on_all_cores(&args.cpus, |cpus| search.with_workers(&threads, more, *cpus));
+    let times = super::on_all_cores(&args.cpus, |cpus| {
+        search.with_workers(&threads, more, *cpus).map(|times| (times, search.is_bound(*cpus)))
+    });
     let rows = args.cpus.iter().zip(times).map(|(cpus, times)| {
-        let (before_ns, after_ns) = times?;
+        let ((before_ns, after_ns), is_bound) = times?;
         Some(WhatIfRow {
             cpus: *cpus,
             before_ns,
             after_ns,
             promised_ns: None,
-            gain_between: None,
+            gain_between: is_bound.then(|| (0.0, 1.0 - after_ns / before_ns)),
             first_before: None,
             first_after: None,
         })
@@ -150,8 +152,10 @@ fn more_threads(
 }
 
 /// [`engine::what_if::rank`], each core of this machine taking the next change.
-fn ranked(program: &Program, cpus: &[Cpus], model: &Model, most: usize) -> Result<Vec<Ranking>, UserError> {
-    let ranker = Ranker::new(program, cpus, model, most).map_err(super::invalid)?;
+fn ranked(studied: &Studied, cpus: &[Cpus], model: &Model, most: usize) -> Result<Vec<Ranking>, UserError> {
+    let changed = studied.changed();
+    let ranker = Ranker::new(&studied.program, (&changed, &studied.owners), cpus, model, most)
+        .map_err(super::invalid)?;
     let times = super::simulated(&ranker.changes(), "changes", |change| ranker.times_ns(*change));
     Ok(ranker.conclude(times))
 }

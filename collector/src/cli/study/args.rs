@@ -95,6 +95,9 @@ pub struct CompareMetricsArguments {
     /// Show at most this many functions
     #[arg(long, value_name = "N", default_value = "10", value_parser = value::count::<usize>)]
     pub top: usize,
+    /// Standard functions by themselves, too: what they compute counts for who uses them otherwise
+    #[arg(long)]
+    pub all: bool,
     #[command(flatten)]
     pub studied: Studied,
     /// JSON instead of a table
