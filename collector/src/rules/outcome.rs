@@ -158,10 +158,7 @@ fn on_cpus(measure: &Measure, names: &BTreeSet<String>, report: &Report, result:
     match measure {
         Measure::Time => Some(result.time_ns),
         Measure::Speedup => Some(result.speedup),
-        Measure::Own(_) => {
-            let own = names.iter().filter_map(|name| report.own_ns(result, name));
-            own.fold(None, |sum, ns| Some(sum.unwrap_or(0.0) + ns)).map(share)
-        }
+        Measure::Own(_) => report.own_ns(result, names).map(share),
         // Functions may call each other: the largest, not the sum.
         Measure::Total(_) => rows().map(|row| row.tetid_ns).reduce(f64::max).map(share),
         Measure::Calls(_) => sum(&|row| row.calls as f64),
@@ -213,6 +210,24 @@ mod tests {
         assert_eq!(one("measure=\"self\"\nfunction=\"gone\"\nmin=\"1%\"").0, Verdict::Broken);
         assert_eq!(one("measure=\"findings\"\nmax=0").0, Verdict::Kept);
         assert_eq!(one("measure=\"lost\"\nmax=0").0, Verdict::Kept);
+    }
+
+    /// A pattern that matches a standard function and its user had 140 %: each row counts once.
+    #[test]
+    fn what_a_standard_function_computes_for_its_user_counts_once() {
+        let text = r#"{"format":"longpole-program","version":1,"threads":[{"name":"T","ops":[["exec",1000]]}],
+            "samples":{"rate_hz":499,"places":[{"function":"<u64>::lt","inlined":true},{"function":"hash"}],
+            "stacks":[[0,1],[1]],"threads":[[[0,0],[0,0],[0,1],[0,1],[0,1]]]}}"#;
+        let program = engine::program::json::read(text).expect("a program");
+        let self_of = |function: &str| {
+            let rule = format!("[[rule]]\nmeasure=\"self\"\nfunction=\"{function}\"\nmax=\"1%\"");
+            let rules = Rules::parse(&rule).expect("rules");
+            let report = engine::report::report(&program, &rules.cpus(), Detail::Functions);
+            rules.outcomes(&report).expect("names").remove(0).text
+        };
+        assert!(self_of("*").contains("is 100.0 %"), "{}", self_of("*"));
+        assert!(self_of("hash").contains("is 100.0 %"), "{}", self_of("hash"));
+        assert!(self_of("<u64>::lt").contains("is 40.0 %"), "{}", self_of("<u64>::lt"));
     }
 
     /// A recording whose recorder was killed: it is unknown what was lost.

@@ -20,6 +20,7 @@ use crate::event::Overhead;
 use crate::json::{is_zero, number};
 use crate::program::{LockSide, Recorded};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// How much a report is to hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,19 +56,19 @@ pub struct Report {
 }
 
 impl Report {
-    /// What a function computes on the path on one CPU count, nanoseconds, with what standard functions compute for it; `None`: nothing.
-    /// A standard function itself has all that it computes.
-    pub fn own_ns(&self, result: &CpuResult, function: &str) -> Option<f64> {
+    /// What these functions compute on the path on one CPU count, nanoseconds, with what standard functions compute for them; `None`:
+    /// nothing. A standard function that is one of them has all that it computes.
+    pub fn own_ns(&self, result: &CpuResult, functions: &BTreeSet<String>) -> Option<f64> {
         let part = |row: &FunctionRow| {
-            if row.function == function {
+            if functions.contains(&row.function) {
                 return Some(1.0);
             }
             let at = self.used_by.binary_search_by(|used| used.function.as_str().cmp(&row.function)).ok()?;
-            let by = &self.used_by.get(at)?.by;
-            by.iter().find(|(own, _)| own == function).map(|(_, part)| *part)
+            let by = self.used_by.get(at)?.by.iter().filter(|(own, _)| functions.contains(own));
+            by.map(|(_, part)| *part).reduce(|sum, part| sum + part)
         };
         let parts = result.functions.iter().filter_map(|row| Some(row.tet_ns * part(row)?));
-        parts.fold(None, |sum, ns| Some(sum.unwrap_or(0.0) + ns))
+        parts.reduce(|sum, ns| sum + ns)
     }
 }
 
