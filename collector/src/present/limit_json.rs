@@ -69,7 +69,7 @@ struct LimitJson<'a> {
     evidence: &'static str,
     #[serde(flatten)]
     of: Of<'a>,
-    /// Other causes, those that may bring most first.
+    /// Other causes, in the ledger's order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     others: Vec<RowJson<'a>>,
 }

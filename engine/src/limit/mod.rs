@@ -88,7 +88,7 @@ pub struct Limit {
     pub share: f64,
     /// How that is known.
     pub evidence: Evidence,
-    /// Other causes that are worth at least [`WORTH`], or may be, those that may bring most first.
+    /// Other causes that are worth at least [`WORTH`], or may be, in the ledger's order.
     pub others: Vec<Row>,
 }
 
