@@ -8,7 +8,6 @@ use crate::plan::InputPlan;
 use crate::present::{study::diff, style};
 use engine::attribution::attributed_to_users;
 use engine::compare::{Change, Comparison, compare};
-use engine::program::Program;
 use engine::report::Cpus;
 use std::collections::BTreeSet;
 
@@ -25,20 +24,26 @@ pub fn run(args: &DiffArguments) -> Result<Outcome, UserError> {
     };
     let named = args.fail_on.iter().map(named).collect::<Result<Vec<_>, _>>()?;
     let model = super::model(args.scheduling.model);
-    // Standard functions count for who uses them, as in `report`, unless one is asked for by its name.
-    let is_standard = |program: &Program, name: &String| {
-        program.functions.iter().any(|function| function.name == *name && function.origin.is_standard())
-    };
-    let asked = || named.iter().flatten().flatten();
-    let all = asked().any(|name| is_standard(&before, name) || is_standard(&after, name));
-    let users = |program: &Program| if all { program.clone() } else { attributed_to_users(program.clone()) };
-    let comparison = compare(&users(&before), &users(&after), &args.cpus, &model).map_err(super::invalid)?;
-    let failures: Vec<String> = args
-        .fail_on
-        .iter()
-        .zip(&named)
-        .flat_map(|(threshold, named)| failures(&comparison, threshold, named.as_ref()))
-        .collect();
+    // Standard functions count for who uses them, as in `report`; one that a threshold is about counts for itself.
+    let users = [&before, &after].map(|program| attributed_to_users(program.clone()));
+    let comparison = compare(&users[0], &users[1], &args.cpus, &model).map_err(super::invalid)?;
+    let functions = before.functions.iter().chain(&after.functions);
+    let standard = functions.filter(|function| function.origin.is_standard());
+    let standard: BTreeSet<&str> = standard.map(|function| function.name.as_str()).collect();
+    let is_asked = named.iter().flatten().flatten().any(|name| standard.contains(name.as_str()));
+    let themselves = is_asked.then(|| compare(&before, &after, &args.cpus, &model)).transpose();
+    let themselves = themselves.map_err(super::invalid)?;
+    let mut failures: Vec<String> = Vec::new();
+    for (threshold, named) in args.fail_on.iter().zip(named) {
+        let split = |names: BTreeSet<String>| -> (BTreeSet<String>, BTreeSet<String>) {
+            names.into_iter().partition(|name| standard.contains(name.as_str()))
+        };
+        let (of_standard, others) = named.map(split).unzip();
+        failures.extend(broken(&comparison, threshold, others.as_ref()));
+        if let (Some(themselves), Some(names)) = (&themselves, &of_standard) {
+            failures.extend(broken(themselves, threshold, Some(names)));
+        }
+    }
     if args.json {
         to_stdout(|out| diff::json(&comparison, &failures, out))?;
     } else {
@@ -52,7 +57,7 @@ pub fn run(args: &DiffArguments) -> Result<Outcome, UserError> {
 }
 
 /// What grew by more than a threshold allows; `functions`: those that it is about, if it is about any.
-fn failures(
+fn broken(
     comparison: &Comparison,
     threshold: &Threshold,
     functions: Option<&BTreeSet<String>>,
