@@ -52,7 +52,14 @@ impl Search {
                     let all = base.length.0.saturating_mul(base.threads.len() as u64).max(1);
                     return Kind::NotKnown { missing: used as f64 / all as f64 };
                 }
-                Kind::Device { device: self.object_name(device).to_owned() }
+                let name = self.object_name(device);
+                Kind::Device {
+                    device: match devices.len() {
+                        0 | 1 => name.to_owned(),
+                        2 => format!("{name} and another device"),
+                        more => format!("{name} and {} other devices", more - 1),
+                    },
+                }
             }
             Edit::NoSleeps => Kind::Timers,
             Edit::NoSpunWaits => Kind::SpunWaits { waiting: run.share(run.states.spinning()) },

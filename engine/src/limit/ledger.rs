@@ -18,6 +18,8 @@ use crate::program::{ObjectId, ObjectMeaning, RecordedWait};
 const SAME: f64 = 0.02;
 /// More than this share of a run is most of it.
 const MOST: f64 = 0.5;
+/// Fewer waits for work are no requests.
+const REQUESTS: u64 = 10;
 /// A program that keeps fewer CPUs busy may wait for work most of the time.
 const AT_REST: f64 = 0.5;
 
@@ -72,7 +74,8 @@ impl Search {
     pub(super) fn ledger(&self, without: &[(Edit, f64)], run: &WatchedRun) -> Vec<Claim> {
         let time_ns = run.time_ns();
         let gains = || without.iter().map(|(edit, ns)| (edit, 1.0 - ns / time_ns));
-        let waits_for_work = gains().any(|(edit, gain)| gain >= WORTH && self.is_waiting_for_work(edit));
+        let waits_for_work = gains()
+            .any(|(edit, gain)| gain >= WORTH && self.is_waiting_for_work(edit) && self.recurs(edit, run));
         let mut claims: Vec<Claim> =
             gains().filter_map(|(edit, gain)| self.claim(edit, gain, waits_for_work, run)).collect();
         self.claim_unrecorded(&mut claims, run);
@@ -87,7 +90,7 @@ impl Search {
         }
         let weight = |claim: &Claim| match claim.cause {
             Cause::Unexplained if unexplained <= MOST => 0.0,
-            Cause::Unexplained => claim.middle(),
+            Cause::Unexplained => f64::INFINITY,
             _ => self.weight(claim) * explained,
         };
         claims.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
@@ -105,6 +108,7 @@ impl Search {
         } else {
             claims.insert(0, self.on_path(run));
         }
+        claims[1..].sort_by(|a, b| b.most.total_cmp(&a.most));
         claims
     }
 
@@ -165,16 +169,33 @@ impl Search {
             Claim::at_most(cause, run.share(ticks), Evidence::OnPath)
         };
         let Some(causes) = &run.causes else { return Claim::at_most(Cause::Work, 1.0, Evidence::OnPath) };
-        let devices =
-            causes.devices().into_iter().map(|(device, sum)| on_path(Edit::FreeDevices(vec![device]), sum));
+        // Each of several devices may be short, and all together most of the path.
+        let devices = causes.devices();
+        let idle = devices.iter().filter(|(device, _)| self.is_idle_device(*device));
+        let idle = idle.map(|(device, sum)| on_path(Edit::FreeDevices(vec![*device]), *sum));
+        let (busy, sums): (Vec<ObjectId>, Vec<u64>) =
+            devices.iter().filter(|(device, _)| !self.is_idle_device(*device)).copied().unzip();
+        let largest = busy.first().copied().zip(sums.first());
+        let largest = largest.map(|(device, sum)| on_path(Edit::FreeDevices(vec![device]), *sum)).into_iter();
+        let sum = sums.iter().fold(0u64, |all, sum| all.saturating_add(*sum));
+        let all = (busy.len() > 1).then(|| on_path(Edit::FreeDevices(busy), sum));
         let others = [
             on_path(Edit::NoSleeps, causes.asleep),
             on_path(Edit::NoSpinning, causes.spinning),
             on_path(Edit::FreeHandOver, causes.handing_over),
         ];
         let work = Claim::at_most(Cause::Work, run.share(causes.computing), Evidence::OnPath);
-        // What threads compute is the limit unless something else takes longer.
-        devices.chain(others).fold(work, |most, claim| if claim.most > most.most { claim } else { most })
+        // What threads compute is the limit unless something else takes longer: the longest by itself, before devices together.
+        let longer = largest.chain(idle).chain(others).filter(|claim| claim.most > work.most);
+        let longest = longer.max_by(|a, b| a.most.total_cmp(&b.most));
+        longest.or(all.filter(|claim| claim.most > work.most)).unwrap_or(work)
+    }
+
+    /// Whether threads wait for these devices again and again, as for requests.
+    fn recurs(&self, edit: &Edit, run: &WatchedRun) -> bool {
+        let Edit::FreeDevices(devices) = edit else { return false };
+        let waits = devices.iter().filter_map(|device| run.base.objects.get(device.0 as usize));
+        waits.map(|used| used.waits).sum::<u64>() >= REQUESTS
     }
 
     fn is_waiting_for_work(&self, edit: &Edit) -> bool {

@@ -187,11 +187,7 @@ impl Search {
     /// What limits the predicted run.
     fn predicted(&self, cpus: Cpus) -> Found {
         let Ok(timing) = Timing::new(self.program(), self.trials.model()) else { return nothing(cpus) };
-        let work: u64 = self.groups.iter().flat_map(|group| &group.threads).count() as u64;
-        let all = self.program().compute_times().total().0;
-        let mut run = WatchedRun::of(&timing, cpus, all / work.max(1) / 10_000);
-        // Who does what of goroutines is not visible.
-        run.turns = run.turns.filter(|_| !self.hidden);
+        let run = self.watched(&timing, cpus);
         let time_ns = run.time_ns();
         if time_ns == 0.0 {
             return nothing(cpus);
@@ -309,11 +305,16 @@ impl Search {
     /// Whether more threads gain between nothing and what is simulated: they may wait for locks that were not recorded, or for their
     /// turns, and both are replayed.
     pub fn is_bound(&self, cpus: Cpus) -> bool {
-        let takes_turns = || {
-            let timing = Timing::new(self.program(), self.trials.model()).ok()?;
-            WatchedRun::of(&timing, cpus, 0).turns
-        };
-        self.unrecorded.is_some() || takes_turns().is_some()
+        let turns = || self.watched(&Timing::new(self.program(), self.trials.model()).ok()?, cpus).turns;
+        self.unrecorded.is_some() || turns().is_some()
+    }
+
+    fn watched(&self, timing: &Timing<'_>, cpus: Cpus) -> WatchedRun {
+        let work: u64 = self.groups.iter().flat_map(|group| &group.threads).count() as u64;
+        let all = self.program().compute_times().total().0;
+        let run = WatchedRun::of(timing, cpus, all / work.max(1) / 10_000);
+        // Who does what of goroutines is not visible.
+        WatchedRun { turns: run.turns.filter(|_| !self.hidden), ..run }
     }
 
     /// What one more thread is worth to the pool. Of a large program it is not asked, only told if it is known.

@@ -51,13 +51,40 @@ fn what_a_prediction_lacks_limits_where_it_is_most_of_the_run() {
     let short = of(1);
     let predicted_ns = short.at[0].time_ns;
     assert!(matches!(short.at[0].kind, Kind::Lock { .. }), "{short:?}");
-    let found = of(3 * predicted_ns as u64);
+    // However much the lock gains.
+    let found = of((2.3 * predicted_ns) as u64);
     assert!(matches!(found.at[0].kind, Kind::Unexplained { .. }) && found.fixes.is_empty(), "{found:?}");
-    assert!(!found.at[0].kind.is_known() && found.at[0].others.len() == 1, "{found:?}");
+    assert!(!found.at[0].kind.is_known() && !found.at[0].others.is_empty(), "{found:?}");
     let found = of((1.3 * predicted_ns) as u64);
     assert!(matches!(found.at[0].kind, Kind::Lock { .. }), "{found:?}");
     assert!(found.at[0].others.iter().any(|row| matches!(row.kind, Kind::Unexplained { .. })), "{found:?}");
     assert_eq!(found.at[0].may_be_more().count(), 0, "it has a note of its own");
+}
+
+/// One thread that waits for 20 devices in turn, a twentieth of 90 % each, was "the work itself" with 10 %.
+#[test]
+fn many_short_waits_are_together_what_limits() {
+    let reads: Vec<String> =
+        (0..20).map(|disk| format!(r#"["exec","f",100000],["io",900000,"disk {disk}"]"#)).collect();
+    let found = on(&recorded(program(&alike("w", 1, 1, &reads.join(","))), &[]), 2);
+    let limit = found.at.first().expect("a limit");
+    assert!(
+        matches!(&limit.kind, Kind::Device { device } if device.ends_with("and 19 other devices")),
+        "{limit:?}"
+    );
+    assert!((0.8..0.95).contains(&limit.share), "{limit:?}");
+}
+
+/// One wait for input of 7 ms made a serial stretch of 93 ms a server that waits for work.
+#[test]
+fn a_single_wait_for_work_hides_no_stretch() {
+    let found = on(
+        &program(
+            r#"{"name":"main","ops":[["exec","parse",93],["io",7,"idle"]]},{"name":"w","ops":[["exec","f",5]]}"#,
+        ),
+        2,
+    );
+    assert!(matches!(found.at[0].kind, Kind::Serial { .. }), "{found:?}");
 }
 
 /// Where a worker pool waits for jobs in a word of its own, that word is no lock: one more worker gained 33 %.
