@@ -53,13 +53,7 @@ impl Search {
                     return Kind::NotKnown { missing: used as f64 / all as f64 };
                 }
                 let name = self.object_name(device);
-                Kind::Device {
-                    device: match devices.len() {
-                        0 | 1 => name.to_owned(),
-                        2 => format!("{name} and another device"),
-                        more => format!("{name} and {} other devices", more - 1),
-                    },
-                }
+                Kind::Device { device: with_others(name, devices.len().saturating_sub(1)) }
             }
             Edit::NoSleeps => Kind::Timers,
             Edit::NoSpunWaits => Kind::SpunWaits { waiting: run.share(run.states.spinning()) },
@@ -177,5 +171,14 @@ impl Search {
             Some(LockUse { lock: name, locks: locks.len(), held_share, as_recorded, waits, waited_ns, under })
         });
         locks.collect()
+    }
+}
+
+/// A device, and how many others are waited for, too.
+fn with_others(name: &str, others: usize) -> String {
+    match others {
+        0 => name.to_owned(),
+        1 => format!("{name} and another device"),
+        more => format!("{name} and {more} other devices"),
     }
 }
