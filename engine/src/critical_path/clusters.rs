@@ -6,7 +6,29 @@
 //! Written as sums over subtrees (ours): take the tree that the clusters and their pairwise common ancestors
 //! span. A node u with D(u) = ΣΔ at and below it carries s(n₋) − s(n₋ + D(u)) minus the same of its children.
 
-use crate::schedule::{Forest, PointId, Vertex};
+use crate::schedule::{Forest, Machine, Operations, PointId, Simulation, Vertex};
+use crate::time::Ticks;
+
+/// Runs a simulation to its end. Returns the terms of all instants, the ticks during which this many threads execute, by
+/// their number, and how many still execute at the end.
+pub(super) fn sweep<M: Machine, O: Operations>(
+    simulation: &mut Simulation<'_, M, O>,
+) -> (Vec<Term>, Vec<u64>, u32) {
+    let mut clusters = Clusters::default();
+    let (mut vertices, mut terms) = (Vec::new(), Vec::new());
+    let mut executing: Vec<u64> = Vec::new();
+    let (mut last, mut count) = (Ticks(0), 0_i64);
+    while let Some(now) = simulation.next_instant(&mut vertices) {
+        let level = usize::try_from(count).unwrap_or(0);
+        if executing.len() <= level {
+            executing.resize(level + 1, 0);
+        }
+        executing[level] += now.0.saturating_sub(last.0);
+        last = now;
+        count = clusters.instant(simulation.forest(), count, &vertices, &mut terms);
+    }
+    (terms, executing, u32::try_from(count).unwrap_or(0))
+}
 
 /// Adds s(from) − s(to) to the weight of every segment at or above `point`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

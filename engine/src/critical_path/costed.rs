@@ -11,7 +11,7 @@
 //! event. The exact derivative, in which waits depend on how crowded the processors are, is useless: every
 //! wait multiplies a disturbance by s(n⁻) ÷ s(n⁺), so some hundred waits give an arbitrary result.
 
-use super::clusters::{Clusters, Term};
+use super::clusters::{Term, sweep};
 use super::lanes::Lane;
 use super::weights::Weights;
 use crate::cpus::Cpus;
@@ -54,21 +54,7 @@ impl<'a> CostedPath<'a> {
     /// Schedules the program, which has been checked, and weighs everything. O(V log n) for V events and n threads.
     pub fn of(program: &'a Program, cpus: Cpus, costs: &Costs) -> CostedPath<'a> {
         let mut simulation = Simulation::with_costs(program, costs);
-        let mut vertices = Vec::new();
-        let mut clusters = Clusters::default();
-        let mut terms = Vec::new();
-        let mut executing: Vec<u64> = Vec::new();
-        let (mut last, mut count) = (Ticks(0), 0_i64);
-        while let Some(now) = simulation.next_vertices(&mut vertices) {
-            let level = usize::try_from(count).unwrap_or(0);
-            if executing.len() <= level {
-                executing.resize(level + 1, 0);
-            }
-            executing[level] += now.0.saturating_sub(last.0);
-            last = now;
-            count = clusters.instant(simulation.forest(), count, &vertices, &mut terms);
-        }
-        let left = u32::try_from(count).unwrap_or(0);
+        let (terms, executing, left) = sweep(&mut simulation);
         let dilation = Dilation(simulation.capacity());
         let Costed { schedule, latencies, charges, echoes, .. } = simulation.finish_with_costs();
         let mut weights = dilation.weights(&schedule, &terms, left);

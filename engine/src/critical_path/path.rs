@@ -1,14 +1,13 @@
 //! What all CPU counts share: the schedule on unlimited processors, how long how many threads execute in it, and the
 //! terms of the weights.
 
-use super::clusters::{Clusters, Term};
+use super::clusters::{Term, sweep};
 use super::lanes::{LANES, Scaled, scale};
 use super::weights::Weights;
 use crate::cpus::Cpus;
 use crate::finding::Finding;
 use crate::program::{Program, ProgramError};
 use crate::schedule::{Schedule, Simulation};
-use crate::time::Ticks;
 
 /// A scheduled program, ready to be weighed for any CPU counts.
 #[derive(Debug)]
@@ -29,21 +28,7 @@ impl<'a> CriticalPath<'a> {
     /// The program fails [`Program::check`]. A deadlock is a finding, not an error.
     pub fn of(program: &'a Program) -> Result<CriticalPath<'a>, ProgramError> {
         let mut simulation = Simulation::new(program)?;
-        let mut vertices = Vec::new();
-        let mut clusters = Clusters::default();
-        let mut terms = Vec::new();
-        let mut executing: Vec<u64> = Vec::new();
-        let (mut last, mut count) = (Ticks(0), 0_i64);
-        while let Some(now) = simulation.next_instant(&mut vertices) {
-            let level = usize::try_from(count).unwrap_or(0);
-            if executing.len() <= level {
-                executing.resize(level + 1, 0);
-            }
-            executing[level] += now.0 - last.0;
-            last = now;
-            count = clusters.instant(simulation.forest(), count, &vertices, &mut terms);
-        }
-        let left = u32::try_from(count).unwrap_or(0);
+        let (terms, executing, left) = sweep(&mut simulation);
         Ok(CriticalPath { program, schedule: simulation.finish(), terms, executing, left })
     }
 

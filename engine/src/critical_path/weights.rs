@@ -6,8 +6,8 @@ use super::path::CriticalPath;
 use super::pieces::{Pieces, Walked};
 use crate::attribution::Attribution;
 use crate::cpus::Cpus;
-use crate::program::RunBreaks;
-use crate::program::{FunctionRef, Operation, Program, ThreadId};
+use crate::program::{CallWalk, RunBreaks};
+use crate::program::{FunctionRef, Program, ThreadId};
 use crate::schedule::{PointId, Runs, Schedule};
 use crate::time::Ticks;
 
@@ -226,7 +226,7 @@ fn segments_of<'s>(
     let index = thread.0 as usize;
     let mut runs = runs.of_thread(thread);
     let mut breaks = RunBreaks::default();
-    let mut stack: Vec<FunctionRef> = Vec::new();
+    let mut walk = CallWalk::default();
     let mut run = None;
     let mut offset = Ticks(0);
     let done = program.threads[index].operations.iter().take(done[index]);
@@ -235,19 +235,9 @@ fn segments_of<'s>(
             run = runs.next().flatten();
             offset = Ticks(0);
         }
-        let (length, function) = match *step {
-            Operation::Exec(length) | Operation::Once(_, length) => (length, stack.last().copied()),
-            Operation::ExecIn(function, length) => (length, Some(function)),
-            Operation::Call(function) => {
-                stack.push(function);
-                return None;
-            }
-            Operation::Return => {
-                stack.pop();
-                return None;
-            }
-            _ => return None,
-        };
+        let computed = walk.computed(step);
+        walk.pass(step);
+        let (function, length) = computed?;
         let (point, start) = run.as_mut()?;
         let segment = Segment {
             thread,

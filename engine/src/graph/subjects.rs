@@ -3,7 +3,7 @@
 
 use super::activity::{ActivityGraph, ActivityKind};
 use super::placed::placed;
-use crate::program::{FunctionRef, ObjectId, Operation, Program, ThreadId};
+use crate::program::{FunctionRef, ObjectId, Program, ThreadId, taking};
 use rustc_hash::FxHashMap;
 
 /// A part of a program's time (1994, section VI: an activity, or a class of them).
@@ -223,26 +223,14 @@ fn locked(
                     parts.entry(Subject::Lock(*lock)).or_default().push((*edge, length));
                 }
             }
-            match *operation {
-                Operation::Held(lock, _)
-                | Operation::Lock(lock)
-                | Operation::ReadLock(lock)
-                | Operation::WriteLock(lock)
-                | Operation::SpinLock(lock) => match held.iter_mut().find(|(held, _)| *held == lock) {
-                    Some((_, times)) => *times += 1,
-                    None => held.push((lock, 1)),
-                },
-                Operation::Freed(lock, _)
-                | Operation::Unlock(lock)
-                | Operation::ReadWriteUnlock(lock)
-                | Operation::SpinUnlock(lock) => {
-                    if let Some((_, times)) = held.iter_mut().find(|(held, _)| *held == lock) {
-                        *times -= 1;
-                    }
-                    held.retain(|(_, times)| *times > 0);
-                }
-                _ => {}
+            let Some((lock, takes)) = taking(operation) else { continue };
+            match held.iter_mut().find(|(held, _)| *held == lock) {
+                Some((_, times)) if takes => *times += 1,
+                Some((_, times)) => *times -= 1,
+                None if takes => held.push((lock, 1)),
+                None => {}
             }
+            held.retain(|(_, times)| *times > 0);
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::Program;
 use super::function_origin::is_openmp;
 use crate::finding::{Finding, SeenWaiting, Yielded};
-use crate::timeline::{State, Timeline};
+use crate::timeline::Timeline;
 use std::collections::BTreeMap;
 
 /// Functions whose only purpose is to wait while keeping a CPU, by parts of their names: those of the C library, libgomp,
@@ -36,7 +36,7 @@ const TELL: usize = 200;
 
 /// The note for a large amount of it that counts as computing.
 pub(super) fn finding(timeline: &Timeline, program: &Program) -> Option<Finding> {
-    let ran_ns = timeline.threads.iter().map(ran).fold(0, u64::saturating_add);
+    let ran_ns = timeline.threads.iter().map(|thread| thread.ran().0).fold(0, u64::saturating_add);
     let seen = seen(program);
     let yields = yields(timeline);
     let share = |ns: u64| ns as f64 / ran_ns.max(1) as f64;
@@ -64,10 +64,6 @@ pub(super) fn finding(timeline: &Timeline, program: &Program) -> Option<Finding>
         function: seen.most.to_owned(),
     });
     Some(Finding::BusyWait { yielded, seen, most_ns, ran_ns })
-}
-
-pub(super) fn ran(thread: &crate::timeline::Thread) -> u64 {
-    thread.time_in(|state| matches!(state, State::Running { .. })).0
 }
 
 fn yields(timeline: &Timeline) -> Option<Yielded> {
@@ -164,7 +160,7 @@ mod tests {
     use super::*;
     use crate::program::{Function, FunctionRef, Place, PlaceId, Sample, Samples};
     use crate::time::{Nanos, Timestamp};
-    use crate::timeline::{Interval, Thread};
+    use crate::timeline::{Interval, State, Thread};
 
     fn thread(ran_ns: u64, yields: u64, yielded_ns: u64) -> Thread {
         Thread {

@@ -3,7 +3,7 @@
 
 use super::lock_replay::{Nesting, sections};
 use super::sampled_code::SampledCode;
-use super::spins::{MarkKind, Spins};
+use super::spins::{Spins, spun};
 use super::{ObjectKind, Program, names};
 use crate::event::{Effect, FunctionId, effect};
 use crate::timeline::{NO_OBJECT, Timeline, Wait, WaitReason, Wake};
@@ -110,20 +110,5 @@ fn turns(timeline: &Timeline, nesting: &Nesting) -> Vec<Vec<Turn>> {
 
 fn spins(timeline: &Timeline) -> Vec<Vec<(u64, u64)>> {
     let marks = Spins::of(timeline, &SampledCode::of(timeline)).marks;
-    let of_thread = |marks: Vec<super::spins::Mark>| {
-        let mut spins = Vec::new();
-        let mut begun = None;
-        for mark in marks {
-            match (mark.kind, begun) {
-                (MarkKind::Begin, _) => begun = Some(mark.time),
-                (MarkKind::End(_), Some(from)) => {
-                    spins.push((from, mark.time));
-                    begun = None;
-                }
-                _ => {}
-            }
-        }
-        spins
-    };
-    marks.into_iter().map(of_thread).collect()
+    marks.iter().map(|marks| spun(marks)).collect()
 }

@@ -1,6 +1,6 @@
 //! The notes about a program that was made from a recording.
 
-use super::busy_wait::{WORTH_SAYING, ran};
+use super::busy_wait::WORTH_SAYING;
 use super::spins::Spins;
 use crate::event::FunctionId;
 use crate::finding::{Finding, Names, Trust};
@@ -61,7 +61,7 @@ pub(super) fn trust(timeline: &Timeline) -> Trust {
 
 /// The notes about running time that counts as waiting.
 pub(super) fn replayed(timeline: &Timeline, spins: &Spins) -> Option<Finding> {
-    let ran_ns = timeline.threads.iter().map(ran).fold(0, u64::saturating_add);
+    let ran_ns = timeline.threads.iter().map(|thread| thread.ran().0).fold(0, u64::saturating_add);
     let share = spins.spun_ns as f64 / ran_ns.max(1) as f64;
     (share >= WORTH_SAYING).then_some(Finding::Spinning {
         spun_ns: spins.spun_ns,

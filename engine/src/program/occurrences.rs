@@ -4,7 +4,7 @@ use super::Program;
 use super::lock_replay::{NONE, Nesting, Sections, sections};
 use super::recorded::{EnteredAgain, ended_by, is_idle, wait_name};
 use super::sampled_code::SampledCode;
-use super::spins::{MarkKind, Spins};
+use super::spins::{Spins, spun};
 use crate::time::Timestamp;
 use crate::timeline::{NO_OBJECT, Timeline};
 use rustc_hash::FxHashSet;
@@ -62,19 +62,8 @@ impl<'a> Occurrences<'a> {
         let sampled = SampledCode::of(timeline);
         let found = Spins::of(timeline, &sampled);
         let spins = found.marks.iter().map(|marks| {
-            let mut stretches = Vec::new();
-            let mut begun = None;
-            for mark in marks {
-                match mark.kind {
-                    MarkKind::Begin => begun = Some(mark.time),
-                    MarkKind::End(_) => {
-                        let stretch = begun.take().filter(|begun| *begun < mark.time);
-                        stretches.extend(stretch.map(|begun| (Timestamp(begun), Timestamp(mark.time))));
-                    }
-                    MarkKind::Release(_) | MarkKind::Give(_) | MarkKind::Take(_) | MarkKind::Touch(_) => {}
-                }
-            }
-            stretches
+            let spun = spun(marks).into_iter().filter(|(from, to)| from < to);
+            spun.map(|(from, to)| (Timestamp(from), Timestamp(to))).collect::<Vec<_>>()
         });
         let spins = spins.collect();
         let listed = program.locks.iter().map(|fact| fact.object.0).collect();
@@ -85,10 +74,7 @@ impl<'a> Occurrences<'a> {
     /// The wait with this number of the thread with this index.
     pub fn wait(&self, thread: usize, number: u32) -> Option<WaitWords> {
         let wait = self.timeline.threads.get(thread)?.waits.get(number as usize)?;
-        let used = self.nesting.wait_in.get(thread).and_then(|waits| waits.get(number as usize)).copied();
-        let used = used
-            .filter(|used| *used != NONE)
-            .and_then(|used| self.timeline.lock_operations.get(used as usize));
+        let used = self.nesting.operation(self.timeline, thread, number);
         let operation = used.map(|used| used.operation);
         Some(WaitWords {
             name: wait_name(wait, operation),

@@ -46,6 +46,20 @@ pub(super) enum MarkKind {
     Begin,
 }
 
+/// From when to when a thread only waited on its CPU, ns.
+pub(super) fn spun(marks: &[Mark]) -> Vec<(u64, u64)> {
+    let mut begun = None;
+    let spun = marks.iter().filter_map(|mark| match mark.kind {
+        MarkKind::Begin => {
+            begun = Some(mark.time);
+            None
+        }
+        MarkKind::End(_) => begun.take().map(|from| (from, mark.time)),
+        _ => None,
+    });
+    spun.collect()
+}
+
 /// All stretches of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spins {

@@ -6,7 +6,7 @@ use super::actor::Stage;
 use super::cpu_accounting::Doing;
 use super::machine::Machine;
 use super::recorded_wakes::Edges;
-use super::result::{Charge, Costed, Delay, DelayKind, Latency, Step, Vertex};
+use super::result::{Charge, Costed, Delay, DelayKind, Latency, Step};
 use super::shared_cpus::{Costs, Shared};
 use super::simulation::Simulation;
 use super::source::{Operations, Whole};
@@ -33,15 +33,6 @@ impl<'a> Simulation<'a, Shared<'static, true>> {
         simulation.edges = Edges::of(program);
         simulation.limit(&costs.servers);
         simulation
-    }
-
-    /// Advances by one instant and returns its time, `vertices` being those of it; `None` when nothing more
-    /// happens.
-    pub(crate) fn next_vertices(&mut self, vertices: &mut Vec<Vertex>) -> Option<Ticks> {
-        self.vertices.clear();
-        let now = self.instant()?;
-        std::mem::swap(vertices, &mut self.vertices);
-        Some(Ticks(now))
     }
 
     /// Processors, as a fraction; virtual time is counted in parts of a tick as large as one by what it has above.

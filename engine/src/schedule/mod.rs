@@ -44,6 +44,7 @@ mod usage;
 
 pub use cpu_accounting::{Doing, Interval, ThreadUse, Watcher};
 pub use forest::{Forest, PointId};
+pub(crate) use machine::Machine;
 pub use machine::Why;
 pub(crate) use observe::{Observer, run_observed};
 pub use processors::{Counts, SchedulerParameters, base_slice};

@@ -101,15 +101,6 @@ impl<'a> Simulation<'a> {
         self
     }
 
-    /// Advances by one instant, replaces `vertices` by those of that instant and returns its time; `None`
-    /// when nothing more happens.
-    pub fn next_instant(&mut self, vertices: &mut Vec<Vertex>) -> Option<Ticks> {
-        self.vertices.clear();
-        let now = self.instant()?;
-        std::mem::swap(vertices, &mut self.vertices);
-        Some(Ticks(now))
-    }
-
     /// The results; first runs to the end if it is not over.
     pub fn finish(mut self) -> Schedule {
         let mut vertices = Vec::new();
@@ -119,6 +110,15 @@ impl<'a> Simulation<'a> {
 }
 
 impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
+    /// Advances by one instant, replaces `vertices` by those of that instant and returns its time; `None`
+    /// when nothing more happens.
+    pub fn next_instant(&mut self, vertices: &mut Vec<Vertex>) -> Option<Ticks> {
+        self.vertices.clear();
+        let now = self.instant()?;
+        std::mem::swap(vertices, &mut self.vertices);
+        Some(Ticks(now))
+    }
+
     /// The deciding points so far.
     pub fn forest(&self) -> &Forest {
         &self.forest

@@ -162,9 +162,7 @@ fn over(cost: Overhead, start_ns: u64, end_ns: u64, running_ns: u64) -> Overhead
 
 /// How long the threads ran, summed.
 fn running_ns(timeline: &Timeline) -> u64 {
-    let spans = timeline.threads.iter().flat_map(|thread| thread.spans());
-    let running = spans.filter(|(_, _, state)| matches!(state, State::Running { .. }));
-    running.fold(0, |sum, (start, end, _)| sum.saturating_add(end.0.saturating_sub(start.0)))
+    timeline.threads.iter().map(|thread| thread.ran().0).fold(0, u64::saturating_add)
 }
 
 /// Families of lock operations that lost some, with the process. The sequence numbers of a thread's ring show

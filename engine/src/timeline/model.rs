@@ -419,6 +419,11 @@ impl Thread {
             .fold(0u64, |sum, (start, end, _)| sum.saturating_add(end.0.saturating_sub(start.0)));
         Nanos(sum)
     }
+
+    /// How long it ran.
+    pub fn ran(&self) -> Nanos {
+        self.time_in(|state| matches!(state, State::Running { .. }))
+    }
 }
 
 const _: () = assert!(size_of::<Interval>() == 24);

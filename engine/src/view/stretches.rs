@@ -3,8 +3,8 @@
 use crate::cpus::Cpus;
 use crate::critical_path::Weights;
 use crate::predict::{PathFacts, Timing, Visitor};
-use crate::program::RunBreaks;
-use crate::program::{FunctionRef, Operation, Program};
+use crate::program::{CallWalk, RunBreaks};
+use crate::program::{FunctionRef, Program};
 use crate::report::{WaitKind, wait_kind};
 use crate::schedule::{Interval, OnPath, PathStretch, Runs};
 use crate::time::Ticks;
@@ -181,7 +181,7 @@ fn pieces(program: &Program, parts: Vec<Part>, runs: &Runs) -> Vec<Piece> {
         let mut run = runs.first_of(thread as usize);
         let mut breaks = RunBreaks::default();
         let mut begun = false;
-        let mut stack: Vec<FunctionRef> = Vec::new();
+        let mut walk = CallWalk::default();
         // Compute operations of the present run: where each ends in it, and its function.
         let mut operations: Vec<(u64, Option<FunctionRef>)> = Vec::new();
         for operation in &of_thread.operations {
@@ -193,19 +193,9 @@ fn pieces(program: &Program, parts: Vec<Part>, runs: &Runs) -> Vec<Piece> {
                 begun = true;
                 operations.clear();
             }
-            let (length, function) = match *operation {
-                Operation::Exec(length) | Operation::Once(_, length) => (length, stack.last().copied()),
-                Operation::ExecIn(function, length) => (length, Some(function)),
-                Operation::Call(function) => {
-                    stack.push(function);
-                    continue;
-                }
-                Operation::Return => {
-                    stack.pop();
-                    continue;
-                }
-                _ => continue,
-            };
+            let computed = walk.computed(operation);
+            walk.pass(operation);
+            let Some((function, length)) = computed else { continue };
             let before = operations.last().map_or(0, |(end, _)| *end);
             operations.push((before.saturating_add(length.0), function));
         }

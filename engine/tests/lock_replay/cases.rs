@@ -2,7 +2,7 @@
 
 use super::script::{MUTEX, OTHER, Script, does, kinds};
 use engine::program::{ObjectId, Operation, Program, Thread, ThreadId};
-use engine::report::{Cpus, Detail, Finding, WaitsFor, report};
+use engine::report::{Cpus, Detail, Finding, ReplayReason, WaitsFor, report};
 use engine::synth::{Execution, generate};
 use engine::time::Ticks;
 use engine::timeline::build;
@@ -231,6 +231,53 @@ fn a_semaphore_holds_what_the_recording_needs() {
     script.op(1, S::SemaphoreWait, SEMAPHORE, 1).op(2, S::SemaphoreWait, SEMAPHORE, 1);
     let program = script.program();
     assert_eq!((kinds(&program), does(&program, 1)), (vec!["replayed"], String::new()));
+}
+
+/// Why each object stays as it was recorded.
+fn reasons(script: &Script) -> Vec<ReplayReason> {
+    let program = script.program();
+    let replayed = program.findings.iter().filter_map(|finding| match finding {
+        Finding::Replayed { objects, .. } => Some(objects),
+        _ => None,
+    });
+    replayed.flatten().map(|object| object.reason).collect()
+}
+
+#[test]
+fn each_contradiction_of_a_lock_has_its_reason() {
+    let mut script = Script::default();
+    script.lock(1, 1).lock(2, 1).unlock(2).unlock(1);
+    assert_eq!(reasons(&script), [ReplayReason::HadTwice]);
+    let mut script = Script::default();
+    script.lock(1, 1).unlock(2);
+    assert_eq!(reasons(&script), [ReplayReason::GivenByAnother]);
+}
+
+#[test]
+fn a_barrier_that_a_thread_leaves_before_all_have_come_stays_as_it_was() {
+    const SERIAL: i32 = -1;
+    let mut script = Script::default();
+    script.odd(1, S::BarrierWait, OTHER, SERIAL, 0).op(2, S::BarrierWait, OTHER, 1);
+    assert_eq!(reasons(&script), [ReplayReason::OddBarrier]);
+    // One thread too few for its count.
+    let mut script = Script::default();
+    script.makes(1, S::BarrierInit, OTHER, 2).odd(1, S::BarrierWait, OTHER, SERIAL, 0);
+    assert_eq!(reasons(&script), [ReplayReason::OddBarrier]);
+}
+
+#[test]
+fn a_semaphore_gives_no_more_than_it_was_made_with() {
+    let taken_twice = |count: u64| {
+        let mut script = Script::default();
+        script.makes(1, S::SemaphoreInit, SEMAPHORE, count).op(1, S::SemaphoreWait, SEMAPHORE, 1);
+        script.op(2, S::SemaphoreWait, SEMAPHORE, 1);
+        script
+    };
+    assert_eq!(reasons(&taken_twice(1)), [ReplayReason::CountTooSmall]);
+    assert_eq!(does(&taken_twice(2).program(), 1), "init s 2, take s");
+    let mut script = Script::default();
+    script.op(1, S::SemaphoreWait, SEMAPHORE, 1);
+    assert_eq!(reasons(&script), [ReplayReason::CountNotKnown]);
 }
 
 #[test]

@@ -65,6 +65,15 @@ impl Script {
         self
     }
 
+    /// One that makes an object for this many.
+    pub fn makes(&mut self, tid: u32, operation: S, object: u64, count: u64) -> &mut Script {
+        self.op(tid, operation, object, 1);
+        if let Some(Record::Operation(operation)) = self.records.last_mut() {
+            operation.second = count;
+        }
+        self
+    }
+
     /// The next operation of the thread is not the one after its last.
     pub fn loses(&mut self, tid: u32) -> &mut Script {
         *self.numbers.entry(tid).or_insert(0) += 1;

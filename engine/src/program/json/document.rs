@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::operation::{AllNames, OperationSeed};
 use super::samples::SamplesEntry;
+use super::value::reads;
 use super::{FORMAT, VERSION};
 use crate::event::Overhead;
 use crate::finding::{Finding, Trust};
@@ -113,13 +114,7 @@ pub(super) fn foreign(what: impl fmt::Display) -> ProgramError {
 /// Reads into a [`Document`].
 pub(super) struct DocumentSeed<'d>(pub(super) &'d mut Document);
 
-impl<'de> DeserializeSeed<'de> for DocumentSeed<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<(), D::Error> {
-        input.deserialize_map(self)
-    }
-}
+reads!(DocumentSeed<'_>, (), deserialize_map);
 
 impl<'de> Visitor<'de> for DocumentSeed<'_> {
     type Value = ();
@@ -194,13 +189,7 @@ enum Field {
 
 struct ThreadsSeed<'d>(&'d mut Document);
 
-impl<'de> DeserializeSeed<'de> for ThreadsSeed<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<(), D::Error> {
-        input.deserialize_seq(self)
-    }
-}
+reads!(ThreadsSeed<'_>, (), deserialize_seq);
 
 impl<'de> Visitor<'de> for ThreadsSeed<'_> {
     type Value = ();
@@ -226,13 +215,7 @@ struct ThreadSeed<'d> {
     number: usize,
 }
 
-impl<'de> DeserializeSeed<'de> for ThreadSeed<'_> {
-    type Value = Thread;
-
-    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<Thread, D::Error> {
-        input.deserialize_map(self)
-    }
-}
+reads!(ThreadSeed<'_>, Thread, deserialize_map);
 
 impl<'de> Visitor<'de> for ThreadSeed<'_> {
     type Value = Thread;
@@ -324,13 +307,7 @@ struct OperationsSeed<'d> {
     name: Option<&'d str>,
 }
 
-impl<'de> DeserializeSeed<'de> for OperationsSeed<'_> {
-    type Value = Vec<Operation>;
-
-    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<Vec<Operation>, D::Error> {
-        input.deserialize_seq(self)
-    }
-}
+reads!(OperationsSeed<'_>, Vec<Operation>, deserialize_seq);
 
 impl<'de> Visitor<'de> for OperationsSeed<'_> {
     type Value = Vec<Operation>;

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
 
 use super::names::Names;
-use super::value::{ExecValue, Length, Name, NameOrLength};
+use super::value::{ExecValue, Length, Name, NameOrLength, reads};
 use crate::program::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId, quoted};
 use crate::time::Ticks;
 
@@ -57,13 +57,7 @@ enum Kind {
 
 struct KindName;
 
-impl<'de> DeserializeSeed<'de> for KindName {
-    type Value = Kind;
-
-    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<Kind, D::Error> {
-        input.deserialize_str(self)
-    }
-}
+reads!(KindName, Kind, deserialize_str);
 
 impl Visitor<'_> for KindName {
     type Value = Kind;
@@ -80,13 +74,7 @@ impl Visitor<'_> for KindName {
 /// Reads an operation.
 pub(super) struct OperationSeed<'n>(pub(super) &'n mut AllNames);
 
-impl<'de> DeserializeSeed<'de> for OperationSeed<'_> {
-    type Value = Operation;
-
-    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<Operation, D::Error> {
-        input.deserialize_seq(self)
-    }
-}
+reads!(OperationSeed<'_>, Operation, deserialize_seq);
 
 impl<'de> Visitor<'de> for OperationSeed<'_> {
     type Value = Operation;

@@ -7,16 +7,24 @@ use serde::de::{DeserializeSeed, Deserializer, Error, Visitor};
 use super::names::Names;
 use crate::time::Ticks;
 
+/// `$seed` reads a `$value`, by this method of the deserializer.
+macro_rules! reads {
+    ($seed:ty, $value:ty, $method:ident) => {
+        impl<'de> DeserializeSeed<'de> for $seed {
+            type Value = $value;
+
+            fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<$value, D::Error> {
+                input.$method(self)
+            }
+        }
+    };
+}
+pub(super) use reads;
+
 /// A name, as its number.
 pub(super) struct Name<'n>(pub(super) &'n mut Names);
 
-impl<'de> DeserializeSeed<'de> for Name<'_> {
-    type Value = u32;
-
-    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<u32, D::Error> {
-        input.deserialize_str(self)
-    }
-}
+reads!(Name<'_>, u32, deserialize_str);
 
 impl Visitor<'_> for Name<'_> {
     type Value = u32;
@@ -34,13 +42,7 @@ impl Visitor<'_> for Name<'_> {
 /// near as a double comes.
 pub(super) struct Length;
 
-impl<'de> DeserializeSeed<'de> for Length {
-    type Value = Ticks;
-
-    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<Ticks, D::Error> {
-        input.deserialize_any(self)
-    }
-}
+reads!(Length, Ticks, deserialize_any);
 
 impl Visitor<'_> for Length {
     type Value = Ticks;
@@ -96,13 +98,7 @@ pub(super) enum NameOrLength {
 /// Reads a [`NameOrLength`].
 pub(super) struct ExecValue<'n>(pub(super) &'n mut Names);
 
-impl<'de> DeserializeSeed<'de> for ExecValue<'_> {
-    type Value = NameOrLength;
-
-    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<NameOrLength, D::Error> {
-        input.deserialize_any(self)
-    }
-}
+reads!(ExecValue<'_>, NameOrLength, deserialize_any);
 
 impl Visitor<'_> for ExecValue<'_> {
     type Value = NameOrLength;

@@ -103,8 +103,7 @@ impl Known<'_> {
 
     /// Whether the wait with this number is decided by the simulation: it and its wake-up leave nothing.
     pub(super) fn decides(&self, thread: usize, wait: usize) -> bool {
-        let number = self.nesting.wait_in.get(thread).and_then(|waits| waits.get(wait)).copied();
-        let number = number.unwrap_or(NONE);
+        let number = self.nesting.of_wait(thread, wait).unwrap_or(NONE);
         let (Some(used), Some(wait)) = (
             self.timeline.lock_operations.get(number as usize),
             self.timeline.threads.get(thread).and_then(|thread| thread.waits.get(wait)),

@@ -1,7 +1,7 @@
 //! What lies inside which synchronization operation: the waits of a thread, the wake-ups that it gave, and other
 //! operations (of a signal handler, or of what `pthread_once` runs).
 
-use crate::timeline::{NO_OBJECT, State, Step, StepKind, Thread, Timeline, Wait, WaitReason};
+use crate::timeline::{LockOperation, NO_OBJECT, State, Step, StepKind, Thread, Timeline, Wait, WaitReason};
 use probe_abi::Call;
 
 /// The kernel's `TASK_UNINTERRUPTIBLE`.
@@ -40,7 +40,7 @@ pub(in crate::program) struct Nesting {
     /// By number of the wake-up: the innermost operation in which it was given.
     pub(super) wake_in: Vec<u32>,
     /// By thread and number of the wait.
-    pub(in crate::program) wait_in: Vec<Vec<u32>>,
+    pub(super) wait_in: Vec<Vec<u32>>,
     /// By thread: where operations begin, in that order, the outer one first.
     pub(super) begins: Vec<Vec<Begin>>,
 }
@@ -110,6 +110,21 @@ impl Nesting {
                 *woke = true;
             }
         }
+    }
+
+    /// The number of the operation that a wait of a thread is in.
+    pub(super) fn of_wait(&self, thread: usize, wait: usize) -> Option<u32> {
+        self.wait_in.get(thread)?.get(wait).copied().filter(|used| *used != NONE)
+    }
+
+    /// The operation that a wait of a thread is in.
+    pub(in crate::program) fn operation<'t>(
+        &self,
+        timeline: &'t Timeline,
+        thread: usize,
+        wait: u32,
+    ) -> Option<&'t LockOperation> {
+        timeline.lock_operations.get(self.of_wait(thread, wait as usize)? as usize)
     }
 
     /// Whether nothing but computing happened inside the operation, and waking others.

@@ -1,6 +1,6 @@
 //! How much of what a process computes each of its threads does.
 
-use crate::timeline::{State, Thread, Timeline};
+use crate::timeline::Timeline;
 use rustc_hash::FxHashMap;
 
 /// A thread that has less than one part in this many of what its process computes does housekeeping (Go's
@@ -15,8 +15,7 @@ pub(super) struct Shares {
 
 impl Shares {
     pub(super) fn of(timeline: &Timeline) -> Shares {
-        let ran = |thread: &Thread| thread.time_in(|state| matches!(state, State::Running { .. })).0;
-        let threads: Vec<u64> = timeline.threads.iter().map(ran).collect();
+        let threads: Vec<u64> = timeline.threads.iter().map(|thread| thread.ran().0).collect();
         let mut processes: FxHashMap<u32, u64> = FxHashMap::default();
         for (thread, ran) in timeline.threads.iter().zip(&threads) {
             let sum = processes.entry(thread.pid).or_insert(0);

@@ -1,8 +1,8 @@
 //! Waits that a time limit ended, after which the thread waited for the same thing again at once, until another thread of the
 //! recording ended that. All of them are one wait, for what that thread did: CPython's threads ask every 5 ms for its lock.
 
-use crate::program::lock_replay::{NONE, Nesting};
-use crate::timeline::{NO_OBJECT, State, Timeline, Wait, WaitReason, Wake};
+use crate::program::lock_replay::Nesting;
+use crate::timeline::{LockOperation, NO_OBJECT, State, Timeline, Wait, WaitReason, Wake};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The thread only had a look in between if it ran for at most this fraction (one part in `LOOK`) of its wait.
@@ -42,8 +42,8 @@ impl EnteredAgain {
                     _ => continue,
                 };
                 let Some(wait) = thread.waits.get(number as usize) else { continue };
-                let used = nesting.wait_in.get(index).and_then(|waits| waits.get(number as usize));
-                let Some(thing) = thing(timeline, wait, used.copied()) else { continue };
+                let used = nesting.operation(timeline, index, number);
+                let Some(thing) = thing(wait, used) else { continue };
                 let so_far = open.entry(thing).or_default();
                 if ran > so_far.until {
                     so_far.waits.clear();
@@ -67,8 +67,7 @@ impl EnteredAgain {
 }
 
 /// What is waited for, and where: the object and the return address of the call, or the futex word.
-fn thing(timeline: &Timeline, wait: &Wait, used: Option<u32>) -> Option<(u64, u64)> {
-    let used = used.filter(|used| *used != NONE).and_then(|used| timeline.lock_operations.get(used as usize));
+fn thing(wait: &Wait, used: Option<&LockOperation>) -> Option<(u64, u64)> {
     match (used, wait.reason) {
         (Some(used), _) if used.object != NO_OBJECT => Some((u64::from(used.object), used.caller)),
         (None, WaitReason::Futex(futex)) => Some((futex.word, u64::MAX)),

@@ -7,7 +7,7 @@ use super::threads::Context;
 use crate::event::{FutexFact, futex_operation};
 use crate::program::Program;
 use crate::program::lock_names::{Addresses, group, in_java, is_java_wait};
-use crate::program::lock_replay::{NONE, Nesting};
+use crate::program::lock_replay::Nesting;
 use crate::program::names::{GIL, unique, waker};
 use crate::time::Timestamp;
 use crate::timeline::{FirstUse, Lock, NO_OBJECT, State, Thread, Timeline, Wait, WaitReason, Wake};
@@ -180,14 +180,15 @@ pub(super) fn all(
             let Some(wait) = thread.waits.get(number as usize) else { continue };
             let place = (index, number as usize);
             let length_ns = end.0.saturating_sub(start.0);
-            if let Some(object) = operated(timeline, nesting, place) {
+            let used = nesting.operation(timeline, index, number);
+            if let Some(object) = used.map(|used| used.object).filter(|object| *object != NO_OBJECT) {
                 if let Some(counts) = known.get_mut(object as usize) {
                     counts.add(wait, length_ns, place, context);
                 }
                 continue;
             }
             let WaitReason::Futex(futex) = wait.reason else { continue };
-            if is_in_operation(nesting, place) || is_end_of_thread(futex) {
+            if used.is_some() || is_end_of_thread(futex) {
                 continue;
             }
             let word = Word {
@@ -368,17 +369,6 @@ fn of_word(
     object.name = unique(name, taken);
     object.variable = variable;
     object
-}
-
-/// The object of the recorded operation in which a thread slept.
-fn operated(timeline: &Timeline, nesting: &Nesting, (thread, wait): (usize, usize)) -> Option<u32> {
-    let used = nesting.wait_in.get(thread)?.get(wait).copied().filter(|used| *used != NONE)?;
-    let object = timeline.lock_operations.get(used as usize)?.object;
-    (object != NO_OBJECT).then_some(object)
-}
-
-fn is_in_operation(nesting: &Nesting, (thread, wait): (usize, usize)) -> bool {
-    nesting.wait_in.get(thread).and_then(|waits| waits.get(wait)).is_some_and(|used| *used != NONE)
 }
 
 /// Whether the last thing that the thread waited for was the end of another one.

@@ -14,7 +14,7 @@ use super::objects::is_end_of_thread;
 use super::threads::Context;
 use super::waited_for::{SLEEP, WaitedFor};
 use crate::event::{CallKind, Effect, effect, futex_operation, io_name};
-use crate::program::lock_replay::{NONE, Nesting};
+use crate::program::lock_replay::Nesting;
 use crate::program::names::{STOPPED, TIMER, UNKNOWN, waker};
 use crate::timeline::{External, State, Timeline, Wait, WaitReason, Wake};
 use probe_abi::{SyncFamily, SyncOperation as S};
@@ -76,11 +76,7 @@ pub(super) fn all(timeline: &Timeline, nesting: &Nesting, context: &Context<'_>)
         for (start, end, state) in thread.spans() {
             let State::Blocked(number) = state else { continue };
             let Some(wait) = thread.waits.get(number as usize) else { continue };
-            let used = nesting.wait_in.get(index).and_then(|waits| waits.get(number as usize)).copied();
-            let used = used
-                .filter(|used| *used != NONE)
-                .and_then(|used| timeline.lock_operations.get(used as usize));
-            let operation = used.map(|used| used.operation);
+            let operation = nesting.operation(timeline, index, number).map(|used| used.operation);
             let length_ns = end.0.saturating_sub(start.0);
             let idle = is_idle(wait, operation) && !again.contains(index, number);
             let counts = kinds.entry((wait_name(wait, operation), idle)).or_default();
