@@ -3,7 +3,9 @@
 use capture::target::Code;
 use capture::unwind::{BinaryTables, Unwinding};
 use engine::event::MOST_FRAMES;
-use probe_abi::{COPY_PIECE, COPY_PIECES, Header, RAW_COPY_KIND, REGISTERS, RawCopy};
+use probe_abi::{
+    CODE_BYTES, COPY_PIECE, COPY_PIECES, Header, LastInstruction, RAW_COPY_KIND, REGISTERS, RawCopy,
+};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -49,7 +51,7 @@ fn raw(instruction_pointer: u64, stack: &[u8]) -> RawCopy {
         stack_pointer: 0x7000_0000,
         frame_pointer: 0x7000_0010,
         from: 0x7000_0000,
-        registers: [0x7000_0008; REGISTERS.len()],
+        last: LastInstruction { code: [0; CODE_BYTES], registers: [0x7000_0008; REGISTERS.len()] },
         bytes,
     }
 }

@@ -94,8 +94,24 @@ pub struct RawStack {
     /// The words at the stack pointer: in a function that has not set its frame pointer yet, one of them leads to its caller,
     /// which frame pointers pass over. 0: not known.
     pub top: [u64; 2],
+    /// What it last did.
+    pub last: LastInstruction,
     /// The innermost first.
     pub frames: [u64; RAW_FRAMES],
+}
+
+/// Bytes of code that hold the longest instruction (Intel SDM, volume 2, section 2.3.11), and one more.
+pub const CODE_BYTES: usize = 16;
+
+/// The code before the place where a thread was, and its registers there: what its last instruction changed. The instruction that
+/// takes long is the one before an interrupt. Of ticks in user space only; anything in others.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct LastInstruction {
+    /// The code that ends where the thread was; zeros if it cannot be read.
+    pub code: [u8; CODE_BYTES],
+    /// Its general registers, in the order of [`REGISTERS`].
+    pub registers: [u64; REGISTERS.len()],
 }
 
 /// DWARF's numbers (System V ABI for AMD64, figure 3.36) of the registers that begin the kernel's `pt_regs`, in its order.
@@ -128,8 +144,8 @@ pub struct RawCopy {
     pub frame_pointer: u64,
     /// Address of the first of the bytes: at or a little below the stack pointer.
     pub from: u64,
-    /// Its general registers, in the order of [`REGISTERS`].
-    pub registers: [u64; REGISTERS.len()],
+    /// What it last did.
+    pub last: LastInstruction,
     /// The stack from there on, towards its callers.
     pub bytes: [u8; COPY_PIECE * COPY_PIECES],
 }
@@ -154,6 +170,6 @@ pub struct SampledCode {
 }
 
 const _: () = assert!(size_of::<Sample>() == 32);
-const _: () = assert!(size_of::<RawStack>() == 1064);
-const _: () = assert!(size_of::<RawCopy>() == 184 + COPY_PIECE * COPY_PIECES);
+const _: () = assert!(size_of::<RawStack>() == 1200);
+const _: () = assert!(size_of::<RawCopy>() == 200 + COPY_PIECE * COPY_PIECES);
 const _: () = assert!(size_of::<SampledCode>() == 200);

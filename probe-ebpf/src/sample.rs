@@ -16,8 +16,9 @@ use aya_ebpf::{
     programs::{BtfTracePointContext, PerfEventContext},
 };
 use probe_abi::{
-    COPY_PIECE, COPY_PIECES, Context, CpuCounters, Header, MAX_KEEPING, MAX_ROOTS, RAW_COPY_KIND, RAW_FRAMES,
-    RAW_STACK_KIND, REGISTERS, RawCopy, RawStack, SampleFlags, SampleReason, SampledCode, Sampling,
+    CODE_BYTES, COPY_PIECE, COPY_PIECES, Context, CpuCounters, Header, LastInstruction, MAX_KEEPING,
+    MAX_ROOTS, RAW_COPY_KIND, RAW_FRAMES, RAW_STACK_KIND, REGISTERS, RawCopy, RawStack, SampleFlags,
+    SampleReason, SampledCode, Sampling,
 };
 
 use crate::{
@@ -256,6 +257,7 @@ fn innermost(cpu: u32, taken: Taken, header: Header) -> bool {
     put!(stack, count, u16::from(!taken.task.has_no_memory()));
     put!(stack, at_root, 0);
     put!(stack, top, [0, 0]);
+    last_instruction(memory::word(stack, offset_of!(RawStack, last)), taken);
     room.submit(u64::from(BPF_RB_NO_WAKEUP));
     true
 }
@@ -299,8 +301,25 @@ fn follow(cpu: u32, taken: Taken, header: Header, sampling: u32) -> bool {
     let source = taken.task.registers().stack_pointer() as usize as *mut c_void;
     // SAFETY: the helper checks the address itself, and writes 16 bytes, which are there: zeros if it cannot read them.
     unsafe { bpf_probe_read_user(top.cast(), 16, source) };
+    last_instruction(memory::word(stack, offset_of!(RawStack, last)), taken);
     room.submit(u64::from(BPF_RB_NO_WAKEUP));
     true
+}
+
+/// Fills in a [`LastInstruction`] of a record: the registers in any case, from which copied stacks are followed.
+#[inline(always)]
+fn last_instruction(to: *mut u64, taken: Taken) {
+    let registers = taken.task.registers();
+    let general = to.wrapping_add(offset_of!(LastInstruction, registers) / 8);
+    for number in 0..REGISTERS.len() {
+        // SAFETY: a word of the room that was reserved.
+        unsafe { memory::store(general.wrapping_add(number), registers.general(number)) };
+    }
+    if taken.reason as u8 == SampleReason::Tick as u8 {
+        let before = registers.instruction_pointer().wrapping_sub(CODE_BYTES as u64);
+        // SAFETY: the helper checks the address itself, and writes these bytes, which are there: zeros if it cannot read them.
+        unsafe { bpf_probe_read_user(to.cast(), CODE_BYTES as u32, before as usize as *mut c_void) };
+    }
 }
 
 /// Where frame pointers lead.
@@ -412,11 +431,7 @@ fn copy(cpu: u32, taken: Taken, header: Header) -> bool {
     put!(to, stack_pointer, stack_pointer);
     put!(to, frame_pointer, registers.frame_pointer());
     put!(to, from, from);
-    let general = memory::word(to, offset_of!(RawCopy, registers));
-    for number in 0..REGISTERS.len() {
-        // SAFETY: a word of the room that was reserved.
-        unsafe { memory::store(general.wrapping_add(number), registers.general(number)) };
-    }
+    last_instruction(memory::word(to, offset_of!(RawCopy, last)), taken);
     room.submit(u64::from(BPF_RB_NO_WAKEUP));
     true
 }

@@ -10,6 +10,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod answer;
+mod atomic_access;
 pub mod binary;
 mod body;
 mod build_id;
@@ -75,6 +76,7 @@ mod wait_places;
 mod wait_values;
 
 pub use answer::{Frame, Location, Place, Reason, SymbolHit};
+pub use atomic_access::changed_atomically;
 pub use build_id::{BuildId, NotABuildId};
 pub use choose::{Choice, ChosenFunction, Selection, choose};
 pub use debug_paths::HostFiles;

@@ -236,7 +236,7 @@ impl<'a> Copied<'a> {
             instruction_pointer: raw.instruction_pointer,
             stack_pointer: raw.stack_pointer,
             frame_pointer: raw.frame_pointer,
-            registers: raw.registers,
+            registers: raw.last.registers,
             from: raw.from,
             bytes: raw.bytes.get(..raw.count as usize).unwrap_or_default(),
         }
@@ -389,12 +389,12 @@ mod tests {
         let spans = vec![(CODE, CODE + 0x100, 0), (CODE + 0x100, CODE + 0x200, 1)];
         let rows = || UnwindRows::flat(spans.clone(), vec![popped, end], false).expect("rows");
         let mut raw = copy(&[9]);
-        raw.registers[REGISTERS.iter().position(|&number| number == RDI).expect("known")] = CODE + 0x150;
+        raw.last.registers[REGISTERS.iter().position(|&number| number == RDI).expect("known")] = CODE + 0x150;
         let unwind = |raw: &RawCopy| with(rows()).unwind(raw, &mut BinaryTables::default());
         let unwound = unwind(&raw);
         assert_eq!((unwound.frames, unwound.whole), (vec![CODE, CODE + 0x150], true));
         // A caller's registers are not known, and a stack that leads to itself ends.
-        raw.registers = [CODE + 0x50; REGISTERS.len()];
+        raw.last.registers = [CODE + 0x50; REGISTERS.len()];
         let unwound = unwind(&raw);
         assert_eq!((unwound.frames, unwound.whole), (vec![CODE, CODE + 0x50], false));
     }

@@ -3,6 +3,7 @@
 mod address_space;
 mod binaries;
 mod callers;
+mod changed_words;
 mod copies;
 mod depth;
 mod interner;

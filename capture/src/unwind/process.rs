@@ -27,6 +27,8 @@ pub(super) struct Waiting {
     /// Since when the process runs the program that it is of.
     pub since_ns: u64,
     pub stack: Kept,
+    /// The word that an atomic instruction has changed there; 0: none.
+    pub changed: u64,
     pub on: On,
     /// The process was looked at for it. Once: a program may make code all the time.
     pub looked: bool,
@@ -61,7 +63,7 @@ impl Kept {
             instruction_pointer: raw.instruction_pointer,
             stack_pointer: raw.stack_pointer,
             frame_pointer: raw.frame_pointer,
-            registers: Box::new(raw.registers),
+            registers: Box::new(raw.last.registers),
             from: raw.from,
             bytes: Box::from(Copied::of(raw).bytes),
         }

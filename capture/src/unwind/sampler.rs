@@ -4,6 +4,7 @@
 //! what its binaries say ([`super::reader`]). A stack that needs an answer gets its number at once, so that
 //! its sample can be passed on; the stack itself follows with the answer.
 
+use super::changed_words::ChangedWords;
 use super::copies::{Copied, Unwound};
 use super::interner::{Interned, Interner};
 use super::process::{Kept, On, SampledProcess, Waiting};
@@ -56,6 +57,7 @@ pub struct Sampler {
     pub(super) hears_of_mappings: bool,
     pub(super) counts: SampleCounts,
     undecodable: u64,
+    changed_words: ChangedWords,
 }
 
 /// How far a copied stack could be followed.
@@ -86,6 +88,7 @@ impl Sampler {
             hears_of_mappings: false,
             counts: SampleCounts::default(),
             undecodable: 0,
+            changed_words: ChangedWords::default(),
         }
     }
 
@@ -185,7 +188,10 @@ impl Sampler {
                 {
                     frames.insert(1, caller);
                 }
-                Some(self.finish(&raw.header, raw.reason, raw.flags, &frames))
+                let changed = frames.first().map_or(0, |innermost| {
+                    self.changed_words.of(raw.header.pid, *innermost, &raw.last, raw.reason, raw.flags)
+                });
+                Some(self.finish(&raw.header, (raw.reason, raw.flags), &frames, changed))
             }
             RAW_COPY_KIND => {
                 let (raw, _) = RawCopy::ref_from_prefix(bytes).ok()?;
@@ -193,19 +199,17 @@ impl Sampler {
                 let since_ns = self.process(pid).space.since_ns;
                 if time_ns < since_ns {
                     // Of the program before, whose code is gone.
-                    return Some(self.finish(
-                        &raw.header,
-                        raw.reason,
-                        raw.flags | SampleFlags::TRUNCATED,
-                        &[],
-                    ));
+                    let flags = raw.flags | SampleFlags::TRUNCATED;
+                    return Some(self.finish(&raw.header, (raw.reason, flags), &[], 0));
                 }
+                let changed =
+                    self.changed_words.of(pid, raw.instruction_pointer, &raw.last, raw.reason, raw.flags);
                 Some(match self.unwind((pid, since_ns), time_ns, &Copied::of(raw), true) {
                     Followed::To(Unwound { frames, whole, .. }) => {
                         let cut = if whole { 0 } else { SampleFlags::TRUNCATED };
-                        self.finish(&raw.header, raw.reason, raw.flags | cut, sane(&frames))
+                        self.finish(&raw.header, (raw.reason, raw.flags | cut), sane(&frames), changed)
                     }
-                    Followed::Waits(on) => self.keep(raw, since_ns, on),
+                    Followed::Waits(on) => self.keep(raw, since_ns, on, changed),
                 })
             }
             _ => None,
@@ -268,14 +272,15 @@ impl Sampler {
     }
 
     /// A sample whose stack is reported later, if there is room for it.
-    fn keep(&mut self, raw: &RawCopy, since_ns: u64, on: On) -> Sample {
+    fn keep(&mut self, raw: &RawCopy, since_ns: u64, on: On, changed: u64) -> Sample {
         self.counts.taken += 1;
         let stack = Kept::of(raw);
         let number = self.has_room_for(&stack).then(|| self.interner.reserve()).flatten();
         match number {
             Some(number) => {
                 let (pid, time_ns) = (raw.header.pid, raw.header.time_ns);
-                self.wait(Waiting { number, pid, time_ns, since_ns, stack, on, looked: false });
+                self.note_changed(number, pid, time_ns, changed);
+                self.wait(Waiting { number, pid, time_ns, since_ns, stack, changed, on, looked: false });
             }
             None => {
                 self.counts.without_stack += 1;
@@ -287,7 +292,13 @@ impl Sampler {
     }
 
     /// Gives the stack a number, and reports first what it needs.
-    fn finish(&mut self, header: &Header, reason: u8, mut flags: u8, frames: &[u64]) -> Sample {
+    fn finish(
+        &mut self,
+        header: &Header,
+        (reason, mut flags): (u8, u8),
+        frames: &[u64],
+        changed: u64,
+    ) -> Sample {
         let frames = match frames.get(..MOST_FRAMES) {
             Some(innermost) if frames.len() > MOST_FRAMES => {
                 flags |= SampleFlags::TRUNCATED;
@@ -297,13 +308,13 @@ impl Sampler {
         };
         self.counts.taken += 1;
         self.counts.truncated += u64::from(flags & SampleFlags::TRUNCATED != 0);
-        let stack = self.stack(header, frames);
+        let stack = self.stack(header, frames, changed);
         self.counts.without_stack += u64::from(stack == 0);
         let header = Header { kind: Kind::Sample as u8, ..*header };
         Sample { header, stack, reason, flags, reserved: 0 }
     }
 
-    fn stack(&mut self, header: &Header, frames: &[u64]) -> u32 {
+    fn stack(&mut self, header: &Header, frames: &[u64], changed: u64) -> u32 {
         if frames.is_empty() {
             return 0;
         }
@@ -315,7 +326,7 @@ impl Sampler {
             // Of the program before, whose code is gone.
             return 0;
         }
-        let number = match self.interner.number(pid, same_since, frames) {
+        let number = match self.interner.number(pid, same_since, frames, changed) {
             Interned::Known(number) => return number,
             Interned::New(number) => number,
             Interned::Full => {
@@ -323,19 +334,28 @@ impl Sampler {
                 return 0;
             }
         };
+        self.note_changed(number, pid, time_ns, changed);
         let looker = self.reader.as_ref().filter(|_| self.mappings_told < self.most_mappings);
         let process = self.spaces.get_mut(&pid).filter(|_| !is_known);
         let looking = process.is_some_and(|process| ask_look(process, looker, pid, time_ns));
         let stack = Kept::Frames(frames.to_vec());
         if looking && self.has_room_for(&stack) {
             // The mappings of its code come before it: the code that names stacks looks at each once.
-            self.wait(Waiting { number, pid, time_ns, since_ns, stack, on: On::Look, looked: false });
+            let on = On::Look;
+            self.wait(Waiting { number, pid, time_ns, since_ns, stack, changed, on, looked: false });
         } else {
             // The sample itself says whether it is cut off.
             let kind = NoteKind::Stack { id: number, pid, frames: frames.to_vec(), cut: false };
             self.notes.push(Note { time_ns, kind });
         }
         number
+    }
+
+    /// The stack with this number has changed a word.
+    fn note_changed(&mut self, stack: u32, pid: u32, time_ns: u64, address: u64) {
+        if address != 0 {
+            self.notes.push(Note { time_ns, kind: NoteKind::Changed { stack, pid, address } });
+        }
     }
 
     /// Stacks that are new since the last call.
@@ -410,7 +430,7 @@ mod tests {
         let mut all = [0xdead_0000_0000_0000; probe_abi::RAW_FRAMES];
         all[..frames.len()].copy_from_slice(frames);
         let count = frames.len() as u16;
-        RawStack { header, reason: 1, flags: 2, count, at_root: 0, top: [0; 2], frames: all }
+        RawStack { header, reason: 1, flags: 2, count, at_root: 0, frames: all, ..RawStack::new_zeroed() }
     }
 
     #[test]

@@ -189,6 +189,7 @@ fn what(limit: &Limit) -> &str {
         Kind::HandOver { object } => object.as_deref().unwrap_or_default(),
         Kind::Serial { thread, .. } | Kind::Stage { thread, .. } => thread,
         Kind::Device { device } => device,
+        Kind::CacheLine { line, .. } => line,
         Kind::LocksNotRecorded { word, .. } => word,
         Kind::Threads { function, .. } | Kind::Imbalance { function } => {
             function.as_deref().unwrap_or_default()

@@ -109,6 +109,9 @@ impl Decoder {
 
     /// Stacks that samples name.
     pub fn see_stacks(&mut self, notes: &[Note]) {
+        if let Some(seen) = &mut self.seen {
+            notes.iter().for_each(|note| seen.note(note));
+        }
         if let Some(tallying) = &mut self.tallying {
             tallying.notes(notes);
         }

@@ -101,7 +101,8 @@ impl Facts {
             NoteKind::Gap { .. }
             | NoteKind::EndedUnprobed { .. }
             | NoteKind::ProbesOn { .. }
-            | NoteKind::Stack { .. } => None,
+            | NoteKind::Stack { .. }
+            | NoteKind::Changed { .. } => None,
         });
         let off: BTreeSet<FunctionId> = off.flatten().copied().collect();
         let is_gap = |kind: &NoteKind| matches!(kind, NoteKind::Gap { .. } | NoteKind::EndedUnprobed { .. });

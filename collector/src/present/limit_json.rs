@@ -184,6 +184,9 @@ impl<'a> Of<'a> {
             Kind::Stage { thread, function: of } => {
                 Of { thread: Some(thread), function: function(of), ..Of::default() }
             }
+            Kind::CacheLine { line, function: of, threads, .. } => {
+                Of { object: Some(line), function: function(of), threads: Some(*threads), ..Of::default() }
+            }
             Kind::Device { device } => Of { device: Some(device), ..Of::default() },
             Kind::Idle { busy } | Kind::Work { busy, .. } => Of { busy: Some(*busy), ..Of::default() },
             Kind::LocksNotRecorded { word, waiting, is_lock, is_lost, cost } => Of {

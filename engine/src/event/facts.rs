@@ -429,6 +429,15 @@ pub enum NoteKind {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cut: bool,
     },
+    /// Where this stack was taken, the last instruction had changed a word of memory atomically.
+    Changed {
+        /// The number of the stack.
+        stack: u32,
+        /// Its process, for the meaning of the address.
+        pid: u32,
+        /// Address of the word, not 0.
+        address: u64,
+    },
     /// Events of this process (0: of all) are incomplete from `time_ns` to `until_ns`.
     Gap {
         /// Process, 0 for all.

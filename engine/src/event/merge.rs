@@ -272,6 +272,7 @@ impl Merger {
             NoteKind::ProbesOff { .. }
             | NoteKind::ProbesOn { .. }
             | NoteKind::Stack { .. }
+            | NoteKind::Changed { .. }
             | NoteKind::EndedUnprobed { .. } => (note.time_ns, 0, None, 0),
         });
         notes

@@ -50,6 +50,8 @@ pub enum Edit {
     NoSpunWaits,
     /// Threads that take turns work at the same time.
     NoTurns,
+    /// Threads that change one cache line get one each; the number of the line in [`crate::program::Recorded::lines`].
+    OwnLines(usize),
     /// Waking threads and putting them on CPUs takes no time.
     FreeHandOver,
     /// This many CPUs.
@@ -66,7 +68,7 @@ impl Edit {
 
     /// Whether the gain is an assumption and not simulated: that a stretch can be divided, or that nobody waits for a turn.
     pub fn is_assumed(&self) -> bool {
-        matches!(self, Edit::Divide(..) | Edit::NoTurns)
+        matches!(self, Edit::Divide(..) | Edit::NoTurns | Edit::OwnLines(_))
     }
 
     /// Whether its gain is a bound: what is simulated is more than the change can give.
@@ -86,6 +88,7 @@ impl Edit {
     pub(crate) fn order(&self) -> u32 {
         match self {
             Edit::FreeLocks(_) | Edit::Processes(_) | Edit::SplitLock(..) | Edit::MoveOut(..) => 0,
+            Edit::OwnLines(_) => 1,
             Edit::FreeDevices(_) | Edit::FreeIo => 1,
             Edit::NoSleeps => 2,
             Edit::DivideEvenly(_) => 3,
@@ -170,9 +173,7 @@ impl fmt::Display for EditError {
                 write!(out, "{} cannot be split: who waited for it is replayed as recorded", quoted(name))
             }
             EditError::NothingToChange(what) => write!(out, "the change has no effect: {what}"),
-            EditError::NotSimulated => {
-                out.write_str("threads that take turns cannot be simulated without them")
-            }
+            EditError::NotSimulated => out.write_str("what that gains is computed, not simulated"),
         }
     }
 }

@@ -55,6 +55,16 @@ impl Search {
                 let name = self.object_name(device);
                 Kind::Device { device: with_others(name, devices.len().saturating_sub(1)) }
             }
+            Edit::OwnLines(line) => self.recorded.lines.get(*line).map_or(Kind::Nothing, |line| {
+                let words =
+                    if line.variables.is_empty() { line.address.clone() } else { line.variables.join(", ") };
+                Kind::CacheLine {
+                    line: words,
+                    function: line.function.clone(),
+                    threads: usize::try_from(line.threads).unwrap_or(usize::MAX),
+                    is_false: line.is_false,
+                }
+            }),
             Edit::NoSleeps => Kind::Timers,
             Edit::NoSpunWaits => Kind::SpunWaits { waiting: run.share(run.states.spinning()) },
             Edit::NoSpinning => Kind::Spinning,

@@ -129,6 +129,15 @@ impl Search {
             // What is computed between two requests sets the pace together with who sends them, however long it is.
             Edit::Divide(..) | Edit::NoTurns if waits_for_work => return None,
             Edit::MoreThreads { threads, .. } if waits_for_work && threads.len() == 1 => return None,
+            Edit::OwnLines(line) => {
+                let least = self.least_without_line(*line, run);
+                Claim { cause, least, most: gain.max(least), evidence: Evidence::Bounded }
+            }
+            // How much longer threads wait for cache lines then is a model, not a run.
+            Edit::Cpus(_) | Edit::NoQuota | Edit::MoreThreads { .. } if !self.lines.is_empty() => {
+                let least = self.with_lines(edit, gain, run).max(0.0);
+                Claim { cause, least, most: least.max(gain), evidence: Evidence::Bounded }
+            }
             _ if edit.is_assumed() => Claim::at_most(cause, gain, Evidence::Bounded),
             _ => Claim::simulated(cause, gain),
         })

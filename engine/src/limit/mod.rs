@@ -21,6 +21,7 @@ mod more_threads;
 mod path_causes;
 mod row;
 mod search;
+mod shared_lines;
 mod stretch;
 #[cfg(test)]
 mod tests;
@@ -233,6 +234,17 @@ pub enum Kind {
         /// Which.
         device: String,
     },
+    /// A cache line that several threads change at the same time: one CPU at a time has it.
+    CacheLine {
+        /// The variables in it, or the address.
+        line: String,
+        /// The function that changes it most.
+        function: Option<String>,
+        /// Threads that do.
+        threads: usize,
+        /// Each thread changes a word of its own.
+        is_false: bool,
+    },
     /// Sleeping.
     Timers,
     /// Threads wait for what others do, and keep CPUs busy meanwhile.
@@ -305,7 +317,10 @@ impl Kind {
 
     /// Whether threads go on one after the other: one more computes at the same time as the others, and here it could not.
     pub(crate) fn is_one_at_a_time(&self) -> bool {
-        matches!(self, Kind::Lock { .. } | Kind::Turns { .. } | Kind::LocksNotRecorded { .. })
+        matches!(
+            self,
+            Kind::Lock { .. } | Kind::Turns { .. } | Kind::CacheLine { .. } | Kind::LocksNotRecorded { .. }
+        )
     }
 
     /// Its name in JSON.

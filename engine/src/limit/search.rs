@@ -15,7 +15,7 @@ use crate::attribution::{Owners, with_sampled_calls};
 use crate::cpus::Cpus;
 use crate::experiment::{Changed, Edit, Trials, apply};
 use crate::finding::{Finding, Stuck};
-use crate::predict::{Model, Timing};
+use crate::predict::{LineLoad, Model, Timing};
 use crate::program::{ObjectId, ObjectMeaning, Program, ProgramError, Recorded, bare_name};
 use crate::schedule::Outcome;
 use crate::time::Ticks;
@@ -39,6 +39,8 @@ pub struct Search {
     pub(super) is_brief: bool,
     /// Goroutines run, and what they wait for is not visible.
     pub(super) hidden: bool,
+    /// Cache lines that threads change together, and how much of their time they are at them.
+    pub(super) lines: Vec<LineLoad>,
 }
 
 /// What was found on one CPU count.
@@ -91,6 +93,7 @@ impl Search {
         counts.dedup();
         let owners = Owners::of(program);
         let samples = of_threads(program, &owners);
+        let lines = LineLoad::of(program);
         let program = with_sampled_calls(program.clone());
         let changed = apply(&program, &owners, model, edits);
         let (mut program, model) = match changed {
@@ -123,6 +126,7 @@ impl Search {
             deadlock,
             is_brief: false,
             hidden,
+            lines,
         })
     }
 
@@ -211,6 +215,7 @@ impl Search {
         } else if let Some(stretch) = run.stretch {
             without.push(without_stretch(cpus, stretch, time_ns));
         }
+        without.extend(self.without_lines(&run));
         let more_threads = self.more_threads(&without, &run);
         without.retain(|(_, ns)| *ns < time_ns);
         without.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -330,7 +335,8 @@ impl Search {
             None if self.is_small() => self.time_with_more(run.cpus, &edit, base)?,
             None => return None,
         };
-        Some(MoreThreads { threads: pool.threads.len(), gain: 1.0 - ns / base.length.as_ns_f64() })
+        let gain = self.with_lines(&edit, 1.0 - ns / base.length.as_ns_f64(), run);
+        Some(MoreThreads { threads: pool.threads.len(), gain })
     }
 
     /// All together; `fixes` are what came of [`Search::edits`], `functions` of [`Search::functions`].
@@ -384,6 +390,8 @@ impl Search {
         for (edit, ns) in &found.without {
             let is_advice = match edit {
                 Edit::NoSleeps | Edit::NoQuota | Edit::DivideEvenly(_) | Edit::MoreThreads { .. } => true,
+                // Others are not in the way yet.
+                Edit::OwnLines(_) => matches!(found.limit.kind, Kind::CacheLine { .. }),
                 // Where a lock lets one thread work at a time, that is what can be changed.
                 Edit::NoTurns => matches!(found.limit.kind, Kind::Turns { .. }),
                 _ => false,

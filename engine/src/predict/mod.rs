@@ -3,14 +3,16 @@
 //! In addition to the predicted time: where more CPUs stop helping, and at which CPU count another function
 //! becomes the one to start with. What limits it is for [`crate::limit`] to say.
 //!
-//! Time that the threads compute is taken as recorded: that it grows when CPUs share caches and memory is not in a recording
-//! and not modelled here.
+//! Time that the threads compute is taken as recorded, but for cache lines that several of them change: threads wait longer for
+//! these the more of them run ([`shared_lines`]). That it grows when CPUs share caches and memory is not in a recording and not
+//! modelled here.
 
 mod combine;
 mod forecast;
 mod leaders;
 mod model;
 mod result;
+mod shared_lines;
 mod timing;
 
 pub use combine::combine;
@@ -18,4 +20,5 @@ pub use forecast::{Forecast, Run, predict};
 pub(crate) use leaders::Led;
 pub use model::{Assumptions, Io, Known, Model, NO_QUOTA, Scheduler};
 pub use result::{CpuPrediction, Crossover, DeviceLoad, LockLoad, Prediction, Saturation, ThreadLoad};
+pub(crate) use shared_lines::LineLoad;
 pub use timing::{Fluid, Mean, PathFacts, Timing, Visitor};

@@ -4,6 +4,7 @@
 //! them differ.
 
 use super::model::{Assumptions, Model, Scheduler};
+use super::shared_lines::{LineLoad, grown};
 use crate::cpus::Cpus;
 use crate::critical_path::{CostedPath, CriticalPath, RunPaths, Wait, Weights, has_waits_by_the_clock};
 use crate::finding::Finding;
@@ -13,6 +14,7 @@ use crate::schedule::{
     run_with_path, run_with_route,
 };
 use crate::time::Ticks;
+use std::borrow::Cow;
 
 /// A program on a machine.
 #[derive(Debug)]
@@ -25,6 +27,8 @@ pub struct Timing<'a> {
     paths: usize,
     /// The schedule that all CPU counts share: with ideal sharing, of a program in which nothing passes by the clock.
     shared: Option<CriticalPath<'a>>,
+    /// Cache lines for which threads wait longer on more CPUs.
+    lines: Vec<LineLoad>,
 }
 
 /// The receivers of what a program's time depends on.
@@ -121,7 +125,8 @@ impl<'a> Timing<'a> {
         program.check()?;
         let assumptions = Assumptions::of(program, model);
         let ideal = assumptions.scheduler == Scheduler::Ideal && assumptions.quota.is_none();
-        let shared = match ideal && !has_waits_by_the_clock(program) {
+        let lines = LineLoad::of(program);
+        let shared = match ideal && lines.is_empty() && !has_waits_by_the_clock(program) {
             true => Some(CriticalPath::of(program)?),
             false => None,
         };
@@ -131,12 +136,17 @@ impl<'a> Timing<'a> {
         let operations = program.threads.iter().map(|thread| thread.operations.len()).sum::<usize>();
         let paths = if operations > MANY_OPERATIONS { FEWER_PATHS } else { PATHS };
         let paths = if model.runs as usize >= paths { paths } else { 1 };
-        Ok(Timing { program, assumptions, work, paths, shared })
+        Ok(Timing { program, assumptions, work, paths, shared, lines })
     }
 
     /// The program.
     pub fn program(&self) -> &'a Program {
         self.program
+    }
+
+    /// The program as it computes on this many CPUs.
+    fn program_on(&self, cpus: Cpus) -> Cow<'a, Program> {
+        grown(self.program, &self.lines, cpus).map_or(Cow::Borrowed(self.program), Cow::Owned)
     }
 
     /// The numbers that the machine is made of.
@@ -164,20 +174,19 @@ impl<'a> Timing<'a> {
     /// The run with number 0 and its path, which a program that runs ideally does not have; tells of every interval of every thread
     /// when it is over.
     pub(crate) fn run_with_path(&self, cpus: Cpus, watcher: Watcher<'_>) -> (Outcome, Option<RunPath>) {
-        let setup = self.setup(cpus);
+        let (setup, program) = (self.setup(cpus), self.program_on(cpus));
         match setup.processors {
             Sharing::Scheduled(parameters) => {
-                let (outcome, path, _) =
-                    run_with_path(self.program, parameters, &setup.servers, Some(watcher));
+                let (outcome, path, _) = run_with_path(&program, parameters, &setup.servers, Some(watcher));
                 (outcome, Some(path))
             }
-            Sharing::Ideal { .. } => (run_checked(self.program, &setup, Some(watcher)), None),
+            Sharing::Ideal { .. } => (run_checked(&program, &setup, Some(watcher)), None),
         }
     }
 
     /// The run with number 0, telling of everything in order of time.
     pub(crate) fn observed<B: Observer>(&self, cpus: Cpus, observer: B) -> (Outcome, B) {
-        run_observed(self.program, &self.setup(cpus), observer)
+        run_observed(&self.program_on(cpus), &self.setup(cpus), observer)
     }
 
     /// What the program runs on when nothing is left to chance.
@@ -187,7 +196,7 @@ impl<'a> Timing<'a> {
 
     fn watched(&self, cpus: Cpus, number: u32, watcher: Option<Watcher<'_>>) -> Outcome {
         let setup = self.assumptions.setup(cpus, self.program.threads.len(), self.work, number);
-        run_checked(self.program, &setup, watcher)
+        run_checked(&self.program_on(cpus), &setup, watcher)
     }
 
     /// The path of the run without random choices, from its start to its end, and the runs of compute
@@ -198,10 +207,10 @@ impl<'a> Timing<'a> {
         cpus: Cpus,
         watcher: Option<Watcher<'_>>,
     ) -> Option<(Outcome, Vec<PathStretch>, Runs)> {
-        let setup = self.setup(cpus);
+        let (setup, program) = (self.setup(cpus), self.program_on(cpus));
         match setup.processors {
             Sharing::Scheduled(parameters) => {
-                Some(run_with_route(self.program, parameters, &setup.servers, watcher))
+                Some(run_with_route(&program, parameters, &setup.servers, watcher))
             }
             Sharing::Ideal { .. } => None,
         }
@@ -260,7 +269,8 @@ impl<'a> Timing<'a> {
     }
 
     fn weigh_ideally(&self, cpus: Cpus, visitor: &mut impl Visitor) {
-        let path = CostedPath::of(self.program, cpus, &self.costs(cpus));
+        let program = self.program_on(cpus);
+        let path = CostedPath::of(&program, cpus, &self.costs(cpus));
         let (waits, waking) = path.waits();
         // Rounded in another place, it may differ by some picoseconds.
         let plain = self.run(cpus, 0);
@@ -279,12 +289,11 @@ impl<'a> Timing<'a> {
 
     fn weigh_runs<const N: usize>(&self, cpus: Cpus, visitor: &mut impl Visitor) {
         let threads = self.program.threads.len();
-        let path = RunPaths::<N>::of(self.program, cpus, |number| {
+        let program = self.program_on(cpus);
+        let path = RunPaths::<N>::of(&program, cpus, |number| {
             let setup = self.assumptions.setup(cpus, threads, self.work, number);
             match setup.processors {
-                Sharing::Scheduled(parameters) => {
-                    run_with_path(self.program, parameters, &setup.servers, None)
-                }
+                Sharing::Scheduled(parameters) => run_with_path(&program, parameters, &setup.servers, None),
                 Sharing::Ideal { .. } => Default::default(),
             }
         });
@@ -323,7 +332,8 @@ impl<'a> Timing<'a> {
             let (executing, findings) = (path.executing().to_vec(), path.findings().to_vec());
             return Fluid { length_ns: path.time(cpus).as_ns_f64(), executing, findings };
         }
-        let path = CostedPath::of(self.program, cpus, &self.costs(cpus));
+        let program = self.program_on(cpus);
+        let path = CostedPath::of(&program, cpus, &self.costs(cpus));
         let (executing, findings) = (path.executing().to_vec(), path.findings().to_vec());
         Fluid { length_ns: path.time().as_ns_f64(), executing, findings }
     }

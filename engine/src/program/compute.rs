@@ -1,7 +1,7 @@
 //! The CPU time of a program, by function: how much there is, and a program with more or less of it.
 
 use super::walk::CallWalk;
-use super::{Operation, Program};
+use super::{FunctionRef, Operation, Program};
 use crate::time::Ticks;
 
 /// CPU time by the function on top of the stack.
@@ -50,17 +50,22 @@ impl Program {
 
     /// The same program with longer or shorter computing; waits keep their lengths. A factor that is not a
     /// positive number counts as 1; lengths stop at what a program may hold ([`Ticks::MAX_TOTAL`]).
-    pub fn with_compute(mut self, factors: &ComputeFactors) -> Program {
+    pub fn with_compute(self, factors: &ComputeFactors) -> Program {
+        self.computing(|_, function| match function {
+            Some(function) => factors.functions.get(function.0 as usize).copied().unwrap_or(1.0),
+            None => factors.elsewhere,
+        })
+    }
+
+    /// The same with a factor for each thread, by its place, and function.
+    pub(crate) fn computing(mut self, factor: impl Fn(usize, Option<FunctionRef>) -> f64) -> Program {
         let mut left = Ticks::MAX_TOTAL;
-        for thread in &mut self.threads {
+        for (place, thread) in self.threads.iter_mut().enumerate() {
             let mut walk = CallWalk::default();
             for operation in &mut thread.operations {
                 let function = walk.computed(operation).and_then(|(function, _)| function);
                 walk.pass(operation);
-                let factor = match function {
-                    Some(function) => factors.functions.get(function.0 as usize).copied().unwrap_or(1.0),
-                    None => factors.elsewhere,
-                };
+                let factor = factor(place, function);
                 match operation {
                     Operation::Exec(length) | Operation::ExecIn(_, length) | Operation::Once(_, length) => {
                         let factor = if factor.is_finite() && factor > 0.0 { factor } else { 1.0 };

@@ -62,7 +62,7 @@ pub(crate) fn from_timeline_with(
         let stuck = if simulates { verify(&program) } else { None };
         let Some(stuck) = stuck else {
             program.findings.extend(deadlock.map(|stuck| Finding::SimulatedDeadlock { stuck }));
-            return with_recorded(program, timeline, &spins);
+            return with_recorded(program, timeline, &sampled, &spins);
         };
         if forced.keep_as_recorded(timeline, &stuck.objects) || forced.cut(timeline, &edges, &stuck.edges) {
             continue;
@@ -75,16 +75,19 @@ pub(crate) fn from_timeline_with(
     let (mut program, ..) = translate(timeline, &ForcedReplay::everything(), &sampled, &spins);
     program.machine = Some(machine);
     program.findings.extend(deadlock.map(|stuck| Finding::SimulatedDeadlock { stuck }));
-    with_recorded(program, timeline, &spins)
+    with_recorded(program, timeline, &sampled, &spins)
 }
 
 /// With what the timeline shows of objects and waits, and what it cannot show.
-fn with_recorded(mut program: Program, timeline: &Timeline, spins: &Spins) -> Program {
+fn with_recorded(mut program: Program, timeline: &Timeline, sampled: &SampledCode, spins: &Spins) -> Program {
     let threads: FxHashMap<u32, ThreadId> =
         lived(timeline).zip(0..).map(|((index, _), number)| (index, ThreadId(number))).collect();
     let (recorded, last) =
         super::recorded::of(timeline, &program, &names::functions_used(timeline), &threads);
     program.recorded = recorded;
+    let (lines, facts) = super::shared_lines::of(timeline, sampled, &program).into_iter().unzip();
+    program.recorded.lines = lines;
+    program.machine.iter_mut().for_each(|machine| machine.lines.clone_from(&facts));
     for (object, waited_ns) in last.waited {
         let of_lock = program.locks.iter_mut().find(|fact| fact.object.0 == object);
         if let Some(fact) = of_lock {

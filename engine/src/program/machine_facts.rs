@@ -43,9 +43,34 @@ pub struct MachineFacts {
     /// CPUs that the threads ran on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus_used: Option<u32>,
+    /// Cache lines that threads changed together, in the order of [`super::Recorded::lines`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<LineFact>,
     /// Devices that threads waited for, by the name of their object, in order of the names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceFact>,
+}
+
+/// How often samples found threads at a cache line that several of them changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LineFact {
+    /// Those threads.
+    pub threads: Vec<LineThread>,
+    /// Samples of all threads of the program, wherever they were.
+    pub samples: u64,
+}
+
+/// A thread that changed a cache line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LineThread {
+    /// Its place in the program.
+    pub thread: u32,
+    /// Samples of it that were at the line.
+    pub at_line: u64,
+    /// All samples of it.
+    pub samples: u64,
 }
 
 /// A device.

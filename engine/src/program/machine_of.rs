@@ -106,6 +106,8 @@ pub(super) fn machine(timeline: &Timeline) -> MachineFacts {
         cpu_quota: timeline.cpu_quota,
         cpus_allowed: cpus_allowed(&timeline.threads),
         cpus_used: u32::try_from(occupied.len()).ok().filter(|cpus| *cpus > 0),
+        // Samples show them, which are not looked at here.
+        lines: Vec::new(),
         devices: devices(timeline),
     }
 }

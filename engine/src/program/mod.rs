@@ -26,6 +26,7 @@ mod recorded;
 mod run_breaks;
 mod sampled_code;
 mod samples;
+mod shared_lines;
 mod spin_locks;
 mod spins;
 mod ticks;
@@ -40,7 +41,7 @@ pub use function_origin::{
 };
 pub use lock_names::{bare_name, is_java_wait};
 pub use lock_replay::DeadEnd;
-pub use machine_facts::{DeviceFact, MachineFacts};
+pub use machine_facts::{DeviceFact, LineFact, LineThread, MachineFacts};
 pub(crate) use measured::{Measured, Turn, words};
 pub(crate) use names::functions_used;
 pub(crate) use object_meaning::ObjectMeaning;
@@ -48,7 +49,8 @@ pub use occurrences::{LockSection, Occurrences, WaitWords};
 pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
 pub use placement::Move;
 pub use recorded::{
-    ObjectKind, Primitive, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share, WaitedFor,
+    ObjectKind, Primitive, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share, SharedLine,
+    WaitedFor,
 };
 pub(crate) use run_breaks::RunBreaks;
 pub use samples::{Place, PlaceId, Sample, Samples};

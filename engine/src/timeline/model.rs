@@ -145,6 +145,8 @@ pub struct Stack {
     pub time: Timestamp,
     /// User-space addresses, the innermost frame first.
     pub frames: Vec<u64>,
+    /// Address of the word that the last instruction there had changed atomically.
+    pub changed: Option<u64>,
 }
 
 /// No stack, in [`StackSample`].

@@ -73,7 +73,10 @@ impl ProbeIntervals {
                     }
                     (true, functions)
                 }
-                NoteKind::Gap { .. } | NoteKind::Stack { .. } | NoteKind::EndedUnprobed { .. } => continue,
+                NoteKind::Gap { .. }
+                | NoteKind::Stack { .. }
+                | NoteKind::Changed { .. }
+                | NoteKind::EndedUnprobed { .. } => continue,
             };
             probe_intervals.coming.push(Change { time_ns: note.time_ns, on, functions: functions.clone() });
         }

@@ -30,7 +30,15 @@ impl Stacks {
                     stacks.cut.insert(next);
                 }
                 let frames = frames.clone();
-                stacks.all.push(Stack { pid: *pid, time: Timestamp(note.time_ns), frames });
+                stacks.all.push(Stack { pid: *pid, time: Timestamp(note.time_ns), frames, changed: None });
+            }
+        }
+        for note in notes {
+            if let NoteKind::Changed { stack, address, .. } = &note.kind
+                && let Some(number) = stacks.numbers.get(stack)
+                && let Some(stack) = stacks.all.get_mut(*number as usize)
+            {
+                stack.changed = Some(*address);
             }
         }
         stacks
@@ -113,7 +121,8 @@ mod tests {
             ..MappingFact::default()
         };
         let facts = Facts { mappings: vec![mapping], code: vec![code(0), code(50)], ..Facts::default() };
-        let stack = |frame, time| Stack { pid: 7, time: Timestamp(time), frames: vec![frame] };
+        let stack =
+            |frame, time| Stack { pid: 7, time: Timestamp(time), frames: vec![frame], ..Stack::default() };
         let stacks = vec![stack(0x1010, 10), stack(0x1018, 10), stack(0x1010, 60)];
         let sample = |time, stack| StackSample {
             time: Timestamp(time),

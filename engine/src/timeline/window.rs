@@ -69,7 +69,9 @@ impl Window {
             }
             NoteKind::EndedUnprobed { until_ns, .. } => until_ns > start_ns,
             NoteKind::ProbesOff { .. } | NoteKind::ProbesOn { .. } => true,
-            NoteKind::Stack { id, .. } => id.saturating_add(STACKS_AT_ONCE) > latest || used.contains(&id),
+            NoteKind::Stack { id, .. } | NoteKind::Changed { stack: id, .. } => {
+                id.saturating_add(STACKS_AT_ONCE) > latest || used.contains(&id)
+            }
         });
     }
 
@@ -120,7 +122,7 @@ impl Window {
 
 fn number(note: &Note) -> Option<u32> {
     match note.kind {
-        NoteKind::Stack { id, .. } => Some(id),
+        NoteKind::Stack { id, .. } | NoteKind::Changed { stack: id, .. } => Some(id),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! Which addresses of which program are known: each is asked for once.
 
 use super::lock_stacks::{LockStack, LockStacks};
-use engine::event::{ThreadFact, awaited_futex};
+use engine::event::{Note, NoteKind, ThreadFact, awaited_futex};
 use probe_abi::{Call, Record, SyncOperation};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -106,6 +106,13 @@ impl KnownAddresses {
                 self.program(exec.header.pid, exec.header.time_ns, None, exec.first_page);
             }
             _ => {}
+        }
+    }
+
+    /// Looks at a note: words that threads change together get names.
+    pub fn note(&mut self, note: &Note) {
+        if let NoteKind::Changed { pid, address, .. } = note.kind {
+            self.address(pid, note.time_ns, address, AddressKind::Object);
         }
     }
 

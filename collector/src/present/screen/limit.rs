@@ -187,6 +187,14 @@ fn constraint(limit: &Limit) -> String {
             format!("one stage of a pipeline: {run}on {thread} is busy most of the time, others wait for it.")
         }
         Kind::Device { device } => format!("waiting for {device}: {} of the time.", percent(limit.gain())),
+        Kind::CacheLine { line, function, threads, is_false } => {
+            let run = of(function).map_or(String::new(), |function| format!(" in {function}"));
+            let how = if *is_false { "change words of their own in one cache line" } else { "change it" };
+            format!(
+                "cache line of {line}: {threads} threads {how}{run}, and wait for each other. Up to {} of the time.",
+                percent(limit.gain())
+            )
+        }
         Kind::Timers => format!("sleeping: {} of the time.", percent(limit.gain())),
         Kind::SpunWaits { waiting } => format!(
             "waiting for each other, awake: {waiting:.1} threads ask again and again. Without that wait {}.",

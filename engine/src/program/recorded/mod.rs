@@ -20,7 +20,9 @@ use crate::finding::Finding;
 use crate::timeline::{State, Timeline};
 pub(super) use deadlock::LastWaits;
 pub(super) use entered_again::EnteredAgain;
-pub use model::{ObjectKind, Primitive, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share};
+pub use model::{
+    ObjectKind, Primitive, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share, SharedLine,
+};
 pub(super) use objects::ends_joining;
 use rustc_hash::FxHashMap;
 use threads::Context;
@@ -47,7 +49,7 @@ pub(super) fn of(
     }
     let last = deadlock::find(timeline, &sections, &context, &addresses);
     let waits = wait_kinds::all(timeline, &nesting, &context);
-    (Recorded { objects, waits, asleep_ns: asleep_ns(timeline) }, last)
+    (Recorded { objects, waits, asleep_ns: asleep_ns(timeline), ..Recorded::default() }, last)
 }
 
 /// For how long no thread ran, wanted a CPU or did what is not known.

@@ -15,6 +15,9 @@ pub struct Recorded {
     /// What threads slept for, the longest first, what was idle last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<RecordedWait>,
+    /// Cache lines that several threads change together, the one where samples found most first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<SharedLine>,
     /// How long all threads slept at once, nanoseconds.
     #[serde(skip_serializing_if = "is_zero")]
     pub asleep_ns: u64,
@@ -208,6 +211,25 @@ pub struct RecordedWait {
     /// What those were doing that ended them. Only with samples.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub wakers: Vec<Share>,
+}
+
+/// A cache line that several threads change at the same time. One CPU at a time has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SharedLine {
+    /// The variables in it, with offsets, as far as they have names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub variables: Vec<String>,
+    /// Address of the first word that was changed.
+    pub address: String,
+    /// The function that changes it most, standard ones counted for their callers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// Threads that change it.
+    pub threads: u64,
+    /// Each thread changes a word of its own: only the line is shared.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_false: bool,
 }
 
 /// A name, and how often.

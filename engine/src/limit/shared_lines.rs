@@ -1,0 +1,30 @@
+//! Cache lines that several threads change together, as rows of the ledger ([`crate::predict::LineLoad`] has the model).
+
+use super::search::Search;
+use super::watched_run::WatchedRun;
+use crate::experiment::Edit;
+
+impl Search {
+    /// The time without the wait for each of the lines, at best, nanoseconds. Nothing more goes than what the path computes.
+    pub(super) fn without_lines(&self, run: &WatchedRun) -> Vec<(Edit, f64)> {
+        let ns = |share: f64| run.time_ns() * (1.0 - share * computing(run));
+        self.lines.iter().enumerate().map(|(line, load)| (Edit::OwnLines(line), ns(load.share()))).collect()
+    }
+
+    /// The smallest share of the time that goes with a line for each thread.
+    pub(super) fn least_without_line(&self, line: usize, run: &WatchedRun) -> f64 {
+        self.lines.get(line).map_or(0.0, |load| load.least() * computing(run))
+    }
+
+    /// What is left of a gain of more threads where all of them wait longer for cache lines then.
+    pub(super) fn with_lines(&self, edit: &Edit, gain: f64, run: &WatchedRun) -> f64 {
+        let Edit::MoreThreads { more, .. } = edit else { return gain };
+        let growth: f64 = self.lines.iter().map(|load| load.growth_with(*more, run.cpus)).sum();
+        1.0 - (1.0 - gain) * (1.0 + growth * computing(run))
+    }
+}
+
+/// The part of the path in which something is computed.
+fn computing(run: &WatchedRun) -> f64 {
+    run.causes.as_ref().map_or(1.0, |causes| run.share(causes.computing))
+}

@@ -1,0 +1,147 @@
+//! What cache lines that several threads change together cost, and how that grows with CPUs (ours).
+//!
+//! A line serves one CPU at a time. So threads that change it are customers of one server: each computes for a while and then wants
+//! the line. Mean value analysis of closed queueing networks (Reiser and Lavenberg, 1980) gives how long `k` threads wait for it, in
+//! units of one service: `wait(1) = 1`, `wait(k) = 1 + queue(k - 1)`, `queue(k) = k wait(k) / (think + wait(k))`. Samples tell the
+//! share of their time that threads are at the line, which fixes `think`.
+//!
+//! A thread that has the line for itself takes [`ALONE`] of a service. That was measured with `lock add` on two CPUs: 3.1 ns alone,
+//! and one for each 7.5 ns of a line that both change. So the gain of a line for each thread is a range: from the wait without that
+//! part, up to all of it, where the change needs no atomic instruction any more.
+
+use crate::cpus::Cpus;
+use crate::program::{LineFact, Program};
+
+/// An atomic instruction on a line that no other CPU has, in services of a line that others want.
+const ALONE: f64 = 3.1 / 7.5;
+/// More threads than this are as many as this.
+const MOST_THREADS: usize = 256;
+
+/// What threads do at a line.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct LineLoad {
+    /// The part of its time that each thread is there, by its place in the program.
+    parts: Vec<(usize, f64)>,
+    /// The part of all threads' time.
+    share: f64,
+    /// Threads that change it, and how many of them did at once on the recorded CPUs.
+    threads: usize,
+    at_once: usize,
+    /// What each computes in between, in services of the line.
+    think: f64,
+}
+
+impl LineLoad {
+    /// The lines of a recorded program, in the order of its [`crate::program::Recorded::lines`].
+    pub(crate) fn of(program: &Program) -> Vec<LineLoad> {
+        let facts = program.machine.iter().flat_map(|machine| &machine.lines);
+        facts.map(|fact| LineLoad::of_fact(fact, program.recorded_cpus)).collect()
+    }
+
+    fn of_fact(fact: &LineFact, cpus: Option<u32>) -> LineLoad {
+        let part = |count: u64, of: u64| (count as f64 / of.max(1) as f64).min(1.0);
+        let sum = |count: fn(&crate::program::LineThread) -> u64| {
+            fact.threads.iter().map(count).fold(0, u64::saturating_add)
+        };
+        let (at_line, of_threads) = (sum(|thread| thread.at_line), sum(|thread| thread.samples));
+        let most = fact.threads.iter().map(|thread| thread.at_line).max().unwrap_or(0);
+        // One that is hardly ever there makes nobody wait.
+        let threads = at_line.checked_div(most).and_then(|threads| usize::try_from(threads).ok());
+        let threads = threads.unwrap_or(2).clamp(2, MOST_THREADS);
+        let at_once = threads.min(cpus.map_or(MOST_THREADS, |cpus| cpus as usize).max(2));
+        let place = |thread: u32| usize::try_from(thread).unwrap_or(usize::MAX);
+        let parts =
+            fact.threads.iter().map(|thread| (place(thread.thread), part(thread.at_line, thread.samples)));
+        LineLoad {
+            parts: parts.collect(),
+            share: part(at_line, fact.samples),
+            threads,
+            at_once,
+            think: think(part(at_line, of_threads), at_once),
+        }
+    }
+
+    /// The part of the program's CPU time at the line.
+    pub(crate) fn share(&self) -> f64 {
+        self.share
+    }
+
+    /// The smallest part of the program's CPU time that goes with a line for each thread.
+    pub(crate) fn least(&self) -> f64 {
+        self.share * (1.0 - ALONE / wait(self.at_once, self.think)).max(0.0)
+    }
+
+    /// How much longer a visit takes on this many CPUs than on the recorded ones, with `more` threads.
+    fn growth(&self, cpus: Cpus, more: usize) -> f64 {
+        let threads = self.threads.saturating_add(more).min(cpus.or(MOST_THREADS)).min(MOST_THREADS);
+        let visit = if threads < 2 { ALONE } else { wait(threads, self.think) };
+        visit / wait(self.at_once, self.think)
+    }
+
+    /// How much more CPU time the program takes with `more` threads at this line than without them.
+    pub(crate) fn growth_with(&self, more: usize, cpus: Cpus) -> f64 {
+        self.share * (self.growth(cpus, more) - self.growth(cpus, 0))
+    }
+}
+
+/// The program with computing as long as on this many CPUs; `None`: as recorded.
+pub(super) fn grown(program: &Program, lines: &[LineLoad], cpus: Cpus) -> Option<Program> {
+    let growths: Vec<f64> = lines.iter().map(|line| line.growth(cpus, 0)).collect();
+    if growths.iter().all(|growth| (growth - 1.0).abs() < 1e-3) {
+        return None;
+    }
+    let mut factors = vec![1.0; program.threads.len()];
+    for (line, growth) in lines.iter().zip(&growths) {
+        for (thread, part) in &line.parts {
+            if let Some(factor) = factors.get_mut(*thread) {
+                *factor += part * (growth - 1.0);
+            }
+        }
+    }
+    Some(program.clone().computing(|thread, _| factors.get(thread).copied().unwrap_or(1.0)))
+}
+
+/// How long one of this many threads waits for the line and has it, in services.
+fn wait(threads: usize, think: f64) -> f64 {
+    let mut queue = 0.0;
+    let mut wait = 1.0;
+    for count in 1..=threads {
+        wait = 1.0 + queue;
+        queue = count as f64 * wait / (think + wait);
+    }
+    wait
+}
+
+/// What each thread computes between two visits, in services, if it is at the line for this part of its time.
+fn think(part: f64, threads: usize) -> f64 {
+    // The part becomes smaller the longer threads compute in between.
+    let (mut low, mut high) = (0.0, 1e6);
+    for _ in 0..60 {
+        let middle = f64::midpoint(low, high);
+        let waits = wait(threads, middle);
+        if waits / (middle + waits) > part { low = middle } else { high = middle }
+    }
+    f64::midpoint(low, high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nanoseconds for each round with `lock add` on one line, two CPUs, as measured: 15 without other work, 3.1 alone.
+    #[test]
+    fn two_threads_at_one_line_take_as_long_as_measured() {
+        let service_ns = 7.5;
+        let (alone, both) = (ALONE * service_ns, wait(2, think(0.999, 2)) * service_ns);
+        assert!((3.0..3.2).contains(&alone) && (14.5..15.1).contains(&both), "{alone} {both}");
+    }
+
+    #[test]
+    fn threads_that_are_always_at_the_line_wait_for_all_others() {
+        assert!((wait(8, 0.0) - 8.0).abs() < 1e-9);
+        let rarely = think(0.01, 2);
+        assert!(wait(8, rarely) < 1.1, "{}", wait(8, rarely));
+        let half = think(0.5, 2);
+        assert!((wait(2, half) / (half + wait(2, half)) - 0.5).abs() < 1e-6);
+    }
+}

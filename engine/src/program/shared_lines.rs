@@ -1,0 +1,164 @@
+//! Cache lines that several threads change at the same time (ours).
+//!
+//! An atomic instruction needs its line for its CPU alone, and waits until another CPU has given it away (Intel SDM, volume 3,
+//! section 10.1). A clock finds such a thread behind that instruction ([`crate::event::NoteKind::Changed`]). That is no proof: a line
+//! that one thread alone changes is found there, too. So two threads have to be found at one line within [`TOGETHER_NS`].
+//!
+//! A thread that waits for a spin lock is at its line as well; such stacks count as waiting ([`super::spins`]), not here.
+
+use super::lock_names::Addresses;
+use super::recorded::SharedLine;
+use super::sampled_code::SampledCode;
+use super::{LineFact, LineThread, Program};
+use crate::timeline::Timeline;
+use probe_abi::SampleReason;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+
+/// Bytes of a line on x86-64.
+const LINE: u64 = 64;
+/// Two threads that were found at a line within this change it at the same time. Samples are 2 ms apart.
+const TOGETHER_NS: u64 = 50_000_000;
+/// Fewer samples than this show nothing.
+const FEWEST: usize = 10;
+/// Lines that are kept.
+const MOST: usize = 16;
+
+/// A sample at a line.
+#[derive(Clone, Copy)]
+struct Seen {
+    time_ns: u64,
+    /// The thread's place among those that have lived.
+    thread: usize,
+    stack: u32,
+    address: u64,
+}
+
+/// The lines of a recording, the one with the most samples first.
+pub(super) fn of(
+    timeline: &Timeline,
+    sampled: &SampledCode,
+    program: &Program,
+) -> Vec<(SharedLine, LineFact)> {
+    if timeline.stacks.iter().all(|stack| stack.changed.is_none()) {
+        return Vec::new();
+    }
+    let waiting = sampled.waiting(timeline);
+    let mut lines: BTreeMap<(u32, u64), Vec<Seen>> = BTreeMap::new();
+    let lived = timeline.threads.iter().filter(|thread| thread.has_lived());
+    for (place, thread) in lived.enumerate() {
+        for sample in thread.samples.iter().filter(|sample| sample.reason == SampleReason::Tick) {
+            let Some(stack) = timeline.stacks.get(sample.stack as usize) else { continue };
+            let Some(address) = stack.changed.filter(|_| waiting.get(sample.stack as usize) != Some(&true))
+            else {
+                continue;
+            };
+            let (time_ns, stack_number) = (sample.time.0, sample.stack);
+            let seen = Seen { time_ns, thread: place, stack: stack_number, address };
+            lines.entry((stack.pid, address / LINE)).or_default().push(seen);
+        }
+    }
+    let addresses = Addresses::new(&timeline.addresses);
+    let mut lines: Vec<(SharedLine, LineFact)> = lines
+        .into_iter()
+        .filter_map(|((pid, _), seen)| {
+            let together = together(seen);
+            (together.len() >= FEWEST).then(|| line(pid, &together, &addresses, program))
+        })
+        .collect();
+    let at_line = |(_, fact): &(_, LineFact)| fact.threads.iter().map(|thread| thread.at_line).sum::<u64>();
+    lines.sort_by_key(|line| std::cmp::Reverse(at_line(line)));
+    lines.truncate(MOST);
+    lines
+}
+
+/// Those close to which another thread was found there.
+fn together(mut seen: Vec<Seen>) -> Vec<Seen> {
+    seen.sort_by_key(|seen| seen.time_ns);
+    // The last time of any thread, and that of another thread than this one, seen from both ends.
+    let mut is_near = vec![false; seen.len()];
+    let mut mark = |order: &mut dyn Iterator<Item = usize>| {
+        let mut last: FxHashMap<usize, u64> = FxHashMap::default();
+        for index in order {
+            let Some(here) = seen.get(index) else { continue };
+            let near = last
+                .iter()
+                .any(|(thread, time)| *thread != here.thread && time.abs_diff(here.time_ns) <= TOGETHER_NS);
+            if let Some(is_near) = is_near.get_mut(index) {
+                *is_near |= near;
+            }
+            last.insert(here.thread, here.time_ns);
+            last.retain(|_, time| time.abs_diff(here.time_ns) <= TOGETHER_NS);
+        }
+    };
+    mark(&mut (0..seen.len()));
+    mark(&mut (0..seen.len()).rev());
+    seen.into_iter().zip(is_near).filter_map(|(seen, near)| near.then_some(seen)).collect()
+}
+
+fn line(pid: u32, seen: &[Seen], addresses: &Addresses<'_>, program: &Program) -> (SharedLine, LineFact) {
+    let mut threads: BTreeMap<usize, u64> = BTreeMap::new();
+    let mut words: BTreeMap<u64, (usize, FxHashSet<usize>)> = BTreeMap::new();
+    let mut functions: BTreeMap<u32, u64> = BTreeMap::new();
+    for seen in seen {
+        *threads.entry(seen.thread).or_insert(0) += 1;
+        let (count, by) = words.entry(seen.address).or_default();
+        *count += 1;
+        by.insert(seen.thread);
+        // Of atomics that were inlined, and of a library's, the function that uses them.
+        let places = program.samples.stack(seen.stack);
+        let mut own = places.filter_map(|(_, place)| {
+            let function = program.functions.get(place.function.0 as usize)?;
+            function.origin_at(place.line.as_deref()).can_be_changed().then_some(place.function.0)
+        });
+        if let Some(function) = own.next() {
+            *functions.entry(function).or_insert(0) += 1;
+        }
+    }
+    let time_ns = seen.first().map_or(0, |seen| seen.time_ns);
+    let name = |address: &u64| addresses.at(pid, *address, time_ns).and_then(|fact| fact.name.as_deref());
+    let mut names: Vec<&str> = words.keys().filter_map(name).filter(|name| !name.is_empty()).collect();
+    names.dedup();
+    let function = functions.into_iter().max_by_key(|(_, count)| *count);
+    let function = function.and_then(|(function, _)| program.functions.get(function as usize));
+    // Where each word is one thread's own, nothing but the line is shared.
+    let is_false = words.len() > 1 && words.values().all(|(_, by)| by.len() == 1);
+    let samples = |thread: usize| program.samples.of_thread(thread).len() as u64;
+    let of_thread = |(thread, at_line): (usize, u64)| LineThread {
+        thread: u32::try_from(thread).unwrap_or(u32::MAX),
+        at_line,
+        samples: samples(thread),
+    };
+    let line = SharedLine {
+        variables: names.into_iter().map(str::to_owned).collect(),
+        address: format!("{:#x}", seen.iter().map(|seen| seen.address).min().unwrap_or(0)),
+        function: function.map(|function| function.name.clone()),
+        threads: threads.len() as u64,
+        is_false,
+    };
+    let threads = threads.into_iter().map(of_thread).collect();
+    (line, LineFact { threads, samples: program.samples.count() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(times: &[(u64, usize)]) -> Vec<(u64, usize)> {
+        let all = times.iter().map(|(time_ms, thread)| Seen {
+            time_ns: time_ms * 1_000_000,
+            thread: *thread,
+            stack: 0,
+            address: 0x40,
+        });
+        together(all.collect()).iter().map(|seen| (seen.time_ns / 1_000_000, seen.thread)).collect()
+    }
+
+    #[test]
+    fn threads_share_a_line_only_where_they_are_at_it_together() {
+        assert_eq!(seen(&[(0, 1), (10, 1), (20, 1)]), []);
+        assert_eq!(seen(&[(0, 1), (60, 2)]), []);
+        assert_eq!(seen(&[(0, 1), (5, 1), (40, 2), (200, 2)]), [(0, 1), (5, 1), (40, 2)]);
+        assert_eq!(seen(&[(40, 2), (0, 1)]), [(0, 1), (40, 2)], "in any order");
+    }
+}

@@ -1,0 +1,94 @@
+//! Which word of memory an atomic instruction has just changed.
+//!
+//! A CPU needs a cache line for itself to do so, and waits until the others have given it away (Intel SDM, volume 3, section 10.1).
+//! So it is there that a clock finds threads that change one line together: on the instruction behind the atomic one.
+
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
+
+/// The shortest instruction with an operand in memory and a prefix.
+const SHORTEST: usize = 2;
+
+/// The address of the word that the instruction before `next` has changed atomically. `code` ends there. `register`: what general
+/// registers hold after it, by their DWARF numbers. `None`: it is another instruction, or the operand is on the stack (a fence) or
+/// in a segment of its own.
+pub fn changed_atomically(code: &[u8], next: u64, register: impl Fn(u8) -> Option<u64>) -> Option<u64> {
+    // Instructions are not decoded backwards: the longest one that ends there has the prefixes of shorter ones.
+    let instruction = (SHORTEST..=code.len()).rev().find_map(|length| ending(code, length, next))?;
+    let base = instruction.memory_base();
+    if matches!(base, Register::RSP | Register::ESP) || instruction.segment_prefix() != Register::None {
+        return None;
+    }
+    let memory = (0..instruction.op_count()).find(|at| instruction.op_kind(*at) == OpKind::Memory)?;
+    let value = |register_of: Register, _: usize, _: usize| match register_of {
+        // Segments other than FS and GS begin at 0.
+        Register::CS | Register::DS | Register::ES | Register::SS => Some(0),
+        other => register(dwarf(other.full_register())?),
+    };
+    instruction.virtual_address(memory, 0, value).filter(|address| *address != 0)
+}
+
+/// The atomic instruction of this many bytes at the end of the code, if that is one.
+fn ending(code: &[u8], length: usize, next: u64) -> Option<Instruction> {
+    let bytes = code.get(code.len().checked_sub(length)?..)?;
+    let mut decoder = Decoder::with_ip(64, bytes, next.wrapping_sub(length as u64), DecoderOptions::NONE);
+    let instruction = decoder.decode();
+    let is_atomic = instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg;
+    (instruction.len() == length && !instruction.is_invalid() && is_atomic).then_some(instruction)
+}
+
+/// DWARF's numbers (System V ABI for AMD64, figure 3.36).
+fn dwarf(register: Register) -> Option<u8> {
+    Some(match register {
+        Register::RAX => 0,
+        Register::RDX => 1,
+        Register::RCX => 2,
+        Register::RBX => 3,
+        Register::RSI => 4,
+        Register::RDI => 5,
+        Register::RBP => 6,
+        Register::R8 => 8,
+        Register::R9 => 9,
+        Register::R10 => 10,
+        Register::R11 => 11,
+        Register::R12 => 12,
+        Register::R13 => 13,
+        Register::R14 => 14,
+        Register::R15 => 15,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each register holds 0x1000 times its number, so that a mistaken one is seen.
+    fn changed(code: &[u8]) -> Option<u64> {
+        let mut all = vec![0x90; 16 - code.len()];
+        all.extend_from_slice(code);
+        changed_atomically(&all, 0x40_0010, |number| Some(0x1000 * u64::from(number)))
+    }
+
+    #[test]
+    fn words_that_atomic_instructions_change() {
+        assert_eq!(changed(&[0xf0, 0x83, 0x07, 0x01]), Some(0x5000), "lock addl $1, (%rdi)");
+        assert_eq!(changed(&[0xf0, 0x0f, 0xc1, 0x50, 0x08]), Some(8), "lock xadd %edx, 8(%rax)");
+        assert_eq!(
+            changed(&[0xf0, 0x4d, 0x0f, 0xb1, 0x14, 0xc8]),
+            Some(0x10000),
+            "lock cmpxchg %r10, (%r8,%rcx,8)"
+        );
+        assert_eq!(changed(&[0x48, 0x87, 0x06]), Some(0x4000), "xchg %rax, (%rsi)");
+        assert_eq!(changed(&[0xf0, 0xff, 0x05, 0x10, 0, 0, 0]), Some(0x40_0020), "lock incl 0x10(%rip)");
+    }
+
+    #[test]
+    fn others_and_fences_change_none() {
+        assert_eq!(changed(&[0x83, 0x07, 0x01]), None, "addl $1, (%rdi)");
+        assert_eq!(changed(&[0xf0, 0x83, 0x0c, 0x24, 0x00]), None, "lock orl $0, (%rsp)");
+        assert_eq!(changed(&[0x64, 0xf0, 0x83, 0x07, 0x01]), None, "in a thread's own segment");
+        assert_eq!(changed(&[0x87, 0xd8]), None, "xchg %ebx, %eax");
+        assert_eq!(changed_atomically(&[], 0, |_| None), None);
+        assert_eq!(changed_atomically(&[0xf0, 0x83, 0x07, 0x01], 4, |_| None), None);
+    }
+}
