@@ -41,3 +41,26 @@ fn threads_that_only_compute_want_cpus() {
     let found = limit(&recorded.report(&cores.to_string()), cores as u64);
     assert_eq!(found["kind"], "cpus", "{found}");
 }
+
+/// Threads that changed one line were "the work itself", and one more of them was to gain a third.
+#[test]
+fn threads_that_change_one_cache_line_wait_for_each_other() {
+    let program = skip_unless_live!("lines.c");
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return;
+    }
+    let of = |how: &str| {
+        let recorded = Recorded::good(&["--overhead", "none"], &program, &[how, "15000"]);
+        limit(&recorded.report("2"), 2)
+    };
+    let shared = of("shared");
+    assert_eq!((&shared["kind"], &shared["object"]), (&"cache_line".into(), &"hits[0]".into()), "{shared}");
+    assert_eq!((&shared["threads"], &shared["function"]), (&2.into(), &"count".into()), "{shared}");
+    let by_chance = of("false");
+    assert_eq!(by_chance["kind"], "cache_line", "{by_chance}");
+    assert!(by_chance["object"].as_str().is_some_and(|words| words.contains("hits[1]")), "{by_chance}");
+    let own = of("own");
+    assert_ne!(own["kind"], "cache_line", "{own}");
+    let others = own["others"].as_array().map_or(&[][..], Vec::as_slice);
+    assert!(others.iter().all(|other| other["kind"] != "cache_line"), "{own}");
+}

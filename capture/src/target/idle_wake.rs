@@ -73,7 +73,7 @@ struct Took {
 }
 
 /// Pins the calling thread.
-fn pin(cpus: &CpuList) -> io::Result<()> {
+pub(super) fn pin(cpus: &CpuList) -> io::Result<()> {
     let mut set = CpuSet::new();
     cpus.iter().for_each(|cpu| set.set(cpu));
     Ok(sched_setaffinity(None, &set)?)

@@ -19,6 +19,7 @@ pub mod idle_wake;
 mod invoked_path;
 mod launch;
 pub mod limits;
+pub mod line_transfer;
 mod linked_libraries;
 mod maps;
 pub mod memory;

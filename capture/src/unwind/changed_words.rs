@@ -3,7 +3,7 @@
 use probe_abi::{LastInstruction, REGISTERS, SampleFlags, SampleReason};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Words of one instruction that are told apart. One that goes through thousands of words does not wait at one of them, and would
+/// Words of one instruction that have stacks of their own. One that goes through thousands of words does not wait at one of them, and would
 /// make as many stacks.
 const WORDS: usize = 64;
 /// Instructions that are looked at.

@@ -1,9 +1,9 @@
 //! Stacks that wait for an answer of another thread, and are reported when it is there.
 
 use super::copies::Unwound;
-use super::process::{Kept, On, Waiting};
+use super::process::{Kept, On, Waiting, of};
 use super::reader::{Reader, ReaderAnswer};
-use super::sampler::{Followed, Sampler, of, sane};
+use super::sampler::{Followed, Sampler, sane};
 use engine::event::{CallGraph, MOST_FRAMES, Note, NoteKind};
 use std::time::{Duration, Instant};
 

@@ -3,7 +3,10 @@
 use super::address_space::AddressSpace;
 use super::copies::{Copied, Unwinding, Unwound};
 use super::depth::Depth;
+use super::reader::{Ask, Reader};
 use probe_abi::{MAX_KEEPING, MAX_ROOTS, REGISTERS, RawCopy, SampledCode};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// A process while it runs one program.
 #[derive(Default)]
@@ -151,4 +154,32 @@ impl SampledProcess {
     pub fn served(&mut self, on: On) -> impl Iterator<Item = Waiting> + '_ {
         self.waiting.extract_if(.., move |waiting| waiting.on == on)
     }
+}
+
+/// The process while it ran the program that it runs since then.
+pub(super) fn of<'a>(
+    now: &'a mut FxHashMap<u32, SampledProcess>,
+    past: &'a mut [(u32, SampledProcess)],
+    pid: u32,
+    since_ns: u64,
+) -> Option<&'a mut SampledProcess> {
+    let is_it = |process: &&mut SampledProcess| process.space.since_ns == since_ns;
+    let past = past.iter_mut().filter(|(of, _)| *of == pid).map(|(_, process)| process);
+    now.get_mut(&pid).filter(is_it).or_else(|| past.rev().find(is_it))
+}
+
+/// Starts a look at a process, if it is time to; whether one is under way.
+pub(super) fn ask_look(process: &mut SampledProcess, reader: Option<&Reader>, pid: u32, now_ns: u64) -> bool {
+    if process.looking {
+        return true;
+    }
+    let Some(reader) = reader.filter(|_| process.space.is_due()) else { return false };
+    process.space.begin_look();
+    process.looking = true;
+    let since_ns = process.space.since_ns;
+    let known = Arc::clone(&process.space.code);
+    let new_ns = if known.is_empty() { since_ns } else { now_ns };
+    let told = process.space.told.since_look();
+    reader.ask(Ask::Look { pid, since_ns, new_ns, known, told });
+    true
 }

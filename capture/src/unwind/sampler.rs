@@ -7,7 +7,7 @@
 use super::changed_words::ChangedWords;
 use super::copies::{Copied, Unwound};
 use super::interner::{Interned, Interner};
-use super::process::{Kept, On, SampledProcess, Waiting};
+use super::process::{Kept, On, SampledProcess, Waiting, ask_look, of};
 use super::reader::{Ask, Reader};
 use crate::probe::NewMapping;
 use engine::event::{CallGraph, MOST_FRAMES, MappingFact, Note, NoteKind, SampleCounts};
@@ -19,7 +19,6 @@ use recording::Limits;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::mem::offset_of;
-use std::sync::Arc;
 use symbols::Parsers;
 use zerocopy::FromBytes as _;
 
@@ -383,34 +382,6 @@ impl Sampler {
     pub fn counts(&self, lost: u64) -> SampleCounts {
         SampleCounts { lost: lost.saturating_add(self.undecodable), ..self.counts }
     }
-}
-
-/// The process while it ran the program that it runs since then.
-pub(super) fn of<'a>(
-    now: &'a mut FxHashMap<u32, SampledProcess>,
-    past: &'a mut [(u32, SampledProcess)],
-    pid: u32,
-    since_ns: u64,
-) -> Option<&'a mut SampledProcess> {
-    let is_it = |process: &&mut SampledProcess| process.space.since_ns == since_ns;
-    let past = past.iter_mut().filter(|(of, _)| *of == pid).map(|(_, process)| process);
-    now.get_mut(&pid).filter(is_it).or_else(|| past.rev().find(is_it))
-}
-
-/// Starts a look at a process, if it is time to; whether one is under way.
-fn ask_look(process: &mut SampledProcess, reader: Option<&Reader>, pid: u32, now_ns: u64) -> bool {
-    if process.looking {
-        return true;
-    }
-    let Some(reader) = reader.filter(|_| process.space.is_due()) else { return false };
-    process.space.begin_look();
-    process.looking = true;
-    let since_ns = process.space.since_ns;
-    let known = Arc::clone(&process.space.code);
-    let new_ns = if known.is_empty() { since_ns } else { now_ns };
-    let told = process.space.told.since_look();
-    reader.ask(Ask::Look { pid, since_ns, new_ns, known, told });
-    true
 }
 
 /// Frames up to the first that cannot be one.

@@ -23,7 +23,7 @@ use capture::probe::{
 };
 use capture::target::{
     ChildStream, CpuList, GatedChild, Launch, LaunchOptions, Process, attach_facts, cpu_quota, descendants,
-    idle_wake, limits, monotonic_ns,
+    idle_wake, limits, line_transfer, monotonic_ns,
 };
 use capture::unwind::Sampler;
 use engine::event::{Facts, SamplingFact};
@@ -94,11 +94,12 @@ fn attach_to(plan: &CapturePlan, output: Option<File>) -> Result<Attached, UserE
             let locks = LockRecording::choose(plan, command)?;
             locks.tell(&mut options);
             // Before the command is there, which must find the CPUs as they are without longpole.
-            let idle_wake = idle_wake::measure();
+            let (idle_wake, line_transfer) = (idle_wake::measure(), line_transfer::measure());
             let child = Launch::gated(command, options)?;
             let pid = child.pid();
             let mut attached = attach_to_command(plan, child, locks)?;
             attached.facts.idle_wake = idle_wake;
+            attached.facts.line_transfer = line_transfer;
             attached.facts.cpu_quota = cpu_quota(pid);
             attached.facts.launched = Some(pid);
             Ok(attached)
@@ -136,6 +137,7 @@ fn attach_to_processes(plan: &CapturePlan, asked: &[u32]) -> Result<Attached, Us
     drop(hurry);
     let used = facts.threads.iter().flat_map(|thread| &thread.cpus).map(|&cpu| cpu as usize);
     facts.idle_wake = CpuList::of(used).and_then(|used| idle_wake::measure_beside(&used));
+    facts.line_transfer = line_transfer::known();
     facts.cpu_quota = asked.first().and_then(|&pid| cpu_quota(pid));
     remarks.extend(processes.iter().filter_map(target_remarks::ended));
     // Children born between the list and the start: their parents were not watched yet.

@@ -5,7 +5,7 @@ use super::code::CodeFact;
 use super::futex::{AwaitedThread, FutexFact};
 use super::left_out::LeftOut;
 use super::module::ModuleFact;
-use super::overhead::{HitCosts, IdleWake, Overhead};
+use super::overhead::{HitCosts, IdleWake, LineTransfer, OperationsTried, Overhead};
 use super::sampling::{SampleCounts, SamplingFact};
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +36,9 @@ pub struct Facts {
     /// recording shows it. `None`: not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_wake: Option<IdleWake>,
+    /// What an atomic change of a cache line takes, measured on this machine. `None`: not measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line_transfer: Option<LineTransfer>,
     /// How often the kernel looks whether a slice is over: the time between two ticks of its clock, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tick_ns: Option<u64>,
@@ -490,13 +493,4 @@ pub enum GapReason {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tried: Option<OperationsTried>,
     },
-}
-
-/// What a trial of a family's functions has shown, before any of them got probes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OperationsTried {
-    /// Calls in a second of the process's CPU time; `None`: they could not be counted.
-    pub calls: Option<u64>,
-    /// What probes would have cost, in millionths of the process's CPU time.
-    pub cost_ppm: u64,
 }

@@ -19,8 +19,8 @@ mod sync_effect;
 
 pub use facts::{
     AddressFact, Condition, Facts, FrameFact, FunctionFact, FunctionId, GapReason, LossCounts, MOST_FRAMES,
-    MappingFact, Note, NoteKind, OperationsTried, PendingOperation, ProcessFact, STACKS_AT_ONCE, StackFact,
-    ThreadBefore, ThreadFact, ThreadState, WindowEnd,
+    MappingFact, Note, NoteKind, PendingOperation, ProcessFact, STACKS_AT_ONCE, StackFact, ThreadBefore,
+    ThreadFact, ThreadState, WindowEnd,
 };
 
 pub use call::{CallKind, call_kind};
@@ -35,7 +35,7 @@ pub use io_wait_names::io_name;
 pub use left_out::LeftOut;
 pub use merge::{DISORDER_NS, Merger, OrderCounts};
 pub use module::ModuleFact;
-pub use overhead::{HitCost, HitCosts, IdleWake, Overhead};
+pub use overhead::{HitCost, HitCosts, IdleWake, LineTransfer, OperationsTried, Overhead};
 pub(crate) use probe_abi::futex_operation;
 pub use read_write_lock::{ReadWrite, read_write_wait, read_write_words};
 pub use sampling::{CallGraph, SampleCounts, SamplingFact};

@@ -187,6 +187,26 @@ mod tests {
     }
 }
 
+/// What a trial of a family's functions has shown, before any of them got probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperationsTried {
+    /// Calls in a second of the process's CPU time; `None`: they could not be counted.
+    pub calls: Option<u64>,
+    /// What probes would have cost, in millionths of the process's CPU time.
+    pub cost_ppm: u64,
+}
+
+/// What an atomic change of a cache line takes, picoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LineTransfer {
+    /// By a thread that has the line for itself.
+    pub alone_ps: u64,
+    /// How long the line serves one CPU while another wants it, with some work between changes: without any, a CPU changes a line
+    /// several times before it gives it away.
+    pub shared_ps: u64,
+}
+
 /// What waking a thread on an idle CPU takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

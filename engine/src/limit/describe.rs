@@ -7,7 +7,7 @@ use super::thread_samples::apart;
 use super::uses::LockUse;
 use super::watched_run::WatchedRun;
 use crate::experiment::{Edit, most_to_do};
-use crate::program::{ObjectId, ObjectMeaning, Operation, taking};
+use crate::program::{ObjectId, ObjectMeaning, Operation, SharedLine, taking};
 use crate::schedule::Outcome;
 use crate::time::Ticks;
 use rustc_hash::FxHashSet;
@@ -55,16 +55,7 @@ impl Search {
                 let name = self.object_name(device);
                 Kind::Device { device: with_others(name, devices.len().saturating_sub(1)) }
             }
-            Edit::OwnLines(line) => self.recorded.lines.get(*line).map_or(Kind::Nothing, |line| {
-                let words =
-                    if line.variables.is_empty() { line.address.clone() } else { line.variables.join(", ") };
-                Kind::CacheLine {
-                    line: words,
-                    function: line.function.clone(),
-                    threads: usize::try_from(line.threads).unwrap_or(usize::MAX),
-                    is_false: line.is_false,
-                }
-            }),
+            Edit::OwnLines(line) => self.recorded.lines.get(*line).map_or(Kind::Nothing, cache_line),
             Edit::NoSleeps => Kind::Timers,
             Edit::NoSpunWaits => Kind::SpunWaits { waiting: run.share(run.states.spinning()) },
             Edit::NoSpinning => Kind::Spinning,
@@ -190,5 +181,15 @@ fn with_others(name: &str, others: usize) -> String {
         0 => name.to_owned(),
         1 => format!("{name} and another device"),
         more => format!("{name} and {more} other devices"),
+    }
+}
+
+fn cache_line(line: &SharedLine) -> Kind {
+    let is_known = !line.variables.is_empty();
+    Kind::CacheLine {
+        line: if is_known { line.variables.join(", ") } else { line.address.clone() },
+        function: line.function.clone(),
+        threads: usize::try_from(line.threads).unwrap_or(usize::MAX),
+        is_false: line.is_false,
     }
 }

@@ -89,6 +89,10 @@ impl Search {
             let waits = matches!(first.limit.kind, Kind::Cpus { .. });
             edits.extend(waits.then_some(Edit::Cpus(more)));
         }
+        // Most of what such a function computes is waiting for the line, which does not get faster with the rest.
+        if matches!(first.limit.kind, Kind::CacheLine { .. }) {
+            return edits;
+        }
         let mut sums = Sums::default();
         for group in self.groups() {
             for thread in &group.threads {

@@ -5,15 +5,16 @@
 //! units of one service: `wait(1) = 1`, `wait(k) = 1 + queue(k - 1)`, `queue(k) = k wait(k) / (think + wait(k))`. Samples tell the
 //! share of their time that threads are at the line, which fixes `think`.
 //!
-//! A thread that has the line for itself takes [`ALONE`] of a service. That was measured with `lock add` on two CPUs: 3.1 ns alone,
-//! and one for each 7.5 ns of a line that both change. So the gain of a line for each thread is a range: from the wait without that
+//! A thread that has the line for itself takes a part of a service, which is measured when recording starts
+//! ([`crate::event::LineTransfer`]). So the gain of a line for each thread is a range: from the wait without that
 //! part, up to all of it, where the change needs no atomic instruction any more.
 
 use crate::cpus::Cpus;
+use crate::event::LineTransfer;
 use crate::program::{LineFact, Program};
 
-/// An atomic instruction on a line that no other CPU has, in services of a line that others want.
-const ALONE: f64 = 3.1 / 7.5;
+/// The same where it was not measured: of `lock add` with 40 ns of work in between.
+const USUAL: LineTransfer = LineTransfer { alone_ps: 3_100, shared_ps: 19_000 };
 /// More threads than this are as many as this.
 const MOST_THREADS: usize = 256;
 
@@ -29,16 +30,20 @@ pub(crate) struct LineLoad {
     at_once: usize,
     /// What each computes in between, in services of the line.
     think: f64,
+    /// A visit of a thread that has the line for itself, in services.
+    alone: f64,
 }
 
 impl LineLoad {
     /// The lines of a recorded program, in the order of its [`crate::program::Recorded::lines`].
     pub(crate) fn of(program: &Program) -> Vec<LineLoad> {
-        let facts = program.machine.iter().flat_map(|machine| &machine.lines);
-        facts.map(|fact| LineLoad::of_fact(fact, program.recorded_cpus)).collect()
+        let Some(machine) = &program.machine else { return Vec::new() };
+        let takes = machine.line_transfer.filter(|takes| takes.shared_ps > 0).unwrap_or(USUAL);
+        let alone = (takes.alone_ps as f64 / takes.shared_ps as f64).min(1.0);
+        machine.lines.iter().map(|fact| LineLoad::of_fact(fact, program.recorded_cpus, alone)).collect()
     }
 
-    fn of_fact(fact: &LineFact, cpus: Option<u32>) -> LineLoad {
+    fn of_fact(fact: &LineFact, cpus: Option<u32>, alone: f64) -> LineLoad {
         let part = |count: u64, of: u64| (count as f64 / of.max(1) as f64).min(1.0);
         let sum = |count: fn(&crate::program::LineThread) -> u64| {
             fact.threads.iter().map(count).fold(0, u64::saturating_add)
@@ -58,6 +63,7 @@ impl LineLoad {
             threads,
             at_once,
             think: think(part(at_line, of_threads), at_once),
+            alone,
         }
     }
 
@@ -68,13 +74,13 @@ impl LineLoad {
 
     /// The smallest part of the program's CPU time that goes with a line for each thread.
     pub(crate) fn least(&self) -> f64 {
-        self.share * (1.0 - ALONE / wait(self.at_once, self.think)).max(0.0)
+        self.share * (1.0 - self.alone / wait(self.at_once, self.think)).max(0.0)
     }
 
     /// How much longer a visit takes on this many CPUs than on the recorded ones, with `more` threads.
     fn growth(&self, cpus: Cpus, more: usize) -> f64 {
         let threads = self.threads.saturating_add(more).min(cpus.or(MOST_THREADS)).min(MOST_THREADS);
-        let visit = if threads < 2 { ALONE } else { wait(threads, self.think) };
+        let visit = if threads < 2 { self.alone } else { wait(threads, self.think) };
         visit / wait(self.at_once, self.think)
     }
 
@@ -128,12 +134,12 @@ fn think(part: f64, threads: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// Nanoseconds for each round with `lock add` on one line, two CPUs, as measured: 15 without other work, 3.1 alone.
+    /// Nanoseconds for each round with `lock add` on one line and 40 ns of work, two CPUs, as measured: 65 together, 43 alone.
     #[test]
     fn two_threads_at_one_line_take_as_long_as_measured() {
-        let service_ns = 7.5;
-        let (alone, both) = (ALONE * service_ns, wait(2, think(0.999, 2)) * service_ns);
-        assert!((3.0..3.2).contains(&alone) && (14.5..15.1).contains(&both), "{alone} {both}");
+        let service_ns = USUAL.shared_ps as f64 / 1e3;
+        let both_ns = wait(2, 40.0 / service_ns) * service_ns;
+        assert!((24.0..26.0).contains(&both_ns), "{both_ns}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a recording tells about the machine that it was made on: what a simulation of other machines starts from.
 
-use crate::event::IdleWake;
+use crate::event::{IdleWake, LineTransfer};
 use serde::{Deserialize, Serialize};
 
 /// Facts about the recorded machine. What the recording does not show is `None` or missing.
@@ -20,6 +20,9 @@ pub struct MachineFacts {
     /// What waking a thread on an idle CPU takes, as measured on the machine during the recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_wake: Option<IdleWake>,
+    /// What an atomic change of a cache line takes, as measured on the machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line_transfer: Option<LineTransfer>,
     /// The time between two ticks of the kernel's clock, ns: slices end at ticks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tick_ns: Option<u64>,

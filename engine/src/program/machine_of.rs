@@ -98,6 +98,7 @@ pub(super) fn machine(timeline: &Timeline) -> MachineFacts {
         slow_wakes_ns: slow.filter(|_| !is_shared).map(Into::into),
         idle_found: cases.idle_found().filter(|_| !is_shared),
         idle_wake: timeline.idle_wake,
+        line_transfer: timeline.line_transfer,
         tick_ns: timeline.tick_ns,
         idle_tick_ns: timeline.idle_tick_ns,
         // The kernel's switch is one instant in the recording: what it takes is in the compute times around it.

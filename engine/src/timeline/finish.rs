@@ -90,6 +90,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         asked_off: probes_removed(recording, true),
         overhead: None,
         idle_wake: facts.idle_wake,
+        line_transfer: facts.line_transfer,
         tick_ns: facts.tick_ns,
         idle_tick_ns: facts.idle_tick_ns,
         cpu_quota: facts.cpu_quota,

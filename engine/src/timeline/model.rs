@@ -2,8 +2,8 @@
 
 pub use super::wait::{External, Wait, Wake};
 use crate::event::{
-    AddressFact, AwaitedThread, CodeFact, FunctionFact, FunctionId, IdleWake, MappingFact, Overhead,
-    SamplingFact, SyncObject,
+    AddressFact, AwaitedThread, CodeFact, FunctionFact, FunctionId, IdleWake, LineTransfer, MappingFact,
+    Overhead, SamplingFact, SyncObject,
 };
 use crate::finding::Finding;
 use crate::time::{Nanos, Timestamp};
@@ -60,6 +60,8 @@ pub struct Timeline {
     pub overhead: Option<Overhead>,
     /// What waking a thread on an idle CPU takes, if that was measured.
     pub idle_wake: Option<IdleWake>,
+    /// What an atomic change of a cache line takes, if that was measured.
+    pub line_transfer: Option<LineTransfer>,
     /// The time between two ticks of the kernel's clock, ns, if known.
     pub tick_ns: Option<u64>,
     /// The same where idle CPUs wait for it (see [`crate::event::Facts`]).

@@ -81,6 +81,7 @@ pub(super) fn facts(builder: &Builder, facts: &Facts, start_ns: u64) -> Facts {
         sampling: facts.sampling,
         mappings: facts.mappings.clone(),
         idle_wake: facts.idle_wake,
+        line_transfer: facts.line_transfer,
         tick_ns: facts.tick_ns,
         idle_tick_ns: facts.idle_tick_ns,
         cpu_quota: facts.cpu_quota,

@@ -43,6 +43,7 @@ impl Merger {
         self.facts.hit_costs = more.hit_costs.or(self.facts.hit_costs);
         self.facts.sampling = more.sampling.or(self.facts.sampling);
         self.facts.idle_wake = more.idle_wake.or(self.facts.idle_wake);
+        self.facts.line_transfer = more.line_transfer.or(self.facts.line_transfer);
         self.facts.tick_ns = more.tick_ns.or(self.facts.tick_ns);
         self.facts.idle_tick_ns = more.idle_tick_ns.or(self.facts.idle_tick_ns);
         self.facts.cpu_quota = more.cpu_quota.or(self.facts.cpu_quota);

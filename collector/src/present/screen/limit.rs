@@ -1,5 +1,6 @@
 //! LIMIT and FIX: what limits, and the changes that bring most.
 
+use super::constraint::{of_cache_line, of_hand_over};
 use super::fix::{at_largest, gain, last_part, minus, name_of, what};
 use crate::cell::file_name;
 use crate::cell::{duration, grouped, width};
@@ -135,7 +136,7 @@ fn constraint(limit: &Limit) -> String {
     let of = |function: &Option<String>| function.as_deref().map(short);
     match &limit.kind {
         Kind::Lock { lock, locks, waiting, threads, .. } => of_lock(lock, *locks, *waiting, *threads),
-        Kind::HandOver { object } => of_hand_over(object.as_deref(), limit.gain()),
+        Kind::HandOver { object } => of_hand_over(object.as_deref(), &percent(limit.gain())),
         Kind::Quota { hundredths } => format!(
             "a quota: control groups, as of a container, leave it {hundredths} % of a CPU. Without: {}.",
             duration(limit.without_ns)
@@ -188,12 +189,7 @@ fn constraint(limit: &Limit) -> String {
         }
         Kind::Device { device } => format!("waiting for {device}: {} of the time.", percent(limit.gain())),
         Kind::CacheLine { line, function, threads, is_false } => {
-            let run = of(function).map_or(String::new(), |function| format!(" in {function}"));
-            let how = if *is_false { "change words of their own in one cache line" } else { "change it" };
-            format!(
-                "cache line of {line}: {threads} threads {how}{run}, and wait for each other. Up to {} of the time.",
-                percent(limit.gain())
-            )
+            of_cache_line(line, function.as_deref(), (*threads, *is_false), &percent(limit.gain()))
         }
         Kind::Timers => format!("sleeping: {} of the time.", percent(limit.gain())),
         Kind::SpunWaits { waiting } => format!(
@@ -211,19 +207,6 @@ fn constraint(limit: &Limit) -> String {
         | Kind::LocksNotRecorded { .. }
         | Kind::Nothing => no_constraint(&limit.kind, limit.share),
     }
-}
-
-fn of_hand_over(object: Option<&str>, gain: f64) -> String {
-    let what = object.map_or(String::new(), |object| match bare_name(object) {
-        // Each thread of a JVM has its own.
-        bare if bare.starts_with("of ") || bare.starts_with("in ") => {
-            format!(" {}", bare.rsplit_once(" #").map_or(bare, |(all, _)| all))
-        }
-        // A place needs to be told what is there.
-        bare if bare.starts_with("at ") || bare.starts_with("first ") => format!(" of a {object}"),
-        bare => format!(" of {bare}"),
-    });
-    format!("handing over{what}: waking threads takes {} of the time.", percent(gain))
 }
 
 /// Where no constraint limits, or none is known.

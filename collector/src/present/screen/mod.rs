@@ -1,5 +1,6 @@
 //! The report on one screen: facts, what limits, what to change, the curve, locks, functions, threads, how sure all that is.
 
+mod constraint;
 mod fix;
 mod functions;
 pub(crate) mod limit;

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::limit::Evidence;
+use crate::program::{LineFact, LineThread, MachineFacts, SharedLine};
+use crate::report::Detail;
 
 /// Two threads that wait for a device each were "the work itself", with 0.2 CPUs busy: without one of them the other one waits as
 /// long.
@@ -85,6 +87,42 @@ fn a_single_wait_for_work_hides_no_stretch() {
         2,
     );
     assert!(matches!(found.at[0].kind, Kind::Serial { .. }), "{found:?}");
+}
+
+/// Two threads that were at one line for most of their time: on two CPUs the program took 2.5 times as long as on one, and was to
+/// take half of that, with one more thread a third less.
+#[test]
+fn threads_that_change_one_cache_line_gain_nothing_from_cpus() {
+    let thread = |number: u32| LineThread { thread: number, at_line: 80, samples: 100 };
+    let lines = vec![LineFact { threads: vec![thread(0), thread(1)], samples: 200 }];
+    let program = recorded(program(&alike("w", 2, 1, r#"["exec","count",100000000]"#)), &[]);
+    let line = SharedLine { variables: vec!["hits".to_owned()], threads: 2, ..SharedLine::default() };
+    let program = Program {
+        recorded: Recorded { lines: vec![line], ..program.recorded },
+        recorded_cpus: Some(2),
+        machine: Some(MachineFacts { lines, ..MachineFacts::default() }),
+        ..program
+    };
+    let found = on(&program, 16);
+    let first = &found.at[0];
+    assert!(matches!(&first.kind, Kind::CacheLine { line, threads: 2, .. } if line == "hits"), "{first:?}");
+    assert!((first.share - 0.8).abs() < 0.01, "{first:?}");
+    let [fix] = &found.fixes[..] else { panic!("{found:?}") };
+    assert!(fix.edit == Edit::OwnLines(0) && fix.edit.is_at_best(), "{fix:?}");
+    assert!(found.more_threads.is_none(), "{found:?}");
+    let report = crate::report::report(
+        &program,
+        &[1, 2, 16].map(|cpus| Cpus::count(cpus).expect("a count")),
+        Detail::Functions,
+    );
+    let times: Vec<f64> = report.results.iter().map(|result| result.time_ns).collect();
+    // One line for 80 % of the time: on one CPU each visit takes a quarter as long.
+    assert!(times[0] < 0.9 * times[1] && (times[1] - times[2]).abs() < 1e-3 * times[1], "{times:?}");
+    let rows: f64 = report.results[0].functions.iter().map(|row| row.tet_ns).sum();
+    assert!(
+        (rows / times[0] - 1.0).abs() < 0.02,
+        "what functions compute is of that CPU count: {rows} {times:?}"
+    );
 }
 
 /// Where a worker pool waits for jobs in a word of its own, that word is no lock: one more worker gained 33 %.

@@ -97,6 +97,7 @@ fn facts() -> Facts {
             ..MappingFact::default()
         }],
         idle_wake: Some(engine::event::IdleWake { latency_ns: 20_000, cost_ns: 9_000 }),
+        line_transfer: Some(engine::event::LineTransfer { alone_ps: 3_100, shared_ps: 7_500 }),
         tick_ns: Some(4_000_000),
         idle_tick_ns: Some(4_000_000),
         cpu_quota: Some(150),

@@ -1,0 +1,31 @@
+//! Sentences about what threads wait for, where they need more than one line.
+
+use crate::present::short::short;
+use engine::program::bare_name;
+
+/// `threads`: how many, and whether each changes a word of its own.
+pub(super) fn of_cache_line(
+    line: &str,
+    function: Option<&str>,
+    (threads, is_false): (usize, bool),
+    gain: &str,
+) -> String {
+    let run = function.map_or(String::new(), |function| format!(" in {}", short(function)));
+    let how = if is_false { "change words of their own in one cache line" } else { "change it" };
+    format!(
+        "cache line of {line}: {threads} threads {how}{run}, and wait for each other. Up to {gain} of the time."
+    )
+}
+
+pub(super) fn of_hand_over(object: Option<&str>, gain: &str) -> String {
+    let what = object.map_or(String::new(), |object| match bare_name(object) {
+        // Each thread of a JVM has its own.
+        bare if bare.starts_with("of ") || bare.starts_with("in ") => {
+            format!(" {}", bare.rsplit_once(" #").map_or(bare, |(all, _)| all))
+        }
+        // A place needs to be told what is there.
+        bare if bare.starts_with("at ") || bare.starts_with("first ") => format!(" of a {object}"),
+        bare => format!(" of {bare}"),
+    });
+    format!("handing over{what}: waking threads takes {gain} of the time.")
+}
