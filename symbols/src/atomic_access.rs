@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(changed(&[0xf0, 0x0f, 0xc1, 0x50, 0x08]), Some(8), "lock xadd %edx, 8(%rax)");
         assert_eq!(
             changed(&[0xf0, 0x4d, 0x0f, 0xb1, 0x14, 0xc8]),
-            Some(0x10000),
+            Some(0x18000),
             "lock cmpxchg %r10, (%r8,%rcx,8)"
         );
         assert_eq!(changed(&[0x48, 0x87, 0x06]), Some(0x4000), "xchg %rax, (%rsi)");

@@ -187,6 +187,12 @@ impl<'a> Of<'a> {
             Kind::CacheLine { line, function: of, threads, .. } => {
                 Of { object: Some(line), function: function(of), threads: Some(*threads), ..Of::default() }
             }
+            Kind::Permits { semaphore, threads, waiting, .. } => Of {
+                object: Some(semaphore),
+                threads: Some(*threads),
+                waiting: Some(*waiting),
+                ..Of::default()
+            },
             Kind::Device { device } => Of { device: Some(device), ..Of::default() },
             Kind::Idle { busy } | Kind::Work { busy, .. } => Of { busy: Some(*busy), ..Of::default() },
             Kind::LocksNotRecorded { word, waiting, is_lock, is_lost, cost } => Of {

@@ -1,7 +1,7 @@
 //! A program with changes made.
 
 use super::edit::{Edit, EditError};
-use super::{divide, even, free, more_threads, move_out, scale, split};
+use super::{divide, even, free, more_threads, move_out, permits, scale, split};
 use crate::attribution::Owners;
 use crate::predict::{Model, NO_QUOTA};
 use crate::program::{Operation, Program};
@@ -67,6 +67,7 @@ fn change(program: &mut Program, owners: &Owners, edit: &Edit) -> Result<(), Edi
             even::even(program, alike)
                 .ok_or(EditError::NothingToChange("no threads wait for one that has more to do"))?;
         }
+        Edit::Permits { semaphore, then, .. } => permits::set_permits(program, *semaphore, *then)?,
         Edit::FreeDevices(devices) => free::devices(program, devices),
         Edit::FreeIo => free_io(program),
         Edit::NoSleeps => free::sleeps(program),

@@ -38,6 +38,16 @@ pub enum Edit {
     /// same.
     #[strum(serialize = "balance")]
     DivideEvenly(Vec<Vec<usize>>),
+    /// A semaphore begins with another number of permits.
+    #[strum(serialize = "more_permits")]
+    Permits {
+        /// Which.
+        semaphore: ObjectId,
+        /// Permits now.
+        now: u32,
+        /// Permits then.
+        then: u32,
+    },
     /// Waiting for these devices takes no time.
     FreeDevices(Vec<ObjectId>),
     /// Waiting for any device takes no time.
@@ -88,6 +98,7 @@ impl Edit {
     pub(crate) fn order(&self) -> u32 {
         match self {
             Edit::FreeLocks(_) | Edit::Processes(_) | Edit::SplitLock(..) | Edit::MoveOut(..) => 0,
+            Edit::Permits { .. } => 0,
             Edit::OwnLines(_) => 1,
             Edit::FreeDevices(_) | Edit::FreeIo => 1,
             Edit::NoSleeps => 2,

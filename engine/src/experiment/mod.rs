@@ -12,6 +12,7 @@ mod even;
 mod free;
 mod more_threads;
 mod move_out;
+mod permits;
 mod scale;
 mod split;
 #[cfg(test)]
@@ -24,4 +25,6 @@ pub use divide::Part;
 pub use edit::{Edit, EditError};
 pub(crate) use even::{created, is_meeting, is_uneven, most_to_do};
 pub(crate) use free::timers;
+pub use permits::permits;
+pub(crate) use permits::{Permits, bounded};
 pub use trials::{Trial, Trials};

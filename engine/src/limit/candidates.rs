@@ -48,6 +48,7 @@ impl Search {
                 devices.push((Edit::FreeDevices(vec![ObjectId(object)]), most));
             }
         }
+        asked.extend(self.more_permits(base, worth));
         devices.sort_by_key(|(_, blocked)| std::cmp::Reverse(*blocked));
         devices.truncate(DEVICES);
         asked.extend(devices);

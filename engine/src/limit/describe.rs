@@ -30,6 +30,29 @@ impl Search {
         (used.waits.saturating_mul(2) > all).then_some(ObjectId(object))
     }
 
+    fn of_devices(&self, devices: &[ObjectId], base: &Outcome) -> Kind {
+        let device = devices.first().copied().unwrap_or_default();
+        // Where records are missing, threads wait for what is not known.
+        if self.program().meaning(device) == ObjectMeaning::Unknown {
+            let used = base.objects.get(device.0 as usize).map_or(0, |used| used.blocked);
+            let all = base.length.0.saturating_mul(base.threads.len() as u64).max(1);
+            return Kind::NotKnown { missing: used as f64 / all as f64 };
+        }
+        let name = self.object_name(device);
+        Kind::Device { device: with_others(name, devices.len().saturating_sub(1)) }
+    }
+
+    fn of_permits(&self, semaphore: ObjectId, permits: u32, run: &WatchedRun) -> Kind {
+        let of = self.permits.iter().find(|of| of.semaphore == semaphore);
+        let waited = run.base.objects.get(semaphore.0 as usize).map_or(0, |used| used.blocked);
+        Kind::Permits {
+            semaphore: self.object_name(semaphore).to_owned(),
+            permits,
+            threads: of.map_or(0, |of| of.users as usize),
+            waiting: run.share(waited),
+        }
+    }
+
     /// In words of the program.
     pub(super) fn kind(&self, edit: &Edit, run: &WatchedRun) -> Kind {
         let base = &run.base;
@@ -44,18 +67,9 @@ impl Search {
             self.program().threads.get(thread).map(|thread| thread.name.clone()).unwrap_or_default()
         };
         match edit {
-            Edit::FreeDevices(devices) => {
-                let device = devices.first().copied().unwrap_or_default();
-                // Where records are missing, threads wait for what is not known.
-                if self.program().meaning(device) == ObjectMeaning::Unknown {
-                    let used = base.objects.get(device.0 as usize).map_or(0, |used| used.blocked);
-                    let all = base.length.0.saturating_mul(base.threads.len() as u64).max(1);
-                    return Kind::NotKnown { missing: used as f64 / all as f64 };
-                }
-                let name = self.object_name(device);
-                Kind::Device { device: with_others(name, devices.len().saturating_sub(1)) }
-            }
+            Edit::FreeDevices(devices) => self.of_devices(devices, base),
             Edit::OwnLines(line) => self.recorded.lines.get(*line).map_or(Kind::Nothing, cache_line),
+            Edit::Permits { semaphore, now, .. } => self.of_permits(*semaphore, *now, run),
             Edit::NoSleeps => Kind::Timers,
             Edit::NoSpunWaits => Kind::SpunWaits { waiting: run.share(run.states.spinning()) },
             Edit::NoSpinning => Kind::Spinning,

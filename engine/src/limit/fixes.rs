@@ -77,6 +77,13 @@ impl Search {
                 functions.extend(self.of_lock(locks, &mut edits));
             }
         }
+        if let Kind::Permits { .. } = first.limit.kind
+            && let Some((more, _)) =
+                first.without.iter().find(|(edit, _)| matches!(edit, Edit::Permits { .. }))
+        {
+            edits.extend(Search::twice_the_permits(more));
+            edits.push(more.clone());
+        }
         if let (Kind::Serial { threads, .. }, Some(stretch)) = (&first.limit.kind, first.stretch) {
             functions.extend(self.of_stretch(stretch, *threads, first.limit.cpus, &mut edits));
         }
@@ -217,6 +224,7 @@ impl Search {
             Edit::SplitLock(lock, _) => (Some(*lock), None),
             Edit::MoveOut(function, locks) => (locks.first().copied(), Some(*function)),
             Edit::Processes(locks) => (locks.first().copied(), None),
+            Edit::Permits { semaphore, .. } => (Some(*semaphore), None),
             Edit::Scale(functions, _) => (None, functions.first().copied()),
             Edit::FewerCalls(function, _) => (None, Some(*function)),
             Edit::Divide(part, _) => (None, part.function),

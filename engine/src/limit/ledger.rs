@@ -94,6 +94,7 @@ impl Search {
             _ => self.weight(claim) * explained,
         };
         claims.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+        self.holders_first(&mut claims);
         let most = claims.first().map_or(0.0, weight);
         if most >= WORTH {
             let same = claims.iter().take_while(|claim| weight(claim) >= (most - SAME).max(WORTH));
@@ -110,6 +111,22 @@ impl Search {
         }
         claims[1..].sort_by(|a, b| b.most.total_cmp(&a.most));
         claims
+    }
+
+    /// What threads sleep for while they have a lock or a permit is what its holder does: it comes after that, however much it gains.
+    fn holders_first(&self, claims: &mut [Claim]) {
+        let is_holder = |other: &Claim, sleeping: &Edit| match &other.cause {
+            Cause::Edit(holding @ (Edit::FreeLocks(_) | Edit::Permits { .. })) => {
+                other.middle() >= WORTH && self.is_inside(sleeping, holding)
+            }
+            _ => false,
+        };
+        while let Some(Cause::Edit(sleeping @ (Edit::FreeDevices(_) | Edit::NoSleeps))) =
+            claims.first().map(|first| &first.cause)
+            && let Some(place) = claims.iter().position(|other| is_holder(other, sleeping))
+        {
+            claims[..=place].rotate_right(1);
+        }
     }
 
     /// What a constraint's removal says.

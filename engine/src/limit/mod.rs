@@ -19,6 +19,7 @@ mod ledger;
 mod model_fit;
 mod more_threads;
 mod path_causes;
+mod permits;
 mod row;
 mod search;
 mod shared_lines;
@@ -244,6 +245,17 @@ pub enum Kind {
         threads: usize,
         /// Each thread changes a word of its own.
         is_false: bool,
+    },
+    /// Permits of a semaphore, a pool's connections: all are in use, and threads wait for one.
+    Permits {
+        /// The semaphore.
+        semaphore: String,
+        /// How many there are.
+        permits: u32,
+        /// Threads that want one, and how many wait on average.
+        threads: usize,
+        /// See `threads`.
+        waiting: f64,
     },
     /// Sleeping.
     Timers,

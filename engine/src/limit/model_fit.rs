@@ -6,7 +6,7 @@ use super::watched_run::WatchedRun;
 use super::{Kind, Limits};
 use crate::cpus::Cpus;
 use crate::event::Overhead;
-use crate::finding::Finding;
+use crate::finding::{Finding, is_delay_by_others};
 
 /// The prediction for the recorded machine should be within this of the measured time, not counting the cost
 /// of recording.
@@ -30,7 +30,7 @@ impl Search {
     }
 
     /// The share of the recorded time that the prediction for that machine lacks, without what recording took of the program's
-    /// threads; 0 where they agree.
+    /// threads; 0 where they agree, or other programs had CPUs for as long.
     pub(super) fn unexplained(&self, run: &WatchedRun) -> f64 {
         let Some(measured_ns) = self.measured_ns(run) else { return 0.0 };
         let cost = self
@@ -38,6 +38,10 @@ impl Search {
             .overhead
             .and_then(|cost| cost.shares_of_target())
             .map_or(0.0, |(_, in_threads)| in_threads);
+        let others_ns = self.program().overhead.map_or(0, |cost| cost.others_ns);
+        if is_delay_by_others(run.time_ns() as u64, measured_ns as u64, others_ns) {
+            return 0.0;
+        }
         let missing = 1.0 - run.time_ns() / measured_ns - cost;
         if missing > OFF { missing } else { 0.0 }
     }

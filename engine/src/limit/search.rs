@@ -13,7 +13,7 @@ use super::worker_groups::{Group, groups, is_even};
 use super::{Kind, Limit, Limits, MoreThreads, WORTH};
 use crate::attribution::{Owners, with_sampled_calls};
 use crate::cpus::Cpus;
-use crate::experiment::{Changed, Edit, Trials, apply};
+use crate::experiment::{Changed, Edit, Permits, Trials, apply, bounded};
 use crate::finding::{Finding, Stuck};
 use crate::predict::{LineLoad, Model, Timing};
 use crate::program::{ObjectId, ObjectMeaning, Program, ProgramError, Recorded, bare_name};
@@ -41,6 +41,8 @@ pub struct Search {
     pub(super) hidden: bool,
     /// Cache lines that threads change together, and how much of their time they are at them.
     pub(super) lines: Vec<LineLoad>,
+    /// Bounded resources.
+    pub(super) permits: Vec<Permits>,
 }
 
 /// What was found on one CPU count.
@@ -115,6 +117,7 @@ impl Search {
         });
         program.findings.clear();
         let groups = groups(&program, &owners, &samples);
+        let permits = bounded(&program);
         Ok(Search {
             trials: Trials::new(Cow::Owned(program), owners, &model),
             recorded,
@@ -127,6 +130,7 @@ impl Search {
             is_brief: false,
             hidden,
             lines,
+            permits,
         })
     }
 

@@ -2,13 +2,13 @@
 
 use super::Studied;
 use super::output::{to_reader, to_stdout};
-use crate::cli::study::{Changes, Count, Threads, WhatIfArguments, functions, lock};
+use crate::cli::study::{Changes, Count, Threads, WhatIfArguments, functions, lock, semaphore};
 use crate::exit::{Outcome, UserError};
 use crate::plan::InputPlan;
 use crate::present::edit_words::{About, words};
 use crate::present::{study::what_if as show, style};
 use engine::attribution::Owners;
-use engine::experiment::{Edit, Part, Trials};
+use engine::experiment::{Edit, Part, Trials, permits};
 use engine::limit::{Limits, Search};
 use engine::predict::Model;
 use engine::program::{FunctionRef, ObjectId, Program, bare_name};
@@ -198,6 +198,11 @@ fn edits(studied: &Studied, changes: &Changes, model: &Model) -> Result<(Vec<Edi
     for (name, parts) in &changes.split_lock {
         let lock = lock(program, name)?;
         add(Edit::SplitLock(lock, *parts), "", lock_name(lock));
+    }
+    for (name, then) in &changes.permits {
+        let semaphore = semaphore(program, name)?;
+        let edit = Edit::Permits { semaphore, now: permits(program, semaphore), then: *then };
+        add(edit, "", lock_name(semaphore));
     }
     for name in &changes.free_lock {
         let lock = lock(program, name)?;

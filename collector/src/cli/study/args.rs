@@ -158,6 +158,9 @@ pub struct Changes {
     /// A lock becomes this many locks, for example cache=4 (may be repeated)
     #[arg(long, value_name = "LOCK=N", value_parser = study::split_lock)]
     pub split_lock: Vec<(String, u32)>,
+    /// A semaphore begins with this many permits, for example connections=8 (may be repeated)
+    #[arg(long, value_name = "SEMAPHORE=N", value_parser = study::permits)]
+    pub permits: Vec<(String, u32)>,
     /// Nobody waits for this lock: the most that any change to it gains (may be repeated)
     #[arg(long, value_name = "LOCK")]
     pub free_lock: Vec<String>,
@@ -190,9 +193,10 @@ pub struct Changes {
 impl Changes {
     /// Whether anything is to be changed.
     pub fn any(&self) -> bool {
-        let Changes { scale, split_lock, free_lock, move_out, divide, .. } = self;
-        let lists = [scale.len(), split_lock.len(), free_lock.len(), move_out.len(), divide.len()];
-        lists.iter().any(|length| *length > 0)
+        let Changes { scale, split_lock, permits, free_lock, move_out, divide, .. } = self;
+        let of_locks = [split_lock.len(), permits.len(), free_lock.len(), move_out.len()];
+        let lists = [scale.len(), divide.len()].into_iter().chain(of_locks);
+        lists.into_iter().any(|length| length > 0)
             || [self.divide_evenly, self.free_io, self.no_sleeps, self.no_spinning].contains(&true)
             || self.free_wakeups
             || self.no_quota

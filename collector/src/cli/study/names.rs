@@ -1,6 +1,7 @@
 //! Functions and locks by name, and suggestions where there is none of that name.
 
 use crate::exit::UserError;
+use engine::experiment::permits;
 use engine::program::{FunctionRef, ObjectId, Program, bare_name};
 use std::collections::BTreeSet;
 use symbols::{NameMatch, listed, match_name};
@@ -58,13 +59,31 @@ fn several(what: &str, name: &str, names: &[&str]) -> UserError {
 /// The lock with this name: as reports show it, or without its kind (`cache` for `mutex cache`), or as much
 /// of that as is needed.
 pub fn lock(program: &Program, name: &str) -> Result<ObjectId, UserError> {
+    object(program, name, ("lock", "`longpole report FILE --by lock` lists the locks"), &program.is_lock())
+}
+
+/// The same for a semaphore of which it is known how many permits it begins with.
+pub fn semaphore(program: &Program, name: &str) -> Result<ObjectId, UserError> {
+    let has_permits: Vec<bool> =
+        (0..program.objects.len() as u32).map(|number| permits(program, ObjectId(number)) > 0).collect();
+    let otherwise = "`longpole report FILE` names one whose permits are all in use";
+    object(program, name, ("semaphore", otherwise), &has_permits)
+}
+
+/// One of these objects; the words say what it is, and what to do if there is none.
+fn object(
+    program: &Program,
+    name: &str,
+    (what, otherwise): (&str, &str),
+    is_one: &[bool],
+) -> Result<ObjectId, UserError> {
     if let Some(number) = program.objects.iter().position(|object| object == name) {
         return Ok(ObjectId(number as u32));
     }
     let locks: Vec<(&str, ObjectId)> = (0..)
         .map(ObjectId)
-        .zip(program.objects.iter().zip(program.is_lock()))
-        .filter(|(_, (_, is_lock))| *is_lock)
+        .zip(program.objects.iter().zip(is_one))
+        .filter(|(_, (_, is_one))| **is_one)
         .map(|(number, (name, _))| (name.as_str(), number))
         .collect();
     match match_name(name, locks.iter().map(|(lock, _)| bare_name(lock))) {
@@ -80,12 +99,16 @@ pub fn lock(program: &Program, name: &str) -> Result<ObjectId, UserError> {
             if let [(_, lock)] = found[..] {
                 return Ok(*lock);
             }
-            return Err(several("locks", name, &found.iter().map(|(lock, _)| *lock).collect::<Vec<_>>()));
+            return Err(several(
+                &format!("{what}s"),
+                name,
+                &found.iter().map(|(lock, _)| *lock).collect::<Vec<_>>(),
+            ));
         }
         NameMatch::Nothing => {}
     }
     let names = locks.iter().map(|(name, _)| *name);
-    Err(unknown("lock", name, names, "`longpole report FILE --by lock` lists the locks"))
+    Err(unknown(what, name, names, otherwise))
 }
 
 fn unknown<'n>(what: &str, name: &str, names: impl Iterator<Item = &'n str>, otherwise: &str) -> UserError {

@@ -82,6 +82,11 @@ pub fn split_lock(text: &str) -> Result<(String, u32), UserError> {
     parts(text, "cache=4")
 }
 
+/// `connections=8`
+pub fn permits(text: &str) -> Result<(String, u32), UserError> {
+    parts(text, "connections=8")
+}
+
 /// `parse=4`
 pub fn divide(text: &str) -> Result<(String, u32), UserError> {
     parts(text, "parse=4")

@@ -17,6 +17,12 @@ pub(super) fn of_cache_line(
     )
 }
 
+/// `waiting`: threads, on average.
+pub(super) fn of_permits(semaphore: &str, permits: u32, threads: usize, waiting: f64) -> String {
+    let name = bare_name(semaphore);
+    format!("permits of {name}: all {permits} are in use, {waiting:.1} of {threads} threads wait for one.")
+}
+
 pub(super) fn of_hand_over(object: Option<&str>, gain: &str) -> String {
     let what = object.map_or(String::new(), |object| match bare_name(object) {
         // Each thread of a JVM has its own.

@@ -43,13 +43,14 @@ fn what_may_bring_more_is_told_with_what_is_known() {
 /// A run of 533 ms was predicted to take 79, and a lock of those 79 limited it, with three changes to make.
 #[test]
 fn what_a_prediction_lacks_limits_where_it_is_most_of_the_run() {
-    let of = |wall_ns| {
+    let beside = |wall_ns, others_ns| {
         let hot = r#"["exec","parse",400000],["lock","m"],["exec","hash",600000],["unlock","m"]"#;
         let mut program = recorded(program(&alike("w", 4, 100, hot)), &[]);
-        let cost = Overhead { wall_ns, target_ns: 200_000_000, ..Overhead::default() };
+        let cost = Overhead { wall_ns, others_ns, target_ns: 200_000_000, ..Overhead::default() };
         (program.overhead, program.recorded_cpus) = (Some(cost), Some(2));
         on(&program, 2)
     };
+    let of = |wall_ns| beside(wall_ns, 0);
     let short = of(1);
     let predicted_ns = short.at[0].time_ns;
     assert!(matches!(short.at[0].kind, Kind::Lock { .. }), "{short:?}");
@@ -61,6 +62,9 @@ fn what_a_prediction_lacks_limits_where_it_is_most_of_the_run() {
     assert!(matches!(found.at[0].kind, Kind::Lock { .. }), "{found:?}");
     assert!(found.at[0].others.iter().any(|row| matches!(row.kind, Kind::Unexplained { .. })), "{found:?}");
     assert_eq!(found.at[0].may_be_more().count(), 0, "it has a note of its own");
+    // While a compiler ran, each answer was "not known".
+    let found = beside((2.3 * predicted_ns) as u64, (1.4 * predicted_ns) as u64);
+    assert!(matches!(found.at[0].kind, Kind::Lock { .. }), "{found:?}");
 }
 
 /// One thread that waits for 20 devices in turn, a twentieth of 90 % each, was "the work itself" with 10 %.
@@ -109,7 +113,7 @@ fn threads_that_change_one_cache_line_gain_nothing_from_cpus() {
     assert!((first.share - 0.8).abs() < 0.01, "{first:?}");
     let [fix] = &found.fixes[..] else { panic!("{found:?}") };
     assert!(fix.edit == Edit::OwnLines(0) && fix.edit.is_at_best(), "{fix:?}");
-    assert!(found.more_threads.is_none(), "{found:?}");
+    assert!(found.more_threads.is_none_or(|more| more.gain < WORTH), "{found:?}");
     let report = crate::report::report(
         &program,
         &[1, 2, 16].map(|cpus| Cpus::count(cpus).expect("a count")),

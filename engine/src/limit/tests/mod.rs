@@ -5,9 +5,10 @@ mod idle;
 mod kinds;
 mod ledger;
 mod not_recorded;
+mod permits;
 mod threads;
 
-use super::{Kind, Limits, Search, WORTH, limits};
+use super::{Fix, Kind, Limits, Search, WORTH, limits};
 use crate::cpus::Cpus;
 use crate::event::{OperationsTried, Overhead};
 use crate::experiment::Edit;

@@ -1,0 +1,64 @@
+//! Bounded resources as rows of the ledger: what a thread waits for is the permit, not what those that have one sleep for meanwhile.
+
+use super::search::Search;
+use crate::experiment::{Edit, Permits, timers};
+use crate::program::{ObjectId, Operation, taking};
+use crate::schedule::Outcome;
+
+impl Search {
+    /// As many permits as threads want, of those resources that they wait for so long.
+    pub(super) fn more_permits(&self, base: &Outcome, worth: u64) -> impl Iterator<Item = (Edit, u64)> {
+        let waited =
+            |permits: &Permits| base.objects.get(permits.semaphore.0 as usize).map_or(0, |used| used.blocked);
+        let waited_for = self.permits.iter().filter(move |permits| waited(permits) >= worth);
+        let edit = |of: &Permits| Edit::Permits { semaphore: of.semaphore, now: of.permits, then: of.users };
+        waited_for.map(|of| (edit(of), waited(of))).collect::<Vec<_>>().into_iter()
+    }
+
+    /// Twice as many permits, if that is fewer than threads want.
+    pub(super) fn twice_the_permits(edit: &Edit) -> Option<Edit> {
+        let Edit::Permits { semaphore, now, then } = *edit else { return None };
+        let twice = now.saturating_mul(2);
+        (twice < then).then_some(Edit::Permits { semaphore, now, then: twice })
+    }
+
+    /// Whether threads sleep, or wait for devices, mostly while they have this lock or permit: then that is what others wait for,
+    /// and sleeping is what its holder does.
+    pub(super) fn is_inside(&self, sleeping: &Edit, holding: &Edit) -> bool {
+        let timers = timers(self.program());
+        let is_timer = |object: &ObjectId| timers.get(object.0 as usize) == Some(&true);
+        let length = |operation: &Operation| match (sleeping, operation) {
+            (Edit::FreeDevices(devices), Operation::Io(device, length)) if devices.contains(device) => {
+                length.0
+            }
+            (Edit::NoSleeps, Operation::Sleep(length) | Operation::SleepNext(length)) => length.0,
+            (Edit::NoSleeps, Operation::Io(device, length)) if is_timer(device) => length.0,
+            _ => 0,
+        };
+        let is_held = |object: ObjectId| match holding {
+            Edit::FreeLocks(locks) => locks.contains(&object),
+            Edit::Permits { semaphore, .. } => *semaphore == object,
+            _ => false,
+        };
+        let (mut inside, mut all) = (0u64, 0u64);
+        for thread in self.program().threads.iter().filter(|thread| thread.background.is_none()) {
+            let mut held = 0u32;
+            for operation in &thread.operations {
+                let change = match *operation {
+                    Operation::SemWait(object) => Some((object, true)),
+                    Operation::SemPost(object) => Some((object, false)),
+                    _ => taking(operation),
+                };
+                match change.filter(|(object, _)| is_held(*object)) {
+                    Some((_, true)) => held += 1,
+                    Some((_, false)) => held = held.saturating_sub(1),
+                    None => {}
+                }
+                let length = length(operation);
+                all = all.saturating_add(length);
+                inside = inside.saturating_add(if held > 0 { length } else { 0 });
+            }
+        }
+        inside > all / 2
+    }
+}

@@ -1,0 +1,48 @@
+//! What holders of locks and permits sleep for.
+
+use super::*;
+
+/// A request takes `sleep` with a permit, or under a lock, between computing.
+fn workers(count: usize, take: &str, give: &str) -> String {
+    let operations = format!(r#"["exec","build",100000],{take},["sleep",3000000],{give}"#);
+    alike("w", count, 20, &operations)
+}
+
+/// Twelve threads and three connections: the sleep was the limit, and not to sleep what to do about it.
+#[test]
+fn permits_that_are_all_in_use_limit_and_not_what_is_done_with_them() {
+    let set = r#"{"name":"main","ops":[["sem_init","semaphore connections",3]]}"#;
+    let take = r#"["sem_wait","semaphore connections"]"#;
+    let give = r#"["sem_post","semaphore connections"]"#;
+    let found = on(&recorded(program(&format!("{set},{}", workers(12, take, give))), &[]), 2);
+    let first = &found.at[0];
+    let Kind::Permits { semaphore, permits: 3, threads: 12, waiting } = &first.kind else {
+        panic!("{first:?}")
+    };
+    assert_eq!(semaphore, "semaphore connections");
+    assert!((8.0..9.5).contains(waiting) && (0.65..0.8).contains(&first.gain()), "{first:?}");
+    let gain = |count: u32| {
+        let is_it = |fix: &&Fix| matches!(fix.edit, Edit::Permits { then, .. } if then == count);
+        found.fixes.iter().find(is_it).map(|fix| fix.gain)
+    };
+    assert!(gain(12).is_some_and(|gain| (0.65..0.8).contains(&gain)), "{found:?}");
+    assert!(gain(6).is_some_and(|gain| (0.4..0.55).contains(&gain)), "{found:?}");
+    // The sleep itself is a row, further down.
+    assert!(first.others.iter().any(|row| row.kind == Kind::Timers), "{first:?}");
+}
+
+/// As many connections as threads: nobody waits for one.
+#[test]
+fn enough_permits_are_no_limit() {
+    let set = r#"{"name":"main","ops":[["sem_init","s",12]]}"#;
+    let all = workers(12, r#"["sem_wait","s"]"#, r#"["sem_post","s"]"#);
+    let found = on(&recorded(program(&format!("{set},{all}")), &[]), 2);
+    assert_eq!(found.at[0].kind, Kind::Timers, "{found:?}");
+}
+
+/// Four threads that sleep under a lock: "sleeping" gained most, though each could sleep at the same time.
+#[test]
+fn a_lock_comes_before_what_its_holder_sleeps_for() {
+    let found = on(&recorded(program(&workers(4, r#"["lock","m"]"#, r#"["unlock","m"]"#)), &[]), 2);
+    assert!(matches!(&found.at[0].kind, Kind::Lock { lock, .. } if lock == "m"), "{found:?}");
+}
