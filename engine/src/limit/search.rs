@@ -393,7 +393,9 @@ impl Search {
         let mut known: Vec<(Edit, f64)> = Vec::new();
         for (edit, ns) in &found.without {
             let is_advice = match edit {
-                Edit::NoSleeps | Edit::NoQuota | Edit::DivideEvenly(_) | Edit::MoreThreads { .. } => true,
+                // With a permit, that is what the permit is for.
+                Edit::NoSleeps => !matches!(found.limit.kind, Kind::Permits { .. }),
+                Edit::NoQuota | Edit::DivideEvenly(_) | Edit::MoreThreads { .. } => true,
                 // Others are not in the way yet.
                 Edit::OwnLines(_) => matches!(found.limit.kind, Kind::CacheLine { .. }),
                 // Where a lock lets one thread work at a time, that is what can be changed.

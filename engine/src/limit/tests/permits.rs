@@ -27,6 +27,7 @@ fn permits_that_are_all_in_use_limit_and_not_what_is_done_with_them() {
     };
     assert!(gain(12).is_some_and(|gain| (0.65..0.8).contains(&gain)), "{found:?}");
     assert!(gain(6).is_some_and(|gain| (0.4..0.55).contains(&gain)), "{found:?}");
+    assert!(found.fixes.iter().all(|fix| fix.edit != Edit::NoSleeps), "{found:?}");
     // The sleep itself is a row, further down.
     assert!(first.others.iter().any(|row| row.kind == Kind::Timers), "{first:?}");
 }
