@@ -185,8 +185,12 @@ fn made_with(prediction: &Prediction, assumptions: &Assumptions) -> String {
     if prediction.recordings > 1 {
         text.push_str(&format!("; {} recordings, the limit is of the first", prediction.recordings));
     }
-    text.push_str(
-        ". Computing takes as long as recorded: slower caches or memory on more CPUs are not modelled.",
-    );
+    text.push_str(match assumptions.lines {
+        0 => ". Computing takes as long as recorded: slower caches or memory on more CPUs are not modelled.",
+        _ => {
+            ". Threads wait longer for cache lines that they change together the more CPUs there are, by a model. All else \
+             that they compute takes as long as recorded."
+        }
+    });
     text
 }

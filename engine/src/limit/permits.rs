@@ -7,12 +7,12 @@ use crate::schedule::Outcome;
 
 impl Search {
     /// As many permits as threads want, of those resources that they wait for so long.
-    pub(super) fn more_permits(&self, base: &Outcome, worth: u64) -> impl Iterator<Item = (Edit, u64)> {
+    pub(super) fn more_permits(&self, base: &Outcome, worth: u64) -> Vec<(Edit, u64)> {
         let waited =
             |permits: &Permits| base.objects.get(permits.semaphore.0 as usize).map_or(0, |used| used.blocked);
         let waited_for = self.permits.iter().filter(move |permits| waited(permits) >= worth);
         let edit = |of: &Permits| Edit::Permits { semaphore: of.semaphore, now: of.permits, then: of.users };
-        waited_for.map(|of| (edit(of), waited(of))).collect::<Vec<_>>().into_iter()
+        waited_for.map(|of| (edit(of), waited(of))).collect()
     }
 
     /// Twice as many permits, if that is fewer than threads want.

@@ -108,6 +108,8 @@ pub struct Assumptions {
     pub quota: Option<u32>,
     /// Devices that serve a limited number of waits at once, in order of their objects.
     pub devices: Vec<(String, u32)>,
+    /// Cache lines for which threads wait longer the more CPUs there are.
+    pub lines: usize,
     servers: Vec<u32>,
     tick: Option<Ticks>,
     seed: u64,
@@ -185,6 +187,7 @@ impl Assumptions {
                 .or(facts.cpu_quota)
                 .map(|quota| quota.max(1))
                 .filter(|quota| *quota < NO_QUOTA),
+            lines: facts.lines.len(),
             devices: limited.map(|(servers, name)| (name.clone(), *servers)).collect(),
             servers,
             tick: tick.map(Ticks::from_ns),
