@@ -45,7 +45,7 @@ fn raw(instruction_pointer: u64, stack: &[u8]) -> RawCopy {
         header,
         reason: 0,
         flags: 0,
-        reserved: 0,
+        call: 0,
         count: count as u32,
         instruction_pointer,
         stack_pointer: 0x7000_0000,

@@ -90,7 +90,9 @@ pub struct RawStack {
     /// How many of the frames are there.
     pub count: u16,
     /// The last frame is one of [`SampledCode::roots`]: 1, else 0.
-    pub at_root: u32,
+    pub at_root: u16,
+    /// As [`RawCopy::call`].
+    pub call: u16,
     /// The words at the stack pointer: in a function that has not set its frame pointer yet, one of them leads to its caller,
     /// which frame pointers pass over. 0: not known.
     pub top: [u64; 2],
@@ -132,8 +134,8 @@ pub struct RawCopy {
     pub reason: u8,
     /// [`SampleFlags`] bits.
     pub flags: u8,
-    /// Always 0.
-    pub reserved: u16,
+    /// At a tick in the kernel: the number of the system call that the thread was in, and 1; 0 is none, a page fault or an interrupt.
+    pub call: u16,
     /// How many of the bytes are there.
     pub count: u32,
     /// Where the thread was in user space.

@@ -301,7 +301,7 @@ impl Registers {
 
     /// The system call's number; negative if it was no system call.
     #[inline(always)]
-    fn call_number(self) -> u32 {
+    pub fn call_number(self) -> u32 {
         // SAFETY: a `pt_regs` and an offset of it.
         let number: u64 = unsafe { field(self.0, setting!(regs_number)) };
         number as u32

@@ -74,6 +74,8 @@ struct Taken {
     pid: u32,
     reason: SampleReason,
     flags: u8,
+    /// See [`RawCopy::call`].
+    call: u16,
 }
 
 /// The clock of this CPU ticks.
@@ -97,7 +99,8 @@ pub fn sample_tick(context: PerfEventContext) -> u32 {
     unsafe { memory::add(memory::word(counters, offset_of!(CpuCounters, ticks_left_out)), left_out) };
     // SAFETY: the program's own context.
     let code_segment = unsafe { (*context.ctx).regs.cs };
-    let flags = if code_segment & RING == 0 { SampleFlags::IN_KERNEL } else { 0 };
+    let in_kernel = code_segment & RING == 0;
+    let flags = if in_kernel { SampleFlags::IN_KERNEL } else { 0 };
     take(Taken {
         context: context.as_ptr(),
         task,
@@ -106,6 +109,8 @@ pub fn sample_tick(context: PerfEventContext) -> u32 {
         pid,
         reason: SampleReason::Tick,
         flags,
+        // Faults and interrupts leave -1.
+        call: if in_kernel { (task.registers().call_number() as u16).wrapping_add(1) } else { 0 },
     });
     0
 }
@@ -193,6 +198,7 @@ fn take_at_event(context: &BtfTracePointContext, task: Task, reason: SampleReaso
         pid: task.pid(),
         reason,
         flags: SampleFlags::IN_KERNEL,
+        call: 0,
     });
 }
 
@@ -256,6 +262,7 @@ fn innermost(cpu: u32, taken: Taken, header: Header) -> bool {
     // One that ends has no place any more.
     put!(stack, count, u16::from(!taken.task.has_no_memory()));
     put!(stack, at_root, 0);
+    put!(stack, call, taken.call);
     put!(stack, top, [0, 0]);
     last_instruction(memory::word(stack, offset_of!(RawStack, last)), taken);
     room.submit(u64::from(BPF_RB_NO_WAKEUP));
@@ -297,6 +304,7 @@ fn follow(cpu: u32, taken: Taken, header: Header, sampling: u32) -> bool {
     put!(stack, flags, flags);
     put!(stack, count, count as u16);
     put!(stack, at_root, at_root);
+    put!(stack, call, taken.call);
     let top = memory::word(stack, offset_of!(RawStack, top));
     let source = taken.task.registers().stack_pointer() as usize as *mut c_void;
     // SAFETY: the helper checks the address itself, and writes 16 bytes, which are there: zeros if it cannot read them.
@@ -425,7 +433,7 @@ fn copy(cpu: u32, taken: Taken, header: Header) -> bool {
     put!(to, header, header);
     put!(to, reason, taken.reason as u8);
     put!(to, flags, taken.flags);
-    put!(to, reserved, 0);
+    put!(to, call, taken.call);
     put!(to, count, count);
     put!(to, instruction_pointer, registers.instruction_pointer());
     put!(to, stack_pointer, stack_pointer);

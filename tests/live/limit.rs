@@ -64,3 +64,20 @@ fn threads_that_change_one_cache_line_wait_for_each_other() {
     let others = own["others"].as_array().map_or(&[][..], Vec::as_slice);
     assert!(others.iter().all(|other| other["kind"] != "cache_line"), "{own}");
 }
+
+/// Threads that had 85 % of their time in the kernel were "the work itself", and more CPUs were to help.
+#[test]
+fn memory_that_is_given_back_and_asked_for_again_is_work_of_the_kernel() {
+    let program = skip_unless_live!("fresh_memory.c");
+    let of = |how: &str, rounds: &str| {
+        let recorded = Recorded::good(&["--overhead", "none"], &program, &[how, rounds]);
+        limit(&recorded.report("2"), 2)
+    };
+    let fresh = of("fresh", "4000");
+    assert_eq!((&fresh["kind"], &fresh["function"]), (&"kernel_work".into(), &"fill".into()), "{fresh}");
+    assert!(fresh["object"].as_str().is_some_and(|calls| calls.contains("page faults")), "{fresh}");
+    assert_eq!(fresh["threads"], 2, "{fresh}");
+    let kept = of("kept", "40000");
+    let others = kept["others"].as_array().map_or(&[][..], Vec::as_slice);
+    assert!(others.iter().chain([&kept]).all(|of| of["kind"] != "kernel_work"), "{kept}");
+}

@@ -1,5 +1,6 @@
 //! Words that atomic instructions have changed just before a clock's tick, of which several threads may wait for one another.
 
+use super::leaf::Leaf;
 use probe_abi::{LastInstruction, REGISTERS, SampleFlags, SampleReason};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -17,8 +18,24 @@ pub(super) struct ChangedWords {
 }
 
 impl ChangedWords {
-    /// The word that a process's thread has changed before it came to this instruction; 0: none, or none that is looked at.
-    pub fn of(&mut self, pid: u32, next: u64, last: &LastInstruction, reason: u8, flags: u8) -> u64 {
+    /// Whether a process's thread has changed a word before it came to this instruction, and whether it was in the kernel.
+    pub fn leaf(
+        &mut self,
+        pid: u32,
+        next: u64,
+        last: &LastInstruction,
+        (reason, flags, call): (u8, u8, u16),
+    ) -> Leaf {
+        Leaf::of_kernel(reason, flags, call).unwrap_or_else(|| {
+            match self.of(pid, next, last, reason, flags) {
+                0 => Leaf::Code,
+                address => Leaf::Changed(address),
+            }
+        })
+    }
+
+    /// The word that it has changed; 0: none, or none that is looked at.
+    fn of(&mut self, pid: u32, next: u64, last: &LastInstruction, reason: u8, flags: u8) -> u64 {
         if reason != SampleReason::Tick as u8 || flags & SampleFlags::IN_KERNEL != 0 {
             return 0;
         }

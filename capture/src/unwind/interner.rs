@@ -1,11 +1,12 @@
 //! Numbers for stacks: the same stack comes again and again.
 
+use super::leaf::Leaf;
 use engine::event::STACKS_AT_ONCE;
 use recording::stack_bytes;
 use rustc_hash::FxHashMap;
 
-/// A stack of a process whose addresses mean the same code since some time; behind its frames, if that is not 0, the word that it
-/// has just changed.
+/// A stack of a process whose addresses mean the same code since some time; behind its frames what else is known of its innermost
+/// place.
 type Key = (u32, u64, Box<[u64]>);
 
 /// See the module.
@@ -50,11 +51,11 @@ impl Interner {
     }
 
     /// The frames of a stack that has a number already. `false`: there is no room for it.
-    pub fn fill(&mut self, number: u32, pid: u32, since_ns: u64, frames: &[u64], changed: u64) -> bool {
+    pub fn fill(&mut self, number: u32, pid: u32, since_ns: u64, frames: &[u64], leaf: Leaf) -> bool {
         let Some(room) = self.room_after(frames) else { return false };
         self.room = room;
         if number >= self.floor {
-            self.known.entry(key(pid, since_ns, frames, changed)).or_insert(number);
+            self.known.entry(key(pid, since_ns, frames, leaf)).or_insert(number);
         }
         true
     }
@@ -75,9 +76,9 @@ impl Interner {
         }
     }
 
-    /// The number of a stack; `changed`: the word that an atomic instruction has changed there, 0: none.
-    pub fn number(&mut self, pid: u32, since_ns: u64, frames: &[u64], changed: u64) -> Interned {
-        let key = key(pid, since_ns, frames, changed);
+    /// The number of a stack.
+    pub fn number(&mut self, pid: u32, since_ns: u64, frames: &[u64], leaf: Leaf) -> Interned {
+        let key = key(pid, since_ns, frames, leaf);
         if let Some(&number) = self.known.get(&key) {
             return Interned::Known(number);
         }
@@ -89,10 +90,8 @@ impl Interner {
     }
 }
 
-fn key(pid: u32, since_ns: u64, frames: &[u64], changed: u64) -> Key {
-    // No frame has the highest bit.
-    let changed = (changed != 0).then_some(changed | 1 << 63);
-    (pid, since_ns, frames.iter().copied().chain(changed).collect())
+fn key(pid: u32, since_ns: u64, frames: &[u64], leaf: Leaf) -> Key {
+    (pid, since_ns, frames.iter().copied().chain(leaf.key()).collect())
 }
 
 #[cfg(test)]
@@ -102,53 +101,53 @@ mod tests {
     #[test]
     fn a_stack_has_one_number_until_there_are_too_many() {
         let mut interner = Interner::new(None);
-        assert_eq!(interner.number(7, 0, &[1, 2], 0), Interned::New(1));
-        assert_eq!(interner.number(7, 0, &[1, 2], 0), Interned::Known(1));
-        assert_eq!(interner.number(8, 0, &[1, 2], 0), Interned::New(2));
+        assert_eq!(interner.number(7, 0, &[1, 2], Leaf::Code), Interned::New(1));
+        assert_eq!(interner.number(7, 0, &[1, 2], Leaf::Code), Interned::Known(1));
+        assert_eq!(interner.number(8, 0, &[1, 2], Leaf::Code), Interned::New(2));
         assert_eq!(
-            interner.number(7, 9, &[1, 2], 0),
+            interner.number(7, 9, &[1, 2], Leaf::Code),
             Interned::New(3),
             "another program in the same process"
         );
         for leaf in 4..=u64::from(STACKS_AT_ONCE) {
-            assert_eq!(interner.number(9, 0, &[leaf], 0), Interned::New(leaf as u32));
+            assert_eq!(interner.number(9, 0, &[leaf], Leaf::Code), Interned::New(leaf as u32));
         }
-        assert_eq!(interner.number(7, 0, &[1, 2], 0), Interned::Known(1));
-        assert_eq!(interner.number(9, 0, &[1], 0), Interned::New(STACKS_AT_ONCE + 1));
+        assert_eq!(interner.number(7, 0, &[1, 2], Leaf::Code), Interned::Known(1));
+        assert_eq!(interner.number(9, 0, &[1], Leaf::Code), Interned::New(STACKS_AT_ONCE + 1));
         // Begun again: only numbers less than [`STACKS_AT_ONCE`] below are used again.
-        assert_eq!(interner.number(7, 0, &[1, 2], 0), Interned::New(STACKS_AT_ONCE + 2));
+        assert_eq!(interner.number(7, 0, &[1, 2], Leaf::Code), Interned::New(STACKS_AT_ONCE + 2));
     }
 
     #[test]
     fn a_recording_has_room_for_so_much() {
         let mut interner = Interner::new(Some(stack_bytes(1) + stack_bytes(2)));
-        assert_eq!(interner.number(7, 0, &[1, 2], 0), Interned::New(1));
-        assert_eq!(interner.number(7, 0, &[3, 4], 0), Interned::Full);
-        assert_eq!(interner.number(7, 0, &[5], 0), Interned::New(2));
-        assert_eq!(interner.number(7, 0, &[1, 2], 0), Interned::Known(1));
+        assert_eq!(interner.number(7, 0, &[1, 2], Leaf::Code), Interned::New(1));
+        assert_eq!(interner.number(7, 0, &[3, 4], Leaf::Code), Interned::Full);
+        assert_eq!(interner.number(7, 0, &[5], Leaf::Code), Interned::New(2));
+        assert_eq!(interner.number(7, 0, &[1, 2], Leaf::Code), Interned::Known(1));
         interner.without_end();
-        assert_eq!(interner.number(7, 0, &[3, 4], 0), Interned::New(3));
+        assert_eq!(interner.number(7, 0, &[3, 4], Leaf::Code), Interned::New(3));
     }
 
     #[test]
     fn a_stack_that_is_read_later_has_its_number_before() {
         let mut interner = Interner::new(Some(3 * stack_bytes(1)));
         let first = interner.reserve().expect("a number");
-        assert_eq!(interner.number(7, 0, &[1], 0), Interned::New(first + 1));
-        assert!(interner.fill(first, 7, 0, &[2], 0));
-        assert_eq!(interner.number(7, 0, &[2], 0), Interned::Known(first));
+        assert_eq!(interner.number(7, 0, &[1], Leaf::Code), Interned::New(first + 1));
+        assert!(interner.fill(first, 7, 0, &[2], Leaf::Code));
+        assert_eq!(interner.number(7, 0, &[2], Leaf::Code), Interned::Known(first));
         let again = interner.reserve().expect("a number");
-        assert!(interner.fill(again, 7, 0, &[1], 0), "told twice, since a sample names it");
-        assert_eq!(interner.number(7, 0, &[1], 0), Interned::Known(first + 1));
-        assert!(!interner.fill(again + 1, 7, 0, &[3], 0), "there is no room any more");
+        assert!(interner.fill(again, 7, 0, &[1], Leaf::Code), "told twice, since a sample names it");
+        assert_eq!(interner.number(7, 0, &[1], Leaf::Code), Interned::Known(first + 1));
+        assert!(!interner.fill(again + 1, 7, 0, &[3], Leaf::Code), "there is no room any more");
     }
 
     #[test]
     fn the_same_stack_at_another_word_has_another_number() {
         let mut interner = Interner::new(None);
-        assert_eq!(interner.number(7, 0, &[1], 0), Interned::New(1));
-        assert_eq!(interner.number(7, 0, &[1], 0x40), Interned::New(2));
-        assert_eq!(interner.number(7, 0, &[1, 0x40], 0), Interned::New(3));
-        assert_eq!(interner.number(7, 0, &[1], 0x40), Interned::Known(2));
+        assert_eq!(interner.number(7, 0, &[1], Leaf::Code), Interned::New(1));
+        assert_eq!(interner.number(7, 0, &[1], Leaf::Changed(0x40)), Interned::New(2));
+        assert_eq!(interner.number(7, 0, &[1, 0x40], Leaf::Code), Interned::New(3));
+        assert_eq!(interner.number(7, 0, &[1], Leaf::Changed(0x40)), Interned::Known(2));
     }
 }

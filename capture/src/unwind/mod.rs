@@ -7,6 +7,7 @@ mod changed_words;
 mod copies;
 mod depth;
 mod interner;
+mod leaf;
 mod pending_stacks;
 mod process;
 mod reader;

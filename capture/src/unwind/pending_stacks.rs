@@ -126,8 +126,7 @@ impl Sampler {
                     self.counts.truncated += u64::from(cut);
                     let process = of(&mut self.spaces, &mut self.past, pid, since_ns);
                     let same_since = process.map_or(since_ns, |process| process.space.same_since(time_ns));
-                    if kept.is_empty() || !self.interner.fill(number, pid, same_since, kept, waiting.changed)
-                    {
+                    if kept.is_empty() || !self.interner.fill(number, pid, same_since, kept, waiting.leaf) {
                         self.counts.without_stack += 1;
                         self.counts.no_room += u64::from(!kept.is_empty());
                         return;

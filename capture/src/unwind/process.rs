@@ -3,6 +3,7 @@
 use super::address_space::AddressSpace;
 use super::copies::{Copied, Unwinding, Unwound};
 use super::depth::Depth;
+use super::leaf::Leaf;
 use super::reader::{Ask, Reader};
 use probe_abi::{MAX_KEEPING, MAX_ROOTS, REGISTERS, RawCopy, SampledCode};
 use rustc_hash::FxHashMap;
@@ -30,8 +31,8 @@ pub(super) struct Waiting {
     /// Since when the process runs the program that it is of.
     pub since_ns: u64,
     pub stack: Kept,
-    /// The word that an atomic instruction has changed there; 0: none.
-    pub changed: u64,
+    /// What else is known of its innermost place.
+    pub leaf: Leaf,
     pub on: On,
     /// The process was looked at for it. Once: a program may make code all the time.
     pub looked: bool,

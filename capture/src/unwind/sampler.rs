@@ -7,6 +7,7 @@
 use super::changed_words::ChangedWords;
 use super::copies::{Copied, Unwound};
 use super::interner::{Interned, Interner};
+use super::leaf::Leaf;
 use super::process::{Kept, On, SampledProcess, Waiting, ask_look, of};
 use super::reader::{Ask, Reader};
 use crate::probe::NewMapping;
@@ -187,10 +188,11 @@ impl Sampler {
                 {
                     frames.insert(1, caller);
                 }
-                let changed = frames.first().map_or(0, |innermost| {
-                    self.changed_words.of(raw.header.pid, *innermost, &raw.last, raw.reason, raw.flags)
+                let how = (raw.reason, raw.flags, raw.call);
+                let leaf = frames.first().map_or(Leaf::Code, |innermost| {
+                    self.changed_words.leaf(raw.header.pid, *innermost, &raw.last, how)
                 });
-                Some(self.finish(&raw.header, (raw.reason, raw.flags), &frames, changed))
+                Some(self.finish(&raw.header, (raw.reason, raw.flags), &frames, leaf))
             }
             RAW_COPY_KIND => {
                 let (raw, _) = RawCopy::ref_from_prefix(bytes).ok()?;
@@ -199,16 +201,16 @@ impl Sampler {
                 if time_ns < since_ns {
                     // Of the program before, whose code is gone.
                     let flags = raw.flags | SampleFlags::TRUNCATED;
-                    return Some(self.finish(&raw.header, (raw.reason, flags), &[], 0));
+                    return Some(self.finish(&raw.header, (raw.reason, flags), &[], Leaf::Code));
                 }
-                let changed =
-                    self.changed_words.of(pid, raw.instruction_pointer, &raw.last, raw.reason, raw.flags);
+                let how = (raw.reason, raw.flags, raw.call);
+                let leaf = self.changed_words.leaf(pid, raw.instruction_pointer, &raw.last, how);
                 Some(match self.unwind((pid, since_ns), time_ns, &Copied::of(raw), true) {
                     Followed::To(Unwound { frames, whole, .. }) => {
                         let cut = if whole { 0 } else { SampleFlags::TRUNCATED };
-                        self.finish(&raw.header, (raw.reason, raw.flags | cut), sane(&frames), changed)
+                        self.finish(&raw.header, (raw.reason, raw.flags | cut), sane(&frames), leaf)
                     }
-                    Followed::Waits(on) => self.keep(raw, since_ns, on, changed),
+                    Followed::Waits(on) => self.keep(raw, since_ns, on, leaf),
                 })
             }
             _ => None,
@@ -271,15 +273,15 @@ impl Sampler {
     }
 
     /// A sample whose stack is reported later, if there is room for it.
-    fn keep(&mut self, raw: &RawCopy, since_ns: u64, on: On, changed: u64) -> Sample {
+    fn keep(&mut self, raw: &RawCopy, since_ns: u64, on: On, leaf: Leaf) -> Sample {
         self.counts.taken += 1;
         let stack = Kept::of(raw);
         let number = self.has_room_for(&stack).then(|| self.interner.reserve()).flatten();
         match number {
             Some(number) => {
                 let (pid, time_ns) = (raw.header.pid, raw.header.time_ns);
-                self.note_changed(number, pid, time_ns, changed);
-                self.wait(Waiting { number, pid, time_ns, since_ns, stack, changed, on, looked: false });
+                self.note_leaf(number, pid, time_ns, leaf);
+                self.wait(Waiting { number, pid, time_ns, since_ns, stack, leaf, on, looked: false });
             }
             None => {
                 self.counts.without_stack += 1;
@@ -296,7 +298,7 @@ impl Sampler {
         header: &Header,
         (reason, mut flags): (u8, u8),
         frames: &[u64],
-        changed: u64,
+        leaf: Leaf,
     ) -> Sample {
         let frames = match frames.get(..MOST_FRAMES) {
             Some(innermost) if frames.len() > MOST_FRAMES => {
@@ -307,13 +309,13 @@ impl Sampler {
         };
         self.counts.taken += 1;
         self.counts.truncated += u64::from(flags & SampleFlags::TRUNCATED != 0);
-        let stack = self.stack(header, frames, changed);
+        let stack = self.stack(header, frames, leaf);
         self.counts.without_stack += u64::from(stack == 0);
         let header = Header { kind: Kind::Sample as u8, ..*header };
         Sample { header, stack, reason, flags, reserved: 0 }
     }
 
-    fn stack(&mut self, header: &Header, frames: &[u64], changed: u64) -> u32 {
+    fn stack(&mut self, header: &Header, frames: &[u64], leaf: Leaf) -> u32 {
         if frames.is_empty() {
             return 0;
         }
@@ -325,7 +327,7 @@ impl Sampler {
             // Of the program before, whose code is gone.
             return 0;
         }
-        let number = match self.interner.number(pid, same_since, frames, changed) {
+        let number = match self.interner.number(pid, same_since, frames, leaf) {
             Interned::Known(number) => return number,
             Interned::New(number) => number,
             Interned::Full => {
@@ -333,7 +335,7 @@ impl Sampler {
                 return 0;
             }
         };
-        self.note_changed(number, pid, time_ns, changed);
+        self.note_leaf(number, pid, time_ns, leaf);
         let looker = self.reader.as_ref().filter(|_| self.mappings_told < self.most_mappings);
         let process = self.spaces.get_mut(&pid).filter(|_| !is_known);
         let looking = process.is_some_and(|process| ask_look(process, looker, pid, time_ns));
@@ -341,7 +343,7 @@ impl Sampler {
         if looking && self.has_room_for(&stack) {
             // The mappings of its code come before it: the code that names stacks looks at each once.
             let on = On::Look;
-            self.wait(Waiting { number, pid, time_ns, since_ns, stack, changed, on, looked: false });
+            self.wait(Waiting { number, pid, time_ns, since_ns, stack, leaf, on, looked: false });
         } else {
             // The sample itself says whether it is cut off.
             let kind = NoteKind::Stack { id: number, pid, frames: frames.to_vec(), cut: false };
@@ -351,10 +353,8 @@ impl Sampler {
     }
 
     /// The stack with this number has changed a word.
-    fn note_changed(&mut self, stack: u32, pid: u32, time_ns: u64, address: u64) {
-        if address != 0 {
-            self.notes.push(Note { time_ns, kind: NoteKind::Changed { stack, pid, address } });
-        }
+    fn note_leaf(&mut self, stack: u32, pid: u32, time_ns: u64, leaf: Leaf) {
+        self.notes.extend(leaf.note(stack, pid).map(|kind| Note { time_ns, kind }));
     }
 
     /// Stacks that are new since the last call.

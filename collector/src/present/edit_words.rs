@@ -1,6 +1,7 @@
 //! A change in words: those of FIX and of `what-if`.
 
 use super::screen::limit::cpus;
+use engine::event::KernelSubject;
 use engine::experiment::Edit;
 use engine::program::system_call_name;
 use engine::report::Cpus;
@@ -44,6 +45,14 @@ pub fn words(edit: &Edit, about: About<'_>) -> String {
         Edit::NoSpinning => "sleep instead of spinning for locks".to_owned(),
         Edit::NoSpunWaits => "no spinning until others are ready".to_owned(),
         Edit::Permits { now, then, .. } => format!("{then} permits instead of {now}"),
+        Edit::LessKernelWork { subject, .. } => match subject {
+            KernelSubject::Memory => "use less memory, or keep it",
+            KernelSubject::Waiting => "sleep for and wake threads less often",
+            KernelSubject::Files | KernelSubject::Network => "fewer, larger system calls",
+            KernelSubject::Processes => "start fewer threads and processes",
+            KernelSubject::Other => "fewer system calls",
+        }
+        .to_owned(),
         Edit::OwnLines(_) => "let each thread change its own".to_owned(),
         Edit::NoTurns => "let them work at the same time".to_owned(),
         Edit::FreeHandOver => "free wake-ups".to_owned(),

@@ -227,6 +227,11 @@ fn of_locks(finding: &Finding) -> Option<String> {
                 count => format!("{count} more are for spin locks that samples tell of: who had one, and for how long, is estimated"),
             }
         ),
+        Finding::KernelWorkGrows { share } => format!(
+            "the kernel's work on memory that threads share has {:.0} % of the CPU time: how long they wait for each other there on \
+             other numbers of CPUs is not known, and not in predictions",
+            share * 100.0
+        ),
         Finding::BusyWait { yielded, seen, most_ns, ran_ns } => {
             busy_wait(yielded.as_ref(), seen.as_ref(), *most_ns, *ran_ns)
         }

@@ -102,7 +102,8 @@ impl Facts {
             | NoteKind::EndedUnprobed { .. }
             | NoteKind::ProbesOn { .. }
             | NoteKind::Stack { .. }
-            | NoteKind::Changed { .. } => None,
+            | NoteKind::Changed { .. }
+            | NoteKind::InKernel { .. } => None,
         });
         let off: BTreeSet<FunctionId> = off.flatten().copied().collect();
         let is_gap = |kind: &NoteKind| matches!(kind, NoteKind::Gap { .. } | NoteKind::EndedUnprobed { .. });

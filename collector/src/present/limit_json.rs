@@ -187,6 +187,9 @@ impl<'a> Of<'a> {
             Kind::CacheLine { line, function: of, threads, .. } => {
                 Of { object: Some(line), function: function(of), threads: Some(*threads), ..Of::default() }
             }
+            Kind::KernelWork { calls, function: of, threads, .. } => {
+                Of { object: Some(calls), function: function(of), threads: Some(*threads), ..Of::default() }
+            }
             Kind::Permits { semaphore, threads, waiting, .. } => Of {
                 object: Some(semaphore),
                 threads: Some(*threads),

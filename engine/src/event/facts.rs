@@ -441,6 +441,14 @@ pub enum NoteKind {
         /// Address of the word, not 0.
         address: u64,
     },
+    /// Where this stack was taken, the thread computed in the kernel.
+    InKernel {
+        /// The number of the stack.
+        stack: u32,
+        /// The number of the system call; `None`: a page fault or an interrupt.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<u32>,
+    },
     /// Events of this process (0: of all) are incomplete from `time_ns` to `until_ns`.
     Gap {
         /// Process, 0 for all.

@@ -273,6 +273,7 @@ impl Merger {
             | NoteKind::ProbesOn { .. }
             | NoteKind::Stack { .. }
             | NoteKind::Changed { .. }
+            | NoteKind::InKernel { .. }
             | NoteKind::EndedUnprobed { .. } => (note.time_ns, 0, None, 0),
         });
         notes

@@ -7,6 +7,7 @@ mod code;
 mod facts;
 mod futex;
 mod io_wait_names;
+mod kernel_work;
 mod left_out;
 pub mod merge;
 mod module;
@@ -32,6 +33,7 @@ pub use futex::{
     AwaitedThread, FUTEX_CALL, FutexFact, awaited_futex, futex_name, futex_of_sleeper, futex_of_wakee,
 };
 pub use io_wait_names::io_name;
+pub use kernel_work::{KernelSubject, kernel_work};
 pub use left_out::LeftOut;
 pub use merge::{DISORDER_NS, Merger, OrderCounts};
 pub use module::ModuleFact;

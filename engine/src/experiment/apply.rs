@@ -73,7 +73,9 @@ fn change(program: &mut Program, owners: &Owners, edit: &Edit) -> Result<(), Edi
         Edit::NoSleeps => free::sleeps(program),
         Edit::NoSpinning => free::spinning(program),
         Edit::NoSpunWaits => free::spun_waits(program),
-        Edit::NoTurns | Edit::OwnLines(_) => return Err(EditError::NotSimulated),
+        Edit::NoTurns | Edit::OwnLines(_) | Edit::LessKernelWork { .. } => {
+            return Err(EditError::NotSimulated);
+        }
         Edit::Cpus(_) | Edit::NoQuota | Edit::FreeHandOver => {}
     }
     Ok(())

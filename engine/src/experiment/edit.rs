@@ -2,6 +2,7 @@
 
 use super::divide::Part;
 use crate::cpus::Cpus;
+use crate::event::KernelSubject;
 use crate::program::{FunctionRef, ObjectId, quoted};
 use std::fmt;
 
@@ -62,6 +63,13 @@ pub enum Edit {
     NoTurns,
     /// Threads that change one cache line get one each; the number of the line in [`crate::program::Recorded::lines`].
     OwnLines(usize),
+    /// The kernel does none of this work.
+    LessKernelWork {
+        /// Its number in [`crate::program::Recorded::kernel`].
+        work: usize,
+        /// What it is about.
+        subject: KernelSubject,
+    },
     /// Waking threads and putting them on CPUs takes no time.
     FreeHandOver,
     /// This many CPUs.
@@ -78,7 +86,7 @@ impl Edit {
 
     /// Whether the gain is an assumption and not simulated: that a stretch can be divided, or that nobody waits for a turn.
     pub fn is_assumed(&self) -> bool {
-        matches!(self, Edit::Divide(..) | Edit::NoTurns | Edit::OwnLines(_))
+        matches!(self, Edit::Divide(..) | Edit::NoTurns | Edit::OwnLines(_) | Edit::LessKernelWork { .. })
     }
 
     /// Whether its gain is a bound: what is simulated is more than the change can give.
@@ -99,7 +107,7 @@ impl Edit {
         match self {
             Edit::FreeLocks(_) | Edit::Processes(_) | Edit::SplitLock(..) | Edit::MoveOut(..) => 0,
             Edit::Permits { .. } => 0,
-            Edit::OwnLines(_) => 1,
+            Edit::OwnLines(_) | Edit::LessKernelWork { .. } => 1,
             Edit::FreeDevices(_) | Edit::FreeIo => 1,
             Edit::NoSleeps => 2,
             Edit::DivideEvenly(_) => 3,
@@ -120,7 +128,11 @@ impl Edit {
             Edit::MoreThreads { threads, .. } => threads.len(),
             _ => 0,
         };
-        self.name() == other.name() && threads(self) == threads(other)
+        let subject = |edit: &Edit| match edit {
+            Edit::LessKernelWork { subject, .. } => Some(*subject),
+            _ => None,
+        };
+        self.name() == other.name() && threads(self) == threads(other) && subject(self) == subject(other)
     }
 
     /// Whether both are the same change. `under` is not compared: it depends on the run that it was computed from.

@@ -260,6 +260,8 @@ pub enum Finding {
     FewSamples { undivided_ns: f64, all_ns: f64 },
     /// Samples whose stacks end before their beginning.
     TruncatedStacks { stacks: u64, of: u64 },
+    /// The kernel's work on memory that threads share has this part of the CPU time. Only one of them at a time may change it.
+    KernelWorkGrows { share: f64 },
     /// Functions without probes that samples stand for.
     SpelledOut { functions: usize, samples: u64 },
     /// Unlocks of what was not held are ignored: the first case, and how many more.

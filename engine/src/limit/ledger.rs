@@ -11,6 +11,7 @@ use super::row::{Evidence, Row};
 use super::search::Search;
 use super::watched_run::WatchedRun;
 use super::{Kind, WORTH};
+use crate::event::KernelSubject;
 use crate::experiment::Edit;
 use crate::program::{ObjectId, ObjectMeaning, RecordedWait};
 
@@ -68,6 +69,14 @@ impl Claim {
     }
 }
 
+/// Whether threads that sleep for each other do so for this reason.
+fn explains_kernel_waiting(cause: &Cause) -> bool {
+    let waits = |edit: &Edit| {
+        matches!(edit, Edit::FreeLocks(_) | Edit::Permits { .. } | Edit::NoTurns | Edit::FreeHandOver)
+    };
+    matches!(cause, Cause::Edit(edit) if waits(edit)) || *cause == Cause::LocksNotRecorded
+}
+
 impl Search {
     /// All rows, the one that limits first; of the others those that gain enough to be worth looking at. `without`: the time
     /// without each constraint, nanoseconds.
@@ -88,7 +97,9 @@ impl Search {
         if unexplained > 0.0 {
             claims.push(Claim::at_most(Cause::Unexplained, unexplained, Evidence::Unknown));
         }
-        let weight = |claim: &Claim| match claim.cause {
+        let has_cause = claims.iter().any(|claim| explains_kernel_waiting(&claim.cause));
+        let weight = |claim: &Claim| match &claim.cause {
+            Cause::Edit(Edit::LessKernelWork { subject: KernelSubject::Waiting, .. }) if has_cause => 0.0,
             Cause::Unexplained if unexplained <= MOST => 0.0,
             Cause::Unexplained => f64::INFINITY,
             _ => self.weight(claim) * explained,
@@ -151,8 +162,10 @@ impl Search {
                 Claim { cause, least, most: gain.max(least), evidence: Evidence::Bounded }
             }
             // How much longer threads wait for cache lines then is a model, not a run.
-            Edit::Cpus(_) | Edit::NoQuota | Edit::MoreThreads { .. } if !self.lines.is_empty() => {
-                let least = self.with_lines(edit, gain, run).max(0.0);
+            Edit::Cpus(_) | Edit::NoQuota | Edit::MoreThreads { .. }
+                if !self.lines.is_empty() || self.growing_kernel_work() > 0.0 =>
+            {
+                let least = self.with_lines(edit, gain, run).max(0.0) * (1.0 - self.growing_kernel_work());
                 Claim { cause, least, most: least.max(gain), evidence: Evidence::Bounded }
             }
             _ if edit.is_assumed() => Claim::at_most(cause, gain, Evidence::Bounded),

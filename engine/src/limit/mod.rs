@@ -15,6 +15,7 @@ mod extent;
 mod fixes;
 mod holders;
 mod idle;
+mod kernel_work;
 mod ledger;
 mod model_fit;
 mod more_threads;
@@ -41,6 +42,7 @@ pub use top_functions::{FunctionUse, Tenth};
 pub use uses::{LockUse, ThreadUse};
 
 use crate::cpus::Cpus;
+use crate::event::KernelSubject;
 use crate::finding::Stuck;
 
 /// A constraint that gains less than this share of the time is no limit.
@@ -245,6 +247,19 @@ pub enum Kind {
         threads: usize,
         /// Each thread changes a word of its own.
         is_false: bool,
+    },
+    /// What the kernel computes for the program: page faults, system calls.
+    KernelWork {
+        /// What it is about.
+        subject: KernelSubject,
+        /// Its most frequent calls, in words.
+        calls: String,
+        /// Its part of the CPU time.
+        cpu_share: f64,
+        /// The function that causes most of it.
+        function: Option<String>,
+        /// Threads of one process that cause it.
+        threads: usize,
     },
     /// Permits of a semaphore, a pool's connections: all are in use, and threads wait for one.
     Permits {

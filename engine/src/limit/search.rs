@@ -13,6 +13,7 @@ use super::worker_groups::{Group, groups, is_even};
 use super::{Kind, Limit, Limits, MoreThreads, WORTH};
 use crate::attribution::{Owners, with_sampled_calls};
 use crate::cpus::Cpus;
+use crate::event::KernelSubject;
 use crate::experiment::{Changed, Edit, Permits, Trials, apply, bounded};
 use crate::finding::{Finding, Stuck};
 use crate::predict::{LineLoad, Model, Timing};
@@ -220,6 +221,7 @@ impl Search {
             without.push(without_stretch(cpus, stretch, time_ns));
         }
         without.extend(self.without_lines(&run));
+        without.extend(self.without_kernel_work(&run));
         let more_threads = self.more_threads(&without, &run);
         without.retain(|(_, ns)| *ns < time_ns);
         without.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -229,7 +231,8 @@ impl Search {
         // Where one thread works at a time, or no CPU is free for long, a gain is by chance.
         let is_full =
             limit.kind.is_one_at_a_time() || matches!(limit.kind, Kind::Cpus { .. } | Kind::Quota { .. });
-        let is_bound = |more: &MoreThreads| more.gain >= WORTH && is_full;
+        let is_bound =
+            |more: &MoreThreads| more.gain >= WORTH && (is_full || self.growing_kernel_work() > 0.0);
         Found {
             limit,
             without,
@@ -398,6 +401,11 @@ impl Search {
                 Edit::NoQuota | Edit::DivideEvenly(_) | Edit::MoreThreads { .. } => true,
                 // Others are not in the way yet.
                 Edit::OwnLines(_) => matches!(found.limit.kind, Kind::CacheLine { .. }),
+                // Threads that wait for each other do so for another reason, unless none was found.
+                Edit::LessKernelWork { subject: KernelSubject::Waiting, .. } => {
+                    matches!(found.limit.kind, Kind::KernelWork { .. })
+                }
+                Edit::LessKernelWork { .. } => true,
                 // Where a lock lets one thread work at a time, that is what can be changed.
                 Edit::NoTurns => matches!(found.limit.kind, Kind::Turns { .. }),
                 _ => false,

@@ -25,6 +25,6 @@ impl Search {
 }
 
 /// The part of the path in which something is computed.
-fn computing(run: &WatchedRun) -> f64 {
+pub(super) fn computing(run: &WatchedRun) -> f64 {
     run.causes.as_ref().map_or(1.0, |causes| run.share(causes.computing))
 }

@@ -87,6 +87,9 @@ fn with_recorded(mut program: Program, timeline: &Timeline, sampled: &SampledCod
     program.recorded = recorded;
     let (lines, facts) = super::shared_lines::of(timeline, sampled, &program).into_iter().unzip();
     program.recorded.lines = lines;
+    program.recorded.kernel = super::kernel_work::of(timeline, sampled, &program);
+    let growing = program.recorded.kernel.iter().find(|work| work.grows());
+    program.findings.extend(growing.map(|work| Finding::KernelWorkGrows { share: work.share() }));
     program.machine.iter_mut().for_each(|machine| machine.lines.clone_from(&facts));
     for (object, waited_ns) in last.waited {
         let of_lock = program.locks.iter_mut().find(|fact| fact.object.0 == object);

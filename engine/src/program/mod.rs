@@ -9,6 +9,7 @@ mod error;
 mod from_timeline;
 mod function_origin;
 pub mod json;
+mod kernel_work;
 mod lock_names;
 mod lock_replay;
 mod machine_facts;
@@ -49,8 +50,8 @@ pub use occurrences::{LockSection, Occurrences, WaitWords};
 pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
 pub use placement::Move;
 pub use recorded::{
-    ObjectKind, Primitive, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share, SharedLine,
-    WaitedFor,
+    KernelWork, ObjectKind, Primitive, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share,
+    SharedLine, WaitedFor,
 };
 pub(crate) use run_breaks::RunBreaks;
 pub use samples::{Place, PlaceId, Sample, Samples};

@@ -361,7 +361,7 @@ mod tests {
                 locks: vec![lock],
                 mappings: vec![mapping],
                 code: vec![code],
-                stacks: vec![Stack { pid: 7, time: Timestamp(1), frames: vec![0x1010], changed: None }],
+                stacks: vec![Stack { pid: 7, time: Timestamp(1), frames: vec![0x1010], ..Stack::default() }],
                 ..Timeline::default()
             };
             SampledCode::of(&timeline).waiting(&timeline)

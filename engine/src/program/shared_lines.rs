@@ -105,14 +105,8 @@ fn line(pid: u32, seen: &[Seen], addresses: &Addresses<'_>, program: &Program) -
         let (count, by) = words.entry(seen.address).or_default();
         *count += 1;
         by.insert(seen.thread);
-        // Of atomics that were inlined, and of a library's, the function that uses them.
-        let places = program.samples.stack(seen.stack);
-        let mut own = places.filter_map(|(_, place)| {
-            let function = program.functions.get(place.function.0 as usize)?;
-            function.origin_at(place.line.as_deref()).can_be_changed().then_some(place.function.0)
-        });
-        if let Some(function) = own.next() {
-            *functions.entry(function).or_insert(0) += 1;
+        if let Some(function) = program.users_function(seen.stack) {
+            *functions.entry(function.0).or_insert(0) += 1;
         }
     }
     let time_ns = seen.first().map_or(0, |seen| seen.time_ns);

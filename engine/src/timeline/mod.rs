@@ -41,8 +41,9 @@ mod window;
 mod write;
 
 pub use model::{
-    BaseStack, Birth, Counts, External, FirstUse, Hit, Interval, Lock, LockOperation, NO_OBJECT, NO_STACK,
-    PutBack, Stack, StackSample, State, Step, StepKind, Thread, Timeline, UnknownReason, Wait, Wake, Wakeup,
+    BaseStack, Birth, Counts, External, FirstUse, Hit, InKernel, Interval, Lock, LockOperation, NO_OBJECT,
+    NO_STACK, PutBack, Stack, StackSample, State, Step, StepKind, Thread, Timeline, UnknownReason, Wait,
+    Wake, Wakeup,
 };
 pub use probe_time::ProbeTime;
 pub use wait_reason::WaitReason;

@@ -149,6 +149,15 @@ pub struct Stack {
     pub frames: Vec<u64>,
     /// Address of the word that the last instruction there had changed atomically.
     pub changed: Option<u64>,
+    /// What the thread did in the kernel, if it was there at a tick.
+    pub in_kernel: Option<InKernel>,
+}
+
+/// What a thread computed in the kernel for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InKernel {
+    /// The number of the system call; `None`: a page fault or an interrupt.
+    pub call: Option<u32>,
 }
 
 /// No stack, in [`StackSample`].

@@ -76,6 +76,7 @@ impl ProbeIntervals {
                 NoteKind::Gap { .. }
                 | NoteKind::Stack { .. }
                 | NoteKind::Changed { .. }
+                | NoteKind::InKernel { .. }
                 | NoteKind::EndedUnprobed { .. } => continue,
             };
             probe_intervals.coming.push(Change { time_ns: note.time_ns, on, functions: functions.clone() });

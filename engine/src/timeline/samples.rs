@@ -1,7 +1,7 @@
 //! Samples find their threads and stacks.
 
 use super::builder::Builder;
-use super::model::{NO_STACK, Stack, StackSample, Thread};
+use super::model::{InKernel, NO_STACK, Stack, StackSample, Thread};
 use super::thread_tracker::RunState;
 use crate::event::{CodeMap, CodeNames, Facts, Note, NoteKind, frame_address};
 use crate::time::Timestamp;
@@ -30,15 +30,26 @@ impl Stacks {
                     stacks.cut.insert(next);
                 }
                 let frames = frames.clone();
-                stacks.all.push(Stack { pid: *pid, time: Timestamp(note.time_ns), frames, changed: None });
+                stacks.all.push(Stack {
+                    pid: *pid,
+                    time: Timestamp(note.time_ns),
+                    frames,
+                    ..Stack::default()
+                });
             }
         }
         for note in notes {
-            if let NoteKind::Changed { stack, address, .. } = &note.kind
-                && let Some(number) = stacks.numbers.get(stack)
-                && let Some(stack) = stacks.all.get_mut(*number as usize)
-            {
-                stack.changed = Some(*address);
+            let (NoteKind::Changed { stack, .. } | NoteKind::InKernel { stack, .. }) = note.kind else {
+                continue;
+            };
+            let number = stacks.numbers.get(&stack);
+            let Some(stack) = number.and_then(|number| stacks.all.get_mut(*number as usize)) else {
+                continue;
+            };
+            match note.kind {
+                NoteKind::Changed { address, .. } => stack.changed = Some(address),
+                NoteKind::InKernel { call, .. } => stack.in_kernel = Some(InKernel { call }),
+                _ => {}
             }
         }
         stacks

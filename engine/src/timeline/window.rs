@@ -69,7 +69,9 @@ impl Window {
             }
             NoteKind::EndedUnprobed { until_ns, .. } => until_ns > start_ns,
             NoteKind::ProbesOff { .. } | NoteKind::ProbesOn { .. } => true,
-            NoteKind::Stack { id, .. } | NoteKind::Changed { stack: id, .. } => {
+            NoteKind::Stack { id, .. }
+            | NoteKind::Changed { stack: id, .. }
+            | NoteKind::InKernel { stack: id, .. } => {
                 id.saturating_add(STACKS_AT_ONCE) > latest || used.contains(&id)
             }
         });
@@ -122,7 +124,9 @@ impl Window {
 
 fn number(note: &Note) -> Option<u32> {
     match note.kind {
-        NoteKind::Stack { id, .. } | NoteKind::Changed { stack: id, .. } => Some(id),
+        NoteKind::Stack { id, .. }
+        | NoteKind::Changed { stack: id, .. }
+        | NoteKind::InKernel { stack: id, .. } => Some(id),
         _ => None,
     }
 }

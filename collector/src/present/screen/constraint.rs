@@ -1,6 +1,7 @@
 //! Sentences about what threads wait for, where they need more than one line.
 
 use crate::present::short::short;
+use engine::event::KernelSubject;
 use engine::program::bare_name;
 
 /// `threads`: how many, and whether each changes a word of its own.
@@ -15,6 +16,22 @@ pub(super) fn of_cache_line(
     format!(
         "cache line of {line}: {threads} threads {how}{run}, and wait for each other. Up to {gain} of the time."
     )
+}
+
+/// `calls`: the most frequent ones, and the part of the CPU time that all of them have.
+pub(super) fn of_kernel_work(
+    subject: KernelSubject,
+    (calls, cpu_share): (&str, &str),
+    function: Option<&str>,
+    threads: usize,
+) -> String {
+    let what = match subject {
+        KernelSubject::Memory if threads > 1 => format!(", which {threads} threads cause in one memory"),
+        KernelSubject::Waiting => ", for threads that wait for each other".to_owned(),
+        _ => String::new(),
+    };
+    let most = function.map_or(String::new(), |function| format!(", most of it for {}", short(function)));
+    format!("the kernel: {calls}{what}: {cpu_share} of the CPU time{most}.")
 }
 
 /// `waiting`: threads, on average.

@@ -1,9 +1,12 @@
 //! What a recording shows of objects and waits, as the program keeps it.
 
 use super::waited_for::WaitedFor;
-use crate::event::SyncObject;
+use crate::event::{KernelSubject, SyncObject};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+
+/// A smaller part of the CPU time changes little about how a program goes on more CPUs.
+const MATTERS: f64 = 0.1;
 
 /// See [`super`]. Empty for a hand-written program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -18,6 +21,9 @@ pub struct Recorded {
     /// Cache lines that several threads change together, the one where samples found most first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<SharedLine>,
+    /// What the kernel computes for threads, by subject, that with the most samples first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kernel: Vec<KernelWork>,
     /// How long all threads slept at once, nanoseconds.
     #[serde(skip_serializing_if = "is_zero")]
     pub asleep_ns: u64,
@@ -230,6 +236,51 @@ pub struct SharedLine {
     /// Each thread changes a word of its own: only the line is shared.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_false: bool,
+}
+
+/// What the kernel computes for threads of the program, of one subject. It counts as their CPU time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KernelWork {
+    /// What it is about.
+    pub subject: KernelSubject,
+    /// Its system calls, and page faults, those with the most samples first.
+    pub calls: Vec<Share>,
+    /// The function that causes most of it, standard ones counted for their callers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// The most threads of one process that cause it.
+    pub threads: u64,
+    /// Samples in it.
+    pub samples: u64,
+    /// Samples of all threads of the program, wherever they were.
+    pub all: u64,
+}
+
+impl KernelWork {
+    /// Its part of the program's CPU time.
+    pub fn share(&self) -> f64 {
+        (self.samples as f64 / self.all.max(1) as f64).min(1.0)
+    }
+
+    /// Whether much of it changes what several threads share: one of them does at a time, and the more of them there are, the longer
+    /// they wait.
+    pub fn grows(&self) -> bool {
+        self.subject == KernelSubject::Memory && self.threads > 1 && self.share() >= MATTERS
+    }
+
+    /// Its most frequent calls, in words.
+    pub fn most(&self) -> String {
+        let most = self.calls.first().map_or(0, |call| call.count);
+        let mut names = self.calls.iter().filter(|call| call.count.saturating_mul(10) >= most).take(3);
+        let first = names.next().map_or_else(String::new, |call| call.name.clone());
+        let rest: Vec<&str> = names.map(|call| call.name.as_str()).collect();
+        match &rest[..] {
+            [] => first,
+            [last] => format!("{first} and {last}"),
+            [middle, last, ..] => format!("{first}, {middle} and {last}"),
+        }
+    }
 }
 
 /// A name, and how often.

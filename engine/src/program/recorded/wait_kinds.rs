@@ -13,15 +13,17 @@ use super::model::{RecordedWait, shares};
 use super::objects::is_end_of_thread;
 use super::threads::Context;
 use super::waited_for::{SLEEP, WaitedFor};
-use crate::event::{CallKind, Effect, effect, futex_operation, io_name};
+use crate::event::{CallKind, Effect, KernelSubject, effect, futex_operation, io_name, kernel_work};
 use crate::program::lock_replay::Nesting;
 use crate::program::names::{STOPPED, TIMER, UNKNOWN, waker};
 use crate::timeline::{External, State, Timeline, Wait, WaitReason, Wake};
-use probe_abi::{SyncFamily, SyncOperation as S};
+use probe_abi::{Call, SyncFamily, SyncOperation as S};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// In no call that says what for: in a page fault, or while memory is mapped.
 const IN_KERNEL: &str = "in the kernel";
+/// While another thread maps or unmaps memory of the process: in such a call, and woken by a thread.
+const MEMORY_MAP: &str = "memory map";
 /// In a call that began before the recording, so that nobody knows which, and not ended by its end.
 const NEVER_WOKEN: &str = "never woken";
 /// Ended by a thread of the recording.
@@ -142,6 +144,7 @@ pub(in crate::program) fn wait_name(wait: &Wait, operation: Option<S>) -> &'stat
         (CallKind::Signal, _) => "signal",
         _ => match wait.wake {
             Wake::External(External::Block) => "disk",
+            Wake::By(_) if is_about_memory(wait.reason) => MEMORY_MAP,
             _ => IN_KERNEL,
         },
     }
@@ -149,7 +152,12 @@ pub(in crate::program) fn wait_name(wait: &Wait, operation: Option<S>) -> &'stat
 
 /// Whether nothing says what it was for but that the thread slept in the kernel.
 pub(in crate::program) fn is_in_kernel(wait: &Wait) -> bool {
-    wait_name(wait, None) == IN_KERNEL
+    [IN_KERNEL, MEMORY_MAP].contains(&wait_name(wait, None))
+}
+
+fn is_about_memory(reason: WaitReason) -> bool {
+    let WaitReason::Kernel { call, .. } = reason else { return false };
+    call != Call::NONE && kernel_work(Some(call.number)).1 == KernelSubject::Memory
 }
 
 pub(in crate::program) fn is_idle(wait: &Wait, operation: Option<S>) -> bool {

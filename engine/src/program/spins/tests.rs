@@ -69,7 +69,7 @@ fn timeline(threads: &[Vec<Part>], period_us: u64, probed: bool, waits: &str) ->
         entry: Some(offset & !0xff),
         ..CodeFact::default()
     };
-    let stack = |address| Stack { pid: 1, time: Timestamp(0), frames: vec![address], changed: None };
+    let stack = |address| Stack { pid: 1, time: Timestamp(0), frames: vec![address], ..Stack::default() };
     Timeline {
         end: Timestamp(end * US),
         threads: (0..).zip(threads).map(thread).collect(),

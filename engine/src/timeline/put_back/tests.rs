@@ -229,7 +229,7 @@ fn empty(shape: Shape, end_ns: u64) -> Timeline {
             .collect(),
         stacks: stacks
             .iter()
-            .map(|frames| Stack { pid: PID, time: Timestamp(1), frames: frames.to_vec(), changed: None })
+            .map(|frames| Stack { pid: PID, time: Timestamp(1), frames: frames.to_vec(), ..Stack::default() })
             .collect(),
         sampling: Some(SamplingFact { rate_hz: 1000, ..SamplingFact::default() }),
         mappings: vec![mapping(BINARY, "/program"), mapping(LIBRARY, "/libc.so.6")],

@@ -43,7 +43,7 @@ fn begin(end_ns: u64) -> Run {
     let shape = Shape { threads: THREADS as u32, waits_in: "pthread_rwlock_rdlock", ..HOT };
     let mut timeline = empty(shape, end_ns);
     let of_write = [vec![LIBRARY + 0x30, BINARY + WRITE_TAKES + 1], vec![BINARY + WRITING]];
-    let stacks = of_write.map(|frames| Stack { pid: PID, time: Timestamp(1), frames, changed: None });
+    let stacks = of_write.map(|frames| Stack { pid: PID, time: Timestamp(1), frames, ..Stack::default() });
     timeline.stacks.extend(stacks);
     let place = timeline.code.first().cloned().expect("a place");
     let code = |path: &str, offset, name: &str, under: &[u64]| CodeFact {

@@ -1,0 +1,76 @@
+//! What is known of the innermost place of a stack besides its address.
+
+use engine::event::NoteKind;
+use probe_abi::{SampleFlags, SampleReason};
+
+/// No address has the highest bit, and none of user space the one below.
+const NOT_A_FRAME: u64 = 1 << 63;
+const IN_KERNEL: u64 = NOT_A_FRAME | 1 << 62;
+
+/// See the module.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Leaf {
+    /// Nothing.
+    #[default]
+    Code,
+    /// The last instruction had changed the word at this address atomically.
+    Changed(u64),
+    /// The thread computed in the kernel, in this system call; `None`: at a page fault or an interrupt.
+    InKernel(Option<u32>),
+}
+
+impl Leaf {
+    /// Of a sample with these fields that was taken in the kernel at a tick; `None`: it was not. `call`: as [`probe_abi::RawCopy::call`].
+    pub fn of_kernel(reason: u8, flags: u8, call: u16) -> Option<Leaf> {
+        let in_kernel = reason == SampleReason::Tick as u8 && flags & SampleFlags::IN_KERNEL != 0;
+        in_kernel.then_some(Leaf::InKernel(u32::from(call).checked_sub(1)))
+    }
+
+    /// What a stack's key has behind its frames.
+    pub fn key(self) -> Option<u64> {
+        match self {
+            Leaf::Code => None,
+            Leaf::Changed(address) => Some(address | NOT_A_FRAME),
+            Leaf::InKernel(call) => Some(call.map_or(u64::from(u32::MAX), u64::from) | IN_KERNEL),
+        }
+    }
+
+    /// The note about the stack with this number.
+    pub fn note(self, stack: u32, pid: u32) -> Option<NoteKind> {
+        match self {
+            Leaf::Code => None,
+            Leaf::Changed(address) => Some(NoteKind::Changed { stack, pid, address }),
+            Leaf::InKernel(call) => Some(NoteKind::InKernel { stack, call }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_tick_in_the_kernel_computes_there_and_calls_count_from_one() {
+        let tick = SampleReason::Tick as u8;
+        let in_kernel = SampleFlags::IN_KERNEL;
+        assert_eq!(Leaf::of_kernel(tick, in_kernel, 12), Some(Leaf::InKernel(Some(11))));
+        assert_eq!(Leaf::of_kernel(tick, in_kernel, 0), Some(Leaf::InKernel(None)));
+        assert_eq!(Leaf::of_kernel(tick, 0, 0), None);
+        assert_eq!(Leaf::of_kernel(SampleReason::Block as u8, in_kernel, 0), None);
+    }
+
+    #[test]
+    fn keys_of_different_leaves_differ() {
+        let leaves = [
+            Leaf::Code,
+            Leaf::Changed(0),
+            Leaf::Changed(0x40),
+            Leaf::InKernel(None),
+            Leaf::InKernel(Some(0)),
+            Leaf::InKernel(Some(0x40)),
+        ];
+        for (index, leaf) in leaves.iter().enumerate() {
+            assert!(leaves[..index].iter().all(|other| other.key() != leaf.key()), "{leaf:?}");
+        }
+    }
+}

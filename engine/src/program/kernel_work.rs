@@ -1,0 +1,112 @@
+//! What the kernel computes for a program's threads, as the ticks of a clock find it (ours). A system call takes CPU time of the thread
+//! that makes it, and so does a page fault: more CPUs do not make it less, and what is done to memory that threads share is done one
+//! after the other (`mmap_lock`, Linux `Documentation/mm/process_addrs.rst`).
+
+use super::Program;
+use super::recorded::{KernelWork, Share};
+use super::sampled_code::SampledCode;
+use crate::event::{KernelSubject, kernel_work};
+use crate::timeline::Timeline;
+use probe_abi::SampleReason;
+use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
+
+/// Fewer samples than this show nothing.
+const FEWEST: u64 = 10;
+
+/// What was found of one subject.
+#[derive(Default)]
+struct Found {
+    calls: BTreeMap<&'static str, u64>,
+    functions: BTreeMap<u32, u64>,
+    threads: BTreeMap<u32, FxHashSet<usize>>,
+    samples: u64,
+}
+
+/// By subject, that with the most samples first.
+pub(super) fn of(timeline: &Timeline, sampled: &SampledCode, program: &Program) -> Vec<KernelWork> {
+    if timeline.stacks.iter().all(|stack| stack.in_kernel.is_none()) {
+        return Vec::new();
+    }
+    let waiting = sampled.waiting(timeline);
+    let mut all = 0u64;
+    let mut subjects: BTreeMap<KernelSubject, Found> = BTreeMap::new();
+    for (place, thread) in timeline.threads.iter().filter(|thread| thread.has_lived()).enumerate() {
+        for sample in thread.samples.iter().filter(|sample| sample.reason == SampleReason::Tick) {
+            all += 1;
+            let Some(stack) = timeline.stacks.get(sample.stack as usize) else { continue };
+            let Some(in_kernel) = stack.in_kernel else { continue };
+            let (name, subject) = kernel_work(in_kernel.call);
+            // Asking again and again is waiting; going to sleep is work.
+            if waiting.get(sample.stack as usize) == Some(&true) && name != "futex" {
+                continue;
+            }
+            let found = subjects.entry(subject).or_default();
+            *found.calls.entry(name).or_insert(0) += 1;
+            if let Some(function) = program.users_function(sample.stack) {
+                *found.functions.entry(function.0).or_insert(0) += 1;
+            }
+            found.threads.entry(stack.pid).or_default().insert(place);
+            found.samples += 1;
+        }
+    }
+    let mut works: Vec<KernelWork> = subjects
+        .into_iter()
+        .filter(|(_, found)| found.samples >= FEWEST)
+        .map(|(subject, found)| work(subject, found, all, program))
+        .collect();
+    works.sort_by_key(|work| std::cmp::Reverse(work.samples));
+    works
+}
+
+fn work(subject: KernelSubject, found: Found, all: u64, program: &Program) -> KernelWork {
+    let mut calls: Vec<Share> =
+        found.calls.into_iter().map(|(name, count)| Share { name: name.to_owned(), count }).collect();
+    calls.sort_by_key(|call| std::cmp::Reverse(call.count));
+    let function = found.functions.into_iter().max_by_key(|(_, count)| *count);
+    let function = function.and_then(|(function, _)| program.functions.get(function as usize));
+    KernelWork {
+        subject,
+        calls,
+        function: function.map(|function| function.name.clone()),
+        threads: found.threads.values().map(|threads| threads.len() as u64).max().unwrap_or(0),
+        samples: found.samples,
+        all,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Timestamp;
+    use crate::timeline::{InKernel, Interval, Stack, StackSample, Thread};
+
+    #[test]
+    fn ticks_in_the_kernel_are_counted_by_subject_and_those_in_user_space_are_not() {
+        let stack = |in_kernel| Stack { pid: 7, frames: vec![1], in_kernel, ..Stack::default() };
+        let in_call = |call| Some(InKernel { call });
+        let stacks =
+            vec![stack(None), stack(in_call(None)), stack(in_call(Some(11))), stack(in_call(Some(202)))];
+        let sample = |stack, reason| StackSample { time: Timestamp(1), stack, reason, truncated: false };
+        let tick = |stack| sample(stack, SampleReason::Tick);
+        let mut samples: Vec<StackSample> = Vec::new();
+        samples.extend([tick(0); 20]);
+        samples.extend([tick(1); 12]);
+        samples.extend([tick(2); 8]);
+        samples.extend([tick(3); 9]);
+        samples.extend([sample(3, SampleReason::Block); 30]);
+        let lived = Interval {
+            start: Timestamp(0),
+            state: crate::timeline::State::Running { cpu: Some(0) },
+            first_step: 0,
+        };
+        let thread = Thread { pid: 7, samples, intervals: vec![lived], ..Thread::default() };
+        let timeline = Timeline { stacks, threads: vec![thread], ..Timeline::default() };
+        let works = of(&timeline, &SampledCode::default(), &Program::default());
+        assert_eq!(works.len(), 1, "nine samples show nothing: {works:?}");
+        let KernelWork { subject, calls, threads, samples, all, .. } = &works[0];
+        assert_eq!((*subject, *threads, *samples, *all), (KernelSubject::Memory, 1, 20, 49));
+        let calls: Vec<(&str, u64)> = calls.iter().map(|call| (call.name.as_str(), call.count)).collect();
+        assert_eq!(calls, [("page faults", 12), ("munmap", 8)]);
+    }
+}
