@@ -74,10 +74,10 @@ fn memory_that_is_given_back_and_asked_for_again_is_work_of_the_kernel() {
         limit(&recorded.report("2"), 2)
     };
     let fresh = of("fresh", "4000");
-    assert_eq!((&fresh["kind"], &fresh["function"]), (&"kernel_work".into(), &"fill".into()), "{fresh}");
+    assert_eq!((&fresh["kind"], &fresh["function"]), (&"support_work".into(), &"fill".into()), "{fresh}");
     assert!(fresh["object"].as_str().is_some_and(|calls| calls.contains("page faults")), "{fresh}");
     assert_eq!(fresh["threads"], 2, "{fresh}");
     let kept = of("kept", "40000");
     let others = kept["others"].as_array().map_or(&[][..], Vec::as_slice);
-    assert!(others.iter().chain([&kept]).all(|of| of["kind"] != "kernel_work"), "{kept}");
+    assert!(others.iter().chain([&kept]).all(|of| of["kind"] != "support_work"), "{kept}");
 }

@@ -190,7 +190,7 @@ fn what(limit: &Limit) -> &str {
         Kind::Serial { thread, .. } | Kind::Stage { thread, .. } => thread,
         Kind::Device { device } => device,
         Kind::CacheLine { line, .. } => line,
-        Kind::KernelWork { calls, .. } => calls,
+        Kind::SupportWork { calls, .. } => calls,
         Kind::Permits { semaphore, .. } => semaphore,
         Kind::LocksNotRecorded { word, .. } => word,
         Kind::Threads { function, .. } | Kind::Imbalance { function } => {

@@ -1,7 +1,7 @@
 //! A change in words: those of FIX and of `what-if`.
 
 use super::screen::limit::cpus;
-use engine::event::KernelSubject;
+use engine::event::SupportSubject;
 use engine::experiment::Edit;
 use engine::program::system_call_name;
 use engine::report::Cpus;
@@ -45,12 +45,16 @@ pub fn words(edit: &Edit, about: About<'_>) -> String {
         Edit::NoSpinning => "sleep instead of spinning for locks".to_owned(),
         Edit::NoSpunWaits => "no spinning until others are ready".to_owned(),
         Edit::Permits { now, then, .. } => format!("{then} permits instead of {now}"),
-        Edit::LessKernelWork { subject, .. } => match subject {
-            KernelSubject::Memory => "use less memory, or keep it",
-            KernelSubject::Waiting => "sleep for and wake threads less often",
-            KernelSubject::Files | KernelSubject::Network => "fewer, larger system calls",
-            KernelSubject::Processes => "start fewer threads and processes",
-            KernelSubject::Other => "fewer system calls",
+        Edit::LessSupportWork { subject, .. } => match subject {
+            SupportSubject::Memory => "use less memory, or keep it",
+            SupportSubject::Waiting => "sleep for and wake threads less often",
+            SupportSubject::Files | SupportSubject::Network => "fewer, larger system calls",
+            SupportSubject::Processes => "start fewer threads and processes",
+            SupportSubject::Other => "fewer system calls",
+            SupportSubject::GarbageCollection => "a larger heap, or fewer objects",
+            SupportSubject::Compilation => "run longer, or compile before",
+            SupportSubject::Serialization => "send less to other processes",
+            SupportSubject::Allocation => "allocate less, or another allocator",
         }
         .to_owned(),
         Edit::OwnLines(_) => "let each thread change its own".to_owned(),

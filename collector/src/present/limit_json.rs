@@ -187,7 +187,7 @@ impl<'a> Of<'a> {
             Kind::CacheLine { line, function: of, threads, .. } => {
                 Of { object: Some(line), function: function(of), threads: Some(*threads), ..Of::default() }
             }
-            Kind::KernelWork { calls, function: of, threads, .. } => {
+            Kind::SupportWork { calls, function: of, threads, .. } => {
                 Of { object: Some(calls), function: function(of), threads: Some(*threads), ..Of::default() }
             }
             Kind::Permits { semaphore, threads, waiting, .. } => Of {

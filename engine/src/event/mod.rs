@@ -7,7 +7,6 @@ mod code;
 mod facts;
 mod futex;
 mod io_wait_names;
-mod kernel_work;
 mod left_out;
 pub mod merge;
 mod module;
@@ -16,6 +15,7 @@ mod queue;
 mod read_write_lock;
 mod sampling;
 mod sequence;
+mod support;
 mod sync_effect;
 
 pub use facts::{
@@ -33,7 +33,6 @@ pub use futex::{
     AwaitedThread, FUTEX_CALL, FutexFact, awaited_futex, futex_name, futex_of_sleeper, futex_of_wakee,
 };
 pub use io_wait_names::io_name;
-pub use kernel_work::{KernelSubject, kernel_work};
 pub use left_out::LeftOut;
 pub use merge::{DISORDER_NS, Merger, OrderCounts};
 pub use module::ModuleFact;
@@ -41,6 +40,7 @@ pub use overhead::{HitCost, HitCosts, IdleWake, LineTransfer, OperationsTried, O
 pub(crate) use probe_abi::futex_operation;
 pub use read_write_lock::{ReadWrite, read_write_wait, read_write_words};
 pub use sampling::{CallGraph, SampleCounts, SamplingFact};
+pub use support::{SupportSubject, kernel_work, runtime_work};
 pub use sync_effect::{Effect, SyncObject, effect, may_wait, meaning};
 
 use probe_abi::Record;

@@ -73,7 +73,7 @@ fn change(program: &mut Program, owners: &Owners, edit: &Edit) -> Result<(), Edi
         Edit::NoSleeps => free::sleeps(program),
         Edit::NoSpinning => free::spinning(program),
         Edit::NoSpunWaits => free::spun_waits(program),
-        Edit::NoTurns | Edit::OwnLines(_) | Edit::LessKernelWork { .. } => {
+        Edit::NoTurns | Edit::OwnLines(_) | Edit::LessSupportWork { .. } => {
             return Err(EditError::NotSimulated);
         }
         Edit::Cpus(_) | Edit::NoQuota | Edit::FreeHandOver => {}

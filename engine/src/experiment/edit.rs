@@ -2,7 +2,7 @@
 
 use super::divide::Part;
 use crate::cpus::Cpus;
-use crate::event::KernelSubject;
+use crate::event::SupportSubject;
 use crate::program::{FunctionRef, ObjectId, quoted};
 use std::fmt;
 
@@ -63,12 +63,12 @@ pub enum Edit {
     NoTurns,
     /// Threads that change one cache line get one each; the number of the line in [`crate::program::Recorded::lines`].
     OwnLines(usize),
-    /// The kernel does none of this work.
-    LessKernelWork {
-        /// Its number in [`crate::program::Recorded::kernel`].
+    /// The kernel or the runtime does none of this work.
+    LessSupportWork {
+        /// Its number in [`crate::program::Recorded::support`].
         work: usize,
         /// What it is about.
-        subject: KernelSubject,
+        subject: SupportSubject,
     },
     /// Waking threads and putting them on CPUs takes no time.
     FreeHandOver,
@@ -86,7 +86,7 @@ impl Edit {
 
     /// Whether the gain is an assumption and not simulated: that a stretch can be divided, or that nobody waits for a turn.
     pub fn is_assumed(&self) -> bool {
-        matches!(self, Edit::Divide(..) | Edit::NoTurns | Edit::OwnLines(_) | Edit::LessKernelWork { .. })
+        matches!(self, Edit::Divide(..) | Edit::NoTurns | Edit::OwnLines(_) | Edit::LessSupportWork { .. })
     }
 
     /// Whether its gain is a bound: what is simulated is more than the change can give.
@@ -107,7 +107,7 @@ impl Edit {
         match self {
             Edit::FreeLocks(_) | Edit::Processes(_) | Edit::SplitLock(..) | Edit::MoveOut(..) => 0,
             Edit::Permits { .. } => 0,
-            Edit::OwnLines(_) | Edit::LessKernelWork { .. } => 1,
+            Edit::OwnLines(_) | Edit::LessSupportWork { .. } => 1,
             Edit::FreeDevices(_) | Edit::FreeIo => 1,
             Edit::NoSleeps => 2,
             Edit::DivideEvenly(_) => 3,
@@ -129,7 +129,7 @@ impl Edit {
             _ => 0,
         };
         let subject = |edit: &Edit| match edit {
-            Edit::LessKernelWork { subject, .. } => Some(*subject),
+            Edit::LessSupportWork { subject, .. } => Some(*subject),
             _ => None,
         };
         self.name() == other.name() && threads(self) == threads(other) && subject(self) == subject(other)

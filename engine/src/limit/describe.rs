@@ -69,7 +69,7 @@ impl Search {
         match edit {
             Edit::FreeDevices(devices) => self.of_devices(devices, base),
             Edit::OwnLines(line) => self.recorded.lines.get(*line).map_or(Kind::Nothing, cache_line),
-            Edit::LessKernelWork { work, .. } => self.of_kernel_work(*work),
+            Edit::LessSupportWork { work, .. } => self.of_support_work(*work),
             Edit::Permits { semaphore, now, .. } => self.of_permits(*semaphore, *now, run),
             Edit::NoSleeps => Kind::Timers,
             Edit::NoSpunWaits => Kind::SpunWaits { waiting: run.share(run.states.spinning()) },

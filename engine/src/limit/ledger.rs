@@ -11,7 +11,7 @@ use super::row::{Evidence, Row};
 use super::search::Search;
 use super::watched_run::WatchedRun;
 use super::{Kind, WORTH};
-use crate::event::KernelSubject;
+use crate::event::SupportSubject;
 use crate::experiment::Edit;
 use crate::program::{ObjectId, ObjectMeaning, RecordedWait};
 
@@ -99,7 +99,7 @@ impl Search {
         }
         let has_cause = claims.iter().any(|claim| explains_kernel_waiting(&claim.cause));
         let weight = |claim: &Claim| match &claim.cause {
-            Cause::Edit(Edit::LessKernelWork { subject: KernelSubject::Waiting, .. }) if has_cause => 0.0,
+            Cause::Edit(Edit::LessSupportWork { subject: SupportSubject::Waiting, .. }) if has_cause => 0.0,
             Cause::Unexplained if unexplained <= MOST => 0.0,
             Cause::Unexplained => f64::INFINITY,
             _ => self.weight(claim) * explained,

@@ -15,7 +15,6 @@ mod extent;
 mod fixes;
 mod holders;
 mod idle;
-mod kernel_work;
 mod ledger;
 mod model_fit;
 mod more_threads;
@@ -25,6 +24,7 @@ mod row;
 mod search;
 mod shared_lines;
 mod stretch;
+mod support_work;
 #[cfg(test)]
 mod tests;
 mod thread_samples;
@@ -42,7 +42,7 @@ pub use top_functions::{FunctionUse, Tenth};
 pub use uses::{LockUse, ThreadUse};
 
 use crate::cpus::Cpus;
-use crate::event::KernelSubject;
+use crate::event::SupportSubject;
 use crate::finding::Stuck;
 
 /// A constraint that gains less than this share of the time is no limit.
@@ -248,10 +248,10 @@ pub enum Kind {
         /// Each thread changes a word of its own.
         is_false: bool,
     },
-    /// What the kernel computes for the program: page faults, system calls.
-    KernelWork {
+    /// What the kernel or a runtime computes for the program: page faults, system calls, garbage collection.
+    SupportWork {
         /// What it is about.
-        subject: KernelSubject,
+        subject: SupportSubject,
         /// Its most frequent calls, in words.
         calls: String,
         /// Its part of the CPU time.

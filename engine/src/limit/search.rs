@@ -13,14 +13,17 @@ use super::worker_groups::{Group, groups, is_even};
 use super::{Kind, Limit, Limits, MoreThreads, WORTH};
 use crate::attribution::{Owners, with_sampled_calls};
 use crate::cpus::Cpus;
-use crate::event::KernelSubject;
+use crate::event::SupportSubject;
 use crate::experiment::{Changed, Edit, Permits, Trials, apply, bounded};
 use crate::finding::{Finding, Stuck};
 use crate::predict::{LineLoad, Model, Timing};
-use crate::program::{ObjectId, ObjectMeaning, Program, ProgramError, Recorded, bare_name};
+use crate::program::{ObjectId, ObjectMeaning, Program, ProgramError, Recorded, SupportWork, bare_name};
 use crate::schedule::Outcome;
 use crate::time::Ticks;
 use std::borrow::Cow;
+
+/// A smaller part of the CPU time is worth advice only where it limits.
+const MUCH: f64 = 0.25;
 
 /// A search in the making: [`Search::at`] for each of [`Search::counts`], [`Search::edits`], [`Search::fix`] for each of
 /// these, [`Search::tenth`] for each of [`Search::functions`], [`Search::conclude`]. Calls of one kind are independent of each
@@ -221,7 +224,7 @@ impl Search {
             without.push(without_stretch(cpus, stretch, time_ns));
         }
         without.extend(self.without_lines(&run));
-        without.extend(self.without_kernel_work(&run));
+        without.extend(self.without_support_work(&run));
         let more_threads = self.more_threads(&without, &run);
         without.retain(|(_, ns)| *ns < time_ns);
         without.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -402,10 +405,11 @@ impl Search {
                 // Others are not in the way yet.
                 Edit::OwnLines(_) => matches!(found.limit.kind, Kind::CacheLine { .. }),
                 // Threads that wait for each other do so for another reason, unless none was found.
-                Edit::LessKernelWork { subject: KernelSubject::Waiting, .. } => {
-                    matches!(found.limit.kind, Kind::KernelWork { .. })
+                Edit::LessSupportWork { work, subject } => {
+                    let is_limit = matches!(found.limit.kind, Kind::SupportWork { .. });
+                    let share = self.recorded.support.get(*work).map_or(0.0, SupportWork::share);
+                    is_limit || (*subject != SupportSubject::Waiting && share >= MUCH)
                 }
-                Edit::LessKernelWork { .. } => true,
                 // Where a lock lets one thread work at a time, that is what can be changed.
                 Edit::NoTurns => matches!(found.limit.kind, Kind::Turns { .. }),
                 _ => false,

@@ -87,8 +87,8 @@ fn with_recorded(mut program: Program, timeline: &Timeline, sampled: &SampledCod
     program.recorded = recorded;
     let (lines, facts) = super::shared_lines::of(timeline, sampled, &program).into_iter().unzip();
     program.recorded.lines = lines;
-    program.recorded.kernel = super::kernel_work::of(timeline, sampled, &program);
-    let growing = program.recorded.kernel.iter().find(|work| work.grows());
+    program.recorded.support = super::support_work::of(timeline, sampled, &program);
+    let growing = program.recorded.support.iter().find(|work| work.grows());
     program.findings.extend(growing.map(|work| Finding::KernelWorkGrows { share: work.share() }));
     program.machine.iter_mut().for_each(|machine| machine.lines.clone_from(&facts));
     for (object, waited_ns) in last.waited {

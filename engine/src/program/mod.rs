@@ -9,7 +9,6 @@ mod error;
 mod from_timeline;
 mod function_origin;
 pub mod json;
-mod kernel_work;
 mod lock_names;
 mod lock_replay;
 mod machine_facts;
@@ -30,6 +29,7 @@ mod samples;
 mod shared_lines;
 mod spin_locks;
 mod spins;
+mod support_work;
 mod ticks;
 mod walk;
 
@@ -50,8 +50,8 @@ pub use occurrences::{LockSection, Occurrences, WaitWords};
 pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
 pub use placement::Move;
 pub use recorded::{
-    KernelWork, ObjectKind, Primitive, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share,
-    SharedLine, WaitedFor,
+    ObjectKind, Primitive, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share, SharedLine,
+    SupportWork, WaitedFor,
 };
 pub(crate) use run_breaks::RunBreaks;
 pub use samples::{Place, PlaceId, Sample, Samples};

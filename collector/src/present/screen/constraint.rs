@@ -1,7 +1,7 @@
 //! Sentences about what threads wait for, where they need more than one line.
 
 use crate::present::short::short;
-use engine::event::KernelSubject;
+use engine::event::SupportSubject;
 use engine::program::bare_name;
 
 /// `threads`: how many, and whether each changes a word of its own.
@@ -19,19 +19,21 @@ pub(super) fn of_cache_line(
 }
 
 /// `calls`: the most frequent ones, and the part of the CPU time that all of them have.
-pub(super) fn of_kernel_work(
-    subject: KernelSubject,
+pub(super) fn of_support_work(
+    subject: SupportSubject,
     (calls, cpu_share): (&str, &str),
     function: Option<&str>,
     threads: usize,
 ) -> String {
     let what = match subject {
-        KernelSubject::Memory if threads > 1 => format!(", which {threads} threads cause in one memory"),
-        KernelSubject::Waiting => ", for threads that wait for each other".to_owned(),
+        SupportSubject::Memory if threads > 1 => format!(", which {threads} threads cause in one memory"),
+        SupportSubject::Waiting => ", for threads that wait for each other".to_owned(),
         _ => String::new(),
     };
     let most = function.map_or(String::new(), |function| format!(", most of it for {}", short(function)));
-    format!("the kernel: {calls}{what}: {cpu_share} of the CPU time{most}.")
+    let work =
+        if subject.is_kernels() { format!("the kernel: {calls}{what}") } else { subject.name().to_owned() };
+    format!("{work}: {cpu_share} of the CPU time{most}.")
 }
 
 /// `waiting`: threads, on average.

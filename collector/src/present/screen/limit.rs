@@ -1,6 +1,6 @@
 //! LIMIT and FIX: what limits, and the changes that bring most.
 
-use super::constraint::{of_cache_line, of_hand_over, of_kernel_work, of_permits};
+use super::constraint::{of_cache_line, of_hand_over, of_permits, of_support_work};
 use super::fix::{at_largest, gain, last_part, minus, name_of, what};
 use crate::cell::file_name;
 use crate::cell::{duration, grouped, width};
@@ -191,8 +191,8 @@ fn constraint(limit: &Limit) -> String {
         Kind::CacheLine { line, function, threads, is_false } => {
             of_cache_line(line, function.as_deref(), (*threads, *is_false), &percent(limit.gain()))
         }
-        Kind::KernelWork { subject, calls, cpu_share, function, threads } => {
-            of_kernel_work(*subject, (calls, &percent(*cpu_share)), function.as_deref(), *threads)
+        Kind::SupportWork { subject, calls, cpu_share, function, threads } => {
+            of_support_work(*subject, (calls, &percent(*cpu_share)), function.as_deref(), *threads)
         }
         Kind::Permits { semaphore, permits, threads, waiting } => {
             of_permits(semaphore, *permits, *threads, *waiting)

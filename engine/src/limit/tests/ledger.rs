@@ -1,9 +1,9 @@
 //! Which row comes first, and which others the screen shows.
 
 use super::*;
-use crate::event::KernelSubject;
+use crate::event::SupportSubject;
 use crate::limit::Evidence;
-use crate::program::{KernelWork, LineFact, LineThread, MachineFacts, Share, SharedLine};
+use crate::program::{LineFact, LineThread, MachineFacts, Share, SharedLine, SupportWork};
 use crate::report::Detail;
 
 /// Two threads that wait for a device each were "the work itself", with 0.2 CPUs busy: without one of them the other one waits as
@@ -149,34 +149,35 @@ fn a_word_that_is_no_lock_comes_after_what_is_simulated() {
     assert!(matches!(&more[..], [row] if matches!(row.kind, Kind::LocksNotRecorded { .. })), "{more:?}");
 }
 
-fn of_kernel(subject: KernelSubject, threads: u64, samples: u64) -> KernelWork {
+fn of_kernel(subject: SupportSubject, threads: u64, samples: u64) -> SupportWork {
     let calls = vec![Share { name: "some call".to_owned(), count: samples }];
-    KernelWork { subject, calls, function: Some("fill".to_owned()), threads, samples, all: 100 }
+    SupportWork { subject, calls, function: Some("fill".to_owned()), threads, samples, all: 100 }
 }
 
 /// Two threads of which the kernel computed 80 %, one at a time in part, were to take half as long on twice the CPUs.
 #[test]
 fn work_of_the_kernel_on_shared_memory_comes_before_more_cpus() {
     let program = recorded(program(&alike("w", 4, 1, r#"["exec","fill",100000000]"#)), &[]);
-    let with = |works: Vec<KernelWork>| Program {
-        recorded: Recorded { kernel: works, ..program.recorded.clone() },
+    let with = |works: Vec<SupportWork>| Program {
+        recorded: Recorded { support: works, ..program.recorded.clone() },
         recorded_cpus: Some(2),
         ..program.clone()
     };
-    let found = on(&with(vec![of_kernel(KernelSubject::Memory, 4, 80)]), 2);
+    let found = on(&with(vec![of_kernel(SupportSubject::Memory, 4, 80)]), 2);
     let first = &found.at[0];
-    let Kind::KernelWork { subject: KernelSubject::Memory, threads: 4, calls, .. } = &first.kind else {
+    let Kind::SupportWork { subject: SupportSubject::Memory, threads: 4, calls, .. } = &first.kind else {
         panic!("{first:?}")
     };
     assert_eq!(calls, "some call");
     assert!((first.share - 0.8).abs() < 0.01, "{first:?}");
-    let is_kernels = |fix: &&Fix| matches!(fix.edit, Edit::LessKernelWork { .. });
+    let is_kernels = |fix: &&Fix| matches!(fix.edit, Edit::LessSupportWork { .. });
     let fix = found.fixes.iter().find(is_kernels).expect("advice");
     assert!((fix.gain - 0.8).abs() < 0.01 && fix.edit.is_at_best(), "{fix:?}");
     let cpus = first.others.iter().find(|row| matches!(row.kind, Kind::Cpus { .. })).expect("a row");
     assert!(cpus.evidence == Evidence::Bounded && (cpus.least - 0.2 * cpus.most).abs() < 0.01, "{cpus:?}");
     // Of a process each, or little of it: CPUs are what they want.
-    for works in [vec![of_kernel(KernelSubject::Memory, 1, 9)], vec![of_kernel(KernelSubject::Memory, 4, 3)]]
+    for works in
+        [vec![of_kernel(SupportSubject::Memory, 1, 9)], vec![of_kernel(SupportSubject::Memory, 4, 3)]]
     {
         let found = on(&with(works), 2);
         assert!(matches!(found.at[0].kind, Kind::Cpus { .. }), "{found:?}");
@@ -189,12 +190,12 @@ fn going_to_sleep_for_a_lock_is_no_limit_of_its_own() {
     let section = r#"["lock","m"],["exec","put",900000],["unlock","m"],["exec","f",100000]"#;
     let with = |threads: &str| {
         let program = recorded(program(threads), &[]);
-        let kernel = vec![of_kernel(KernelSubject::Waiting, 4, 95)];
-        Program { recorded: Recorded { kernel, ..program.recorded }, recorded_cpus: Some(2), ..program }
+        let support = vec![of_kernel(SupportSubject::Waiting, 4, 95)];
+        Program { recorded: Recorded { support, ..program.recorded }, recorded_cpus: Some(2), ..program }
     };
     let found = on(&with(&alike("w", 4, 20, section)), 2);
     assert!(matches!(found.at[0].kind, Kind::Lock { .. }), "{found:?}");
-    assert!(!found.fixes.iter().any(|fix| matches!(fix.edit, Edit::LessKernelWork { .. })), "{found:?}");
+    assert!(!found.fixes.iter().any(|fix| matches!(fix.edit, Edit::LessSupportWork { .. })), "{found:?}");
     let found = on(&with(&alike("w", 2, 20, r#"["exec","f",1000000]"#)), 2);
-    assert!(matches!(found.at[0].kind, Kind::KernelWork { .. }), "no cause was found: {found:?}");
+    assert!(matches!(found.at[0].kind, Kind::SupportWork { .. }), "no cause was found: {found:?}");
 }

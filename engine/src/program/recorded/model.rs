@@ -1,7 +1,7 @@
 //! What a recording shows of objects and waits, as the program keeps it.
 
 use super::waited_for::WaitedFor;
-use crate::event::{KernelSubject, SyncObject};
+use crate::event::{SupportSubject, SyncObject};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -21,9 +21,9 @@ pub struct Recorded {
     /// Cache lines that several threads change together, the one where samples found most first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<SharedLine>,
-    /// What the kernel computes for threads, by subject, that with the most samples first.
+    /// What the kernel and a runtime compute for threads, by subject, that with the most samples first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub kernel: Vec<KernelWork>,
+    pub support: Vec<SupportWork>,
     /// How long all threads slept at once, nanoseconds.
     #[serde(skip_serializing_if = "is_zero")]
     pub asleep_ns: u64,
@@ -238,12 +238,12 @@ pub struct SharedLine {
     pub is_false: bool,
 }
 
-/// What the kernel computes for threads of the program, of one subject. It counts as their CPU time.
+/// What the kernel or a runtime computes for threads of the program, of one subject. It counts as their CPU time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct KernelWork {
+pub struct SupportWork {
     /// What it is about.
-    pub subject: KernelSubject,
+    pub subject: SupportSubject,
     /// Its system calls, and page faults, those with the most samples first.
     pub calls: Vec<Share>,
     /// The function that causes most of it, standard ones counted for their callers.
@@ -257,7 +257,7 @@ pub struct KernelWork {
     pub all: u64,
 }
 
-impl KernelWork {
+impl SupportWork {
     /// Its part of the program's CPU time.
     pub fn share(&self) -> f64 {
         (self.samples as f64 / self.all.max(1) as f64).min(1.0)
@@ -266,7 +266,7 @@ impl KernelWork {
     /// Whether much of it changes what several threads share: one of them does at a time, and the more of them there are, the longer
     /// they wait.
     pub fn grows(&self) -> bool {
-        self.subject == KernelSubject::Memory && self.threads > 1 && self.share() >= MATTERS
+        self.subject == SupportSubject::Memory && self.threads > 1 && self.share() >= MATTERS
     }
 
     /// Its most frequent calls, in words.

@@ -13,7 +13,7 @@ use super::model::{RecordedWait, shares};
 use super::objects::is_end_of_thread;
 use super::threads::Context;
 use super::waited_for::{SLEEP, WaitedFor};
-use crate::event::{CallKind, Effect, KernelSubject, effect, futex_operation, io_name, kernel_work};
+use crate::event::{CallKind, Effect, SupportSubject, effect, futex_operation, io_name, kernel_work};
 use crate::program::lock_replay::Nesting;
 use crate::program::names::{STOPPED, TIMER, UNKNOWN, waker};
 use crate::timeline::{External, State, Timeline, Wait, WaitReason, Wake};
@@ -157,7 +157,7 @@ pub(in crate::program) fn is_in_kernel(wait: &Wait) -> bool {
 
 fn is_about_memory(reason: WaitReason) -> bool {
     let WaitReason::Kernel { call, .. } = reason else { return false };
-    call != Call::NONE && kernel_work(Some(call.number)).1 == KernelSubject::Memory
+    call != Call::NONE && kernel_work(Some(call.number)).1 == SupportSubject::Memory
 }
 
 pub(in crate::program) fn is_idle(wait: &Wait, operation: Option<S>) -> bool {

@@ -1,12 +1,12 @@
-//! What the kernel computes for a program's threads, as the ticks of a clock find it (ours). A system call takes CPU time of the thread
+//! What the kernel and a runtime compute for a program's threads, as the ticks of a clock find it (ours). A system call takes CPU time of the thread
 //! that makes it, and so does a page fault: more CPUs do not make it less, and what is done to memory that threads share is done one
 //! after the other (`mmap_lock`, Linux `Documentation/mm/process_addrs.rst`).
 
 use super::Program;
-use super::recorded::{KernelWork, Share};
+use super::recorded::{Share, SupportWork};
 use super::sampled_code::SampledCode;
-use crate::event::{KernelSubject, kernel_work};
-use crate::timeline::Timeline;
+use crate::event::{SupportSubject, kernel_work, runtime_work};
+use crate::timeline::{Stack, Timeline};
 use probe_abi::SampleReason;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
@@ -24,19 +24,16 @@ struct Found {
 }
 
 /// By subject, that with the most samples first.
-pub(super) fn of(timeline: &Timeline, sampled: &SampledCode, program: &Program) -> Vec<KernelWork> {
-    if timeline.stacks.iter().all(|stack| stack.in_kernel.is_none()) {
-        return Vec::new();
-    }
+pub(super) fn of(timeline: &Timeline, sampled: &SampledCode, program: &Program) -> Vec<SupportWork> {
+    let stacks = of_stacks(timeline, program);
     let waiting = sampled.waiting(timeline);
     let mut all = 0u64;
-    let mut subjects: BTreeMap<KernelSubject, Found> = BTreeMap::new();
+    let mut subjects: BTreeMap<SupportSubject, Found> = BTreeMap::new();
     for (place, thread) in timeline.threads.iter().filter(|thread| thread.has_lived()).enumerate() {
         for sample in thread.samples.iter().filter(|sample| sample.reason == SampleReason::Tick) {
             all += 1;
             let Some(stack) = timeline.stacks.get(sample.stack as usize) else { continue };
-            let Some(in_kernel) = stack.in_kernel else { continue };
-            let (name, subject) = kernel_work(in_kernel.call);
+            let Some(&Some((name, subject))) = stacks.get(sample.stack as usize) else { continue };
             // Asking again and again is waiting; going to sleep is work.
             if waiting.get(sample.stack as usize) == Some(&true) && name != "futex" {
                 continue;
@@ -50,7 +47,7 @@ pub(super) fn of(timeline: &Timeline, sampled: &SampledCode, program: &Program) 
             found.samples += 1;
         }
     }
-    let mut works: Vec<KernelWork> = subjects
+    let mut works: Vec<SupportWork> = subjects
         .into_iter()
         .filter(|(_, found)| found.samples >= FEWEST)
         .map(|(subject, found)| work(subject, found, all, program))
@@ -59,13 +56,34 @@ pub(super) fn of(timeline: &Timeline, sampled: &SampledCode, program: &Program) 
     works
 }
 
-fn work(subject: KernelSubject, found: Found, all: u64, program: &Program) -> KernelWork {
+/// For each stack what is done there, and what it is about.
+fn of_stacks(timeline: &Timeline, program: &Program) -> Vec<Option<(&'static str, SupportSubject)>> {
+    let of_place = |function: u32| {
+        let function = program.functions.get(function as usize)?;
+        runtime_work(&function.name, function.module.as_deref())
+    };
+    let of_functions: Vec<Option<SupportSubject>> =
+        (0u32..).take(program.functions.len()).map(of_place).collect();
+    let of_stack = |(number, stack): (u32, &Stack)| {
+        let places = program.samples.stack(number);
+        let subjects = places.filter_map(|(_, place)| *of_functions.get(place.function.0 as usize)?);
+        let mut subjects: Vec<SupportSubject> = subjects.collect();
+        subjects.sort_unstable();
+        let runtimes = |subject: &SupportSubject| (subject.name(), *subject);
+        let whole = subjects.iter().find(|subject| subject.is_whole()).map(runtimes);
+        let kernels = || stack.in_kernel.map(|in_kernel| kernel_work(in_kernel.call));
+        whole.or_else(kernels).or_else(|| subjects.first().map(runtimes))
+    };
+    (0u32..).zip(&timeline.stacks).map(of_stack).collect()
+}
+
+fn work(subject: SupportSubject, found: Found, all: u64, program: &Program) -> SupportWork {
     let mut calls: Vec<Share> =
         found.calls.into_iter().map(|(name, count)| Share { name: name.to_owned(), count }).collect();
     calls.sort_by_key(|call| std::cmp::Reverse(call.count));
     let function = found.functions.into_iter().max_by_key(|(_, count)| *count);
     let function = function.and_then(|(function, _)| program.functions.get(function as usize));
-    KernelWork {
+    SupportWork {
         subject,
         calls,
         function: function.map(|function| function.name.clone()),
@@ -79,7 +97,7 @@ fn work(subject: KernelSubject, found: Found, all: u64, program: &Program) -> Ke
 mod tests {
     use super::*;
     use crate::time::Timestamp;
-    use crate::timeline::{InKernel, Interval, Stack, StackSample, Thread};
+    use crate::timeline::{InKernel, Interval, StackSample, Thread};
 
     #[test]
     fn ticks_in_the_kernel_are_counted_by_subject_and_those_in_user_space_are_not() {
@@ -104,8 +122,8 @@ mod tests {
         let timeline = Timeline { stacks, threads: vec![thread], ..Timeline::default() };
         let works = of(&timeline, &SampledCode::default(), &Program::default());
         assert_eq!(works.len(), 1, "nine samples show nothing: {works:?}");
-        let KernelWork { subject, calls, threads, samples, all, .. } = &works[0];
-        assert_eq!((*subject, *threads, *samples, *all), (KernelSubject::Memory, 1, 20, 49));
+        let SupportWork { subject, calls, threads, samples, all, .. } = &works[0];
+        assert_eq!((*subject, *threads, *samples, *all), (SupportSubject::Memory, 1, 20, 49));
         let calls: Vec<(&str, u64)> = calls.iter().map(|call| (call.name.as_str(), call.count)).collect();
         assert_eq!(calls, [("page faults", 12), ("munmap", 8)]);
     }

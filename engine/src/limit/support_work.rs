@@ -1,0 +1,34 @@
+//! What the kernel and a runtime compute for the program, as rows of the ledger.
+
+use super::Kind;
+use super::search::Search;
+use super::shared_lines::computing;
+use super::watched_run::WatchedRun;
+use crate::experiment::Edit;
+use crate::program::SupportWork;
+
+impl Search {
+    /// The time without each kind of it, at best, nanoseconds.
+    pub(super) fn without_support_work(&self, run: &WatchedRun) -> Vec<(Edit, f64)> {
+        let ns = |work: &SupportWork| run.time_ns() * (1.0 - work.share() * computing(run));
+        let works = self.recorded.support.iter().enumerate();
+        works.map(|(work, of)| (Edit::LessSupportWork { work, subject: of.subject }, ns(of))).collect()
+    }
+
+    /// The part of the CPU time in which threads may wait for each other in the kernel longer than recorded, when more of them run at
+    /// once; 0 if that is little.
+    pub(super) fn growing_kernel_work(&self) -> f64 {
+        self.recorded.support.iter().filter(|work| work.grows()).map(SupportWork::share).sum()
+    }
+
+    pub(super) fn of_support_work(&self, number: usize) -> Kind {
+        let Some(work) = self.recorded.support.get(number) else { return Kind::Nothing };
+        Kind::SupportWork {
+            subject: work.subject,
+            calls: work.most(),
+            cpu_share: work.share(),
+            function: work.function.clone(),
+            threads: usize::try_from(work.threads).unwrap_or(usize::MAX),
+        }
+    }
+}
