@@ -192,9 +192,9 @@ fn what(limit: &Limit) -> &str {
         Kind::CacheLine { line, .. } => line,
         Kind::Permits { semaphore, .. } => semaphore,
         Kind::LocksNotRecorded { word, .. } => word,
-        Kind::Threads { function, .. } | Kind::Imbalance { function } => {
-            function.as_deref().unwrap_or_default()
-        }
+        Kind::Threads { function, .. }
+        | Kind::TooManyThreads { function, .. }
+        | Kind::Imbalance { function } => function.as_deref().unwrap_or_default(),
         Kind::Cpus { .. }
         | Kind::Quota { .. }
         | Kind::Timers

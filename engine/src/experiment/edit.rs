@@ -34,6 +34,14 @@ pub enum Edit {
         /// The locks under which nothing is divided; `None`: any lock.
         under: Option<Vec<ObjectId>>,
     },
+    /// Fewer threads: some of these do what all of them did.
+    #[strum(serialize = "fewer_threads")]
+    FewerThreads {
+        /// The threads, by their places in the program.
+        threads: Vec<usize>,
+        /// How many are left.
+        kept: usize,
+    },
     /// Threads have equally much to do: between barriers, until they are waited for, and in these groups of threads that do the
     /// same.
     #[strum(serialize = "balance")]
@@ -102,7 +110,7 @@ impl Edit {
             Edit::OwnLines(_) => 1,
             Edit::FreeDevices(_) | Edit::FreeIo => 1,
             Edit::NoSleeps => 2,
-            Edit::DivideEvenly(_) => 3,
+            Edit::DivideEvenly(_) | Edit::FewerThreads { .. } => 3,
             Edit::MoreThreads { .. } => 4,
             Edit::Divide(..) | Edit::Scale(..) | Edit::FewerCalls(..) => 5,
             Edit::NoTurns => 6,
@@ -117,7 +125,7 @@ impl Edit {
     /// Whether one sentence says both.
     pub(crate) fn is_worded_like(&self, other: &Edit) -> bool {
         let threads = |edit: &Edit| match edit {
-            Edit::MoreThreads { threads, .. } => threads.len(),
+            Edit::MoreThreads { threads, .. } | Edit::FewerThreads { threads, .. } => threads.len(),
             _ => 0,
         };
         self.name() == other.name() && threads(self) == threads(other)

@@ -9,6 +9,7 @@ mod band;
 mod divide;
 mod edit;
 mod even;
+mod fewer_threads;
 mod free;
 mod more_threads;
 mod move_out;

@@ -94,6 +94,7 @@ impl Search {
                 asked.push((self.more_of(&group.threads, 1, base), most as u64));
             }
         }
+        asked.extend(self.fewer_threads(run, worth));
         let spinning = sum(|used| used.spinning);
         if spinning >= worth {
             asked.push((Edit::NoSpinning, spinning));

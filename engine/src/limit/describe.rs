@@ -100,6 +100,9 @@ impl Search {
                     }
                 }
             }
+            Edit::FewerThreads { threads, kept } => {
+                Kind::TooManyThreads { threads: threads.len(), then: *kept, function: function(threads) }
+            }
             Edit::NoTurns => {
                 let worth = base.length.0 / 100;
                 let computing = self.program().threads.iter().zip(&base.threads);

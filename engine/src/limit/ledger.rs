@@ -81,7 +81,7 @@ impl Search {
         self.claim_unrecorded(&mut claims, run);
         // Of a program at rest that is measured: what its milliseconds of computing gain is nothing of its time.
         let at_rest = self.rest.map_or(1.0, |rest| time_ns / rest.wall_ns);
-        let unexplained = self.unexplained(run);
+        let unexplained = if is_spun(&claims) { 0.0 } else { self.unexplained(run) };
         // A prediction that explains most of the run tells what limits it.
         let explained = at_rest * if unexplained > MOST { 1.0 - unexplained } else { 1.0 };
         claims.retain(|claim| claim.most * explained >= WORTH);
@@ -106,6 +106,7 @@ impl Search {
             if matches!(claims.first(), Some(Claim { cause: Cause::Edit(Edit::FreeLocks(_)), .. })) {
                 claims.retain(|claim| claim.cause != Cause::Edit(Edit::NoTurns));
             }
+            threads_before_cpus(&mut claims);
         } else {
             claims.insert(0, self.on_path(run));
         }
@@ -146,6 +147,11 @@ impl Search {
             // What is computed between two requests sets the pace together with who sends them, however long it is.
             Edit::Divide(..) | Edit::NoTurns if waits_for_work => return None,
             Edit::MoreThreads { threads, .. } if waits_for_work && threads.len() == 1 => return None,
+            Edit::FewerThreads { .. } => {
+                let most = self.most_with_fewer(gain, run);
+                let evidence = if most > gain { Evidence::Bounded } else { Evidence::Simulated };
+                Claim { cause, least: gain, most, evidence }
+            }
             Edit::OwnLines(line) => {
                 let least = self.least_without_line(*line, run);
                 Claim { cause, least, most: gain.max(least), evidence: Evidence::Bounded }
@@ -270,5 +276,22 @@ impl Search {
             Cause::LocksNotRecorded => self.unrecorded.as_ref().map_or(Kind::Nothing, |locks| locks.kind()),
         };
         Row { kind, least: claim.least, most: claim.most, evidence: claim.evidence }
+    }
+}
+
+/// Whether a claim explains what the prediction lacks: threads that spin while others have no CPU.
+fn is_spun(claims: &[Claim]) -> bool {
+    claims.iter().any(|claim| {
+        matches!(claim.cause, Cause::Edit(Edit::FewerThreads { .. })) && claim.most > claim.least
+    })
+}
+
+/// Fewer threads may be had at once: where they may gain as much as more CPUs, they come first.
+fn threads_before_cpus(claims: &mut [Claim]) {
+    let is_fewer = |claim: &Claim| matches!(claim.cause, Cause::Edit(Edit::FewerThreads { .. }));
+    if let Some(Claim { cause: Cause::Edit(Edit::Cpus(_)), most, .. }) = claims.first()
+        && let Some(place) = claims.iter().position(|claim| is_fewer(claim) && claim.most >= *most)
+    {
+        claims[..=place].rotate_right(1);
     }
 }

@@ -1,6 +1,9 @@
 //! Sentences about what threads wait for, where they need more than one line.
 
+use super::limit::cpus;
+use crate::cell::duration;
 use crate::present::short::short;
+use engine::limit::{Limit, WORTH};
 use engine::program::bare_name;
 
 /// `threads`: how many, and whether each changes a word of its own.
@@ -21,6 +24,25 @@ pub(super) fn of_cache_line(
 pub(super) fn of_permits(semaphore: &str, permits: u32, threads: usize, waiting: f64) -> String {
     let name = bare_name(semaphore);
     format!("permits of {name}: all {permits} are in use, {waiting:.1} of {threads} threads wait for one.")
+}
+
+/// `threads`: how many there are, and how many are faster.
+pub(super) fn of_too_many_threads(
+    limit: &Limit,
+    (threads, then): (usize, usize),
+    function: Option<&str>,
+) -> String {
+    let run = function.map_or(String::new(), |function| format!(" that run {}", short(function)));
+    // What spinning took is known of the recorded run only.
+    let most = match limit.share {
+        most if most > limit.gain() + WORTH => format!(", up to {:.0} % less than recorded", most * 100.0),
+        _ => String::new(),
+    };
+    format!(
+        "too many threads: {threads}{run} on {}, and wait for each other. With {then} of them {}{most}.",
+        cpus(limit.cpus),
+        duration(limit.without_ns)
+    )
 }
 
 pub(super) fn of_hand_over(object: Option<&str>, gain: &str) -> String {

@@ -1,6 +1,6 @@
 //! LIMIT and FIX: what limits, and the changes that bring most.
 
-use super::constraint::{of_cache_line, of_hand_over, of_permits};
+use super::constraint::{of_cache_line, of_hand_over, of_permits, of_too_many_threads};
 use super::fix::{at_largest, gain, last_part, minus, name_of, what};
 use crate::cell::file_name;
 use crate::cell::{duration, grouped, width};
@@ -156,6 +156,9 @@ fn constraint(limit: &Limit) -> String {
                 busy => format!("busy {} of the time", percent(busy)),
             };
             format!("too few threads: the {threads}{run} are {when}{more}.")
+        }
+        Kind::TooManyThreads { threads, then, function } => {
+            of_too_many_threads(limit, (*threads, *then), function.as_deref())
         }
         Kind::Serial { function, threads: 1, .. } => {
             let run = of(function).map_or(String::new(), |function| format!(", mostly in {function}"));

@@ -7,6 +7,7 @@ mod ledger;
 mod not_recorded;
 mod permits;
 mod threads;
+mod too_many_threads;
 
 use super::{Fix, Kind, Limits, Search, WORTH, limits};
 use crate::cpus::Cpus;
