@@ -42,6 +42,7 @@ pub fn words(edit: &Edit, about: About<'_>) -> String {
         Edit::DivideEvenly(_) => "divide the work evenly".to_owned(),
         Edit::FreeDevices(_) | Edit::FreeIo => "free I/O".to_owned(),
         Edit::NoSleeps => "do not sleep".to_owned(),
+        Edit::NoPolling(_) => "wake them (a condition variable)".to_owned(),
         Edit::NoSpinning => "sleep instead of spinning for locks".to_owned(),
         Edit::NoSpunWaits => "no spinning until others are ready".to_owned(),
         Edit::Permits { now, then, .. } => format!("{then} permits instead of {now}"),

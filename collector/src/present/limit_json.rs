@@ -181,6 +181,12 @@ impl<'a> Of<'a> {
                 threads: Some(*threads),
                 ..Of::default()
             },
+            Kind::Polling { threads, every_ns, function: of } => Of {
+                threads: Some(*threads),
+                function: function(of),
+                length_ns: Some(*every_ns),
+                ..Of::default()
+            },
             Kind::SpunWaits { waiting } => Of { waiting: Some(*waiting), ..Of::default() },
             Kind::Turns { threads, .. } => Of { threads: Some(*threads), ..Of::default() },
             Kind::Imbalance { function: of } => Of { function: function(of), ..Of::default() },

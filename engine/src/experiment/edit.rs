@@ -62,6 +62,9 @@ pub enum Edit {
     FreeIo,
     /// No thread sleeps or waits for a timer.
     NoSleeps,
+    /// These threads, which sleep and look again whether there is something to do, find it at once: at best that is what waking them
+    /// gains.
+    NoPolling(Vec<usize>),
     /// A thread that waits for a spin lock gives its CPU away.
     NoSpinning,
     /// No thread spins until another one does something: it goes on at once.
@@ -91,7 +94,7 @@ impl Edit {
 
     /// Whether its gain is a bound: what is simulated is more than the change can give.
     pub fn is_at_best(&self) -> bool {
-        self.is_assumed() || matches!(self, Edit::Processes(_))
+        self.is_assumed() || matches!(self, Edit::Processes(_) | Edit::NoPolling(_))
     }
 
     /// On this many CPUs: work that is divided among more threads than CPUs gets no faster.
@@ -109,7 +112,7 @@ impl Edit {
             Edit::Permits { .. } => 0,
             Edit::OwnLines(_) => 1,
             Edit::FreeDevices(_) | Edit::FreeIo => 1,
-            Edit::NoSleeps => 2,
+            Edit::NoSleeps | Edit::NoPolling(_) => 2,
             Edit::DivideEvenly(_) | Edit::FewerThreads { .. } => 3,
             Edit::MoreThreads { .. } => 4,
             Edit::Divide(..) | Edit::Scale(..) | Edit::FewerCalls(..) => 5,

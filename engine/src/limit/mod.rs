@@ -271,6 +271,15 @@ pub enum Kind {
     },
     /// Sleeping.
     Timers,
+    /// Threads sleep, look whether there is something to do, and sleep again.
+    Polling {
+        /// How many threads.
+        threads: usize,
+        /// How long they sleep each time, nanoseconds.
+        every_ns: f64,
+        /// The function in which they do.
+        function: Option<String>,
+    },
     /// Threads wait for what others do, and keep CPUs busy meanwhile.
     SpunWaits {
         /// Threads that do, on average.
@@ -335,8 +344,14 @@ impl Kind {
 
     /// Whether it is waiting, or not known: what threads compute meanwhile is not in the way.
     pub fn is_wait(&self) -> bool {
-        matches!(self, Kind::Idle { .. } | Kind::Timers | Kind::Device { .. } | Kind::LocksNotRecorded { .. })
-            || !self.is_known()
+        matches!(
+            self,
+            Kind::Idle { .. }
+                | Kind::Timers
+                | Kind::Polling { .. }
+                | Kind::Device { .. }
+                | Kind::LocksNotRecorded { .. }
+        ) || !self.is_known()
     }
 
     /// Whether threads go on one after the other: one more computes at the same time as the others, and here it could not.

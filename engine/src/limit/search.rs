@@ -14,7 +14,7 @@ use super::worker_groups::{Group, groups, is_even};
 use super::{Kind, Limit, Limits, MoreThreads, WORTH};
 use crate::attribution::{Owners, with_sampled_calls};
 use crate::cpus::Cpus;
-use crate::experiment::{Changed, Edit, Permits, Trials, apply, bounded};
+use crate::experiment::{Changed, Edit, Permits, Polling, Trials, apply, bounded};
 use crate::finding::{Finding, Stuck};
 use crate::predict::{LineLoad, Model, Timing};
 use crate::program::{ObjectId, ObjectMeaning, Program, ProgramError, Recorded, bare_name};
@@ -44,6 +44,8 @@ pub struct Search {
     pub(super) lines: Vec<LineLoad>,
     /// CPU time of asking again and again.
     pub(super) asked_again: AskedAgain,
+    /// Threads that sleep and look again.
+    pub(super) polling: Option<Polling>,
     /// Bounded resources.
     pub(super) permits: Vec<Permits>,
 }
@@ -122,6 +124,7 @@ impl Search {
         program.findings.clear();
         let groups = groups(&program, &owners, &samples);
         let permits = bounded(&program);
+        let polling = Polling::of(&program);
         Ok(Search {
             trials: Trials::new(Cow::Owned(program), owners, &model),
             recorded,
@@ -135,6 +138,7 @@ impl Search {
             hidden,
             lines,
             asked_again,
+            polling,
             permits,
         })
     }
@@ -401,10 +405,12 @@ impl Search {
     /// Changes that a person can make and that were looked at already, each sentence once.
     pub(super) fn known(&self, found: &Found) -> Vec<(Edit, f64)> {
         let mut known: Vec<(Edit, f64)> = Vec::new();
+        let polls = found.without.iter().any(|(edit, _)| matches!(edit, Edit::NoPolling(_)));
         for (edit, ns) in &found.without {
             let is_advice = match edit {
                 // With a permit, that is what the permit is for.
-                Edit::NoSleeps => !matches!(found.limit.kind, Kind::Permits { .. }),
+                Edit::NoSleeps => !matches!(found.limit.kind, Kind::Permits { .. }) && !polls,
+                Edit::NoPolling(_) => !matches!(found.limit.kind, Kind::Permits { .. }),
                 Edit::NoQuota
                 | Edit::DivideEvenly(_)
                 | Edit::MoreThreads { .. }

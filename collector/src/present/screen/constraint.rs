@@ -45,6 +45,13 @@ pub(super) fn of_too_many_threads(
     )
 }
 
+pub(super) fn of_polling(threads: usize, every_ns: f64, function: Option<&str>, gain: &str) -> String {
+    let who = if threads == 1 { "a thread looks".to_owned() } else { format!("{threads} threads look") };
+    let place = function.map_or(String::new(), |function| format!(" (in {})", short(function)));
+    let every = duration(every_ns);
+    format!("polling: {who} every {every} whether there is something to do{place}. Up to {gain} of the time.")
+}
+
 pub(super) fn of_hand_over(object: Option<&str>, gain: &str) -> String {
     let what = object.map_or(String::new(), |object| match bare_name(object) {
         // Each thread of a JVM has its own.

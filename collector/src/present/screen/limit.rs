@@ -1,6 +1,6 @@
 //! LIMIT and FIX: what limits, and the changes that bring most.
 
-use super::constraint::{of_cache_line, of_hand_over, of_permits, of_too_many_threads};
+use super::constraint::{of_cache_line, of_hand_over, of_permits, of_polling, of_too_many_threads};
 use super::fix::{at_largest, gain, last_part, minus, name_of, what};
 use crate::cell::file_name;
 use crate::cell::{duration, grouped, width};
@@ -196,6 +196,9 @@ fn constraint(limit: &Limit) -> String {
         }
         Kind::Permits { semaphore, permits, threads, waiting } => {
             of_permits(semaphore, *permits, *threads, *waiting)
+        }
+        Kind::Polling { threads, every_ns, function } => {
+            of_polling(*threads, *every_ns, function.as_deref(), &percent(limit.gain()))
         }
         Kind::Timers => format!("sleeping: {} of the time.", percent(limit.gain())),
         Kind::SpunWaits { waiting } => format!(

@@ -6,6 +6,7 @@ mod kinds;
 mod ledger;
 mod not_recorded;
 mod permits;
+mod polling;
 mod threads;
 mod too_many_threads;
 
