@@ -130,7 +130,7 @@ fn options(fix: &Value) -> Option<Vec<String>> {
         "faster" => named("--scale", text("function"), fix["factor"].to_string()),
         "split_lock" => named("--split-lock", text("lock"), fix["parts"].to_string()),
         "move_out" => named("--move-out", text("function"), text("lock").to_owned()),
-        "one_more_thread" => Some(vec!["--threads".to_owned(), fix["threads"].to_string()]),
+        "one_more_thread" | "fewer_threads" => Some(vec!["--threads".to_owned(), fix["threads"].to_string()]),
         "balance" => Some(vec!["--divide-evenly".to_owned()]),
         "no_sleeps" => Some(vec!["--no-sleeps".to_owned()]),
         "no_quota" => Some(vec!["--no-quota".to_owned()]),

@@ -193,9 +193,10 @@ fn what(limit: &Limit) -> &str {
         Kind::SupportWork { calls, .. } => calls,
         Kind::Permits { semaphore, .. } => semaphore,
         Kind::LocksNotRecorded { word, .. } => word,
-        Kind::Threads { function, .. } | Kind::Imbalance { function } => {
-            function.as_deref().unwrap_or_default()
-        }
+        Kind::Threads { function, .. }
+        | Kind::TooManyThreads { function, .. }
+        | Kind::Polling { function, .. }
+        | Kind::Imbalance { function } => function.as_deref().unwrap_or_default(),
         Kind::Cpus { .. }
         | Kind::Quota { .. }
         | Kind::Timers

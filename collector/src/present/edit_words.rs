@@ -39,9 +39,11 @@ pub fn words(edit: &Edit, about: About<'_>) -> String {
         Edit::MoreThreads { threads, more, .. } => {
             format!("{} threads instead of {}", threads.len().saturating_add(*more), threads.len())
         }
+        Edit::FewerThreads { threads, kept } => format!("{kept} threads instead of {}", threads.len()),
         Edit::DivideEvenly(_) => "divide the work evenly".to_owned(),
         Edit::FreeDevices(_) | Edit::FreeIo => "free I/O".to_owned(),
         Edit::NoSleeps => "do not sleep".to_owned(),
+        Edit::NoPolling(_) => "wake them (a condition variable)".to_owned(),
         Edit::NoSpinning => "sleep instead of spinning for locks".to_owned(),
         Edit::NoSpunWaits => "no spinning until others are ready".to_owned(),
         Edit::Permits { now, then, .. } => format!("{then} permits instead of {now}"),

@@ -171,11 +171,20 @@ impl<'a> Of<'a> {
             Kind::Threads { threads, function: of, .. } => {
                 Of { threads: Some(*threads), function: function(of), ..Of::default() }
             }
+            Kind::TooManyThreads { threads, function: of, .. } => {
+                Of { threads: Some(*threads), function: function(of), ..Of::default() }
+            }
             Kind::Serial { thread, function: of, length_ns, threads } => Of {
                 thread: Some(thread),
                 function: function(of),
                 length_ns: Some(*length_ns),
                 threads: Some(*threads),
+                ..Of::default()
+            },
+            Kind::Polling { threads, every_ns, function: of } => Of {
+                threads: Some(*threads),
+                function: function(of),
+                length_ns: Some(*every_ns),
                 ..Of::default()
             },
             Kind::SpunWaits { waiting } => Of { waiting: Some(*waiting), ..Of::default() },
@@ -265,6 +274,7 @@ impl<'a> FixJson<'a> {
             Edit::Scale(_, factor) => json.factor = Some(*factor),
             Edit::Cpus(Cpus::Count(count)) => json.cpus = Some(count.get()),
             Edit::Divide(_, among) => json.threads = Some(*among),
+            Edit::FewerThreads { kept, .. } => json.threads = Some(*kept),
             Edit::MoreThreads { threads, more, .. } => {
                 json.threads = Some(threads.len().saturating_add(*more));
             }

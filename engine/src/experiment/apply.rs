@@ -1,7 +1,7 @@
 //! A program with changes made.
 
 use super::edit::{Edit, EditError};
-use super::{divide, even, free, more_threads, move_out, permits, scale, split};
+use super::{divide, even, fewer_threads, free, more_threads, move_out, permits, scale, split};
 use crate::attribution::Owners;
 use crate::predict::{Model, NO_QUOTA};
 use crate::program::{Operation, Program};
@@ -63,6 +63,7 @@ fn change(program: &mut Program, owners: &Owners, edit: &Edit) -> Result<(), Edi
         Edit::MoreThreads { threads, more, under } => {
             more_threads::more_threads(program, threads, *more, under.as_deref());
         }
+        Edit::FewerThreads { threads, kept } => fewer_threads::fewer_threads(program, threads, *kept)?,
         Edit::DivideEvenly(alike) => {
             even::even(program, alike)
                 .ok_or(EditError::NothingToChange("no threads wait for one that has more to do"))?;
@@ -70,7 +71,8 @@ fn change(program: &mut Program, owners: &Owners, edit: &Edit) -> Result<(), Edi
         Edit::Permits { semaphore, then, .. } => permits::set_permits(program, *semaphore, *then)?,
         Edit::FreeDevices(devices) => free::devices(program, devices),
         Edit::FreeIo => free_io(program),
-        Edit::NoSleeps => free::sleeps(program),
+        Edit::NoSleeps => free::sleeps(program, None),
+        Edit::NoPolling(threads) => free::sleeps(program, Some(threads)),
         Edit::NoSpinning => free::spinning(program),
         Edit::NoSpunWaits => free::spun_waits(program),
         Edit::NoTurns | Edit::OwnLines(_) | Edit::LessSupportWork { .. } => {

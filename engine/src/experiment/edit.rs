@@ -35,6 +35,14 @@ pub enum Edit {
         /// The locks under which nothing is divided; `None`: any lock.
         under: Option<Vec<ObjectId>>,
     },
+    /// Fewer threads: some of these do what all of them did.
+    #[strum(serialize = "fewer_threads")]
+    FewerThreads {
+        /// The threads, by their places in the program.
+        threads: Vec<usize>,
+        /// How many are left.
+        kept: usize,
+    },
     /// Threads have equally much to do: between barriers, until they are waited for, and in these groups of threads that do the
     /// same.
     #[strum(serialize = "balance")]
@@ -55,6 +63,9 @@ pub enum Edit {
     FreeIo,
     /// No thread sleeps or waits for a timer.
     NoSleeps,
+    /// These threads, which sleep and look again whether there is something to do, find it at once: at best that is what waking them
+    /// gains.
+    NoPolling(Vec<usize>),
     /// A thread that waits for a spin lock gives its CPU away.
     NoSpinning,
     /// No thread spins until another one does something: it goes on at once.
@@ -91,7 +102,7 @@ impl Edit {
 
     /// Whether its gain is a bound: what is simulated is more than the change can give.
     pub fn is_at_best(&self) -> bool {
-        self.is_assumed() || matches!(self, Edit::Processes(_))
+        self.is_assumed() || matches!(self, Edit::Processes(_) | Edit::NoPolling(_))
     }
 
     /// On this many CPUs: work that is divided among more threads than CPUs gets no faster.
@@ -109,8 +120,8 @@ impl Edit {
             Edit::Permits { .. } => 0,
             Edit::OwnLines(_) | Edit::LessSupportWork { .. } => 1,
             Edit::FreeDevices(_) | Edit::FreeIo => 1,
-            Edit::NoSleeps => 2,
-            Edit::DivideEvenly(_) => 3,
+            Edit::NoSleeps | Edit::NoPolling(_) => 2,
+            Edit::DivideEvenly(_) | Edit::FewerThreads { .. } => 3,
             Edit::MoreThreads { .. } => 4,
             Edit::Divide(..) | Edit::Scale(..) | Edit::FewerCalls(..) => 5,
             Edit::NoTurns => 6,
@@ -125,7 +136,7 @@ impl Edit {
     /// Whether one sentence says both.
     pub(crate) fn is_worded_like(&self, other: &Edit) -> bool {
         let threads = |edit: &Edit| match edit {
-            Edit::MoreThreads { threads, .. } => threads.len(),
+            Edit::MoreThreads { threads, .. } | Edit::FewerThreads { threads, .. } => threads.len(),
             _ => 0,
         };
         let subject = |edit: &Edit| match edit {

@@ -91,11 +91,13 @@ pub(super) fn devices(program: &mut Program, devices: &[ObjectId]) {
     }
 }
 
-/// No thread sleeps or waits for a timer, except threads in the background, which would then loop without a
-/// pause.
-pub(super) fn sleeps(program: &mut Program) {
+/// None of these threads (`None`: no thread) sleeps or waits for a timer, except threads in the background, which would then loop
+/// without a pause.
+pub(super) fn sleeps(program: &mut Program, threads: Option<&[usize]>) {
     let timers = timers(program);
-    for thread in program.threads.iter_mut().filter(|thread| thread.background.is_none()) {
+    let all = program.threads.iter_mut().enumerate();
+    let chosen = all.filter(|(number, _)| threads.is_none_or(|threads| threads.contains(number)));
+    for (_, thread) in chosen.filter(|(_, thread)| thread.background.is_none()) {
         for operation in &mut thread.operations {
             match operation {
                 Operation::Sleep(length) | Operation::SleepNext(length) | Operation::SleepUntil(length) => {

@@ -9,10 +9,12 @@ mod band;
 mod divide;
 mod edit;
 mod even;
+mod fewer_threads;
 mod free;
 mod more_threads;
 mod move_out;
 mod permits;
+mod polling;
 mod scale;
 mod split;
 #[cfg(test)]
@@ -27,4 +29,5 @@ pub(crate) use even::{created, is_meeting, is_uneven, most_to_do};
 pub(crate) use free::timers;
 pub use permits::permits;
 pub(crate) use permits::{Permits, bounded};
+pub(crate) use polling::Polling;
 pub use trials::{Trial, Trials};

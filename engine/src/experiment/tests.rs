@@ -126,3 +126,38 @@ fn work_moves_out_of_the_locks_and_stays_work() {
     }
     assert_eq!(under, 20 * Ticks::PER_NS);
 }
+
+#[test]
+fn fewer_threads_do_the_work_of_all_and_wait_for_each_other() {
+    let thread = |name: &str, more: &str| {
+        format!(r#"{{"name":"{name}","ops":[["exec","f",100],["barrier","b",3],{more}["exec","f",50]]}}"#)
+    };
+    let given = program(&format!(
+        r#"{{"name":"m","ops":[["exec","g",1],["release","e0"],["await","e1"]]}},{},{},{}"#,
+        thread("a", ""),
+        thread("b", ""),
+        thread("c", r#"["await","e0"],["release","e1"],"#)
+    ));
+    let fewer = |kept| edited(&given, &[Edit::FewerThreads { threads: vec![1, 2, 3], kept }]);
+    let two = fewer(2).expect("edited");
+    assert_eq!(two.check(), Ok(()));
+    assert_eq!(two.compute_times(), given.compute_times());
+    let barriers = |program: &Program| {
+        let operations = program.threads.iter().flat_map(|thread| thread.operations.clone());
+        let counts = operations.filter_map(|operation| match operation {
+            Operation::Barrier(_, count) => Some(count),
+            _ => None,
+        });
+        counts.collect::<Vec<u32>>()
+    };
+    assert_eq!(barriers(&two), [2, 2]);
+    // The main thread awaited the third one, which had awaited the main thread itself.
+    let awaited = |program: &Program| match program.threads[0].operations[2] {
+        Operation::Await(edge) => Some(edge),
+        _ => None,
+    };
+    let Operation::Release(own) = two.threads[0].operations[1] else { panic!("{two:?}") };
+    assert_eq!(awaited(&two), Some(own));
+    assert!(matches!(fewer(3), Err(EditError::NothingToChange(_))));
+    assert!(matches!(fewer(0), Err(EditError::NothingToChange(_))));
+}

@@ -55,6 +55,8 @@ impl Search {
         let slept = run.causes.as_ref().map_or(slept, |causes| causes.asleep);
         if slept >= worth {
             asked.push((Edit::NoSleeps, slept));
+            let polling = self.polling.as_ref().map(|polling| Edit::NoPolling(polling.threads.clone()));
+            asked.extend(polling.map(|edit| (edit, slept)));
         }
         let sum = |part: fn(&crate::schedule::ThreadUse) -> u64| {
             base.threads.iter().fold(0u64, |sum, used| sum.saturating_add(part(used)))
@@ -94,6 +96,7 @@ impl Search {
                 asked.push((self.more_of(&group.threads, 1, base), most as u64));
             }
         }
+        asked.extend(self.fewer_threads(run, worth));
         let spinning = sum(|used| used.spinning);
         if spinning >= worth {
             asked.push((Edit::NoSpinning, spinning));

@@ -72,6 +72,14 @@ impl Search {
             Edit::LessSupportWork { work, .. } => self.of_support_work(*work),
             Edit::Permits { semaphore, now, .. } => self.of_permits(*semaphore, *now, run),
             Edit::NoSleeps => Kind::Timers,
+            Edit::NoPolling(threads) => {
+                let sleep = self.recorded.waits.iter().find(|wait| wait.is_for_time());
+                Kind::Polling {
+                    threads: threads.len(),
+                    every_ns: self.polling.as_ref().map_or(0.0, |polling| polling.every.as_ns_f64()),
+                    function: sleep.and_then(|wait| wait.sleepers.first()).map(|share| share.name.clone()),
+                }
+            }
             Edit::NoSpunWaits => Kind::SpunWaits { waiting: run.share(run.states.spinning()) },
             Edit::NoSpinning => Kind::Spinning,
             Edit::FreeHandOver => {
@@ -100,6 +108,9 @@ impl Search {
                         Kind::Threads { threads: threads.len(), function, busy: busy / all }
                     }
                 }
+            }
+            Edit::FewerThreads { threads, kept } => {
+                Kind::TooManyThreads { threads: threads.len(), then: *kept, function: function(threads) }
             }
             Edit::NoTurns => {
                 let worth = base.length.0 / 100;

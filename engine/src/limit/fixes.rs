@@ -191,6 +191,11 @@ impl Search {
             known.iter().find(|(known, _)| known.is_same(edit)).map(|(_, ns)| 1.0 - ns / time_ns)
         };
         if let Some(gain) = gain_in(&self.known(first), first.time_ns) {
+            if let Edit::FewerThreads { threads, kept } = edit {
+                let most = most_with_fewer(first, threads.len(), *kept).max(gain);
+                let middle = f64::midpoint(gain, most);
+                return (most >= WORTH).then(|| self.fix_of(edit, middle, (gain, most), None));
+            }
             // For a program that only sleeps, that is no advice.
             let most = if *edit == Edit::NoSleeps { 0.95 } else { 1.0 };
             let there = found.get(1).and_then(|there| gain_in(&there.without, there.time_ns));
@@ -248,4 +253,12 @@ impl Search {
             gain_at_largest,
         }
     }
+}
+
+/// The most that the ledger says of so many threads in place of these.
+fn most_with_fewer(found: &Found, of: usize, kept: usize) -> f64 {
+    let is_it = |kind: &Kind| matches!(kind, Kind::TooManyThreads { threads, then, .. } if *threads == of && *then == kept);
+    let first = is_it(&found.limit.kind).then_some(found.limit.share);
+    let others = found.limit.others.iter().filter(|row| is_it(&row.kind)).map(|row| row.most);
+    first.into_iter().chain(others).fold(0.0, f64::max)
 }

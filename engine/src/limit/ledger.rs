@@ -87,10 +87,11 @@ impl Search {
             .any(|(edit, gain)| gain >= WORTH && self.is_waiting_for_work(edit) && self.recurs(edit, run));
         let mut claims: Vec<Claim> =
             gains().filter_map(|(edit, gain)| self.claim(edit, gain, waits_for_work, run)).collect();
+        sleep_is_polling(&mut claims);
         self.claim_unrecorded(&mut claims, run);
         // Of a program at rest that is measured: what its milliseconds of computing gain is nothing of its time.
         let at_rest = self.rest.map_or(1.0, |rest| time_ns / rest.wall_ns);
-        let unexplained = self.unexplained(run);
+        let unexplained = if is_spun(&claims) { 0.0 } else { self.unexplained(run) };
         // A prediction that explains most of the run tells what limits it.
         let explained = at_rest * if unexplained > MOST { 1.0 - unexplained } else { 1.0 };
         claims.retain(|claim| claim.most * explained >= WORTH);
@@ -117,6 +118,7 @@ impl Search {
             if matches!(claims.first(), Some(Claim { cause: Cause::Edit(Edit::FreeLocks(_)), .. })) {
                 claims.retain(|claim| claim.cause != Cause::Edit(Edit::NoTurns));
             }
+            threads_before_cpus(&mut claims);
         } else {
             claims.insert(0, self.on_path(run));
         }
@@ -132,7 +134,7 @@ impl Search {
             }
             _ => false,
         };
-        while let Some(Cause::Edit(sleeping @ (Edit::FreeDevices(_) | Edit::NoSleeps))) =
+        while let Some(Cause::Edit(sleeping @ (Edit::FreeDevices(_) | Edit::NoSleeps | Edit::NoPolling(_)))) =
             claims.first().map(|first| &first.cause)
             && let Some(place) = claims.iter().position(|other| is_holder(other, sleeping))
         {
@@ -157,6 +159,13 @@ impl Search {
             // What is computed between two requests sets the pace together with who sends them, however long it is.
             Edit::Divide(..) | Edit::NoTurns if waits_for_work => return None,
             Edit::MoreThreads { threads, .. } if waits_for_work && threads.len() == 1 => return None,
+            Edit::FewerThreads { .. } => {
+                let most = self.most_with_fewer(gain, run);
+                let evidence = if most > gain { Evidence::Bounded } else { Evidence::Simulated };
+                Claim { cause, least: gain, most, evidence }
+            }
+            // What they looked for may not be there yet.
+            Edit::NoPolling(_) => Claim::at_most(cause, gain, Evidence::Bounded),
             Edit::OwnLines(line) => {
                 let least = self.least_without_line(*line, run);
                 Claim { cause, least, most: gain.max(least), evidence: Evidence::Bounded }
@@ -245,8 +254,8 @@ impl Search {
     /// little else.
     fn is_at_rest(&self, edit: &Edit, run: &WatchedRun) -> bool {
         let is_of: &dyn Fn(&RecordedWait) -> bool = match edit {
-            Edit::NoSleeps if self.rest.is_some() => return true,
-            Edit::NoSleeps => &RecordedWait::is_for_time,
+            Edit::NoSleeps | Edit::NoPolling(_) if self.rest.is_some() => return true,
+            Edit::NoSleeps | Edit::NoPolling(_) => &RecordedWait::is_for_time,
             Edit::FreeDevices(devices) => {
                 &|wait| devices.iter().any(|device| self.object_name(*device) == wait.name.as_str())
             }
@@ -265,6 +274,8 @@ impl Search {
         let is_lock = self.unrecorded.as_ref().is_none_or(|locks| locks.is_lock);
         match claim.cause {
             Cause::LocksNotRecorded if !is_lock => claim.middle().min(WORTH),
+            // That threads sleep is known, only what comes in its place is not.
+            Cause::Edit(Edit::NoPolling(_)) => claim.most,
             _ => claim.middle(),
         }
     }
@@ -283,5 +294,30 @@ impl Search {
             Cause::LocksNotRecorded => self.unrecorded.as_ref().map_or(Kind::Nothing, |locks| locks.kind()),
         };
         Row { kind, least: claim.least, most: claim.most, evidence: claim.evidence }
+    }
+}
+
+/// Whether a claim explains what the prediction lacks: threads that spin while others have no CPU.
+fn is_spun(claims: &[Claim]) -> bool {
+    claims.iter().any(|claim| {
+        matches!(claim.cause, Cause::Edit(Edit::FewerThreads { .. })) && claim.most > claim.least
+    })
+}
+
+/// Fewer threads may be had at once: where they may gain as much as more CPUs, they come first.
+fn threads_before_cpus(claims: &mut [Claim]) {
+    let is_fewer = |claim: &Claim| matches!(claim.cause, Cause::Edit(Edit::FewerThreads { .. }));
+    if let Some(Claim { cause: Cause::Edit(Edit::Cpus(_)), most, .. }) = claims.first()
+        && let Some(place) = claims.iter().position(|claim| is_fewer(claim) && claim.most >= *most)
+    {
+        claims[..=place].rotate_right(1);
+    }
+}
+
+/// Where threads that poll sleep nearly all that is slept, one row has it.
+fn sleep_is_polling(claims: &mut Vec<Claim>) {
+    let is_polling = |claim: &&Claim| matches!(claim.cause, Cause::Edit(Edit::NoPolling(_)));
+    if let Some(most) = claims.iter().find(is_polling).map(|claim| claim.most) {
+        claims.retain(|claim| claim.cause != Cause::Edit(Edit::NoSleeps) || claim.most > most + SAME);
     }
 }

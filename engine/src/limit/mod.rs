@@ -12,6 +12,7 @@ mod candidates;
 mod cohorts;
 mod describe;
 mod extent;
+mod fewer_threads;
 mod fixes;
 mod holders;
 mod idle;
@@ -100,11 +101,13 @@ impl Limit {
     /// By rows of the ledger; the first one limits.
     fn of(cpus: Cpus, time_ns: f64, rows: Vec<Row>) -> Limit {
         let mut rows = rows.into_iter();
-        let Some(Row { kind, most, evidence, .. }) = rows.next() else {
+        let Some(Row { kind, least, most, evidence }) = rows.next() else {
             return Limit::known(cpus, time_ns, Kind::Nothing);
         };
+        // A run with fewer threads is simulated, however much more it may gain.
+        let most_known = if matches!(kind, Kind::TooManyThreads { .. }) { least } else { most };
         let is_change = matches!(evidence, Evidence::Simulated | Evidence::Bounded);
-        let goes = if is_change && !matches!(kind, Kind::Idle { .. }) { most } else { 0.0 };
+        let goes = if is_change && !matches!(kind, Kind::Idle { .. }) { most_known } else { 0.0 };
         Limit {
             without_ns: time_ns * (1.0 - goes),
             kind,
@@ -199,6 +202,15 @@ pub enum Kind {
         /// The share of the time in which they compute, or wait for a CPU.
         busy: f64,
     },
+    /// More threads that do the same than CPUs, which wait for each other: fewer of them are faster.
+    TooManyThreads {
+        /// How many there are.
+        threads: usize,
+        /// How many are faster.
+        then: usize,
+        /// What they compute most.
+        function: Option<String>,
+    },
     /// One stretch in which one thread computes alone.
     Serial {
         /// Which thread.
@@ -274,6 +286,15 @@ pub enum Kind {
     },
     /// Sleeping.
     Timers,
+    /// Threads sleep, look whether there is something to do, and sleep again.
+    Polling {
+        /// How many threads.
+        threads: usize,
+        /// How long they sleep each time, nanoseconds.
+        every_ns: f64,
+        /// The function in which they do.
+        function: Option<String>,
+    },
     /// Threads wait for what others do, and keep CPUs busy meanwhile.
     SpunWaits {
         /// Threads that do, on average.
@@ -338,8 +359,14 @@ impl Kind {
 
     /// Whether it is waiting, or not known: what threads compute meanwhile is not in the way.
     pub fn is_wait(&self) -> bool {
-        matches!(self, Kind::Idle { .. } | Kind::Timers | Kind::Device { .. } | Kind::LocksNotRecorded { .. })
-            || !self.is_known()
+        matches!(
+            self,
+            Kind::Idle { .. }
+                | Kind::Timers
+                | Kind::Polling { .. }
+                | Kind::Device { .. }
+                | Kind::LocksNotRecorded { .. }
+        ) || !self.is_known()
     }
 
     /// Whether threads go on one after the other: one more computes at the same time as the others, and here it could not.

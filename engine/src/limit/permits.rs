@@ -31,8 +31,13 @@ impl Search {
             (Edit::FreeDevices(devices), Operation::Io(device, length)) if devices.contains(device) => {
                 length.0
             }
-            (Edit::NoSleeps, Operation::Sleep(length) | Operation::SleepNext(length)) => length.0,
-            (Edit::NoSleeps, Operation::Io(device, length)) if is_timer(device) => length.0,
+            (
+                Edit::NoSleeps | Edit::NoPolling(_),
+                Operation::Sleep(length) | Operation::SleepNext(length),
+            ) => length.0,
+            (Edit::NoSleeps | Edit::NoPolling(_), Operation::Io(device, length)) if is_timer(device) => {
+                length.0
+            }
             _ => 0,
         };
         let is_held = |object: ObjectId| match holding {

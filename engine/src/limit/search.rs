@@ -1,5 +1,6 @@
 //! The search: which constraints threads wait for, and what each of them gains when it is gone.
 
+use super::fewer_threads::AskedAgain;
 use super::fixes::Fix;
 use super::holders::{self, Sums};
 use super::idle::{MostlyAsleep, Rest, measured_busy};
@@ -14,7 +15,7 @@ use super::{Kind, Limit, Limits, MoreThreads, WORTH};
 use crate::attribution::{Owners, with_sampled_calls};
 use crate::cpus::Cpus;
 use crate::event::SupportSubject;
-use crate::experiment::{Changed, Edit, Permits, Trials, apply, bounded};
+use crate::experiment::{Changed, Edit, Permits, Polling, Trials, apply, bounded};
 use crate::finding::{Finding, Stuck};
 use crate::predict::{LineLoad, Model, Timing};
 use crate::program::{ObjectId, ObjectMeaning, Program, ProgramError, Recorded, SupportWork, bare_name};
@@ -45,6 +46,10 @@ pub struct Search {
     pub(super) hidden: bool,
     /// Cache lines that threads change together, and how much of their time they are at them.
     pub(super) lines: Vec<LineLoad>,
+    /// CPU time of asking again and again.
+    pub(super) asked_again: AskedAgain,
+    /// Threads that sleep and look again.
+    pub(super) polling: Option<Polling>,
     /// Bounded resources.
     pub(super) permits: Vec<Permits>,
 }
@@ -119,9 +124,11 @@ impl Search {
             Finding::Deadlock { stuck, others_ran: Some(false) } => Some(stuck.clone()),
             _ => None,
         });
+        let asked_again = AskedAgain::of(&program);
         program.findings.clear();
         let groups = groups(&program, &owners, &samples);
         let permits = bounded(&program);
+        let polling = Polling::of(&program);
         Ok(Search {
             trials: Trials::new(Cow::Owned(program), owners, &model),
             recorded,
@@ -134,6 +141,8 @@ impl Search {
             is_brief: false,
             hidden,
             lines,
+            asked_again,
+            polling,
             permits,
         })
     }
@@ -191,6 +200,7 @@ impl Search {
         candidates.truncate(if is_asked { self.questions() } else { (self.questions() / 2).max(1) });
         let time = |edit: &Edit| match edit {
             Edit::MoreThreads { .. } => self.time_with_more(cpus, edit, &run.base),
+            Edit::FewerThreads { .. } => self.time_with_fewer(cpus, edit, &run.base),
             _ => self.trials.with(vec![edit.clone()]).time_ns(cpus, 0),
         };
         candidates.into_iter().filter_map(|(edit, _)| time(&edit).map(|ns| (edit, ns))).collect()
@@ -309,12 +319,16 @@ impl Search {
     /// The time as it is, and with more threads in addition to these, nanoseconds; `None`: they do not share the work evenly, or it
     /// does not come to its end.
     pub fn with_workers(&self, threads: &[usize], more: usize, cpus: Cpus) -> Option<(f64, f64)> {
-        let base = Timing::new(self.program(), self.trials.model()).ok()?.run(cpus, 0);
-        let is_shared = is_even(threads, &base) && base.is_complete(self.program());
+        let base = self.even_run(threads, cpus)?;
         let before = base.length.as_ns_f64();
-        let edit = self.more_of(threads, more, &base);
-        let after = self.time_with_more(cpus, &edit, &base).filter(|_| is_shared)?;
+        let after = self.time_with_more(cpus, &self.more_of(threads, more, &base), &base)?;
         Some((before, after.min(before)))
+    }
+
+    /// A run in which these threads share the work evenly; `None`: they do not, or it stops before its end.
+    pub(super) fn even_run(&self, threads: &[usize], cpus: Cpus) -> Option<Outcome> {
+        let base = Timing::new(self.program(), self.trials.model()).ok()?.run(cpus, 0);
+        (is_even(threads, &base) && base.is_complete(self.program())).then_some(base)
     }
 
     /// Whether more threads gain between nothing and what is simulated: they may wait for locks that were not recorded, or for their
@@ -397,11 +411,16 @@ impl Search {
     /// Changes that a person can make and that were looked at already, each sentence once.
     pub(super) fn known(&self, found: &Found) -> Vec<(Edit, f64)> {
         let mut known: Vec<(Edit, f64)> = Vec::new();
+        let polls = found.without.iter().any(|(edit, _)| matches!(edit, Edit::NoPolling(_)));
         for (edit, ns) in &found.without {
             let is_advice = match edit {
                 // With a permit, that is what the permit is for.
-                Edit::NoSleeps => !matches!(found.limit.kind, Kind::Permits { .. }),
-                Edit::NoQuota | Edit::DivideEvenly(_) | Edit::MoreThreads { .. } => true,
+                Edit::NoSleeps => !matches!(found.limit.kind, Kind::Permits { .. }) && !polls,
+                Edit::NoPolling(_) => !matches!(found.limit.kind, Kind::Permits { .. }),
+                Edit::NoQuota
+                | Edit::DivideEvenly(_)
+                | Edit::MoreThreads { .. }
+                | Edit::FewerThreads { .. } => true,
                 // Others are not in the way yet.
                 Edit::OwnLines(_) => matches!(found.limit.kind, Kind::CacheLine { .. }),
                 // Threads that wait for each other do so for another reason, unless none was found.

@@ -53,7 +53,7 @@ pub fn run(args: &WhatIfArguments) -> Result<Outcome, UserError> {
             to_reader(|out| show::headroom_text(name, &curves, program, &frame, &style, out))?;
         }
     } else if let Some(threads) = &args.threads {
-        more_threads(args, &input, threads, &studied.own, &model)?;
+        other_threads(args, &input, threads, &studied.own, &model)?;
     } else if args.rank {
         if args.json {
             let rankings = ranked(&studied, &args.cpus, &model, args.top)?;
@@ -84,8 +84,8 @@ pub fn run(args: &WhatIfArguments) -> Result<Outcome, UserError> {
     Ok(Outcome::Done)
 }
 
-/// With more of the threads that do the same, as the gain of one more is computed for LIMIT.
-fn more_threads(
+/// With more or fewer of the threads that do the same, as the gain of that is computed for LIMIT.
+fn other_threads(
     args: &WhatIfArguments,
     input: &InputPlan,
     wanted: &Threads,
@@ -95,7 +95,7 @@ fn more_threads(
     let search = Search::new(own, &args.cpus, model).map_err(super::invalid)?;
     let unknown = |what: &str| {
         UserError::runtime(
-            format!("what more threads bring is not known: {what}"),
+            format!("what another number of threads brings is not known: {what}"),
             "`longpole report` shows in THREADS which threads do the same",
         )
     };
@@ -109,18 +109,19 @@ fn more_threads(
         None => search.workers().ok_or_else(|| unknown("no threads do the same and most of the work"))?,
     };
     let now = threads.len();
-    let more = match wanted.count {
-        Count::More(more) => more,
-        Count::All(all) if all > now => all - now,
+    let then = match wanted.count {
+        Count::More(more) => now.saturating_add(more),
+        Count::All(all) if all != now && all > 0 => all,
         Count::All(all) => {
             return Err(UserError::usage(
-                format!("--threads {all} is no more than there are: {now} do the same"),
-                format!("give more than {now}, or for example --threads +1"),
+                format!("--threads {all} is no change: {now} do the same"),
+                "give another number, or for example --threads +1",
             ));
         }
     };
-    let times = super::on_all_cores(&args.cpus, |cpus| {
-        search.with_workers(&threads, more, *cpus).map(|times| (times, search.is_bound(*cpus)))
+    let times = super::on_all_cores(&args.cpus, |cpus| match then.checked_sub(now) {
+        Some(more) => search.with_workers(&threads, more, *cpus).map(|times| (times, search.is_bound(*cpus))),
+        None => search.with_fewer(&threads, then, *cpus).map(|times| (times, false)),
     });
     let rows = args.cpus.iter().zip(times).map(|(cpus, times)| {
         let ((before_ns, after_ns), is_bound) = times?;
@@ -146,7 +147,7 @@ fn more_threads(
         return to_stdout(|out| show::json(&result, out));
     }
     let frame = super::frame(input, own, &args.cpus, model);
-    let words = format!("{} threads in place of {now}", now.saturating_add(more));
+    let words = format!("{then} threads in place of {now}");
     let style = style::for_stdout();
     to_reader(|out| show::text(&result, &words, &frame, &Limits::default(), &style, out))
 }

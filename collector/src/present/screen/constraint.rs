@@ -1,7 +1,10 @@
 //! Sentences about what threads wait for, where they need more than one line.
 
+use super::limit::cpus;
+use crate::cell::duration;
 use crate::present::short::short;
 use engine::event::SupportSubject;
+use engine::limit::{Limit, WORTH};
 use engine::program::bare_name;
 
 /// `threads`: how many, and whether each changes a word of its own.
@@ -40,6 +43,32 @@ pub(super) fn of_support_work(
 pub(super) fn of_permits(semaphore: &str, permits: u32, threads: usize, waiting: f64) -> String {
     let name = bare_name(semaphore);
     format!("permits of {name}: all {permits} are in use, {waiting:.1} of {threads} threads wait for one.")
+}
+
+/// `threads`: how many there are, and how many are faster.
+pub(super) fn of_too_many_threads(
+    limit: &Limit,
+    (threads, then): (usize, usize),
+    function: Option<&str>,
+) -> String {
+    let run = function.map_or(String::new(), |function| format!(" that run {}", short(function)));
+    // What spinning took is known of the recorded run only.
+    let most = match limit.share {
+        most if most > limit.gain() + WORTH => format!(", up to {:.0} % less than recorded", most * 100.0),
+        _ => String::new(),
+    };
+    format!(
+        "too many threads: {threads}{run} on {}, and wait for each other. With {then} of them {}{most}.",
+        cpus(limit.cpus),
+        duration(limit.without_ns)
+    )
+}
+
+pub(super) fn of_polling(threads: usize, every_ns: f64, function: Option<&str>, gain: &str) -> String {
+    let who = if threads == 1 { "a thread looks".to_owned() } else { format!("{threads} threads look") };
+    let place = function.map_or(String::new(), |function| format!(" (in {})", short(function)));
+    let every = duration(every_ns);
+    format!("polling: {who} every {every} whether there is something to do{place}. Up to {gain} of the time.")
 }
 
 pub(super) fn of_hand_over(object: Option<&str>, gain: &str) -> String {

@@ -1,6 +1,8 @@
 //! LIMIT and FIX: what limits, and the changes that bring most.
 
-use super::constraint::{of_cache_line, of_hand_over, of_permits, of_support_work};
+use super::constraint::{
+    of_cache_line, of_hand_over, of_permits, of_polling, of_support_work, of_too_many_threads,
+};
 use super::fix::{at_largest, gain, last_part, minus, name_of, what};
 use crate::cell::file_name;
 use crate::cell::{duration, grouped, width};
@@ -157,6 +159,9 @@ fn constraint(limit: &Limit) -> String {
             };
             format!("too few threads: the {threads}{run} are {when}{more}.")
         }
+        Kind::TooManyThreads { threads, then, function } => {
+            of_too_many_threads(limit, (*threads, *then), function.as_deref())
+        }
         Kind::Serial { function, threads: 1, .. } => {
             let run = of(function).map_or(String::new(), |function| format!(", mostly in {function}"));
             format!("only one thread computes{run}: more CPUs have nothing to do.")
@@ -196,6 +201,9 @@ fn constraint(limit: &Limit) -> String {
         }
         Kind::Permits { semaphore, permits, threads, waiting } => {
             of_permits(semaphore, *permits, *threads, *waiting)
+        }
+        Kind::Polling { threads, every_ns, function } => {
+            of_polling(*threads, *every_ns, function.as_deref(), &percent(limit.gain()))
         }
         Kind::Timers => format!("sleeping: {} of the time.", percent(limit.gain())),
         Kind::SpunWaits { waiting } => format!(

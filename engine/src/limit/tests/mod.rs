@@ -6,7 +6,9 @@ mod kinds;
 mod ledger;
 mod not_recorded;
 mod permits;
+mod polling;
 mod threads;
+mod too_many_threads;
 
 use super::{Fix, Kind, Limits, Search, WORTH, limits};
 use crate::cpus::Cpus;

@@ -1,0 +1,100 @@
+//! Threads that poll: they sleep, look whether there is something to do, and sleep again (ours).
+
+use super::free::timers;
+use crate::program::{Operation, Program, Thread};
+use crate::time::Ticks;
+
+/// Fewer sleeps of a thread tell nothing.
+const FEWEST: usize = 10;
+/// Sleeps are alike if most of them differ by less than this part of their length.
+const ALIKE: f64 = 0.1;
+/// A look in vain computes at most this part of what the thread computes where there is something to do, and this part of its sleep.
+const OF_WORK: f64 = 1.0 / 8.0;
+const OF_SLEEP: f64 = 1.0 / 50.0;
+/// At least this part of the looks is in vain: after each of its sleeps, a thread that waits for an answer has it.
+const IN_VAIN: f64 = 0.2;
+
+/// The threads of a program that poll.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Polling {
+    /// By their places in the program.
+    pub(crate) threads: Vec<usize>,
+    /// How long they sleep each time.
+    pub(crate) every: Ticks,
+}
+
+/// The sleeps of a thread: their lengths, and what was computed after each.
+#[derive(Default)]
+struct Looks {
+    slept: Vec<u64>,
+    computed: Vec<u64>,
+}
+
+impl Polling {
+    /// Threads with looks in vain, and those that sleep as long each time: there was always something.
+    pub(crate) fn of(program: &Program) -> Option<Polling> {
+        let timers = timers(program);
+        let looks = program.threads.iter().map(|thread| Looks::of(thread, &timers));
+        let looks: Vec<Option<Looks>> = looks.map(|looks| looks.filter(Looks::is_regular)).collect();
+        let first = looks.iter().flatten().filter(|looks| looks.is_polling());
+        let every = first.map(Looks::every).max()?;
+        let is_alike = |looks: &Looks| looks.every().abs_diff(every) as f64 <= ALIKE * every as f64;
+        let threads = looks.iter().enumerate();
+        let threads = threads.filter(|(_, looks)| looks.as_ref().is_some_and(is_alike));
+        Some(Polling { threads: threads.map(|(thread, _)| thread).collect(), every: Ticks(every) })
+    }
+}
+
+impl Looks {
+    /// `None`: a timer that goes on by itself wakes the thread, or it is in the background.
+    fn of(thread: &Thread, timers: &[bool]) -> Option<Looks> {
+        let mut looks = Looks::default();
+        for operation in &thread.operations {
+            match operation {
+                Operation::Sleep(length) => looks.sleep(length.0),
+                Operation::Io(device, length) if timers.get(device.0 as usize) == Some(&true) => {
+                    looks.sleep(length.0);
+                }
+                Operation::SleepNext(_) | Operation::SleepUntil(_) => return None,
+                Operation::Exec(length) | Operation::ExecIn(_, length) => {
+                    if let Some(computed) = looks.computed.last_mut() {
+                        *computed = computed.saturating_add(length.0);
+                    }
+                }
+                _ => {}
+            }
+        }
+        looks.slept.sort_unstable();
+        looks.computed.sort_unstable();
+        (thread.background.is_none() && looks.slept.len() >= FEWEST).then_some(looks)
+    }
+
+    fn sleep(&mut self, length: u64) {
+        self.slept.push(length);
+        self.computed.push(0);
+    }
+
+    /// The middle length.
+    fn every(&self) -> u64 {
+        at(&self.slept, 0.5)
+    }
+
+    fn is_regular(&self) -> bool {
+        let spread = at(&self.slept, 0.9).saturating_sub(at(&self.slept, 0.1));
+        self.every() > 0 && spread as f64 <= ALIKE * self.every() as f64
+    }
+
+    /// Whether there was nothing to do after some sleeps, and after others there was.
+    fn is_polling(&self) -> bool {
+        let most = self.computed.len().div_ceil(10);
+        let work = self.computed.iter().rev().take(most).map(|ticks| *ticks as f64).sum::<f64>();
+        let least = (OF_WORK * work / most.max(1) as f64).min(OF_SLEEP * self.every() as f64);
+        let in_vain = self.computed.partition_point(|computed| (*computed as f64) < least);
+        in_vain as f64 >= IN_VAIN * self.computed.len() as f64
+    }
+}
+
+fn at(sorted: &[u64], share: f64) -> u64 {
+    let place = (sorted.len() as f64 * share) as usize;
+    sorted.get(place.min(sorted.len().saturating_sub(1))).copied().unwrap_or(0)
+}

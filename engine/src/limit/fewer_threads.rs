@@ -1,0 +1,108 @@
+//! Fewer threads of one kind, where more of them than CPUs wait for each other.
+
+use super::search::Search;
+use super::watched_run::WatchedRun;
+use super::worker_groups::{Group, is_even};
+use crate::cpus::Cpus;
+use crate::experiment::Edit;
+use crate::finding::Finding;
+use crate::program::{Operation, Program};
+use crate::schedule::Outcome;
+use crate::time::Ticks;
+
+/// Spinning explains what a prediction lacks if it took at least this part of it.
+const EXPLAINS: f64 = 0.5;
+
+/// CPU time of threads that asked again and again whether they may go on, nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct AskedAgain {
+    /// Known to be waiting.
+    waiting_ns: u64,
+    /// Counted as computing.
+    computing_ns: u64,
+}
+
+impl AskedAgain {
+    pub(super) fn of(program: &Program) -> AskedAgain {
+        let mut all = AskedAgain::default();
+        for finding in &program.findings {
+            match finding {
+                Finding::Spinning { spun_ns, .. } => all.waiting_ns = *spun_ns,
+                Finding::BusyWait { most_ns, .. } => all.computing_ns = *most_ns,
+                _ => {}
+            }
+        }
+        all
+    }
+}
+
+impl Search {
+    /// As many threads as CPUs, or half of them, in place of threads that want CPUs and wait for each other: such a wait lasts longer
+    /// if the other thread has no CPU. For threads that only compute, one more than CPUs costs nothing.
+    pub(super) fn fewer_threads(&self, run: &WatchedRun, worth: u64) -> Vec<(Edit, u64)> {
+        let Cpus::Count(count) = run.cpus else { return Vec::new() };
+        let (base, cpus) = (&run.base, count.get() as usize);
+        if self.hidden || self.counts().first() != Some(&run.cpus) {
+            return Vec::new();
+        }
+        let sum = |part: fn(&crate::schedule::ThreadUse) -> u64| {
+            base.threads.iter().fold(0u64, |all, used| all.saturating_add(part(used)))
+        };
+        let asked = Ticks::from_ns(self.asked_again.waiting_ns).0 / cpus as u64;
+        // All that is computed keeps all CPUs busy for so long at least.
+        let most = base.length.0.saturating_sub(sum(|used| used.busy) / cpus as u64).saturating_add(asked);
+        if most < worth || sum(|used| used.ready) < worth {
+            return Vec::new();
+        }
+        let is_one = |group: &&Group| {
+            group.threads.len() > cpus && is_even(&group.threads, base) && self.wait_for_each_other(group)
+        };
+        let mut edits = Vec::new();
+        for group in self.groups.iter().filter(is_one) {
+            let half = group.threads.len() / 2;
+            for kept in std::iter::once(cpus).chain((half > cpus && self.is_small()).then_some(half)) {
+                edits.push((Edit::FewerThreads { threads: group.threads.clone(), kept }, most));
+            }
+        }
+        edits
+    }
+
+    fn wait_for_each_other(&self, group: &Group) -> bool {
+        let is_barrier = |operation: &Operation| matches!(operation, Operation::Barrier(..));
+        let threads = group.threads.iter().filter_map(|thread| self.program().threads.get(*thread));
+        group.meets || threads.flat_map(|thread| &thread.operations).any(is_barrier)
+    }
+
+    /// The time with fewer threads, nanoseconds: never shorter than in another run, where chance may have changed which threads meet.
+    pub(super) fn time_with_fewer(&self, cpus: Cpus, edit: &Edit, base: &Outcome) -> Option<f64> {
+        let trial = self.trials.with(vec![edit.clone()]);
+        let (ns, base_ns) = (trial.time_ns(cpus, 0)?, base.length.as_ns_f64());
+        if ns >= base_ns {
+            return Some(ns);
+        }
+        Some(ns.max((1.0 - trial.gain(cpus, 1)?) * base_ns).min(base_ns))
+    }
+
+    /// The time as it is, and with only so many of these threads, nanoseconds; `None`: they do not share the work evenly, or it
+    /// does not come to its end.
+    pub fn with_fewer(&self, threads: &[usize], kept: usize, cpus: Cpus) -> Option<(f64, f64)> {
+        let base = self.even_run(threads, cpus)?;
+        let edit = Edit::FewerThreads { threads: threads.to_vec(), kept };
+        Some((base.length.as_ns_f64(), self.trials.with(vec![edit]).time_ns(cpus, 0)?))
+    }
+
+    /// The most that fewer threads gain, as a share of the time, where simulated it is `gain`: what threads asked again and again is
+    /// gone, too, which the simulation may lack, or count as computing.
+    pub(super) fn most_with_fewer(&self, gain: f64, run: &WatchedRun) -> f64 {
+        let cpus = f64::from(run.cpus.or(1).max(1) as u32);
+        let AskedAgain { waiting_ns, computing_ns } = self.asked_again;
+        let asked = computing_ns as f64 / cpus / run.time_ns();
+        let left = (1.0 - gain - asked).max(0.0);
+        let missing = self.unexplained(run);
+        let explained = self.measured_ns(run).filter(|measured_ns| {
+            missing > 0.0 && waiting_ns as f64 / cpus >= EXPLAINS * missing * measured_ns
+        });
+        let left = explained.map_or(left, |measured_ns| left * run.time_ns() / measured_ns);
+        (1.0 - left).max(gain)
+    }
+}

@@ -1,0 +1,53 @@
+//! Threads that sleep again and again.
+
+use super::*;
+
+/// A thread that sleeps before each of these stretches of computing, nanoseconds.
+fn sleeper(name: &str, sleep: u32, computes: &[u32]) -> String {
+    let operations = computes.iter().map(|ns| format!(r#"["sleep",{sleep}],["exec","f",{ns}]"#));
+    let operations: Vec<String> = operations.cycle().take(40).collect();
+    format!(r#"{{"name":"{name}","ops":[{}]}}"#, operations.join(","))
+}
+
+fn of(threads: &[String]) -> Limits {
+    on(&recorded(program(&threads.join(",")), &[]), 2)
+}
+
+/// Workers that slept 5 ms and looked again were "sleeping: 81 % of the time", and "do not sleep" what to do.
+#[test]
+fn threads_that_sleep_and_find_nothing_poll() {
+    let found = of(&[
+        sleeper("a", 5_000_000, &[10_000, 600_000, 12_000]),
+        // It finds something each time, and sleeps as long.
+        sleeper("b", 5_050_000, &[700_000]),
+    ]);
+    let Kind::Polling { threads: 2, every_ns, .. } = found.at[0].kind else { panic!("{found:?}") };
+    assert!((4.9e6..5.1e6).contains(&every_ns), "{every_ns}");
+    let first = found.fixes.first().expect("a change");
+    assert!(matches!(first.edit, Edit::NoPolling(_)) && first.edit.is_at_best(), "{first:?}");
+    assert!(first.gain > 0.7, "{first:?}");
+    assert!(found.fixes.iter().all(|fix| fix.edit != Edit::NoSleeps), "one sentence is enough: {found:?}");
+}
+
+/// A thread that waits for an answer by sleeping has it after each sleep, and one that wants to be slow has something to do.
+#[test]
+fn threads_that_do_the_same_after_each_sleep_do_not_poll() {
+    let always = |sleep| of(&[sleeper("a", sleep, &[150_000, 160_000, 140_000])]).at[0].kind.clone();
+    assert_eq!(always(3_000_000), Kind::Timers);
+    let little = of(&[sleeper("a", 8_000_000, &[60_000, 90_000, 40_000, 130_000])]);
+    assert_eq!(little.at[0].kind, Kind::Timers);
+    // Once at its start, a thread does nothing.
+    let mut first = vec![600_000; 39];
+    first.insert(0, 1_000);
+    assert_eq!(of(&[sleeper("a", 5_000_000, &first)]).at[0].kind, Kind::Timers);
+}
+
+#[test]
+fn threads_that_sleep_for_other_lengths_each_time_do_not_poll() {
+    let sleeps = (0..40).map(|round| {
+        let ns = 1_000_000 * (1 + round % 7);
+        format!(r#"["sleep",{ns}],["exec","f",{}]"#, if round % 2 == 0 { 10_000 } else { 500_000 })
+    });
+    let thread = format!(r#"{{"name":"a","ops":[{}]}}"#, sleeps.collect::<Vec<_>>().join(","));
+    assert_eq!(of(&[thread]).at[0].kind, Kind::Timers);
+}
