@@ -1,6 +1,6 @@
 //! A change in words: those of FIX and of `what-if`.
 
-use super::screen::limit::cpus;
+use super::cpu_words::cpus;
 use engine::event::SupportSubject;
 use engine::experiment::Edit;
 use engine::program::system_call_name;

@@ -111,6 +111,11 @@ fn of_run(finding: &Finding) -> Option<String> {
             time(*events_ns),
             time(*proc_ns)
         ),
+        Finding::KernelWorkGrows { share } => format!(
+            "the kernel's work on memory that threads share has {:.0} % of the CPU time: how long they wait for each other there on \
+             other numbers of CPUs is not known, and not in predictions",
+            share * 100.0
+        ),
         Finding::LeftRunning { processes } => left_running(processes),
         Finding::BusyMachine { share } => format!(
             "others took {:.0} % of these CPUs' time while the command was measured: measure again on a quiet machine",
@@ -226,11 +231,6 @@ fn of_locks(finding: &Finding) -> Option<String> {
                 0 => "With fewer CPUs than such threads the time that spinning takes from others is not in predictions".to_owned(),
                 count => format!("{count} more are for spin locks that samples tell of: who had one, and for how long, is estimated"),
             }
-        ),
-        Finding::KernelWorkGrows { share } => format!(
-            "the kernel's work on memory that threads share has {:.0} % of the CPU time: how long they wait for each other there on \
-             other numbers of CPUs is not known, and not in predictions",
-            share * 100.0
         ),
         Finding::BusyWait { yielded, seen, most_ns, ran_ns } => {
             busy_wait(yielded.as_ref(), seen.as_ref(), *most_ns, *ran_ns)

@@ -49,8 +49,7 @@ pub(super) fn write(
         By::Module => "BINARIES",
         _ => "LINES",
     };
-    let on =
-        largest.map_or(String::new(), |largest| format!("on {}", super::screen::limit::cpus(largest.cpus)));
+    let on = largest.map_or(String::new(), |largest| format!("on {}", super::cpu_words::cpus(largest.cpus)));
     let columns = if style.width < 60 { 14 } else { NAME };
     let source = if by == By::Line { "  source" } else { "" };
     let title = format!("{title:columns$} {:>10} {:>10} {on:>11}{source}", "itself", "with calls");

@@ -24,16 +24,13 @@ pub struct Facts {
     pub threads: Vec<ThreadFact>,
     /// Functions that have (or had) probes. `FunctionFact::id` is the key, the list may have holes.
     pub functions: Vec<FunctionFact>,
-    /// What lies at addresses that the records name: synchronization objects and the places that used them. Found
-    /// while the processes were there, so that a recording has names wherever it is read.
+    /// What lies at addresses that the records name: synchronization objects and the places that used them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<AddressFact>,
-    /// What a hit of a function probe costs here. The time around hits is taken out of compute time by this; `None`: it
-    /// stays in.
+    /// What a hit of a function probe costs here; it is taken out of compute time. `None`: it stays in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hit_costs: Option<HitCosts>,
-    /// What waking a thread on an idle CPU takes, measured on this machine before a command was started: on one CPU no
-    /// recording shows it. `None`: not measured.
+    /// What waking a thread on an idle CPU takes, measured on this machine. `None`: not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_wake: Option<IdleWake>,
     /// What an atomic change of a cache line takes, measured on this machine. `None`: not measured.
@@ -420,13 +417,12 @@ pub enum NoteKind {
     },
     /// A stack that samples name by its number from now on. It comes before the first of them.
     Stack {
-        /// Its number, not 0. Numbers go up, and none is used twice. One that lies [`STACKS_AT_ONCE`] or more below the
-        /// latest is not used by any later sample.
+        /// Its number, not 0. Numbers go up; none is used twice, and none [`STACKS_AT_ONCE`] or more below the latest.
         id: u32,
         /// The process, for the meaning of its addresses.
         pid: u32,
-        /// User-space addresses, the innermost frame first: where it was, and then where each call returns to; of a function
-        /// that a signal interrupted, one more than where it was. At most [`MOST_FRAMES`].
+        /// User-space addresses, the innermost first: where it was, then where each call returns to; of a function that a
+        /// signal interrupted, one more than where it was. At most [`MOST_FRAMES`].
         frames: Vec<u64>,
         /// It continues above the last one. A sample whose stack came later than itself lacks this.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -438,7 +434,7 @@ pub enum NoteKind {
         stack: u32,
         /// Its process, for the meaning of the address.
         pid: u32,
-        /// Address of the word, not 0.
+        /// Of the word, not 0.
         address: u64,
     },
     /// Where this stack was taken, the thread computed in the kernel.

@@ -8,10 +8,10 @@ use crate::time::Ticks;
 const FEWEST: usize = 10;
 /// Sleeps are alike if most of them differ by less than this part of their length.
 const ALIKE: f64 = 0.1;
-/// A look in vain computes at most this part of what the thread computes where there is something to do, and this part of its sleep.
+/// A look that finds nothing computes at most this part of what the thread computes where there is something to do, and this part of its sleep.
 const OF_WORK: f64 = 1.0 / 8.0;
 const OF_SLEEP: f64 = 1.0 / 50.0;
-/// At least this part of the looks is in vain: after each of its sleeps, a thread that waits for an answer has it.
+/// At least this part of the looks finds nothing: after each of its sleeps, a thread that waits for an answer has it.
 const IN_VAIN: f64 = 0.2;
 
 /// The threads of a program that poll.
@@ -31,7 +31,7 @@ struct Looks {
 }
 
 impl Polling {
-    /// Threads with looks in vain, and those that sleep as long each time: there was always something.
+    /// Threads whose looks find nothing, and those that sleep as long each time: there was always something.
     pub(crate) fn of(program: &Program) -> Option<Polling> {
         let timers = timers(program);
         let looks = program.threads.iter().map(|thread| Looks::of(thread, &timers));

@@ -35,6 +35,11 @@ struct Done {
 }
 
 impl Search {
+    fn sleeps(&self) -> impl Iterator<Item = Edit> {
+        let polling = self.polling.as_ref().map(|polling| Edit::NoPolling(polling.threads.clone()));
+        std::iter::once(Edit::NoSleeps).chain(polling)
+    }
+
     /// The constraints that threads wait for, those first that may bring most: nothing brings more than its part of the path.
     pub(super) fn candidates(&self, run: &WatchedRun, timing: &Timing<'_>) -> Vec<(Edit, u64)> {
         let (cpus, base) = (run.cpus, &run.base);
@@ -53,11 +58,7 @@ impl Search {
         devices.truncate(DEVICES);
         asked.extend(devices);
         let slept = run.causes.as_ref().map_or(slept, |causes| causes.asleep);
-        if slept >= worth {
-            asked.push((Edit::NoSleeps, slept));
-            let polling = self.polling.as_ref().map(|polling| Edit::NoPolling(polling.threads.clone()));
-            asked.extend(polling.map(|edit| (edit, slept)));
-        }
+        asked.extend(self.sleeps().filter(|_| slept >= worth).map(|edit| (edit, slept)));
         let sum = |part: fn(&crate::schedule::ThreadUse) -> u64| {
             base.threads.iter().fold(0u64, |sum, used| sum.saturating_add(part(used)))
         };

@@ -53,6 +53,15 @@ impl Search {
         }
     }
 
+    fn of_polling(&self, threads: usize) -> Kind {
+        let sleep = self.recorded.waits.iter().find(|wait| wait.is_for_time());
+        Kind::Polling {
+            threads,
+            every_ns: self.polling.as_ref().map_or(0.0, |polling| polling.every.as_ns_f64()),
+            function: sleep.and_then(|wait| wait.sleepers.first()).map(|share| share.name.clone()),
+        }
+    }
+
     /// In words of the program.
     pub(super) fn kind(&self, edit: &Edit, run: &WatchedRun) -> Kind {
         let base = &run.base;
@@ -72,14 +81,7 @@ impl Search {
             Edit::LessSupportWork { work, .. } => self.of_support_work(*work),
             Edit::Permits { semaphore, now, .. } => self.of_permits(*semaphore, *now, run),
             Edit::NoSleeps => Kind::Timers,
-            Edit::NoPolling(threads) => {
-                let sleep = self.recorded.waits.iter().find(|wait| wait.is_for_time());
-                Kind::Polling {
-                    threads: threads.len(),
-                    every_ns: self.polling.as_ref().map_or(0.0, |polling| polling.every.as_ns_f64()),
-                    function: sleep.and_then(|wait| wait.sleepers.first()).map(|share| share.name.clone()),
-                }
-            }
+            Edit::NoPolling(threads) => self.of_polling(threads.len()),
             Edit::NoSpunWaits => Kind::SpunWaits { waiting: run.share(run.states.spinning()) },
             Edit::NoSpinning => Kind::Spinning,
             Edit::FreeHandOver => {

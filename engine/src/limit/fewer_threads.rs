@@ -1,40 +1,17 @@
 //! Fewer threads of one kind, where more of them than CPUs wait for each other.
 
+use super::asked_again::AskedAgain;
 use super::search::Search;
 use super::watched_run::WatchedRun;
 use super::worker_groups::{Group, is_even};
 use crate::cpus::Cpus;
 use crate::experiment::Edit;
-use crate::finding::Finding;
-use crate::program::{Operation, Program};
+use crate::program::Operation;
 use crate::schedule::Outcome;
 use crate::time::Ticks;
 
 /// Spinning explains what a prediction lacks if it took at least this part of it.
 const EXPLAINS: f64 = 0.5;
-
-/// CPU time of threads that asked again and again whether they may go on, nanoseconds.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct AskedAgain {
-    /// Known to be waiting.
-    waiting_ns: u64,
-    /// Counted as computing.
-    computing_ns: u64,
-}
-
-impl AskedAgain {
-    pub(super) fn of(program: &Program) -> AskedAgain {
-        let mut all = AskedAgain::default();
-        for finding in &program.findings {
-            match finding {
-                Finding::Spinning { spun_ns, .. } => all.waiting_ns = *spun_ns,
-                Finding::BusyWait { most_ns, .. } => all.computing_ns = *most_ns,
-                _ => {}
-            }
-        }
-        all
-    }
-}
 
 impl Search {
     /// As many threads as CPUs, or half of them, in place of threads that want CPUs and wait for each other: such a wait lasts longer
@@ -83,7 +60,7 @@ impl Search {
         Some(ns.max((1.0 - trial.gain(cpus, 1)?) * base_ns).min(base_ns))
     }
 
-    /// The time as it is, and with only so many of these threads, nanoseconds; `None`: they do not share the work evenly, or it
+    /// The time as it is, and with only some of these threads, nanoseconds; `None`: they do not share the work evenly, or it
     /// does not come to its end.
     pub fn with_fewer(&self, threads: &[usize], kept: usize, cpus: Cpus) -> Option<(f64, f64)> {
         let base = self.even_run(threads, cpus)?;

@@ -255,7 +255,7 @@ impl Search {
     }
 }
 
-/// The most that the ledger says of so many threads in place of these.
+/// The most that the ledger says of this many threads in place of these.
 fn most_with_fewer(found: &Found, of: usize, kept: usize) -> f64 {
     let is_it = |kind: &Kind| matches!(kind, Kind::TooManyThreads { threads, then, .. } if *threads == of && *then == kept);
     let first = is_it(&found.limit.kind).then_some(found.limit.share);

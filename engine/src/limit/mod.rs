@@ -8,6 +8,7 @@
 //! *One more thread* applies to threads that do the same and are busy most of the time: their computing is
 //! divided among one more. A pool that is not recognized this way gets no such answer.
 
+mod asked_again;
 mod candidates;
 mod cohorts;
 mod describe;

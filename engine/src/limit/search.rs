@@ -1,6 +1,6 @@
 //! The search: which constraints threads wait for, and what each of them gains when it is gone.
 
-use super::fewer_threads::AskedAgain;
+use super::asked_again::AskedAgain;
 use super::fixes::Fix;
 use super::holders::{self, Sums};
 use super::idle::{MostlyAsleep, Rest, measured_busy};

@@ -1,7 +1,7 @@
 //! Sentences about what threads wait for, where they need more than one line.
 
-use super::limit::cpus;
 use crate::cell::duration;
+use crate::present::cpu_words::cpus;
 use crate::present::short::short;
 use engine::event::SupportSubject;
 use engine::limit::{Limit, WORTH};

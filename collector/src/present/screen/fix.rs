@@ -1,6 +1,6 @@
 //! FIX: what to change, and what that gains.
 
-use super::limit::cpus;
+use crate::present::cpu_words::cpus;
 use crate::present::edit_words::{About, words};
 use crate::present::short::short;
 use engine::limit::Fix;

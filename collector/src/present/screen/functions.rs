@@ -65,7 +65,8 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
         let is_told = share.of > share.error || is_fix(function);
         all || (share.of >= LEAST && is_told && !is_start_up(function))
     });
-    let on = largest.map_or(String::new(), |largest| format!("on {}", super::limit::cpus(largest.cpus)));
+    let on = largest
+        .map_or(String::new(), |largest| format!("on {}", crate::present::cpu_words::cpus(largest.cpus)));
     let columns = name_columns(NAME, style);
     // What a tenth brings was tried on one CPU count, and of a large program of no function.
     // It was tried with what standard functions compute for them.

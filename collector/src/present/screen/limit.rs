@@ -6,6 +6,7 @@ use super::constraint::{
 use super::fix::{at_largest, gain, last_part, minus, name_of, what};
 use crate::cell::file_name;
 use crate::cell::{duration, grouped, width};
+use crate::present::cpu_words::cpus;
 use crate::present::deadlock::waiting;
 use crate::present::short::short;
 use crate::present::style::{Paint, Style};
@@ -445,14 +446,6 @@ fn remedy(stuck: &Stuck) -> Option<&'static str> {
 pub(crate) fn overhead_for(cost: f64) -> Option<String> {
     let percent = (cost * 150.0 / 5.0).ceil() * 5.0;
     (0.0..=60.0).contains(&percent).then(|| format!("{percent:.0}%"))
-}
-
-pub(crate) fn cpus(cpus: Cpus) -> String {
-    match cpus {
-        Cpus::Count(count) if count.get() == 1 => "1 CPU".to_owned(),
-        Cpus::Count(count) => format!("{count} CPUs"),
-        Cpus::Infinite => "unlimited CPUs".to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,27 @@
+//! How long threads asked again and again whether they may go on, as recorded.
+
+use crate::finding::Finding;
+use crate::program::Program;
+
+/// CPU time of threads that asked again and again whether they may go on, nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct AskedAgain {
+    /// Known to be waiting.
+    pub(super) waiting_ns: u64,
+    /// Counted as computing.
+    pub(super) computing_ns: u64,
+}
+
+impl AskedAgain {
+    pub(super) fn of(program: &Program) -> AskedAgain {
+        let mut all = AskedAgain::default();
+        for finding in &program.findings {
+            match finding {
+                Finding::Spinning { spun_ns, .. } => all.waiting_ns = *spun_ns,
+                Finding::BusyWait { most_ns, .. } => all.computing_ns = *most_ns,
+                _ => {}
+            }
+        }
+        all
+    }
+}
