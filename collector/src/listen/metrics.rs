@@ -191,6 +191,7 @@ fn what(limit: &Limit) -> &str {
         Kind::Device { device } => device,
         Kind::CacheLine { line, .. } => line,
         Kind::Permits { semaphore, .. } => semaphore,
+        Kind::WokenForNothing { object, .. } => object,
         Kind::LocksNotRecorded { word, .. } => word,
         Kind::Threads { function, .. }
         | Kind::TooManyThreads { function, .. }

@@ -46,6 +46,7 @@ pub fn words(edit: &Edit, about: About<'_>) -> String {
         Edit::NoSpinning => "sleep instead of spinning for locks".to_owned(),
         Edit::NoSpunWaits => "no spinning until others are ready".to_owned(),
         Edit::Permits { now, then, .. } => format!("{then} permits instead of {now}"),
+        Edit::WakeOne(_) => "wake one thread instead of all".to_owned(),
         Edit::OwnLines(_) => "let each thread change its own".to_owned(),
         Edit::NoTurns => "let them work at the same time".to_owned(),
         Edit::FreeHandOver => "free wake-ups".to_owned(),

@@ -73,6 +73,9 @@ pub enum Edit {
     NoTurns,
     /// Threads that change one cache line get one each; the number of the line in [`crate::program::Recorded::lines`].
     OwnLines(usize),
+    /// One thread is woken where all that wait are, and the others find nothing to do; the number of the object in
+    /// [`crate::program::Recorded::objects`].
+    WakeOne(usize),
     /// Waking threads and putting them on CPUs takes no time.
     FreeHandOver,
     /// This many CPUs.
@@ -89,7 +92,7 @@ impl Edit {
 
     /// Whether the gain is an assumption and not simulated: that a stretch can be divided, or that nobody waits for a turn.
     pub fn is_assumed(&self) -> bool {
-        matches!(self, Edit::Divide(..) | Edit::NoTurns | Edit::OwnLines(_))
+        matches!(self, Edit::Divide(..) | Edit::NoTurns | Edit::OwnLines(_) | Edit::WakeOne(_))
     }
 
     /// Whether its gain is a bound: what is simulated is more than the change can give.
@@ -110,7 +113,7 @@ impl Edit {
         match self {
             Edit::FreeLocks(_) | Edit::Processes(_) | Edit::SplitLock(..) | Edit::MoveOut(..) => 0,
             Edit::Permits { .. } => 0,
-            Edit::OwnLines(_) => 1,
+            Edit::OwnLines(_) | Edit::WakeOne(_) => 1,
             Edit::FreeDevices(_) | Edit::FreeIo => 1,
             Edit::NoSleeps | Edit::NoPolling(_) => 2,
             Edit::DivideEvenly(_) | Edit::FewerThreads { .. } => 3,

@@ -54,9 +54,8 @@ impl Search {
         asked.extend(devices);
         let slept = run.causes.as_ref().map_or(slept, |causes| causes.asleep);
         if slept >= worth {
-            asked.push((Edit::NoSleeps, slept));
             let polling = self.polling.as_ref().map(|polling| Edit::NoPolling(polling.threads.clone()));
-            asked.extend(polling.map(|edit| (edit, slept)));
+            asked.extend(polling.into_iter().chain([Edit::NoSleeps]).map(|edit| (edit, slept)));
         }
         let sum = |part: fn(&crate::schedule::ThreadUse) -> u64| {
             base.threads.iter().fold(0u64, |sum, used| sum.saturating_add(part(used)))

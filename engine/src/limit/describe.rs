@@ -7,7 +7,7 @@ use super::thread_samples::apart;
 use super::uses::LockUse;
 use super::watched_run::WatchedRun;
 use crate::experiment::{Edit, most_to_do};
-use crate::program::{ObjectId, ObjectMeaning, Operation, SharedLine, taking};
+use crate::program::{ObjectId, ObjectMeaning, Operation, RecordedObject, SharedLine, taking};
 use crate::schedule::Outcome;
 use crate::time::Ticks;
 use rustc_hash::FxHashSet;
@@ -53,6 +53,15 @@ impl Search {
         }
     }
 
+    fn of_polling(&self, threads: usize) -> Kind {
+        let sleep = self.recorded.waits.iter().find(|wait| wait.is_for_time());
+        Kind::Polling {
+            threads,
+            every_ns: self.polling.as_ref().map_or(0.0, |polling| polling.every.as_ns_f64()),
+            function: sleep.and_then(|wait| wait.sleepers.first()).map(|share| share.name.clone()),
+        }
+    }
+
     /// In words of the program.
     pub(super) fn kind(&self, edit: &Edit, run: &WatchedRun) -> Kind {
         let base = &run.base;
@@ -68,17 +77,11 @@ impl Search {
         };
         match edit {
             Edit::FreeDevices(devices) => self.of_devices(devices, base),
+            Edit::WakeOne(object) => self.recorded.objects.get(*object).map_or(Kind::Nothing, woken),
             Edit::OwnLines(line) => self.recorded.lines.get(*line).map_or(Kind::Nothing, cache_line),
             Edit::Permits { semaphore, now, .. } => self.of_permits(*semaphore, *now, run),
             Edit::NoSleeps => Kind::Timers,
-            Edit::NoPolling(threads) => {
-                let sleep = self.recorded.waits.iter().find(|wait| wait.is_for_time());
-                Kind::Polling {
-                    threads: threads.len(),
-                    every_ns: self.polling.as_ref().map_or(0.0, |polling| polling.every.as_ns_f64()),
-                    function: sleep.and_then(|wait| wait.sleepers.first()).map(|share| share.name.clone()),
-                }
-            }
+            Edit::NoPolling(threads) => self.of_polling(threads.len()),
             Edit::NoSpunWaits => Kind::SpunWaits { waiting: run.share(run.states.spinning()) },
             Edit::NoSpinning => Kind::Spinning,
             Edit::FreeHandOver => {
@@ -217,4 +220,8 @@ fn cache_line(line: &SharedLine) -> Kind {
         threads: usize::try_from(line.threads).unwrap_or(usize::MAX),
         is_false: line.is_false,
     }
+}
+
+fn woken(object: &RecordedObject) -> Kind {
+    Kind::WokenForNothing { object: object.name.clone(), wakings: object.waits, in_vain: object.in_vain }
 }
