@@ -192,6 +192,7 @@ fn what(limit: &Limit) -> &str {
         Kind::CacheLine { line, .. } => line,
         Kind::SupportWork { calls, .. } => calls,
         Kind::Permits { semaphore, .. } => semaphore,
+        Kind::WokenForNothing { object, .. } => object,
         Kind::LocksNotRecorded { word, .. } => word,
         Kind::Threads { function, .. }
         | Kind::TooManyThreads { function, .. }

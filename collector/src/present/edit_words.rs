@@ -59,6 +59,7 @@ pub fn words(edit: &Edit, about: About<'_>) -> String {
             SupportSubject::Allocation => "allocate less, or another allocator",
         }
         .to_owned(),
+        Edit::WakeOne(_) => "wake one thread instead of all".to_owned(),
         Edit::OwnLines(_) => "let each thread change its own".to_owned(),
         Edit::NoTurns => "let them work at the same time".to_owned(),
         Edit::FreeHandOver => "free wake-ups".to_owned(),

@@ -126,6 +126,11 @@ struct Of<'a> {
     /// The share of the program's CPU time that recording its locks would cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<f64>,
+    /// How often threads were woken, and how often for nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wakings: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_vain: Option<u64>,
     /// The share of threads' time that is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     missing: Option<f64>,
@@ -205,6 +210,9 @@ impl<'a> Of<'a> {
                 waiting: Some(*waiting),
                 ..Of::default()
             },
+            Kind::WokenForNothing { object, wakings, in_vain } => {
+                Of { object: Some(object), wakings: Some(*wakings), in_vain: Some(*in_vain), ..Of::default() }
+            }
             Kind::Device { device } => Of { device: Some(device), ..Of::default() },
             Kind::Idle { busy } | Kind::Work { busy, .. } => Of { busy: Some(*busy), ..Of::default() },
             Kind::LocksNotRecorded { word, waiting, is_lock, is_lost, cost } => Of {

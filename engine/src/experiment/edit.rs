@@ -81,6 +81,9 @@ pub enum Edit {
         /// What it is about.
         subject: SupportSubject,
     },
+    /// One thread is woken where all that wait are, and the others find nothing to do; the number of the object in
+    /// [`crate::program::Recorded::objects`].
+    WakeOne(usize),
     /// Waking threads and putting them on CPUs takes no time.
     FreeHandOver,
     /// This many CPUs.
@@ -97,7 +100,14 @@ impl Edit {
 
     /// Whether the gain is an assumption and not simulated: that a stretch can be divided, or that nobody waits for a turn.
     pub fn is_assumed(&self) -> bool {
-        matches!(self, Edit::Divide(..) | Edit::NoTurns | Edit::OwnLines(_) | Edit::LessSupportWork { .. })
+        matches!(
+            self,
+            Edit::Divide(..)
+                | Edit::NoTurns
+                | Edit::OwnLines(_)
+                | Edit::WakeOne(_)
+                | Edit::LessSupportWork { .. }
+        )
     }
 
     /// Whether its gain is a bound: what is simulated is more than the change can give.
@@ -118,7 +128,7 @@ impl Edit {
         match self {
             Edit::FreeLocks(_) | Edit::Processes(_) | Edit::SplitLock(..) | Edit::MoveOut(..) => 0,
             Edit::Permits { .. } => 0,
-            Edit::OwnLines(_) | Edit::LessSupportWork { .. } => 1,
+            Edit::OwnLines(_) | Edit::WakeOne(_) | Edit::LessSupportWork { .. } => 1,
             Edit::FreeDevices(_) | Edit::FreeIo => 1,
             Edit::NoSleeps | Edit::NoPolling(_) => 2,
             Edit::DivideEvenly(_) | Edit::FewerThreads { .. } => 3,

@@ -5,8 +5,9 @@ use crate::program::{EdgeId, ObjectId, Operation, Program};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Of these threads `kept` remain, and do what all of them did: each of their lengths grows alike. Who awaited a thread that is gone
-/// awaits what that one had awaited last. Permits and tokens are still taken and given by those that are gone, which compute nothing.
+/// Of these threads `kept` remain, and do what all of them did, each as much. Who awaited a thread that is gone awaits what that one
+/// had awaited last. The kept ones no longer spin for each other: at best, all come at the same time. Permits and
+/// tokens are still taken and given by those that are gone, which compute nothing.
 pub(super) fn fewer_threads(program: &mut Program, threads: &[usize], kept: usize) -> Result<(), EditError> {
     if kept == 0 || kept >= threads.len() {
         return Err(EditError::NothingToChange("there are no more threads than that"));
@@ -14,8 +15,9 @@ pub(super) fn fewer_threads(program: &mut Program, threads: &[usize], kept: usiz
     let sorted = by_importance(program, threads);
     let (kept, gone) = sorted.split_at(kept);
     let sum = |threads: &[usize]| threads.iter().map(|thread| computed(program, *thread)).sum::<f64>();
-    let (all, of_kept) = (sum(threads), sum(kept));
-    let factor = if of_kept > 0.0 { all / of_kept } else { 1.0 };
+    let each = sum(threads) / kept.len() as f64;
+    let factors: Vec<f64> = kept.iter().map(|thread| factor(each, computed(program, *thread))).collect();
+    let spun = spun_for(program, threads);
     let mut awaited = Awaited::of(program, gone);
     let barriers = barriers(program, gone);
     for thread in gone {
@@ -25,7 +27,7 @@ pub(super) fn fewer_threads(program: &mut Program, threads: &[usize], kept: usiz
             *operation = Operation::Exec(Ticks(0));
         });
     }
-    for thread in kept {
+    for (thread, factor) in kept.iter().zip(factors) {
         let Some(thread) = program.threads.get_mut(*thread) else { continue };
         thread.moves.clear();
         for operation in &mut thread.operations {
@@ -36,6 +38,9 @@ pub(super) fn fewer_threads(program: &mut Program, threads: &[usize], kept: usiz
             | Operation::SleepNext(length) = operation
             {
                 *length = length.scaled(factor);
+            }
+            if matches!(operation, Operation::Await(edge) if spun.contains(edge)) {
+                *operation = Operation::Exec(Ticks(0));
             }
         }
     }
@@ -64,6 +69,21 @@ fn by_importance(program: &Program, threads: &[usize]) -> Vec<usize> {
         threads.iter().map(|thread| (!starts(*thread), -computed(program, *thread), *thread)).collect();
     sorted.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2)));
     sorted.into_iter().map(|(_, _, thread)| thread).collect()
+}
+
+/// A thread that computes nothing stays as it is.
+fn factor(each: f64, computed: f64) -> f64 {
+    if computed > 0.0 { each / computed } else { 1.0 }
+}
+
+/// The spinning that these threads end.
+fn spun_for(program: &Program, threads: &[usize]) -> FxHashSet<EdgeId> {
+    let threads = threads.iter().filter_map(|thread| program.threads.get(*thread));
+    let released = threads.flat_map(|thread| &thread.operations).filter_map(|operation| match operation {
+        Operation::Release(edge) => Some(*edge),
+        _ => None,
+    });
+    released.filter(|edge| program.is_spinning(*edge)).collect()
 }
 
 fn computed(program: &Program, thread: usize) -> f64 {

@@ -37,7 +37,7 @@ struct Done {
 impl Search {
     fn sleeps(&self) -> impl Iterator<Item = Edit> {
         let polling = self.polling.as_ref().map(|polling| Edit::NoPolling(polling.threads.clone()));
-        std::iter::once(Edit::NoSleeps).chain(polling)
+        polling.into_iter().chain([Edit::NoSleeps])
     }
 
     /// The constraints that threads wait for, those first that may bring most: nothing brings more than its part of the path.

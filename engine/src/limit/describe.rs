@@ -7,7 +7,7 @@ use super::thread_samples::apart;
 use super::uses::LockUse;
 use super::watched_run::WatchedRun;
 use crate::experiment::{Edit, most_to_do};
-use crate::program::{ObjectId, ObjectMeaning, Operation, SharedLine, taking};
+use crate::program::{ObjectId, ObjectMeaning, Operation, RecordedObject, SharedLine, taking};
 use crate::schedule::Outcome;
 use crate::time::Ticks;
 use rustc_hash::FxHashSet;
@@ -77,6 +77,7 @@ impl Search {
         };
         match edit {
             Edit::FreeDevices(devices) => self.of_devices(devices, base),
+            Edit::WakeOne(object) => self.recorded.objects.get(*object).map_or(Kind::Nothing, woken),
             Edit::OwnLines(line) => self.recorded.lines.get(*line).map_or(Kind::Nothing, cache_line),
             Edit::LessSupportWork { work, .. } => self.of_support_work(*work),
             Edit::Permits { semaphore, now, .. } => self.of_permits(*semaphore, *now, run),
@@ -220,4 +221,8 @@ fn cache_line(line: &SharedLine) -> Kind {
         threads: usize::try_from(line.threads).unwrap_or(usize::MAX),
         is_false: line.is_false,
     }
+}
+
+fn woken(object: &RecordedObject) -> Kind {
+    Kind::WokenForNothing { object: object.name.clone(), wakings: object.waits, in_vain: object.in_vain }
 }

@@ -32,7 +32,9 @@ impl Search {
             return Vec::new();
         }
         let is_one = |group: &&Group| {
-            group.threads.len() > cpus && is_even(&group.threads, base) && self.wait_for_each_other(group)
+            group.threads.len() > cpus
+                && self.may_be_fewer(&group.threads, base)
+                && self.wait_for_each_other(group)
         };
         let mut edits = Vec::new();
         for group in self.groups.iter().filter(is_one) {
@@ -50,26 +52,32 @@ impl Search {
         group.meets || threads.flat_map(|thread| &thread.operations).any(is_barrier)
     }
 
-    /// The time with fewer threads, nanoseconds: never shorter than in another run, where chance may have changed which threads meet.
+    /// Whether they share the work evenly. Of threads that spin, samples divide computing from spinning: who does how much of which
+    /// is not known well.
+    fn may_be_fewer(&self, threads: &[usize], base: &Outcome) -> bool {
+        let all = threads.iter().filter_map(|thread| self.program().threads.get(*thread));
+        let spins = |operation: &Operation| matches!(operation, Operation::Await(edge) if self.program().is_spinning(*edge));
+        is_even(threads, base) || all.flat_map(|thread| &thread.operations).any(spins)
+    }
+
+    /// The time with fewer threads, nanoseconds: never shorter than in another run, where chance may have changed which threads meet,
+    /// nor longer than it is: what spinning takes of the CPUs is in no simulation.
     pub(super) fn time_with_fewer(&self, cpus: Cpus, edit: &Edit, base: &Outcome) -> Option<f64> {
         let trial = self.trials.with(vec![edit.clone()]);
         let (ns, base_ns) = (trial.time_ns(cpus, 0)?, base.length.as_ns_f64());
-        if ns >= base_ns {
-            return Some(ns);
-        }
         Some(ns.max((1.0 - trial.gain(cpus, 1)?) * base_ns).min(base_ns))
     }
 
     /// The time as it is, and with only some of these threads, nanoseconds; `None`: they do not share the work evenly, or it
     /// does not come to its end.
     pub fn with_fewer(&self, threads: &[usize], kept: usize, cpus: Cpus) -> Option<(f64, f64)> {
-        let base = self.even_run(threads, cpus)?;
+        let base = self.complete_run(cpus).filter(|base| self.may_be_fewer(threads, base))?;
         let edit = Edit::FewerThreads { threads: threads.to_vec(), kept };
         Some((base.length.as_ns_f64(), self.trials.with(vec![edit]).time_ns(cpus, 0)?))
     }
 
     /// The most that fewer threads gain, as a share of the time, where simulated it is `gain`: what threads asked again and again is
-    /// gone, too, which the simulation may lack, or count as computing.
+    /// gone, too, which the simulation lacks, or counts as computing.
     pub(super) fn most_with_fewer(&self, gain: f64, run: &WatchedRun) -> f64 {
         let cpus = f64::from(run.cpus.or(1).max(1) as u32);
         let AskedAgain { waiting_ns, computing_ns } = self.asked_again;

@@ -72,7 +72,10 @@ impl Claim {
 /// Whether threads that sleep for each other do so for this reason.
 fn explains_kernel_waiting(cause: &Cause) -> bool {
     let waits = |edit: &Edit| {
-        matches!(edit, Edit::FreeLocks(_) | Edit::Permits { .. } | Edit::NoTurns | Edit::FreeHandOver)
+        matches!(
+            edit,
+            Edit::FreeLocks(_) | Edit::Permits { .. } | Edit::NoTurns | Edit::FreeHandOver | Edit::WakeOne(_)
+        )
     };
     matches!(cause, Cause::Edit(edit) if waits(edit)) || *cause == Cause::LocksNotRecorded
 }
@@ -91,7 +94,7 @@ impl Search {
         self.claim_unrecorded(&mut claims, run);
         // Of a program at rest that is measured: what its milliseconds of computing gain is nothing of its time.
         let at_rest = self.rest.map_or(1.0, |rest| time_ns / rest.wall_ns);
-        let unexplained = if is_spun(&claims) { 0.0 } else { self.unexplained(run) };
+        let unexplained = if self.is_explained(&claims, run) { 0.0 } else { self.unexplained(run) };
         // A prediction that explains most of the run tells what limits it.
         let explained = at_rest * if unexplained > MOST { 1.0 - unexplained } else { 1.0 };
         claims.retain(|claim| claim.most * explained >= WORTH);
@@ -140,6 +143,14 @@ impl Search {
         {
             claims[..=place].rotate_right(1);
         }
+    }
+
+    /// Whether a claim explains what the prediction lacks: threads that spin while others have no CPU, or are woken for nothing.
+    fn is_explained(&self, claims: &[Claim], run: &WatchedRun) -> bool {
+        let missing = self.unexplained(run);
+        let is_cause =
+            |claim: &&Claim| matches!(claim.cause, Cause::Edit(Edit::FewerThreads { .. } | Edit::WakeOne(_)));
+        claims.iter().filter(is_cause).any(|claim| claim.most >= missing)
     }
 
     /// What a constraint's removal says.
@@ -297,16 +308,10 @@ impl Search {
     }
 }
 
-/// Whether a claim explains what the prediction lacks: threads that spin while others have no CPU.
-fn is_spun(claims: &[Claim]) -> bool {
-    claims.iter().any(|claim| {
-        matches!(claim.cause, Cause::Edit(Edit::FewerThreads { .. })) && claim.most > claim.least
-    })
-}
-
-/// Fewer threads may be had at once: where they may gain as much as more CPUs, they come first.
+/// Fewer threads, or fewer that are woken, may be had at once: where that may gain as much as more CPUs, it comes first.
 fn threads_before_cpus(claims: &mut [Claim]) {
-    let is_fewer = |claim: &Claim| matches!(claim.cause, Cause::Edit(Edit::FewerThreads { .. }));
+    let is_fewer =
+        |claim: &Claim| matches!(claim.cause, Cause::Edit(Edit::FewerThreads { .. } | Edit::WakeOne(_)));
     if let Some(Claim { cause: Cause::Edit(Edit::Cpus(_)), most, .. }) = claims.first()
         && let Some(place) = claims.iter().position(|claim| is_fewer(claim) && claim.most >= *most)
     {

@@ -34,6 +34,7 @@ mod top_functions;
 mod unrecorded_locks;
 mod uses;
 mod watched_run;
+mod woken_for_nothing;
 mod worker_groups;
 
 pub use fixes::Fix;
@@ -105,8 +106,9 @@ impl Limit {
         let Some(Row { kind, least, most, evidence }) = rows.next() else {
             return Limit::known(cpus, time_ns, Kind::Nothing);
         };
-        // A run with fewer threads is simulated, however much more it may gain.
-        let most_known = if matches!(kind, Kind::TooManyThreads { .. }) { least } else { most };
+        // Of these more may be gone of the recorded run than of the simulated one.
+        let is_of_recorded = matches!(kind, Kind::TooManyThreads { .. } | Kind::WokenForNothing { .. });
+        let most_known = if is_of_recorded { least } else { most };
         let is_change = matches!(evidence, Evidence::Simulated | Evidence::Bounded);
         let goes = if is_change && !matches!(kind, Kind::Idle { .. }) { most_known } else { 0.0 };
         Limit {
@@ -284,6 +286,15 @@ pub enum Kind {
         threads: usize,
         /// See `threads`.
         waiting: f64,
+    },
+    /// All threads that wait for something are woken, and most of them find nothing to do.
+    WokenForNothing {
+        /// What they wait for.
+        object: String,
+        /// How often a thread was woken, and how often for nothing.
+        wakings: u64,
+        /// See `wakings`.
+        in_vain: u64,
     },
     /// Sleeping.
     Timers,

@@ -235,8 +235,10 @@ impl Search {
         }
         without.extend(self.without_lines(&run));
         without.extend(self.without_support_work(&run));
+        without.extend(self.without_vain_wakings(&run));
         let more_threads = self.more_threads(&without, &run);
-        without.retain(|(_, ns)| *ns < time_ns);
+        // What spinning takes of the CPUs is in no simulation.
+        without.retain(|(edit, ns)| *ns < time_ns || matches!(edit, Edit::FewerThreads { .. }));
         without.sort_by(|a, b| a.1.total_cmp(&b.1));
         let rows = self.ledger(&without, &run).iter().map(|claim| self.row(claim, &run)).collect();
         let limit = Limit::of(cpus, time_ns, rows);
@@ -319,16 +321,16 @@ impl Search {
     /// The time as it is, and with more threads in addition to these, nanoseconds; `None`: they do not share the work evenly, or it
     /// does not come to its end.
     pub fn with_workers(&self, threads: &[usize], more: usize, cpus: Cpus) -> Option<(f64, f64)> {
-        let base = self.even_run(threads, cpus)?;
+        let base = self.complete_run(cpus).filter(|base| is_even(threads, base))?;
         let before = base.length.as_ns_f64();
         let after = self.time_with_more(cpus, &self.more_of(threads, more, &base), &base)?;
         Some((before, after.min(before)))
     }
 
-    /// A run in which these threads share the work evenly; `None`: they do not, or it stops before its end.
-    pub(super) fn even_run(&self, threads: &[usize], cpus: Cpus) -> Option<Outcome> {
+    /// A run of the program; `None`: it stops before its end.
+    pub(super) fn complete_run(&self, cpus: Cpus) -> Option<Outcome> {
         let base = Timing::new(self.program(), self.trials.model()).ok()?.run(cpus, 0);
-        (is_even(threads, &base) && base.is_complete(self.program())).then_some(base)
+        base.is_complete(self.program()).then_some(base)
     }
 
     /// Whether more threads gain between nothing and what is simulated: they may wait for locks that were not recorded, or for their
@@ -418,6 +420,7 @@ impl Search {
                 Edit::NoSleeps => !matches!(found.limit.kind, Kind::Permits { .. }) && !polls,
                 Edit::NoPolling(_) => !matches!(found.limit.kind, Kind::Permits { .. }),
                 Edit::NoQuota
+                | Edit::WakeOne(_)
                 | Edit::DivideEvenly(_)
                 | Edit::MoreThreads { .. }
                 | Edit::FewerThreads { .. } => true,

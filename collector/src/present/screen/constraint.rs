@@ -1,6 +1,6 @@
 //! Sentences about what threads wait for, where they need more than one line.
 
-use crate::cell::duration;
+use crate::cell::{duration, grouped};
 use crate::present::cpu_words::cpus;
 use crate::present::short::short;
 use engine::event::SupportSubject;
@@ -71,6 +71,15 @@ pub(super) fn of_polling(threads: usize, every_ns: f64, function: Option<&str>, 
     format!("polling: {who} every {every} whether there is something to do{place}. Up to {gain} of the time.")
 }
 
+/// `wakings`: how many there were, and how many of them found nothing to do.
+pub(super) fn of_woken(object: &str, (wakings, in_vain): (u64, u64), most: &str) -> String {
+    let (wakings, in_vain) = (grouped(wakings), grouped(in_vain));
+    let name = bare_name(object);
+    format!(
+        "woken for nothing: {in_vain} of {wakings} wake-ups of {name} found nothing to do. Up to {most} of the time."
+    )
+}
+
 pub(super) fn of_hand_over(object: Option<&str>, gain: &str) -> String {
     let what = object.map_or(String::new(), |object| match bare_name(object) {
         // Each thread of a JVM has its own.
@@ -82,4 +91,24 @@ pub(super) fn of_hand_over(object: Option<&str>, gain: &str) -> String {
         bare => format!(" of {bare}"),
     });
     format!("handing over{what}: waking threads takes {gain} of the time.")
+}
+
+/// Of a lock, or of several that are alike.
+pub(super) fn of_lock(lock: &str, locks: usize, waiting: f64, threads: usize) -> String {
+    let name = match locks {
+        // A lock without an address, not one that is looked at.
+        1 if bare_name(lock).starts_with("seen by ") => lock.to_owned(),
+        1 => format!("lock {}", bare_name(lock)),
+        _ => format!("{locks} locks such as {}", bare_name(lock)),
+    };
+    let waits = if waiting >= 0.95 {
+        let waiting = (waiting.round() as usize).min(threads);
+        let verb = if waiting == 1 { "waits" } else { "wait" };
+        format!("{waiting} of {threads} threads {verb} for it")
+    } else if waiting > 0.0 {
+        format!("one of {threads} threads waits for it {:.0} % of the time", waiting * 100.0)
+    } else {
+        format!("{threads} threads take it")
+    };
+    format!("{name}: {waits}.")
 }

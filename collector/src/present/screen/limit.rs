@@ -1,7 +1,8 @@
 //! LIMIT and FIX: what limits, and the changes that bring most.
 
 use super::constraint::{
-    of_cache_line, of_hand_over, of_permits, of_polling, of_support_work, of_too_many_threads,
+    of_cache_line, of_hand_over, of_lock, of_permits, of_polling, of_support_work, of_too_many_threads,
+    of_woken,
 };
 use super::fix::{at_largest, gain, last_part, minus, name_of, what};
 use crate::cell::file_name;
@@ -148,17 +149,7 @@ fn constraint(limit: &Limit) -> String {
             format!("CPUs: {wanting:.1} threads want one. Unlimited CPUs: {}.", duration(limit.without_ns))
         }
         Kind::Threads { threads, function, busy } => {
-            let run = of(function).map_or(String::new(), |function| format!(" that run {function}"));
-            let gain = limit.gain();
-            let more = match gain >= engine::limit::WORTH {
-                true => format!("; one more gains {}", percent(gain)),
-                false => String::new(),
-            };
-            let when = match *busy {
-                busy if busy >= ALWAYS => "always busy".to_owned(),
-                busy => format!("busy {} of the time", percent(busy)),
-            };
-            format!("too few threads: the {threads}{run} are {when}{more}.")
+            of_too_few_threads(*threads, of(function), *busy, limit.gain())
         }
         Kind::TooManyThreads { threads, then, function } => {
             of_too_many_threads(limit, (*threads, *then), function.as_deref())
@@ -193,6 +184,13 @@ fn constraint(limit: &Limit) -> String {
             let run = of(function).map_or(String::new(), |function| format!("{function} "));
             format!("one stage of a pipeline: {run}on {thread} is busy most of the time, others wait for it.")
         }
+        _ => of_wait(limit),
+    }
+}
+
+/// What threads wait for, or have done for them.
+fn of_wait(limit: &Limit) -> String {
+    match &limit.kind {
         Kind::Device { device } => format!("waiting for {device}: {} of the time.", percent(limit.gain())),
         Kind::CacheLine { line, function, threads, is_false } => {
             of_cache_line(line, function.as_deref(), (*threads, *is_false), &percent(limit.gain()))
@@ -202,6 +200,9 @@ fn constraint(limit: &Limit) -> String {
         }
         Kind::Permits { semaphore, permits, threads, waiting } => {
             of_permits(semaphore, *permits, *threads, *waiting)
+        }
+        Kind::WokenForNothing { object, wakings, in_vain } => {
+            of_woken(object, (*wakings, *in_vain), &percent(limit.share))
         }
         Kind::Polling { threads, every_ns, function } => {
             of_polling(*threads, *every_ns, function.as_deref(), &percent(limit.gain()))
@@ -214,14 +215,22 @@ fn constraint(limit: &Limit) -> String {
         Kind::Spinning => {
             format!("spinning: waiting for spin locks takes CPUs, {} of the time.", percent(limit.gain()))
         }
-        Kind::Idle { .. }
-        | Kind::Work { .. }
-        | Kind::Deadlock { .. }
-        | Kind::NotKnown { .. }
-        | Kind::Unexplained { .. }
-        | Kind::LocksNotRecorded { .. }
-        | Kind::Nothing => no_constraint(&limit.kind, limit.share),
+        _ => no_constraint(&limit.kind, limit.share),
     }
+}
+
+/// `busy`: the share of the time; `gain`: of one more.
+fn of_too_few_threads(threads: usize, function: Option<String>, busy: f64, gain: f64) -> String {
+    let run = function.map_or(String::new(), |function| format!(" that run {function}"));
+    let more = match gain >= engine::limit::WORTH {
+        true => format!("; one more gains {}", percent(gain)),
+        false => String::new(),
+    };
+    let when = match busy {
+        busy if busy >= ALWAYS => "always busy".to_owned(),
+        busy => format!("busy {} of the time", percent(busy)),
+    };
+    format!("too few threads: the {threads}{run} are {when}{more}.")
 }
 
 /// Where no constraint limits, or none is known.
@@ -268,26 +277,6 @@ fn no_constraint(kind: &Kind, share: f64) -> String {
         }
         _ => "nothing to make faster: no thread computes anything.".to_owned(),
     }
-}
-
-/// Of a lock, or of several that are alike.
-fn of_lock(lock: &str, locks: usize, waiting: f64, threads: usize) -> String {
-    let name = match locks {
-        // A lock without an address, not one that is looked at.
-        1 if bare_name(lock).starts_with("seen by ") => lock.to_owned(),
-        1 => format!("lock {}", bare_name(lock)),
-        _ => format!("{locks} locks such as {}", bare_name(lock)),
-    };
-    let waits = if waiting >= 0.95 {
-        let waiting = (waiting.round() as usize).min(threads);
-        let verb = if waiting == 1 { "waits" } else { "wait" };
-        format!("{waiting} of {threads} threads {verb} for it")
-    } else if waiting > 0.0 {
-        format!("one of {threads} threads waits for it {:.0} % of the time", waiting * 100.0)
-    } else {
-        format!("{threads} threads take it")
-    };
-    format!("{name}: {waits}.")
 }
 
 /// Of a futex that threads wait for; whether it is a lock's is not certain.

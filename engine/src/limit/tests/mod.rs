@@ -9,6 +9,7 @@ mod permits;
 mod polling;
 mod threads;
 mod too_many_threads;
+mod woken_for_nothing;
 
 use super::{Fix, Kind, Limits, Search, WORTH, limits};
 use crate::cpus::Cpus;

@@ -24,15 +24,31 @@ fn two_of(found: &Limits) -> Option<f64> {
     found.fixes.iter().find(is_it).map(|fix| fix.gain)
 }
 
-/// Four threads of a spinning barrier on two CPUs were "CPUs: 3.1 threads want one", and "4 CPUs instead of 2" what to do.
+/// Half a second, in which threads spun for so long.
+fn spinning(threads: usize, spun_ns: u64) -> Limits {
+    let mut program = recorded(program(&rounds(threads, 800_000)), &[]);
+    program.overhead = Some(Overhead { wall_ns: 500_000_000, target_ns: 900_000_000, ..Overhead::default() });
+    program.recorded_cpus = Some(2);
+    program.findings.push(Finding::Spinning { spun_ns, ran_ns: 0, waits: 9, guessed: 0, hand_overs: 0 });
+    on(&program, 2)
+}
+
+/// Four threads of a spinning barrier on two CPUs were "not known: the run took 613 ms, and what was recorded explains 241 ms of
+/// it", or "CPUs: 3.1 threads want one".
 #[test]
 fn threads_that_spin_for_one_without_a_cpu_are_too_many() {
-    let found = on(&recorded(program(&rounds(4, 800_000)), &[]), 2);
+    let found = spinning(4, 700_000_000);
     let Kind::TooManyThreads { threads: 4, then: 2, function } = &found.at[0].kind else {
         panic!("{found:?}")
     };
     assert_eq!(function.as_deref(), Some("crunch"));
+    // 64 ms of computing on each CPU, of half a second.
+    assert!(found.at[0].share > 0.7 && found.at[0].gain() < 0.2, "{found:?}");
     assert!(two_of(&found).is_some_and(|gain| gain >= WORTH), "{found:?}");
+    let other = spinning(4, 10_000_000);
+    assert!(matches!(other.at[0].kind, Kind::Unexplained { .. }), "something else took it: {other:?}");
+    let two = spinning(2, 700_000_000);
+    assert!(matches!(two.at[0].kind, Kind::Unexplained { .. }), "each has a CPU: {two:?}");
 }
 
 /// As many threads as CPUs are not too many, nor are those that only compute, or wait for each other asleep and rarely.
@@ -49,23 +65,6 @@ fn threads_that_lose_nothing_to_each_other_are_not_too_many() {
     }
 }
 
-/// What the prediction lacks was "not known", though spinning took it.
-#[test]
-fn spinning_that_the_prediction_lacks_is_gone_with_fewer_threads() {
-    let spun = |spun_ns| {
-        let mut program = recorded(program(&rounds(4, 800_000)), &[]);
-        program.overhead =
-            Some(Overhead { wall_ns: 500_000_000, target_ns: 900_000_000, ..Overhead::default() });
-        program.recorded_cpus = Some(2);
-        program.findings.push(Finding::Spinning { spun_ns, ran_ns: 0, waits: 9, guessed: 0, hand_overs: 0 });
-        on(&program, 2).at[0].clone()
-    };
-    let limit = spun(700_000_000);
-    assert!(matches!(limit.kind, Kind::TooManyThreads { .. }), "{limit:?}");
-    assert!(limit.share > 0.7 && limit.gain() < limit.share, "{limit:?}");
-    assert!(matches!(spun(10_000_000).kind, Kind::Unexplained { .. }), "something else took it");
-}
-
 #[test]
 fn what_if_takes_any_number_of_threads() {
     let program = recorded(program(&rounds(4, 800_000)), &[]);
@@ -73,7 +72,7 @@ fn what_if_takes_any_number_of_threads() {
     let workers = search.workers().expect("workers");
     let with = |kept| search.with_fewer(&workers, kept, Cpus::count(2).expect("2"));
     let (before, after) = with(2).expect("known");
-    assert!(after < before);
+    assert!(after <= before * 1.01, "{before} to {after}");
     let (_, one) = with(1).expect("known");
     assert!(one > after, "one CPU is idle");
     assert_eq!((with(4), with(0)), (None, None));

@@ -1,0 +1,216 @@
+//! Threads that were woken for nothing: after the wake-up they waited for the same thing again, and did nothing in between but take
+//! and release the mutex (ours).
+
+use crate::event::SyncObject;
+use crate::program::lock_replay::Nesting;
+use crate::timeline::{LockOperation, NO_OBJECT, State, Timeline, WaitReason, Wake};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Between two waits a thread only looked if it ran for no longer, nanoseconds; without recorded operations it may have done a small
+/// task in less than the first of these.
+const LOOK_NS: u64 = 10_000;
+const RECORDED_LOOK_NS: u64 = 50_000;
+/// Wake-ups of one thread within this time of each other are of one call, nanoseconds.
+const CALL_NS: u64 = 20_000;
+/// Where operations were not recorded, a call that wakes at least this number of threads wakes all.
+const ALL: u32 = 3;
+
+/// By thread of the timeline and wait: the CPU time that a wait that found nothing to do took of both threads, nanoseconds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct InVain(FxHashMap<(usize, usize), u64>);
+
+/// A wait that ended.
+#[derive(Clone, Copy)]
+struct Ended {
+    number: usize,
+    /// When the operation began that it was in.
+    operation: Option<u64>,
+    /// How long the thread had run by then.
+    ran: u64,
+    wakeup: u32,
+}
+
+/// A wake-up among those of one call.
+#[derive(Clone, Copy, Default)]
+struct Call {
+    /// After the one before it, nanoseconds.
+    after_ns: u64,
+    /// How many threads the call had woken by then, this one included.
+    number: u32,
+    /// Which of these was the last of the call.
+    of: u32,
+}
+
+impl InVain {
+    pub(super) fn of(timeline: &Timeline, nesting: &Nesting) -> InVain {
+        let calls = calls(timeline);
+        let at_once = at_once(timeline);
+        let mut all = InVain::default();
+        for (index, thread) in timeline.threads.iter().enumerate() {
+            let mut ended: FxHashMap<(bool, u64), Ended> = FxHashMap::default();
+            let mut ran = 0u64;
+            for (start, end, state) in thread.spans() {
+                let number = match state {
+                    State::Running { .. } => {
+                        ran = ran.saturating_add(end.0.saturating_sub(start.0));
+                        continue;
+                    }
+                    State::Blocked(number) => number,
+                    _ => continue,
+                };
+                let Some(wait) = thread.waits.get(number as usize) else { continue };
+                let used = nesting.operation(timeline, index, number);
+                let WaitReason::Futex(futex) = wait.reason else {
+                    ended.clear();
+                    continue;
+                };
+                let (thing, operation) = match used {
+                    Some(used) if is_condition(timeline, used) => {
+                        ((true, u64::from(used.object)), Some(used.began.0))
+                    }
+                    // The mutex.
+                    Some(_) => continue,
+                    // A condition variable has two words next to each other.
+                    None => ((false, futex.word & !7), None),
+                };
+                let last = ended.get(&thing).copied();
+                // The mutex again, inside the same operation.
+                if last.is_some_and(|last| operation.is_some() && last.operation == operation) {
+                    continue;
+                }
+                if let Some(last) = last {
+                    let look = ran.saturating_sub(last.ran);
+                    let call = calls.get(last.wakeup as usize).copied().unwrap_or_default();
+                    let is_in_vain = match operation {
+                        Some(began) => look <= RECORDED_LOOK_NS && at_once.contains(&(index, began)),
+                        None => look <= LOOK_NS && call.of >= ALL,
+                    };
+                    if is_in_vain {
+                        all.0.insert((index, last.number), look.saturating_add(call.after_ns));
+                    }
+                }
+                match wait.wake {
+                    Wake::By(wakeup) => {
+                        ended.insert(thing, Ended { number: number as usize, operation, ran, wakeup });
+                    }
+                    _ => {
+                        ended.remove(&thing);
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    /// The CPU time that it took; `None`: it found something.
+    pub(super) fn ns(&self, place: (usize, usize)) -> Option<u64> {
+        self.0.get(&place).copied()
+    }
+}
+
+fn is_condition(timeline: &Timeline, used: &LockOperation) -> bool {
+    let lock = timeline.locks.get(used.object as usize);
+    used.object != NO_OBJECT && lock.is_some_and(|lock| lock.kind == SyncObject::Condition)
+}
+
+/// Waits for conditions that directly follow one for the same condition: by thread, and when they began.
+fn at_once(timeline: &Timeline) -> FxHashSet<(usize, u64)> {
+    let mut last: FxHashMap<u32, u32> = FxHashMap::default();
+    let mut all = FxHashSet::default();
+    for used in &timeline.lock_operations {
+        let is_wait = used.second != NO_OBJECT && is_condition(timeline, used);
+        let before = last.insert(used.thread, if is_wait { used.object } else { NO_OBJECT });
+        if is_wait && !used.after_hole && before == Some(used.object) {
+            all.insert((used.thread as usize, used.began.0));
+        }
+    }
+    all
+}
+
+/// By number of the wake-up.
+fn calls(timeline: &Timeline) -> Vec<Call> {
+    let mut calls = vec![Call::default(); timeline.wakeups.len()];
+    let mut last: FxHashMap<u32, usize> = FxHashMap::default();
+    for (number, wakeup) in timeline.wakeups.iter().enumerate() {
+        let before = last.insert(wakeup.waker, number);
+        let near = before.and_then(|before| {
+            let after_ns = wakeup.time.0.saturating_sub(timeline.wakeups.get(before)?.time.0);
+            let so_far = calls.get(before)?.number;
+            (after_ns <= CALL_NS).then_some((after_ns, so_far))
+        });
+        let (after_ns, so_far) = near.unwrap_or((0, 0));
+        if let Some(call) = calls.get_mut(number) {
+            *call = Call { after_ns, number: so_far.saturating_add(1), of: 0 };
+        }
+    }
+    // From the end on: what follows the last of a call is the first of another one.
+    let mut of: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
+    for (call, wakeup) in calls.iter_mut().zip(&timeline.wakeups).rev() {
+        let size = match of.get(&wakeup.waker) {
+            Some((next, size)) if *next == call.number.saturating_add(1) => *size,
+            _ => call.number,
+        };
+        call.of = size;
+        of.insert(wakeup.waker, (call.number, size));
+    }
+    calls
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::FutexFact;
+    use crate::time::Timestamp;
+    use crate::timeline::{Interval, Thread, Wait, Wakeup};
+
+    const ROUNDS: u32 = 10;
+
+    /// Threads that wait for one word and run for so long after each wake-up; a thread wakes one after the other, this far apart.
+    fn in_vain(threads: u32, ran_ns: u64, apart_ns: u64) -> (usize, u64) {
+        let time = |round: u32, number: u32| u64::from(round + 1) * 1_000_000 + u64::from(number) * apart_ns;
+        let all = (0..ROUNDS).flat_map(|round| (0..threads).map(move |number| (round, number)));
+        let wakeup = |(round, number)| Wakeup {
+            time: Timestamp(time(round, number)),
+            waker: 0,
+            wakee: number + 1,
+            ended: Some(round),
+        };
+        let wakeups = all.map(wakeup).collect();
+        let thread = |number: u32| {
+            let wait = |wake| Wait {
+                reason: WaitReason::Futex(FutexFact { word: 0x100, ..FutexFact::default() }),
+                wake,
+                cut_at_start: false,
+                moved_to: None,
+            };
+            let interval = |start, state| Interval { start: Timestamp(start), state, first_step: 0 };
+            let running = State::Running { cpu: Some(0) };
+            let rounds = (0..ROUNDS).flat_map(|round| {
+                let woken = time(round, number);
+                [interval(woken, running), interval(woken + ran_ns, State::Blocked(round + 1))]
+            });
+            let waits = (0..ROUNDS).map(|round| wait(Wake::By(round * threads + number)));
+            Thread {
+                tid: number + 2,
+                end: Timestamp(time(ROUNDS, 0)),
+                intervals: std::iter::once(interval(0, State::Blocked(0))).chain(rounds).collect(),
+                waits: waits.chain([wait(Wake::CutAtEnd)]).collect(),
+                ..Thread::default()
+            }
+        };
+        let waker = Thread { tid: 1, ..Thread::default() };
+        let threads = std::iter::once(waker).chain((0..threads).map(thread)).collect();
+        let timeline = Timeline { threads, wakeups, ..Timeline::default() };
+        let found = InVain::of(&timeline, &Nesting::of(&timeline));
+        (found.0.len(), found.0.values().sum())
+    }
+
+    #[test]
+    fn threads_that_are_woken_together_and_do_nothing_are_woken_in_vain() {
+        // Each ran for 3 µs, and waking the second and the third took the other thread 2 µs.
+        assert_eq!(in_vain(3, 3_000, 2_000), (30, 30 * 3_000 + 20 * 2_000));
+        assert_eq!(in_vain(3, 30_000, 2_000), (0, 0), "they had something to do");
+        assert_eq!(in_vain(3, 3_000, 300_000), (0, 0), "one at a time, with little to do");
+        assert_eq!(in_vain(2, 3_000, 2_000), (0, 0), "two wake-ups may be of two calls");
+    }
+}
