@@ -8,18 +8,22 @@ use super::sampled_code::SampledCode;
 use crate::event::{SupportSubject, kernel_work, runtime_work};
 use crate::timeline::{Stack, Timeline};
 use probe_abi::SampleReason;
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// Fewer samples than this show nothing.
 const FEWEST: u64 = 10;
+
+/// A thread with this many times fewer samples than another one hardly causes it.
+const HARDLY: u64 = 20;
 
 /// What was found of one subject.
 #[derive(Default)]
 struct Found {
     calls: BTreeMap<&'static str, u64>,
     functions: BTreeMap<u32, u64>,
-    threads: BTreeMap<u32, FxHashSet<usize>>,
+    /// Samples by process and thread.
+    threads: BTreeMap<u32, FxHashMap<usize, u64>>,
     samples: u64,
 }
 
@@ -43,7 +47,7 @@ pub(super) fn of(timeline: &Timeline, sampled: &SampledCode, program: &Program) 
             if let Some(function) = program.users_function(sample.stack) {
                 *found.functions.entry(function.0).or_insert(0) += 1;
             }
-            found.threads.entry(stack.pid).or_default().insert(place);
+            *found.threads.entry(stack.pid).or_default().entry(place).or_insert(0) += 1;
             found.samples += 1;
         }
     }
@@ -77,6 +81,12 @@ fn of_stacks(timeline: &Timeline, program: &Program) -> Vec<Option<(&'static str
     (0u32..).zip(&timeline.stacks).map(of_stack).collect()
 }
 
+/// How many threads of a process cause it: one that starts the others has a sample or two, too.
+fn causing(threads: &FxHashMap<usize, u64>) -> u64 {
+    let most = threads.values().max().copied().unwrap_or(0);
+    threads.values().filter(|samples| samples.saturating_mul(HARDLY) >= most).count() as u64
+}
+
 fn work(subject: SupportSubject, found: Found, all: u64, program: &Program) -> SupportWork {
     let mut calls: Vec<Share> =
         found.calls.into_iter().map(|(name, count)| Share { name: name.to_owned(), count }).collect();
@@ -87,7 +97,7 @@ fn work(subject: SupportSubject, found: Found, all: u64, program: &Program) -> S
         subject,
         calls,
         function: function.map(|function| function.name.clone()),
-        threads: found.threads.values().map(|threads| threads.len() as u64).max().unwrap_or(0),
+        threads: found.threads.values().map(causing).max().unwrap_or(0),
         samples: found.samples,
         all,
     }
@@ -119,12 +129,13 @@ mod tests {
             first_step: 0,
         };
         let thread = Thread { pid: 7, samples, intervals: vec![lived], ..Thread::default() };
-        let timeline = Timeline { stacks, threads: vec![thread], ..Timeline::default() };
+        let once = Thread { samples: vec![tick(1)], ..thread.clone() };
+        let timeline = Timeline { stacks, threads: vec![thread, once], ..Timeline::default() };
         let works = of(&timeline, &SampledCode::default(), &Program::default());
         assert_eq!(works.len(), 1, "nine samples show nothing: {works:?}");
         let SupportWork { subject, calls, threads, samples, all, .. } = &works[0];
-        assert_eq!((*subject, *threads, *samples, *all), (SupportSubject::Memory, 1, 20, 49));
+        assert_eq!((*subject, *threads, *samples, *all), (SupportSubject::Memory, 1, 21, 50));
         let calls: Vec<(&str, u64)> = calls.iter().map(|call| (call.name.as_str(), call.count)).collect();
-        assert_eq!(calls, [("page faults", 12), ("munmap", 8)]);
+        assert_eq!(calls, [("page faults", 13), ("munmap", 8)]);
     }
 }
