@@ -119,7 +119,7 @@ mod tests {
         let tick = |stack| sample(stack, SampleReason::Tick);
         let mut samples: Vec<StackSample> = Vec::new();
         samples.extend([tick(0); 20]);
-        samples.extend([tick(1); 12]);
+        samples.extend([tick(1); 24]);
         samples.extend([tick(2); 8]);
         samples.extend([tick(3); 9]);
         samples.extend([sample(3, SampleReason::Block); 30]);
@@ -134,8 +134,8 @@ mod tests {
         let works = of(&timeline, &SampledCode::default(), &Program::default());
         assert_eq!(works.len(), 1, "nine samples show nothing: {works:?}");
         let SupportWork { subject, calls, threads, samples, all, .. } = &works[0];
-        assert_eq!((*subject, *threads, *samples, *all), (SupportSubject::Memory, 1, 21, 50));
+        assert_eq!((*subject, *threads, *samples, *all), (SupportSubject::Memory, 1, 33, 62));
         let calls: Vec<(&str, u64)> = calls.iter().map(|call| (call.name.as_str(), call.count)).collect();
-        assert_eq!(calls, [("page faults", 13), ("munmap", 8)]);
+        assert_eq!(calls, [("page faults", 25), ("munmap", 8)]);
     }
 }
