@@ -205,7 +205,7 @@ impl Search {
         let is_replayed = |edit: &Edit| match edit {
             Edit::FreeHandOver | Edit::Cpus(_) | Edit::NoQuota | Edit::NoTurns => true,
             // What waits for a lock looks like a stage or a pool.
-            Edit::MoreThreads { .. } => locks.is_lock,
+            Edit::MoreThreads { .. } | Edit::FewerThreads { .. } => locks.is_lock,
             _ => false,
         };
         let (replayed, others): (Vec<Claim>, Vec<Claim>) = claims
@@ -309,13 +309,17 @@ impl Search {
 }
 
 /// Fewer threads, or fewer that are woken, may be had at once: where that may gain as much as more CPUs, it comes first.
-fn threads_before_cpus(claims: &mut [Claim]) {
+fn threads_before_cpus(claims: &mut Vec<Claim>) {
     let is_fewer =
         |claim: &Claim| matches!(claim.cause, Cause::Edit(Edit::FewerThreads { .. } | Edit::WakeOne(_)));
     if let Some(Claim { cause: Cause::Edit(Edit::Cpus(_)), most, .. }) = claims.first()
         && let Some(place) = claims.iter().position(|claim| is_fewer(claim) && claim.most >= *most)
     {
         claims[..=place].rotate_right(1);
+    }
+    // Where there are too many, one more that waits for the others is no advice.
+    if matches!(claims.first(), Some(Claim { cause: Cause::Edit(Edit::FewerThreads { .. }), .. })) {
+        claims.retain(|claim| !matches!(claim.cause, Cause::Edit(Edit::MoreThreads { .. })));
     }
 }
 

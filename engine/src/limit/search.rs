@@ -244,8 +244,8 @@ impl Search {
         let limit = Limit::of(cpus, time_ns, rows);
         let at_work = run.base.threads.iter().map(|used| used.busy.saturating_add(used.ready)).max();
         // Where one thread works at a time, or no CPU is free for long, a gain is by chance.
-        let is_full =
-            limit.kind.is_one_at_a_time() || matches!(limit.kind, Kind::Cpus { .. } | Kind::Quota { .. });
+        let is_full = limit.kind.is_one_at_a_time()
+            || matches!(limit.kind, Kind::Cpus { .. } | Kind::Quota { .. } | Kind::TooManyThreads { .. });
         let is_bound =
             |more: &MoreThreads| more.gain >= WORTH && (is_full || self.growing_kernel_work() > 0.0);
         Found {
@@ -419,11 +419,8 @@ impl Search {
                 // With a permit, that is what the permit is for.
                 Edit::NoSleeps => !matches!(found.limit.kind, Kind::Permits { .. }) && !polls,
                 Edit::NoPolling(_) => !matches!(found.limit.kind, Kind::Permits { .. }),
-                Edit::NoQuota
-                | Edit::WakeOne(_)
-                | Edit::DivideEvenly(_)
-                | Edit::MoreThreads { .. }
-                | Edit::FewerThreads { .. } => true,
+                Edit::NoQuota | Edit::WakeOne(_) | Edit::DivideEvenly(_) | Edit::FewerThreads { .. } => true,
+                Edit::MoreThreads { .. } => !matches!(found.limit.kind, Kind::TooManyThreads { .. }),
                 // Others are not in the way yet.
                 Edit::OwnLines(_) => matches!(found.limit.kind, Kind::CacheLine { .. }),
                 // Threads that wait for each other do so for another reason, unless none was found.

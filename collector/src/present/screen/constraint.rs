@@ -29,7 +29,9 @@ pub(super) fn of_support_work(
     threads: usize,
 ) -> String {
     let what = match subject {
-        SupportSubject::Memory if threads > 1 => format!(", which {threads} threads cause in one memory"),
+        SupportSubject::Memory if threads > 1 => {
+            format!(", which {threads} threads cause in the memory that they share")
+        }
         SupportSubject::Waiting => ", for threads that wait for each other".to_owned(),
         _ => String::new(),
     };
