@@ -130,7 +130,7 @@ struct Of<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     wakings: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    in_vain: Option<u64>,
+    for_nothing: Option<u64>,
     /// The share of threads' time that is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     missing: Option<f64>,
@@ -210,9 +210,12 @@ impl<'a> Of<'a> {
                 waiting: Some(*waiting),
                 ..Of::default()
             },
-            Kind::WokenForNothing { object, wakings, in_vain } => {
-                Of { object: Some(object), wakings: Some(*wakings), in_vain: Some(*in_vain), ..Of::default() }
-            }
+            Kind::WokenForNothing { object, wakings, for_nothing } => Of {
+                object: Some(object),
+                wakings: Some(*wakings),
+                for_nothing: Some(*for_nothing),
+                ..Of::default()
+            },
             Kind::Device { device } => Of { device: Some(device), ..Of::default() },
             Kind::Idle { busy } | Kind::Work { busy, .. } => Of { busy: Some(*busy), ..Of::default() },
             Kind::LocksNotRecorded { word, waiting, is_lock, is_lost, cost } => Of {

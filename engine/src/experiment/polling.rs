@@ -12,7 +12,7 @@ const ALIKE: f64 = 0.1;
 const OF_WORK: f64 = 1.0 / 8.0;
 const OF_SLEEP: f64 = 1.0 / 50.0;
 /// At least this part of the looks finds nothing: after each of its sleeps, a thread that waits for an answer has it.
-const IN_VAIN: f64 = 0.2;
+const FINDS_NOTHING: f64 = 0.2;
 
 /// The threads of a program that poll.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,8 +89,8 @@ impl Looks {
         let most = self.computed.len().div_ceil(10);
         let work = self.computed.iter().rev().take(most).map(|ticks| *ticks as f64).sum::<f64>();
         let least = (OF_WORK * work / most.max(1) as f64).min(OF_SLEEP * self.every() as f64);
-        let in_vain = self.computed.partition_point(|computed| (*computed as f64) < least);
-        in_vain as f64 >= IN_VAIN * self.computed.len() as f64
+        let nothing = self.computed.partition_point(|computed| (*computed as f64) < least);
+        nothing as f64 >= FINDS_NOTHING * self.computed.len() as f64
     }
 }
 

@@ -224,5 +224,9 @@ fn cache_line(line: &SharedLine) -> Kind {
 }
 
 fn woken(object: &RecordedObject) -> Kind {
-    Kind::WokenForNothing { object: object.name.clone(), wakings: object.waits, in_vain: object.in_vain }
+    Kind::WokenForNothing {
+        object: object.name.clone(),
+        wakings: object.waits,
+        for_nothing: object.for_nothing,
+    }
 }

@@ -294,7 +294,7 @@ pub enum Kind {
         /// How often a thread was woken, and how often for nothing.
         wakings: u64,
         /// See `wakings`.
-        in_vain: u64,
+        for_nothing: u64,
     },
     /// Sleeping.
     Timers,

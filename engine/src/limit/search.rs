@@ -235,7 +235,7 @@ impl Search {
         }
         without.extend(self.without_lines(&run));
         without.extend(self.without_support_work(&run));
-        without.extend(self.without_vain_wakings(&run));
+        without.extend(self.without_wakings_for_nothing(&run));
         let more_threads = self.more_threads(&without, &run);
         // What spinning takes of the CPUs is in no simulation.
         without.retain(|(edit, ns)| *ns < time_ns || matches!(edit, Edit::FewerThreads { .. }));

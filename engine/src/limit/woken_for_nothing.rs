@@ -16,21 +16,22 @@ const EXPLAINS: f64 = 0.3;
 
 impl Search {
     /// The time without wake-ups that find nothing, at best, nanoseconds: by the object's number among those recorded.
-    pub(super) fn without_vain_wakings(&self, run: &WatchedRun) -> Vec<(Edit, f64)> {
+    pub(super) fn without_wakings_for_nothing(&self, run: &WatchedRun) -> Vec<(Edit, f64)> {
         let objects = self.recorded.objects.iter().enumerate();
         let often = objects.filter(|(_, object)| {
-            object.in_vain >= FEWEST && object.in_vain as f64 > MOST * object.waits as f64
+            object.for_nothing >= FEWEST && object.for_nothing as f64 > MOST * object.waits as f64
         });
-        let shares = often.filter_map(|(number, object)| Some((number, self.vain_share(object, run)?)));
+        let shares =
+            often.filter_map(|(number, object)| Some((number, self.share_for_nothing(object, run)?)));
         let worth = shares.filter(|(_, share)| *share >= WORTH);
         worth.map(|(number, share)| (Edit::WakeOne(number), run.time_ns() * (1.0 - share))).collect()
     }
 
     /// The part of the recorded run that goes without them, at most. `None`: this is not the recorded machine.
-    fn vain_share(&self, object: &RecordedObject, run: &WatchedRun) -> Option<f64> {
+    fn share_for_nothing(&self, object: &RecordedObject, run: &WatchedRun) -> Option<f64> {
         let measured_ns = self.measured_ns(run)?;
         let cpus = run.cpus.or(1).max(1) as f64;
-        let share = object.in_vain_ns as f64 / cpus / measured_ns;
+        let share = object.for_nothing_ns as f64 / cpus / measured_ns;
         let missing = self.unexplained(run);
         let explains = missing > 0.0 && share >= EXPLAINS * missing;
         Some(if explains { share.max(missing) } else { share }.min(1.0))

@@ -74,11 +74,11 @@ pub(super) fn of_polling(threads: usize, every_ns: f64, function: Option<&str>, 
 }
 
 /// `wakings`: how many there were, and how many of them found nothing to do.
-pub(super) fn of_woken(object: &str, (wakings, in_vain): (u64, u64), most: &str) -> String {
-    let (wakings, in_vain) = (grouped(wakings), grouped(in_vain));
+pub(super) fn of_woken(object: &str, (wakings, for_nothing): (u64, u64), most: &str) -> String {
+    let (wakings, for_nothing) = (grouped(wakings), grouped(for_nothing));
     let name = bare_name(object);
     format!(
-        "woken for nothing: {in_vain} of {wakings} wake-ups of {name} found nothing to do. Up to {most} of the time."
+        "woken for nothing: {for_nothing} of {wakings} wake-ups of {name} found nothing to do. Up to {most} of the time."
     )
 }
 

@@ -201,8 +201,8 @@ fn of_wait(limit: &Limit) -> String {
         Kind::Permits { semaphore, permits, threads, waiting } => {
             of_permits(semaphore, *permits, *threads, *waiting)
         }
-        Kind::WokenForNothing { object, wakings, in_vain } => {
-            of_woken(object, (*wakings, *in_vain), &percent(limit.share))
+        Kind::WokenForNothing { object, wakings, for_nothing } => {
+            of_woken(object, (*wakings, *for_nothing), &percent(limit.share))
         }
         Kind::Polling { threads, every_ns, function } => {
             of_polling(*threads, *every_ns, function.as_deref(), &percent(limit.gain()))

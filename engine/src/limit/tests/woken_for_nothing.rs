@@ -3,14 +3,14 @@
 use super::*;
 
 /// A second in which all threads that wait for a condition were woken for each task.
-fn woken(in_vain: u64, in_vain_ns: u64) -> Program {
+fn woken(for_nothing: u64, for_nothing_ns: u64) -> Program {
     let mut program = recorded(program(&alike("w", 2, 10, r#"["exec","f",10000000]"#)), &[]);
     let (waits, name) = (10_000, "condition have_work".to_owned());
     program.recorded.objects.push(RecordedObject {
         name,
         waits,
-        in_vain,
-        in_vain_ns,
+        for_nothing,
+        for_nothing_ns,
         ..RecordedObject::default()
     });
     program.overhead =
@@ -21,10 +21,10 @@ fn woken(in_vain: u64, in_vain_ns: u64) -> Program {
 
 /// 32 workers and `notify_all` were "not known: the run took 652 ms, and what was recorded explains 91.8 ms of it".
 #[test]
-fn wake_ups_in_vain_are_what_a_prediction_lacks() {
+fn wake_ups_for_nothing_are_what_a_prediction_lacks() {
     let limits = on(&woken(9_000, 800_000_000), 2);
     let limit = &limits.at[0];
-    let Kind::WokenForNothing { object, wakings: 10_000, in_vain: 9_000 } = &limit.kind else {
+    let Kind::WokenForNothing { object, wakings: 10_000, for_nothing: 9_000 } = &limit.kind else {
         panic!("{limit:?}")
     };
     assert_eq!(object, "condition have_work");

@@ -4,7 +4,7 @@
 
 mod deadlock;
 mod entered_again;
-mod in_vain;
+mod for_nothing;
 mod model;
 mod objects;
 mod queues;
@@ -42,8 +42,8 @@ pub(super) fn of(
     let nesting = Nesting::of(timeline);
     let context = Context::new(timeline, program, functions, threads);
     let addresses = Addresses::new(&timeline.addresses);
-    let in_vain = in_vain::InVain::of(timeline, &nesting);
-    let mut objects = objects::all(timeline, program, &nesting, &in_vain, &context, &addresses);
+    let for_nothing = for_nothing::ForNothing::of(timeline, &nesting);
+    let mut objects = objects::all(timeline, program, &nesting, &for_nothing, &context, &addresses);
     let sections = sections(timeline, &nesting);
     for (object, queue) in queues::longest(timeline, &sections, &context) {
         if let Some(object) = objects.get_mut(object as usize) {

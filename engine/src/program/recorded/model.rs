@@ -83,10 +83,10 @@ pub struct RecordedObject {
     pub by_waiters: u64,
     /// How many of the waits found nothing to do: the thread waited for it again at once.
     #[serde(skip_serializing_if = "is_zero")]
-    pub in_vain: u64,
+    pub for_nothing: u64,
     /// The CPU time that this took of those that woke and those that were woken, nanoseconds.
     #[serde(skip_serializing_if = "is_zero")]
-    pub in_vain_ns: u64,
+    pub for_nothing_ns: u64,
     /// The longest queue of threads that waited at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,

@@ -1,7 +1,7 @@
 //! Synchronization objects and the threads that waited for them: objects with recorded operations, and the
 //! futex words of objects that show only when a thread has to wait.
 
-use super::in_vain::InVain;
+use super::for_nothing::ForNothing;
 use super::model::{ObjectKind, Primitive, PutBackUses, RecordedObject, shares};
 use super::stacks::WaitsIn;
 use super::threads::Context;
@@ -25,8 +25,8 @@ struct Counts<'a> {
     waits: u64,
     wait_ns: u64,
     moved: u64,
-    in_vain: u64,
-    in_vain_ns: u64,
+    for_nothing: u64,
+    for_nothing_ns: u64,
     waiters: FxHashMap<&'a str, u64>,
     wakers: FxHashMap<String, u64>,
     /// Threads that waited.
@@ -46,15 +46,15 @@ impl<'a> Counts<'a> {
         wait: &Wait,
         length_ns: u64,
         place: (usize, usize),
-        in_vain: Option<u64>,
+        for_nothing: Option<u64>,
         context: &Context<'a>,
     ) {
         self.waits += 1;
         self.wait_ns = self.wait_ns.saturating_add(length_ns);
         self.moved += u64::from(wait.moved_to.is_some());
-        if let Some(ns) = in_vain {
-            self.in_vain += 1;
-            self.in_vain_ns = self.in_vain_ns.saturating_add(ns);
+        if let Some(ns) = for_nothing {
+            self.for_nothing += 1;
+            self.for_nothing_ns = self.for_nothing_ns.saturating_add(ns);
         }
         if let Some(function) = context.sleeper(place.0, place.1) {
             *self.waiters.entry(function).or_insert(0) += 1;
@@ -85,8 +85,8 @@ impl<'a> Counts<'a> {
         self.waits += other.waits;
         self.wait_ns = self.wait_ns.saturating_add(other.wait_ns);
         self.moved += other.moved;
-        self.in_vain += other.in_vain;
-        self.in_vain_ns = self.in_vain_ns.saturating_add(other.in_vain_ns);
+        self.for_nothing += other.for_nothing;
+        self.for_nothing_ns = self.for_nothing_ns.saturating_add(other.for_nothing_ns);
         self.locks += other.locks;
         self.signals += other.signals;
         self.gil += other.gil;
@@ -111,8 +111,8 @@ impl<'a> Counts<'a> {
         object.waits = self.waits;
         object.wait_ns = self.wait_ns;
         object.moved = self.moved;
-        object.in_vain = self.in_vain;
-        object.in_vain_ns = self.in_vain_ns;
+        object.for_nothing = self.for_nothing;
+        object.for_nothing_ns = self.for_nothing_ns;
         let by_waiters = self.ended_by.iter().filter(|(thread, _)| self.threads.contains(thread));
         object.by_waiters = by_waiters.map(|(_, waits)| waits).sum();
         let by_others = self.ended_by.values().sum::<u64>().saturating_sub(object.by_waiters);
@@ -186,7 +186,7 @@ pub(super) fn all(
     timeline: &Timeline,
     program: &Program,
     nesting: &Nesting,
-    in_vain: &InVain,
+    for_nothing: &ForNothing,
     context: &Context<'_>,
     addresses: &Addresses<'_>,
 ) -> Vec<RecordedObject> {
@@ -202,7 +202,7 @@ pub(super) fn all(
             let used = nesting.operation(timeline, index, number);
             if let Some(object) = used.map(|used| used.object).filter(|object| *object != NO_OBJECT) {
                 if let Some(counts) = known.get_mut(object as usize) {
-                    counts.add(wait, length_ns, place, in_vain.ns(place), context);
+                    counts.add(wait, length_ns, place, for_nothing.ns(place), context);
                 }
                 continue;
             }
@@ -217,7 +217,7 @@ pub(super) fn all(
             };
             // Its operations were not recorded when this one began, or no longer when it ended.
             if let Some(counts) = by_place.at(&word, start).and_then(|object| known.get_mut(object)) {
-                counts.add(wait, length_ns, place, in_vain.ns(place), context);
+                counts.add(wait, length_ns, place, for_nothing.ns(place), context);
                 continue;
             }
             let thread = u32::try_from(index).unwrap_or(u32::MAX);
@@ -226,7 +226,7 @@ pub(super) fn all(
             if start < known_first.time {
                 *known_first = first;
             }
-            counts.add(wait, length_ns, place, in_vain.ns(place), context);
+            counts.add(wait, length_ns, place, for_nothing.ns(place), context);
         }
     }
     join_condition_words(&mut words);

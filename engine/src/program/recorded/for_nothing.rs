@@ -17,7 +17,7 @@ const ALL: u32 = 3;
 
 /// By thread of the timeline and wait: the CPU time that a wait that found nothing to do took of both threads, nanoseconds.
 #[derive(Clone, Debug, Default)]
-pub(super) struct InVain(FxHashMap<(usize, usize), u64>);
+pub(super) struct ForNothing(FxHashMap<(usize, usize), u64>);
 
 /// A wait that ended.
 #[derive(Clone, Copy)]
@@ -41,11 +41,11 @@ struct Call {
     of: u32,
 }
 
-impl InVain {
-    pub(super) fn of(timeline: &Timeline, nesting: &Nesting) -> InVain {
+impl ForNothing {
+    pub(super) fn of(timeline: &Timeline, nesting: &Nesting) -> ForNothing {
         let calls = calls(timeline);
         let at_once = at_once(timeline);
-        let mut all = InVain::default();
+        let mut all = ForNothing::default();
         for (index, thread) in timeline.threads.iter().enumerate() {
             let mut ended: FxHashMap<(bool, u64), Ended> = FxHashMap::default();
             let mut ran = 0u64;
@@ -81,11 +81,11 @@ impl InVain {
                 if let Some(last) = last {
                     let look = ran.saturating_sub(last.ran);
                     let call = calls.get(last.wakeup as usize).copied().unwrap_or_default();
-                    let is_in_vain = match operation {
+                    let is_for_nothing = match operation {
                         Some(began) => look <= RECORDED_LOOK_NS && at_once.contains(&(index, began)),
                         None => look <= LOOK_NS && call.of >= ALL,
                     };
-                    if is_in_vain {
+                    if is_for_nothing {
                         all.0.insert((index, last.number), look.saturating_add(call.after_ns));
                     }
                 }
@@ -166,7 +166,7 @@ mod tests {
     const ROUNDS: u32 = 10;
 
     /// Threads that wait for one word and run for so long after each wake-up; a thread wakes one after the other, this far apart.
-    fn in_vain(threads: u32, ran_ns: u64, apart_ns: u64) -> (usize, u64) {
+    fn for_nothing(threads: u32, ran_ns: u64, apart_ns: u64) -> (usize, u64) {
         let time = |round: u32, number: u32| u64::from(round + 1) * 1_000_000 + u64::from(number) * apart_ns;
         let all = (0..ROUNDS).flat_map(|round| (0..threads).map(move |number| (round, number)));
         let wakeup = |(round, number)| Wakeup {
@@ -201,16 +201,16 @@ mod tests {
         let waker = Thread { tid: 1, ..Thread::default() };
         let threads = std::iter::once(waker).chain((0..threads).map(thread)).collect();
         let timeline = Timeline { threads, wakeups, ..Timeline::default() };
-        let found = InVain::of(&timeline, &Nesting::of(&timeline));
+        let found = ForNothing::of(&timeline, &Nesting::of(&timeline));
         (found.0.len(), found.0.values().sum())
     }
 
     #[test]
-    fn threads_that_are_woken_together_and_do_nothing_are_woken_in_vain() {
+    fn threads_that_are_woken_together_and_do_nothing_are_woken_for_nothing() {
         // Each ran for 3 µs, and waking the second and the third took the other thread 2 µs.
-        assert_eq!(in_vain(3, 3_000, 2_000), (30, 30 * 3_000 + 20 * 2_000));
-        assert_eq!(in_vain(3, 30_000, 2_000), (0, 0), "they had something to do");
-        assert_eq!(in_vain(3, 3_000, 300_000), (0, 0), "one at a time, with little to do");
-        assert_eq!(in_vain(2, 3_000, 2_000), (0, 0), "two wake-ups may be of two calls");
+        assert_eq!(for_nothing(3, 3_000, 2_000), (30, 30 * 3_000 + 20 * 2_000));
+        assert_eq!(for_nothing(3, 30_000, 2_000), (0, 0), "they had something to do");
+        assert_eq!(for_nothing(3, 3_000, 300_000), (0, 0), "one at a time, with little to do");
+        assert_eq!(for_nothing(2, 3_000, 2_000), (0, 0), "two wake-ups may be of two calls");
     }
 }
