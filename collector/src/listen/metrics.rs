@@ -196,6 +196,7 @@ fn what(limit: &Limit) -> &str {
         Kind::LocksNotRecorded { word, .. } => word,
         Kind::Threads { function, .. }
         | Kind::TooManyThreads { function, .. }
+        | Kind::Sleepers { function, .. }
         | Kind::Polling { function, .. }
         | Kind::Imbalance { function } => function.as_deref().unwrap_or_default(),
         Kind::Cpus { .. }

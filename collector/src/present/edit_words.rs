@@ -39,6 +39,9 @@ pub fn words(edit: &Edit, about: About<'_>) -> String {
         Edit::MoreThreads { threads, more, .. } => {
             format!("{} threads instead of {}", threads.len().saturating_add(*more), threads.len())
         }
+        Edit::MoreSleepers { threads, more } => {
+            format!("{} threads instead of {}", threads.len().saturating_add(*more), threads.len())
+        }
         Edit::FewerThreads { threads, kept } => format!("{kept} threads instead of {}", threads.len()),
         Edit::DivideEvenly(_) => "divide the work evenly".to_owned(),
         Edit::FreeDevices(_) | Edit::FreeIo => "free I/O".to_owned(),

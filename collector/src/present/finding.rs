@@ -111,6 +111,11 @@ fn of_run(finding: &Finding) -> Option<String> {
             time(*events_ns),
             time(*proc_ns)
         ),
+        Finding::OwnClock { thread, slept_ns } => format!(
+            "the run ends when {thread} has slept for {}, however fast the other threads are: times are for the same work, and what \
+             becomes faster is done more often in that time",
+            time(*slept_ns)
+        ),
         Finding::KernelWorkGrows { share } => format!(
             "the kernel's work on memory that threads share has {:.0} % of the CPU time: how long they wait for each other there on \
              other numbers of CPUs is not known, and not in predictions",

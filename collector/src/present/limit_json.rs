@@ -176,7 +176,8 @@ impl<'a> Of<'a> {
             Kind::Threads { threads, function: of, .. } => {
                 Of { threads: Some(*threads), function: function(of), ..Of::default() }
             }
-            Kind::TooManyThreads { threads, function: of, .. } => {
+            Kind::TooManyThreads { threads, function: of, .. }
+            | Kind::Sleepers { threads, function: of, .. } => {
                 Of { threads: Some(*threads), function: function(of), ..Of::default() }
             }
             Kind::Serial { thread, function: of, length_ns, threads } => Of {
@@ -286,7 +287,7 @@ impl<'a> FixJson<'a> {
             Edit::Cpus(Cpus::Count(count)) => json.cpus = Some(count.get()),
             Edit::Divide(_, among) => json.threads = Some(*among),
             Edit::FewerThreads { kept, .. } => json.threads = Some(*kept),
-            Edit::MoreThreads { threads, more, .. } => {
+            Edit::MoreThreads { threads, more, .. } | Edit::MoreSleepers { threads, more } => {
                 json.threads = Some(threads.len().saturating_add(*more));
             }
             _ => {}

@@ -79,7 +79,14 @@ const RUNTIMES: [(SupportSubject, &[&str]); 3] = [
     ),
     (
         SupportSubject::Serialization,
-        &["_pickle_", "v8::internal::ValueSerializer", "v8::internal::ValueDeserializer"],
+        // CPython's, V8's.
+        &[
+            "_pickle_",
+            "_Pickler_",
+            "_Unpickler_",
+            "v8::internal::ValueSerializer",
+            "v8::internal::ValueDeserializer",
+        ],
     ),
 ];
 
@@ -112,7 +119,8 @@ impl SupportSubject {
 
     /// Whether it is a runtime's, whatever system calls and functions it needs for that.
     pub fn is_whole(self) -> bool {
-        matches!(self, SupportSubject::GarbageCollection | SupportSubject::Compilation)
+        use SupportSubject::{Compilation, GarbageCollection, Serialization};
+        matches!(self, GarbageCollection | Compilation | Serialization)
     }
 
     /// What a runtime's is called.

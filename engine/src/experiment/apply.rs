@@ -1,7 +1,9 @@
 //! A program with changes made.
 
 use super::edit::{Edit, EditError};
-use super::{divide, even, fewer_threads, free, more_threads, move_out, permits, scale, split};
+use super::{
+    divide, even, fewer_threads, free, more_sleepers, more_threads, move_out, permits, scale, split,
+};
 use crate::attribution::Owners;
 use crate::predict::{Model, NO_QUOTA};
 use crate::program::{Operation, Program};
@@ -63,6 +65,7 @@ fn change(program: &mut Program, owners: &Owners, edit: &Edit) -> Result<(), Edi
         Edit::MoreThreads { threads, more, under } => {
             more_threads::more_threads(program, threads, *more, under.as_deref());
         }
+        Edit::MoreSleepers { threads, more } => more_sleepers::more_sleepers(program, threads, *more),
         Edit::FewerThreads { threads, kept } => fewer_threads::fewer_threads(program, threads, *kept)?,
         Edit::DivideEvenly(alike) => {
             even::even(program, alike)

@@ -35,6 +35,15 @@ pub enum Edit {
         /// The locks under which nothing is divided; `None`: any lock.
         under: Option<Vec<ObjectId>>,
     },
+    /// More threads in addition to these, which mostly sleep in what they do: that is divided among all, except under a lock or with a
+    /// permit. What is computed stays as it is.
+    #[strum(serialize = "more_sleepers")]
+    MoreSleepers {
+        /// The threads, by their places in the program.
+        threads: Vec<usize>,
+        /// How many more.
+        more: usize,
+    },
     /// Fewer threads: some of these do what all of them did.
     #[strum(serialize = "fewer_threads")]
     FewerThreads {
@@ -112,7 +121,8 @@ impl Edit {
 
     /// Whether its gain is a bound: what is simulated is more than the change can give.
     pub fn is_at_best(&self) -> bool {
-        self.is_assumed() || matches!(self, Edit::Processes(_) | Edit::NoPolling(_))
+        self.is_assumed()
+            || matches!(self, Edit::Processes(_) | Edit::NoPolling(_) | Edit::MoreSleepers { .. })
     }
 
     /// On this many CPUs: work that is divided among more threads than CPUs gets no faster.
@@ -128,9 +138,11 @@ impl Edit {
         match self {
             Edit::FreeLocks(_) | Edit::Processes(_) | Edit::SplitLock(..) | Edit::MoveOut(..) => 0,
             Edit::Permits { .. } => 0,
+            // What a runtime does has one cause, what the kernel does many.
+            Edit::LessSupportWork { subject, .. } if subject.is_kernels() => 2,
             Edit::OwnLines(_) | Edit::WakeOne(_) | Edit::LessSupportWork { .. } => 1,
             Edit::FreeDevices(_) | Edit::FreeIo => 1,
-            Edit::NoSleeps | Edit::NoPolling(_) => 2,
+            Edit::NoSleeps | Edit::NoPolling(_) | Edit::MoreSleepers { .. } => 2,
             Edit::DivideEvenly(_) | Edit::FewerThreads { .. } => 3,
             Edit::MoreThreads { .. } => 4,
             Edit::Divide(..) | Edit::Scale(..) | Edit::FewerCalls(..) => 5,
@@ -147,6 +159,7 @@ impl Edit {
     pub(crate) fn is_worded_like(&self, other: &Edit) -> bool {
         let threads = |edit: &Edit| match edit {
             Edit::MoreThreads { threads, .. } | Edit::FewerThreads { threads, .. } => threads.len(),
+            Edit::MoreSleepers { threads, more } => threads.len().saturating_add(*more),
             _ => 0,
         };
         let subject = |edit: &Edit| match edit {

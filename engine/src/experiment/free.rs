@@ -91,14 +91,15 @@ pub(super) fn devices(program: &mut Program, devices: &[ObjectId]) {
     }
 }
 
-/// None of these threads (`None`: no thread) sleeps or waits for a timer, except threads in the background, which would then loop
-/// without a pause.
+/// None of these threads (`None`: no thread) sleeps or waits for a timer, except where it repeats that in the background, and would then
+/// loop without a pause.
 pub(super) fn sleeps(program: &mut Program, threads: Option<&[usize]>) {
     let timers = timers(program);
     let all = program.threads.iter_mut().enumerate();
     let chosen = all.filter(|(number, _)| threads.is_none_or(|threads| threads.contains(number)));
-    for (_, thread) in chosen.filter(|(_, thread)| thread.background.is_none()) {
-        for operation in &mut thread.operations {
+    for (_, thread) in chosen {
+        let once = thread.once();
+        for operation in thread.operations.iter_mut().take(once) {
             match operation {
                 Operation::Sleep(length) | Operation::SleepNext(length) | Operation::SleepUntil(length) => {
                     *length = Ticks(0)

@@ -260,6 +260,8 @@ pub enum Finding {
     FewSamples { undivided_ns: f64, all_ns: f64 },
     /// Samples whose stacks end before their beginning.
     TruncatedStacks { stacks: u64, of: u64 },
+    /// The run ends when this thread has slept for so long, which is taken out: times are for the same work.
+    OwnClock { thread: String, slept_ns: u64 },
     /// The kernel's work on memory that threads share has this part of the CPU time. Only one of them at a time may change it.
     KernelWorkGrows { share: f64 },
     /// Functions without probes that samples stand for.
@@ -377,6 +379,7 @@ impl Finding {
             Finding::ProbesRemoved { .. }
             | Finding::ProbeCost { .. }
             | Finding::Inferred { .. }
+            | Finding::OwnClock { .. }
             | Finding::SpelledOut { .. }
             | Finding::JoinsPutBack { .. }
             // Another finding lists the objects that stay as recorded.

@@ -97,6 +97,7 @@ impl Search {
                 asked.push((self.more_of(&group.threads, 1, base), most as u64));
             }
         }
+        asked.extend(self.more_sleepers(base, worth));
         asked.extend(self.fewer_threads(run, worth));
         let spinning = sum(|used| used.spinning);
         if spinning >= worth {

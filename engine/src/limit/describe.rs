@@ -112,6 +112,11 @@ impl Search {
                     }
                 }
             }
+            Edit::MoreSleepers { threads, .. } => Kind::Sleepers {
+                threads: threads.len(),
+                function: function(threads),
+                asleep: self.asleep(threads, base),
+            },
             Edit::FewerThreads { threads, kept } => {
                 Kind::TooManyThreads { threads: threads.len(), then: *kept, function: function(threads) }
             }

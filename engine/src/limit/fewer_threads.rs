@@ -6,12 +6,15 @@ use super::watched_run::WatchedRun;
 use super::worker_groups::{Group, is_even};
 use crate::cpus::Cpus;
 use crate::experiment::Edit;
-use crate::program::Operation;
+use crate::program::{EdgeId, Operation};
 use crate::schedule::Outcome;
 use crate::time::Ticks;
+use rustc_hash::FxHashSet;
 
 /// Spinning explains what a prediction lacks if it took at least this part of it.
 const EXPLAINS: f64 = 0.5;
+/// Threads that wake each other more often than this do not only begin and end together.
+const OFTEN: usize = 10;
 
 impl Search {
     /// As many threads as CPUs, or half of them, in place of threads that want CPUs and wait for each other: such a wait lasts longer
@@ -26,9 +29,12 @@ impl Search {
             base.threads.iter().fold(0u64, |all, used| all.saturating_add(part(used)))
         };
         let asked = Ticks::from_ns(self.asked_again.waiting_ns).0 / cpus as u64;
-        // All that is computed keeps all CPUs busy for so long at least.
-        let most = base.length.0.saturating_sub(sum(|used| used.busy) / cpus as u64).saturating_add(asked);
-        if most < worth || sum(|used| used.ready) < worth {
+        let busy = sum(|used| used.busy) / cpus as u64;
+        // All that is computed keeps all CPUs busy for so long at least, but for what the kernel computes for threads that wait.
+        let kernels = (busy as f64 * self.kernel_work_of_waiting()) as u64;
+        let most = base.length.0.saturating_sub(busy).saturating_add(asked).saturating_add(kernels);
+        let ready = sum(|used| used.ready);
+        if most < worth || ready < worth {
             return Vec::new();
         }
         let is_one = |group: &&Group| {
@@ -40,16 +46,31 @@ impl Search {
         for group in self.groups.iter().filter(is_one) {
             let half = group.threads.len() / 2;
             for kept in std::iter::once(cpus).chain((half > cpus && self.is_small()).then_some(half)) {
-                edits.push((Edit::FewerThreads { threads: group.threads.clone(), kept }, most));
+                // It is asked with more CPUs, to which it is the alternative.
+                edits.push((Edit::FewerThreads { threads: group.threads.clone(), kept }, most.max(ready)));
             }
         }
         edits
     }
 
+    /// Whether they meet, or each wakes others of them again and again.
     fn wait_for_each_other(&self, group: &Group) -> bool {
         let is_barrier = |operation: &Operation| matches!(operation, Operation::Barrier(..));
-        let threads = group.threads.iter().filter_map(|thread| self.program().threads.get(*thread));
-        group.meets || threads.flat_map(|thread| &thread.operations).any(is_barrier)
+        let threads = || group.threads.iter().filter_map(|thread| self.program().threads.get(*thread));
+        let operations = || threads().flat_map(|thread| &thread.operations);
+        if group.meets || operations().any(is_barrier) {
+            return true;
+        }
+        let released: FxHashSet<EdgeId> = operations()
+            .filter_map(|operation| match operation {
+                Operation::Release(edge) => Some(*edge),
+                _ => None,
+            })
+            .collect();
+        let is_woken =
+            |operation: &&Operation| matches!(operation, Operation::Await(edge) if released.contains(edge));
+        let often = threads().filter(|thread| thread.operations.iter().filter(is_woken).nth(OFTEN).is_some());
+        2 * often.count() > group.threads.len()
     }
 
     /// Whether they share the work evenly. Of threads that spin, samples divide computing from spinning: who does how much of which
@@ -57,7 +78,9 @@ impl Search {
     fn may_be_fewer(&self, threads: &[usize], base: &Outcome) -> bool {
         let all = threads.iter().filter_map(|thread| self.program().threads.get(*thread));
         let spins = |operation: &Operation| matches!(operation, Operation::Await(edge) if self.program().is_spinning(*edge));
-        is_even(threads, base) || all.flat_map(|thread| &thread.operations).any(spins)
+        let computed = base.threads.iter().fold(0u64, |all, used| all.saturating_add(used.busy));
+        let mostly_asks = Ticks::from_ns(self.asked_again.waiting_ns).0 >= computed;
+        mostly_asks || is_even(threads, base) || all.flat_map(|thread| &thread.operations).any(spins)
     }
 
     /// The time with fewer threads, nanoseconds: never shorter than in another run, where chance may have changed which threads meet,
@@ -77,12 +100,13 @@ impl Search {
     }
 
     /// The most that fewer threads gain, as a share of the time, where simulated it is `gain`: what threads asked again and again is
-    /// gone, too, which the simulation lacks, or counts as computing.
+    /// gone, too, and what the kernel computes for threads that wait, which the simulation lacks, or counts as computing.
     pub(super) fn most_with_fewer(&self, gain: f64, run: &WatchedRun) -> f64 {
         let cpus = f64::from(run.cpus.or(1).max(1) as u32);
         let AskedAgain { waiting_ns, computing_ns } = self.asked_again;
         let asked = computing_ns as f64 / cpus / run.time_ns();
-        let left = (1.0 - gain - asked).max(0.0);
+        let kernels = self.kernel_work_of_waiting() * run.busy() / cpus;
+        let left = (1.0 - gain - asked - kernels).max(0.0);
         let missing = self.unexplained(run);
         let explained = self.measured_ns(run).filter(|measured_ns| {
             missing > 0.0 && waiting_ns as f64 / cpus >= EXPLAINS * missing * measured_ns

@@ -25,6 +25,7 @@ mod permits;
 mod row;
 mod search;
 mod shared_lines;
+mod sleepers;
 mod stretch;
 mod support_work;
 #[cfg(test)]
@@ -205,6 +206,15 @@ pub enum Kind {
         /// The share of the time in which they compute, or wait for a CPU.
         busy: f64,
     },
+    /// Threads that do the same sleep in it, and there is more to do meanwhile.
+    Sleepers {
+        /// How many there are.
+        threads: usize,
+        /// What they do.
+        function: Option<String>,
+        /// The share of the time in which they sleep.
+        asleep: f64,
+    },
     /// More threads that do the same than CPUs, which wait for each other: fewer of them are faster.
     TooManyThreads {
         /// How many there are.
@@ -273,6 +283,8 @@ pub enum Kind {
         cpu_share: f64,
         /// The function that causes most of it.
         function: Option<String>,
+        /// The standard function that it calls for that.
+        via: Option<String>,
         /// Threads of one process that cause it.
         threads: usize,
     },

@@ -25,6 +25,7 @@ impl Search {
     /// Whether threads sleep, or wait for devices, mostly while they have this lock or permit: then that is what others wait for,
     /// and sleeping is what its holder does.
     pub(super) fn is_inside(&self, sleeping: &Edit, holding: &Edit) -> bool {
+        let of_pool = |thread: usize| matches!(holding, Edit::MoreSleepers { threads, .. } if threads.contains(&thread));
         let timers = timers(self.program());
         let is_timer = |object: &ObjectId| timers.get(object.0 as usize) == Some(&true);
         let length = |operation: &Operation| match (sleeping, operation) {
@@ -46,9 +47,9 @@ impl Search {
             _ => false,
         };
         let (mut inside, mut all) = (0u64, 0u64);
-        for thread in self.program().threads.iter().filter(|thread| thread.background.is_none()) {
-            let mut held = 0u32;
-            for operation in &thread.operations {
+        for (number, thread) in self.program().threads.iter().enumerate() {
+            let mut held = u32::from(of_pool(number));
+            for operation in thread.operations.iter().take(thread.once()) {
                 let change = match *operation {
                     Operation::SemWait(object) => Some((object, true)),
                     Operation::SemPost(object) => Some((object, false)),

@@ -310,7 +310,7 @@ impl Search {
 
     /// The threads whose number may be changed: those that do the same, or the busiest stage of a pipeline.
     fn changeable(&self) -> Option<usize> {
-        self.pool().or_else(|| self.stage())
+        self.pool().or_else(|| self.sleeping_pool()).or_else(|| self.stage())
     }
 
     /// The threads that do the same and most of what is computed; of a pipeline one, its busiest stage.
@@ -323,7 +323,10 @@ impl Search {
     pub fn with_workers(&self, threads: &[usize], more: usize, cpus: Cpus) -> Option<(f64, f64)> {
         let base = self.complete_run(cpus).filter(|base| is_even(threads, base))?;
         let before = base.length.as_ns_f64();
-        let after = self.time_with_more(cpus, &self.more_of(threads, more, &base), &base)?;
+        let after = match self.more_alike(threads, more, &base) {
+            edit @ Edit::MoreSleepers { .. } => self.trials.with(vec![edit]).time_ns(cpus, 0)?,
+            edit => self.time_with_more(cpus, &edit, &base)?,
+        };
         Some((before, after.min(before)))
     }
 
@@ -333,11 +336,15 @@ impl Search {
         base.is_complete(self.program()).then_some(base)
     }
 
-    /// Whether more threads gain between nothing and what is simulated: they may wait for locks that were not recorded, or for their
-    /// turns, and both are replayed.
-    pub fn is_bound(&self, cpus: Cpus) -> bool {
+    /// Whether more of these threads gain between nothing and what is simulated: they may wait for locks that were not recorded, or for
+    /// their turns, and both are replayed, or for what they sleep for, which may not get more at once.
+    pub fn is_bound(&self, threads: &[usize], cpus: Cpus) -> bool {
         let turns = || self.watched(&Timing::new(self.program(), self.trials.model()).ok()?, cpus).turns;
-        self.unrecorded.is_some() || turns().is_some()
+        let sleep = || {
+            let base = self.complete_run(cpus)?;
+            Some(matches!(self.more_alike(threads, 1, &base), Edit::MoreSleepers { .. }))
+        };
+        self.unrecorded.is_some() || turns().is_some() || sleep() == Some(true)
     }
 
     fn watched(&self, timing: &Timing<'_>, cpus: Cpus) -> WatchedRun {
@@ -421,13 +428,16 @@ impl Search {
                 Edit::NoPolling(_) => !matches!(found.limit.kind, Kind::Permits { .. }),
                 Edit::NoQuota | Edit::WakeOne(_) | Edit::DivideEvenly(_) | Edit::FewerThreads { .. } => true,
                 Edit::MoreThreads { .. } => !matches!(found.limit.kind, Kind::TooManyThreads { .. }),
+                Edit::MoreSleepers { .. } => !matches!(found.limit.kind, Kind::Permits { .. }),
                 // Others are not in the way yet.
                 Edit::OwnLines(_) => matches!(found.limit.kind, Kind::CacheLine { .. }),
                 // Threads that wait for each other do so for another reason, unless none was found.
                 Edit::LessSupportWork { work, subject } => {
                     let is_limit = matches!(found.limit.kind, Kind::SupportWork { .. });
                     let share = self.recorded.support.get(*work).map_or(0.0, SupportWork::share);
-                    is_limit || (*subject != SupportSubject::Waiting && share >= MUCH)
+                    // What LIMIT tells of, too.
+                    let may_be_more = || 1.0 - ns / found.time_ns > found.limit.gain();
+                    is_limit || *subject != SupportSubject::Waiting && (share >= MUCH || may_be_more())
                 }
                 // Where a lock lets one thread work at a time, that is what can be changed.
                 Edit::NoTurns => matches!(found.limit.kind, Kind::Turns { .. }),

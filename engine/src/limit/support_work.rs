@@ -4,6 +4,7 @@ use super::Kind;
 use super::search::Search;
 use super::shared_lines::computing;
 use super::watched_run::WatchedRun;
+use crate::event::SupportSubject;
 use crate::experiment::Edit;
 use crate::program::SupportWork;
 
@@ -21,6 +22,17 @@ impl Search {
         self.recorded.support.iter().filter(|work| work.grows()).map(SupportWork::share).sum()
     }
 
+    /// The same, also of what threads do to sleep for and wake each other: the kernel's queues are behind locks.
+    pub(super) fn kernel_work_in_the_way(&self) -> f64 {
+        (self.growing_kernel_work() + self.kernel_work_of_waiting()).min(1.0)
+    }
+
+    /// The part of the CPU time in which the kernel puts several threads to sleep and wakes them.
+    pub(super) fn kernel_work_of_waiting(&self) -> f64 {
+        let is_waiting = |work: &&SupportWork| work.subject == SupportSubject::Waiting && work.threads > 1;
+        self.recorded.support.iter().filter(is_waiting).map(SupportWork::share).sum()
+    }
+
     pub(super) fn of_support_work(&self, number: usize) -> Kind {
         let Some(work) = self.recorded.support.get(number) else { return Kind::Nothing };
         Kind::SupportWork {
@@ -28,6 +40,7 @@ impl Search {
             calls: work.most(),
             cpu_share: work.share(),
             function: work.function.clone(),
+            via: work.via.clone(),
             threads: usize::try_from(work.threads).unwrap_or(usize::MAX),
         }
     }

@@ -8,8 +8,8 @@ use crate::timeline::Timeline;
 use std::collections::BTreeMap;
 
 /// Functions whose only purpose is to wait while keeping a CPU, by parts of their names: those of the C library, libgomp,
-/// LLVM's OpenMP, crossbeam and rayon, the Rust library, and TBB.
-const WAITERS: [&str; 14] = [
+/// LLVM's OpenMP, crossbeam and rayon, the Rust library, TBB, and the JVM's monitors, which read a thread's state by `SafeFetch`.
+const WAITERS: [&str; 17] = [
     "pthread_spin_lock",
     "sched_yield",
     "thrd_yield",
@@ -24,6 +24,9 @@ const WAITERS: [&str; 14] = [
     "wait_until_cold",
     "hint::spin_loop",
     "machine_pause",
+    "ObjectMonitor::TrySpin",
+    "SafeFetch",
+    "SpinPause",
 ];
 
 /// Less than this share of the compute time is not worth a word.

@@ -36,7 +36,7 @@ use super::spins::Spins;
 use super::ticks::{Probes, Ticking};
 use super::{EdgeId, FunctionRef, Move, ObjectId, Operation, Program, SPINNING, Samples, Thread, ThreadId};
 use super::{machine_of, names};
-use crate::event::{CallKind, FunctionFact, FunctionId};
+use crate::event::{FunctionFact, FunctionId};
 use crate::finding::Finding;
 use crate::time::{Ticks, Timestamp};
 use crate::timeline::{
@@ -152,6 +152,7 @@ fn translate(
         joined_last: super::recorded::ends_joining(thread),
     });
     super::background::find(&mut translator.program, &lives.collect::<Vec<_>>());
+    super::own_clock::take_out(&mut translator.program, &all);
     (translator.program, translator.plan.simulates, translator.plan.edges)
 }
 
@@ -454,7 +455,7 @@ impl<'a> Translator<'a> {
                 let length = self.length(end.saturating_sub(last));
                 self.write(script, Operation::SleepNext(length));
             }
-            Wake::External(External::Timer) if wait.timed_out() || wait.kind() == CallKind::Sleep => {
+            _ if wait.is_for_time() => {
                 let length = self.length(length_ns);
                 self.write(script, Operation::Sleep(length));
             }

@@ -19,6 +19,7 @@ mod notices;
 mod object_meaning;
 mod occurrences;
 mod operation;
+mod own_clock;
 mod own_cpus;
 mod placement;
 mod polls;
@@ -185,6 +186,13 @@ pub struct Background {
     pub repeats_from: u32,
     /// Up to this one, without it; the same if it does nothing again.
     pub repeats_until: u32,
+}
+
+impl Thread {
+    /// How many of its operations it does once; those that follow it repeats in the background.
+    pub(crate) fn once(&self) -> usize {
+        self.background.map_or(self.operations.len(), |background| background.repeats_from as usize)
+    }
 }
 
 /// What the names of edges that end spinning start with.

@@ -54,6 +54,13 @@ impl Program {
             function.origin_at(place.line.as_deref()).can_be_changed().then_some(place.function)
         })
     }
+
+    /// The function that the user's one calls there: a library's, or a standard one that was inlined.
+    pub(super) fn called_by_user(&self, stack: u32) -> Option<FunctionRef> {
+        let users = self.users_function(stack)?;
+        let inner = self.samples.stack(stack).take_while(|(_, place)| place.function != users);
+        inner.last().map(|(_, place)| place.function)
+    }
 }
 
 impl Samples {

@@ -22,6 +22,8 @@ const HARDLY: u64 = 20;
 struct Found {
     calls: BTreeMap<&'static str, u64>,
     functions: BTreeMap<u32, u64>,
+    /// What these call for it.
+    via: BTreeMap<u32, u64>,
     /// Samples by process and thread.
     threads: BTreeMap<u32, FxHashMap<usize, u64>>,
     samples: u64,
@@ -46,6 +48,9 @@ pub(super) fn of(timeline: &Timeline, sampled: &SampledCode, program: &Program) 
             *found.calls.entry(name).or_insert(0) += 1;
             if let Some(function) = program.users_function(sample.stack) {
                 *found.functions.entry(function.0).or_insert(0) += 1;
+            }
+            if let Some(function) = program.called_by_user(sample.stack) {
+                *found.via.entry(function.0).or_insert(0) += 1;
             }
             *found.threads.entry(stack.pid).or_default().entry(place).or_insert(0) += 1;
             found.samples += 1;
@@ -89,14 +94,26 @@ fn causing(threads: &FxHashMap<usize, u64>) -> u64 {
 
 fn work(subject: SupportSubject, found: Found, all: u64, program: &Program) -> SupportWork {
     let mut calls: Vec<Share> =
-        found.calls.into_iter().map(|(name, count)| Share { name: name.to_owned(), count }).collect();
+        found.calls.iter().map(|(name, count)| Share { name: (*name).to_owned(), count: *count }).collect();
     calls.sort_by_key(|call| std::cmp::Reverse(call.count));
-    let function = found.functions.into_iter().max_by_key(|(_, count)| *count);
-    let function = function.and_then(|(function, _)| program.functions.get(function as usize));
+    let most = |functions: &BTreeMap<u32, u64>| {
+        let most = functions.iter().max_by_key(|(_, count)| **count);
+        let most = most.filter(|(_, count)| 2 * **count > found.samples);
+        most.and_then(|(function, _)| program.functions.get(*function as usize))
+            .map(|function| function.name.clone())
+    };
+    // A function that is called like the system call says nothing new.
+    let is_call = |name: &str| {
+        calls.iter().any(|call| name.trim_start_matches("__").trim_end_matches("64") == call.name)
+    };
+    let via = most(&found.via).filter(|name| !is_call(name));
+    let function = found.functions.iter().max_by_key(|(_, count)| **count);
+    let function = function.and_then(|(function, _)| program.functions.get(*function as usize));
     SupportWork {
         subject,
         calls,
         function: function.map(|function| function.name.clone()),
+        via,
         threads: found.threads.values().map(causing).max().unwrap_or(0),
         samples: found.samples,
         all,

@@ -63,6 +63,12 @@ impl Wait {
     pub fn timed_out(&self) -> bool {
         matches!(self.reason, WaitReason::Futex(_)) && matches!(self.wake, Wake::External(External::Timer))
     }
+
+    /// Whether it was for a time to pass, which it did.
+    pub fn is_for_time(&self) -> bool {
+        let has_limit = || self.has_deadline() || self.kind() == CallKind::Sleep;
+        self.timed_out() || matches!(self.wake, Wake::External(External::Timer)) && has_limit()
+    }
 }
 
 /// What ended a wait.

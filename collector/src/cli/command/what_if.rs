@@ -120,7 +120,9 @@ fn other_threads(
         }
     };
     let times = super::on_all_cores(&args.cpus, |cpus| match then.checked_sub(now) {
-        Some(more) => search.with_workers(&threads, more, *cpus).map(|times| (times, search.is_bound(*cpus))),
+        Some(more) => {
+            search.with_workers(&threads, more, *cpus).map(|times| (times, search.is_bound(&threads, *cpus)))
+        }
         None => search.with_fewer(&threads, then, *cpus).map(|times| (times, false)),
     });
     let rows = args.cpus.iter().zip(times).map(|(cpus, times)| {

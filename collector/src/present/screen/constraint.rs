@@ -25,7 +25,7 @@ pub(super) fn of_cache_line(
 pub(super) fn of_support_work(
     subject: SupportSubject,
     (calls, cpu_share): (&str, &str),
-    function: Option<&str>,
+    (function, via): (Option<&str>, Option<&str>),
     threads: usize,
 ) -> String {
     let what = match subject {
@@ -35,7 +35,9 @@ pub(super) fn of_support_work(
         SupportSubject::Waiting => ", for threads that wait for each other".to_owned(),
         _ => String::new(),
     };
-    let most = function.map_or(String::new(), |function| format!(", most of it for {}", short(function)));
+    let via = via.map_or(String::new(), |via| format!(", in {}", short(via)));
+    let most =
+        function.map_or(String::new(), |function| format!(", most of it for {}{via}", short(function)));
     let work =
         if subject.is_kernels() { format!("the kernel: {calls}{what}") } else { subject.name().to_owned() };
     format!("{work}: {cpu_share} of the CPU time{most}.")

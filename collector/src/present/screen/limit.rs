@@ -151,6 +151,13 @@ fn constraint(limit: &Limit) -> String {
         Kind::Threads { threads, function, busy } => {
             of_too_few_threads(*threads, of(function), *busy, limit.gain())
         }
+        Kind::Sleepers { threads, function, asleep } => {
+            let run = of(function).map_or(String::new(), |function| format!(" that run {function}"));
+            format!(
+                "too few threads: the {threads}{run} sleep in it {} of the time, while there is more to do.",
+                percent(*asleep)
+            )
+        }
         Kind::TooManyThreads { threads, then, function } => {
             of_too_many_threads(limit, (*threads, *then), function.as_deref())
         }
@@ -195,8 +202,9 @@ fn of_wait(limit: &Limit) -> String {
         Kind::CacheLine { line, function, threads, is_false } => {
             of_cache_line(line, function.as_deref(), (*threads, *is_false), &percent(limit.gain()))
         }
-        Kind::SupportWork { subject, calls, cpu_share, function, threads } => {
-            of_support_work(*subject, (calls, &percent(*cpu_share)), function.as_deref(), *threads)
+        Kind::SupportWork { subject, calls, cpu_share, function, via, threads } => {
+            let of = (function.as_deref(), via.as_deref());
+            of_support_work(*subject, (calls, &percent(*cpu_share)), of, *threads)
         }
         Kind::Permits { semaphore, permits, threads, waiting } => {
             of_permits(semaphore, *permits, *threads, *waiting)

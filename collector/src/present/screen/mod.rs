@@ -75,6 +75,10 @@ pub fn write(
             let text = "(threads wait there as recorded: on other CPUs it may take longer)";
             table::wrap(out, style, Paint::Dim, "", text, " ")?;
         }
+        if report.findings.iter().any(|finding| matches!(finding, Finding::OwnClock { .. })) {
+            let text = "(it ends by its own clock: times are for the same work, and more is done if they are shorter)";
+            table::wrap(out, style, Paint::Dim, "", text, " ")?;
+        }
         let shown = |usual: usize| if all { usize::MAX } else { usual };
         locks(limits, style).write(out, shown(ROWS), "lock", style)?;
         if let Some(result) = main_result(report, limits) {

@@ -7,6 +7,7 @@ mod ledger;
 mod not_recorded;
 mod permits;
 mod polling;
+mod sleepers;
 mod threads;
 mod too_many_threads;
 mod woken_for_nothing;

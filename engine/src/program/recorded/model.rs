@@ -255,6 +255,9 @@ pub struct SupportWork {
     /// The function that causes most of it, standard ones counted for their callers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
+    /// The standard function that it calls for that, most often.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
     /// The most threads of one process that cause it.
     pub threads: u64,
     /// Samples in it.
