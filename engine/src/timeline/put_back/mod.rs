@@ -9,8 +9,10 @@
 //! the same lengths, spread evenly over the time between ([`fill`]). They become operations as if they had
 //! been recorded, and are simulated like those.
 //!
-//! No section spans a wait for anything else, and none lies in another: what is put back cannot deadlock.
+//! A section spans what its thread slept for under the lock ([`asleep`]). None spans a wait for anything else, and none lies in
+//! another: what is put back cannot deadlock.
 
+mod asleep;
 mod barriers;
 mod chance;
 mod clock;
@@ -56,7 +58,8 @@ pub(super) fn put_back(timeline: &mut Timeline) {
     }
     words.sort_by_key(|word| (std::cmp::Reverse(word.waits), word.pid, word.address, word.side));
     let (locks, unmeasured) = measured(timeline, &words, &calls, &clocks);
-    let kept = sections::all(timeline, &locks, &calls, &clocks, MOST_SECTIONS);
+    let asleep = asleep::find(timeline, &locks);
+    let kept = sections::all(timeline, &locks, (&calls, &asleep), &clocks, MOST_SECTIONS);
     let numbers = write::write(timeline, &locks, &kept, &clocks);
     let mut objects: BTreeMap<u32, Vec<(&Lock<'_>, &Made)>> = BTreeMap::new();
     for ((lock, made), number) in locks.iter().zip(&kept.by_lock).zip(numbers) {
