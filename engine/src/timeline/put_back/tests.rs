@@ -12,6 +12,7 @@ use probe_abi::{SampleReason, SyncOperation};
 use std::num::NonZeroU32;
 
 mod asleep;
+mod permits;
 mod read_write;
 
 const WORD: u64 = 0x40_0000;
