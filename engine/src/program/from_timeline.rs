@@ -64,7 +64,7 @@ pub(crate) fn from_timeline_with(
             program.findings.extend(deadlock.map(|stuck| Finding::SimulatedDeadlock { stuck }));
             return with_recorded(program, timeline, &sampled, &spins);
         };
-        if forced.keep_as_recorded(timeline, &stuck.objects) || forced.cut(timeline, &edges, &stuck.edges) {
+        if forced.keep_as_recorded(timeline, &stuck.objects) || forced.cut(timeline, &edges, &stuck) {
             continue;
         }
         if !forced.add(&stuck.objects) {

@@ -7,8 +7,10 @@ use crate::event::{AddressFact, SyncObject};
 use crate::timeline::{FirstUse, Lock, Timeline};
 use rustc_hash::FxHashMap;
 
-/// Where the words of a read-write lock lie in it, as names of addresses have it (`event::read_write_words`).
+/// Where the words of a read-write lock lie in it, as names of addresses have it (`event::read_write_words`), and those of a
+/// condition variable with which a resource is made.
 const WORDS_INSIDE: [&str; 3] = ["+0x4", "+0x8", "+0xc"];
+const WORDS_OF_CONDITIONS: [&str; 2] = ["+0x28", "+0x20"];
 
 /// What is known of addresses, to look up in.
 #[derive(Debug, Default)]
@@ -41,9 +43,12 @@ impl<'a> Addresses<'a> {
     /// The variable that is a lock. One that is put back is known by a word in it that threads waited for.
     pub(crate) fn lock_variable(&self, lock: &Lock) -> Option<&'a str> {
         let name = self.variable(lock.pid, lock.address, &lock.first)?;
-        let is_inside = lock.put_back && lock.kind == SyncObject::RwLock;
-        let whole = WORDS_INSIDE.iter().find_map(|offset| name.strip_suffix(offset));
-        Some(whole.filter(|_| is_inside).unwrap_or(name))
+        let inside: &[&str] = match lock.kind {
+            SyncObject::RwLock if lock.put_back => &WORDS_INSIDE,
+            SyncObject::Semaphore if lock.put_back => &WORDS_OF_CONDITIONS,
+            _ => &[],
+        };
+        Some(inside.iter().find_map(|offset| name.strip_suffix(offset)).unwrap_or(name))
     }
 
     /// `file:line` of an object's first use, without the folders.

@@ -4,7 +4,7 @@ use crate::event::SyncObject;
 use crate::finding;
 use crate::program::recorded::is_in_kernel;
 use crate::program::{EdgeId, ObjectId};
-use crate::timeline::Timeline;
+use crate::timeline::{Timeline, WaitReason, Wakeup};
 use std::collections::BTreeSet;
 
 /// Objects with which the program does not finish when they are simulated.
@@ -38,20 +38,39 @@ impl ForcedReplay {
 
     /// Takes the wake-ups among these edges that ended a wait for a lock of the kernel, such as that of a process's memory:
     /// the thread that released it then may come later in a simulation, and another one would have. Says whether there was a
-    /// new one among them. `edges` are those of all wake-ups.
+    /// new one among them. `edges` are those of all wake-ups. The same holds for words that users of a resource that
+    /// is put back wait for: when they have a permit is an estimate.
     pub(in crate::program) fn cut(
         &mut self,
         timeline: &Timeline,
         edges: &[Option<EdgeId>],
-        stuck: &[EdgeId],
+        stuck: &DeadEnd,
     ) -> bool {
         let before = self.cut.len();
-        let numbered = (0u32..).zip(edges).zip(&timeline.wakeups);
-        let is_cut = numbered.filter(|((_, edge), wakeup)| {
-            let wait = wakeup
-                .ended
-                .and_then(|wait| timeline.threads.get(wakeup.wakee as usize)?.waits.get(wait as usize));
-            edge.is_some_and(|edge| stuck.contains(&edge)) && wait.is_some_and(is_in_kernel)
+        let numbered = || (0u32..).zip(edges).zip(&timeline.wakeups);
+        let is_stuck = |edge: &Option<EdgeId>| edge.is_some_and(|edge| stuck.edges.contains(&edge));
+        let wait = |wakeup: &Wakeup| {
+            let wakee = timeline.threads.get(wakeup.wakee as usize)?;
+            Some((wakee.pid, wakee.waits.get(wakeup.ended? as usize)?))
+        };
+        let word = |wakeup: &Wakeup| {
+            let (pid, wait) = wait(wakeup)?;
+            let WaitReason::Futex(futex) = wait.reason else { return None };
+            Some((pid, futex.word))
+        };
+        let is_resource = |object: u32| {
+            let lock = timeline.locks.get(object as usize);
+            lock.is_some_and(|lock| lock.put_back && lock.kind == SyncObject::Semaphore)
+        };
+        let stuck_for = |object: u32| is_resource(object) && stuck.objects.contains(&ObjectId(object));
+        let uses = timeline.lock_operations.iter().filter(|used| stuck_for(used.object));
+        let users: BTreeSet<u32> = uses.map(|used| used.thread).collect();
+        let own = numbered().filter(|((_, edge), woken)| is_stuck(edge) && users.contains(&woken.wakee));
+        let words: BTreeSet<(u32, u64)> = own.filter_map(|(_, woken)| word(woken)).collect();
+        let is_cut = numbered().filter(|((_, edge), wakeup)| {
+            let in_kernel = || wait(wakeup).is_some_and(|(_, wait)| is_in_kernel(wait));
+            is_stuck(edge) && in_kernel()
+                || edge.is_some() && word(wakeup).is_some_and(|word| words.contains(&word))
         });
         self.cut.extend(is_cut.map(|((number, _), _)| number));
         self.cut.len() > before
@@ -101,8 +120,8 @@ mod tests {
     use super::*;
     use crate::event::FutexFact;
     use crate::time::Timestamp;
-    use crate::timeline::{Thread, Wait, WaitReason, Wake, Wakeup};
-    use probe_abi::{Call, Descriptor};
+    use crate::timeline::{FirstUse, Lock, LockOperation, NO_OBJECT, Thread, Wait, WaitReason, Wake, Wakeup};
+    use probe_abi::{Call, Descriptor, SyncOperation};
 
     /// A thread waited for a lock of the kernel, which another one had in a page fault, with a mutex in its hands: the mutex
     /// was not simulated any more.
@@ -122,9 +141,56 @@ mod tests {
         // The third one is decided, and has no edge.
         let edges = [Some(EdgeId(0)), Some(EdgeId(1)), None];
         let mut forced = ForcedReplay::default();
-        assert!(!forced.cut(&timeline, &edges, &[EdgeId(1)]), "another thread's doing is waited for");
-        assert!(forced.cut(&timeline, &edges, &[EdgeId(0), EdgeId(1)]));
-        assert!(!forced.cut(&timeline, &edges, &[EdgeId(0)]), "it is cut already");
+        let stuck = |edges: &[u32]| DeadEnd {
+            edges: edges.iter().copied().map(EdgeId).collect(),
+            ..DeadEnd::default()
+        };
+        assert!(!forced.cut(&timeline, &edges, &stuck(&[1])), "another thread's doing is waited for");
+        assert!(forced.cut(&timeline, &edges, &stuck(&[0, 1])));
+        assert!(!forced.cut(&timeline, &edges, &stuck(&[0])), "it is cut already");
         assert_eq!([0, 1, 2].map(|wakeup| forced.is_cut(wakeup)), [true, false, false]);
+    }
+
+    /// A pool's condition variable has words of its own, for which who wakes another may wait, with a connection.
+    #[test]
+    fn a_word_that_is_waited_for_with_a_permit_is_cut_if_permits_are_put_back() {
+        let waits = [64, 72, 64].into_iter().zip(0..).map(|(word, number)| Wait {
+            reason: WaitReason::Futex(FutexFact { word, operation: 128, words: 0 }),
+            wake: Wake::By(number),
+            cut_at_start: false,
+            moved_to: None,
+        });
+        let first = FirstUse::default();
+        let lock = Lock { pid: 0, address: 40, kind: SyncObject::Semaphore, first, put_back: true };
+        let used = LockOperation {
+            began: Timestamp(0),
+            ended: Timestamp(0),
+            value: 0,
+            caller: 0,
+            thread: 0,
+            object: 0,
+            second: NO_OBJECT,
+            outcome: 0,
+            operation: SyncOperation::SemaphorePost,
+            flags: 0,
+            after_hole: false,
+            times: 1,
+        };
+        let mut timeline = Timeline {
+            threads: vec![Thread { waits: waits.collect(), ..Thread::default() }, Thread::default()],
+            wakeups: (0..3)
+                .map(|number| Wakeup { time: Timestamp(1), waker: 1, wakee: 0, ended: Some(number) })
+                .collect(),
+            locks: vec![lock],
+            lock_operations: vec![used],
+            ..Timeline::default()
+        };
+        let edges = [0, 1, 2].map(|number| Some(EdgeId(number)));
+        let stuck = DeadEnd { objects: vec![ObjectId(0)], edges: vec![EdgeId(0)], ..DeadEnd::default() };
+        let mut forced = ForcedReplay::default();
+        assert!(forced.cut(&timeline, &edges, &stuck));
+        assert_eq!([0, 1, 2].map(|wakeup| forced.is_cut(wakeup)), [true, false, true]);
+        timeline.lock_operations = vec![LockOperation { thread: 1, ..used }];
+        assert!(!ForcedReplay::default().cut(&timeline, &edges, &stuck), "it has no permit");
     }
 }

@@ -38,12 +38,12 @@ impl ObjectInit {
         }
         let mut object_init = ObjectInit::default();
         for (object, numbers) in by_object {
-            let Some(kind) = timeline.locks.get(object as usize).map(|lock| lock.kind) else { continue };
+            let Some(lock) = timeline.locks.get(object as usize) else { continue };
             let uses: Vec<(u32, &LockOperation)> = numbers
                 .iter()
                 .filter_map(|&number| Some((number, timeline.lock_operations.get(number as usize)?)))
                 .collect();
-            match kind {
+            match lock.kind {
                 SyncObject::Barrier => match barrier(&uses) {
                     Ok(Some(count)) => {
                         object_init.barriers.insert(object, count);
@@ -51,7 +51,7 @@ impl ObjectInit {
                     Ok(None) => {}
                     Err(reason) => decisions.replay(object, reason),
                 },
-                SyncObject::Semaphore => match semaphore(&uses, nesting) {
+                SyncObject::Semaphore => match semaphore(&uses, nesting, lock.put_back) {
                     Ok(count) => {
                         object_init.semaphores.insert(object, count);
                     }
@@ -102,8 +102,12 @@ fn barrier(uses: &[(u32, &LockOperation)]) -> Result<Option<u32>, ReplayReason> 
 
 /// What a semaphore held at first: as it was initialized, or the least with which it never held less than nothing in
 /// the recorded order. That is exact if a thread ever had to wait for it, since it was empty then, and plausible if it
-/// is 0: then everything that was taken had been put there before.
-fn semaphore(uses: &[(u32, &LockOperation)], nesting: &Nesting) -> Result<u32, ReplayReason> {
+/// is 0: then everything that was taken had been put there before. Of one that is put back the order is an estimate.
+fn semaphore(
+    uses: &[(u32, &LockOperation)],
+    nesting: &Nesting,
+    is_put_back: bool,
+) -> Result<u32, ReplayReason> {
     let init = uses.iter().find(|(_, used)| used.operation == S::SemaphoreInit).map(|(_, used)| used.value);
     let mut changes: Vec<(u64, i64)> = Vec::new();
     let mut slept = false;
@@ -126,7 +130,9 @@ fn semaphore(uses: &[(u32, &LockOperation)], nesting: &Nesting) -> Result<u32, R
     }
     let needed = least.unsigned_abs();
     match init {
-        Some(count) if count >= needed => u32::try_from(count).map_err(|_| ReplayReason::CountNotKnown),
+        Some(count) if count >= needed || is_put_back => {
+            u32::try_from(count).map_err(|_| ReplayReason::CountNotKnown)
+        }
         Some(_) => Err(ReplayReason::CountTooSmall),
         None if slept || needed == 0 => u32::try_from(needed).map_err(|_| ReplayReason::CountNotKnown),
         None => Err(ReplayReason::CountNotKnown),

@@ -2,11 +2,11 @@
 //! it wakes all others. If every thread that ever waits or wakes at a word does one or the other each time round, all of them
 //! are known to have come, and when. The simulation then decides again who comes last.
 
-use super::super::expand_bursts::{Made, insert, number_by_end};
-use super::super::model::{FirstUse, Lock, LockOperation, NO_OBJECT, Step, StepKind, Timeline, Wake};
+use super::super::model::{FirstUse, Lock, LockOperation, Timeline, Wake};
 use super::clock::Clock;
 use super::futex_words::sleeps;
 use super::lock_samples::Calls;
+use super::write::{operation, put};
 use crate::event::SyncObject;
 use crate::finding::Finding;
 use crate::time::Timestamp;
@@ -145,21 +145,8 @@ fn uses(
             None => (round.from_ns, round.from_ns, 0),
         };
         let (interval, ended_ns) = clocks.get(thread as usize)?.next_run(ended_ns)?;
-        let operation = LockOperation {
-            began: Timestamp(began_ns),
-            ended: Timestamp(ended_ns),
-            value: 0,
-            caller: 0,
-            thread,
-            object,
-            second: NO_OBJECT,
-            outcome,
-            operation: SyncOperation::BarrierWait,
-            flags: 0,
-            after_hole: false,
-            times: 1,
-        };
-        Some((operation, interval))
+        let operation = operation(thread, object, SyncOperation::BarrierWait, (began_ns, ended_ns));
+        Some((LockOperation { outcome, ..operation }, interval))
     };
     barrier.threads.iter().map(used).collect()
 }
@@ -180,19 +167,5 @@ fn write(timeline: &mut Timeline, barriers: &[Barrier], clocks: &[Clock]) {
         let rounds = barrier.rounds.iter().filter_map(|round| uses(barrier, round, object, clocks));
         rounds.flatten().for_each(|used| by_thread.entry(used.0.thread).or_default().push(used));
     }
-    let first_new = timeline.lock_operations.len();
-    for (thread, mut uses) in by_thread {
-        uses.sort_by_key(|(used, _)| used.ended);
-        let mut made: Vec<Made> = Vec::with_capacity(uses.len());
-        for (used, interval) in uses {
-            let number = u32::try_from(timeline.lock_operations.len()).unwrap_or(u32::MAX);
-            let step = Step { time: used.ended, kind: StepKind::Operated(number) };
-            timeline.lock_operations.push(used);
-            made.push(Made { interval, step });
-        }
-        if let Some(thread) = timeline.threads.get_mut(thread as usize) {
-            insert(thread, &made);
-        }
-    }
-    number_by_end(&mut timeline.threads, &mut timeline.lock_operations, first_new);
+    put(timeline, by_thread);
 }

@@ -84,7 +84,7 @@ impl<'a, 'b> Fill<'a, 'b> {
     fn put(&mut self, lock: usize, from_ns: u64, length: u64) {
         let until_ns = from_ns.saturating_add(length);
         let times = u32::try_from(self.thread.each).unwrap_or(u32::MAX);
-        self.sections.push(Section { lock, from_ns, until_ns, waited: None, woke: None, times });
+        self.sections.push(Section { until_ns, times, ..Section::new(lock, from_ns) });
         self.at = until_ns;
         self.had(lock, length);
         self.pass(until_ns);

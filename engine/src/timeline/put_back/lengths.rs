@@ -54,7 +54,7 @@ impl Lengths {
                     Mark::Wake(time, _) => {
                         stretches.extend(got.take().map(|got| Stretch::of(&ticks, got, clock.at(time))));
                     }
-                    Mark::Elsewhere(_) => {}
+                    Mark::Asleep(..) | Mark::Elsewhere(_) => {}
                 }
             }
         }
@@ -162,8 +162,18 @@ pub(super) enum Mark {
     Wait(u64, u64),
     /// It released the lock and woke others: the first, and the last of them.
     Wake(u64, u64),
+    /// A sleep with the lock begins, and when the thread released it.
+    Asleep(u64, u64),
     /// A wait for something else begins: no section spans it.
     Elsewhere(u64),
+}
+
+impl Mark {
+    pub(super) fn time_ns(&self) -> u64 {
+        match *self {
+            Mark::Wait(time, _) | Mark::Wake(time, _) | Mark::Asleep(time, _) | Mark::Elsewhere(time) => time,
+        }
+    }
 }
 
 pub(super) fn in_order(marks: &Marks) -> Vec<Mark> {

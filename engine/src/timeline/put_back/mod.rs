@@ -9,8 +9,10 @@
 //! the same lengths, spread evenly over the time between ([`fill`]). They become operations as if they had
 //! been recorded, and are simulated like those.
 //!
-//! No section spans a wait for anything else, and none lies in another: what is put back cannot deadlock.
+//! A section spans what its thread slept for under the lock ([`asleep`]). None spans a wait for anything else, and none lies in
+//! another: what is put back cannot deadlock.
 
+mod asleep;
 mod barriers;
 mod chance;
 mod clock;
@@ -20,6 +22,7 @@ mod joins;
 mod lengths;
 mod lock;
 mod lock_samples;
+mod permits;
 mod read_write_locks;
 mod sections;
 mod write;
@@ -49,20 +52,27 @@ pub(super) fn put_back(timeline: &mut Timeline) {
     }
     let calls = Calls::of(timeline);
     barriers::put_back(timeline, &calls, &clocks);
-    let mut words = futex_words::find(timeline, &calls);
-    words.extend(read_write_locks::find(timeline, &calls));
+    let resources = permits::find(timeline, &calls);
+    put_locks_back(timeline, &calls, &clocks);
+    permits::write(timeline, &resources, &clocks);
+}
+
+fn put_locks_back(timeline: &mut Timeline, calls: &Calls, clocks: &[clock::Clock]) {
+    let mut words = futex_words::find(timeline, calls);
+    words.extend(read_write_locks::find(timeline, calls));
     if words.is_empty() {
         return;
     }
     words.sort_by_key(|word| (std::cmp::Reverse(word.waits), word.pid, word.address, word.side));
-    let (locks, unmeasured) = measured(timeline, &words, &calls, &clocks);
-    let kept = sections::all(timeline, &locks, &calls, &clocks, MOST_SECTIONS);
-    let numbers = write::write(timeline, &locks, &kept, &clocks);
+    let (locks, unmeasured) = measured(timeline, &words, calls, clocks);
+    let asleep = asleep::find(timeline, &locks);
+    let kept = sections::all(timeline, &locks, (calls, &asleep), clocks, MOST_SECTIONS);
+    let numbers = write::write(timeline, &locks, &kept, clocks);
     let mut objects: BTreeMap<u32, Vec<(&Lock<'_>, &Made)>> = BTreeMap::new();
     for ((lock, made), number) in locks.iter().zip(&kept.by_lock).zip(numbers) {
         objects.entry(number).or_default().push((lock, made));
     }
-    let facts: Vec<PutBack> = objects.iter().map(|(number, sides)| fact(*number, sides, &clocks)).collect();
+    let facts: Vec<PutBack> = objects.iter().map(|(number, sides)| fact(*number, sides, clocks)).collect();
     timeline.findings.extend(findings(&facts, &unmeasured, &kept));
     timeline.put_back = facts;
 }

@@ -1,6 +1,7 @@
 //! When each thread has which lock: as events show it, and between that as often as samples ask for.
 
 use super::super::model::{State, StepKind, Timeline};
+use super::asleep::AllAsleep;
 use super::chance::Chance;
 use super::clock::Clock;
 use super::fill::Fill;
@@ -33,6 +34,13 @@ pub(super) struct Section {
     pub(super) times: u32,
 }
 
+impl Section {
+    /// One that begins here.
+    pub(super) fn new(lock: usize, from_ns: u64) -> Section {
+        Section { lock, from_ns, until_ns: from_ns, waited: None, woke: None, times: 1 }
+    }
+}
+
 /// How many sections of a lock there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Made {
@@ -56,7 +64,7 @@ pub(super) struct Kept {
 pub(super) fn all(
     timeline: &Timeline,
     locks: &[Lock<'_>],
-    calls: &Calls,
+    (calls, asleep): (&Calls, &AllAsleep),
     clocks: &[Clock],
     most: u64,
 ) -> Kept {
@@ -80,8 +88,8 @@ pub(super) fn all(
         .sum();
     kept.each_stands_for = (wanted / most.max(1) as f64).ceil().clamp(1.0, 1e15) as u64;
     for (index, clock) in clocks.iter().enumerate() {
-        let mut thread =
-            OfThread { locks, index, chance: Chance(Numbers::new(index as u64)), each: kept.each_stands_for };
+        let chance = Chance(Numbers::new(index as u64));
+        let mut thread = OfThread { locks, asleep, index, chance, each: kept.each_stands_for };
         let known = thread.known(timeline, clock, &words);
         let ticks = ticks_under(timeline, index, clock, locks, calls);
         let sections = thread.filled(known, &ticks, clock.total_ns());
@@ -118,15 +126,21 @@ fn ticks_under(
 
 pub(super) struct OfThread<'a> {
     pub(super) locks: &'a [Lock<'a>],
+    asleep: &'a AllAsleep,
     pub(super) index: usize,
     pub(super) chance: Chance,
     pub(super) each: u64,
 }
 
 /// What a thread is known to have had, and instants of its clock that no other section spans.
+#[derive(Default)]
 struct Known {
     sections: Vec<Section>,
     cuts: Vec<u64>,
+    /// A section without an end so far.
+    open: Option<Section>,
+    /// When the thread last slept in it, and when it released the lock.
+    asleep: Option<(u64, u64)>,
 }
 
 impl OfThread<'_> {
@@ -136,18 +150,20 @@ impl OfThread<'_> {
         for (number, lock) in self.locks.iter().enumerate() {
             let own = lock.word.threads.get(&(self.index as u32));
             for mark in own.map(in_order).unwrap_or_default() {
-                let (Mark::Wait(time, _) | Mark::Wake(time, _) | Mark::Elsewhere(time)) = mark;
-                marks.push((time, number, mark));
+                marks.push((mark.time_ns(), number, mark));
             }
         }
         let thread = timeline.threads.get(self.index);
-        let elsewhere = |(start, _, state): (Timestamp, _, State)| {
+        let other = |(start, _, state): (Timestamp, _, State)| {
             let (State::Blocked(wait), Some(thread)) = (state, thread) else { return None };
+            if let Some(asleep) = self.asleep.get(&(self.index as u32, start.0)) {
+                return Some((start.0, asleep.lock, Mark::Asleep(start.0, asleep.released_ns)));
+            }
             let own = thread.waits.get(wait as usize).and_then(word);
             let is_its = own.is_some_and(|address| words.contains(&(thread.pid, address)));
             (!is_its).then_some((start.0, 0, Mark::Elsewhere(start.0)))
         };
-        marks.extend(thread.into_iter().flat_map(|thread| thread.spans()).filter_map(elsewhere));
+        marks.extend(thread.into_iter().flat_map(|thread| thread.spans()).filter_map(other));
         // A join that is put back is a wait where there are more CPUs.
         let joins = thread.into_iter().flat_map(|thread| &thread.steps);
         let joins = joins.filter(|step| matches!(step.kind, StepKind::Join(_)));
@@ -157,63 +173,54 @@ impl OfThread<'_> {
     }
 
     fn known(&mut self, timeline: &Timeline, clock: &Clock, words: &FxHashSet<(u32, u64)>) -> Known {
-        let mut known = Known { sections: Vec::new(), cuts: Vec::new() };
-        let mut open: Option<Section> = None;
+        let mut known = Known::default();
         for (number, mark) in self.marks(timeline, words) {
             let Some(lock) = self.locks.get(number) else { continue };
             let again_within_ns = lock.word.side.map_or(TRIES_AGAIN_NS, |_| WAITS_AGAIN_NS);
             match mark {
                 Mark::Elsewhere(time) => {
                     let at = clock.at(time);
-                    let before = open.take();
-                    known.close(before, self.locks, &mut self.chance, at);
+                    known.close(self, at);
                     known.cuts.push(at);
                 }
+                Mark::Asleep(time, released_ns) => known.asleep(self, number, clock.at(time), released_ns),
                 Mark::Wait(began, ran) => {
                     let at = clock.at(began);
-                    if let Some(again) = open.as_mut().filter(|open| {
+                    let is_again = |open: &&mut Section| {
                         open.lock == number && at.saturating_sub(open.from_ns) < again_within_ns
-                    }) {
+                    };
+                    if let Some(again) = known.open.as_mut().filter(is_again) {
                         again.from_ns = clock.at(ran);
                         again.waited = again.waited.map(|(since, _)| (since, ran));
                         continue;
                     }
-                    let before = open.take();
-                    known.close(before, self.locks, &mut self.chance, at);
-                    let from_ns = clock.at(ran);
+                    known.close(self, at);
                     let waited = Some((began, ran));
-                    open = Some(Section {
-                        lock: number,
-                        from_ns,
-                        until_ns: from_ns,
-                        waited,
-                        woke: None,
-                        times: 1,
-                    });
+                    known.open = Some(Section { waited, ..Section::new(number, clock.at(ran)) });
                 }
                 Mark::Wake(time, last_time) => {
                     let (at, until_ns) = (clock.at(time), clock.at(last_time));
+                    if !known.is_open(lock, number, at, time) {
+                        let length = self.drawn(number);
+                        known.close(self, at.saturating_sub(length));
+                        known.open =
+                            Some(Section::new(number, known.free(at.saturating_sub(length)).min(at)));
+                    }
                     let woke = Some((time, last_time));
-                    let fits = |open: &Section| {
-                        open.lock == number && at.saturating_sub(open.from_ns) <= lock.lengths.longest()
-                    };
-                    let section = match open.take() {
-                        Some(open) if fits(&open) => Section { until_ns, woke, ..open },
-                        other => {
-                            let length = Lengths::one(&lock.lengths.held, &mut self.chance);
-                            known.close(other, self.locks, &mut self.chance, at.saturating_sub(length));
-                            let last = known.sections.last().map_or(0, |last| last.until_ns);
-                            let last = last.max(known.cuts.last().copied().unwrap_or(0));
-                            let from_ns = at.saturating_sub(length).max(last).min(at);
-                            Section { lock: number, from_ns, until_ns, waited: None, woke, times: 1 }
-                        }
-                    };
-                    known.sections.push(section);
+                    let section = known.open.take().map(|open| Section { until_ns, woke, ..open });
+                    known.sections.extend(section);
+                    known.asleep = None;
                 }
             }
         }
-        known.close(open, self.locks, &mut self.chance, clock.total_ns());
+        known.close(self, clock.total_ns());
         known
+    }
+
+    /// The length of a section of the lock.
+    fn drawn(&mut self, lock: usize) -> u64 {
+        let held = self.locks.get(lock).map_or(&[][..], |lock| &lock.lengths.held);
+        Lengths::one(held, &mut self.chance)
     }
 
     /// The same with what is missing between them.
@@ -235,12 +242,43 @@ impl OfThread<'_> {
 }
 
 impl Known {
+    /// No section that is not known yet begins earlier.
+    fn free(&self, from_ns: u64) -> u64 {
+        let last = self.sections.last().map_or(0, |last| last.until_ns);
+        from_ns.max(last).max(self.cuts.last().copied().unwrap_or(0))
+    }
+
+    /// Whether the open section lasts until this instant, where the thread has the lock that it releases at `released_ns`.
+    fn is_open(&self, lock: &Lock<'_>, number: usize, at: u64, released_ns: u64) -> bool {
+        let is_same = self.asleep.is_some_and(|(_, released)| released == released_ns);
+        let fits = |open: &Section| at.saturating_sub(open.from_ns) <= lock.lengths.longest();
+        self.open.as_ref().is_some_and(|open| open.lock == number && (is_same || fits(open)))
+    }
+
+    /// The thread sleeps with a lock that it releases later.
+    fn asleep(&mut self, thread: &mut OfThread<'_>, number: usize, at: u64, released_ns: u64) {
+        let Some(lock) = thread.locks.get(number) else { return };
+        if !self.is_open(lock, number, at, released_ns) {
+            // Where in a section threads sleep is not known.
+            let from_ns = at.saturating_sub(thread.drawn(number) / 2);
+            self.close(thread, from_ns);
+            let from_ns = self.free(from_ns);
+            if from_ns >= at {
+                self.cuts.push(at);
+                return;
+            }
+            self.open = Some(Section::new(number, from_ns));
+        }
+        self.asleep = Some((at, released_ns));
+    }
+
     /// A section without a known end: as long as one with a known end, up to what the thread did next.
-    fn close(&mut self, open: Option<Section>, locks: &[Lock<'_>], chance: &mut Chance, next_ns: u64) {
+    fn close(&mut self, thread: &mut OfThread<'_>, next_ns: u64) {
+        let (open, asleep) = (self.open.take(), self.asleep.take());
         let Some(open) = open else { return };
-        let lengths = locks.get(open.lock).map_or(&[][..], |lock| &lock.lengths.held);
-        let until_ns =
-            open.from_ns.saturating_add(Lengths::one(lengths, chance)).min(next_ns.max(open.from_ns));
+        // It is over after the thread slept in it.
+        let least_ns = asleep.map_or(open.from_ns, |(at, _)| at + 1);
+        let until_ns = open.from_ns.saturating_add(thread.drawn(open.lock)).min(next_ns).max(least_ns);
         self.sections.push(Section { until_ns, ..open });
     }
 }

@@ -11,6 +11,8 @@ use crate::time::Timestamp;
 use probe_abi::{SampleReason, SyncOperation};
 use std::num::NonZeroU32;
 
+mod asleep;
+mod permits;
 mod read_write;
 
 const WORD: u64 = 0x40_0000;

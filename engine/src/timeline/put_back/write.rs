@@ -1,6 +1,6 @@
 //! Sections become operations of their threads, as if they had been recorded.
 
-use super::super::expand_bursts::{Made as MadeStep, insert, number_by_end};
+use super::super::expand_bursts::{Made, insert, number_by_end};
 use super::super::model::{FirstUse, Lock as Object, LockOperation, NO_OBJECT, Step, StepKind, Timeline};
 use super::clock::Clock;
 use super::lock::Lock;
@@ -32,27 +32,17 @@ pub(super) fn write(timeline: &mut Timeline, locks: &[Lock<'_>], kept: &Kept, cl
             put_back: true,
         });
     }
-    let first_new = timeline.lock_operations.len();
+    let mut by_thread: BTreeMap<u32, Vec<(LockOperation, usize)>> = BTreeMap::new();
     for ((index, sections), clock) in (0u32..).zip(&kept.by_thread).zip(clocks) {
-        let mut made: Vec<MadeStep> = Vec::with_capacity(sections.len() * 2);
+        let own = by_thread.entry(index).or_default();
         for section in sections {
             let Some(&object) = numbers.get(section.lock) else { continue };
             let Some((taken, given)) = ends(section, clock) else { continue };
             let began = section.waited.map_or(taken.1, |(since, _)| since);
             let releases = section.woke.map_or(given.1, |(first, _)| first.clamp(taken.1, given.1));
-            let of = |operation, began, ended| LockOperation {
-                began: Timestamp(began),
-                ended: Timestamp(ended),
-                value: 0,
-                caller: 0,
-                thread: index,
-                object,
-                second: NO_OBJECT,
-                outcome: 0,
-                operation,
-                flags: 0,
-                after_hole: false,
+            let of = |kind, began, ended| LockOperation {
                 times: section.times,
+                ..operation(index, object, kind, (began, ended))
             };
             let side = locks.get(section.lock).and_then(|lock| lock.word.side);
             let (takes, gives) = match side {
@@ -60,22 +50,55 @@ pub(super) fn write(timeline: &mut Timeline, locks: &[Lock<'_>], kept: &Kept, cl
                 Some(ReadWrite::Reading) => (SyncOperation::RwLockRead, SyncOperation::RwLockUnlock),
                 Some(ReadWrite::Writing) => (SyncOperation::RwLockWrite, SyncOperation::RwLockUnlock),
             };
-            let both = [(taken, of(takes, began, taken.1)), (given, of(gives, releases, given.1))];
-            for ((interval, time), used) in both {
-                let number = u32::try_from(timeline.lock_operations.len()).unwrap_or(u32::MAX);
-                timeline.lock_operations.push(used);
-                let step = Step { time: Timestamp(time), kind: StepKind::Operated(number) };
-                made.push(MadeStep { interval, step });
-            }
+            own.push((of(takes, began, taken.1), taken.0));
+            own.push((of(gives, releases, given.1), given.0));
         }
-        if let Some(thread) = timeline.threads.get_mut(index as usize)
-            && !made.is_empty()
-        {
+    }
+    put(timeline, by_thread);
+    numbers
+}
+
+/// An operation, with when it began and ended.
+pub(super) fn operation(
+    thread: u32,
+    object: u32,
+    operation: SyncOperation,
+    (began_ns, ended_ns): (u64, u64),
+) -> LockOperation {
+    LockOperation {
+        began: Timestamp(began_ns),
+        ended: Timestamp(ended_ns),
+        value: 0,
+        caller: 0,
+        thread,
+        object,
+        second: NO_OBJECT,
+        outcome: 0,
+        operation,
+        flags: 0,
+        after_hole: false,
+        times: 1,
+    }
+}
+
+/// Puts each thread's operations into the timeline, each with the interval in which it ended.
+pub(super) fn put(timeline: &mut Timeline, by_thread: BTreeMap<u32, Vec<(LockOperation, usize)>>) {
+    let first_new = timeline.lock_operations.len();
+    for (thread, mut uses) in by_thread {
+        uses.sort_by_key(|(used, _)| used.ended);
+        let mut made: Vec<Made> = Vec::with_capacity(uses.len());
+        for (used, interval) in uses {
+            let number = u32::try_from(timeline.lock_operations.len()).unwrap_or(u32::MAX);
+            let step = Step { time: used.ended, kind: StepKind::Operated(number) };
+            timeline.lock_operations.push(used);
+            made.push(Made { interval, step });
+        }
+        let thread = timeline.threads.get_mut(thread as usize).filter(|_| !made.is_empty());
+        if let Some(thread) = thread {
             insert(thread, &made);
         }
     }
     number_by_end(&mut timeline.threads, &mut timeline.lock_operations, first_new);
-    numbers
 }
 
 /// Where a section begins and ends: interval and time.
