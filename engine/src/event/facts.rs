@@ -1,6 +1,7 @@
 //! Facts that do not come from the event stream: threads at the start of the window, the function table,
 //! losses. Serializable because the session file stores them.
 
+use super::access::Access;
 use super::code::CodeFact;
 use super::futex::{AwaitedThread, FutexFact};
 use super::left_out::LeftOut;
@@ -428,7 +429,7 @@ pub enum NoteKind {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cut: bool,
     },
-    /// Where this stack was taken, the last instruction had changed a word of memory atomically.
+    /// Where this stack was taken, the last instruction had used a word of memory that several threads may use.
     Changed {
         /// The number of the stack.
         stack: u32,
@@ -436,6 +437,9 @@ pub enum NoteKind {
         pid: u32,
         /// Of the word, not 0.
         address: u64,
+        /// What it did there.
+        #[serde(default, skip_serializing_if = "Access::is_atomic")]
+        access: Access,
     },
     /// Where this stack was taken, the thread computed in the kernel.
     InKernel {

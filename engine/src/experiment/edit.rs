@@ -72,8 +72,13 @@ pub enum Edit {
     NoSpunWaits,
     /// Threads that take turns work at the same time.
     NoTurns,
-    /// Threads that change one cache line get one each; the number of the line in [`crate::program::Recorded::lines`].
-    OwnLines(usize),
+    /// Threads that use one cache line get one each.
+    OwnLines {
+        /// Its number in [`crate::program::Recorded::lines`].
+        line: usize,
+        /// Each thread has words of its own already.
+        is_false: bool,
+    },
     /// The kernel or the runtime does none of this work.
     LessSupportWork {
         /// Its number in [`crate::program::Recorded::support`].
@@ -104,7 +109,7 @@ impl Edit {
             self,
             Edit::Divide(..)
                 | Edit::NoTurns
-                | Edit::OwnLines(_)
+                | Edit::OwnLines { .. }
                 | Edit::WakeOne(_)
                 | Edit::LessSupportWork { .. }
         )
@@ -128,7 +133,7 @@ impl Edit {
         match self {
             Edit::FreeLocks(_) | Edit::Processes(_) | Edit::SplitLock(..) | Edit::MoveOut(..) => 0,
             Edit::Permits { .. } => 0,
-            Edit::OwnLines(_) | Edit::WakeOne(_) | Edit::LessSupportWork { .. } => 1,
+            Edit::OwnLines { .. } | Edit::WakeOne(_) | Edit::LessSupportWork { .. } => 1,
             Edit::FreeDevices(_) | Edit::FreeIo => 1,
             Edit::NoSleeps | Edit::NoPolling(_) => 2,
             Edit::DivideEvenly(_) | Edit::FewerThreads { .. } => 3,

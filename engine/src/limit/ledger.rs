@@ -177,7 +177,7 @@ impl Search {
             }
             // What they looked for may not be there yet.
             Edit::NoPolling(_) => Claim::at_most(cause, gain, Evidence::Bounded),
-            Edit::OwnLines(line) => {
+            Edit::OwnLines { line, .. } => {
                 let least = self.least_without_line(*line, run);
                 Claim { cause, least, most: gain.max(least), evidence: Evidence::Bounded }
             }
