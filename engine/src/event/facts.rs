@@ -8,6 +8,7 @@ use super::left_out::LeftOut;
 use super::module::ModuleFact;
 use super::overhead::{HitCosts, IdleWake, LineTransfer, OperationsTried, Overhead};
 use super::sampling::{SampleCounts, SamplingFact};
+use crate::json::is_zero;
 use serde::{Deserialize, Serialize};
 
 /// Number of a function in the recording's function table; the same number as in the kernel's records.
@@ -121,11 +122,6 @@ pub struct AddressFact {
     /// The address as that binary counts: names can be found later, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub linked: Option<u64>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
-pub(super) fn is_zero(value: &u64) -> bool {
-    *value == 0
 }
 
 /// One process.
