@@ -4,7 +4,8 @@ use capture::target::Code;
 use capture::unwind::{BinaryTables, Unwinding};
 use engine::event::MOST_FRAMES;
 use probe_abi::{
-    CODE_BYTES, COPY_PIECE, COPY_PIECES, Header, LastInstruction, RAW_COPY_KIND, REGISTERS, RawCopy,
+    CODE_BYTES, COPY_PIECE, COPY_PIECES, Header, LastInstruction, NEXT_CODE_BYTES, RAW_COPY_KIND, REGISTERS,
+    RawCopy,
 };
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
@@ -51,7 +52,11 @@ fn raw(instruction_pointer: u64, stack: &[u8]) -> RawCopy {
         stack_pointer: 0x7000_0000,
         frame_pointer: 0x7000_0010,
         from: 0x7000_0000,
-        last: LastInstruction { code: [0; CODE_BYTES], registers: [0x7000_0008; REGISTERS.len()] },
+        last: LastInstruction {
+            code: [0; CODE_BYTES],
+            next_code: [0; NEXT_CODE_BYTES],
+            registers: [0x7000_0008; REGISTERS.len()],
+        },
         bytes,
     }
 }

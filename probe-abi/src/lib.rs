@@ -42,8 +42,9 @@ pub use lifecycle::{Exec, Exit, Fork, Rename};
 pub use operation::{Operation, OperationFlags, SyncFamily, SyncOperation};
 pub use record::{DecodeError, Record};
 pub use sample::{
-    CODE_BYTES, COPY_PIECE, COPY_PIECES, LastInstruction, MAX_KEEPING, MAX_ROOTS, RAW_COPY_KIND, RAW_FRAMES,
-    RAW_STACK_KIND, REGISTERS, RawCopy, RawStack, Sample, SampleFlags, SampleReason, SampledCode, Sampling,
+    CODE_BYTES, COPY_PIECE, COPY_PIECES, LastInstruction, MAX_KEEPING, MAX_ROOTS, NEXT_CODE_BYTES,
+    RAW_COPY_KIND, RAW_FRAMES, RAW_STACK_KIND, REGISTERS, RawCopy, RawStack, Sample, SampleFlags,
+    SampleReason, SampledCode, Sampling,
 };
 pub use sched::{Cause, Ran, Switch, SwitchFlags, Waking, WakingFlags};
 pub use stamp::{ABI_STAMP, ABI_STAMP_SECTION};

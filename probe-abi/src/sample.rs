@@ -104,14 +104,18 @@ pub struct RawStack {
 
 /// Bytes of code that hold the longest instruction (Intel SDM, volume 2, section 2.3.11), and one more.
 pub const CODE_BYTES: usize = 16;
+/// Bytes of code behind a place: some ten instructions, which may store what was loaded before.
+pub const NEXT_CODE_BYTES: usize = 48;
 
-/// The code before the place where a thread was, and its registers there: what its last instruction changed. The instruction that
+/// The code around the place where a thread was, and its registers there: what its last instruction changed. The instruction that
 /// takes long is the one before an interrupt. Of ticks in user space only; anything in others.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct LastInstruction {
     /// The code that ends where the thread was; zeros if it cannot be read.
     pub code: [u8; CODE_BYTES],
+    /// The code that begins there; zeros if it cannot be read.
+    pub next_code: [u8; NEXT_CODE_BYTES],
     /// Its general registers, in the order of [`REGISTERS`].
     pub registers: [u64; REGISTERS.len()],
 }
@@ -172,6 +176,6 @@ pub struct SampledCode {
 }
 
 const _: () = assert!(size_of::<Sample>() == 32);
-const _: () = assert!(size_of::<RawStack>() == 1200);
-const _: () = assert!(size_of::<RawCopy>() == 200 + COPY_PIECE * COPY_PIECES);
+const _: () = assert!(size_of::<RawStack>() == 1248);
+const _: () = assert!(size_of::<RawCopy>() == 248 + COPY_PIECE * COPY_PIECES);
 const _: () = assert!(size_of::<SampledCode>() == 200);

@@ -17,8 +17,8 @@ use aya_ebpf::{
 };
 use probe_abi::{
     CODE_BYTES, COPY_PIECE, COPY_PIECES, Context, CpuCounters, Header, LastInstruction, MAX_KEEPING,
-    MAX_ROOTS, RAW_COPY_KIND, RAW_FRAMES, RAW_STACK_KIND, REGISTERS, RawCopy, RawStack, SampleFlags,
-    SampleReason, SampledCode, Sampling,
+    MAX_ROOTS, NEXT_CODE_BYTES, RAW_COPY_KIND, RAW_FRAMES, RAW_STACK_KIND, REGISTERS, RawCopy, RawStack,
+    SampleFlags, SampleReason, SampledCode, Sampling,
 };
 
 use crate::{
@@ -324,9 +324,15 @@ fn last_instruction(to: *mut u64, taken: Taken) {
         unsafe { memory::store(general.wrapping_add(number), registers.general(number)) };
     }
     if taken.reason as u8 == SampleReason::Tick as u8 {
-        let before = registers.instruction_pointer().wrapping_sub(CODE_BYTES as u64);
+        let next = registers.instruction_pointer();
+        let before = next.wrapping_sub(CODE_BYTES as u64);
         // SAFETY: the helper checks the address itself, and writes these bytes, which are there: zeros if it cannot read them.
         unsafe { bpf_probe_read_user(to.cast(), CODE_BYTES as u32, before as usize as *mut c_void) };
+        let next_code = to.wrapping_add(offset_of!(LastInstruction, next_code) / 8);
+        // SAFETY: as before.
+        unsafe {
+            bpf_probe_read_user(next_code.cast(), NEXT_CODE_BYTES as u32, next as usize as *mut c_void)
+        };
     }
 }
 

@@ -14,6 +14,12 @@ const SHORTEST: usize = 2;
 pub fn changed_atomically(code: &[u8], next: u64, register: impl Fn(u8) -> Option<u64>) -> Option<u64> {
     // Instructions are not decoded backwards: the longest one that ends there has the prefixes of shorter ones.
     let instruction = (SHORTEST..=code.len()).rev().find_map(|length| ending(code, length, next))?;
+    address_of(&instruction, register)
+}
+
+/// The address of an instruction's operand in memory; `None`: it has none, it is on the stack or in a segment of its own, or a
+/// register is not known.
+pub(super) fn address_of(instruction: &Instruction, register: impl Fn(u8) -> Option<u64>) -> Option<u64> {
     let base = instruction.memory_base();
     if matches!(base, Register::RSP | Register::ESP) || instruction.segment_prefix() != Register::None {
         return None;
@@ -37,7 +43,7 @@ fn ending(code: &[u8], length: usize, next: u64) -> Option<Instruction> {
 }
 
 /// DWARF's numbers (System V ABI for AMD64, figure 3.36).
-fn dwarf(register: Register) -> Option<u8> {
+pub(super) fn dwarf(register: Register) -> Option<u8> {
     Some(match register {
         Register::RAX => 0,
         Register::RDX => 1,

@@ -39,6 +39,7 @@ mod locator;
 mod lock_regions;
 mod mapped_binary;
 mod members;
+mod memory_access;
 mod mini_debug;
 mod missing;
 mod moves_code;
@@ -94,6 +95,7 @@ pub use located::Located;
 pub use locator::Locator;
 pub use lock_regions::{LockCall, LockRegions, lock_regions};
 pub use mapped_binary::{CallPlace, MappedBinary, call_place};
+pub use memory_access::{MemoryAccess, last_access};
 pub use moves_code::MovesCode;
 pub use name::{
     MAX_NAME_BYTES, MAX_RAW_BYTES, demangled, is_unsafe, safe, safe_bytes, safe_path, safe_within,

@@ -65,6 +65,34 @@ fn threads_that_change_one_cache_line_wait_for_each_other() {
     assert!(others.iter().all(|other| other["kind"] != "cache_line"), "{own}");
 }
 
+/// Counters of threads side by side, without an atomic instruction: "the work itself", and more threads were to help.
+#[test]
+fn threads_that_store_to_different_words_of_one_cache_line_wait_for_each_other() {
+    let program = skip_unless_live!("lines.c");
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return;
+    }
+    let of = |how: &str, rounds: &str| {
+        let recorded = Recorded::good(&["--overhead", "none"], &program, &[how, rounds]);
+        limit(&recorded.report("2"), 2)
+    };
+    let side_by_side = of("plain", "40000");
+    assert_eq!(
+        (&side_by_side["kind"], &side_by_side["function"]),
+        (&"cache_line".into(), &"add".into()),
+        "{side_by_side}"
+    );
+    assert_eq!(side_by_side["object"], "sums[0], sums[1]", "{side_by_side}");
+    for (how, rounds) in [("padded", "40000"), ("table", "40000"), ("queue", "2000")] {
+        let own = of(how, rounds);
+        let others = own["others"].as_array().map_or(&[][..], Vec::as_slice);
+        let is_line = |of: &serde_json::Value| {
+            of["kind"] == "cache_line" && of["object"].as_str().is_some_and(|words| words.contains("sums"))
+        };
+        assert!(!others.iter().chain([&own]).any(is_line), "{how}: {own}");
+    }
+}
+
 /// Threads that had 85 % of their time in the kernel were "the work itself", and more CPUs were to help.
 #[test]
 fn memory_that_is_given_back_and_asked_for_again_is_work_of_the_kernel() {

@@ -1,7 +1,10 @@
-//! Words that atomic instructions have changed just before a clock's tick, of which several threads may wait for one another.
+//! Words that several threads may wait for, as the instruction before a clock's tick has used them: changed atomically, or by plain loads
+//! and stores in a line that others use, too.
 
 use super::leaf::Leaf;
-use probe_abi::{LastInstruction, REGISTERS, SampleFlags, SampleReason};
+use super::shared_lines::SharedLines;
+use engine::event::Access;
+use probe_abi::{Header, LastInstruction, REGISTERS, SampleFlags, SampleReason};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Words of one instruction that have stacks of their own. One that goes through thousands of words does not wait at one of them, and would
@@ -15,46 +18,61 @@ const PLACES: usize = 4096;
 pub(super) struct ChangedWords {
     /// By process and instruction.
     known: FxHashMap<(u32, u64), FxHashSet<u64>>,
+    lines: SharedLines,
 }
 
 impl ChangedWords {
-    /// Whether a process's thread has changed a word before it came to this instruction, and whether it was in the kernel.
+    /// Whether a process's thread has used a word before it came to this instruction, and whether it was in the kernel.
     pub fn leaf(
         &mut self,
-        pid: u32,
+        header: &Header,
         next: u64,
         last: &LastInstruction,
         (reason, flags, call): (u8, u8, u16),
     ) -> Leaf {
         Leaf::of_kernel(reason, flags, call).unwrap_or_else(|| {
-            match self.of(pid, next, last, reason, flags) {
-                0 => Leaf::Code,
-                address => Leaf::Changed(address),
-            }
+            let used = self.of(header, next, last, reason, flags);
+            used.map_or(Leaf::Code, |(address, access)| Leaf::Changed(address, access))
         })
     }
 
-    /// The word that it has changed; 0: none, or none that is looked at.
-    fn of(&mut self, pid: u32, next: u64, last: &LastInstruction, reason: u8, flags: u8) -> u64 {
+    /// The word that it has used, if that is looked at.
+    fn of(
+        &mut self,
+        header: &Header,
+        next: u64,
+        last: &LastInstruction,
+        reason: u8,
+        flags: u8,
+    ) -> Option<(u64, Access)> {
         if reason != SampleReason::Tick as u8 || flags & SampleFlags::IN_KERNEL != 0 {
-            return 0;
+            return None;
         }
         let register = |number: u8| {
             let at = REGISTERS.iter().position(|other| *other == number)?;
             last.registers.get(at).copied()
         };
-        let Some(address) = symbols::changed_atomically(&last.code, next, register) else { return 0 };
-        if self.known.len() >= PLACES && !self.known.contains_key(&(pid, next)) {
-            return 0;
+        let (address, access) = match symbols::changed_atomically(&last.code, next, register) {
+            Some(address) => (address, Access::Atomic),
+            None => {
+                let used = symbols::last_access(&last.code, &last.next_code, next, register)?;
+                let access = self.lines.used((header.pid, header.tid), header.time_ns, used)?;
+                (used.address, access)
+            }
+        };
+        if self.known.len() >= PLACES && !self.known.contains_key(&(header.pid, next)) {
+            return None;
         }
-        let words = self.known.entry((pid, next)).or_default();
-        if words.contains(&address) || words.len() < WORDS && words.insert(address) { address } else { 0 }
+        let words = self.known.entry((header.pid, next)).or_default();
+        let is_kept = words.contains(&address) || words.len() < WORDS && words.insert(address);
+        is_kept.then_some((address, access))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use probe_abi::CODE_BYTES;
     use zerocopy::FromZeros as _;
 
     const RDI: u8 = 5;
@@ -67,18 +85,46 @@ mod tests {
         last
     }
 
+    /// `movq (%rdi), %rax; addq $1, %rax; movq %rax, (%rdi)` by a thread, which waits behind the first of them.
+    fn counting_at(address: u64, tid: u32) -> (Header, LastInstruction) {
+        let mut last = LastInstruction { code: [0x90; CODE_BYTES], ..adding_at(address) };
+        last.code[13..].copy_from_slice(&[0x48, 0x8b, 0x07]);
+        last.next_code[..7].copy_from_slice(&[0x48, 0x83, 0xc0, 0x01, 0x48, 0x89, 0x07]);
+        (Header { pid: 7, tid, ..Header::new_zeroed() }, last)
+    }
+
     #[test]
     fn only_a_tick_in_user_space_has_changed_a_word_and_only_some_are_kept() {
         let mut words = ChangedWords::default();
         let tick = SampleReason::Tick as u8;
-        assert_eq!(words.of(7, 0x10, &adding_at(0x5000), tick, 0), 0x5000);
-        assert_eq!(words.of(7, 0x10, &adding_at(0x5000), tick, SampleFlags::IN_KERNEL), 0);
-        assert_eq!(words.of(7, 0x10, &adding_at(0x5000), SampleReason::Block as u8, 0), 0);
+        let process = Header { pid: 7, ..Header::new_zeroed() };
+        let mut of = |next: u64, address: u64, reason: u8, flags: u8| {
+            words.of(&process, next, &adding_at(address), reason, flags)
+        };
+        let atomic = |address: u64| Some((address, Access::Atomic));
+        assert_eq!(of(0x10, 0x5000, tick, 0), atomic(0x5000));
+        assert_eq!(of(0x10, 0x5000, tick, SampleFlags::IN_KERNEL), None);
+        assert_eq!(of(0x10, 0x5000, SampleReason::Block as u8, 0), None);
         for word in 1..WORDS as u64 {
-            assert_eq!(words.of(7, 0x10, &adding_at(0x5000 + 8 * word), tick, 0), 0x5000 + 8 * word);
+            assert_eq!(of(0x10, 0x5000 + 8 * word, tick, 0), atomic(0x5000 + 8 * word));
         }
-        assert_eq!(words.of(7, 0x10, &adding_at(0x9000), tick, 0), 0);
-        assert_eq!(words.of(7, 0x10, &adding_at(0x5000), tick, 0), 0x5000);
-        assert_eq!(words.of(7, 0x18, &adding_at(0x9000), tick, 0), 0x9000, "another instruction");
+        assert_eq!(of(0x10, 0x9000, tick, 0), None);
+        assert_eq!(of(0x10, 0x5000, tick, 0), atomic(0x5000));
+        assert_eq!(of(0x18, 0x9000, tick, 0), atomic(0x9000), "another instruction");
+    }
+
+    /// Two generators of random numbers whose states lie side by side: 2 CPUs took longer than one, and nothing told why.
+    #[test]
+    fn words_that_plain_stores_change_count_where_another_thread_uses_their_line() {
+        let mut words = ChangedWords::default();
+        let mut of = |address: u64, tid: u32| {
+            let (header, last) = counting_at(address, tid);
+            words.of(&header, 0x10, &last, SampleReason::Tick as u8, 0)
+        };
+        assert_eq!(of(0x5000, 1), None, "no other thread yet");
+        assert_eq!(of(0x5008, 2), Some((0x5008, Access::Write)));
+        assert_eq!(of(0x5000, 1), Some((0x5000, Access::Write)));
+        assert_eq!(of(0x5048, 3), None, "another line");
+        assert_eq!(of(0x5048, 3), None, "of one thread alone");
     }
 }

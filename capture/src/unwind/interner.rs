@@ -97,6 +97,7 @@ fn key(pid: u32, since_ns: u64, frames: &[u64], leaf: Leaf) -> Key {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use engine::event::Access;
 
     #[test]
     fn a_stack_has_one_number_until_there_are_too_many() {
@@ -146,8 +147,8 @@ mod tests {
     fn the_same_stack_at_another_word_has_another_number() {
         let mut interner = Interner::new(None);
         assert_eq!(interner.number(7, 0, &[1], Leaf::Code), Interned::New(1));
-        assert_eq!(interner.number(7, 0, &[1], Leaf::Changed(0x40)), Interned::New(2));
+        assert_eq!(interner.number(7, 0, &[1], Leaf::Changed(0x40, Access::Atomic)), Interned::New(2));
         assert_eq!(interner.number(7, 0, &[1, 0x40], Leaf::Code), Interned::New(3));
-        assert_eq!(interner.number(7, 0, &[1], Leaf::Changed(0x40)), Interned::Known(2));
+        assert_eq!(interner.number(7, 0, &[1], Leaf::Changed(0x40, Access::Atomic)), Interned::Known(2));
     }
 }

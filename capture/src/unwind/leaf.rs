@@ -1,10 +1,12 @@
 //! What is known of the innermost place of a stack besides its address.
 
-use engine::event::NoteKind;
+use engine::event::{Access, NoteKind};
 use probe_abi::{SampleFlags, SampleReason};
 
 /// No address has the highest bit, and none of user space the one below.
 const NOT_A_FRAME: u64 = 1 << 63;
+/// Bits of an address of user space.
+const ADDRESS: u64 = (1 << 48) - 1;
 const IN_KERNEL: u64 = NOT_A_FRAME | 1 << 62;
 
 /// See the module.
@@ -13,8 +15,8 @@ pub enum Leaf {
     /// Nothing.
     #[default]
     Code,
-    /// The last instruction had changed the word at this address atomically.
-    Changed(u64),
+    /// The last instruction had changed or read the word at this address, which several threads may use.
+    Changed(u64, Access),
     /// The thread computed in the kernel, in this system call; `None`: at a page fault or an interrupt.
     InKernel(Option<u32>),
 }
@@ -30,7 +32,7 @@ impl Leaf {
     pub fn key(self) -> Option<u64> {
         match self {
             Leaf::Code => None,
-            Leaf::Changed(address) => Some(address | NOT_A_FRAME),
+            Leaf::Changed(address, access) => Some(address & ADDRESS | (access as u64) << 48 | NOT_A_FRAME),
             Leaf::InKernel(call) => Some(call.map_or(u64::from(u32::MAX), u64::from) | IN_KERNEL),
         }
     }
@@ -39,7 +41,7 @@ impl Leaf {
     pub fn note(self, stack: u32, pid: u32) -> Option<NoteKind> {
         match self {
             Leaf::Code => None,
-            Leaf::Changed(address) => Some(NoteKind::Changed { stack, pid, address }),
+            Leaf::Changed(address, access) => Some(NoteKind::Changed { stack, pid, address, access }),
             Leaf::InKernel(call) => Some(NoteKind::InKernel { stack, call }),
         }
     }
@@ -63,8 +65,10 @@ mod tests {
     fn keys_of_different_leaves_differ() {
         let leaves = [
             Leaf::Code,
-            Leaf::Changed(0),
-            Leaf::Changed(0x40),
+            Leaf::Changed(0, Access::Atomic),
+            Leaf::Changed(0x40, Access::Atomic),
+            Leaf::Changed(0x40, Access::Read),
+            Leaf::Changed(0x40, Access::Write),
             Leaf::InKernel(None),
             Leaf::InKernel(Some(0)),
             Leaf::InKernel(Some(0x40)),

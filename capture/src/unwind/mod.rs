@@ -12,6 +12,7 @@ mod pending_stacks;
 mod process;
 mod reader;
 mod sampler;
+mod shared_lines;
 mod told;
 mod vdso;
 

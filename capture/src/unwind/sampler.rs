@@ -190,7 +190,7 @@ impl Sampler {
                 }
                 let how = (raw.reason, raw.flags, raw.call);
                 let leaf = frames.first().map_or(Leaf::Code, |innermost| {
-                    self.changed_words.leaf(raw.header.pid, *innermost, &raw.last, how)
+                    self.changed_words.leaf(&raw.header, *innermost, &raw.last, how)
                 });
                 Some(self.finish(&raw.header, (raw.reason, raw.flags), &frames, leaf))
             }
@@ -204,7 +204,7 @@ impl Sampler {
                     return Some(self.finish(&raw.header, (raw.reason, flags), &[], Leaf::Code));
                 }
                 let how = (raw.reason, raw.flags, raw.call);
-                let leaf = self.changed_words.leaf(pid, raw.instruction_pointer, &raw.last, how);
+                let leaf = self.changed_words.leaf(&raw.header, raw.instruction_pointer, &raw.last, how);
                 Some(match self.unwind((pid, since_ns), time_ns, &Copied::of(raw), true) {
                     Followed::To(Unwound { frames, whole, .. }) => {
                         let cut = if whole { 0 } else { SampleFlags::TRUNCATED };

@@ -63,7 +63,8 @@ pub fn words(edit: &Edit, about: About<'_>) -> String {
         }
         .to_owned(),
         Edit::WakeOne(_) => "wake one thread instead of all".to_owned(),
-        Edit::OwnLines(_) => "let each thread change its own".to_owned(),
+        Edit::OwnLines { is_false: true, .. } => "put each thread's on a line of its own".to_owned(),
+        Edit::OwnLines { .. } => "let each thread change its own".to_owned(),
         Edit::NoTurns => "let them work at the same time".to_owned(),
         Edit::FreeHandOver => "free wake-ups".to_owned(),
         Edit::NoQuota => "no limit on the container's CPU time".to_owned(),

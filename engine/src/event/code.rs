@@ -1,7 +1,7 @@
 //! Names of the code that stacks are made of, by binary and place in it: the same for all processes that run it.
 
-use super::facts::is_zero;
 use super::{Facts, MappingFact, NoteKind, Recording};
+use crate::json::is_zero;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 

@@ -1,12 +1,14 @@
 //! Facts that do not come from the event stream: threads at the start of the window, the function table,
 //! losses. Serializable because the session file stores them.
 
+use super::access::Access;
 use super::code::CodeFact;
 use super::futex::{AwaitedThread, FutexFact};
 use super::left_out::LeftOut;
 use super::module::ModuleFact;
 use super::overhead::{HitCosts, IdleWake, LineTransfer, OperationsTried, Overhead};
 use super::sampling::{SampleCounts, SamplingFact};
+use crate::json::is_zero;
 use serde::{Deserialize, Serialize};
 
 /// Number of a function in the recording's function table; the same number as in the kernel's records.
@@ -120,11 +122,6 @@ pub struct AddressFact {
     /// The address as that binary counts: names can be found later, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub linked: Option<u64>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
-pub(super) fn is_zero(value: &u64) -> bool {
-    *value == 0
 }
 
 /// One process.
@@ -428,7 +425,7 @@ pub enum NoteKind {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cut: bool,
     },
-    /// Where this stack was taken, the last instruction had changed a word of memory atomically.
+    /// Where this stack was taken, the last instruction had used a word of memory that several threads may use.
     Changed {
         /// The number of the stack.
         stack: u32,
@@ -436,6 +433,9 @@ pub enum NoteKind {
         pid: u32,
         /// Of the word, not 0.
         address: u64,
+        /// What it did there.
+        #[serde(default, skip_serializing_if = "Access::is_atomic")]
+        access: Access,
     },
     /// Where this stack was taken, the thread computed in the kernel.
     InKernel {

@@ -2,6 +2,7 @@
 //!
 //! Live capture, a session file and a generated session all enter the engine here, as a [`Recording`].
 
+mod access;
 mod call;
 mod code;
 mod facts;
@@ -24,6 +25,7 @@ pub use facts::{
     ThreadFact, ThreadState, WindowEnd,
 };
 
+pub use access::Access;
 pub use call::{CallKind, call_kind};
 pub use code::{
     CodeFact, CodeMap, CodeNames, CodePlace, InlinedFact, LIBRARY, frame_address, is_jit_code,

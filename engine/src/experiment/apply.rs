@@ -78,7 +78,7 @@ fn change(program: &mut Program, owners: &Owners, edit: &Edit) -> Result<(), Edi
         Edit::NoPolling(threads) => free::sleeps(program, Some(threads)),
         Edit::NoSpinning => free::spinning(program),
         Edit::NoSpunWaits => free::spun_waits(program),
-        Edit::NoTurns | Edit::OwnLines(_) | Edit::WakeOne(_) | Edit::LessSupportWork { .. } => {
+        Edit::NoTurns | Edit::OwnLines { .. } | Edit::WakeOne(_) | Edit::LessSupportWork { .. } => {
             return Err(EditError::NotSimulated);
         }
         Edit::Cpus(_) | Edit::NoQuota | Edit::FreeHandOver => {}

@@ -81,8 +81,13 @@ pub enum Edit {
     NoSpunWaits,
     /// Threads that take turns work at the same time.
     NoTurns,
-    /// Threads that change one cache line get one each; the number of the line in [`crate::program::Recorded::lines`].
-    OwnLines(usize),
+    /// Threads that use one cache line get one each.
+    OwnLines {
+        /// Its number in [`crate::program::Recorded::lines`].
+        line: usize,
+        /// Each thread has words of its own already.
+        is_false: bool,
+    },
     /// The kernel or the runtime does none of this work.
     LessSupportWork {
         /// Its number in [`crate::program::Recorded::support`].
@@ -113,7 +118,7 @@ impl Edit {
             self,
             Edit::Divide(..)
                 | Edit::NoTurns
-                | Edit::OwnLines(_)
+                | Edit::OwnLines { .. }
                 | Edit::WakeOne(_)
                 | Edit::LessSupportWork { .. }
         )
@@ -140,7 +145,7 @@ impl Edit {
             Edit::Permits { .. } => 0,
             // What a runtime does has one cause, what the kernel does many.
             Edit::LessSupportWork { subject, .. } if subject.is_kernels() => 2,
-            Edit::OwnLines(_) | Edit::WakeOne(_) | Edit::LessSupportWork { .. } => 1,
+            Edit::OwnLines { .. } | Edit::WakeOne(_) | Edit::LessSupportWork { .. } => 1,
             Edit::FreeDevices(_) | Edit::FreeIo => 1,
             Edit::NoSleeps | Edit::NoPolling(_) | Edit::MoreSleepers { .. } => 2,
             Edit::DivideEvenly(_) | Edit::FewerThreads { .. } => 3,

@@ -78,7 +78,7 @@ impl Search {
         match edit {
             Edit::FreeDevices(devices) => self.of_devices(devices, base),
             Edit::WakeOne(object) => self.recorded.objects.get(*object).map_or(Kind::Nothing, woken),
-            Edit::OwnLines(line) => self.recorded.lines.get(*line).map_or(Kind::Nothing, cache_line),
+            Edit::OwnLines { line, .. } => self.recorded.lines.get(*line).map_or(Kind::Nothing, cache_line),
             Edit::LessSupportWork { work, .. } => self.of_support_work(*work),
             Edit::Permits { semaphore, now, .. } => self.of_permits(*semaphore, *now, run),
             Edit::NoSleeps => Kind::Timers,
@@ -224,6 +224,7 @@ fn cache_line(line: &SharedLine) -> Kind {
         line: if is_known { line.variables.join(", ") } else { line.address.clone() },
         function: line.function.clone(),
         threads: usize::try_from(line.threads).unwrap_or(usize::MAX),
+        readers: usize::try_from(line.readers).unwrap_or(usize::MAX),
         is_false: line.is_false,
     }
 }

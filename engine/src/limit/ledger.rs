@@ -184,7 +184,7 @@ impl Search {
             }
             // What they looked for may not be there yet.
             Edit::NoPolling(_) | Edit::MoreSleepers { .. } => Claim::at_most(cause, gain, Evidence::Bounded),
-            Edit::OwnLines(line) => {
+            Edit::OwnLines { line, .. } => {
                 let least = self.least_without_line(*line, run);
                 Claim { cause, least, most: gain.max(least), evidence: Evidence::Bounded }
             }
@@ -294,7 +294,7 @@ impl Search {
             Cause::LocksNotRecorded if !is_lock => claim.middle().min(WORTH),
             // That threads sleep is known, only what comes in its place is not.
             Cause::Edit(Edit::NoPolling(_) | Edit::MoreSleepers { .. }) => claim.most,
-            Cause::Edit(Edit::LessSupportWork { .. } | Edit::WakeOne(_) | Edit::OwnLines(_)) => {
+            Cause::Edit(Edit::LessSupportWork { .. } | Edit::WakeOne(_) | Edit::OwnLines { .. }) => {
                 claim.least.max(SEEN * claim.most)
             }
             _ => claim.middle(),

@@ -262,15 +262,17 @@ pub enum Kind {
         /// Which.
         device: String,
     },
-    /// A cache line that several threads change at the same time: one CPU at a time has it.
+    /// A cache line that several threads use and change at the same time: one CPU at a time can change it.
     CacheLine {
         /// The variables in it, or the address.
         line: String,
-        /// The function that changes it most.
+        /// The function that uses it most.
         function: Option<String>,
         /// Threads that do.
         threads: usize,
-        /// Each thread changes a word of its own.
+        /// Those of them that change nothing in it.
+        readers: usize,
+        /// Each changed word is one thread's own.
         is_false: bool,
     },
     /// What the kernel or a runtime computes for the program: page faults, system calls, garbage collection.

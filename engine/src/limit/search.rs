@@ -430,7 +430,7 @@ impl Search {
                 Edit::MoreThreads { .. } => !matches!(found.limit.kind, Kind::TooManyThreads { .. }),
                 Edit::MoreSleepers { .. } => !matches!(found.limit.kind, Kind::Permits { .. }),
                 // Others are not in the way yet.
-                Edit::OwnLines(_) => matches!(found.limit.kind, Kind::CacheLine { .. }),
+                Edit::OwnLines { .. } => matches!(found.limit.kind, Kind::CacheLine { .. }),
                 // Threads that wait for each other do so for another reason, unless none was found.
                 Edit::LessSupportWork { work, subject } => {
                     let is_limit = matches!(found.limit.kind, Kind::SupportWork { .. });

@@ -1,4 +1,4 @@
-//! Cache lines that several threads change together, as rows of the ledger ([`crate::predict::LineLoad`] has the model).
+//! Cache lines that several threads use together, as rows of the ledger ([`crate::predict::LineLoad`] has the model).
 
 use super::search::Search;
 use super::watched_run::WatchedRun;
@@ -8,7 +8,11 @@ impl Search {
     /// The time without the wait for each of the lines, at best, nanoseconds. Nothing more goes than what the path computes.
     pub(super) fn without_lines(&self, run: &WatchedRun) -> Vec<(Edit, f64)> {
         let ns = |share: f64| run.time_ns() * (1.0 - share * computing(run));
-        self.lines.iter().enumerate().map(|(line, load)| (Edit::OwnLines(line), ns(load.share()))).collect()
+        let edit = |line: usize| {
+            let is_false = self.recorded.lines.get(line).is_some_and(|line| line.is_false);
+            Edit::OwnLines { line, is_false }
+        };
+        self.lines.iter().enumerate().map(|(line, load)| (edit(line), ns(load.share()))).collect()
     }
 
     /// The smallest share of the time that goes with a line for each thread.

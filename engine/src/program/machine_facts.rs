@@ -54,7 +54,7 @@ pub struct MachineFacts {
     pub devices: Vec<DeviceFact>,
 }
 
-/// How often samples found threads at a cache line that several of them changed.
+/// How often samples found threads at a cache line that several of them use and change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LineFact {
@@ -64,7 +64,7 @@ pub struct LineFact {
     pub samples: u64,
 }
 
-/// A thread that changed a cache line.
+/// A thread that uses a cache line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LineThread {

@@ -9,6 +9,7 @@ mod error;
 mod from_timeline;
 mod function_origin;
 pub mod json;
+mod line_sharing;
 mod lock_names;
 mod lock_replay;
 mod machine_facts;

@@ -3,17 +3,20 @@
 //! An atomic instruction needs its line for its CPU alone, and waits until another CPU has given it away (Intel SDM, volume 3,
 //! section 10.1). A clock finds such a thread behind that instruction ([`crate::event::NoteKind::Changed`]). That is no proof: a line
 //! that one thread alone changes is found there, too. So two threads have to be found at one line within [`TOGETHER_NS`].
+//! Of plain loads and stores, much more has to be known ([`super::line_sharing`]).
 //!
 //! A thread that waits for a spin lock is at its line as well; such stacks count as waiting ([`super::spins`]), not here.
 
+use super::line_sharing::{self, Sharing, while_others_run};
 use super::lock_names::Addresses;
 use super::recorded::SharedLine;
 use super::sampled_code::SampledCode;
 use super::{LineFact, LineThread, Program};
-use crate::timeline::Timeline;
+use crate::event::Access;
+use crate::timeline::{Thread, Timeline};
 use probe_abi::SampleReason;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of a line on x86-64.
 const LINE: u64 = 64;
@@ -25,13 +28,14 @@ const FEWEST: usize = 10;
 const MOST: usize = 16;
 
 /// A sample at a line.
-#[derive(Clone, Copy)]
-struct Seen {
-    time_ns: u64,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    pub time_ns: u64,
     /// The thread's place among those that have lived.
-    thread: usize,
-    stack: u32,
-    address: u64,
+    pub thread: usize,
+    pub stack: u32,
+    pub address: u64,
+    pub access: Access,
 }
 
 /// The lines of a recording, the one with the most samples first.
@@ -43,33 +47,75 @@ pub(super) fn of(
     if timeline.stacks.iter().all(|stack| stack.changed.is_none()) {
         return Vec::new();
     }
-    let waiting = sampled.waiting(timeline);
-    let mut lines: BTreeMap<(u32, u64), Vec<Seen>> = BTreeMap::new();
-    let lived = timeline.threads.iter().filter(|thread| thread.has_lived());
-    for (place, thread) in lived.enumerate() {
-        for sample in thread.samples.iter().filter(|sample| sample.reason == SampleReason::Tick) {
-            let Some(stack) = timeline.stacks.get(sample.stack as usize) else { continue };
-            let Some(address) = stack.changed.filter(|_| waiting.get(sample.stack as usize) != Some(&true))
-            else {
-                continue;
-            };
-            let (time_ns, stack_number) = (sample.time.0, sample.stack);
-            let seen = Seen { time_ns, thread: place, stack: stack_number, address };
-            lines.entry((stack.pid, address / LINE)).or_default().push(seen);
-        }
+    let lived: Vec<&Thread> = timeline.threads.iter().filter(|thread| thread.has_lived()).collect();
+    let by_line = seen_by_line(timeline, &lived, sampled);
+    let mut atomic: FxHashMap<usize, u64> = FxHashMap::default();
+    for seen in by_line.values().flatten().filter(|seen| seen.access.is_atomic()) {
+        *atomic.entry(seen.thread).or_insert(0) += 1;
     }
     let addresses = Addresses::new(&timeline.addresses);
-    let mut lines: Vec<(SharedLine, LineFact)> = lines
+    let mut lines: Vec<(SharedLine, LineFact)> = by_line
         .into_iter()
         .filter_map(|((pid, _), seen)| {
-            let together = together(seen);
-            (together.len() >= FEWEST).then(|| line(pid, &together, &addresses, program))
+            let (seen, sharing) = shared(seen, &lived, &atomic)?;
+            Some(line(pid, (&seen, sharing), &addresses, program))
         })
         .collect();
     let at_line = |(_, fact): &(_, LineFact)| fact.threads.iter().map(|thread| thread.at_line).sum::<u64>();
     lines.sort_by_key(|line| std::cmp::Reverse(at_line(line)));
     lines.truncate(MOST);
     lines
+}
+
+fn seen_by_line(
+    timeline: &Timeline,
+    lived: &[&Thread],
+    sampled: &SampledCode,
+) -> BTreeMap<(u32, u64), Vec<Seen>> {
+    let waiting = sampled.waiting(timeline);
+    let mut lines: BTreeMap<(u32, u64), Vec<Seen>> = BTreeMap::new();
+    for (place, thread) in lived.iter().enumerate() {
+        for sample in thread.samples.iter().filter(|sample| sample.reason == SampleReason::Tick) {
+            let Some(stack) = timeline.stacks.get(sample.stack as usize) else { continue };
+            let Some((address, access)) =
+                stack.changed.filter(|_| waiting.get(sample.stack as usize) != Some(&true))
+            else {
+                continue;
+            };
+            let (time_ns, stack_number) = (sample.time.0, sample.stack);
+            let seen = Seen { time_ns, thread: place, stack: stack_number, address, access };
+            lines.entry((stack.pid, address / LINE)).or_default().push(seen);
+        }
+    }
+    lines
+}
+
+/// The samples of threads that wait for a line, and how they share it; `None`: they do not.
+fn shared(
+    seen: Vec<Seen>,
+    lived: &[&Thread],
+    atomic: &FxHashMap<usize, u64>,
+) -> Option<(Vec<Seen>, Sharing)> {
+    let changes = together(seen.iter().filter(|seen| seen.access.is_atomic()).copied().collect());
+    if changes.len() >= FEWEST {
+        let is_false = is_false(&changes);
+        return Some((changes, Sharing { is_false, readers: 0 }));
+    }
+    if seen.iter().all(|seen| seen.access.is_atomic()) {
+        return None;
+    }
+    let seen = together(while_others_run(seen, lived));
+    let sharing = line_sharing::of(&seen, atomic).filter(|_| seen.len() >= FEWEST)?;
+    Some((seen, sharing))
+}
+
+/// Whether each word is one thread's own: nothing but the line is shared.
+fn is_false(seen: &[Seen]) -> bool {
+    let mut words: FxHashMap<u64, FxHashSet<usize>> = FxHashMap::default();
+    for seen in seen {
+        words.entry(seen.address).or_default().insert(seen.thread);
+    }
+    words.len() > 1 && words.values().all(|by| by.len() == 1)
 }
 
 /// Those close to which another thread was found there.
@@ -96,27 +142,28 @@ fn together(mut seen: Vec<Seen>) -> Vec<Seen> {
     seen.into_iter().zip(is_near).filter_map(|(seen, near)| near.then_some(seen)).collect()
 }
 
-fn line(pid: u32, seen: &[Seen], addresses: &Addresses<'_>, program: &Program) -> (SharedLine, LineFact) {
+fn line(
+    pid: u32,
+    (seen, sharing): (&[Seen], Sharing),
+    addresses: &Addresses<'_>,
+    program: &Program,
+) -> (SharedLine, LineFact) {
     let mut threads: BTreeMap<usize, u64> = BTreeMap::new();
-    let mut words: BTreeMap<u64, (usize, FxHashSet<usize>)> = BTreeMap::new();
+    let mut words: BTreeSet<u64> = BTreeSet::new();
     let mut functions: BTreeMap<u32, u64> = BTreeMap::new();
     for seen in seen {
         *threads.entry(seen.thread).or_insert(0) += 1;
-        let (count, by) = words.entry(seen.address).or_default();
-        *count += 1;
-        by.insert(seen.thread);
+        words.insert(seen.address);
         if let Some(function) = program.users_function(seen.stack) {
             *functions.entry(function.0).or_insert(0) += 1;
         }
     }
     let time_ns = seen.first().map_or(0, |seen| seen.time_ns);
     let name = |address: &u64| addresses.at(pid, *address, time_ns).and_then(|fact| fact.name.as_deref());
-    let mut names: Vec<&str> = words.keys().filter_map(name).filter(|name| !name.is_empty()).collect();
+    let mut names: Vec<&str> = words.iter().filter_map(name).filter(|name| !name.is_empty()).collect();
     names.dedup();
     let function = functions.into_iter().max_by_key(|(_, count)| *count);
     let function = function.and_then(|(function, _)| program.functions.get(function as usize));
-    // Where each word is one thread's own, nothing but the line is shared.
-    let is_false = words.len() > 1 && words.values().all(|(_, by)| by.len() == 1);
     let samples = |thread: usize| program.samples.of_thread(thread).len() as u64;
     let of_thread = |(thread, at_line): (usize, u64)| LineThread {
         thread: u32::try_from(thread).unwrap_or(u32::MAX),
@@ -128,7 +175,8 @@ fn line(pid: u32, seen: &[Seen], addresses: &Addresses<'_>, program: &Program) -
         address: format!("{:#x}", seen.iter().map(|seen| seen.address).min().unwrap_or(0)),
         function: function.map(|function| function.name.clone()),
         threads: threads.len() as u64,
-        is_false,
+        is_false: sharing.is_false,
+        readers: sharing.readers,
     };
     let threads = threads.into_iter().map(of_thread).collect();
     (line, LineFact { threads, samples: program.samples.count() })
@@ -144,6 +192,7 @@ mod tests {
             thread: *thread,
             stack: 0,
             address: 0x40,
+            access: Access::Atomic,
         });
         together(all.collect()).iter().map(|seen| (seen.time_ns / 1_000_000, seen.thread)).collect()
     }

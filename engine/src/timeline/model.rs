@@ -2,8 +2,8 @@
 
 pub use super::wait::{External, Wait, Wake};
 use crate::event::{
-    AddressFact, AwaitedThread, CodeFact, FunctionFact, FunctionId, IdleWake, LineTransfer, MappingFact,
-    Overhead, SamplingFact, SyncObject,
+    Access, AddressFact, AwaitedThread, CodeFact, FunctionFact, FunctionId, IdleWake, LineTransfer,
+    MappingFact, Overhead, SamplingFact, SyncObject,
 };
 use crate::finding::Finding;
 use crate::time::{Nanos, Timestamp};
@@ -147,8 +147,8 @@ pub struct Stack {
     pub time: Timestamp,
     /// User-space addresses, the innermost frame first.
     pub frames: Vec<u64>,
-    /// Address of the word that the last instruction there had changed atomically.
-    pub changed: Option<u64>,
+    /// Address of the word that the last instruction there had used, if others may use it or its line, and what it did.
+    pub changed: Option<(u64, Access)>,
     /// What the thread did in the kernel, if it was there at a tick.
     pub in_kernel: Option<InKernel>,
 }

@@ -47,7 +47,7 @@ impl Stacks {
                 continue;
             };
             match note.kind {
-                NoteKind::Changed { address, .. } => stack.changed = Some(address),
+                NoteKind::Changed { address, access, .. } => stack.changed = Some((address, access)),
                 NoteKind::InKernel { call, .. } => stack.in_kernel = Some(InKernel { call }),
                 _ => {}
             }

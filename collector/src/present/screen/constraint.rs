@@ -7,17 +7,24 @@ use engine::event::SupportSubject;
 use engine::limit::{Limit, WORTH};
 use engine::program::bare_name;
 
-/// `threads`: how many, and whether each changes a word of its own.
+/// `users`: how many threads, how many of them change nothing, and whether each changed word is one thread's own.
 pub(super) fn of_cache_line(
     line: &str,
     function: Option<&str>,
-    (threads, is_false): (usize, bool),
+    (threads, readers, is_false): (usize, usize, bool),
     gain: &str,
 ) -> String {
     let run = function.map_or(String::new(), |function| format!(" in {}", short(function)));
-    let how = if is_false { "change words of their own in one cache line" } else { "change it" };
+    let how = match (is_false, threads.saturating_sub(readers)) {
+        (false, _) => format!("change it{run}"),
+        (true, _) if readers == 0 => format!("change words of their own in one cache line{run}"),
+        (true, 1) => format!("use different words in one cache line{run}, one of them changes its own"),
+        (true, changing) => {
+            format!("use different words in one cache line{run}, {changing} of them change their own")
+        }
+    };
     format!(
-        "cache line of {line}: {threads} threads {how}{run}, and wait for each other. Up to {gain} of the time."
+        "cache line of {line}: {threads} threads {how}, and wait for each other. Up to {gain} of the time."
     )
 }
 

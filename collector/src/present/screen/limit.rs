@@ -199,8 +199,9 @@ fn constraint(limit: &Limit) -> String {
 fn of_wait(limit: &Limit) -> String {
     match &limit.kind {
         Kind::Device { device } => format!("waiting for {device}: {} of the time.", percent(limit.gain())),
-        Kind::CacheLine { line, function, threads, is_false } => {
-            of_cache_line(line, function.as_deref(), (*threads, *is_false), &percent(limit.gain()))
+        Kind::CacheLine { line, function, threads, readers, is_false } => {
+            let users = (*threads, *readers, *is_false);
+            of_cache_line(line, function.as_deref(), users, &percent(limit.gain()))
         }
         Kind::SupportWork { subject, calls, cpu_share, function, via, threads } => {
             let of = (function.as_deref(), via.as_deref());

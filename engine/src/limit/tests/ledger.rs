@@ -113,7 +113,7 @@ fn threads_that_change_one_cache_line_gain_nothing_from_cpus() {
     assert!(matches!(&first.kind, Kind::CacheLine { line, threads: 2, .. } if line == "hits"), "{first:?}");
     assert!((first.share - 0.8).abs() < 0.01, "{first:?}");
     let [fix] = &found.fixes[..] else { panic!("{found:?}") };
-    assert!(fix.edit == Edit::OwnLines(0) && fix.edit.is_at_best(), "{fix:?}");
+    assert!(fix.edit == (Edit::OwnLines { line: 0, is_false: false }) && fix.edit.is_at_best(), "{fix:?}");
     assert!(found.more_threads.is_none_or(|more| more.gain < WORTH), "{found:?}");
     let report = crate::report::report(
         &program,

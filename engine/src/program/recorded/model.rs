@@ -225,21 +225,24 @@ pub struct RecordedWait {
     pub wakers: Vec<Share>,
 }
 
-/// A cache line that several threads change at the same time. One CPU at a time has it.
+/// A cache line that several threads use and change at the same time. One CPU at a time can change it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SharedLine {
     /// The variables in it, with offsets, as far as they have names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<String>,
-    /// Address of the first word that was changed.
+    /// Address of the first word that was used.
     pub address: String,
-    /// The function that changes it most, standard ones counted for their callers.
+    /// The function that uses it most, standard ones counted for their callers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// Threads that change it.
+    /// Threads that use it.
     pub threads: u64,
-    /// Each thread changes a word of its own: only the line is shared.
+    /// Those of them that change nothing in it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub readers: u64,
+    /// Each changed word is one thread's own: only the line is shared.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_false: bool,
 }

@@ -1,0 +1,240 @@
+//! Which word of memory the instruction before a place has read or written, by a plain load or store.
+//!
+//! A load waits for its cache line, and a clock finds its thread at the instruction behind it. A store does not wait: it goes into a
+//! buffer. So a thread that changes a word waits at the load. Whether it writes to the same line, the code behind tells.
+
+use super::atomic_access::{address_of, dwarf};
+use iced_x86::{
+    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpAccess, Register,
+};
+
+/// Bytes of a cache line.
+const LINE: u64 = 64;
+/// Instructions that are looked at behind a load.
+const MOST_BEHIND: usize = 12;
+
+/// A plain access of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryAccess {
+    /// Of the word, not 0.
+    pub address: u64,
+    /// The instruction reads it.
+    pub reads: bool,
+    /// The instruction writes it, or one behind it writes to the same line before the code branches.
+    pub writes: bool,
+}
+
+/// What the instruction before `next` has read or written. `before` ends there, `behind` begins there, and may be empty. `register`:
+/// what general registers hold now, by their DWARF numbers. `None`: it is no plain access of memory, its address is not known any
+/// more, or it is on the stack or in a segment of its own.
+pub fn last_access(
+    before: &[u8],
+    behind: &[u8],
+    next: u64,
+    register: impl Fn(u8) -> Option<u64>,
+) -> Option<MemoryAccess> {
+    let instruction = last(before, next)?;
+    if instruction.has_lock_prefix() || instruction.flow_control() != FlowControl::Next {
+        return None;
+    }
+    let mut facts = InstructionInfoFactory::new();
+    let address = address_of(&instruction, &register)?;
+    let (access, changed) = effects(&instruction, &mut facts);
+    let (reads, writes) = (does_read(access?), does_write(access?));
+    if !(reads || writes) || uses_any(&instruction, changed) {
+        return None;
+    }
+    let writes = writes || is_line_stored(behind, next, address, &mut facts, &register);
+    Some(MemoryAccess { address, reads, writes })
+}
+
+/// The instruction that ends with the code. Code is not decoded backwards, but decoding from any byte soon meets the true instructions.
+/// The one that more than half of the early beginnings meet counts.
+fn last(code: &[u8], next: u64) -> Option<Instruction> {
+    // It cannot be read.
+    if code.iter().all(|byte| *byte == 0) {
+        return None;
+    }
+    // Where the last instruction begins if one begins at this byte. `None`: something is invalid, or the last one goes on.
+    let mut lasts: Vec<Option<usize>> = vec![None; code.len()];
+    for from in (0..code.len()).rev() {
+        let end = from + at(code, from, next).map_or(0, |instruction| instruction.len());
+        let last = if end == code.len() { Some(from) } else { lasts.get(end).copied().flatten() };
+        if let Some(place) = lasts.get_mut(from) {
+            *place = last.filter(|_| end > from);
+        }
+    }
+    // Those that begin late had no room to meet the true ones.
+    let met = lasts.get(..=code.len() / 2)?;
+    let votes = |last: usize| met.iter().filter(|other| **other == Some(last)).count();
+    let all = met.iter().flatten().count();
+    let last = met.iter().flatten().copied().find(|last| 2 * votes(*last) > all)?;
+    at(code, last, next)
+}
+
+/// The instruction at this byte.
+fn at(code: &[u8], from: usize, next: u64) -> Option<Instruction> {
+    let bytes = code.get(from..)?;
+    let start = next.wrapping_sub(bytes.len() as u64);
+    let instruction = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE).decode();
+    (!instruction.is_invalid()).then_some(instruction)
+}
+
+/// Whether code writes to the line of this address before it branches.
+fn is_line_stored(
+    code: &[u8],
+    start: u64,
+    address: u64,
+    facts: &mut InstructionInfoFactory,
+    register: &impl Fn(u8) -> Option<u64>,
+) -> bool {
+    // Registers that do not hold any more what they hold now.
+    let mut changed = 0;
+    for instruction in Decoder::with_ip(64, code, start, DecoderOptions::NONE).into_iter().take(MOST_BEHIND) {
+        if instruction.is_invalid() || instruction.flow_control() != FlowControl::Next {
+            return false;
+        }
+        let (access, also_changed) = effects(&instruction, facts);
+        if access.is_some_and(does_write) && !uses_any(&instruction, changed) {
+            let stored = address_of(&instruction, register);
+            if stored.is_some_and(|stored| stored / LINE == address / LINE) {
+                return true;
+            }
+        }
+        changed |= also_changed;
+    }
+    false
+}
+
+/// How an instruction uses its one operand in memory (`None`: it has none or several), and the general registers that it changes: a bit
+/// for each, by DWARF's number.
+fn effects(instruction: &Instruction, facts: &mut InstructionInfoFactory) -> (Option<OpAccess>, u32) {
+    let info = facts.info(instruction);
+    let access = match info.used_memory() {
+        [one] => Some(one.access()),
+        _ => None,
+    };
+    let changed = info.used_registers().iter().filter(|used| does_write(used.access()));
+    (access, changed.fold(0, |changed, used| changed | bit(used.register())))
+}
+
+/// Whether one of these registers is part of an instruction's address.
+fn uses_any(instruction: &Instruction, registers: u32) -> bool {
+    (bit(instruction.memory_base()) | bit(instruction.memory_index())) & registers != 0
+}
+
+fn bit(register: Register) -> u32 {
+    dwarf(register.full_register()).map_or(0, |number| 1 << number)
+}
+
+fn does_read(access: OpAccess) -> bool {
+    matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
+}
+
+fn does_write(access: OpAccess) -> bool {
+    matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEXT: u64 = 0x40_0010;
+
+    /// Each register holds 0x1000 times its number and 8, so that a mistaken one is seen.
+    fn access(before: &[u8], behind: &[u8]) -> Option<(u64, bool, bool)> {
+        let mut code = vec![0x90; 16 - before.len()];
+        code.extend_from_slice(before);
+        let found = last_access(&code, behind, NEXT, |number| Some(0x1000 * u64::from(number) + 8));
+        found.map(|found| (found.address, found.reads, found.writes))
+    }
+
+    #[test]
+    fn a_load_a_store_and_a_change_have_their_address() {
+        assert_eq!(access(&[0x8b, 0x07], &[]), Some((0x5008, true, false)), "mov (%rdi), %eax");
+        assert_eq!(access(&[0x89, 0x47, 0x10], &[]), Some((0x5018, false, true)), "mov %eax, 16(%rdi)");
+        assert_eq!(
+            access(&[0x48, 0x83, 0x04, 0xf8, 0x01], &[]),
+            Some((8 + 8 * 0x5008, true, true)),
+            "addq $1, (%rax,%rdi,8)"
+        );
+        assert_eq!(
+            access(&[0x48, 0x8b, 0x15, 0x20, 0, 0, 0], &[]),
+            Some((NEXT + 0x20, true, false)),
+            "mov 0x20(%rip), %rdx"
+        );
+        assert_eq!(
+            access(&[0xf3, 0x0f, 0x10, 0x06], &[]),
+            Some((0x4008, true, false)),
+            "movss (%rsi), %xmm0"
+        );
+    }
+
+    #[test]
+    fn what_is_not_known_or_not_memory_has_none() {
+        assert_eq!(access(&[0x48, 0x8b, 0x00], &[]), None, "mov (%rax), %rax: the address is gone");
+        assert_eq!(access(&[0x8b, 0x44, 0x24, 0x08], &[]), None, "mov 8(%rsp), %eax");
+        assert_eq!(access(&[0x64, 0x8b, 0x07], &[]), None, "in a thread's own segment");
+        assert_eq!(access(&[0x48, 0x8d, 0x07], &[]), None, "lea (%rdi), %rax");
+        assert_eq!(access(&[0xf0, 0x83, 0x07, 0x01], &[]), None, "lock addl $1, (%rdi)");
+        assert_eq!(access(&[0xf3, 0xa4], &[]), None, "rep movsb");
+        assert_eq!(access(&[0x0f, 0x1f, 0x44, 0, 0], &[]), None, "nopl (%rax,%rax)");
+        assert_eq!(access(&[0xff, 0x17], &[]), None, "call *(%rdi)");
+        assert_eq!(access(&[0x01, 0xd0], &[]), None, "add %edx, %eax");
+    }
+
+    /// A random number generator: it waits at the load, and stores several instructions later.
+    #[test]
+    fn a_load_writes_its_line_where_the_code_behind_stores_there() {
+        let load = [0x8b, 0x07]; // mov (%rdi), %eax
+        let store = [0xc1, 0xe0, 0x0d, 0x31, 0xd0, 0x89, 0x07]; // shl $13, %eax; xor %edx, %eax; mov %eax, (%rdi)
+        assert_eq!(access(&load, &store), Some((0x5008, true, true)));
+        let near = [0x89, 0x47, 0x08]; // mov %eax, 8(%rdi)
+        assert_eq!(access(&load, &near), Some((0x5008, true, true)));
+        let another_line = [0x89, 0x47, 0x40]; // mov %eax, 64(%rdi)
+        assert_eq!(access(&load, &another_line), Some((0x5008, true, false)));
+        let moved = [0x48, 0xff, 0xc7, 0x89, 0x07]; // inc %rdi; mov %eax, (%rdi)
+        assert_eq!(access(&load, &moved), Some((0x5008, true, false)));
+        let after_branch = [0x74, 0x02, 0x89, 0x07]; // je +2; mov %eax, (%rdi)
+        assert_eq!(access(&load, &after_branch), Some((0x5008, true, false)));
+        let cut_off = [0x89];
+        assert_eq!(access(&load, &cut_off), Some((0x5008, true, false)));
+    }
+
+    /// `mov 0x2dc9(%rip), %r8; add $1, %rdi; mov (%rdx,%rdi,8), %rax`, whose end alone is `mov (%rdx,%rdi,8), %eax` too.
+    #[test]
+    fn the_instruction_is_found_in_code_of_any_lengths() {
+        let code = [0xc9, 0x2d, 0, 0, 0x48, 0x83, 0xc7, 0x01, 0x0f, 0x1f, 0x40, 0x00, 0x48, 0x8b, 0x04, 0xfa];
+        let found = last_access(&code, &[], NEXT, |number| Some(u64::from(number) << 12));
+        assert_eq!(found, Some(MemoryAccess { address: 0x1000 + 8 * 0x5000, reads: true, writes: false }));
+    }
+
+    /// `nopw; call; mov 0x2dec(%rip), %rdx`: as many wrong beginnings as true ones reach the end.
+    #[test]
+    fn beginnings_close_to_the_end_have_no_vote() {
+        let code = [0x1f, 0x44, 0, 0, 0xe8, 0x9e, 0xff, 0xff, 0xff, 0x48, 0x8b, 0x15, 0xec, 0x2d, 0, 0];
+        let found = last_access(&code, &[], NEXT, |number| Some(u64::from(number) << 12));
+        assert_eq!(found, Some(MemoryAccess { address: NEXT + 0x2dec, reads: true, writes: false }));
+    }
+
+    #[test]
+    fn no_bytes_are_too_strange() {
+        assert_eq!(last_access(&[], &[], NEXT, |_| Some(8)), None);
+        assert_eq!(last_access(&[0; 16], &[], NEXT, |_| Some(8)), None, "not readable");
+        assert_eq!(last_access(&[0x8b, 0x07], &[], NEXT, |_| None), None, "no registers");
+        let mut seed = 0xdead_beef_cafe_f00d_u64;
+        for _ in 0..20_000 {
+            let mut random = || {
+                seed ^= seed << 13;
+                seed ^= seed >> 7;
+                seed ^= seed << 17;
+                seed
+            };
+            let bytes: Vec<u8> = (0..8).flat_map(|_| random().to_le_bytes()).collect();
+            let (before, behind) = bytes.split_at(16);
+            let (next, value) = (random(), random());
+            let found = last_access(before, behind, next, |number| Some(value ^ u64::from(number)));
+            assert!(found.is_none_or(|found| found.address != 0 && (found.reads || found.writes)));
+        }
+    }
+}
