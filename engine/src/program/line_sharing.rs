@@ -1,7 +1,7 @@
 //! Whether threads wait for a cache line that they use by plain loads and stores (ours).
 //!
-//! A clock finds a thread behind a load that waits, but behind one that does not wait, too, and behind loads of data that a lock or a
-//! pipe hands over. So a line counts only if
+//! A clock finds a thread behind a load that waits, but behind one that does not wait, too, and behind loads of data that come
+//! through a lock or a pipe. So a line counts only if
 //!
 //! 1. another of its threads has a CPU at that time: threads that take turns do not wait for lines;
 //! 2. its changes are not rare: a table that hardly ever changes is mostly where it is read;
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use crate::timeline::Interval;
 
-    /// So many samples of a thread at a word.
+    /// This number of samples of a thread at a word.
     fn at(thread: usize, address: u64, access: Access, samples: usize) -> Vec<Seen> {
         vec![Seen { time_ns: 0, thread, stack: 0, address, access }; samples]
     }

@@ -1,0 +1,75 @@
+//! More threads where those that there are sleep most of the time in what they do: they wait for answers by time, are held back, or stand
+//! for something slow (ours). Waits for sockets are not among them: nothing tells an answer from the next request.
+
+use crate::program::{ObjectId, Operation, Program, Thread, Walk};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// What each of these threads sleeps is divided among them and `more` others.
+pub(super) fn more_sleepers(program: &mut Program, threads: &[usize], more: usize) {
+    let factor = threads.len() as f64 / (threads.len() as f64 + more as f64).max(1.0);
+    for thread in threads {
+        let Some(thread) = program.threads.get_mut(*thread) else { continue };
+        for place in sleeps_of_its_own(thread) {
+            if let Some(Operation::Sleep(length)) = thread.operations.get_mut(place) {
+                *length = length.scaled(factor);
+            }
+        }
+    }
+}
+
+/// The places in which a thread sleeps while it has no lock and no permit: another one might do something else meanwhile. Not those
+/// that it repeats for ever in the background, nor timers that go on by themselves.
+pub(crate) fn sleeps_of_its_own(thread: &Thread) -> Vec<usize> {
+    let returned = returned(thread);
+    let mut permits: FxHashMap<ObjectId, u32> = FxHashMap::default();
+    let mut walk = Walk::holding(|_| true);
+    let mut places = Vec::new();
+    for (place, operation) in thread.operations.iter().enumerate().take(thread.once()) {
+        match *operation {
+            Operation::Sleep(_) if !walk.holds() && permits.is_empty() => places.push(place),
+            Operation::SemWait(object) | Operation::Wait(object) if returned.contains(&object) => {
+                *permits.entry(object).or_insert(0) += 1;
+            }
+            Operation::SemPost(object) | Operation::Signal(object) => {
+                let left = permits.get(&object).map_or(0, |count| count.saturating_sub(1));
+                if left == 0 {
+                    permits.remove(&object);
+                } else {
+                    permits.insert(object, left);
+                }
+            }
+            _ => walk.pass(operation),
+        }
+    }
+    places
+}
+
+/// The semaphores to which it gives what it has taken.
+fn returned(thread: &Thread) -> FxHashSet<ObjectId> {
+    let given = thread.operations.iter().filter_map(|operation| match *operation {
+        Operation::SemPost(object) | Operation::Signal(object) => Some(object),
+        _ => None,
+    });
+    given.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::json;
+    use crate::time::Ticks;
+
+    #[test]
+    fn only_sleep_without_a_lock_or_a_permit_are_divided_among_more_threads() {
+        let program = r#"{"format":"longpole-program","version":1,"threads":[
+            {"name":"w","ops":[["sleep",80],["lock","m"],["sleep",80],["unlock","m"],["sem_wait","s"],["sleep",80],
+                ["sem_post","s"],["exec","f",10],["sleep",80]]}]}"#;
+        let mut program = json::read(program).expect("a program");
+        more_sleepers(&mut program, &[0], 3);
+        let lengths = program.threads[0].operations.iter().filter_map(|operation| match operation {
+            Operation::Sleep(length) => Some(*length),
+            _ => None,
+        });
+        assert_eq!(lengths.collect::<Vec<_>>(), [20, 80, 80, 20].map(Ticks::from_ns));
+    }
+}

@@ -1,0 +1,98 @@
+//! Threads of a pool that all sleep in what they do, while there is more to do.
+
+use super::search::Search;
+use super::worker_groups::Group;
+use crate::experiment::{Edit, sleeps_of_its_own};
+use crate::program::Operation;
+use crate::schedule::Outcome;
+
+/// At work or asleep in it for this share of the time, they never wait for work.
+const ALWAYS: f64 = 0.8;
+/// They sleep for at least this part of that.
+const ASLEEP: f64 = 0.25;
+/// They sleep at least so often each: in each task, not once.
+const OFTEN: usize = 4;
+/// How many times as many threads are tried.
+const TIMES: [usize; 2] = [2, 4];
+/// Threads do the same if none is at work and asleep for more than this many times as long as they are on average.
+const EVEN: f64 = 1.5;
+
+impl Search {
+    /// More threads for those that do the same and sleep in it.
+    pub(super) fn more_sleepers(&self, base: &Outcome, worth: u64) -> Vec<(Edit, u64)> {
+        let mut edits = Vec::new();
+        let groups = self.groups.iter().filter(|group| group.threads.len() > 1 && !self.hidden);
+        for group in groups.filter(|group| !self.polls(group)) {
+            let Some(asleep) = self.asleep_at_work(&group.threads, base) else { continue };
+            let count = group.threads.len();
+            for times in TIMES {
+                let more = count * (times - 1);
+                // What they slept one after the other they sleep at the same time.
+                let most = (asleep as f64 * (1.0 - 1.0 / times as f64)) as u64;
+                if most >= worth {
+                    edits.push((Edit::MoreSleepers { threads: group.threads.clone(), more }, most));
+                }
+            }
+        }
+        edits
+    }
+
+    /// The largest pool of such threads.
+    pub(super) fn sleeping_pool(&self) -> Option<usize> {
+        let base = self.complete_run(*self.counts().first()?)?;
+        let groups = self.groups.iter().enumerate().filter(|(_, group)| group.threads.len() > 1);
+        let sleep = groups
+            .filter(|(_, group)| !self.polls(group) && self.asleep_at_work(&group.threads, &base).is_some());
+        sleep.max_by_key(|(_, group)| group.threads.len()).map(|(number, _)| number)
+    }
+
+    /// The edit that adds `more` threads to these, by what they do.
+    pub(super) fn more_alike(&self, threads: &[usize], more: usize, base: &Outcome) -> Edit {
+        match self.asleep_at_work(threads, base) {
+            Some(_) if threads.len() > 1 => Edit::MoreSleepers { threads: threads.to_vec(), more },
+            _ => self.more_of(threads, more, base),
+        }
+    }
+
+    fn polls(&self, group: &Group) -> bool {
+        let polls =
+            |thread: &usize| self.polling.as_ref().is_some_and(|polling| polling.threads.contains(thread));
+        group.threads.iter().any(polls)
+    }
+
+    /// How long each of them sleeps in what it does, ticks; `None`: they wait for work, or sleep little, or not in each task.
+    fn asleep_at_work(&self, threads: &[usize], base: &Outcome) -> Option<u64> {
+        let (mut all, mut most, mut sum, mut times) = (0u64, 0u64, 0u64, 0usize);
+        for number in threads {
+            let (sleeps, asleep) = self.own_sleep(*number);
+            let used = base.threads.get(*number)?;
+            let at_work = asleep.saturating_add(used.busy).saturating_add(used.ready);
+            (all, most) = (all.saturating_add(at_work), most.max(at_work));
+            (sum, times) = (sum.saturating_add(asleep), times.saturating_add(sleeps));
+        }
+        let count = threads.len() as f64;
+        let mean = all as f64 / count;
+        let is_pool = mean >= ALWAYS * base.length.0 as f64
+            && most as f64 <= EVEN * mean
+            && sum as f64 >= ASLEEP * all as f64
+            && times as f64 >= OFTEN as f64 * count;
+        is_pool.then_some((sum as f64 / count) as u64)
+    }
+
+    /// How often a thread sleeps in what it does, and for how long, ticks.
+    fn own_sleep(&self, thread: usize) -> (usize, u64) {
+        let Some(thread) = self.program().threads.get(thread) else { return (0, 0) };
+        let places = sleeps_of_its_own(thread);
+        let length = |place: &usize| match thread.operations.get(*place) {
+            Some(Operation::Sleep(length)) => length.0,
+            _ => 0,
+        };
+        (places.len(), places.iter().map(length).fold(0u64, u64::saturating_add))
+    }
+
+    /// The share of the time in which these threads sleep in what they do.
+    pub(super) fn asleep(&self, threads: &[usize], base: &Outcome) -> f64 {
+        let asleep = threads.iter().map(|thread| self.own_sleep(*thread).1).fold(0u64, u64::saturating_add);
+        asleep as f64 / (base.length.0.max(1) as f64 * threads.len().max(1) as f64)
+    }
+}
