@@ -62,6 +62,21 @@ impl Search {
         }
     }
 
+    /// Threads that take turns, or processes.
+    fn of_turns(&self, run: &WatchedRun) -> Kind {
+        let base = &run.base;
+        let worth = base.length.0 / 100;
+        let computing = self.program().threads.iter().zip(&base.threads);
+        let computing = computing.filter(|(_, used)| used.busy > worth);
+        let mut processes: Vec<Option<&str>> = Vec::new();
+        processes.extend(computing.map(|(thread, _)| thread.process.as_deref()));
+        let all = processes.len();
+        processes.sort_unstable();
+        processes.dedup();
+        let (threads, changes) = run.turns.map_or((0, 0), |turns| (turns.threads, turns.changes));
+        Kind::Turns { threads, processes: all > 1 && processes.len() == all, changes }
+    }
+
     /// In words of the program.
     pub(super) fn kind(&self, edit: &Edit, run: &WatchedRun) -> Kind {
         let base = &run.base;
@@ -120,18 +135,7 @@ impl Search {
             Edit::FewerThreads { threads, kept } => {
                 Kind::TooManyThreads { threads: threads.len(), then: *kept, function: function(threads) }
             }
-            Edit::NoTurns => {
-                let worth = base.length.0 / 100;
-                let computing = self.program().threads.iter().zip(&base.threads);
-                let computing = computing.filter(|(_, used)| used.busy > worth);
-                let mut processes: Vec<Option<&str>> = Vec::new();
-                processes.extend(computing.map(|(thread, _)| thread.process.as_deref()));
-                let all = processes.len();
-                processes.sort_unstable();
-                processes.dedup();
-                let (threads, changes) = run.turns.map_or((0, 0), |turns| (turns.threads, turns.changes));
-                Kind::Turns { threads, processes: all > 1 && processes.len() == all, changes }
-            }
+            Edit::NoTurns => self.of_turns(run),
             Edit::Divide(part, _) => {
                 let mut sums = Sums::default();
                 let range = Some((part.from, part.to));
