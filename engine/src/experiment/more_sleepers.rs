@@ -60,7 +60,7 @@ mod tests {
     use crate::time::Ticks;
 
     #[test]
-    fn only_sleep_without_a_lock_or_a_permit_are_divided_among_more_threads() {
+    fn sleep_under_a_lock_or_with_a_permit_is_not_divided_among_more_threads() {
         let program = r#"{"format":"longpole-program","version":1,"threads":[
             {"name":"w","ops":[["sleep",80],["lock","m"],["sleep",80],["unlock","m"],["sem_wait","s"],["sleep",80],
                 ["sem_post","s"],["exec","f",10],["sleep",80]]}]}"#;

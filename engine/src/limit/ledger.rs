@@ -18,7 +18,7 @@ use crate::program::{ObjectId, ObjectMeaning, RecordedWait};
 /// Two gains that differ by less than this are the same.
 const SAME: f64 = 0.02;
 /// CPU time that samples see in the kernel, in a runtime, at a cache line, or in threads that are woken for nothing, can mostly be
-/// saved: of nineteen public reports the remedy brought at least this part of it in seventeen (VALIDATION.md).
+/// saved: of nineteen public reports the remedy brought at least this part of it in eighteen (VALIDATION.md).
 const SEEN: f64 = 2.0 / 3.0;
 /// More than this share of a run is most of it.
 const MOST: f64 = 0.5;

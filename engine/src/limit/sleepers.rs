@@ -1,7 +1,7 @@
 //! Threads of a pool that all sleep in what they do, while there is more to do.
 
 use super::search::Search;
-use super::worker_groups::Group;
+use super::worker_groups::{EVEN, Group};
 use crate::experiment::{Edit, sleeps_of_its_own};
 use crate::program::Operation;
 use crate::schedule::Outcome;
@@ -10,12 +10,10 @@ use crate::schedule::Outcome;
 const ALWAYS: f64 = 0.8;
 /// They sleep for at least this part of that.
 const ASLEEP: f64 = 0.25;
-/// They sleep at least so often each: in each task, not once.
+/// Each sleeps at least this often: in each task, not once.
 const OFTEN: usize = 4;
 /// How many times as many threads are tried.
 const TIMES: [usize; 2] = [2, 4];
-/// Threads do the same if none is at work and asleep for more than this many times as long as they are on average.
-const EVEN: f64 = 1.5;
 
 impl Search {
     /// More threads for those that do the same and sleep in it.

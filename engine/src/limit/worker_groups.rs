@@ -9,7 +9,7 @@ use crate::schedule::Outcome;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Threads share the work if none computes more than this many times as long as they do on average.
-const EVEN: f64 = 1.5;
+pub(super) const EVEN: f64 = 1.5;
 /// A thread that starts others is one of them if it computes at least this fraction (one part in `LITTLE`) of what the
 /// busiest one computes.
 const LITTLE: u64 = 4;

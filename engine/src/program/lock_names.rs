@@ -7,9 +7,9 @@ use crate::event::{AddressFact, SyncObject};
 use crate::timeline::{FirstUse, Lock, Timeline};
 use rustc_hash::FxHashMap;
 
-/// Where the words of a read-write lock lie in it, as names of addresses have it (`event::read_write_words`), and those of a
-/// condition variable with which a resource is made.
+/// Where the words of a read-write lock lie in it, as names of addresses have it (`event::read_write_words`).
 const WORDS_INSIDE: [&str; 3] = ["+0x4", "+0x8", "+0xc"];
+/// Where those of a condition variable lie in it, with which a resource is made.
 const WORDS_OF_CONDITIONS: [&str; 2] = ["+0x28", "+0x20"];
 
 /// What is known of addresses, to look up in.
