@@ -191,10 +191,12 @@ impl Search {
             known.iter().find(|(known, _)| known.is_same(edit)).map(|(_, ns)| 1.0 - ns / time_ns)
         };
         if let Some(gain) = gain_in(&self.known(first), first.time_ns) {
-            if let Edit::FewerThreads { threads, kept } = edit {
-                let most = most_with_fewer(first, threads.len(), *kept).max(gain);
-                let middle = f64::midpoint(gain, most);
-                return (most >= WORTH).then(|| self.fix_of(edit, middle, (gain, most), None));
+            // Of a bound, the row says how little it may be.
+            if matches!(edit, Edit::FewerThreads { .. } | Edit::MoreThreads { .. })
+                && let Some(bounds) = first.bounds_of(edit).filter(|(least, most)| least < most)
+            {
+                let middle = f64::midpoint(bounds.0, bounds.1);
+                return (bounds.1 >= WORTH).then(|| self.fix_of(edit, middle, bounds, None));
             }
             // For a program that only sleeps, that is no advice.
             let most = if *edit == Edit::NoSleeps { 0.95 } else { 1.0 };
@@ -220,7 +222,14 @@ impl Search {
             }
         }
         // A gain that another run of the same program does not have is chance.
-        (runs.0 >= LEAST / 2.0).then(|| self.fix_of(edit, gain, runs, there))
+        if runs.0 < LEAST / 2.0 {
+            return None;
+        }
+        // Threads on more CPUs meet in the kernel more often.
+        if matches!(edit, Edit::Cpus(_)) && self.kernel_work_in_the_way() >= WORTH {
+            runs.0 *= 1.0 - self.kernel_work_in_the_way();
+        }
+        Some(self.fix_of(edit, gain, runs, there))
     }
 
     /// In words of the program.
@@ -253,12 +262,4 @@ impl Search {
             gain_at_largest,
         }
     }
-}
-
-/// The most that the ledger says of this many threads in place of these.
-fn most_with_fewer(found: &Found, of: usize, kept: usize) -> f64 {
-    let is_it = |kind: &Kind| matches!(kind, Kind::TooManyThreads { threads, then, .. } if *threads == of && *then == kept);
-    let first = is_it(&found.limit.kind).then_some(found.limit.share);
-    let others = found.limit.others.iter().filter(|row| is_it(&row.kind)).map(|row| row.most);
-    first.into_iter().chain(others).fold(0.0, f64::max)
 }

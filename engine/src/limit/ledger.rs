@@ -58,6 +58,14 @@ impl Claim {
         Claim { cause, least: 0.0, most: most.clamp(0.0, 1.0), evidence }
     }
 
+    /// What changes, and the ends of its gain.
+    pub(super) fn bounds_of_edit(self) -> Option<(Edit, (f64, f64))> {
+        match self.cause {
+            Cause::Edit(edit) => Some((edit, (self.least, self.most))),
+            _ => None,
+        }
+    }
+
     fn middle(&self) -> f64 {
         f64::midpoint(self.least, self.most)
     }

@@ -3,6 +3,7 @@
 use super::asked_again::AskedAgain;
 use super::fixes::Fix;
 use super::holders::{self, Sums};
+use super::ledger::Claim;
 use super::idle::{MostlyAsleep, Rest, measured_busy};
 use super::stretch::{Stretch, Turns};
 use super::thread_samples::{ThreadSamples, has_twin, of_threads};
@@ -60,6 +61,8 @@ pub struct Found {
     pub(super) limit: Limit,
     /// Everything that gains anything, with its time, the best first.
     pub(super) without: Vec<(Edit, f64)>,
+    /// Of those that are rows: the smallest and the largest share of the time that goes.
+    bounds: Vec<(Edit, (f64, f64))>,
     pub(super) time_ns: f64,
     /// The longest stretch that one thread computes alone.
     pub(super) stretch: Option<Stretch>,
@@ -69,6 +72,13 @@ pub struct Found {
     /// What threads did, and for how long the run lasted.
     states: Option<(States, Ticks)>,
     more_threads: Option<MoreThreads>,
+}
+
+impl Found {
+    /// The smallest and the largest share of the time that goes with an edit that is a row.
+    pub(super) fn bounds_of(&self, edit: &Edit) -> Option<(f64, f64)> {
+        self.bounds.iter().find(|(row, _)| row == edit).map(|(_, bounds)| *bounds)
+    }
 }
 
 /// The whole search, one thing after the other.
@@ -240,7 +250,9 @@ impl Search {
         // What spinning takes of the CPUs is in no simulation.
         without.retain(|(edit, ns)| *ns < time_ns || matches!(edit, Edit::FewerThreads { .. }));
         without.sort_by(|a, b| a.1.total_cmp(&b.1));
-        let rows = self.ledger(&without, &run).iter().map(|claim| self.row(claim, &run)).collect();
+        let claims = self.ledger(&without, &run);
+        let rows = claims.iter().map(|claim| self.row(claim, &run)).collect();
+        let bounds = claims.into_iter().filter_map(Claim::bounds_of_edit).collect();
         let limit = Limit::of(cpus, time_ns, rows);
         let at_work = run.base.threads.iter().map(|used| used.busy.saturating_add(used.ready)).max();
         // Where one thread works at a time, or no CPU is free for long, a gain is by chance.
@@ -251,6 +263,7 @@ impl Search {
         Found {
             limit,
             without,
+            bounds,
             time_ns,
             stretch: run.stretch,
             at_work: run.share(at_work.unwrap_or(0)),
@@ -321,7 +334,8 @@ impl Search {
     /// The time as it is, and with more threads in addition to these, nanoseconds; `None`: they do not share the work evenly, or it
     /// does not come to its end.
     pub fn with_workers(&self, threads: &[usize], more: usize, cpus: Cpus) -> Option<(f64, f64)> {
-        let base = self.complete_run(cpus).filter(|base| is_even(threads, base))?;
+        let shares = |base: &Outcome| is_even(threads, base) || self.sleeps_at_work(threads, base);
+        let base = self.complete_run(cpus).filter(shares)?;
         let before = base.length.as_ns_f64();
         let after = match self.more_alike(threads, more, &base) {
             edit @ Edit::MoreSleepers { .. } => self.trials.with(vec![edit]).time_ns(cpus, 0)?,
@@ -337,14 +351,15 @@ impl Search {
     }
 
     /// Whether more of these threads gain between nothing and what is simulated: they may wait for locks that were not recorded, or for
-    /// their turns, and both are replayed, or for what they sleep for, which may not get more at once.
+    /// their turns, and both are replayed, or for what they sleep for, which may not get more at once, or for each other in the kernel.
     pub fn is_bound(&self, threads: &[usize], cpus: Cpus) -> bool {
         let turns = || self.watched(&Timing::new(self.program(), self.trials.model()).ok()?, cpus).turns;
         let sleep = || {
             let base = self.complete_run(cpus)?;
             Some(matches!(self.more_alike(threads, 1, &base), Edit::MoreSleepers { .. }))
         };
-        self.unrecorded.is_some() || turns().is_some() || sleep() == Some(true)
+        let meets = self.kernel_work_in_the_way() >= WORTH;
+        self.unrecorded.is_some() || meets || turns().is_some() || sleep() == Some(true)
     }
 
     fn watched(&self, timing: &Timing<'_>, cpus: Cpus) -> WatchedRun {
@@ -456,6 +471,7 @@ fn nothing(cpus: Cpus) -> Found {
     Found {
         limit: Limit::known(cpus, 0.0, Kind::Nothing),
         without: Vec::new(),
+        bounds: Vec::new(),
         time_ns: 0.0,
         stretch: None,
         at_work: 0.0,

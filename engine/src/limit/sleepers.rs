@@ -46,10 +46,15 @@ impl Search {
 
     /// The edit that adds `more` threads to these, by what they do.
     pub(super) fn more_alike(&self, threads: &[usize], more: usize, base: &Outcome) -> Edit {
-        match self.asleep_at_work(threads, base) {
-            Some(_) if threads.len() > 1 => Edit::MoreSleepers { threads: threads.to_vec(), more },
-            _ => self.more_of(threads, more, base),
+        if self.sleeps_at_work(threads, base) {
+            return Edit::MoreSleepers { threads: threads.to_vec(), more };
         }
+        self.more_of(threads, more, base)
+    }
+
+    /// Whether these are a pool whose threads sleep in what they do, whatever the share of each.
+    pub(super) fn sleeps_at_work(&self, threads: &[usize], base: &Outcome) -> bool {
+        threads.len() > 1 && self.asleep_at_work(threads, base).is_some()
     }
 
     fn polls(&self, group: &Group) -> bool {
