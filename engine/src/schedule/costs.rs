@@ -30,7 +30,7 @@ impl<'a> Simulation<'a, Shared<'static, true>> {
         let machine = Shared::with_costs(costs, program.threads.len(), program.objects.len());
         let mut simulation = Simulation::with(program, source, machine, trace);
         simulation.number_runs();
-        simulation.edges = Edges::of(program);
+        simulation.edges = Edges::of(program, true);
         simulation.limit(&costs.servers);
         simulation
     }

@@ -87,7 +87,7 @@ impl<'a> Simulation<'a> {
         let mut simulation = Simulation::with(program, Whole::of(program), Agenda::default(), None);
         simulation.number_runs();
         simulation.forest = Forest::with_capacity(simulation.runs.len());
-        simulation.edges = Edges::of(program);
+        simulation.edges = Edges::of(program, true);
         Ok(simulation)
     }
 
@@ -182,7 +182,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
             devices: Table::new(objects),
             servers: Vec::new(),
             served_by: Vec::new(),
-            edges: Edges::default(),
+            edges: Edges::of(program, false),
             deadlines: FxHashMap::default(),
             joiners: vec![WaitQueue::default(); threads],
             warnings: ConsistencyWarnings::default(),
