@@ -187,7 +187,7 @@ fn what(limit: &Limit) -> &str {
     match &limit.kind {
         Kind::Lock { lock, .. } => lock,
         Kind::HandOver { object } => object.as_deref().unwrap_or_default(),
-        Kind::Serial { thread, .. } | Kind::Stage { thread, .. } => thread,
+        Kind::Serial { thread, .. } | Kind::BusyThread { thread, .. } | Kind::Stage { thread, .. } => thread,
         Kind::Device { device } => device,
         Kind::CacheLine { line, .. } => line,
         Kind::SupportWork { calls, .. } => calls,

@@ -22,12 +22,13 @@ pub fn words(edit: &Edit, about: About<'_>) -> String {
     let About { function, lock, now } = about;
     match edit {
         Edit::SplitLock(_, parts) => format!("split {lock} in {parts}"),
+        Edit::GroupCommit(_, threads) => format!("one sync for {threads} (group commit)"),
         Edit::MoveOut(..) => format!("move {function} out of {lock}"),
         Edit::Scale(_, factor) if *factor == 0.5 => format!("{function} 2x faster"),
         Edit::Scale(_, factor) => format!("{function} at {} %", (factor * 1000.0).round() / 10.0),
         Edit::FewerCalls(..) => format!("half as many calls of {}", system_call_name(function)),
         Edit::Divide(_, among) if function.is_empty() => {
-            format!("divide that stretch among {among} threads")
+            format!("divide that work among {among} threads")
         }
         Edit::Divide(_, among) => format!("divide {function} among {among} threads"),
         Edit::Processes(_) => "processes instead of threads".to_owned(),

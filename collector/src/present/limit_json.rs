@@ -196,7 +196,7 @@ impl<'a> Of<'a> {
             Kind::SpunWaits { waiting } => Of { waiting: Some(*waiting), ..Of::default() },
             Kind::Turns { threads, .. } => Of { threads: Some(*threads), ..Of::default() },
             Kind::Imbalance { function: of } => Of { function: function(of), ..Of::default() },
-            Kind::Stage { thread, function: of } => {
+            Kind::Stage { thread, function: of } | Kind::BusyThread { thread, function: of, .. } => {
                 Of { thread: Some(thread), function: function(of), ..Of::default() }
             }
             Kind::CacheLine { line, function: of, threads, .. } => {

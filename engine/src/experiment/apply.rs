@@ -2,7 +2,8 @@
 
 use super::edit::{Edit, EditError};
 use super::{
-    divide, even, fewer_threads, free, more_sleepers, more_threads, move_out, permits, scale, split,
+    divide, even, fewer_threads, free, group_commit, more_sleepers, more_threads, move_out, permits, scale,
+    split,
 };
 use crate::attribution::Owners;
 use crate::predict::{Model, NO_QUOTA};
@@ -59,6 +60,7 @@ fn change(program: &mut Program, owners: &Owners, edit: &Edit) -> Result<(), Edi
         Edit::Scale(functions, factor) => scale::scale(program, functions, *factor)?,
         Edit::FewerCalls(function, factor) => scale::scale(program, &[*function], *factor)?,
         Edit::SplitLock(lock, parts) => split::split(program, *lock, *parts)?,
+        Edit::GroupCommit(lock, threads) => group_commit::group_commit(program, *lock, *threads),
         Edit::MoveOut(function, locks) => move_out::move_out(program, owners, *function, locks),
         Edit::FreeLocks(locks) | Edit::Processes(locks) => free::locks(program, locks),
         Edit::Divide(part, among) => divide::divide(program, owners, part, *among),

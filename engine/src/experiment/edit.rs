@@ -19,6 +19,8 @@ pub enum Edit {
     SplitLock(ObjectId, u32),
     /// What the function computes while one of these locks is held is computed before it is taken.
     MoveOut(FunctionRef, Vec<ObjectId>),
+    /// One of this many threads that wait for the lock syncs a file under it for all of them.
+    GroupCommit(ObjectId, u32),
     /// Every thread finds these locks free.
     FreeLocks(Vec<ObjectId>),
     /// Every thread finds these locks, an interpreter's own, free: at best that is what processes in place of threads gain.
@@ -142,6 +144,7 @@ impl Edit {
     pub(crate) fn order(&self) -> u32 {
         match self {
             Edit::FreeLocks(_) | Edit::Processes(_) | Edit::SplitLock(..) | Edit::MoveOut(..) => 0,
+            Edit::GroupCommit(..) => 0,
             Edit::Permits { .. } => 0,
             // What a runtime does has one cause, what the kernel does many.
             Edit::LessSupportWork { subject, .. } if subject.is_kernels() => 2,

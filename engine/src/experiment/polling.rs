@@ -12,7 +12,7 @@ const ALIKE: f64 = 0.1;
 const OF_WORK: f64 = 1.0 / 8.0;
 const OF_SLEEP: f64 = 1.0 / 50.0;
 /// At least this part of the looks finds nothing: after each of its sleeps, a thread that waits for an answer has it.
-const FINDS_NOTHING: f64 = 0.2;
+const FINDS_NOTHING: f64 = 0.1;
 
 /// The threads of a program that poll.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +28,8 @@ pub(crate) struct Polling {
 struct Looks {
     slept: Vec<u64>,
     computed: Vec<u64>,
+    /// No thread waits for it: alone it looks for something outside of the program.
+    in_background: bool,
 }
 
 impl Polling {
@@ -36,7 +38,7 @@ impl Polling {
         let timers = timers(program);
         let looks = program.threads.iter().map(|thread| Looks::of(thread, &timers));
         let looks: Vec<Option<Looks>> = looks.map(|looks| looks.filter(Looks::is_regular)).collect();
-        let first = looks.iter().flatten().filter(|looks| looks.is_polling());
+        let first = looks.iter().flatten().filter(|looks| !looks.in_background && looks.is_polling());
         let every = first.map(Looks::every).max()?;
         let is_alike = |looks: &Looks| looks.every().abs_diff(every) as f64 <= ALIKE * every as f64;
         let threads = looks.iter().enumerate();
@@ -46,9 +48,9 @@ impl Polling {
 }
 
 impl Looks {
-    /// `None`: a timer that goes on by itself wakes the thread, or it is in the background.
+    /// `None`: a timer that goes on by itself wakes the thread.
     fn of(thread: &Thread, timers: &[bool]) -> Option<Looks> {
-        let mut looks = Looks::default();
+        let mut looks = Looks { in_background: thread.background.is_some(), ..Looks::default() };
         for operation in &thread.operations {
             match operation {
                 Operation::Sleep(length) => looks.sleep(length.0),
@@ -66,7 +68,7 @@ impl Looks {
         }
         looks.slept.sort_unstable();
         looks.computed.sort_unstable();
-        (thread.background.is_none() && looks.slept.len() >= FEWEST).then_some(looks)
+        (looks.slept.len() >= FEWEST).then_some(looks)
     }
 
     fn sleep(&mut self, length: u64) {
@@ -90,7 +92,7 @@ impl Looks {
         let work = self.computed.iter().rev().take(most).map(|ticks| *ticks as f64).sum::<f64>();
         let least = (OF_WORK * work / most.max(1) as f64).min(OF_SLEEP * self.every() as f64);
         let nothing = self.computed.partition_point(|computed| (*computed as f64) < least);
-        nothing as f64 >= FINDS_NOTHING * self.computed.len() as f64
+        nothing as f64 > FINDS_NOTHING * self.computed.len() as f64
     }
 }
 

@@ -13,7 +13,7 @@ impl Search {
     /// What threads do, by cohort, the busiest first. A thread that a limit is about is alone.
     pub(super) fn thread_uses(&self, states: &States, length: Ticks, limits: &[&Kind]) -> Vec<ThreadUse> {
         let is_named = |name: &str| {
-            let named = |kind: &&&Kind| matches!(kind, Kind::Serial { thread, .. } | Kind::Stage { thread, .. } if thread == name);
+            let named = |kind: &&&Kind| matches!(kind, Kind::Serial { thread, .. } | Kind::BusyThread { thread, .. } | Kind::Stage { thread, .. } if thread == name);
             limits.iter().any(|kind| named(&kind))
         };
         let cohorts = self.cohorts(is_named);

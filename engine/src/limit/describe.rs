@@ -136,6 +136,13 @@ impl Search {
                 Kind::TooManyThreads { threads: threads.len(), then: *kept, function: function(threads) }
             }
             Edit::NoTurns => self.of_turns(run),
+            Edit::Divide(part, _) if self.busy_thread(run).is_some_and(|busy| busy.part(None) == *part) => {
+                Kind::BusyThread {
+                    thread: thread_name(part.thread),
+                    function: function(&[part.thread]),
+                    busy: run.share(part.to),
+                }
+            }
             Edit::Divide(part, _) => {
                 let mut sums = Sums::default();
                 let range = Some((part.from, part.to));

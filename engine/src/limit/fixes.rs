@@ -6,7 +6,7 @@ use super::stretch::Stretch;
 use super::thread_samples::relative_error;
 use super::{Kind, WORTH};
 use crate::cpus::Cpus;
-use crate::experiment::{Edit, with_open};
+use crate::experiment::{Edit, synced_under, with_open};
 use crate::predict::{Assumptions, Scheduler};
 use crate::program::{Function, FunctionRef, ObjectId};
 use crate::time::Ticks;
@@ -24,6 +24,8 @@ const FUNCTIONS: usize = 3;
 /// A holder's function is worth moving if it has this share of what is computed under the lock, and not all of it: what the lock
 /// is for stays.
 const WORTH_MOVING: std::ops::Range<f64> = 0.1..0.995;
+/// Threads that hold a lock sync files for at least this part of the time.
+const SYNCED: f64 = 0.25;
 /// A thread that is at work for this share of the time sets the pace, though it waits for work in between.
 const AT_WORK: f64 = 0.5;
 /// At least this many CPUs are busy then, on average.
@@ -74,6 +76,7 @@ impl Search {
             if locks.iter().any(|lock| self.program().meaning(*lock).is_interpreter_lock()) {
                 edits.push(Edit::Processes(locks.to_vec()));
             } else {
+                edits.extend(self.group_commit(locks, first));
                 functions.extend(self.of_lock(locks, &mut edits));
             }
         }
@@ -86,6 +89,10 @@ impl Search {
         }
         if let (Kind::Serial { threads, .. }, Some(stretch)) = (&first.limit.kind, first.stretch) {
             functions.extend(self.of_stretch(stretch, *threads, first.limit.cpus, &mut edits));
+        }
+        let is_busy_thread = matches!(first.limit.kind, Kind::BusyThread { .. });
+        if let Some(busy) = first.busy_thread.filter(|_| is_busy_thread) {
+            functions.extend(self.of_stretch(busy, 0, first.limit.cpus, &mut edits));
         }
         if !is_idle {
             edits.extend(self.known(first).into_iter().map(|(edit, _)| edit));
@@ -123,6 +130,16 @@ impl Search {
         edits.extend(self.system_call().map(|function| Edit::FewerCalls(function, FASTER)));
         edits.truncate(self.questions());
         edits
+    }
+
+    /// One file sync for all threads that wait for the lock, on average, if most of what its holders do is that.
+    fn group_commit(&self, locks: &[ObjectId], found: &Found) -> Option<Edit> {
+        let [lock] = *locks else { return None };
+        let used = found.locks.iter().find(|used| used.lock == self.object_name(lock))?;
+        let waiting = (used.waited_ns / found.time_ns).round();
+        let synced = synced_under(self.program(), lock).as_ns_f64() / found.time_ns;
+        let is_much = waiting >= 1.0 && synced >= SYNCED * used.held_share;
+        is_much.then_some(Edit::GroupCommit(lock, waiting.min(f64::from(u16::MAX)) as u32 + 1))
     }
 
     /// What can be done about a lock; the function that its holder runs.
@@ -235,7 +252,7 @@ impl Search {
     /// In words of the program.
     fn fix_of(&self, edit: &Edit, gain: f64, runs: (f64, f64), gain_at_largest: Option<f64>) -> Fix {
         let (lock, function) = match edit {
-            Edit::SplitLock(lock, _) => (Some(*lock), None),
+            Edit::SplitLock(lock, _) | Edit::GroupCommit(lock, _) => (Some(*lock), None),
             Edit::MoveOut(function, locks) => (locks.first().copied(), Some(*function)),
             Edit::Processes(locks) => (locks.first().copied(), None),
             Edit::Permits { semaphore, .. } => (Some(*semaphore), None),

@@ -58,14 +58,6 @@ impl Claim {
         Claim { cause, least: 0.0, most: most.clamp(0.0, 1.0), evidence }
     }
 
-    /// What changes, and the ends of its gain.
-    pub(super) fn bounds_of_edit(self) -> Option<(Edit, (f64, f64))> {
-        match self.cause {
-            Cause::Edit(edit) => Some((edit, (self.least, self.most))),
-            _ => None,
-        }
-    }
-
     fn middle(&self) -> f64 {
         f64::midpoint(self.least, self.most)
     }
@@ -136,11 +128,33 @@ impl Search {
                 claims.retain(|claim| claim.cause != Cause::Edit(Edit::NoTurns));
             }
             threads_before_cpus(&mut claims);
+            self.busy_thread_before_imbalance(&mut claims, run);
         } else {
             claims.insert(0, self.on_path(run));
         }
         claims[1..].sort_by(|a, b| b.most.total_cmp(&a.most));
         claims
+    }
+
+    /// A thread that others wait for, since it has more to do, and that no other one does the same as, is named.
+    fn busy_thread_before_imbalance(&self, claims: &mut [Claim], run: &WatchedRun) {
+        let Some(busy) = self.busy_thread(run).map(|busy| busy.part(None)) else { return };
+        let is_it =
+            |claim: &Claim| matches!(&claim.cause, Cause::Edit(Edit::Divide(part, _)) if *part == busy);
+        if let Some(Cause::Edit(Edit::DivideEvenly(_))) = claims.first().map(|first| &first.cause)
+            && let Some(place) = claims.iter().position(is_it)
+        {
+            claims[..=place].rotate_right(1);
+        }
+    }
+
+    /// What changes in each row, and the ends of its gain.
+    pub(super) fn bounds(claims: Vec<Claim>) -> Vec<(Edit, (f64, f64))> {
+        let bounds = |claim: Claim| match claim.cause {
+            Cause::Edit(edit) => Some((edit, (claim.least, claim.most))),
+            _ => None,
+        };
+        claims.into_iter().filter_map(bounds).collect()
     }
 
     /// What threads sleep for while they have a lock or a permit is what its holder does, and what threads of a pool sleep for while
@@ -326,13 +340,14 @@ impl Search {
     }
 }
 
-/// Fewer threads, or fewer that are woken, may be had at once: where that may gain as much as is expected of more CPUs, it comes
+/// Fewer threads, or fewer that are woken, may be had at once: where that may gain most of what is expected of more CPUs, it comes
 /// first.
 fn threads_before_cpus(claims: &mut Vec<Claim>) {
     let is_fewer =
         |claim: &Claim| matches!(claim.cause, Cause::Edit(Edit::FewerThreads { .. } | Edit::WakeOne(_)));
     if let Some(first @ Claim { cause: Cause::Edit(Edit::Cpus(_)), .. }) = claims.first()
-        && let Some(place) = claims.iter().position(|claim| is_fewer(claim) && claim.most >= first.middle())
+        && let Some(place) =
+            claims.iter().position(|claim| is_fewer(claim) && claim.most >= SEEN * first.middle())
     {
         claims[..=place].rotate_right(1);
     }

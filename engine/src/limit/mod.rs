@@ -9,6 +9,7 @@
 //! divided among one more. A pool that is not recognized this way gets no such answer.
 
 mod asked_again;
+mod busy_thread;
 mod candidates;
 mod cohorts;
 mod describe;
@@ -234,6 +235,15 @@ pub enum Kind {
         length_ns: f64,
         /// Threads that compute at any time.
         threads: usize,
+    },
+    /// One thread computes most of the time while others compute little.
+    BusyThread {
+        /// Which thread.
+        thread: String,
+        /// What it computes most.
+        function: Option<String>,
+        /// For which share of the time it computes.
+        busy: f64,
     },
     /// At any time only one of several threads computes, and which one changes all the time: each waits for what the one before it
     /// does, though for no lock.

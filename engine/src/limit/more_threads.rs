@@ -1,6 +1,8 @@
 //! The time with more threads of one kind: those of a pool, or of a pipeline's stage.
 
+use super::WORTH;
 use super::search::Search;
+use super::worker_groups::is_even;
 use crate::cpus::Cpus;
 use crate::experiment::Edit;
 use crate::predict::Timing;
@@ -18,6 +20,31 @@ impl Search {
         };
         let under = (threads.len() > 1).then(|| waited().collect());
         Edit::MoreThreads { threads: threads.to_vec(), more, under }
+    }
+
+    /// The time as it is, and with more threads in addition to these, nanoseconds; `None`: they do not share the work evenly, or it
+    /// does not come to its end.
+    pub fn with_workers(&self, threads: &[usize], more: usize, cpus: Cpus) -> Option<(f64, f64)> {
+        let shares = |base: &Outcome| is_even(threads, base) || self.sleeps_at_work(threads, base);
+        let base = self.complete_run(cpus).filter(shares)?;
+        let before = base.length.as_ns_f64();
+        let after = match self.more_alike(threads, more, &base) {
+            edit @ Edit::MoreSleepers { .. } => self.trials.with(vec![edit]).time_ns(cpus, 0)?,
+            edit => self.time_with_more(cpus, &edit, &base)?,
+        };
+        Some((before, after.min(before)))
+    }
+
+    /// Whether more of these threads gain between nothing and what is simulated: they may wait for locks that were not recorded, or for
+    /// their turns, and both are replayed, or for what they sleep for, which may not get more at once, or for each other in the kernel.
+    pub fn is_bound(&self, threads: &[usize], cpus: Cpus) -> bool {
+        let turns = || self.watched(&Timing::new(self.program(), self.trials.model()).ok()?, cpus).turns;
+        let sleep = || {
+            let base = self.complete_run(cpus)?;
+            Some(matches!(self.more_alike(threads, 1, &base), Edit::MoreSleepers { .. }))
+        };
+        let meets = self.kernel_work_in_the_way() >= WORTH;
+        self.unrecorded.is_some() || meets || turns().is_some() || sleep() == Some(true)
     }
 
     /// The time with more threads, nanoseconds: never shorter than in another run, where chance may have changed which threads

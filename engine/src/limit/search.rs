@@ -3,7 +3,6 @@
 use super::asked_again::AskedAgain;
 use super::fixes::Fix;
 use super::holders::{self, Sums};
-use super::ledger::Claim;
 use super::idle::{MostlyAsleep, Rest, measured_busy};
 use super::stretch::{Stretch, Turns};
 use super::thread_samples::{ThreadSamples, has_twin, of_threads};
@@ -66,9 +65,11 @@ pub struct Found {
     pub(super) time_ns: f64,
     /// The longest stretch that one thread computes alone.
     pub(super) stretch: Option<Stretch>,
+    /// The thread that computes most of the time while others compute little.
+    pub(super) busy_thread: Option<Stretch>,
     /// The largest share of the time that a thread is at work, or wants to be.
     pub(super) at_work: f64,
-    locks: Vec<LockUse>,
+    pub(super) locks: Vec<LockUse>,
     /// What threads did, and for how long the run lasted.
     states: Option<(States, Ticks)>,
     more_threads: Option<MoreThreads>,
@@ -243,6 +244,7 @@ impl Search {
         } else if let Some(stretch) = run.stretch {
             without.push(without_stretch(cpus, stretch, time_ns));
         }
+        without.extend(self.without_busy_thread(&run, &without));
         without.extend(self.without_lines(&run));
         without.extend(self.without_support_work(&run));
         without.extend(self.without_wakings_for_nothing(&run));
@@ -252,12 +254,15 @@ impl Search {
         without.sort_by(|a, b| a.1.total_cmp(&b.1));
         let claims = self.ledger(&without, &run);
         let rows = claims.iter().map(|claim| self.row(claim, &run)).collect();
-        let bounds = claims.into_iter().filter_map(Claim::bounds_of_edit).collect();
+        let bounds = Self::bounds(claims);
         let limit = Limit::of(cpus, time_ns, rows);
         let at_work = run.base.threads.iter().map(|used| used.busy.saturating_add(used.ready)).max();
         // Where one thread works at a time, or no CPU is free for long, a gain is by chance.
         let is_full = limit.kind.is_one_at_a_time()
-            || matches!(limit.kind, Kind::Cpus { .. } | Kind::Quota { .. } | Kind::TooManyThreads { .. });
+            || matches!(
+                limit.kind,
+                Kind::Cpus { .. } | Kind::Quota { .. } | Kind::TooManyThreads { .. } | Kind::SpunWaits { .. }
+            );
         let is_bound =
             |more: &MoreThreads| more.gain >= WORTH && (is_full || self.growing_kernel_work() > 0.0);
         Found {
@@ -266,6 +271,7 @@ impl Search {
             bounds,
             time_ns,
             stretch: run.stretch,
+            busy_thread: self.busy_thread(&run),
             at_work: run.share(at_work.unwrap_or(0)),
             locks: self.lock_rows(&run.base),
             more_threads: more_threads.filter(|more| !is_bound(more)),
@@ -331,38 +337,13 @@ impl Search {
         self.changeable().and_then(|pool| self.groups.get(pool)).map(|group| group.threads.clone())
     }
 
-    /// The time as it is, and with more threads in addition to these, nanoseconds; `None`: they do not share the work evenly, or it
-    /// does not come to its end.
-    pub fn with_workers(&self, threads: &[usize], more: usize, cpus: Cpus) -> Option<(f64, f64)> {
-        let shares = |base: &Outcome| is_even(threads, base) || self.sleeps_at_work(threads, base);
-        let base = self.complete_run(cpus).filter(shares)?;
-        let before = base.length.as_ns_f64();
-        let after = match self.more_alike(threads, more, &base) {
-            edit @ Edit::MoreSleepers { .. } => self.trials.with(vec![edit]).time_ns(cpus, 0)?,
-            edit => self.time_with_more(cpus, &edit, &base)?,
-        };
-        Some((before, after.min(before)))
-    }
-
     /// A run of the program; `None`: it stops before its end.
     pub(super) fn complete_run(&self, cpus: Cpus) -> Option<Outcome> {
         let base = Timing::new(self.program(), self.trials.model()).ok()?.run(cpus, 0);
         base.is_complete(self.program()).then_some(base)
     }
 
-    /// Whether more of these threads gain between nothing and what is simulated: they may wait for locks that were not recorded, or for
-    /// their turns, and both are replayed, or for what they sleep for, which may not get more at once, or for each other in the kernel.
-    pub fn is_bound(&self, threads: &[usize], cpus: Cpus) -> bool {
-        let turns = || self.watched(&Timing::new(self.program(), self.trials.model()).ok()?, cpus).turns;
-        let sleep = || {
-            let base = self.complete_run(cpus)?;
-            Some(matches!(self.more_alike(threads, 1, &base), Edit::MoreSleepers { .. }))
-        };
-        let meets = self.kernel_work_in_the_way() >= WORTH;
-        self.unrecorded.is_some() || meets || turns().is_some() || sleep() == Some(true)
-    }
-
-    fn watched(&self, timing: &Timing<'_>, cpus: Cpus) -> WatchedRun {
+    pub(super) fn watched(&self, timing: &Timing<'_>, cpus: Cpus) -> WatchedRun {
         let work: u64 = self.groups.iter().flat_map(|group| &group.threads).count() as u64;
         let all = self.program().compute_times().total().0;
         let run = WatchedRun::of(timing, cpus, all / work.max(1) / 10_000);
@@ -474,6 +455,7 @@ fn nothing(cpus: Cpus) -> Found {
         bounds: Vec::new(),
         time_ns: 0.0,
         stretch: None,
+        busy_thread: None,
         at_work: 0.0,
         locks: Vec::new(),
         states: None,

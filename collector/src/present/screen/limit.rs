@@ -174,6 +174,10 @@ fn constraint(limit: &Limit) -> String {
                 percent(share)
             )
         }
+        Kind::BusyThread { thread, function, busy } => {
+            let run = of(function).map_or(String::new(), |function| format!(", mostly in {function}"));
+            format!("one thread: {thread} computes {} of the time{run}, and others little.", percent(*busy))
+        }
         Kind::Turns { threads, processes: true, .. } => {
             format!("{threads} processes run one after the other: only one computes at a time.")
         }

@@ -140,7 +140,7 @@ fn changes_that_are_no_lock_s() {
     let text = shown(&(report, limits, about), false, &NARROW);
     for (what, gain) in [
         ("processes instead of threads", "up to -49 %"),
-        ("divide that stretch among 4 threads", "-49 %"),
+        ("divide that work among 4 threads", "-49 %"),
         ("divide digest_row among 4 threads", "-49 %"),
         ("half as many calls of write", "-49 ±7 %"),
         ("move update_ledger out of the lock", "-49 ±7 %"),

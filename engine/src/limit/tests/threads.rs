@@ -40,3 +40,27 @@ fn a_cohort_is_found_by_the_name_that_threads_shows() {
     let (before, after) = search.with_workers(&[3, 4], 1, Cpus::count(8).expect("8")).expect("known");
     assert_eq!(before, after, "the others take longer");
 }
+
+/// A Python program whose main thread rendered while a pool hashed was limited by the interpreter's lock, 9 %.
+#[test]
+fn one_thread_that_computes_most_of_the_time_sets_the_pace_though_others_compute_meanwhile() {
+    let main = [r#"["lock","gil"],["exec","render",60],["unlock","gil"]"#; 20].join(",");
+    let worker = |cost: u32| {
+        alike(
+            "w",
+            2,
+            20,
+            &format!(r#"["exec","hash",{cost}],["lock","gil"],["exec","hash",1],["unlock","gil"]"#),
+        )
+    };
+    let with = |cost| program(&format!("{{\"name\":\"main\",\"ops\":[{main}]}},{}", worker(cost)));
+    let found = on(&with(8), 2);
+    let Kind::BusyThread { thread, function, busy } = &found.at[0].kind else { panic!("{:?}", found.at) };
+    assert_eq!((thread.as_str(), function.as_deref()), ("main", Some("render")));
+    assert!(*busy > 0.9, "{busy}");
+    let divided = found.fixes.iter().find(|fix| matches!(fix.edit, Edit::Divide(..))).expect("divided");
+    assert!((0.2..0.5).contains(&divided.gain), "{divided:?}");
+    // Where the others compute as long, it is one of several.
+    assert!(!matches!(kind(&with(50), 2), Kind::BusyThread { .. }));
+    assert!(!matches!(kind(&with(8), 1), Kind::BusyThread { .. }), "one CPU");
+}

@@ -1,0 +1,70 @@
+//! One file sync under a lock for all threads that wait for it (ours).
+
+use crate::program::{Function, ObjectId, Operation, Program, Walk};
+use crate::time::Ticks;
+
+/// Calls that wait until what was written is on the disk, by a part of their names and of those of their waits.
+const SYNC: &str = "sync";
+
+/// Of what threads wait for and the kernel computes in file syncs while they hold the lock, this part is left. Each thread then
+/// waits for its part of one sync in place of all of it: as many are written in the same time as if one did it for all.
+pub(super) fn group_commit(program: &mut Program, lock: ObjectId, threads: u32) {
+    let syncs = Syncs::of(program);
+    for thread in &mut program.threads {
+        let mut walk = Walk::holding(|held| held == lock);
+        for operation in &mut thread.operations {
+            if walk.holds()
+                && let Some(length) = syncs.length(operation, walk.stack().last().map(|own| own.0))
+            {
+                length.0 /= u64::from(threads.max(1));
+            }
+            walk.pass(operation);
+        }
+    }
+}
+
+/// For how long threads wait for file syncs, and the kernel computes in them, while they hold the lock.
+pub(crate) fn synced_under(program: &Program, lock: ObjectId) -> Ticks {
+    let syncs = Syncs::of(program);
+    let mut sum = 0u64;
+    for thread in &program.threads {
+        let mut walk = Walk::holding(|held| held == lock);
+        for operation in &thread.operations {
+            let mut operation = *operation;
+            if walk.holds()
+                && let Some(length) = syncs.length(&mut operation, walk.stack().last().map(|own| own.0))
+            {
+                sum = sum.saturating_add(length.0);
+            }
+            walk.pass(&operation);
+        }
+    }
+    Ticks(sum)
+}
+
+/// Which objects are waits for file syncs, and which functions the calls.
+struct Syncs {
+    devices: Vec<bool>,
+    functions: Vec<bool>,
+}
+
+impl Syncs {
+    fn of(program: &Program) -> Syncs {
+        let is_call = |function: &Function| function.is_system_call() && function.name.contains(SYNC);
+        Syncs {
+            devices: program.objects.iter().map(|name| name.ends_with(SYNC)).collect(),
+            functions: program.functions.iter().map(is_call).collect(),
+        }
+    }
+
+    /// The length of an operation that is part of a sync; `stack`: the function that the thread is in.
+    fn length<'o>(&self, operation: &'o mut Operation, stack: Option<u32>) -> Option<&'o mut Ticks> {
+        let is = |list: &[bool], number: u32| list.get(number as usize) == Some(&true);
+        match operation {
+            Operation::Io(device, length) if is(&self.devices, device.0) => Some(length),
+            Operation::ExecIn(function, length) if is(&self.functions, function.0) => Some(length),
+            Operation::Exec(length) if stack.is_some_and(|own| is(&self.functions, own)) => Some(length),
+            _ => None,
+        }
+    }
+}

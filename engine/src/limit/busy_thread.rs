@@ -1,0 +1,65 @@
+//! One thread that computes most of the time while others compute little: it sets the pace, though others compute meanwhile.
+
+use super::holders::{self, Sums};
+use super::search::Search;
+use super::stretch::Stretch;
+use super::watched_run::WatchedRun;
+use crate::cpus::Cpus;
+use crate::experiment::Edit;
+use crate::schedule::ThreadUse;
+use crate::time::Ticks;
+
+/// It computes for this share of the run,
+const MOST_OF_RUN: f64 = 0.6;
+/// the next one for at most this part of that,
+const OTHERS: f64 = 0.5;
+/// and all others for at least this part: else it is a program of one thread.
+const MEANWHILE: f64 = 0.02;
+/// A stretch that it computes alone says more if it is this part of what it computes.
+const ALONE: f64 = 0.5;
+
+impl Search {
+    /// The thread, and how long it computes.
+    pub(super) fn busy_thread(&self, run: &WatchedRun) -> Option<Stretch> {
+        if self.hidden || run.cpus == Cpus::ONE {
+            return None;
+        }
+        let busy = |used: &ThreadUse| used.busy as f64;
+        let threads = &run.base.threads;
+        let (thread, used) = threads.iter().enumerate().max_by_key(|(_, used)| used.busy)?;
+        let others =
+            || threads.iter().enumerate().filter(|(other, _)| *other != thread).map(|(_, used)| busy(used));
+        let is_busy = busy(used) >= MOST_OF_RUN * run.base.length.0 as f64
+            && others().fold(0.0, f64::max) <= OTHERS * busy(used)
+            && others().sum::<f64>() >= MEANWHILE * busy(used);
+        let is_alone = run
+            .stretch
+            .is_some_and(|stretch| stretch.thread == thread && stretch.length as f64 >= ALONE * busy(used));
+        // Of threads that do the same, one that has more to do than the others is an imbalance.
+        let has_peers =
+            self.groups.iter().any(|group| group.threads.len() > 1 && group.threads.contains(&thread));
+        let mut sums = Sums::default();
+        holders::of_thread(self.program(), self.owners(), thread, None, &mut sums);
+        (is_busy && !is_alone && !has_peers).then_some(Stretch { thread, length: sums.all(), before: 0 })
+    }
+
+    /// The time if what it computes were divided among all CPUs, at best, nanoseconds. `without`: what is known of other changes.
+    pub(super) fn without_busy_thread(
+        &self,
+        run: &WatchedRun,
+        without: &[(Edit, f64)],
+    ) -> Option<(Edit, f64)> {
+        let found = self.busy_thread(run)?;
+        // A second thread for a stage is the same change, simulated.
+        let is_stage =
+            |edit: &Edit| matches!(edit, Edit::MoreThreads { threads, .. } if threads[..] == [found.thread]);
+        if without.iter().any(|(edit, ns)| is_stage(edit) && *ns < run.time_ns()) {
+            return None;
+        }
+        let among = run.cpus.or(usize::MAX);
+        let gone = found.length as f64 * (1.0 - 1.0 / among as f64);
+        let least = run.busy() * run.time_ns() / among as f64;
+        let ns = (run.time_ns() - Ticks(gone as u64).as_ns_f64()).max(least);
+        Some((Edit::Divide(found.part(None), among), ns))
+    }
+}
