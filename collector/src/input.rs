@@ -2,7 +2,9 @@
 
 use crate::cores::first_on_all_cores;
 use crate::exit::{UserError, say};
-use crate::plan::InputPlan;
+use crate::part::part_of;
+use crate::plan::part::{MOST_RECORDS, Part};
+use crate::plan::{InputPlan, Source};
 use engine::event::Recording;
 use engine::program::Program;
 use engine::report::Finding;
@@ -26,9 +28,20 @@ const FOREIGN: &str =
 #[derive(Debug)]
 pub enum Input {
     /// A recording.
-    Session(Box<(Recording, SessionInfo)>),
+    Session(Box<Session>),
     /// A program JSON.
     Program(Box<Program>),
+}
+
+/// A recording, or a part of one.
+#[derive(Debug, Default)]
+pub struct Session {
+    /// What was recorded.
+    pub recording: Recording,
+    /// What the file holds.
+    pub info: SessionInfo,
+    /// What is to be said about the part that it is.
+    pub part: Option<Finding>,
 }
 
 /// What an input tells.
@@ -45,8 +58,30 @@ pub struct Parts {
 impl Input {
     /// Opens and reads it. Every error is one line that names the file.
     pub fn open(plan: &InputPlan) -> Result<Input, UserError> {
-        match plan {
-            InputPlan::Stdin => {
+        Input::whole(&plan.source)?.part(plan.part, MOST_RECORDS)
+    }
+
+    /// The same with at most this many records of the part.
+    pub fn part(self, part: Part, most: usize) -> Result<Input, UserError> {
+        match self {
+            Input::Session(read) => {
+                let Session { recording, info, .. } = *read;
+                let clock = info.meta.as_ref().map(|meta| meta.clock).unwrap_or_default();
+                let (recording, part) = part_of(recording, clock, part, most)?;
+                Ok(Input::Session(Box::new(Session { recording, info, part })))
+            }
+            Input::Program(_) if part.from.is_some() || part.to.is_some() => Err(UserError::usage(
+                "a program has no parts: it says nothing about when things happen",
+                "give a recording, or leave --from and --to out",
+            )),
+            Input::Program(program) => Ok(Input::Program(program)),
+        }
+    }
+
+    /// All of it.
+    fn whole(source: &Source) -> Result<Input, UserError> {
+        match source {
+            Source::Stdin => {
                 let mut start = Vec::new();
                 let mut stdin = io::stdin().lock();
                 stdin
@@ -56,8 +91,8 @@ impl Input {
                     .map_err(|error| unreadable("standard input", &error))?;
                 Input::from_stream("standard input", start, stdin)
             }
-            InputPlan::File(path) => Input::from_file(path),
-            InputPlan::Newest => {
+            Source::File(path) => Input::from_file(path),
+            Source::Newest => {
                 let path = newest(Path::new("."))?;
                 say(format_args!("reading {}", path.display()));
                 Input::from_file(&path)
@@ -103,8 +138,8 @@ impl Input {
     }
 
     fn session(name: &str, source: impl Read + Seek) -> Result<Input, UserError> {
-        let read = recording::read_from(source).map_err(|error| session_error(name, &error))?;
-        Ok(Input::Session(Box::new(read)))
+        let (recording, info) = recording::read_from(source).map_err(|error| session_error(name, &error))?;
+        Ok(Input::Session(Box::new(Session { recording, info, part: None })))
     }
 
     fn program(name: &str, start: Vec<u8>, rest: impl Read) -> Result<Input, UserError> {
@@ -123,7 +158,7 @@ impl Input {
     /// The same as it was measured: with the cost of probe hits in its compute time. A program JSON stays what it is.
     pub fn raw(mut self) -> Input {
         if let Input::Session(read) = &mut self {
-            read.0.facts.hit_costs = None;
+            read.recording.facts.hit_costs = None;
         }
         self
     }
@@ -138,12 +173,12 @@ impl Input {
         match self {
             Input::Program(program) => Parts { timeline: None, program: *program, meta: None },
             Input::Session(read) => {
-                let (recording, info) = *read;
+                let Session { recording, info, part } = *read;
                 let timeline = engine::timeline::build(&recording);
                 // Recordings are large, and the next stage is, too.
                 drop(recording);
                 let mut program = engine::translation::from_timeline_on(&timeline, &first_on_all_cores);
-                program.findings.splice(0..0, session_findings(&info));
+                program.findings.splice(0..0, session_findings(&info).into_iter().chain(part));
                 program.recorded_on(info.meta.as_ref().map(|meta| meta.cpu_count).filter(|&cpus| cpus > 0));
                 Parts { timeline: Some(timeline), program, meta: info.meta }
             }
@@ -356,7 +391,7 @@ mod tests {
 
     fn program_of(recording: &Recording) -> Program {
         let info = SessionInfo { unknown_records: 1, ..SessionInfo::default() };
-        Input::Session(Box::new((recording.clone(), info))).into_program()
+        Input::Session(Box::new(Session { recording: recording.clone(), info, part: None })).into_program()
     }
 
     proptest! {

@@ -13,6 +13,7 @@ pub mod input;
 pub mod listen;
 pub mod live;
 pub mod page;
+mod part;
 pub mod plan;
 pub mod present;
 pub mod rules;

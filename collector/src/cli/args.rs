@@ -2,7 +2,7 @@
 //! who read them.
 
 use super::record_args::{RecordArguments, TopArguments, ValidateArguments};
-use super::study::{self, Analyzed, Scheduling};
+use super::study::{self, Analyzed, PartArguments, Scheduling};
 use super::value::{self, List, Maybe};
 use crate::export::{Format, Table};
 use crate::present::text::By;
@@ -159,6 +159,8 @@ pub struct PredictArguments {
     /// this folder]
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub part: PartArguments,
     /// CPU counts to predict for, for example 1-64
     #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,32,64", value_parser = value::cpu_list)]
     pub cpus: List<Cpus>,
@@ -262,8 +264,9 @@ pub struct ViewArguments {
 
 #[derive(Debug, Args)]
 pub struct InfoArguments {
-    #[command(flatten)]
-    pub input: Analyzed,
+    /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
     /// JSON instead of text
     #[arg(long)]
     pub json: bool,

@@ -3,6 +3,7 @@
 use crate::exit::UserError;
 use crate::export::{Format, Table};
 use crate::plan::is_dash;
+use crate::plan::part::Moment;
 use capture::target::CpuList;
 use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
 use engine::predict::{NO_QUOTA, Scheduler};
@@ -98,6 +99,34 @@ pub fn duration(text: &str) -> Result<Duration, UserError> {
             "give a time such as @ 10s, 500ms or 2m",
         )),
     }
+}
+
+/// So long after the start of a recording, or a time of day: `10:32`, `10:32:05.5`.
+pub fn moment(text: &str) -> Result<Moment, UserError> {
+    let fields: Vec<&str> = text.trim().split(':').collect();
+    if let [_] = fields[..] {
+        let after = if matches!(text.trim(), "0" | "0s") { Ok(Duration::ZERO) } else { duration(text) };
+        return after.map(Moment::After);
+    }
+    let number = |field: &str| field.parse::<u64>().ok();
+    let clock = match fields[..] {
+        [hours, minutes] => number(hours).zip(number(minutes)).zip(Some(0.0)),
+        [hours, minutes, seconds] => number(hours).zip(number(minutes)).zip(seconds.parse::<f64>().ok()),
+        _ => None,
+    };
+    let clock = clock
+        .filter(|((hours, minutes), seconds)| *hours < 24 && *minutes < 60 && (0.0..60.0).contains(seconds));
+    clock
+        .map(|((hours, minutes), seconds)| {
+            let whole = Duration::from_secs(hours * 3600 + minutes * 60);
+            Moment::Clock(whole + Duration::from_secs_f64(seconds))
+        })
+        .ok_or_else(|| {
+            UserError::usage(
+                format!("@ '{text}' is neither a length of time nor a time of day"),
+                "give so long after the start, such as @ 90s, or a time of day, such as @ 10:32:05",
+            )
+        })
 }
 
 /// The same in whole nanoseconds.

@@ -2,6 +2,8 @@
 
 use crate::input::Input;
 use crate::plan::InputPlan;
+use crate::plan::part::Part;
+use crate::present::excerpt;
 use crate::present::screen::limit;
 use engine::event::Overhead;
 use engine::limit::{Kind, Search};
@@ -10,8 +12,10 @@ use engine::program::Program;
 use engine::report::Cpus;
 use std::path::Path;
 
-/// A recording of more events takes longer than a person waits for a summary.
-const MOST_EVENTS: u64 = 200_000;
+/// More events are read for longer than a person waits for a summary.
+const MOST_EVENTS: u64 = 10_000_000;
+/// Of more events only a part is looked at.
+const MOST_RECORDS: usize = 200_000;
 
 /// What limits the program of this recording on the machine that it was recorded on, or a text that this takes longer; `None`:
 /// unknown. And what recording cost, by what the events show of the time that the program ran before its end.
@@ -19,14 +23,20 @@ pub fn limit_and_cost(file: &Path, events: u64) -> (Option<String>, Option<Overh
     if let Some(text) = too_many(events) {
         return (Some(text), None);
     }
-    let Ok(input) = Input::open(&InputPlan::File(file.to_owned())) else { return (None, None) };
+    let Ok(input) = Input::open(&InputPlan::whole(file.to_owned())) else { return (None, None) };
+    let Ok(input) = input.part(Part::default(), MOST_RECORDS) else { return (None, None) };
     let program = input.into_program();
-    (of_program(&program, events), program.overhead)
+    // What a part cost is no more than a share of all of it.
+    let cost = program.overhead.filter(|_| part_of(&program).is_none());
+    (of_program(&program, events), cost)
 }
 
 /// The same for what is read already.
 pub fn limit_of_input(input: Input, events: u64) -> Option<String> {
-    too_many(events).or_else(|| of_program(&input.into_program(), events))
+    too_many(events).or_else(|| {
+        let program = input.part(Part::default(), MOST_RECORDS).ok()?.into_program();
+        of_program(&program, events)
+    })
 }
 
 fn too_many(events: u64) -> Option<String> {
@@ -41,7 +51,16 @@ fn of_program(program: &Program, events: u64) -> Option<String> {
     let found = search.counts().first().map(|cpus| search.at(*cpus))?;
     let limits = search.conclude(vec![found], Vec::new(), Vec::new());
     let first = limits.at.first()?;
-    (events > 0 || matches!(first.kind, Kind::Deadlock { .. })).then(|| limit::first_sentence(first, &limits))
+    let sentence = || {
+        let part = part_of(program).map_or(String::new(), |part| format!(" (seen in {part})"));
+        format!("{}{part}", limit::first_sentence(first, &limits))
+    };
+    (events > 0 || matches!(first.kind, Kind::Deadlock { .. })).then(sentence)
+}
+
+/// `1.24 s of 60.0 s`; `None`: it is all of the recording.
+fn part_of(program: &Program) -> Option<String> {
+    program.findings.iter().find_map(excerpt::lengths)
 }
 
 #[cfg(test)]

@@ -1,9 +1,12 @@
 //! What the modules below the command line need to know of it, checked and without a trace of clap.
 
+pub mod part;
+
 use capture::interpose::InterposeMode;
 use capture::target::CpuList;
 use engine::event::SamplingFact;
 use engine::report::Cpus;
+use part::Part;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -181,9 +184,18 @@ pub struct ValidatePlan {
     pub json: bool,
 }
 
+/// What an analysis command reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputPlan {
+    /// From where.
+    pub source: Source,
+    /// How much of it.
+    pub part: Part,
+}
+
 /// Where an analysis command reads from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum InputPlan {
+pub enum Source {
     /// A session or a program, distinguished by content.
     File(PathBuf),
     /// `-`
@@ -194,12 +206,18 @@ pub enum InputPlan {
 
 impl InputPlan {
     /// What FILE means.
-    pub fn of(file: Option<PathBuf>) -> InputPlan {
-        match file {
-            None => InputPlan::Newest,
-            Some(file) if is_dash(&file) => InputPlan::Stdin,
-            Some(file) => InputPlan::File(file),
-        }
+    pub fn of(file: Option<PathBuf>, part: Part) -> InputPlan {
+        let source = match file {
+            None => Source::Newest,
+            Some(file) if is_dash(&file) => Source::Stdin,
+            Some(file) => Source::File(file),
+        };
+        InputPlan { source, part }
+    }
+
+    /// All of a file.
+    pub fn whole(file: PathBuf) -> InputPlan {
+        InputPlan { source: Source::File(file), part: Part { whole: true, ..Part::default() } }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What was noticed, in sentences.
 
 use super::deadlock::{case, deadlock, waiting};
+use super::excerpt;
 use super::short::short;
 use crate::cell::duration;
 use engine::event::{LeftOut, OperationsTried};
@@ -51,6 +52,7 @@ fn of_recording(finding: &Finding) -> Option<String> {
         | Finding::DamagedSession { error }
         | Finding::TrailingBytes { error }
         | Finding::SessionTooLarge { error } => error.clone(),
+        Finding::Excerpt { .. } => excerpt::sentence(finding)?,
         Finding::UnknownRecords { records } => format!(
             "{records} records are of a kind that this longpole does not know: use the one that recorded them"
         ),

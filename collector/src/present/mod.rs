@@ -6,6 +6,7 @@ pub(crate) mod deadlock;
 pub(crate) mod delays;
 pub mod doctor;
 pub mod edit_words;
+pub(crate) mod excerpt;
 pub mod finding;
 pub(crate) mod finding_json;
 pub mod frame;

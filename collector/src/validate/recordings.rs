@@ -176,7 +176,7 @@ impl Take {
 }
 
 fn open(path: impl AsRef<Path>) -> Result<Program, UserError> {
-    Ok(Input::open(&InputPlan::File(path.as_ref().to_owned()))?.into_program())
+    Ok(Input::open(&InputPlan::whole(path.as_ref().to_owned()))?.into_program())
 }
 
 /// What the kept file may replace.

@@ -129,6 +129,30 @@ impl Overhead {
         self.budget_ppm.map(|ppm| f64::from(ppm) / 1e6)
     }
 
+    /// What a part of the recording with this share of its records cost.
+    pub fn scaled(&self, share: f64) -> Overhead {
+        let part = |count: u64| (count as f64 * share).round() as u64;
+        Overhead {
+            budget_ppm: self.budget_ppm,
+            wall_ns: part(self.wall_ns),
+            target_ns: part(self.target_ns),
+            hits: part(self.hits),
+            hit_ns: part(self.hit_ns),
+            events: part(self.events),
+            event_ns: part(self.event_ns),
+            operations: part(self.operations),
+            operation_ns: part(self.operation_ns),
+            left_out: part(self.left_out),
+            left_out_ns: part(self.left_out_ns),
+            samples: part(self.samples),
+            sample_ns: part(self.sample_ns),
+            once_ns: self.once_ns,
+            collector_ns: part(self.collector_ns),
+            unwinding_ns: part(self.unwinding_ns),
+            others_ns: part(self.others_ns),
+        }
+    }
+
     /// The cost since an earlier look at the same recording.
     pub fn since(&self, earlier: &Overhead) -> Overhead {
         Overhead {

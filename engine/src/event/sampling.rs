@@ -44,3 +44,19 @@ pub struct SampleCounts {
     /// Ticks that did not come, because the clock was slowed to keep to the budget.
     pub left_out: u64,
 }
+
+impl SampleCounts {
+    /// Those of a part of the recording with this share of its records.
+    pub fn scaled(&self, share: f64) -> SampleCounts {
+        let part = |count: u64| (count as f64 * share).round() as u64;
+        SampleCounts {
+            taken: part(self.taken),
+            truncated: part(self.truncated),
+            without_stack: part(self.without_stack),
+            no_room: part(self.no_room),
+            unread: part(self.unread),
+            lost: part(self.lost),
+            left_out: part(self.left_out),
+        }
+    }
+}

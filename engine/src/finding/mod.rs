@@ -291,6 +291,19 @@ pub enum Finding {
     TrailingBytes { error: String },
     /// The file is larger than is read.
     SessionTooLarge { error: String },
+    /// This is a part of the recording. `apart`: of one that was chosen among all of that length, see
+    /// [`crate::timeline::Excerpt::apart`].
+    Excerpt {
+        /// Where it begins, nanoseconds after the recording's start.
+        from_ns: u64,
+        length_ns: u64,
+        /// The recording's length.
+        whole_ns: u64,
+        records: u64,
+        /// All records.
+        of: u64,
+        apart: Option<f64>,
+    },
     /// Records of kinds that are not known.
     UnknownRecords { records: u64 },
     /// The command left processes running when it ended.
@@ -380,6 +393,7 @@ impl Finding {
             | Finding::ProbeCost { .. }
             | Finding::Inferred { .. }
             | Finding::OwnClock { .. }
+            | Finding::Excerpt { apart: None, .. }
             | Finding::SpelledOut { .. }
             | Finding::JoinsPutBack { .. }
             // Another finding lists the objects that stay as recorded.

@@ -202,12 +202,8 @@ mod tests {
         // Two threads that took turns with yields "asked again and again for 96 % of all CPU time", and 43 % of spinning.
         let mut sampled = Program::default();
         // All samples found it waiting: none is left in the program. On 381 samples, 190 of them of waiting, both were noted.
-        let sample = StackSample {
-            time: Timestamp(1),
-            stack: 0,
-            reason: SampleReason::Tick,
-            truncated: false,
-        };
+        let sample =
+            StackSample { time: Timestamp(1), stack: 0, reason: SampleReason::Tick, truncated: false };
         let mut many = many;
         many.threads[0].samples = vec![sample; TELL];
         let note = finding(&many, &sampled);

@@ -212,6 +212,11 @@ impl Program {
         self.edges.get(edge.0 as usize).is_some_and(|name| name.starts_with(SPINNING))
     }
 
+    /// Whether there is such an edge.
+    pub(crate) fn has_spinning(&self) -> bool {
+        self.edges.iter().any(|name| name.starts_with(SPINNING))
+    }
+
     /// The name of an edge; edges without a name are called `e` + number, with underscores after the `e` if need be to
     /// be unlike all others. Looks at all names: for messages.
     pub fn edge_name(&self, edge: EdgeId) -> std::borrow::Cow<'_, str> {

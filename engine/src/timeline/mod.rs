@@ -18,6 +18,7 @@
 mod builder;
 mod cpus;
 mod deadline;
+mod excerpt;
 mod expand_bursts;
 mod finish;
 mod function_costs;
@@ -40,6 +41,7 @@ mod wait_reason;
 mod window;
 mod write;
 
+pub use excerpt::{Excerpt, excerpt, extent, typical};
 pub use model::{
     BaseStack, Birth, Counts, External, FirstUse, Hit, InKernel, Interval, Lock, LockOperation, NO_OBJECT,
     NO_STACK, PutBack, Stack, StackSample, State, Step, StepKind, Thread, Timeline, UnknownReason, Wait,

@@ -19,6 +19,11 @@ impl Window {
         Window { recording: Recording { facts, ..Recording::default() } }
     }
 
+    /// A window on all of a recording.
+    pub fn of(recording: Recording) -> Window {
+        Window { recording }
+    }
+
     /// Takes the next record, in the merger's order.
     pub fn push(&mut self, record: Record) {
         self.recording.events.push(record);
@@ -105,6 +110,15 @@ impl Window {
     /// The notes in it, in order of time.
     pub fn notes(&self) -> &[Note] {
         &self.recording.notes
+    }
+
+    /// The window as a recording that ends at the given time; later events are not in it.
+    pub fn into_ending(self, end: WindowEnd) -> Recording {
+        let Recording { facts, mut events, mut notes } = self.recording;
+        events.truncate(events.partition_point(|event| event.header().time_ns <= end.end_ns));
+        let used: FxHashSet<u32> = events.iter().filter_map(stack_of).collect();
+        notes.retain(|note| number(note).is_none_or(|stack| used.contains(&stack)));
+        Recording { facts: Facts { end: Some(end), ..facts }, events, notes }
     }
 
     /// A copy of the window as a recording that ends at the given time; later events are not in it. Nor are

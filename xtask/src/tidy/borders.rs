@@ -43,7 +43,7 @@ const LAYERS: [(&str, &[&str]); 3] = [
         "collector",
         &[
             "cores", "cell", "exit", "threads", "rules", "doctor", "present", "export", "page", "plan",
-            "input", "tui", "listen", "live", "validate", "cli",
+            "part", "input", "tui", "listen", "live", "validate", "cli",
         ],
     ),
 ];

@@ -4,7 +4,7 @@ use super::output::{to_reader, to_stdout};
 use crate::cli::study::{DiffArguments, Threshold, functions_of_both};
 use crate::exit::{Code, Outcome, UserError};
 use crate::input::Input;
-use crate::plan::InputPlan;
+use crate::plan::{InputPlan, Source};
 use crate::present::{study::diff, style};
 use engine::attribution::attributed_to_users;
 use engine::compare::{Change, Comparison, compare};
@@ -13,8 +13,9 @@ use std::collections::BTreeSet;
 
 /// Reads both, compares, shows: exit code 3 if something grew by more than was allowed.
 pub fn run(args: &DiffArguments) -> Result<Outcome, UserError> {
-    let [first, second] = [&args.before, &args.after].map(|file| InputPlan::of(Some(file.clone())));
-    if first == InputPlan::Stdin && second == InputPlan::Stdin {
+    let [first, second] =
+        [&args.before, &args.after].map(|file| InputPlan::of(Some(file.clone()), args.part.into()));
+    if first.source == Source::Stdin && second.source == Source::Stdin {
         return Err(UserError::usage("standard input can be read only once", "give a file for A or for B"));
     }
     let (before, after) = (Input::open(&first)?.into_program(), Input::open(&second)?.into_program());

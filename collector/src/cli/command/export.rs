@@ -6,7 +6,7 @@ use crate::cli::value::table_names;
 use crate::exit::{Outcome, UserError, say};
 use crate::export::{About, Format, Model, Table};
 use crate::input::{Input, Parts};
-use crate::plan::{InputPlan, is_dash};
+use crate::plan::{InputPlan, Source, is_dash};
 use engine::program::json;
 use recording::{Meta, Overwrite, SudoUser, check_file, write_whole};
 use std::fs::{DirBuilder, File};
@@ -91,9 +91,9 @@ fn formatted(
 
 /// Which recording it is.
 pub(super) fn about(input: &InputPlan, meta: Option<&Meta>) -> About {
-    let name = match input {
-        InputPlan::File(path) => path.file_name().map(|name| name.to_string_lossy().into_owned()),
-        InputPlan::Stdin | InputPlan::Newest => None,
+    let name = match &input.source {
+        Source::File(path) => path.file_name().map(|name| name.to_string_lossy().into_owned()),
+        Source::Stdin | Source::Newest => None,
     };
     let known = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
     About {

@@ -4,14 +4,16 @@ use super::output::{to_reader, to_stdout};
 use crate::cli::args::InfoArguments;
 use crate::exit::{Outcome, UserError};
 use crate::input::Input;
+use crate::plan::InputPlan;
+use crate::plan::part::Part;
 use crate::present::{info, style};
 
 /// Shows what a session or a program holds.
 pub fn run(args: &InfoArguments) -> Result<Outcome, UserError> {
-    let plan = args.input.plan();
+    let plan = InputPlan::of(args.file.clone(), Part { whole: true, ..Part::default() });
     let input = Input::open(&plan)?;
     let facts = match &input {
-        Input::Session(read) => info::Facts::of_session(&read.0, &read.1),
+        Input::Session(read) => info::Facts::of_session(&read.recording, &read.info),
         Input::Program(program) => info::Facts::of_program(program),
     };
     if args.json {

@@ -23,7 +23,7 @@ pub mod what_if;
 use crate::cores;
 use crate::exit::UserError;
 use crate::input::Input;
-use crate::plan::InputPlan;
+use crate::plan::{InputPlan, Source};
 use crate::present::frame::Frame;
 use engine::attribution::Grouping;
 use engine::attribution::{Owners, attributed_to_users, with_sampled_calls};
@@ -99,10 +99,10 @@ fn usual_cpus() -> Vec<Cpus> {
 
 /// The file as the user gave it; empty for the newest one, which the other commands take, too.
 fn file_name(input: &InputPlan) -> String {
-    match input {
-        InputPlan::Stdin => "-".to_owned(),
-        InputPlan::File(path) => path.display().to_string(),
-        InputPlan::Newest => String::new(),
+    match &input.source {
+        Source::Stdin => "-".to_owned(),
+        Source::File(path) => path.display().to_string(),
+        Source::Newest => String::new(),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::output::{to_reader, to_stdout};
 use crate::cli::study::PathsArguments;
 use crate::exit::{Outcome, UserError};
-use crate::plan::InputPlan;
+use crate::plan::Source;
 use crate::present::study::{paths, paths_json};
 use crate::present::style;
 use engine::graph::{ActivityGraph, NearPaths, PathsWanted, Timing, path_row};
@@ -18,7 +18,7 @@ const PATHS_WITHIN: usize = 10_000;
 /// Reads, analyses, shows. A deadlock is a finding, not an error; fewer paths than asked for are all there are.
 pub fn run(args: &PathsArguments) -> Result<Outcome, UserError> {
     let input = args.studied.input.plan();
-    if args.next && input == InputPlan::Stdin {
+    if args.next && input.source == Source::Stdin {
         return Err(UserError::usage(
             "--next reads the program and your answers from standard input",
             "write the program to a file",

@@ -29,9 +29,10 @@ pub fn run(args: PredictArguments) -> Result<Outcome, UserError> {
         seed: args.seed,
         runs: args.runs,
     };
-    let mut inputs: Vec<InputPlan> = args.files.into_iter().map(|file| InputPlan::of(Some(file))).collect();
+    let plan = |file| InputPlan::of(file, args.part.into());
+    let mut inputs: Vec<InputPlan> = args.files.into_iter().map(|file| plan(Some(file))).collect();
     if inputs.is_empty() {
-        inputs.push(InputPlan::Newest);
+        inputs.push(plan(None));
     }
     let mut predictions = Vec::with_capacity(inputs.len());
     let mut frame = None;

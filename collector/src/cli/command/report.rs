@@ -26,7 +26,7 @@ pub fn run(mut args: ReportArguments) -> Result<Outcome, UserError> {
     let plan = args.input.plan();
     let mut input = Input::open(&plan)?;
     if let Input::Session(read) = &mut input {
-        super::symbolize::in_memory(&mut read.0, &args.sources)?;
+        super::symbolize::in_memory(&mut read.recording, &args.sources)?;
     }
     let mut program = if args.raw { input.raw() } else { input }.into_program();
     if args.probed_only {

@@ -4,7 +4,7 @@ use super::output::to_stdout;
 use crate::cell::grouped;
 use crate::cli::args::{SymbolSources, SymbolizeArguments};
 use crate::exit::{Outcome, UserError, say};
-use crate::input::Input;
+use crate::input::{Input, Session};
 use crate::plan::InputPlan;
 use engine::event::{Facts, Recording};
 use recording::Limits;
@@ -16,13 +16,13 @@ use symbols::{Parsers, safe};
 /// Names what a session leaves unnamed, and stores the names in it. Done twice, the second time finds nothing to do.
 pub fn run(args: &SymbolizeArguments) -> Result<Outcome, UserError> {
     let name = args.file.display();
-    let Input::Session(read) = Input::open(&InputPlan::File(args.file.clone()))? else {
+    let Input::Session(read) = Input::open(&InputPlan::whole(args.file.clone()))? else {
         return Err(UserError::runtime(
             format!("{name} is a program, not a session: its names are its own"),
             "give a file made by `longpole record`",
         ));
     };
-    let (recording, info) = *read;
+    let Session { recording, info, .. } = *read;
     if let Some(damage) = &info.damage {
         return Err(UserError::runtime(
             format!("{name} is not whole: {damage}"),

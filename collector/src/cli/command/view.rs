@@ -8,7 +8,7 @@ use crate::exit::{Outcome, UserError, say};
 use crate::export::Model;
 use crate::input::{Input, Parts};
 use crate::page::{Document, Point, Simulated, Tables, is_page, write};
-use crate::plan::{InputPlan, is_dash};
+use crate::plan::{InputPlan, Source, is_dash};
 use crate::present::study::{parallelism, paths, paths_json, slack};
 use crate::present::{json, predict_json};
 use engine::attribution::{Owners, attributed_to_users, with_sampled_calls};
@@ -46,7 +46,7 @@ pub fn run(args: &ViewArguments) -> Result<Outcome, UserError> {
     let measured = args.measured.iter().map(|path| point(path)).collect::<Result<_, _>>()?;
     let mut input = Input::open(&plan)?;
     if let Input::Session(read) = &mut input {
-        super::symbolize::in_memory(&mut read.0, &args.symbols)?;
+        super::symbolize::in_memory(&mut read.recording, &args.symbols)?;
     }
     let parts = input.into_parts();
     let about = super::export::about(&plan, parts.meta.as_ref());
@@ -250,7 +250,7 @@ fn point(path: &Path) -> Result<Point, UserError> {
         let hint = "give recordings that longpole made on another number of CPUs";
         Err(UserError::runtime(format!("{file} {why}"), hint))
     };
-    let parts = Input::open(&InputPlan::File(path.to_owned()))?.into_parts();
+    let parts = Input::open(&InputPlan::whole(path.to_owned()))?.into_parts();
     let Some(timeline) = parts.timeline else {
         return no_point("was written by hand: nothing was measured");
     };
@@ -262,10 +262,10 @@ fn point(path: &Path) -> Result<Point, UserError> {
 
 /// The file with another ending.
 fn next_to(input: &InputPlan) -> Result<PathBuf, UserError> {
-    match input {
-        InputPlan::File(path) => Ok(path.with_extension("html")),
-        InputPlan::Newest => Ok(crate::input::newest(Path::new("."))?.with_extension("html")),
-        InputPlan::Stdin => Err(UserError::usage(
+    match &input.source {
+        Source::File(path) => Ok(path.with_extension("html")),
+        Source::Newest => Ok(crate::input::newest(Path::new("."))?.with_extension("html")),
+        Source::Stdin => Err(UserError::usage(
             "what comes from standard input has no name to write beside",
             "say where to write: -o OUT.html",
         )),

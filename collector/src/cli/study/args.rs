@@ -3,6 +3,7 @@
 use super::value::{self as study, Threads, Threshold};
 use crate::cli::value::{self, List, Maybe};
 use crate::plan::InputPlan;
+use crate::plan::part::{Moment, Part};
 use crate::present::study::parallelism::screen::Class;
 use clap::Args;
 use engine::predict::Scheduler;
@@ -15,12 +16,34 @@ pub struct Analyzed {
     /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub part: PartArguments,
+}
+
+/// Which part of it.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct PartArguments {
+    /// Take the recording from here on: so long after its start (90s) or a time of day (10:32:05)
+    #[arg(long, value_name = "TIME", value_parser = value::moment)]
+    pub from: Option<Moment>,
+    /// Take it up to here
+    #[arg(long, value_name = "TIME", value_parser = value::moment)]
+    pub to: Option<Moment>,
+    /// Take all of that, however long it takes: of more than 400,000 records only the part that is most like it is taken
+    #[arg(long)]
+    pub whole: bool,
+}
+
+impl From<PartArguments> for Part {
+    fn from(PartArguments { from, to, whole }: PartArguments) -> Part {
+        Part { from, to, whole }
+    }
 }
 
 impl Analyzed {
     /// What FILE means.
     pub fn plan(&self) -> InputPlan {
-        InputPlan::of(self.file.clone())
+        InputPlan::of(self.file.clone(), self.part.into())
     }
 }
 
@@ -250,6 +273,8 @@ pub struct DiffArguments {
     /// After
     #[arg(value_name = "B")]
     pub after: PathBuf,
+    #[command(flatten)]
+    pub part: PartArguments,
     /// CPU counts to predict for
     #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,inf", value_parser = value::cpu_list)]
     pub cpus: List<Cpus>,

@@ -13,6 +13,7 @@ pub(crate) use functions::rows as functions;
 pub(crate) use rows::{Row, Table, locks, threads, wait_name, waits};
 
 use super::counts;
+use super::excerpt;
 use super::finding::sentence;
 use super::frame;
 use super::overhead;
@@ -194,7 +195,11 @@ pub(crate) fn facts(out: &mut impl Write, report: &Report, about: &About, style:
     };
     let machine = report.recorded_cpus.and_then(Cpus::count).map(crate::present::cpu_words::cpus);
     let wall = report.overhead.filter(|cost| cost.wall_ns > 0).map(|cost| duration(cost.wall_ns as f64));
-    let stretch = about.live.as_ref().map(|live| live.stretch.clone());
+    let stretch = about
+        .live
+        .as_ref()
+        .map(|live| live.stretch.clone())
+        .or_else(|| report.findings.iter().find_map(excerpt::lengths));
     let left = match (stretch.or(wall), machine) {
         (Some(wall), Some(machine)) => format!("{wall} on {machine}, {threads}"),
         (None, Some(machine)) => format!("{machine}, {threads}"),

@@ -3,6 +3,7 @@
 //! thread does not live. Below it are the waits, the stack over time, and every count that is not 0.
 
 mod bursts;
+mod excerpt;
 mod functions;
 mod gaps;
 mod lifecycle;

@@ -1,0 +1,152 @@
+//! A part of a recording: the one asked for, or of a large one the part that is most like it.
+
+use crate::exit::UserError;
+use crate::plan::part::{Moment, Part};
+use engine::event::Recording;
+use engine::report::Finding;
+use engine::timeline::{excerpt, extent, typical};
+use jiff::{Timestamp, ToSpan, civil::Time, tz::TimeZone};
+use recording::ClockAnchor;
+
+/// The part of a recording, at most `most` records of it unless all is asked for, and what to say about it; `None`: it is all
+/// of the recording.
+///
+/// # Errors
+/// The recording has no such part.
+pub fn part_of(
+    recording: Recording,
+    clock: ClockAnchor,
+    part: Part,
+    most: usize,
+) -> Result<(Recording, Option<Finding>), UserError> {
+    let (begin_ns, end_ns) = extent(&recording);
+    let of = recording.events.len();
+    let is_asked = part.from.is_some() || part.to.is_some();
+    let mut cut = recording;
+    if is_asked {
+        let instant = |moment: Option<Moment>, else_ns| {
+            moment.map_or(Some(else_ns), |moment| instant(moment, begin_ns, clock))
+        };
+        let (from_ns, to_ns) = instant(part.from, begin_ns)
+            .zip(instant(part.to, end_ns))
+            .filter(|(from_ns, to_ns)| from_ns < to_ns && *from_ns < end_ns && *to_ns > begin_ns)
+            .ok_or_else(|| outside(begin_ns, end_ns, clock))?;
+        cut = excerpt(cut, from_ns, to_ns);
+    }
+    let mut apart = None;
+    if !part.whole
+        && let Some(found) = typical(&cut, most)
+    {
+        apart = Some(found.apart);
+        cut = excerpt(cut, found.from_ns, found.to_ns);
+    }
+    let (from_ns, to_ns) = extent(&cut);
+    let finding = (is_asked || apart.is_some()).then(|| Finding::Excerpt {
+        from_ns: from_ns.saturating_sub(begin_ns),
+        length_ns: to_ns.saturating_sub(from_ns),
+        whole_ns: end_ns.saturating_sub(begin_ns),
+        records: cut.events.len() as u64,
+        of: of as u64,
+        apart,
+    });
+    Ok((cut, finding))
+}
+
+/// On the records' clock, nanoseconds; `None`: there is no such time of day while or near when it was recorded.
+fn instant(moment: Moment, begin_ns: u64, clock: ClockAnchor) -> Option<u64> {
+    let time = match moment {
+        Moment::After(after) => return begin_ns.checked_add(u64::try_from(after.as_nanos()).ok()?),
+        Moment::Clock(time) => time,
+    };
+    let zone = TimeZone::system();
+    let begin = wall(begin_ns, clock)?.to_zoned_datetime(zone);
+    let time = Time::midnight().checked_add(time).ok()?;
+    let mut asked = begin.with().time(time).build().ok()?;
+    // A time of day before the start is one of the next day.
+    if asked.timestamp() < begin.timestamp() {
+        let next = asked.checked_add(1.day()).ok()?;
+        let is_near = |asked: &jiff::ZonedDateTime| {
+            asked.timestamp().as_second() - begin.timestamp().as_second() < DAY_S / 2
+        };
+        asked = if is_near(&next) { next } else { asked };
+    }
+    let after_ns = asked.timestamp().as_nanosecond() - begin.timestamp().as_nanosecond();
+    u64::try_from(i128::from(begin_ns).checked_add(after_ns)?.max(0)).ok()
+}
+
+const DAY_S: i64 = 86_400;
+
+/// When that was by the calendar.
+fn wall(ns: u64, clock: ClockAnchor) -> Option<Timestamp> {
+    let realtime = i128::from(clock.realtime_ns) + i128::from(ns) - i128::from(clock.monotonic_ns);
+    Timestamp::from_nanosecond(realtime).ok()
+}
+
+fn outside(begin_ns: u64, end_ns: u64, clock: ClockAnchor) -> UserError {
+    let length = crate::cell::duration(end_ns.saturating_sub(begin_ns) as f64);
+    let times =
+        [begin_ns, end_ns].map(|ns| wall(ns, clock).map(|at| at.to_zoned_datetime(TimeZone::system())));
+    let hint = match times {
+        [Some(begin), Some(end)] if clock.realtime_ns > 0 => {
+            format!(
+                "it is {length} long, from {} to {}",
+                begin.strftime("%H:%M:%S"),
+                end.strftime("%H:%M:%S")
+            )
+        }
+        _ => format!("it is {length} long"),
+    };
+    UserError::usage("the recording has nothing between --from and --to", hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    #[test]
+    fn a_time_of_day_is_one_while_it_was_recorded() {
+        let zone = TimeZone::system();
+        // Five minutes before midnight, two hours of uptime.
+        let begin = "2026-11-28T23:55:00".parse::<jiff::civil::DateTime>().expect("a date");
+        let begin = begin.to_zoned_datetime(zone).expect("a time");
+        let realtime_ns = u64::try_from(begin.timestamp().as_nanosecond()).expect("after 1970");
+        let begin_ns = 7200 * SECOND_NS;
+        let clock = ClockAnchor { monotonic_ns: begin_ns, realtime_ns };
+        let at = |hours: u64, minutes: u64| {
+            let moment = Moment::Clock(Duration::from_secs(hours * 3600 + minutes * 60));
+            instant(moment, begin_ns, clock).map(|ns| ns as i64 - begin_ns as i64)
+        };
+        assert_eq!(at(23, 56), Some(60 * SECOND_NS as i64));
+        assert_eq!(at(0, 5), Some(600 * SECOND_NS as i64), "after midnight");
+        assert_eq!(at(23, 50), Some(-300 * SECOND_NS as i64), "before the start");
+        let after = instant(Moment::After(Duration::from_millis(1500)), begin_ns, clock);
+        assert_eq!(after, Some(begin_ns + 1_500_000_000));
+    }
+
+    #[test]
+    fn a_part_outside_of_the_recording_is_an_error_that_says_where_it_is() {
+        let mut recording = Recording::default();
+        recording.facts.start_ns = SECOND_NS;
+        recording.facts.end =
+            Some(engine::event::WindowEnd { end_ns: 3 * SECOND_NS, ..engine::event::WindowEnd::default() });
+        let after = |seconds| Some(Moment::After(Duration::from_secs(seconds)));
+        let part = Part { from: after(5), to: None, whole: false };
+        let error = part_of(recording.clone(), ClockAnchor::default(), part, 10).expect_err("after its end");
+        assert_eq!(error.hint, "it is 2.00 s long");
+        let part = Part { from: after(1), to: after(1), whole: false };
+        assert!(part_of(recording.clone(), ClockAnchor::default(), part, 10).is_err(), "nothing");
+        let part = Part { from: after(1), to: after(9), whole: false };
+        let (cut, finding) = part_of(recording, ClockAnchor::default(), part, 10).expect("its second half");
+        assert_eq!(
+            (cut.facts.start_ns, cut.facts.end.map(|end| end.end_ns)),
+            (2 * SECOND_NS, Some(3 * SECOND_NS))
+        );
+        assert!(
+            matches!(finding, Some(Finding::Excerpt { length_ns: SECOND_NS, apart: None, .. })),
+            "{finding:?}"
+        );
+    }
+}
