@@ -12,8 +12,8 @@ use engine::program::Program;
 use engine::report::Cpus;
 use std::path::Path;
 
-/// More events are read for longer than a person waits for a summary.
-const MOST_EVENTS: u64 = 10_000_000;
+/// More events are read for longer than a person waits for a summary, and need more memory than a machine may have to spare.
+const MOST_EVENTS: u64 = 4_000_000;
 /// Of more events only a part is looked at.
 const MOST_RECORDS: usize = 200_000;
 

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 /// Reads both, compares, shows: exit code 3 if something grew by more than was allowed.
 pub fn run(args: &DiffArguments) -> Result<Outcome, UserError> {
     let [first, second] =
-        [&args.before, &args.after].map(|file| InputPlan::of(Some(file.clone()), args.part.into()));
+        [&args.before, &args.after].map(|file| InputPlan::of(Some(file.clone()), args.between.into()));
     if first.source == Source::Stdin && second.source == Source::Stdin {
         return Err(UserError::usage("standard input can be read only once", "give a file for A or for B"));
     }

@@ -20,23 +20,53 @@ pub struct Analyzed {
     pub part: PartArguments,
 }
 
-/// Which part of it.
+/// Which part of it, all of which is taken however large it is: results of several recordings are compared, or with a limit.
 #[derive(Clone, Copy, Debug, Args)]
-pub struct PartArguments {
+pub struct Between {
     /// Take the recording from here on: so long after its start (90s) or a time of day (10:32:05)
     #[arg(long, value_name = "TIME", value_parser = value::moment)]
     pub from: Option<Moment>,
     /// Take it up to here
     #[arg(long, value_name = "TIME", value_parser = value::moment)]
     pub to: Option<Moment>,
+}
+
+impl From<Between> for Part {
+    fn from(Between { from, to }: Between) -> Part {
+        Part { from, to, whole: true }
+    }
+}
+
+/// Which part of it.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct PartArguments {
+    #[command(flatten)]
+    pub between: Between,
     /// Take all of that, however long it takes: of more than 400,000 records only the part that is most like it is taken
     #[arg(long)]
     pub whole: bool,
 }
 
 impl From<PartArguments> for Part {
-    fn from(PartArguments { from, to, whole }: PartArguments) -> Part {
-        Part { from, to, whole }
+    fn from(PartArguments { between, whole }: PartArguments) -> Part {
+        Part { whole, ..between.into() }
+    }
+}
+
+/// What is read as a whole.
+#[derive(Debug, Args)]
+pub struct Whole {
+    /// A session or a program JSON; - reads a program from standard input [default: the newest *.lp of this folder]
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub between: Between,
+}
+
+impl Whole {
+    /// What FILE means.
+    pub fn plan(&self) -> InputPlan {
+        InputPlan::of(self.file.clone(), self.between.into())
     }
 }
 
@@ -274,7 +304,7 @@ pub struct DiffArguments {
     #[arg(value_name = "B")]
     pub after: PathBuf,
     #[command(flatten)]
-    pub part: PartArguments,
+    pub between: Between,
     /// CPU counts to predict for
     #[arg(long, value_name = "LIST", default_value = "1,2,4,8,16,inf", value_parser = value::cpu_list)]
     pub cpus: List<Cpus>,
@@ -300,7 +330,7 @@ Exit code: 0, or 3 if a rule is broken; 1 something failed, also a rules file th
 #[command(after_help = CHECK_HELP)]
 pub struct CheckArguments {
     #[command(flatten)]
-    pub input: Analyzed,
+    pub input: Whole,
     /// The rules
     #[arg(long, value_name = "FILE")]
     pub rules: PathBuf,
