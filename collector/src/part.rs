@@ -34,7 +34,9 @@ pub fn part_of(
         cut = excerpt(cut, from_ns, to_ns);
     }
     let mut apart = None;
+    // A part that is most of it saves little.
     if !part.whole
+        && cut.events.len() > most.saturating_mul(2)
         && let Some(found) = typical(&cut, most)
     {
         apart = Some(found.apart);
@@ -124,6 +126,30 @@ mod tests {
         assert_eq!(at(23, 50), Some(-300 * SECOND_NS as i64), "before the start");
         let after = instant(Moment::After(Duration::from_millis(1500)), begin_ns, clock);
         assert_eq!(after, Some(begin_ns + 1_500_000_000));
+    }
+
+    #[test]
+    fn a_part_is_chosen_of_more_than_twice_as_many_records() {
+        let record = |time_ns| {
+            let kind = probe_abi::Kind::Exit as u8;
+            let header = probe_abi::Header { time_ns, sequence: 0, cpu: 0, kind, context: 0, tid: 1, pid: 1 };
+            probe_abi::Record::Exit(probe_abi::Exit { header, last_of_process: 0, placement: 0 })
+        };
+        let of = |records, whole| {
+            let recording = Recording { events: (0..records).map(record).collect(), ..Recording::default() };
+            let part = Part { whole, ..Part::default() };
+            part_of(recording, ClockAnchor::default(), part, 100).expect("a part")
+        };
+        assert_eq!(of(200, false).1, None);
+        assert_eq!(of(2_000, true).1, None);
+        let (cut, finding) = of(2_000, false);
+        let Some(Finding::Excerpt { records, of: 2_000, apart: Some(apart), .. }) = finding else {
+            panic!("{finding:?}")
+        };
+        assert!(
+            records as usize == cut.events.len() && (90..=100).contains(&records) && apart < 0.05,
+            "{records}, {apart}"
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ pub struct Part {
     pub from: Option<Moment>,
     /// Where it ends; `None`: where the recording does.
     pub to: Option<Moment>,
-    /// All of that, however many records it has. Else the part of it that is most like it, if it has more than
+    /// All of that, however many records it has. Else the part of it that is most like it, if it has more than twice
     /// [`MOST_RECORDS`].
     pub whole: bool,
 }

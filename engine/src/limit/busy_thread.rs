@@ -35,7 +35,7 @@ impl Search {
         let is_alone = run
             .stretch
             .is_some_and(|stretch| stretch.thread == thread && stretch.length as f64 >= ALONE * busy(used));
-        // Of threads that do the same, one that has more to do than the others is an imbalance.
+        // Of threads that do the same, one that has more to do than others is an imbalance.
         let has_peers =
             self.groups.iter().any(|group| group.threads.len() > 1 && group.threads.contains(&thread));
         let mut sums = Sums::default();
