@@ -10,7 +10,7 @@ use crate::schedule::ThreadUse;
 use crate::time::Ticks;
 
 /// It computes for this share of the run,
-const MOST_OF_RUN: f64 = 0.6;
+const MOST_OF_RUN: f64 = 0.75;
 /// the next one for at most this part of that,
 const OTHERS: f64 = 0.5;
 /// and all others for at least this part: else it is a program of one thread.

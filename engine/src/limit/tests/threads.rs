@@ -44,7 +44,7 @@ fn a_cohort_is_found_by_the_name_that_threads_shows() {
 /// A Python program whose main thread rendered while a pool hashed was limited by the interpreter's lock, 9 %.
 #[test]
 fn one_thread_that_computes_most_of_the_time_sets_the_pace_though_others_compute_meanwhile() {
-    let main = [r#"["lock","gil"],["exec","render",60],["unlock","gil"]"#; 20].join(",");
+    let main = [r#"["lock","gil"],["exec","render",60],["unlock","gil"],["exec","select",1]"#; 20].join(",");
     let worker = |cost: u32| {
         alike(
             "w",
@@ -54,7 +54,7 @@ fn one_thread_that_computes_most_of_the_time_sets_the_pace_though_others_compute
         )
     };
     let with = |cost| program(&format!("{{\"name\":\"main\",\"ops\":[{main}]}},{}", worker(cost)));
-    let found = on(&with(8), 2);
+    let found = on(&with(10), 2);
     let Kind::BusyThread { thread, function, busy } = &found.at[0].kind else { panic!("{:?}", found.at) };
     assert_eq!((thread.as_str(), function.as_deref()), ("main", Some("render")));
     assert!(*busy > 0.9, "{busy}");
