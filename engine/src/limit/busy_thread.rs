@@ -6,6 +6,7 @@ use super::stretch::Stretch;
 use super::watched_run::WatchedRun;
 use crate::cpus::Cpus;
 use crate::experiment::Edit;
+use crate::program::FunctionRef;
 use crate::schedule::ThreadUse;
 use crate::time::Ticks;
 
@@ -38,9 +39,17 @@ impl Search {
         // Of threads that do the same, one that has more to do than others is an imbalance.
         let has_peers =
             self.groups.iter().any(|group| group.threads.len() > 1 && group.threads.contains(&thread));
-        let mut sums = Sums::default();
-        holders::of_thread(self.program(), self.owners(), thread, None, &mut sums);
-        (is_busy && !is_alone && !has_peers).then_some(Stretch { thread, length: sums.all(), before: 0 })
+        let sums = |thread: usize| {
+            let mut sums = Sums::default();
+            holders::of_thread(self.program(), self.owners(), thread, None, &mut sums);
+            sums
+        };
+        let own = sums(thread);
+        let next = threads.iter().enumerate().filter(|(other, _)| *other != thread);
+        let next = next.max_by_key(|(_, used)| used.busy).map(|(other, _)| sums(other).sorted());
+        let most = |sorted: &[(FunctionRef, u64)]| sorted.first().map(|(function, _)| *function);
+        let has_peers = has_peers || next.is_some_and(|next| most(&next) == most(&own.sorted()));
+        (is_busy && !is_alone && !has_peers).then_some(Stretch { thread, length: own.all(), before: 0 })
     }
 
     /// The time if what it computes were divided among all CPUs, at best, nanoseconds. `without`: what is known of other changes.

@@ -63,4 +63,7 @@ fn one_thread_that_computes_most_of_the_time_sets_the_pace_though_others_compute
     // Where the others compute as long, it is one of several.
     assert!(!matches!(kind(&with(50), 2), Kind::BusyThread { .. }));
     assert!(!matches!(kind(&with(8), 1), Kind::BusyThread { .. }), "one CPU");
+    // Of two that do the same, one has more to do.
+    let uneven = r#"{"name":"main","ops":[["exec","row",100],["barrier","end",2]]},{"name":"w","ops":[["exec","row",40],["barrier","end",2]]}"#;
+    assert!(!matches!(kind(&program(uneven), 2), Kind::BusyThread { .. }));
 }
