@@ -39,6 +39,9 @@ impl Search {
         // Of threads that do the same, one that has more to do than others is an imbalance.
         let has_peers =
             self.groups.iter().any(|group| group.threads.len() > 1 && group.threads.contains(&thread));
+        if !is_busy || is_alone || has_peers {
+            return None;
+        }
         let sums = |thread: usize| {
             let mut sums = Sums::default();
             holders::of_thread(self.program(), self.owners(), thread, None, &mut sums);
@@ -48,8 +51,8 @@ impl Search {
         let next = threads.iter().enumerate().filter(|(other, _)| *other != thread);
         let next = next.max_by_key(|(_, used)| used.busy).map(|(other, _)| sums(other).sorted());
         let most = |sorted: &[(FunctionRef, u64)]| sorted.first().map(|(function, _)| *function);
-        let has_peers = has_peers || next.is_some_and(|next| most(&next) == most(&own.sorted()));
-        (is_busy && !is_alone && !has_peers).then_some(Stretch { thread, length: own.all(), before: 0 })
+        let do_the_same = next.is_some_and(|next| most(&next) == most(&own.sorted()));
+        (!do_the_same).then_some(Stretch { thread, length: own.all(), before: 0 })
     }
 
     /// The time if what it computes were divided among all CPUs, at best, nanoseconds. `without`: what is known of other changes.

@@ -132,7 +132,7 @@ impl Search {
         edits
     }
 
-    /// One file sync for all threads that wait for the lock, on average, if most of what its holders do is that.
+    /// One file sync for all threads that wait for the lock, on average, if its holders sync files for much of the time.
     fn group_commit(&self, locks: &[ObjectId], found: &Found) -> Option<Edit> {
         let [lock] = *locks else { return None };
         let used = found.locks.iter().find(|used| used.lock == self.object_name(lock))?;

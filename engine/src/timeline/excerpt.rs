@@ -30,8 +30,8 @@ pub fn extent(recording: &Recording) -> (u64, u64) {
     (from_ns, to_ns.max(from_ns))
 }
 
-/// What was recorded from one instant to another, both included: what came before it becomes facts. Counts of what is missing and of
-/// what recording cost are of all of it in proportion to the records.
+/// What was recorded from one instant to another, both included: what came before it becomes facts. Costs and
+/// counts of samples are those of all of it, in proportion to the records. Counts of lost records stay those of all of it.
 pub fn excerpt(recording: Recording, from_ns: u64, to_ns: u64) -> Recording {
     let (begin_ns, end_ns) = extent(&recording);
     let (from_ns, to_ns) = (from_ns.max(begin_ns), to_ns.min(end_ns));
