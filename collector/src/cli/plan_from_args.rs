@@ -4,8 +4,8 @@ use super::record_args::{CaptureArguments, RecordArguments, TopArguments, Valida
 use super::value;
 use crate::exit::UserError;
 use crate::plan::{
-    Breakpoints, CapturePlan, ListenPlan, MOST_FUNCTIONS, RecordPlan, Selection, TargetPlan, TopPlan,
-    ValidatePlan, names_locks,
+    Breakpoints, CapturePlan, CpuRunsPlan, ListenPlan, MOST_FUNCTIONS, RecordPlan, Selection, TargetPlan,
+    TopPlan, ValidatePlan, names_locks,
 };
 use crate::validate::{depends_on_cpus, doubling};
 use capture::interpose::InterposeMode;
@@ -14,7 +14,15 @@ use engine::event::SamplingFact;
 
 /// `longpole record`.
 pub fn record(args: RecordArguments) -> Result<RecordPlan, UserError> {
+    let cpu_runs = args.cpus.map(|cpus| CpuRunsPlan { cpus, rounds: args.runs });
+    if cpu_runs.as_ref().is_some_and(|runs| runs.cpus.len() < 2) {
+        return Err(UserError::usage(
+            "--cpus needs two numbers of CPUs to compare",
+            "give the others, too, such as --cpus 1,2",
+        ));
+    }
     Ok(RecordPlan {
+        cpu_runs,
         duration: args.duration,
         output: args.output,
         force: args.force,

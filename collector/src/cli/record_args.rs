@@ -104,6 +104,13 @@ pub struct RecordArguments {
     /// ended by then runs on
     #[arg(short, long, value_name = "TIME", value_parser = value::duration)]
     pub duration: Option<Duration>,
+    /// Record COMMAND on the largest of these numbers of CPUs, then run it on each of them with samples only: what work costs
+    /// more on more CPUs, and by how much. {cpus} in COMMAND stands for the number
+    #[arg(long, value_name = "LIST", conflicts_with_all = ["pid", "duration"], value_parser = value::cpu_counts)]
+    pub cpus: Option<List<u32>>,
+    /// With --cpus: runs on each number of CPUs
+    #[arg(long, value_name = "N", requires = "cpus", default_value = "3", value_parser = value::count::<u32>)]
+    pub runs: u32,
     #[command(flatten)]
     pub capture: CaptureArguments,
 }

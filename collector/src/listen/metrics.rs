@@ -190,6 +190,7 @@ fn what(limit: &Limit) -> &str {
         Kind::Serial { thread, .. } | Kind::BusyThread { thread, .. } | Kind::Stage { thread, .. } => thread,
         Kind::Device { device } => device,
         Kind::CacheLine { line, .. } => line,
+        Kind::CostsMore { function, .. } => function.as_deref().unwrap_or_default(),
         Kind::SupportWork { calls, .. } => calls,
         Kind::Permits { semaphore, .. } => semaphore,
         Kind::WokenForNothing { object, .. } => object,

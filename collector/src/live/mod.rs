@@ -22,6 +22,7 @@ mod analysis_thread;
 mod attach;
 mod attach_thread;
 mod c_libraries;
+mod cpu_runs;
 mod decoder;
 mod effect;
 mod executor;

@@ -2,6 +2,7 @@
 
 use super::alive::{alive_while, is_alive};
 use super::attach::{Attached, attach};
+use super::cpu_runs::{add_cpu_runs, on_most_cpus};
 use super::limit_line::limit_and_cost;
 use super::lock_recording::How;
 use super::loop_state::Mode;
@@ -24,7 +25,7 @@ use std::time::Duration;
 
 /// Records until the target ends, the time is over or the user has enough; says on stderr what there is.
 pub fn record(plan: &RecordPlan) -> Result<Outcome, UserError> {
-    record_with(plan, Silence::Speaking)
+    record_with(&on_most_cpus(plan)?, Silence::Speaking)
 }
 
 /// The same without messages; the command has no input and its output is dropped. It is over when the command
@@ -100,6 +101,12 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
     functions_known.extend(ended.observed.more_functions.iter().cloned());
     if let Some(outcome) = failed(&mut ended, &path, &subject)? {
         return Ok(outcome);
+    }
+    // What it costs elsewhere is said of a command that did what it should.
+    if ended.child_status.is_some_and(|status| status.success())
+        && let Err(error) = add_cpu_runs(plan, &path)
+    {
+        say(style::for_stderr().paint(Paint::Warning, &format!("! {}", error.message)));
     }
     if silence == Silence::Speaking {
         let (limit, cost) = limit_and_cost(&path, ended.file.unwrap_or_default().events);

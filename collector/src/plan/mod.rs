@@ -125,6 +125,17 @@ pub struct RecordPlan {
     pub force: bool,
     /// Stop after this long; `None`: when the target ends or on ^C.
     pub duration: Option<Duration>,
+    /// Run the command again, on several numbers of CPUs.
+    pub cpu_runs: Option<CpuRunsPlan>,
+}
+
+/// On how many CPUs a command is run in addition to its recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CpuRunsPlan {
+    /// Numbers of CPUs, ascending; at least two.
+    pub cpus: Vec<u32>,
+    /// Runs on each.
+    pub rounds: u32,
 }
 
 /// `longpole top`.

@@ -1,6 +1,7 @@
 //! A change in words: those of FIX and of `what-if`.
 
 use super::cpu_words::cpus;
+use super::short::short;
 use engine::event::SupportSubject;
 use engine::experiment::Edit;
 use engine::program::system_call_name;
@@ -66,6 +67,8 @@ pub fn words(edit: &Edit, about: About<'_>) -> String {
         Edit::WakeOne(_) => "wake one thread instead of all".to_owned(),
         Edit::OwnLines { is_false: true, .. } => "put each thread's on a line of its own".to_owned(),
         Edit::OwnLines { .. } => "let each thread change its own".to_owned(),
+        Edit::CostAsOn(_) if function.is_empty() => "share less memory".to_owned(),
+        Edit::CostAsOn(_) => format!("share less memory in {}", short(function)),
         Edit::NoTurns => "let them work at the same time".to_owned(),
         Edit::FreeHandOver => "free wake-ups".to_owned(),
         Edit::NoQuota => "no limit on the container's CPU time".to_owned(),

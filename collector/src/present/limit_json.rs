@@ -1,5 +1,6 @@
 //! What limits a program, as JSON: `limit` in `longpole-report/1`.
 
+use super::cpu_costs::CpuCostsJson;
 use engine::experiment::Edit;
 use engine::json::number;
 use engine::limit::{Fix, Kind, Limit, Limits, LockUse, Part, Row, ThreadUse};
@@ -19,6 +20,8 @@ pub(super) struct LimitsJson<'a> {
     threads: &'a [ThreadUse],
     #[serde(skip_serializing_if = "Option::is_none")]
     more_threads: Option<MoreThreadsJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_runs: Option<CpuCostsJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     asleep: Option<AsleepJson>,
 }
@@ -50,6 +53,7 @@ impl<'a> LimitsJson<'a> {
             more_threads: limits
                 .more_threads
                 .map(|more| MoreThreadsJson { threads: more.threads.saturating_add(1), gain: more.gain }),
+            cpu_runs: limits.costs.as_ref().map(CpuCostsJson::new),
             asleep: limits
                 .asleep
                 .map(|asleep| AsleepJson { awake_ns: asleep.awake_ns, wall_ns: asleep.wall_ns }),
@@ -126,6 +130,9 @@ struct Of<'a> {
     /// The share of the program's CPU time that recording its locks would cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<f64>,
+    /// CPU time on the largest number of CPUs that the command was run on, divided by that on the smallest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    growth: Option<f64>,
     /// How often threads were woken, and how often for nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     wakings: Option<u64>,
@@ -201,6 +208,9 @@ impl<'a> Of<'a> {
             }
             Kind::CacheLine { line, function: of, threads, .. } => {
                 Of { object: Some(line), function: function(of), threads: Some(*threads), ..Of::default() }
+            }
+            Kind::CostsMore { growth, function: of, .. } => {
+                Of { growth: Some(*growth), function: function(of), ..Of::default() }
             }
             Kind::SupportWork { calls, function: of, threads, .. } => {
                 Of { object: Some(calls), function: function(of), threads: Some(*threads), ..Of::default() }

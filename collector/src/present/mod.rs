@@ -1,6 +1,7 @@
 //! Results as bytes: one output format per file, over `impl Write`.
 
 mod counts;
+mod cpu_costs;
 pub(crate) mod cpu_words;
 pub(crate) mod deadlock;
 pub(crate) mod delays;

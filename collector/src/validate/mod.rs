@@ -23,4 +23,4 @@ pub use compare::{Comparison, Row};
 pub use forecast::Inflated;
 pub use measure::{Measurement, Run};
 pub use run::{Validation, validate};
-pub use setup::{depends_on_cpus, doubling};
+pub use setup::{command_for, depends_on_cpus, doubling};

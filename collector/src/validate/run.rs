@@ -194,7 +194,13 @@ impl Recorder for Work<'_> {
             cpus: Some(self.pool.spread(on as usize)),
         };
         let capture = CapturePlan { target, ..capture.clone() };
-        let plan = RecordPlan { capture, output: Some(path.to_owned()), force: false, duration: None };
+        let plan = RecordPlan {
+            capture,
+            output: Some(path.to_owned()),
+            force: false,
+            duration: None,
+            cpu_runs: None,
+        };
         let recorded = record_silently(&plan)?;
         self.look_for_left();
         match recorded {

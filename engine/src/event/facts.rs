@@ -3,6 +3,7 @@
 
 use super::access::Access;
 use super::code::CodeFact;
+use super::cpu_run::CpuRun;
 use super::futex::{AwaitedThread, FutexFact};
 use super::left_out::LeftOut;
 use super::module::ModuleFact;
@@ -67,6 +68,9 @@ pub struct Facts {
     /// Functions that only wait, as the user says: patterns of names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub spin: Vec<String>,
+    /// Runs of the command on other numbers of CPUs, or on as many.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cpu_runs: Vec<CpuRun>,
     /// Known when the recording has ended in an orderly way.
     pub end: Option<WindowEnd>,
 }

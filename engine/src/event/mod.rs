@@ -5,6 +5,7 @@
 mod access;
 mod call;
 mod code;
+mod cpu_run;
 mod facts;
 mod futex;
 mod io_wait_names;
@@ -31,6 +32,7 @@ pub use code::{
     CodeFact, CodeMap, CodeNames, CodePlace, InlinedFact, LIBRARY, frame_address, is_jit_code,
     is_recording_library, jit_code, unnamed_code,
 };
+pub use cpu_run::{CpuRun, FunctionSamples};
 pub use futex::{
     AwaitedThread, FUTEX_CALL, FutexFact, awaited_futex, futex_name, futex_of_sleeper, futex_of_wakee,
 };

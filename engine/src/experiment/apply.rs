@@ -2,8 +2,8 @@
 
 use super::edit::{Edit, EditError};
 use super::{
-    divide, even, fewer_threads, free, group_commit, more_sleepers, more_threads, move_out, permits, scale,
-    split,
+    cpu_costs, divide, even, fewer_threads, free, group_commit, more_sleepers, more_threads, move_out,
+    permits, scale, split,
 };
 use crate::attribution::Owners;
 use crate::predict::{Model, NO_QUOTA};
@@ -83,6 +83,7 @@ fn change(program: &mut Program, owners: &Owners, edit: &Edit) -> Result<(), Edi
         Edit::NoTurns | Edit::OwnLines { .. } | Edit::WakeOne(_) | Edit::LessSupportWork { .. } => {
             return Err(EditError::NotSimulated);
         }
+        Edit::CostAsOn(cpus) => cpu_costs::cost_as_on(program, *cpus)?,
         Edit::Cpus(_) | Edit::NoQuota | Edit::FreeHandOver => {}
     }
     Ok(())

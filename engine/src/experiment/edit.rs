@@ -90,6 +90,9 @@ pub enum Edit {
         /// Each thread has words of its own already.
         is_false: bool,
     },
+    /// All functions take as much CPU time as they do on this many CPUs, as runs of the command show.
+    #[strum(serialize = "share_less")]
+    CostAsOn(u32),
     /// The kernel or the runtime does none of this work.
     LessSupportWork {
         /// Its number in [`crate::program::Recorded::support`].
@@ -129,7 +132,10 @@ impl Edit {
     /// Whether its gain is a bound: what is simulated is more than the change can give.
     pub fn is_at_best(&self) -> bool {
         self.is_assumed()
-            || matches!(self, Edit::Processes(_) | Edit::NoPolling(_) | Edit::MoreSleepers { .. })
+            || matches!(
+                self,
+                Edit::Processes(_) | Edit::NoPolling(_) | Edit::MoreSleepers { .. } | Edit::CostAsOn(_)
+            )
     }
 
     /// On this many CPUs: work that is divided among more threads than CPUs gets no faster.
@@ -150,6 +156,7 @@ impl Edit {
             Edit::LessSupportWork { subject, .. } if subject.is_kernels() => 2,
             Edit::OwnLines { .. } | Edit::WakeOne(_) | Edit::LessSupportWork { .. } => 1,
             Edit::FreeDevices(_) | Edit::FreeIo => 1,
+            Edit::CostAsOn(_) => 2,
             Edit::NoSleeps | Edit::NoPolling(_) | Edit::MoreSleepers { .. } => 2,
             Edit::DivideEvenly(_) | Edit::FewerThreads { .. } => 3,
             Edit::MoreThreads { .. } => 4,

@@ -6,6 +6,7 @@
 
 mod apply;
 mod band;
+mod cpu_costs;
 mod divide;
 mod edit;
 mod even;

@@ -94,6 +94,7 @@ impl Search {
             Edit::FreeDevices(devices) => self.of_devices(devices, base),
             Edit::WakeOne(object) => self.recorded.objects.get(*object).map_or(Kind::Nothing, woken),
             Edit::OwnLines { line, .. } => self.recorded.lines.get(*line).map_or(Kind::Nothing, cache_line),
+            Edit::CostAsOn(_) => self.of_costs(),
             Edit::LessSupportWork { work, .. } => self.of_support_work(*work),
             Edit::Permits { semaphore, now, .. } => self.of_permits(*semaphore, *now, run),
             Edit::NoSleeps => Kind::Timers,

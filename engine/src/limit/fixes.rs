@@ -259,6 +259,7 @@ impl Search {
             Edit::Scale(functions, _) => (None, functions.first().copied()),
             Edit::FewerCalls(function, _) => (None, Some(*function)),
             Edit::Divide(part, _) => (None, part.function),
+            Edit::CostAsOn(_) => (None, self.grown_most()),
             _ => (None, None),
         };
         let recorded = match (edit, function) {

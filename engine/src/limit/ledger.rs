@@ -13,13 +13,15 @@ use super::watched_run::WatchedRun;
 use super::{Kind, WORTH};
 use crate::event::SupportSubject;
 use crate::experiment::Edit;
-use crate::program::{ObjectId, ObjectMeaning, RecordedWait};
+use crate::program::{ObjectId, ObjectMeaning, RecordedWait, SupportWork};
 
 /// Two gains that differ by less than this are the same.
 const SAME: f64 = 0.02;
 /// CPU time that samples see in the kernel, in a runtime, at a cache line, or in threads that are woken for nothing, can mostly be
 /// saved: of nineteen public reports the remedy brought at least this part of it in eighteen (VALIDATION.md).
 const SEEN: f64 = 2.0 / 3.0;
+/// A cause that gains this part of what cheaper work gains is the reason why it costs more.
+const REASON: f64 = 0.5;
 /// More than this share of a run is most of it.
 const MOST: f64 = 0.5;
 /// Fewer waits for work are no requests.
@@ -128,6 +130,7 @@ impl Search {
                 claims.retain(|claim| claim.cause != Cause::Edit(Edit::NoTurns));
             }
             threads_before_cpus(&mut claims);
+            self.reasons_of_cost_first(&mut claims);
             self.busy_thread_before_imbalance(&mut claims, run);
         } else {
             claims.insert(0, self.on_path(run));
@@ -145,6 +148,44 @@ impl Search {
             && let Some(place) = claims.iter().position(is_it)
         {
             claims[..=place].rotate_right(1);
+        }
+    }
+
+    /// What is known of why work costs more on more CPUs says more than that it does: a cache line, spinning, the kernel. The runs show
+    /// that at least so much can be gained there, if the function is the one whose cost grows.
+    fn reasons_of_cost_first(&self, claims: &mut Vec<Claim>) {
+        let Some(place) =
+            claims.iter().position(|claim| matches!(claim.cause, Cause::Edit(Edit::CostAsOn(_))))
+        else {
+            return;
+        };
+        let cost = claims[place].clone();
+        let grown = self
+            .costs
+            .as_ref()
+            .and_then(|costs| costs.grown().into_iter().next())
+            .map(|grown| grown.function);
+        for claim in claims.iter_mut() {
+            let Cause::Edit(Edit::OwnLines { line, .. }) = &claim.cause else { continue };
+            let line = self.recorded.lines.get(*line);
+            if grown.is_some() && line.and_then(|line| line.function.as_ref()) == grown.as_ref() {
+                claim.least = claim.least.max(cost.least.min(claim.most));
+            }
+        }
+        let is_reason = |claim: &Claim| match &claim.cause {
+            Cause::Edit(Edit::OwnLines { .. } | Edit::NoSpinning | Edit::NoSpunWaits) => {
+                claim.most >= REASON * cost.most
+            }
+            Cause::Edit(Edit::LessSupportWork { work, .. }) => {
+                let grows = self.recorded.support.get(*work).is_some_and(SupportWork::grows);
+                grows && claim.most >= REASON * cost.most
+            }
+            _ => false,
+        };
+        if place == 0
+            && let Some(reason) = claims.iter().position(is_reason)
+        {
+            claims[..=reason].rotate_right(1);
         }
     }
 
@@ -209,6 +250,10 @@ impl Search {
             Edit::OwnLines { line, .. } => {
                 let least = self.least_without_line(*line, run);
                 Claim { cause, least, most: gain.max(least), evidence: Evidence::Bounded }
+            }
+            Edit::CostAsOn(_) => {
+                let (least, most) = self.bounds_of_cost(gain);
+                Claim { cause, least, most, evidence: Evidence::Bounded }
             }
             // How much longer threads wait for cache lines then is a model, not a run.
             Edit::Cpus(_) | Edit::NoQuota | Edit::MoreThreads { .. }

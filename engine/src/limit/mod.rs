@@ -12,6 +12,7 @@ mod asked_again;
 mod busy_thread;
 mod candidates;
 mod cohorts;
+mod cpu_costs;
 mod describe;
 mod extent;
 mod fewer_threads;
@@ -49,6 +50,7 @@ pub use uses::{LockUse, ThreadUse};
 use crate::cpus::Cpus;
 use crate::event::SupportSubject;
 use crate::finding::Stuck;
+use crate::predict::CpuCosts;
 
 /// A constraint that gains less than this share of the time is no limit.
 pub const WORTH: f64 = 0.05;
@@ -69,6 +71,8 @@ pub struct Limits {
     pub functions: Vec<FunctionUse>,
     /// What threads do there; those that do the same are together, the busiest first.
     pub threads: Vec<ThreadUse>,
+    /// What it took on several numbers of CPUs, if it was run on them.
+    pub costs: Option<CpuCosts>,
     /// Of a program that sleeps for most of its recording: the predicted time is of the rest.
     pub asleep: Option<MostlyAsleep>,
 }
@@ -284,6 +288,21 @@ pub enum Kind {
         readers: usize,
         /// Each changed word is one thread's own.
         is_false: bool,
+    },
+    /// The same work takes more CPU time on more CPUs, as runs of the command show: threads share memory or caches.
+    CostsMore {
+        /// The smallest number of CPUs that it was run on, and the largest.
+        few: u32,
+        /// See `few`.
+        many: u32,
+        /// All CPU time on the largest number, divided by that on the smallest.
+        growth: f64,
+        /// The function that grows most, and its CPU time on the smallest number of CPUs, nanoseconds; without one, that of all.
+        function: Option<String>,
+        /// See `function`.
+        few_ns: f64,
+        /// The same on the largest number.
+        many_ns: f64,
     },
     /// What the kernel or a runtime computes for the program: page faults, system calls, garbage collection.
     SupportWork {

@@ -17,7 +17,7 @@ use crate::cpus::Cpus;
 use crate::event::SupportSubject;
 use crate::experiment::{Changed, Edit, Permits, Polling, Trials, apply, bounded};
 use crate::finding::{Finding, Stuck};
-use crate::predict::{LineLoad, Model, Timing};
+use crate::predict::{CpuCosts, LineLoad, Model, Timing};
 use crate::program::{ObjectId, ObjectMeaning, Program, ProgramError, Recorded, SupportWork, bare_name};
 use crate::schedule::Outcome;
 use crate::time::Ticks;
@@ -46,6 +46,8 @@ pub struct Search {
     pub(super) hidden: bool,
     /// Cache lines that threads change together, and how much of their time they are at them.
     pub(super) lines: Vec<LineLoad>,
+    /// What functions cost on several numbers of CPUs, if the command was run on them.
+    pub(super) costs: Option<CpuCosts>,
     /// CPU time of asking again and again.
     pub(super) asked_again: AskedAgain,
     /// Threads that sleep and look again.
@@ -115,7 +117,7 @@ impl Search {
         counts.dedup();
         let owners = Owners::of(program);
         let samples = of_threads(program, &owners);
-        let lines = LineLoad::of(program);
+        let (lines, costs) = (LineLoad::of(program), CpuCosts::of(program));
         let program = with_sampled_calls(program.clone());
         let changed = apply(&program, &owners, model, edits);
         let (mut program, model) = match changed {
@@ -152,6 +154,7 @@ impl Search {
             is_brief: false,
             hidden,
             lines,
+            costs,
             asked_again,
             polling,
             permits,
@@ -245,6 +248,11 @@ impl Search {
             without.push(without_stretch(cpus, stretch, time_ns));
         }
         without.extend(self.without_busy_thread(&run, &without));
+        let cost = self.at_least_cost(&run);
+        without.extend(cost.and_then(|cost| {
+            let ns = self.trials.with(vec![cost.clone()]).time_ns(cpus, 0)?;
+            Some((cost, ns))
+        }));
         without.extend(self.without_lines(&run));
         without.extend(self.without_support_work(&run));
         without.extend(self.without_wakings_for_nothing(&run));
@@ -263,8 +271,9 @@ impl Search {
                 limit.kind,
                 Kind::Cpus { .. } | Kind::Quota { .. } | Kind::TooManyThreads { .. } | Kind::SpunWaits { .. }
             );
+        let grows = self.costs.as_ref().is_some_and(CpuCosts::grows);
         let is_bound =
-            |more: &MoreThreads| more.gain >= WORTH && (is_full || self.growing_kernel_work() > 0.0);
+            |more: &MoreThreads| more.gain >= WORTH && (is_full || self.growing_kernel_work() > 0.0 || grows);
         Found {
             limit,
             without,
@@ -391,6 +400,7 @@ impl Search {
             *busy = measured;
         }
         Limits {
+            costs: self.costs,
             asleep,
             at: found.into_iter().map(|found| found.limit).collect(),
             fixes,
@@ -427,6 +437,8 @@ impl Search {
                 Edit::MoreSleepers { .. } => !matches!(found.limit.kind, Kind::Permits { .. }),
                 // Others are not in the way yet.
                 Edit::OwnLines { .. } => matches!(found.limit.kind, Kind::CacheLine { .. }),
+                // A line that is known says more.
+                Edit::CostAsOn(_) => !matches!(found.limit.kind, Kind::CacheLine { .. }),
                 // Threads that wait for each other do so for another reason, unless none was found.
                 Edit::LessSupportWork { work, subject } => {
                     let is_limit = matches!(found.limit.kind, Kind::SupportWork { .. });

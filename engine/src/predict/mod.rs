@@ -4,10 +4,11 @@
 //! becomes the one to start with. What limits it is for [`crate::limit`] to say.
 //!
 //! Time that the threads compute is taken as recorded, but for cache lines that several of them change: threads wait longer for
-//! these the more of them run ([`shared_lines`]). That it grows when CPUs share caches and memory is not in a recording and not
-//! modelled here.
+//! these the more of them run ([`shared_lines`]). That it grows when CPUs share caches and memory is not in a recording, unless the
+//! command was run on several numbers of CPUs ([`cpu_costs`]).
 
 mod combine;
+mod cpu_costs;
 mod forecast;
 mod leaders;
 mod model;
@@ -16,6 +17,7 @@ mod shared_lines;
 mod timing;
 
 pub use combine::combine;
+pub use cpu_costs::{CountCosts, CpuCosts, Grown, Losses, Spread};
 pub use forecast::{Forecast, Run, predict};
 pub(crate) use leaders::Led;
 pub use model::{Assumptions, Io, Known, Model, NO_QUOTA, Scheduler};

@@ -3,6 +3,7 @@
 //! extended critical path instead. All commands take their times and weights from here, so that no two of
 //! them differ.
 
+use super::cpu_costs::{CpuCosts, at_cost};
 use super::model::{Assumptions, Model, Scheduler};
 use super::shared_lines::{LineLoad, grown};
 use crate::cpus::Cpus;
@@ -29,6 +30,8 @@ pub struct Timing<'a> {
     shared: Option<CriticalPath<'a>>,
     /// Cache lines for which threads wait longer on more CPUs.
     lines: Vec<LineLoad>,
+    /// What functions cost on other CPU counts, if that was measured.
+    costs: Option<CpuCosts>,
 }
 
 /// The receivers of what a program's time depends on.
@@ -125,8 +128,8 @@ impl<'a> Timing<'a> {
         program.check()?;
         let assumptions = Assumptions::of(program, model);
         let ideal = assumptions.scheduler == Scheduler::Ideal && assumptions.quota.is_none();
-        let lines = LineLoad::of(program);
-        let shared = match ideal && lines.is_empty() && !has_waits_by_the_clock(program) {
+        let (lines, costs) = (LineLoad::of(program), CpuCosts::of(program));
+        let shared = match ideal && lines.is_empty() && costs.is_none() && !has_waits_by_the_clock(program) {
             true => Some(CriticalPath::of(program)?),
             false => None,
         };
@@ -136,7 +139,7 @@ impl<'a> Timing<'a> {
         let operations = program.threads.iter().map(|thread| thread.operations.len()).sum::<usize>();
         let paths = if operations > MANY_OPERATIONS { FEWER_PATHS } else { PATHS };
         let paths = if model.runs as usize >= paths { paths } else { 1 };
-        Ok(Timing { program, assumptions, work, paths, shared, lines })
+        Ok(Timing { program, assumptions, work, paths, shared, lines, costs })
     }
 
     /// The program.
@@ -146,7 +149,12 @@ impl<'a> Timing<'a> {
 
     /// The program as it computes on this many CPUs.
     fn program_on(&self, cpus: Cpus) -> Cow<'a, Program> {
-        grown(self.program, &self.lines, cpus).map_or(Cow::Borrowed(self.program), Cow::Owned)
+        // What was measured stands above what a model of its lines says.
+        let program = match &self.costs {
+            Some(costs) => at_cost(self.program, costs, cpus),
+            None => grown(self.program, &self.lines, cpus),
+        };
+        program.map_or(Cow::Borrowed(self.program), Cow::Owned)
     }
 
     /// The numbers that the machine is made of.

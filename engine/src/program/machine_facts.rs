@@ -1,6 +1,6 @@
 //! What a recording tells about the machine that it was made on: what a simulation of other machines starts from.
 
-use crate::event::{IdleWake, LineTransfer};
+use crate::event::{CpuRun, IdleWake, LineTransfer};
 use serde::{Deserialize, Serialize};
 
 /// Facts about the recorded machine. What the recording does not show is `None` or missing.
@@ -52,6 +52,9 @@ pub struct MachineFacts {
     /// Devices that threads waited for, by the name of their object, in order of the names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceFact>,
+    /// Runs of the command on other numbers of CPUs, or on as many.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cpu_runs: Vec<CpuRun>,
 }
 
 /// How often samples found threads at a cache line that several of them use and change.

@@ -99,6 +99,7 @@ pub(super) fn machine(timeline: &Timeline) -> MachineFacts {
         idle_found: cases.idle_found().filter(|_| !is_shared),
         idle_wake: timeline.idle_wake,
         line_transfer: timeline.line_transfer,
+        cpu_runs: timeline.cpu_runs.clone(),
         tick_ns: timeline.tick_ns,
         idle_tick_ns: timeline.idle_tick_ns,
         // The kernel's switch is one instant in the recording: what it takes is in the compute times around it.

@@ -5,6 +5,7 @@ mod background;
 mod busy_wait;
 mod check;
 mod compute;
+mod cpu_run;
 mod error;
 mod from_timeline;
 mod function_origin;
@@ -37,6 +38,7 @@ mod walk;
 
 pub use crate::words::quoted;
 pub use compute::{ComputeFactors, ComputeTimes};
+pub use cpu_run::cpu_run;
 pub use error::ProgramError;
 pub(crate) use from_timeline::from_timeline_with;
 pub use function_origin::{

@@ -84,6 +84,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         mappings: facts.mappings.clone(),
         code: facts.code.clone(),
         spin: facts.spin.clone(),
+        cpu_runs: facts.cpu_runs.clone(),
         functions: facts.functions.clone(),
         probes_removed: probes_removed(recording, false),
         partly_probed: partly_probed(recording),

@@ -2,7 +2,7 @@
 
 pub use super::wait::{External, Wait, Wake};
 use crate::event::{
-    Access, AddressFact, AwaitedThread, CodeFact, FunctionFact, FunctionId, IdleWake, LineTransfer,
+    Access, AddressFact, AwaitedThread, CodeFact, CpuRun, FunctionFact, FunctionId, IdleWake, LineTransfer,
     MappingFact, Overhead, SamplingFact, SyncObject,
 };
 use crate::finding::Finding;
@@ -54,6 +54,8 @@ pub struct Timeline {
     pub code: Vec<CodeFact>,
     /// Functions that only wait, as the user says: patterns of names ([`crate::glob`]).
     pub spin: Vec<String>,
+    /// Runs of the command on other numbers of CPUs, or on as many.
+    pub cpu_runs: Vec<CpuRun>,
     /// Functions that lost their probes on request, ascending.
     pub asked_off: Vec<FunctionId>,
     /// What the recording cost, if that is known, over the length of the program's run.

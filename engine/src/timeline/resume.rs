@@ -89,6 +89,8 @@ pub(super) fn facts(builder: &Builder, facts: &Facts, start_ns: u64) -> Facts {
         launched: None,
         code: facts.code.clone(),
         spin: facts.spin.clone(),
+        // They are about the whole run.
+        cpu_runs: facts.cpu_runs.clone(),
         end: None,
     }
 }

@@ -3,7 +3,8 @@
 use super::object::{Growing, List, MOST_ENTRY_BYTES};
 use super::room::Room;
 use engine::event::{
-    AddressFact, CodeFact, Facts, FunctionFact, MappingFact, ModuleFact, ProcessFact, ThreadFact, WindowEnd,
+    AddressFact, CodeFact, CpuRun, Facts, FunctionFact, MappingFact, ModuleFact, ProcessFact, ThreadFact,
+    WindowEnd,
 };
 use serde::Serialize;
 use std::io;
@@ -37,6 +38,7 @@ pub fn facts(facts: &Facts, room: &mut Room, put: Put<'_>) -> io::Result<u64> {
         mappings,
         code,
         spin,
+        cpu_runs,
         end: _,
     } = facts;
     let single = Facts {
@@ -70,6 +72,7 @@ pub fn facts(facts: &Facts, room: &mut Room, put: Put<'_>) -> io::Result<u64> {
     cutter.list("mappings", mappings, shorten_mapping)?;
     cutter.list("code", code, shorten_code)?;
     cutter.list("spin", spin, shorten)?;
+    cutter.list("cpu_runs", cpu_runs, shorten_cpu_run)?;
     cutter.finish()
 }
 
@@ -176,6 +179,12 @@ fn shorten_module(module: &mut ModuleFact) {
 fn shorten_mapping(mapping: &mut MappingFact) {
     let MappingFact { path, build_id, .. } = mapping;
     [path].into_iter().chain(build_id).for_each(shorten);
+}
+
+fn shorten_cpu_run(run: &mut CpuRun) {
+    const MOST_FUNCTIONS: usize = 64;
+    run.functions.truncate(MOST_FUNCTIONS);
+    run.functions.iter_mut().for_each(|function| shorten(&mut function.name));
 }
 
 fn shorten_code(code: &mut CodeFact) {

@@ -15,6 +15,7 @@ pub fn entries(facts: &Facts) -> usize {
         + facts.mappings.len()
         + facts.code.len()
         + facts.spin.len()
+        + facts.cpu_runs.len()
 }
 
 /// Puts facts together, entry by entry.
@@ -49,6 +50,7 @@ impl Merger {
         self.facts.cpu_quota = more.cpu_quota.or(self.facts.cpu_quota);
         self.facts.launched = more.launched.or(self.facts.launched);
         self.facts.spin.extend(more.spin);
+        self.facts.cpu_runs.extend(more.cpu_runs);
         merge(&mut self.facts.processes, &mut self.processes, more.processes, |process| process.pid);
         merge(&mut self.facts.threads, &mut self.threads, more.threads, |t| (t.tid, t.start_time_ns));
         merge(&mut self.facts.functions, &mut self.functions, more.functions, |function| function.id);

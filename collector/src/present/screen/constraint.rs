@@ -7,6 +7,9 @@ use engine::event::SupportSubject;
 use engine::limit::{Limit, WORTH};
 use engine::program::bare_name;
 
+/// Threads that are busy for this share of the time are always busy.
+const ALWAYS: f64 = 0.95;
+
 /// `users`: how many threads, how many of them change nothing, and whether each changed word is one thread's own.
 pub(super) fn of_cache_line(
     line: &str,
@@ -122,4 +125,34 @@ pub(super) fn of_lock(lock: &str, locks: usize, waiting: f64, threads: usize) ->
         format!("{threads} threads take it")
     };
     format!("{name}: {waits}.")
+}
+
+/// `growth` from `few` CPUs to `many`; the function's CPU time there.
+pub(super) fn of_cost(
+    (few, many, growth): (u32, u32, f64),
+    function: Option<String>,
+    (few_ns, many_ns): (f64, f64),
+    most: &str,
+) -> String {
+    let of = function.map_or("All".to_owned(), |function| function);
+    format!(
+        "work that costs more on more CPUs: {growth:.1} times the CPU time on {many} that it takes on {few}. {of} takes {} instead \
+         of {}. Threads share memory, caches or locks there. Up to {most} of the time.",
+        duration(many_ns),
+        duration(few_ns),
+    )
+}
+
+/// `busy`: the share of the time; `gain`: of one more.
+pub(super) fn of_too_few_threads(threads: usize, function: Option<String>, busy: f64, gain: f64) -> String {
+    let run = function.map_or(String::new(), |function| format!(" that run {function}"));
+    let more = match gain >= engine::limit::WORTH {
+        true => format!("; one more gains {}", format!("{:.0} %", gain * 100.0)),
+        false => String::new(),
+    };
+    let when = match busy {
+        busy if busy >= ALWAYS => "always busy".to_owned(),
+        busy => format!("busy {} of the time", format!("{:.0} %", busy * 100.0)),
+    };
+    format!("too few threads: the {threads}{run} are {when}{more}.")
 }

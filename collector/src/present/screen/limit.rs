@@ -1,8 +1,8 @@
 //! LIMIT and FIX: what limits, and the changes that bring most.
 
 use super::constraint::{
-    of_cache_line, of_hand_over, of_lock, of_permits, of_polling, of_support_work, of_too_many_threads,
-    of_woken,
+    of_cache_line, of_cost, of_hand_over, of_lock, of_permits, of_polling, of_support_work,
+    of_too_few_threads, of_too_many_threads, of_woken,
 };
 use super::fix::{at_largest, gain, last_part, minus, name_of, what};
 use crate::cell::file_name;
@@ -23,8 +23,6 @@ use std::io::{self, Write};
 const MARGIN: &str = "       ";
 /// More threads than this that wait for ever are counted, not named.
 const STUCK: usize = 3;
-/// Threads that are busy for this share of the time are always busy.
-const ALWAYS: f64 = 0.95;
 /// Where computing is this share of the critical path, nothing else takes long.
 const NEARLY_ALL: f64 = 0.95;
 /// Causes told that may bring more than what limits.
@@ -207,6 +205,10 @@ fn of_wait(limit: &Limit) -> String {
             let users = (*threads, *readers, *is_false);
             of_cache_line(line, function.as_deref(), users, &percent(limit.gain()))
         }
+        Kind::CostsMore { few, many, growth, function, few_ns, many_ns } => {
+            let function = function.as_deref().map(short);
+            of_cost((*few, *many, *growth), function, (*few_ns, *many_ns), &percent(limit.share))
+        }
         Kind::SupportWork { subject, calls, cpu_share, function, via, threads } => {
             let of = (function.as_deref(), via.as_deref());
             of_support_work(*subject, (calls, &percent(*cpu_share)), of, *threads)
@@ -230,20 +232,6 @@ fn of_wait(limit: &Limit) -> String {
         }
         _ => no_constraint(&limit.kind, limit.share),
     }
-}
-
-/// `busy`: the share of the time; `gain`: of one more.
-fn of_too_few_threads(threads: usize, function: Option<String>, busy: f64, gain: f64) -> String {
-    let run = function.map_or(String::new(), |function| format!(" that run {function}"));
-    let more = match gain >= engine::limit::WORTH {
-        true => format!("; one more gains {}", percent(gain)),
-        false => String::new(),
-    };
-    let when = match busy {
-        busy if busy >= ALWAYS => "always busy".to_owned(),
-        busy => format!("busy {} of the time", percent(busy)),
-    };
-    format!("too few threads: the {threads}{run} are {when}{more}.")
 }
 
 /// Where no constraint limits, or none is known.

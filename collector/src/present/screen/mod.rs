@@ -13,6 +13,7 @@ pub(crate) use functions::rows as functions;
 pub(crate) use rows::{Row, Table, locks, threads, wait_name, waits};
 
 use super::counts;
+use super::cpu_costs;
 use super::excerpt;
 use super::finding::sentence;
 use super::frame;
@@ -72,6 +73,9 @@ pub fn write(
     if computes(report) && !is_beside(report, limits) {
         writeln!(out)?;
         curve(out, report, None, style)?;
+        if let Some(costs) = &limits.costs {
+            cpu_costs::write(costs, style, out)?;
+        }
         if limits.at.first().is_some_and(|limit| matches!(limit.kind, Kind::LocksNotRecorded { .. })) {
             let text = "(threads wait there as recorded: on other CPUs it may take longer)";
             table::wrap(out, style, Paint::Dim, "", text, " ")?;

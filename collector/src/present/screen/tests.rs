@@ -67,6 +67,7 @@ fn hot() -> (Report, Limits, About) {
     };
     let limits = Limits {
         asleep: None,
+        costs: None,
         more_threads: None,
         at: vec![lock(2, 3.49e9, 1.7e9), lock(16, 3.49e9, 0.9e9)],
         fixes: vec![

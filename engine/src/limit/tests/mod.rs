@@ -1,6 +1,7 @@
 //! Programs with known answers.
 
 mod changes;
+mod cpu_costs;
 mod idle;
 mod kinds;
 mod ledger;

@@ -89,6 +89,14 @@ fn facts() -> Facts {
             under: vec![0x1230],
         }],
         spin: vec!["await_*".into()],
+        cpu_runs: vec![engine::event::CpuRun {
+            cpus: 2,
+            round: 1,
+            time_ns: 7,
+            cpu_ns: 13,
+            samples: 5,
+            functions: vec![engine::event::FunctionSamples { name: "f".into(), samples: 3 }],
+        }],
         mappings: vec![MappingFact {
             pid: 7,
             start: 0x1000,

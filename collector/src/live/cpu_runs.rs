@@ -1,0 +1,128 @@
+//! `record --cpus 1,2 -- COMMAND`: after the recording, the command runs on each of these numbers of CPUs, and what it costs there
+//! is added to the recording.
+
+use super::record::record_silently;
+use crate::exit::{Outcome, UserError, say};
+use crate::input::Input;
+use crate::plan::{Breakpoints, CapturePlan, CpuRunsPlan, InputPlan, RecordPlan, Selection, TargetPlan};
+use crate::present::style;
+use crate::validate::command_for;
+use capture::interpose::InterposeMode;
+use capture::target::CpuList;
+use engine::event::{CpuRun, Facts};
+use engine::program::cpu_run;
+use recording::add_facts;
+use std::path::Path;
+
+/// The plan of the recording itself: on the largest number of CPUs.
+///
+/// # Errors
+/// There are not so many CPUs.
+pub fn on_most_cpus(plan: &RecordPlan) -> Result<RecordPlan, UserError> {
+    let Some(runs) = &plan.cpu_runs else { return Ok(plan.clone()) };
+    let pool = pool(&plan.capture.target)?;
+    let most = runs.cpus.iter().copied().max().unwrap_or(1);
+    if most as usize > pool.len() {
+        return Err(UserError::usage(
+            format!("the command cannot run on {most} CPUs: there are {}", pool.len()),
+            "give --cpus numbers up to that; `longpole predict` goes further",
+        ));
+    }
+    Ok(RecordPlan { capture: on(&plan.capture, &pool, most), ..plan.clone() })
+}
+
+/// Runs the command on each number of CPUs, several times in turn, with nothing recorded but samples, and adds what that shows to the
+/// recording.
+///
+/// # Errors
+/// The command fails, or cannot be recorded: the recording stays as it is.
+pub fn add_cpu_runs(plan: &RecordPlan, path: &Path) -> Result<(), UserError> {
+    let Some(runs) = &plan.cpu_runs else { return Ok(()) };
+    let counts: Vec<String> = runs.cpus.iter().map(u32::to_string).collect();
+    let times = match runs.rounds {
+        1 => "once".to_owned(),
+        rounds => format!("{rounds} times"),
+    };
+    say(style::for_stderr().text(&format!("running it on {} CPUs, {times} on each", counts.join(" and "))));
+    let cpu_runs = cpu_runs(plan, runs)?;
+    let facts = Facts { cpu_runs, ..Facts::default() };
+    add_facts(path, &facts).map(|_| ()).map_err(|error| {
+        UserError::runtime(
+            format!("{}: what the command costs on other CPUs cannot be added: {error}", path.display()),
+            "the recording is as it was",
+        )
+    })
+}
+
+fn cpu_runs(plan: &RecordPlan, runs: &CpuRunsPlan) -> Result<Vec<CpuRun>, UserError> {
+    let folder = tempfile::tempdir().map_err(|error| {
+        UserError::runtime(format!("cannot make a folder for the runs: {error}"), "set TMPDIR")
+    })?;
+    let pool = pool(&plan.capture.target)?;
+    let mut all = Vec::new();
+    for round in 0..runs.rounds {
+        // What changes slowly on the machine meets all numbers of CPUs alike.
+        let mut order = runs.cpus.clone();
+        if round % 2 == 1 {
+            order.reverse();
+        }
+        for cpus in order {
+            let file = folder.path().join(format!("{cpus}-{round}.lp"));
+            let capture = CapturePlan {
+                breakpoints: Breakpoints::None,
+                interpose: InterposeMode::Never,
+                selection: Selection::default(),
+                from_samples: false,
+                ..on(&plan.capture, &pool, cpus)
+            };
+            let run = RecordPlan {
+                capture,
+                output: Some(file.clone()),
+                force: false,
+                duration: None,
+                cpu_runs: None,
+            };
+            match record_silently(&run)? {
+                Outcome::Done => {}
+                _ => {
+                    return Err(UserError::runtime(
+                        format!("the command failed on {cpus} CPUs"),
+                        "give a command that ends with exit code 0 on each number of CPUs",
+                    ));
+                }
+            }
+            all.extend(read(&file, cpus, round)?);
+            // It may be large.
+            let _ = std::fs::remove_file(&file);
+        }
+    }
+    Ok(all)
+}
+
+fn read(file: &Path, cpus: u32, round: u32) -> Result<Option<CpuRun>, UserError> {
+    let parts = Input::open(&InputPlan::whole(file.to_owned()))?.into_parts();
+    Ok(parts.timeline.and_then(|timeline| cpu_run(&timeline, &parts.program, cpus, round)))
+}
+
+/// The CPUs to choose from.
+fn pool(target: &TargetPlan) -> Result<CpuList, UserError> {
+    match target {
+        TargetPlan::Launch { cpus: Some(cpus), .. } => Ok(cpus.clone()),
+        _ => CpuList::allowed().map_err(|error| {
+            UserError::runtime(format!("cannot tell which CPUs there are: {error}"), "give --cpu-list")
+        }),
+    }
+}
+
+/// The command that belongs to this number of CPUs, on so many.
+fn on(capture: &CapturePlan, pool: &CpuList, cpus: u32) -> CapturePlan {
+    let target = match &capture.target {
+        TargetPlan::Launch { command, keep_root, .. } => TargetPlan::Launch {
+            command: command_for(command, cpus),
+            keep_root: *keep_root,
+            cpus: Some(pool.spread(cpus as usize)),
+        },
+        other => other.clone(),
+    };
+    CapturePlan { target, ..capture.clone() }
+}

@@ -1,0 +1,102 @@
+//! What the command took on several numbers of CPUs, as measured: a table below the predicted times, and JSON.
+
+use super::cpu_words::cpus as cpu_words;
+use super::screen::clip;
+use super::short::short;
+use super::style::{Paint, Style};
+use super::table;
+use crate::cell::{duration, width};
+use engine::predict::{CountCosts, CpuCosts, Grown, Losses, Spread};
+use engine::report::Cpus;
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// Columns of a name and of a number of CPUs.
+const NAME: usize = 22;
+const COLUMN: usize = 9;
+/// Functions shown.
+const FUNCTIONS: usize = 4;
+/// Numbers of CPUs shown: the largest ones, and the smallest.
+const COUNTS: usize = 4;
+
+/// Writes the table, below an empty line.
+pub(super) fn write(costs: &CpuCosts, style: &Style, out: &mut impl Write) -> io::Result<()> {
+    let Some((few, many)) = costs.ends() else { return Ok(()) };
+    let skipped = costs.counts.len().saturating_sub(COUNTS);
+    let shown: Vec<&CountCosts> = costs
+        .counts
+        .iter()
+        .enumerate()
+        .filter(|(place, _)| *place == 0 || *place > skipped)
+        .map(|(_, count)| count)
+        .collect();
+    let mut line = |paint: Paint, name: &str, cells: Vec<String>, last: &str| {
+        let name = style.fit(name, NAME);
+        let mut line = format!("{name}{}", " ".repeat(NAME.saturating_sub(width(&name))));
+        for cell in cells {
+            let cell = style.text(&cell);
+            line.push_str(&" ".repeat(COLUMN.saturating_sub(width(&cell)).max(1)));
+            line.push_str(&cell);
+        }
+        let line = format!("{line}  {last}");
+        writeln!(out, "{}", style.paint(paint, clip(&line, style.width, style).trim_end()))
+    };
+    let on = |count: &&CountCosts| Cpus::count(count.cpus).map_or(String::new(), cpu_words);
+    line(Paint::Plain, "", Vec::new(), "")?;
+    line(Paint::Bold, "MEASURED", shown.iter().map(on).collect(), "")?;
+    let times = shown.iter().map(|count| duration(count.time_ns.middle)).collect();
+    line(Paint::Plain, "time", times, &format!("{} as fast", spread(&many.speedup)))?;
+    let times = shown.iter().map(|count| duration(count.cpu_ns.middle)).collect();
+    line(Paint::Plain, "CPU time", times, &spread(&many.growth))?;
+    for grown in costs.grown().iter().take(FUNCTIONS) {
+        let times =
+            shown.iter().map(|count| count.ns_of(&grown.function).map_or("-".to_owned(), duration)).collect();
+        let ratio = if grown.few_ns > 0.0 {
+            format!("{:.1} times", grown.many_ns / grown.few_ns)
+        } else {
+            String::new()
+        };
+        line(Paint::Plain, &short(&grown.function), times, &ratio)?;
+    }
+    let runs = match many.runs {
+        1 => "one run on each".to_owned(),
+        runs => format!("{runs} runs on each, in turn"),
+    };
+    let losses = costs.losses();
+    let text = format!(
+        "(of the time of {} CPUs {} is CPU time that {} does not take (coherence), {} is idle (contention); {runs})",
+        many.cpus,
+        percent(losses.coherence),
+        Cpus::count(few.cpus).map_or(String::new(), cpu_words),
+        percent(losses.contention)
+    );
+    table::wrap(out, style, Paint::Dim, "", &style.text(&text), " ")
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+/// `1.67 times (1.60 to 1.71)`
+fn spread(of: &Spread) -> String {
+    let Spread { middle, least, most } = of;
+    if most - least < 0.005 {
+        format!("{middle:.2} times")
+    } else {
+        format!("{middle:.2} times ({least:.2} to {most:.2})")
+    }
+}
+
+/// The same as JSON.
+#[derive(Serialize)]
+pub(super) struct CpuCostsJson<'a> {
+    counts: &'a [CountCosts],
+    losses: Losses,
+    functions: Vec<Grown>,
+}
+
+impl<'a> CpuCostsJson<'a> {
+    pub(super) fn new(costs: &'a CpuCosts) -> CpuCostsJson<'a> {
+        CpuCostsJson { counts: &costs.counts, losses: costs.losses(), functions: costs.grown() }
+    }
+}
