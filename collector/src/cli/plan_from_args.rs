@@ -96,17 +96,10 @@ pub fn validate(args: ValidateArguments) -> Result<ValidatePlan, UserError> {
         doubling(u32::try_from(there).unwrap_or(u32::MAX))
     });
     let several = args.record_on.is_none() || depends_on_cpus(command);
-    if several && (args.output.is_some() || args.calibrate) {
-        let option = if args.calibrate { "--calibrate" } else { "-o" };
+    if several && args.output.is_some() {
         return Err(UserError::usage(
-            format!("{option} is for one recording, and here each number of CPUs has its own"),
-            format!("leave out {option}"),
-        ));
-    }
-    if args.calibrate && capture.breakpoints == Breakpoints::None && capture.sampling.is_none() {
-        return Err(UserError::usage(
-            "--calibrate compares functions, and none is recorded",
-            "add --exact for their calls, or -F 499 for samples",
+            "-o is for one recording, and here each number of CPUs has its own",
+            "leave out -o",
         ));
     }
     Ok(ValidatePlan {
@@ -114,7 +107,6 @@ pub fn validate(args: ValidateArguments) -> Result<ValidatePlan, UserError> {
         record_on: args.record_on,
         runs: args.runs,
         recordings: args.recordings,
-        calibrate: args.calibrate,
         max_error: args.max_error,
         output: args.output,
         force: args.force,

@@ -175,9 +175,6 @@ pub struct ValidateArguments {
     /// How many CPUs the recording is made on, or `each`: one recording for each number of CPUs, on that many
     #[arg(long, value_name = "N", default_value = "1", value_parser = value::count_or_each)]
     pub record_on: Maybe<u32>,
-    /// Record on the largest number of CPUs, too, and take from there how much CPU time each function needs
-    #[arg(long)]
-    pub calibrate: bool,
     /// Exit with 3 if an error is above this, for example 5%
     #[arg(long, value_name = "PERCENT", value_parser = value::share)]
     pub max_error: Option<f64>,

@@ -8,11 +8,13 @@ use crate::plan::{Breakpoints, CapturePlan, CpuRunsPlan, InputPlan, RecordPlan, 
 use crate::present::style;
 use crate::validate::command_for;
 use capture::interpose::InterposeMode;
-use capture::target::CpuList;
+use capture::target::{BusyTimes, CpuList, children_cpu_time};
 use engine::event::{CpuRun, Facts};
 use engine::program::cpu_run;
 use recording::add_facts;
 use std::path::Path;
+use std::time::Duration;
+use symbols::sandbox::own_cpu_time_ns;
 
 /// The plan of the recording itself: on the largest number of CPUs.
 ///
@@ -82,7 +84,14 @@ fn cpu_runs(plan: &RecordPlan, runs: &CpuRunsPlan) -> Result<Vec<CpuRun>, UserEr
                 duration: None,
                 cpu_runs: None,
             };
-            match record_silently(&run)? {
+            let on = pool.spread(cpus as usize);
+            let (busy, used, own) = (BusyTimes::now(), children_cpu_time(), own_cpu_time_ns());
+            let outcome = record_silently(&run)?;
+            // What longpole itself took may be on other CPUs: others have at least so much.
+            let used = children_cpu_time().saturating_sub(used);
+            let own = Duration::from_nanos(own_cpu_time_ns().saturating_sub(own));
+            let others = BusyTimes::now().since(&busy, &on).saturating_sub(used).saturating_sub(own);
+            match outcome {
                 Outcome::Done => {}
                 _ => {
                     return Err(UserError::runtime(
@@ -91,7 +100,7 @@ fn cpu_runs(plan: &RecordPlan, runs: &CpuRunsPlan) -> Result<Vec<CpuRun>, UserEr
                     ));
                 }
             }
-            all.extend(read(&file, cpus, round)?);
+            all.extend(read(&file, (cpus, round), others)?);
             // It may be large.
             let _ = std::fs::remove_file(&file);
         }
@@ -99,9 +108,10 @@ fn cpu_runs(plan: &RecordPlan, runs: &CpuRunsPlan) -> Result<Vec<CpuRun>, UserEr
     Ok(all)
 }
 
-fn read(file: &Path, cpus: u32, round: u32) -> Result<Option<CpuRun>, UserError> {
+fn read(file: &Path, run: (u32, u32), others: Duration) -> Result<Option<CpuRun>, UserError> {
     let parts = Input::open(&InputPlan::whole(file.to_owned()))?.into_parts();
-    Ok(parts.timeline.and_then(|timeline| cpu_run(&timeline, &parts.program, cpus, round)))
+    let others_ns = u64::try_from(others.as_nanos()).unwrap_or(u64::MAX);
+    Ok(parts.timeline.and_then(|timeline| cpu_run(&timeline, &parts.program, run, others_ns)))
 }
 
 /// The CPUs to choose from.

@@ -183,8 +183,6 @@ pub struct ValidatePlan {
     pub recordings: usize,
     /// CPUs that the recording is made on; `None`: a recording for each number of CPUs, on that many.
     pub record_on: Option<u32>,
-    /// Record on the largest number of CPUs, too, and take the functions' CPU times from there.
-    pub calibrate: bool,
     /// Errors above this share are a failure.
     pub max_error: Option<f64>,
     /// Keep the recording here.

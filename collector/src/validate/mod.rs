@@ -20,7 +20,6 @@ mod setup;
 mod text;
 
 pub use compare::{Comparison, Row};
-pub use forecast::Inflated;
 pub use measure::{Measurement, Run};
 pub use run::{Validation, validate};
 pub use setup::{command_for, depends_on_cpus, doubling};

@@ -1,7 +1,7 @@
 //! The recordings that the prediction is made from, and what they say in their middle.
 
 use super::compare::Predicted;
-use super::forecast::{Inflated, between, factors, predictions};
+use super::forecast::predictions;
 use super::setup::depends_on_cpus;
 use crate::exit::{UserError, say};
 use crate::input::Input;
@@ -32,8 +32,6 @@ pub trait Recorder {
 struct Take {
     /// For the numbers of CPUs in their order; a single one where all share it.
     setups: Vec<PathBuf>,
-    /// On the largest number of CPUs, to calibrate with.
-    many: Option<PathBuf>,
 }
 
 /// All that were made so far.
@@ -50,10 +48,6 @@ pub struct Takes<'p> {
 pub struct Outlook {
     /// For each take what it predicts.
     pub plain: Vec<Vec<Predicted>>,
-    /// The same with CPU times from a recording on all CPUs.
-    pub calibrated: Vec<Vec<Predicted>>,
-    /// Functions that take more CPU time there, by the first take.
-    pub inflated: Vec<Inflated>,
     /// What the recordings say about themselves.
     pub findings: Vec<Finding>,
 }
@@ -82,7 +76,7 @@ impl<'p> Takes<'p> {
         // Without lock operations there is nothing to leave out.
         let is_without =
             self.capture.breakpoints == Breakpoints::None && self.capture.interpose == InterposeMode::Never;
-        let is_whole = self.again.is_some() || is_without || self.plan.calibrate;
+        let is_whole = self.again.is_some() || is_without;
         let lost = if is_whole { 0.0 } else { take.lost()? };
         if lost <= MOST_LOST {
             return self.add(take);
@@ -126,11 +120,7 @@ impl<'p> Takes<'p> {
         for &setup in own {
             setups.push(record(setup, self.plan.record_on.unwrap_or(setup))?);
         }
-        let many = match counts.last() {
-            Some(&most) if self.plan.calibrate && !self.each && most > 1 => Some(record(most, most)?),
-            _ => None,
-        };
-        Ok(Take { setups, many })
+        Ok(Take { setups })
     }
 
     /// Their predictions, where the same work takes a different multiple of the CPU time on each number of
@@ -145,19 +135,6 @@ impl<'p> Takes<'p> {
             let programs: Vec<Program> = take.setups.iter().map(open).collect::<Result<_, _>>()?;
             let Some(first) = programs.first() else { continue };
             outlook.plain.push(predictions(counts, grown, |place| programs.get(place).unwrap_or(first)));
-            if let Some(many) = &take.many {
-                let (factors, inflated) = factors(first, &open(many)?);
-                let scaled: Vec<Program> = counts
-                    .iter()
-                    .map(|&count| first.clone().with_compute(&between(&factors, count, counts)))
-                    .collect();
-                let same = vec![1.0; counts.len()];
-                let calibrated = predictions(counts, &same, |place| scaled.get(place).unwrap_or(first));
-                outlook.calibrated.push(calibrated);
-                if outlook.inflated.is_empty() {
-                    outlook.inflated = inflated;
-                }
-            }
             add_findings(&mut outlook.findings, &programs);
         }
         Ok(outlook)

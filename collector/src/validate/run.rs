@@ -1,7 +1,6 @@
 //! Recording and measuring in turn, then predicting.
 
 use super::compare::{Comparison, compare, inflation, taken_by_others};
-use super::forecast::Inflated;
 use super::leftover_processes::LeftoverProcesses;
 use super::measure::{Measurement, run_once};
 use super::recordings::{Recorder, Takes, overwrite};
@@ -32,10 +31,6 @@ pub struct Validation {
     pub runs: usize,
     /// The table.
     pub comparison: Comparison,
-    /// The same with the CPU time of each function as a recording on the largest number of CPUs shows it, if asked for.
-    pub calibrated: Option<Comparison>,
-    /// Functions that take more CPU time there, the most time first; empty unless asked for.
-    pub inflated: Vec<Inflated>,
     /// What the recordings say about themselves.
     pub findings: Vec<Finding>,
 }
@@ -133,8 +128,6 @@ impl<'a> Work<'a> {
             recordings: takes.len(),
             runs: self.plan.runs,
             comparison: compare(&measured, &outlook.plain),
-            calibrated: self.plan.calibrate.then(|| compare(&measured, &outlook.calibrated)),
-            inflated: outlook.inflated,
             findings: self
                 .left
                 .borrow()

@@ -1,7 +1,7 @@
 //! A validation as a table and as JSON.
 
-use super::{Comparison, Inflated, Row, Validation};
-use crate::cell::{duration, fit};
+use super::{Comparison, Row, Validation};
+use crate::cell::duration;
 use crate::present::finding;
 use crate::present::finding_json::Findings;
 use crate::present::style::{Paint, Style};
@@ -56,42 +56,8 @@ pub fn text(
         if validation.recordings > 1 { "; predicted: the middle of the recordings" } else { "" }
     );
     wrap(out, style, Paint::Dim, "", &note, "")?;
-    if let Some(calibrated) = &validation.calibrated {
-        writeln!(out)?;
-        calibration(calibrated, &validation.inflated, style, out)?;
-    }
     for found in &validation.findings {
         wrap(out, style, Paint::Warning, "! ", &style.text(&finding::sentence(found)), "  ")?;
-    }
-    Ok(())
-}
-
-/// Functions shown by name.
-const MOST_FUNCTIONS: usize = 8;
-
-fn calibration(
-    calibrated: &Comparison,
-    inflated: &[Inflated],
-    style: &Style,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    let sentence = format!(
-        "With the CPU time of each function taken from a second recording on all CPUs: error {} in the middle, {} at worst. Functions whose own CPU time grows:",
-        percent(calibrated.median_error),
-        percent(calibrated.worst_error)
-    );
-    wrap(out, style, Paint::Plain, "", &sentence, "")?;
-    let grown = inflated.iter().filter(|function| function.many_ns > function.one_ns).take(MOST_FUNCTIONS);
-    for function in grown {
-        let name = function.function.as_deref().unwrap_or("(in no function)");
-        let name = fit(name, 34);
-        let line = format!(
-            "  {name:<36} {:>9} {:>9} {:>7}",
-            duration(function.one_ns),
-            duration(function.many_ns),
-            times(function.many_ns / function.one_ns)
-        );
-        writeln!(out, "{}", style.text(&line))?;
     }
     Ok(())
 }
@@ -138,11 +104,6 @@ fn percent(share: f64) -> String {
 
 /// For programs: `longpole-validate/1`.
 pub fn json(validation: &Validation, out: &mut impl Write) -> io::Result<()> {
-    let inflated: Vec<Value> = validation
-        .inflated
-        .iter()
-        .map(|function| json!({"function": function.function, "one_ns": function.one_ns, "many_ns": function.many_ns}))
-        .collect();
     let document = json!({
         "schema": "longpole-validate/1",
         "command": validation.command,
@@ -152,8 +113,6 @@ pub fn json(validation: &Validation, out: &mut impl Write) -> io::Result<()> {
         "results": rows(&validation.comparison),
         "median_error": validation.comparison.median_error,
         "worst_error": validation.comparison.worst_error,
-        "calibrated": validation.calibrated.as_ref().map(rows),
-        "inflated_functions": inflated,
         "findings": Findings(&validation.findings),
     });
     serde_json::to_writer_pretty(&mut *out, &document)?;

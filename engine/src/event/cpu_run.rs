@@ -16,6 +16,9 @@ pub struct CpuRun {
     pub time_ns: u64,
     /// CPU time of all its threads, nanoseconds.
     pub cpu_ns: u64,
+    /// Time that other programs, or a hypervisor, had its CPUs meanwhile, nanoseconds.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub others_ns: u64,
     /// Samples of running threads, in the functions below and elsewhere.
     #[serde(skip_serializing_if = "is_zero")]
     pub samples: u64,

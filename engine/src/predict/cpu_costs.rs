@@ -17,6 +17,8 @@ use serde::Serialize;
 const LITTLE: f64 = 0.05;
 /// Two counts of samples differ if they do by this many standard deviations.
 const SURE: f64 = 3.0;
+/// Where other programs have a larger share of the CPUs, threads of this one run together less than they do alone.
+const MOST_BY_OTHERS: f64 = 0.1;
 /// No function becomes so many times dearer or cheaper.
 const MOST: f64 = 64.0;
 
@@ -53,6 +55,8 @@ pub struct CountCosts {
     pub time_ns: Spread,
     /// CPU time of all threads, nanoseconds.
     pub cpu_ns: Spread,
+    /// The part of the CPUs' time that other programs, or a hypervisor, had.
+    pub others: f64,
     /// Time on the smallest CPU count, divided by the time here.
     pub speedup: Spread,
     /// CPU time here, divided by that on the smallest CPU count.
@@ -69,6 +73,8 @@ pub struct Losses {
     pub coherence: f64,
     /// The CPUs are idle.
     pub contention: f64,
+    /// Other programs, or a hypervisor, have them.
+    pub others: f64,
 }
 
 /// What all runs show.
@@ -118,13 +124,22 @@ impl CpuCosts {
         let share = |ns: f64| (ns / all).clamp(0.0, 1.0);
         Losses {
             coherence: share(many.cpu_ns.middle - few.cpu_ns.middle),
-            contention: share(all - many.cpu_ns.middle),
+            contention: share(all - many.cpu_ns.middle - many.others * all),
+            others: many.others,
         }
     }
 
     /// Whether CPU time grows with the CPUs in each pair of runs, and on the whole by more than runs differ.
     pub fn grows(&self) -> bool {
-        self.ends().is_some_and(|(_, many)| many.growth.middle > 1.0 + LITTLE && many.growth.least > 1.0)
+        !self.is_disturbed()
+            && self
+                .ends()
+                .is_some_and(|(_, many)| many.growth.middle > 1.0 + LITTLE && many.growth.least > 1.0)
+    }
+
+    /// Whether other programs had so much of the CPUs that nothing follows from these runs.
+    pub fn is_disturbed(&self) -> bool {
+        self.counts.iter().any(|count| count.others > MOST_BY_OTHERS)
     }
 
     /// Functions whose CPU time grows, that which grows most first.
@@ -166,10 +181,11 @@ impl CpuCosts {
 
     /// Whether CPU time changes with the CPUs by more than runs differ, in one direction or the other.
     fn changes(&self) -> bool {
-        self.ends().is_some_and(|(_, many)| {
-            let Spread { middle, least, most } = many.growth;
-            (middle - 1.0).abs() > LITTLE && (least > 1.0 || most < 1.0)
-        })
+        !self.is_disturbed()
+            && self.ends().is_some_and(|(_, many)| {
+                let Spread { middle, least, most } = many.growth;
+                (middle - 1.0).abs() > LITTLE && (least > 1.0 || most < 1.0)
+            })
     }
 
     /// CPU times on any number of CPUs.
@@ -223,6 +239,8 @@ impl CountCosts {
         };
         let (time_ns, cpu_ns) = (of(|run| run.time_ns)?, of(|run| run.cpu_ns)?);
         let slower = ratio(|run| run.time_ns)?;
+        let others = here.iter().map(|run| run.others_ns as f64 / (run.time_ns as f64 * f64::from(cpus)));
+        let others = Spread::of(others.collect())?.middle;
         let samples: u64 = here.iter().map(|run| run.samples).sum();
         let mut counts: FxHashMap<String, u64> = FxHashMap::default();
         for function in here.iter().flat_map(|run| &run.functions) {
@@ -236,6 +254,7 @@ impl CountCosts {
             runs: here.len(),
             time_ns,
             cpu_ns,
+            others,
             speedup: Spread {
                 middle: 1.0 / slower.middle,
                 least: 1.0 / slower.most,
@@ -273,7 +292,15 @@ mod tests {
     fn run((cpus, round, time, cpu): (u32, u32, u64, u64), counts: [u64; 2]) -> CpuRun {
         let of = |(name, samples): (&str, u64)| FunctionSamples { name: name.into(), samples };
         let functions = ["f", "g"].into_iter().zip(counts).map(of).collect();
-        CpuRun { cpus, round, time_ns: time * MS, cpu_ns: cpu * MS, samples: counts.iter().sum(), functions }
+        CpuRun {
+            cpus,
+            round,
+            time_ns: time * MS,
+            cpu_ns: cpu * MS,
+            others_ns: 0,
+            samples: counts.iter().sum(),
+            functions,
+        }
     }
 
     /// Two threads; `f` computes 300 ms and `g` 100 ms on 2 CPUs.
@@ -349,6 +376,12 @@ mod tests {
         let costs = CpuCosts::of(&program).expect("costs");
         assert!(!costs.grows() && costs.grown().is_empty());
         assert_eq!(costs.factors(&program, Cpus::ONE), None);
+        let mut disturbed = growing();
+        let runs = disturbed.machine.iter_mut().flat_map(|machine| &mut machine.cpu_runs);
+        runs.for_each(|run| run.others_ns = run.time_ns / 4);
+        let costs = CpuCosts::of(&disturbed).expect("costs");
+        assert!(!costs.grows() && costs.factors(&disturbed, Cpus::ONE).is_none());
+        assert!((costs.losses().others - 0.125).abs() < 1e-9);
         let one = Program { machine: None, ..program };
         assert_eq!(CpuCosts::of(&one), None);
     }

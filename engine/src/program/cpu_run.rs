@@ -9,8 +9,14 @@ use std::collections::BTreeMap;
 /// More functions than this are together elsewhere.
 const MOST_FUNCTIONS: usize = 64;
 
-/// What this recording says as a run on so many CPUs; `None`: it has no CPU time. `program` is made from `timeline`.
-pub fn cpu_run(timeline: &Timeline, program: &Program, cpus: u32, round: u32) -> Option<CpuRun> {
+/// What this recording says as a run on so many CPUs; `None`: it has no CPU time. `program` is made from `timeline`; other
+/// programs had the CPUs for `others_ns` nanoseconds.
+pub fn cpu_run(
+    timeline: &Timeline,
+    program: &Program,
+    (cpus, round): (u32, u32),
+    others_ns: u64,
+) -> Option<CpuRun> {
     let cost = program.overhead.filter(|cost| cost.wall_ns > 0 && cost.target_ns > 0)?;
     let mut found: BTreeMap<u32, u64> = BTreeMap::new();
     let mut samples = 0u64;
@@ -28,5 +34,5 @@ pub fn cpu_run(timeline: &Timeline, program: &Program, cpus: u32, round: u32) ->
     let mut functions: Vec<FunctionSamples> = found.into_iter().filter_map(named).collect();
     functions.sort_by_key(|function| std::cmp::Reverse(function.samples));
     functions.truncate(MOST_FUNCTIONS);
-    Some(CpuRun { cpus, round, time_ns: cost.wall_ns, cpu_ns: cost.target_ns, samples, functions })
+    Some(CpuRun { cpus, round, time_ns: cost.wall_ns, cpu_ns: cost.target_ns, others_ns, samples, functions })
 }

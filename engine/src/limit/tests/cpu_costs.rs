@@ -20,7 +20,7 @@ fn run_on_one_and_two(part: f64) -> Program {
             let functions = vec![of("f", f_ns), of("g", 100 * MS)];
             let samples = functions.iter().map(|function| function.samples).sum();
             let time_ns = cpu_ns / u64::from(cpus) + MS;
-            cpu_runs.push(CpuRun { cpus, round, time_ns, cpu_ns, samples, functions });
+            cpu_runs.push(CpuRun { cpus, round, time_ns, cpu_ns, others_ns: 0, samples, functions });
         }
     }
     let machine = Some(MachineFacts { cpu_runs, ..MachineFacts::default() });

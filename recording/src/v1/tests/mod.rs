@@ -94,6 +94,7 @@ fn facts() -> Facts {
             round: 1,
             time_ns: 7,
             cpu_ns: 13,
+            others_ns: 2,
             samples: 5,
             functions: vec![engine::event::FunctionSamples { name: "f".into(), samples: 3 }],
         }],
