@@ -58,7 +58,7 @@ pub(crate) fn counted(ebpf: &Ebpf, missed: u64) -> Option<KernelLocks> {
     Some(longest(sums.into_values().collect(), lost))
 }
 
-/// The longest of them; the others are told as lost.
+/// The longest of them; the others count as lost.
 fn longest(mut waits: Vec<KernelLockWaits>, mut lost: u64) -> KernelLocks {
     if waits.len() > MOST {
         waits.sort_by_key(|of| std::cmp::Reverse(of.total_ns));

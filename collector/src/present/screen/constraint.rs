@@ -5,7 +5,10 @@ use crate::present::cpu_words::cpus;
 use crate::present::short::short;
 use engine::event::SupportSubject;
 use engine::limit::{Limit, WORTH};
-use engine::program::bare_name;
+use engine::program::{LockWaits, bare_name};
+
+/// Waits for locks of the kernel that take less of the threads' time are not worth a word.
+const TOLD: f64 = 0.01;
 
 /// `users`: how many threads, how many of them change nothing, and whether each changed word is one thread's own.
 pub(super) fn of_cache_line(
@@ -28,13 +31,15 @@ pub(super) fn of_cache_line(
     )
 }
 
-/// `calls`: the most frequent ones, and the part of the CPU time that all of them have.
+/// `calls`: the most frequent ones, and the part of the CPU time that all of them have. `threads`: how many cause it, and how long
+/// they wait for locks of the kernel there.
 pub(super) fn of_support_work(
     subject: SupportSubject,
     (calls, cpu_share): (&str, &str),
     (function, via): (Option<&str>, Option<&str>),
-    threads: usize,
+    (threads, lock_waits): (usize, Option<LockWaits>),
 ) -> String {
+    let waits = of_kernel_locks(subject, threads, lock_waits);
     let what = match subject {
         SupportSubject::Memory if threads > 1 => {
             format!(", which {threads} threads cause in the memory that they share")
@@ -47,7 +52,25 @@ pub(super) fn of_support_work(
         function.map_or(String::new(), |function| format!(", most of it for {}{via}", short(function)));
     let work =
         if subject.is_kernels() { format!("the kernel: {calls}{what}") } else { subject.name().to_owned() };
-    format!("{work}: {cpu_share} of the CPU time{most}.")
+    format!("{work}: {cpu_share} of the CPU time{most}{waits}.")
+}
+
+/// How long threads wait for locks of the kernel, if that is worth a word.
+fn of_kernel_locks(subject: SupportSubject, threads: usize, waits: Option<LockWaits>) -> String {
+    let is_map = subject == SupportSubject::Memory;
+    match waits {
+        // A process has one lock for its memory map.
+        None if is_map && threads > 1 => "; waits for its lock: not recorded here".to_owned(),
+        Some(waits) if subject.is_kernels() && waits.share() >= TOLD => {
+            let share = waits.share() * 100.0;
+            let of = if is_map && waits.is_sleep() { "its lock" } else { "locks of the kernel" };
+            match threads {
+                0 | 1 => format!("; {share:.0} % of its time it waits for {of}"),
+                _ => format!("; {share:.0} % of their time they wait for {of}"),
+            }
+        }
+        _ => String::new(),
+    }
 }
 
 /// `waiting`: threads, on average.
@@ -122,4 +145,32 @@ pub(super) fn of_lock(lock: &str, locks: usize, waiting: f64, threads: usize) ->
         format!("{threads} threads take it")
     };
     format!("{name}: {waits}.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_for_the_lock_of_a_memory_map_are_said_or_that_they_are_not_known() {
+        let said = |subject, threads, waits| {
+            of_support_work(subject, ("munmap", "62 %"), (Some("fill"), None), (threads, waits))
+        };
+        let of =
+            |slept_ns, spun_ns| Some(LockWaits { count: 9, slept_ns, spun_ns, longest_ns: 7, of_ns: 100 });
+        let memory = SupportSubject::Memory;
+        let text = said(memory, 4, of(30, 8));
+        assert!(text.ends_with("for fill; 38 % of their time they wait for its lock."), "{text}");
+        let text = said(memory, 4, of(3, 8));
+        assert!(text.ends_with("; 11 % of their time they wait for locks of the kernel."), "{text}");
+        let text = said(SupportSubject::Files, 1, of(30, 0));
+        assert!(text.ends_with("; 30 % of its time it waits for locks of the kernel."), "{text}");
+        let text = said(memory, 2, None);
+        assert!(text.ends_with("; waits for its lock: not recorded here."), "{text}");
+        for (subject, threads, waits) in
+            [(memory, 1, None), (memory, 4, of(0, 0)), (SupportSubject::Files, 2, None)]
+        {
+            assert!(said(subject, threads, waits).ends_with("most of it for fill."), "{subject:?}");
+        }
+    }
 }

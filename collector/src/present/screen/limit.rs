@@ -207,9 +207,9 @@ fn of_wait(limit: &Limit) -> String {
             let users = (*threads, *readers, *is_false);
             of_cache_line(line, function.as_deref(), users, &percent(limit.gain()))
         }
-        Kind::SupportWork { subject, calls, cpu_share, function, via, threads } => {
+        Kind::SupportWork { subject, calls, cpu_share, function, via, threads, lock_waits } => {
             let of = (function.as_deref(), via.as_deref());
-            of_support_work(*subject, (calls, &percent(*cpu_share)), of, *threads)
+            of_support_work(*subject, (calls, &percent(*cpu_share)), of, (*threads, *lock_waits))
         }
         Kind::Permits { semaphore, permits, threads, waiting } => {
             of_permits(semaphore, *permits, *threads, *waiting)
