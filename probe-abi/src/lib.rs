@@ -12,6 +12,7 @@
 
 mod burst;
 mod call;
+mod contention;
 mod control;
 mod descriptor;
 mod function;
@@ -27,6 +28,9 @@ mod stamp;
 
 pub use burst::{Burst, MOST_APART_NS, MOST_HELD_NS, MOST_SPAN_NS};
 pub use call::{Call, FUTEX_CALL, FUTEX_WAITV_CALL, FUTEX_WAKE_CALL, YIELD_CALL, futex_operation};
+pub use contention::{
+    ContentionCounts, ContentionFlags, ContentionKey, MAX_CONTENTION_KEYS, OPEN_CONTENTIONS, OpenContention,
+};
 pub use control::{
     CROWDED_CALLS, CROWDED_SHIFT, Cookie, CpuCounters, FunctionCounters, MAX_GROUPS, MAX_OPEN_FRAMES,
     MAX_RINGS, PID_LIMIT, RATE_WINDOW_SHIFT, Settings,

@@ -26,9 +26,10 @@ pub const ABI_STAMP: [u8; 24] = {
 };
 
 /// Every file of this crate that kernel and user side both depend on; a test compares it with the folder.
-const SOURCES: [(&str, &[u8]); 14] = [
+const SOURCES: [(&str, &[u8]); 15] = [
     ("burst.rs", include_bytes!("burst.rs")),
     ("call.rs", include_bytes!("call.rs")),
+    ("contention.rs", include_bytes!("contention.rs")),
     ("control.rs", include_bytes!("control.rs")),
     ("descriptor.rs", include_bytes!("descriptor.rs")),
     ("function.rs", include_bytes!("function.rs")),

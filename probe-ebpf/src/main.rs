@@ -6,6 +6,7 @@
 #![feature(core_intrinsics)]
 #![expect(internal_features, reason = "the target's atomic instructions are reachable only as intrinsics")]
 
+mod contention;
 mod context;
 mod descriptor;
 mod filter;

@@ -136,3 +136,37 @@ fn memory_that_is_given_back_and_asked_for_again_is_work_of_the_kernel() {
     let others = kept["others"].as_array().map_or(&[][..], Vec::as_slice);
     assert!(others.iter().chain([&kept]).all(|of| of["kind"] != "support_work"), "{kept}");
 }
+
+/// How long threads wait for each other in the kernel was in no row: only the CPU time there was.
+#[test]
+fn threads_that_map_and_unmap_wait_for_the_lock_of_their_memory_map() {
+    let program = skip_unless_live!("map_churn.c");
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return;
+    }
+    let tracepoints = std::fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default();
+    let name = b"btf_trace_contention_begin\0";
+    if !tracepoints.windows(name.len()).any(|at| at == name) {
+        return println!("SKIP threads_that_map_and_unmap: a kernel without tracepoints of its locks");
+    }
+    let recorded = Recorded::good(&["--overhead", "none"], &program, &["map", "4000"]);
+    let found = limit(&recorded.report("2"), 2);
+    assert_eq!((&found["kind"], &found["threads"]), (&"support_work".into(), &4.into()), "{found}");
+    let locks = &found["kernel_locks"];
+    assert!(locks["waits"].as_u64() > Some(0) && locks["share"].as_f64() > Some(0.01), "{found}");
+    assert!(locks["slept_ns"].as_u64() > Some(0), "who waits for the map sleeps: {found}");
+    let text = Longpole::with(["report", "--cpus", "2"]).and(&recorded.file).ok().stdout;
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("which 4 threads cause in the memory that they share"), "{text}");
+    assert!(text.contains(" of their time they wait for "), "{text}");
+    assert!(text.contains(" CPU kernel limits"), "{text}");
+    let info = Longpole::with(["info"]).and(&recorded.file).ok().stdout;
+    assert!(info.contains("kernel locks") && info.contains(" waits, "), "{info}");
+
+    let recorded = Recorded::good(&["--overhead", "none"], &program, &["own", "4001"]);
+    let found = limit(&recorded.report("2"), 2);
+    let others = found["others"].as_array().map_or(&[][..], Vec::as_slice);
+    assert!(others.iter().chain([&found]).all(|of| of["kind"] != "support_work"), "{found}");
+    let text = Longpole::with(["report", "--cpus", "2"]).and(&recorded.file).ok().stdout;
+    assert!(!text.contains("they wait for") && !text.contains(" kernel  limits"), "{text}");
+}

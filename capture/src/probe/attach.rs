@@ -57,7 +57,8 @@ pub(crate) fn attach_network(ebpf: &mut Ebpf, kernel: &KernelLayout) -> Vec<Link
     })
 }
 
-fn attach_tracepoint(ebpf: &mut Ebpf, name: &str) -> Result<Link, ProbeError> {
+/// Puts a program that is loaded on the tracepoint of its name.
+pub(crate) fn attach_tracepoint(ebpf: &mut Ebpf, name: &str) -> Result<Link, ProbeError> {
     let failed = |error: ProgramError| ProbeError::from_cause(format_args!("tracepoint {name}"), &error);
     let program: &mut BtfTracePoint = program(ebpf, name)?;
     let link = program.attach().map_err(failed)?;

@@ -10,7 +10,9 @@ use std::{
     thread::JoinHandle,
 };
 
-use engine::event::{GapReason, HitCosts, LossCounts, Note, NoteKind, Overhead, PendingOperation};
+use engine::event::{
+    GapReason, HitCosts, KernelLocks, LossCounts, Note, NoteKind, Overhead, PendingOperation,
+};
 
 use super::overhead::controller::{Common, Probes};
 use super::{
@@ -20,6 +22,7 @@ use super::{
     counters,
     cpu_ring_reader::Rings,
     error::ProbeError,
+    kernel_locks,
     link_keeper::LinkKeeper,
     mappings::Mappings,
     open_calls,
@@ -208,6 +211,16 @@ impl Capture {
         open_calls::pending(&self.common.lock().ebpf)
     }
 
+    /// How long threads have waited for locks of the kernel so far; `None`: this kernel does not let that be counted.
+    pub fn kernel_locks(&self) -> Option<KernelLocks> {
+        let probes = self.common.lock();
+        if probes.contention.is_empty() {
+            return None;
+        }
+        let missed = counters::missed(&probes.ebpf, kernel_locks::counts_only);
+        kernel_locks::counted(&probes.ebpf, missed)
+    }
+
     /// Notes that a process has no function probes from `since_ns` on.
     pub fn leave_unprobed(&mut self, pid: u32, since_ns: u64) {
         let kind =
@@ -264,8 +277,7 @@ impl Capture {
     }
 
     fn look_for_missed(&self, probes: &Probes) {
-        let costs = counters::program_costs(&probes.ebpf);
-        let missed = costs.iter().fold(0u64, |sum, program| sum.saturating_add(program.missed));
+        let missed = counters::missed(&probes.ebpf, |program| !kernel_locks::counts_only(program));
         self.missed.store(missed, Ordering::Relaxed);
         self.looked_ns.store(now_ns(), Ordering::Relaxed);
     }
@@ -299,6 +311,7 @@ impl Drop for Capture {
             let probes = &mut *self.common.lock();
             threads.extend(probes.clock.iter_mut().flat_map(|clock| clock.stop()));
             threads.extend(close_together(std::mem::take(&mut probes.network)));
+            threads.extend(close_together(std::mem::take(&mut probes.contention)));
             probes.functions.remove_processes(&|_| true);
             drop(probes.operations.silence(&|_| true));
         }

@@ -124,6 +124,12 @@ pub(crate) fn program_costs(ebpf: &Ebpf) -> Vec<ProgramCost> {
     costs
 }
 
+/// How often the kernel left out one of these programs.
+pub(crate) fn missed(ebpf: &Ebpf, of: fn(&ProgramCost) -> bool) -> u64 {
+    let costs = program_costs(ebpf);
+    costs.iter().filter(|program| of(program)).fold(0, |sum, program| sum.saturating_add(program.missed))
+}
+
 /// `struct bpf_prog_info` (include/uapi/linux/bpf.h) up to the counter that is read; all 0 is a valid request.
 #[repr(C)]
 struct ProgramInfo {

@@ -23,6 +23,7 @@ use super::{
     cpu_ring_reader::Rings,
     error::{ProbeError, ProbeErrorKind},
     function_probes::{self, FunctionProbes},
+    kernel_locks,
     layout::KernelLayout,
     link_keeper::LinkKeeper,
     load::{LoadOptions, Loaded, load},
@@ -79,6 +80,8 @@ impl Capture {
             sampling_clock::start_at_events(&mut ebpf, &kernel)?;
         }
         stages.end("samples at events");
+        let contention = if is_early { Vec::new() } else { kernel_locks::attach(&mut ebpf, &kernel) };
+        stages.end("kernel's locks");
         let hit_costs = costs.and_then(HitCosting::end);
         stages.end("cost of a hit");
         let accounting = CostAccounting::new(
@@ -93,6 +96,7 @@ impl Capture {
             operations: LockProbes::new(shared.clone(), Arc::clone(&keeper), first_libc_counters),
             clock,
             network,
+            contention,
             kernel: Arc::clone(&kernel),
             notes: Vec::new(),
             logger,
@@ -127,8 +131,7 @@ impl Capture {
         }
         capture.begin(&options, early);
         // The overhead controller believes that untracked processes are gone, so it comes last.
-        let samples_events_later = options.sampling.is_some() && is_early;
-        capture.start_controller(&options, sampling, samples_events_later.then_some(kernel))?;
+        capture.start_controller(&options, sampling, is_early.then_some(kernel))?;
         Ok(capture)
     }
 
@@ -164,22 +167,24 @@ impl Capture {
         Ok(())
     }
 
-    /// Starts the overhead controller. `samples_events`: it first lets stacks be taken at sleeps and wake-ups.
+    /// Starts the overhead controller. `later`: it first lets stacks be taken at sleeps and wake-ups, and waits for locks of
+    /// the kernel be counted.
     fn start_controller(
         &mut self,
         options: &CaptureOptions,
         sampling: AdaptiveSampling,
-        samples_events: Option<Arc<KernelLayout>>,
+        later: Option<Arc<KernelLayout>>,
     ) -> Result<(), ProbeError> {
         let (stop, stopped) = mpsc::channel();
         let common = self.common.clone();
         let budget = Budget::new(options.budget_ppm);
         let of_events = AdaptiveSampling::of_events(options.budget_ppm);
+        let samples = options.sampling.is_some();
         let thread = std::thread::Builder::new()
             .name("longpole-budget".into())
             .spawn(move || {
-                if let Some(kernel) = samples_events {
-                    controller::begin_at_events(&common, &kernel);
+                if let Some(kernel) = later {
+                    controller::begin_later(&common, &kernel, samples);
                 }
                 controller::run(&common, budget, [sampling, of_events], &stopped);
             })

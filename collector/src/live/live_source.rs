@@ -9,7 +9,7 @@ use capture::probe::{
     Attacher, Capture, LibcProbes, NewMapping, ProbeError, ProbeErrorKind, ProbeFunction, Since, now_ns,
 };
 use capture::unwind::Sampler;
-use engine::event::{LossCounts, MappingFact, Note, Overhead, PendingOperation, SampleCounts};
+use engine::event::{KernelLocks, LossCounts, MappingFact, Note, Overhead, PendingOperation, SampleCounts};
 use probe_abi::{Header, Kind, Record};
 use std::mem::offset_of;
 use std::path::PathBuf;
@@ -27,6 +27,7 @@ pub struct LiveSource {
     launched: Option<(u32, PathBuf)>,
     /// What threads were in the middle of at the end, as far as probes recorded it.
     pending: Vec<PendingOperation>,
+    kernel_locks: Option<KernelLocks>,
     /// Makes samples of what the programs took, if they do.
     sampler: Option<Sampler>,
     /// Mappings that the sampler has heard of, and nobody else.
@@ -54,6 +55,7 @@ impl LiveSource {
             interposed,
             launched: None,
             pending: Vec::new(),
+            kernel_locks: None,
             sampler: None,
             loaded: Vec::new(),
             has_bell: false,
@@ -257,6 +259,7 @@ impl EventSource for LiveSource {
         }
         let end_ns = self.capture.end();
         self.pending = self.capture.pending();
+        self.kernel_locks = self.capture.kernel_locks();
         end_ns
     }
 
@@ -278,6 +281,10 @@ impl EventSource for LiveSource {
         let mut pending = std::mem::take(&mut self.pending);
         pending.extend(self.interposed.iter_mut().flat_map(Interposed::take_pending));
         pending
+    }
+
+    fn take_kernel_locks(&mut self) -> Option<KernelLocks> {
+        self.kernel_locks.take()
     }
 
     fn stop(self: Box<Self>, patience: Duration) -> Late {

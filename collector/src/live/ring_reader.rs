@@ -298,7 +298,7 @@ impl RingReader {
         }
         let mut batch = self.decoder.finish(&mut *source, end_ns);
         let loss = self.count(&mut *source, messages);
-        let pending = source.take_pending();
+        let (pending, kernel_locks) = (source.take_pending(), source.take_kernel_locks());
         let overhead = source.overhead();
         // Reading symbols may take its time: the program is free before.
         let Late { notes, mappings, samples } = source.stop(self.last_wait);
@@ -315,7 +315,7 @@ impl RingReader {
                 let _ = feed.send(WriterMessage::Code(namer.finish()));
             }
             let left_out = LeftOut::default();
-            let end = WindowEnd { end_ns, threads, loss, pending, overhead, samples, left_out };
+            let end = WindowEnd { end_ns, threads, loss, pending, overhead, samples, kernel_locks, left_out };
             let _ = feed.send(WriterMessage::End(end));
         }
     }

@@ -3,7 +3,9 @@
 use super::message::Unprobed;
 use capture::interpose::Doorbell;
 use capture::probe::{LibcProbes, NewMapping, ProbeFunction, Since};
-use engine::event::{FunctionId, LossCounts, MappingFact, Note, Overhead, PendingOperation, SampleCounts};
+use engine::event::{
+    FunctionId, KernelLocks, LossCounts, MappingFact, Note, Overhead, PendingOperation, SampleCounts,
+};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -91,6 +93,11 @@ pub trait EventSource: Send {
     /// What threads were in the middle of at the end, as far as the source knows.
     fn take_pending(&mut self) -> Vec<PendingOperation> {
         Vec::new()
+    }
+
+    /// How long threads waited for locks of the kernel, once the source has ended; `None`: not known.
+    fn take_kernel_locks(&mut self) -> Option<KernelLocks> {
+        None
     }
 
     /// Where sampled processes have code, if it is new since the last call.

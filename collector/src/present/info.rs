@@ -5,8 +5,8 @@ use super::style::{Paint, Style};
 use super::table;
 use crate::cell::{duration, grouped};
 use engine::event::{
-    FunctionId, HitCosts, LeftOut, LossCounts, ModuleFact, NoteKind, Overhead, Recording, SampleCounts,
-    SamplingFact,
+    FunctionId, HitCosts, KernelLockWaits, KernelLocks, LeftOut, LossCounts, ModuleFact, NoteKind, Overhead,
+    Recording, SampleCounts, SamplingFact,
 };
 use engine::program::Program;
 use recording::{Meta, SessionInfo};
@@ -63,6 +63,9 @@ struct SessionFacts {
     sampling: Option<SamplingFact>,
     #[serde(skip_serializing_if = "Option::is_none")]
     samples: Option<SampleCounts>,
+    /// Waits for locks of the kernel; absent where they were not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kernel_locks: Option<KernelLocks>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -144,6 +147,7 @@ impl Facts {
             hit_costs: recording.facts.hit_costs,
             sampling: recording.facts.sampling,
             samples: recording.facts.end.as_ref().and_then(|end| end.samples),
+            kernel_locks: recording.facts.end.as_ref().and_then(|end| end.kernel_locks.clone()),
         };
         Facts { schema: SCHEMA, kind: "session", session: Some(session), program: None }
     }
@@ -253,8 +257,31 @@ fn session_text(session: &SessionFacts, style: &Style, out: &mut impl Write) -> 
     if !session.left_out.is_nothing() {
         line(out, style, "left out", &format!("{}: no room in the file", missing(&session.left_out)))?;
     }
+    if session.loss.is_some() {
+        line(out, style, "kernel locks", &kernel_locks(session.kernel_locks.as_ref()))?;
+    }
     let lost = session.loss.as_ref().map_or("not known: the recording has no end".to_owned(), lost);
     line(out, style, "lost", &lost)
+}
+
+/// How long threads waited for locks of the kernel, asleep and awake.
+fn kernel_locks(locks: Option<&KernelLocks>) -> String {
+    let Some(locks) = locks else { return "waits for them: not recorded here".to_owned() };
+    let sum = |of: fn(&KernelLockWaits) -> u64| locks.waits.iter().map(of).fold(0, u64::saturating_add);
+    let (slept_ns, all_ns) = (sum(KernelLockWaits::slept_ns), sum(|waits| waits.total_ns));
+    let lost = match locks.lost {
+        0 => String::new(),
+        lost => format!("; {} more not counted", grouped(lost)),
+    };
+    match sum(|waits| waits.count) {
+        0 => format!("no thread waited for one{lost}"),
+        count => format!(
+            "{} waits, {} asleep, {} spinning{lost}",
+            grouped(count),
+            duration(slept_ns as f64),
+            duration(all_ns.saturating_sub(slept_ns) as f64)
+        ),
+    }
 }
 
 /// How many records, of which kinds.
@@ -315,6 +342,17 @@ mod tests {
         assert!(machines.contains(json), "{machines}");
         let (people, machines) = said(LeftOut::default());
         assert!(!people.contains("left out") && !machines.contains("\"left_out\""));
+    }
+
+    #[test]
+    fn waits_for_locks_of_the_kernel_are_counted_or_not_known() {
+        let waits =
+            KernelLockWaits { flags: 32, count: 1_200, total_ns: 9_000, ..KernelLockWaits::default() };
+        let waits = vec![KernelLockWaits { spun_ns: 2_000, ..waits }];
+        let said = |waits, lost| kernel_locks(Some(&KernelLocks { waits, lost }));
+        assert_eq!(said(waits, 3), "1,200 waits, 7.00 µs asleep, 2.00 µs spinning; 3 more not counted");
+        assert_eq!(said(Vec::new(), 0), "no thread waited for one");
+        assert_eq!(kernel_locks(None), "waits for them: not recorded here");
     }
 
     #[test]

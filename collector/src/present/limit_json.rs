@@ -4,6 +4,7 @@ use super::cpu_costs::CpuCostsJson;
 use engine::experiment::Edit;
 use engine::json::number;
 use engine::limit::{Fix, Kind, Limit, Limits, LockUse, Part, Row, ThreadUse};
+use engine::program::LockWaits;
 use engine::report::Cpus;
 use serde::Serialize;
 
@@ -18,6 +19,9 @@ pub(super) struct LimitsJson<'a> {
     locks: Vec<LockUseJson<'a>>,
     #[serde(skip_serializing_if = "<[ThreadUse]>::is_empty")]
     threads: &'a [ThreadUse],
+    /// System time by function, where ticks found any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    in_kernel: Vec<KernelJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     more_threads: Option<MoreThreadsJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,6 +54,11 @@ impl<'a> LimitsJson<'a> {
             fixes: limits.fixes.iter().map(FixJson::new).collect(),
             locks: limits.locks.iter().map(LockUseJson::new).collect(),
             threads: &limits.threads,
+            in_kernel: limits
+                .functions
+                .iter()
+                .filter_map(|used| Some(KernelJson { function: &used.function, share: used.kernel? }))
+                .collect(),
             more_threads: limits
                 .more_threads
                 .map(|more| MoreThreadsJson { threads: more.threads.saturating_add(1), gain: more.gain }),
@@ -141,6 +150,9 @@ struct Of<'a> {
     /// The share of threads' time that is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     missing: Option<f64>,
+    /// Waits for locks of the kernel; absent where they were not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kernel_locks: Option<KernelLocksJson>,
 }
 
 impl<'a> LimitJson<'a> {
@@ -212,9 +224,13 @@ impl<'a> Of<'a> {
             Kind::CostsMore { growth, function: of, .. } => {
                 Of { growth: Some(*growth), function: function(of), ..Of::default() }
             }
-            Kind::SupportWork { calls, function: of, threads, .. } => {
-                Of { object: Some(calls), function: function(of), threads: Some(*threads), ..Of::default() }
-            }
+            Kind::SupportWork { calls, function: of, threads, lock_waits, .. } => Of {
+                object: Some(calls),
+                function: function(of),
+                threads: Some(*threads),
+                kernel_locks: lock_waits.map(KernelLocksJson::new),
+                ..Of::default()
+            },
             Kind::Permits { semaphore, threads, waiting, .. } => Of {
                 object: Some(semaphore),
                 threads: Some(*threads),
@@ -244,6 +260,33 @@ impl<'a> Of<'a> {
             Kind::Timers | Kind::Spinning | Kind::Deadlock { .. } | Kind::Nothing => Of::default(),
         }
     }
+}
+
+/// How long threads waited for locks of the kernel.
+#[derive(Serialize)]
+struct KernelLocksJson {
+    waits: u64,
+    /// CPU time.
+    spun_ns: u64,
+    /// Asleep, or wanting a CPU.
+    slept_ns: u64,
+    longest_ns: u64,
+    /// Of the threads' time.
+    share: f64,
+}
+
+impl KernelLocksJson {
+    fn new(of: LockWaits) -> KernelLocksJson {
+        let LockWaits { count, slept_ns, spun_ns, longest_ns, .. } = of;
+        KernelLocksJson { waits: count, spun_ns, slept_ns, longest_ns, share: of.share() }
+    }
+}
+
+/// The part of a function's CPU time that is in the kernel.
+#[derive(Serialize)]
+struct KernelJson<'a> {
+    function: &'a str,
+    share: f64,
 }
 
 #[derive(Serialize)]

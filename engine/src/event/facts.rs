@@ -5,7 +5,9 @@ use super::access::Access;
 use super::code::CodeFact;
 use super::cpu_run::CpuRun;
 use super::futex::{AwaitedThread, FutexFact};
+use super::kernel_locks::KernelLocks;
 use super::left_out::LeftOut;
+use super::loss::LossCounts;
 use super::module::ModuleFact;
 use super::overhead::{HitCosts, IdleWake, LineTransfer, OperationsTried, Overhead};
 use super::sampling::{SampleCounts, SamplingFact};
@@ -310,6 +312,9 @@ pub struct WindowEnd {
     /// for in a deadlock. Only of programs whose C library's functions were recorded from inside.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<PendingOperation>,
+    /// How long threads waited for locks of the kernel; `None`: that was not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel_locks: Option<KernelLocks>,
     /// What the session file had no room for.
     #[serde(skip_serializing_if = "LeftOut::is_nothing")]
     pub left_out: LeftOut,
@@ -333,51 +338,6 @@ pub struct PendingOperation {
     pub caller: u64,
     /// A [`probe_abi::SyncOperation`] as a number.
     pub operation: u16,
-}
-
-/// Records that did not make it, by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct LossCounts {
-    /// The ring was full.
-    pub dropped: u64,
-    /// The kernel did not run the program (re-entry, recursion limit).
-    pub missed: u64,
-    /// Synchronization operations that a thread of a launched command made faster than they could be taken from it.
-    pub operations: u64,
-    /// Those of them for which there was no memory, though their thread's ring had room.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub operations_short: u64,
-    /// Left out on purpose: mutex operations of the only thread of a process, where they were too frequent
-    /// for the overhead goal.
-    pub operations_left_out: u64,
-    /// Only counted, in whole pairs of an acquisition and its release that no thread waited for: their thread
-    /// made operations faster than they could be read, and there was hardly any room left.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub operations_counted: u64,
-    /// Not recorded, only counted: operations of threads that had been forbidden the clock or system calls, so that
-    /// recording them might have ended the program.
-    pub operations_forbidden: u64,
-    /// Arrived after newer records had been released.
-    pub late: u64,
-    /// Bytes that were no record.
-    pub undecodable: u64,
-    /// Switches of recorded threads that the kernel did not report, for no known reason: a thread left a CPU
-    /// to which it had not come. The timeline makes a contradiction of each.
-    pub unseen_switches: u64,
-    /// Left out on purpose: calls below the first open frame of the same function.
-    pub recursion_folded: u64,
-}
-
-impl LossCounts {
-    /// Records that were lost. Folded recursion and operations left out or forbidden are deliberate and do
-    /// not count. Switches that the kernel did not report were never records: they show as contradictions and
-    /// unknown time.
-    pub fn lost(&self) -> u64 {
-        [self.dropped, self.missed, self.operations, self.late, self.undecodable]
-            .into_iter()
-            .fold(0, u64::saturating_add)
-    }
 }
 
 /// Most frames that are kept of a stack, the innermost ones.

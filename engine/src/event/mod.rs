@@ -9,7 +9,9 @@ mod cpu_run;
 mod facts;
 mod futex;
 mod io_wait_names;
+mod kernel_locks;
 mod left_out;
+mod loss;
 pub mod merge;
 mod module;
 mod overhead;
@@ -21,9 +23,9 @@ mod support;
 mod sync_effect;
 
 pub use facts::{
-    AddressFact, Condition, Facts, FrameFact, FunctionFact, FunctionId, GapReason, LossCounts, MOST_FRAMES,
-    MappingFact, Note, NoteKind, PendingOperation, ProcessFact, STACKS_AT_ONCE, StackFact, ThreadBefore,
-    ThreadFact, ThreadState, WindowEnd,
+    AddressFact, Condition, Facts, FrameFact, FunctionFact, FunctionId, GapReason, MOST_FRAMES, MappingFact,
+    Note, NoteKind, PendingOperation, ProcessFact, STACKS_AT_ONCE, StackFact, ThreadBefore, ThreadFact,
+    ThreadState, WindowEnd,
 };
 
 pub use access::Access;
@@ -37,7 +39,9 @@ pub use futex::{
     AwaitedThread, FUTEX_CALL, FutexFact, awaited_futex, futex_name, futex_of_sleeper, futex_of_wakee,
 };
 pub use io_wait_names::io_name;
+pub use kernel_locks::{KernelLockWaits, KernelLocks};
 pub use left_out::LeftOut;
+pub use loss::LossCounts;
 pub use merge::{DISORDER_NS, Merger, OrderCounts};
 pub use module::ModuleFact;
 pub use overhead::{HitCost, HitCosts, IdleWake, LineTransfer, OperationsTried, Overhead};

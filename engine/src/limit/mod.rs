@@ -51,6 +51,7 @@ use crate::cpus::Cpus;
 use crate::event::SupportSubject;
 use crate::finding::Stuck;
 use crate::predict::CpuCosts;
+use crate::program::LockWaits;
 
 /// A constraint that gains less than this share of the time is no limit.
 pub const WORTH: f64 = 0.05;
@@ -318,6 +319,8 @@ pub enum Kind {
         via: Option<String>,
         /// Threads of one process that cause it.
         threads: usize,
+        /// How long they wait for locks of the kernel in it; `None`: that was not recorded.
+        lock_waits: Option<LockWaits>,
     },
     /// Permits of a semaphore, a pool's connections: all are in use, and threads wait for one.
     Permits {

@@ -41,6 +41,7 @@ impl Search {
             cpu_share: work.share(),
             function: work.function.clone(),
             via: work.via.clone(),
+            lock_waits: work.lock_waits,
             threads: usize::try_from(work.threads).unwrap_or(usize::MAX),
         }
     }

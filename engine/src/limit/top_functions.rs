@@ -3,7 +3,7 @@
 use super::holders::{self, Sums};
 use super::search::{Found, Search};
 use crate::experiment::Edit;
-use crate::program::FunctionRef;
+use crate::program::{FunctionRef, KernelShare};
 
 /// Functions whose tenth is tried.
 const FUNCTIONS: usize = 8;
@@ -26,6 +26,8 @@ pub struct FunctionUse {
     /// The share of the predicted time that 10 % of its time are worth, simulated; `None` if it computes too little, or the
     /// program is too large to try.
     pub tenth: Option<Tenth>,
+    /// The part of its CPU time that is in the kernel, as ticks of the clock find it; `None`: not known.
+    pub kernel: Option<f64>,
 }
 
 /// What 10 % of a function's time are worth, as a share of the predicted time: what goes if it takes 10 % less, and what comes if
@@ -83,7 +85,8 @@ impl Search {
             let [less, more] = FACTORS;
             Some(Tenth { faster: share(less)?, slower: -share(more)? })
         });
-        Some(FunctionUse { function: name, computes, tenth: tenth.flatten() })
+        let kernel = self.recorded.in_kernel.iter().find(|of| of.function == name).map(KernelShare::share);
+        Some(FunctionUse { function: name, computes, tenth: tenth.flatten(), kernel })
     }
 }
 

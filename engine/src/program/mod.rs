@@ -10,6 +10,7 @@ mod error;
 mod from_timeline;
 mod function_origin;
 pub mod json;
+mod kernel_share;
 mod line_sharing;
 mod lock_names;
 mod lock_replay;
@@ -54,8 +55,8 @@ pub use occurrences::{LockSection, Occurrences, WaitWords};
 pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
 pub use placement::Move;
 pub use recorded::{
-    ObjectKind, Primitive, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share, SharedLine,
-    SupportWork, WaitedFor,
+    KernelShare, LockWaits, ObjectKind, Primitive, PutBackUses, Queue, Recorded, RecordedObject,
+    RecordedWait, Share, SharedLine, SupportWork, WaitedFor,
 };
 pub(crate) use run_breaks::RunBreaks;
 pub use samples::{Place, PlaceId, Sample, Samples};

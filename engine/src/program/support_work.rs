@@ -3,16 +3,16 @@
 //! after the other (`mmap_lock`, Linux `Documentation/mm/process_addrs.rst`).
 
 use super::Program;
-use super::recorded::{Share, SupportWork};
+use super::recorded::{LockWaits, Share, SupportWork};
 use super::sampled_code::SampledCode;
 use crate::event::{SupportSubject, kernel_work, runtime_work};
-use crate::timeline::{Stack, Timeline};
+use crate::timeline::{Stack, Thread, Timeline};
 use probe_abi::SampleReason;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// Fewer samples than this show nothing.
-const FEWEST: u64 = 10;
+pub(super) const FEWEST: u64 = 10;
 
 /// A thread with this many times fewer samples than another one hardly causes it.
 const HARDLY: u64 = 20;
@@ -59,7 +59,10 @@ pub(super) fn of(timeline: &Timeline, sampled: &SampledCode, program: &Program) 
     let mut works: Vec<SupportWork> = subjects
         .into_iter()
         .filter(|(_, found)| found.samples >= FEWEST)
-        .map(|(subject, found)| work(subject, found, all, program))
+        .map(|(subject, found)| {
+            let lock_waits = lock_waits(subject, &found, timeline);
+            SupportWork { lock_waits, ..work(subject, found, all, program) }
+        })
         .collect();
     works.sort_by_key(|work| std::cmp::Reverse(work.samples));
     works
@@ -86,10 +89,30 @@ fn of_stacks(timeline: &Timeline, program: &Program) -> Vec<Option<(&'static str
     (0u32..).zip(&timeline.stacks).map(of_stack).collect()
 }
 
-/// How many threads of a process cause it: one that starts the others has a sample or two, too.
-fn causing(threads: &FxHashMap<usize, u64>) -> u64 {
+/// The threads of a process that cause it: one that starts the others has a sample or two, too.
+fn causing(threads: &FxHashMap<usize, u64>) -> impl Iterator<Item = usize> + '_ {
     let most = threads.values().max().copied().unwrap_or(0);
-    threads.values().filter(|samples| samples.saturating_mul(HARDLY) >= most).count() as u64
+    threads.iter().filter(move |(_, samples)| samples.saturating_mul(HARDLY) >= most).map(|(place, _)| *place)
+}
+
+/// How long threads waited for locks of the kernel in calls of this subject.
+fn lock_waits(subject: SupportSubject, found: &Found, timeline: &Timeline) -> Option<LockWaits> {
+    let locks = timeline.kernel_locks.as_ref()?;
+    let lived: Vec<&Thread> = timeline.threads.iter().filter(|thread| thread.has_lived()).collect();
+    let life = |place: usize| {
+        let thread = lived.get(place)?;
+        Some(thread.end.0.saturating_sub(thread.intervals.first()?.start.0))
+    };
+    let of_ns = found.threads.values().flat_map(causing).filter_map(life).fold(0, u64::saturating_add);
+    let none = LockWaits { of_ns, ..LockWaits::default() };
+    let of = locks.waits.iter().filter(|waits| kernel_work(waits.call).1 == subject);
+    Some(of.fold(none, |sum, waits| LockWaits {
+        count: sum.count.saturating_add(waits.count),
+        slept_ns: sum.slept_ns.saturating_add(waits.slept_ns()),
+        spun_ns: sum.spun_ns.saturating_add(waits.total_ns.saturating_sub(waits.slept_ns())),
+        longest_ns: sum.longest_ns.max(waits.longest_ns),
+        of_ns,
+    }))
 }
 
 fn work(subject: SupportSubject, found: Found, all: u64, program: &Program) -> SupportWork {
@@ -114,17 +137,20 @@ fn work(subject: SupportSubject, found: Found, all: u64, program: &Program) -> S
         calls,
         function: function.map(|function| function.name.clone()),
         via,
-        threads: found.threads.values().map(causing).max().unwrap_or(0),
+        threads: found.threads.values().map(|threads| causing(threads).count() as u64).max().unwrap_or(0),
         samples: found.samples,
         all,
+        lock_waits: None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::{KernelLockWaits, KernelLocks};
     use crate::time::Timestamp;
-    use crate::timeline::{InKernel, Interval, StackSample, Thread};
+    use crate::timeline::{InKernel, Interval, StackSample};
+    use probe_abi::ContentionFlags;
 
     #[test]
     fn ticks_in_the_kernel_are_counted_by_subject_and_those_in_user_space_are_not() {
@@ -145,14 +171,40 @@ mod tests {
             state: crate::timeline::State::Running { cpu: Some(0) },
             first_step: 0,
         };
-        let thread = Thread { pid: 7, samples, intervals: vec![lived], ..Thread::default() };
+        let thread =
+            Thread { pid: 7, samples, intervals: vec![lived], end: Timestamp(100), ..Thread::default() };
         let once = Thread { samples: vec![tick(1)], ..thread.clone() };
-        let timeline = Timeline { stacks, threads: vec![thread, once], ..Timeline::default() };
+        let waits = |call, flags, count| KernelLockWaits {
+            call,
+            flags,
+            count,
+            total_ns: 10 * count,
+            spun_ns: if flags == ContentionFlags::SPIN { 10 * count } else { 0 },
+            longest_ns: 12,
+            ..KernelLockWaits::default()
+        };
+        let waits = vec![
+            waits(None, ContentionFlags::READ, 2),
+            waits(Some(11), ContentionFlags::SPIN, 1),
+            waits(Some(202), ContentionFlags::SPIN, 5),
+        ];
+        let timeline = Timeline {
+            stacks,
+            threads: vec![thread, once],
+            kernel_locks: Some(KernelLocks { waits, lost: 0 }),
+            ..Timeline::default()
+        };
         let works = of(&timeline, &SampledCode::default(), &Program::default());
         assert_eq!(works.len(), 1, "nine samples show nothing: {works:?}");
         let SupportWork { subject, calls, threads, samples, all, .. } = &works[0];
         assert_eq!((*subject, *threads, *samples, *all), (SupportSubject::Memory, 1, 33, 62));
         let calls: Vec<(&str, u64)> = calls.iter().map(|call| (call.name.as_str(), call.count)).collect();
         assert_eq!(calls, [("page faults", 25), ("munmap", 8)]);
+        let waits = works[0].lock_waits.expect("recorded");
+        let counted = LockWaits { count: 3, slept_ns: 20, spun_ns: 10, longest_ns: 12, of_ns: 100 };
+        assert_eq!((waits, waits.share()), (counted, 0.3), "of the one thread that causes it");
+        let unknown = Timeline { kernel_locks: None, ..timeline };
+        let works = of(&unknown, &SampledCode::default(), &Program::default());
+        assert_eq!(works[0].lock_waits, None);
     }
 }

@@ -47,6 +47,7 @@ pub fn excerpt(recording: Recording, from_ns: u64, to_ns: u64) -> Recording {
         threads: if is_last { end.threads } else { Vec::new() },
         pending: if is_last { end.pending } else { Vec::new() },
         overhead: end.overhead.map(|cost| cost.scaled(share)),
+        kernel_locks: end.kernel_locks.map(|locks| locks.scaled(share)),
         samples: end.samples.map(|counts| counts.scaled(share)),
         ..end
     });

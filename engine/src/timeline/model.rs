@@ -2,8 +2,8 @@
 
 pub use super::wait::{External, Wait, Wake};
 use crate::event::{
-    Access, AddressFact, AwaitedThread, CodeFact, CpuRun, FunctionFact, FunctionId, IdleWake, LineTransfer,
-    MappingFact, Overhead, SamplingFact, SyncObject,
+    Access, AddressFact, AwaitedThread, CodeFact, CpuRun, FunctionFact, FunctionId, IdleWake, KernelLocks,
+    LineTransfer, MappingFact, Overhead, SamplingFact, SyncObject,
 };
 use crate::finding::Finding;
 use crate::time::{Nanos, Timestamp};
@@ -60,6 +60,8 @@ pub struct Timeline {
     pub asked_off: Vec<FunctionId>,
     /// What the recording cost, if that is known, over the length of the program's run.
     pub overhead: Option<Overhead>,
+    /// How long threads waited for locks of the kernel; `None`: that was not recorded.
+    pub kernel_locks: Option<KernelLocks>,
     /// What waking a thread on an idle CPU takes, if that was measured.
     pub idle_wake: Option<IdleWake>,
     /// What an atomic change of a cache line takes, if that was measured.

@@ -25,6 +25,7 @@ use super::super::{
     clocks,
     clocks::now_ns,
     function_probes::FunctionProbes,
+    kernel_locks,
     layout::KernelLayout,
     lock_probes::LockProbes,
     programs::Programs,
@@ -71,6 +72,8 @@ pub(crate) struct Probes {
     pub(crate) clock: Option<Clock>,
     /// The programs that follow packets over the loopback device, while they are attached.
     pub(crate) network: Vec<Link>,
+    /// The programs that count waits for locks of the kernel; none where it does not let us.
+    pub(crate) contention: Vec<Link>,
     pub(crate) kernel: Arc<KernelLayout>,
     pub(crate) notes: Vec<Note>,
     pub(crate) logger: Option<EbpfLogger<&'static dyn log::Log>>,
@@ -198,9 +201,16 @@ impl Common {
     }
 }
 
-/// Stacks of sleeps and wake-ups are taken from here on, too: of processes that ran already, whose events are recorded
-/// meanwhile.
-pub(crate) fn begin_at_events(common: &Common, kernel: &KernelLayout) {
+/// Stacks of sleeps and wake-ups are taken from here on, too, if there are `samples`, and waits for locks of the kernel
+/// counted: of processes that ran already, whose events are recorded meanwhile.
+pub(crate) fn begin_later(common: &Common, kernel: &KernelLayout, samples: bool) {
+    {
+        let probes = &mut *common.lock();
+        probes.contention = kernel_locks::attach(&mut probes.ebpf, kernel);
+    }
+    if !samples {
+        return;
+    }
     if let Err(error) = sampling_clock::start_at_events(&mut common.lock().ebpf, kernel) {
         log::warn!("stacks are taken by the clock alone: {error}");
     }

@@ -5,7 +5,10 @@ use crate::present::cpu_words::cpus;
 use crate::present::short::short;
 use engine::event::SupportSubject;
 use engine::limit::{Limit, WORTH};
-use engine::program::bare_name;
+use engine::program::{LockWaits, bare_name};
+
+/// Waits for locks of the kernel that take less of the threads' time are not worth a word.
+const TOLD: f64 = 0.01;
 
 /// Threads that are busy for this share of the time are always busy.
 const ALWAYS: f64 = 0.95;
@@ -31,13 +34,15 @@ pub(super) fn of_cache_line(
     )
 }
 
-/// `calls`: the most frequent ones, and the part of the CPU time that all of them have.
+/// `calls`: the most frequent ones, and the part of the CPU time that all of them have. `threads`: how many cause it, and how long
+/// they wait for locks of the kernel there.
 pub(super) fn of_support_work(
     subject: SupportSubject,
     (calls, cpu_share): (&str, &str),
     (function, via): (Option<&str>, Option<&str>),
-    threads: usize,
+    (threads, lock_waits): (usize, Option<LockWaits>),
 ) -> String {
+    let waits = of_kernel_locks(subject, threads, lock_waits);
     let what = match subject {
         SupportSubject::Memory if threads > 1 => {
             format!(", which {threads} threads cause in the memory that they share")
@@ -50,7 +55,25 @@ pub(super) fn of_support_work(
         function.map_or(String::new(), |function| format!(", most of it for {}{via}", short(function)));
     let work =
         if subject.is_kernels() { format!("the kernel: {calls}{what}") } else { subject.name().to_owned() };
-    format!("{work}: {cpu_share} of the CPU time{most}.")
+    format!("{work}: {cpu_share} of the CPU time{most}{waits}.")
+}
+
+/// How long threads wait for locks of the kernel, if that is worth a word.
+fn of_kernel_locks(subject: SupportSubject, threads: usize, waits: Option<LockWaits>) -> String {
+    let is_map = subject == SupportSubject::Memory;
+    match waits {
+        // A process has one lock for its memory map.
+        None if is_map && threads > 1 => "; waits for its lock: not recorded here".to_owned(),
+        Some(waits) if subject.is_kernels() && waits.share() >= TOLD => {
+            let share = waits.share() * 100.0;
+            let of = if is_map && waits.is_sleep() { "its lock" } else { "locks of the kernel" };
+            match threads {
+                0 | 1 => format!("; {share:.0} % of its time it waits for {of}"),
+                _ => format!("; {share:.0} % of their time they wait for {of}"),
+            }
+        }
+        _ => String::new(),
+    }
 }
 
 /// `waiting`: threads, on average.
@@ -147,12 +170,40 @@ pub(super) fn of_cost(
 pub(super) fn of_too_few_threads(threads: usize, function: Option<String>, busy: f64, gain: f64) -> String {
     let run = function.map_or(String::new(), |function| format!(" that run {function}"));
     let more = match gain >= engine::limit::WORTH {
-        true => format!("; one more gains {}", format!("{:.0} %", gain * 100.0)),
+        true => format!("; one more gains {:.0} %", gain * 100.0),
         false => String::new(),
     };
     let when = match busy {
         busy if busy >= ALWAYS => "always busy".to_owned(),
-        busy => format!("busy {} of the time", format!("{:.0} %", busy * 100.0)),
+        busy => format!("busy {:.0} % of the time", busy * 100.0),
     };
     format!("too few threads: the {threads}{run} are {when}{more}.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_for_the_lock_of_a_memory_map_are_said_or_that_they_are_not_known() {
+        let said = |subject, threads, waits| {
+            of_support_work(subject, ("munmap", "62 %"), (Some("fill"), None), (threads, waits))
+        };
+        let of =
+            |slept_ns, spun_ns| Some(LockWaits { count: 9, slept_ns, spun_ns, longest_ns: 7, of_ns: 100 });
+        let memory = SupportSubject::Memory;
+        let text = said(memory, 4, of(30, 8));
+        assert!(text.ends_with("for fill; 38 % of their time they wait for its lock."), "{text}");
+        let text = said(memory, 4, of(3, 8));
+        assert!(text.ends_with("; 11 % of their time they wait for locks of the kernel."), "{text}");
+        let text = said(SupportSubject::Files, 1, of(30, 0));
+        assert!(text.ends_with("; 30 % of its time it waits for locks of the kernel."), "{text}");
+        let text = said(memory, 2, None);
+        assert!(text.ends_with("; waits for its lock: not recorded here."), "{text}");
+        for (subject, threads, waits) in
+            [(memory, 1, None), (memory, 4, of(0, 0)), (SupportSubject::Files, 2, None)]
+        {
+            assert!(said(subject, threads, waits).ends_with("most of it for fill."), "{subject:?}");
+        }
+    }
 }

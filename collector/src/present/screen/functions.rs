@@ -4,7 +4,7 @@ use super::rows::{Row, Table};
 use super::{clip, is_narrow, name_columns, named};
 use crate::cell::width;
 use crate::present::style::Style;
-use engine::limit::Limits;
+use engine::limit::{FunctionUse, Limits};
 use engine::program::is_start_up;
 use engine::report::{CpuResult, Report};
 use std::collections::BTreeMap;
@@ -15,6 +15,10 @@ pub(super) const LEAST: f64 = 0.01;
 const NAME: usize = 26;
 /// Columns of a bar.
 const BAR: usize = 10;
+/// Columns that the share in the kernel takes from the name.
+const KERNEL: usize = 5;
+/// That share is a column if a function has so much of its CPU time there.
+const MUCH_KERNEL: f64 = 0.05;
 /// Gains on both sides of nothing that differ by less are nothing.
 const NOTHING: f64 = 0.035;
 
@@ -67,7 +71,14 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
     });
     let on = largest
         .map_or(String::new(), |largest| format!("on {}", crate::present::cpu_words::cpus(largest.cpus)));
-    let columns = name_columns(NAME, style);
+    let is_told = |used: &FunctionUse| used.kernel.is_some_and(|share| share >= MUCH_KERNEL);
+    let tells_kernel = !is_narrow(style)
+        && limits
+            .functions
+            .iter()
+            .any(|used| is_told(used) && functions.iter().any(|of| of.0 == used.function));
+    let columns = name_columns(if tells_kernel { NAME - KERNEL } else { NAME }, style);
+    let kernel = if tells_kernel { format!(" {:>1$}", "kernel", KERNEL + 1) } else { String::new() };
     // What a tenth brings was tried on one CPU count, and of a large program of no function.
     // It was tried with what standard functions compute for them.
     let tried = !(all && !report.used_by.is_empty())
@@ -77,12 +88,17 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
     let title = if is_narrow(style) {
         format!("{:columns$} {:>5}  {:<8}{gives:>10}", "FUNCTIONS", "CPU", "limits")
     } else {
-        format!("{:columns$} {:>5}  {:<18} {gives:>10}  {on:>10}", "FUNCTIONS", "CPU", "limits")
+        format!("{:columns$} {:>5}{kernel}  {:<18} {gives:>10}  {on:>10}", "FUNCTIONS", "CPU", "limits")
     };
     let (plus_minus, at_least) = if style.unicode { ("±", "≥") } else { ("~", ">=") };
     let rows = functions.into_iter().map(|(function, share)| {
         let used = limits.functions.iter().find(|used| used.function == *function);
         let computes = used.map_or("-".to_owned(), |used| format!("{:.0} %", used.computes * 100.0));
+        let kernel = match used.and_then(|used| used.kernel) {
+            _ if !tells_kernel => String::new(),
+            Some(share) => format!(" {:>width$}", format!("{:.0} %", share * 100.0), width = KERNEL + 1),
+            None => format!(" {:>width$}", "-", width = KERNEL + 1),
+        };
         let percent = share.of * 100.0;
         let limits = match share.error * 100.0 {
             // There is no more than all.
@@ -119,7 +135,7 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
         let line = if is_narrow(style) {
             format!("{name} {computes:>5}  {limits}{pad}{tenth:>10}")
         } else {
-            format!("{name} {computes:>5}  {limits}{pad}{bar} {tenth:>10}  {on:>10}")
+            format!("{name} {computes:>5}{kernel}  {limits}{pad}{bar} {tenth:>10}  {on:>10}")
         };
         Row { of: function.to_owned(), weight: share.of, line: clip(&line, style.width, style) }
     });

@@ -209,9 +209,9 @@ fn of_wait(limit: &Limit) -> String {
             let function = function.as_deref().map(short);
             of_cost((*few, *many, *growth), function, (*few_ns, *many_ns), &percent(limit.share))
         }
-        Kind::SupportWork { subject, calls, cpu_share, function, via, threads } => {
+        Kind::SupportWork { subject, calls, cpu_share, function, via, threads, lock_waits } => {
             let of = (function.as_deref(), via.as_deref());
-            of_support_work(*subject, (calls, &percent(*cpu_share)), of, *threads)
+            of_support_work(*subject, (calls, &percent(*cpu_share)), of, (*threads, *lock_waits))
         }
         Kind::Permits { semaphore, permits, threads, waiting } => {
             of_permits(semaphore, *permits, *threads, *waiting)

@@ -287,6 +287,7 @@ mod tests {
             function: CODE_WITHOUT_A_FILE.to_owned(),
             computes,
             tenth: None,
+            kernel: None,
         };
         let limits = |computes| Limits { functions: vec![used(computes)], ..Limits::default() };
         let program = |name: &str| About { name: name.to_owned(), ..About::default() };
@@ -299,8 +300,7 @@ mod tests {
         // A Java that was started with its map was told to make one.
         let with_map = About { names_made_code: true, ..program("java") };
         assert!(!missing_names(&limits(0.96), &with_map).expect("a line").contains("-XX"));
-        let used =
-            engine::limit::FunctionUse { function: "[libz.so.1]".to_owned(), computes: 0.9, tenth: None };
+        let used = engine::limit::FunctionUse { function: "[libz.so.1]".to_owned(), ..used(0.9) };
         let library = Limits { functions: vec![used], ..Limits::default() };
         let text = missing_names(&library, &program("pigz")).expect("a line");
         assert!(text.starts_with("([libz.so.1] has no names") && text.contains("--debuginfod"), "{text}");

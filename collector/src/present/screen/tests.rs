@@ -87,6 +87,7 @@ fn hot() -> (Report, Limits, About) {
             function: "digest_row(unsigned int)".into(),
             computes: 0.62,
             tenth: Some(engine::limit::Tenth { faster: 0.06, slower: 0.064 }),
+            kernel: None,
         }],
         threads: vec![ThreadUse {
             names: (1..=4).map(|number| format!("w/{number}")).collect(),
@@ -240,6 +241,21 @@ fn a_function_under_fix_is_a_row_however_unsure_it_is() {
     assert!(!rows.contains("parse_row"), "what is not above is as unsure, and is left out: {text}");
     // Ten samples of two threads: `≥-125 %`.
     assert!(rows.contains(" ≥0 %") && !rows.contains("≥-"), "{text}");
+}
+
+/// `make` and servers have most of their time in the kernel; the table did not show in which function.
+#[test]
+fn system_time_is_a_column_where_there_is_any() {
+    let of = |kernel| {
+        let mut of = hot();
+        of.1.functions.iter_mut().for_each(|used| used.kernel = kernel);
+        let text = shown(&of, false, &NARROW);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        text.split("FUNCTIONS").nth(1).unwrap_or_default().to_owned()
+    };
+    let rows = of(Some(0.38));
+    assert!(rows.contains(" CPU  kernel  limits") && rows.contains(" 62 %    38 %  "), "{rows}");
+    assert!(!of(None).contains("kernel") && !of(Some(0.01)).contains("kernel"));
 }
 
 #[test]

@@ -151,7 +151,8 @@ fn a_word_that_is_no_lock_comes_after_what_is_simulated() {
 
 fn of_kernel(subject: SupportSubject, threads: u64, samples: u64) -> SupportWork {
     let calls = vec![Share { name: "some call".to_owned(), count: samples }];
-    SupportWork { subject, calls, function: Some("fill".to_owned()), via: None, threads, samples, all: 100 }
+    let function = Some("fill".to_owned());
+    SupportWork { subject, calls, function, threads, samples, all: 100, ..SupportWork::default() }
 }
 
 /// Two threads of which the kernel computed 80 %, one at a time in part, were to take half as long on twice the CPUs.

@@ -22,8 +22,8 @@ use crate::timeline::{State, Timeline};
 pub(super) use deadlock::LastWaits;
 pub(super) use entered_again::EnteredAgain;
 pub use model::{
-    ObjectKind, Primitive, PutBackUses, Queue, Recorded, RecordedObject, RecordedWait, Share, SharedLine,
-    SupportWork,
+    KernelShare, LockWaits, ObjectKind, Primitive, PutBackUses, Queue, Recorded, RecordedObject,
+    RecordedWait, Share, SharedLine, SupportWork,
 };
 pub(super) use objects::ends_joining;
 use rustc_hash::FxHashMap;

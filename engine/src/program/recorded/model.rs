@@ -24,6 +24,9 @@ pub struct Recorded {
     /// What the kernel and a runtime compute for threads, by subject, that with the most samples first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub support: Vec<SupportWork>,
+    /// How much of the functions' CPU time is in the kernel, those with the most samples first; empty if none is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub in_kernel: Vec<KernelShare>,
     /// How long all threads slept at once, nanoseconds.
     #[serde(skip_serializing_if = "is_zero")]
     pub asleep_ns: u64,
@@ -267,6 +270,56 @@ pub struct SupportWork {
     pub samples: u64,
     /// Samples of all threads of the program, wherever they were.
     pub all: u64,
+    /// How long threads waited for locks of the kernel in it; `None`: that was not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lock_waits: Option<LockWaits>,
+}
+
+/// Waits for locks of the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LockWaits {
+    /// How many.
+    pub count: u64,
+    /// For how long threads slept in them, or wanted a CPU, nanoseconds. The timeline has this as waits, too.
+    pub slept_ns: u64,
+    /// For how long they spun, nanoseconds: CPU time.
+    pub spun_ns: u64,
+    /// The longest of them, nanoseconds.
+    pub longest_ns: u64,
+    /// How long the threads lived that wait there, summed, nanoseconds.
+    pub of_ns: u64,
+}
+
+impl LockWaits {
+    /// Their part of those threads' time.
+    pub fn share(&self) -> f64 {
+        (self.slept_ns.saturating_add(self.spun_ns) as f64 / self.of_ns.max(1) as f64).min(1.0)
+    }
+
+    /// Whether threads sleep in them rather than spin.
+    pub fn is_sleep(&self) -> bool {
+        self.slept_ns > self.spun_ns
+    }
+}
+
+/// How often the clock's ticks found a function in the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KernelShare {
+    /// Its name; standard functions count for their callers.
+    pub function: String,
+    /// Samples in the kernel.
+    pub in_kernel: u64,
+    /// All of its samples.
+    pub samples: u64,
+}
+
+impl KernelShare {
+    /// The part of its CPU time that is in the kernel.
+    pub fn share(&self) -> f64 {
+        (self.in_kernel as f64 / self.samples.max(1) as f64).min(1.0)
+    }
 }
 
 impl SupportWork {

@@ -1,0 +1,95 @@
+//! How long threads waited for locks of the kernel, as its tracepoints `contention_begin` and `contention_end` tell
+//! (Linux `include/trace/events/lock.h`).
+
+use crate::json::is_zero;
+use probe_abi::ContentionFlags;
+use serde::{Deserialize, Serialize};
+
+/// Waits for locks of the kernel in a recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KernelLocks {
+    /// Sums, by process, system call and kind of lock, ascending.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<KernelLockWaits>,
+    /// Waits that could not be counted.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub lost: u64,
+}
+
+impl KernelLocks {
+    /// Those of a part of the recording, if they are spread evenly.
+    pub(crate) fn scaled(mut self, share: f64) -> KernelLocks {
+        let part = |whole: &mut u64| *whole = (*whole as f64 * share) as u64;
+        for waits in &mut self.waits {
+            part(&mut waits.count);
+            part(&mut waits.total_ns);
+            part(&mut waits.spun_ns);
+        }
+        self
+    }
+}
+
+/// All waits of a process for locks of one kind, in one system call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KernelLockWaits {
+    /// Host process id.
+    pub pid: u32,
+    /// Number of the system call; `None`: a page fault.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<u32>,
+    /// A [`ContentionFlags`].
+    pub flags: u32,
+    /// How many.
+    pub count: u64,
+    /// How long all of them took, nanoseconds.
+    pub total_ns: u64,
+    /// How long threads spun in them, nanoseconds: CPU time. In the rest they slept, or wanted a CPU.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub spun_ns: u64,
+    /// How long the longest one took, nanoseconds.
+    pub longest_ns: u64,
+}
+
+impl KernelLockWaits {
+    /// Whether its waits are spins and no more.
+    pub fn is_spin(&self) -> bool {
+        self.flags & (ContentionFlags::SPIN | ContentionFlags::MUTEX) == ContentionFlags::SPIN
+    }
+
+    /// How long threads did not spin in them, nanoseconds.
+    pub fn slept_ns(&self) -> u64 {
+        if self.is_spin() { 0 } else { self.total_ns.saturating_sub(self.spun_ns) }
+    }
+
+    /// Adds what was counted elsewhere of the same waits.
+    pub fn add(&mut self, other: &KernelLockWaits) {
+        self.count = self.count.saturating_add(other.count);
+        self.total_ns = self.total_ns.saturating_add(other.total_ns);
+        self.spun_ns = self.spun_ns.saturating_add(other.spun_ns);
+        self.longest_ns = self.longest_ns.max(other.longest_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_mutex_only_what_was_not_spun_was_slept() {
+        let mut mutex = KernelLockWaits {
+            flags: ContentionFlags::MUTEX,
+            count: 1,
+            total_ns: 50,
+            spun_ns: 20,
+            longest_ns: 50,
+            ..KernelLockWaits::default()
+        };
+        assert_eq!((mutex.is_spin(), mutex.slept_ns()), (false, 30));
+        mutex.add(&KernelLockWaits { count: 2, total_ns: 8, longest_ns: 7, ..mutex });
+        assert_eq!((mutex.count, mutex.total_ns, mutex.spun_ns, mutex.longest_ns), (3, 58, 40, 50));
+        let spin = KernelLockWaits { flags: ContentionFlags::SPIN, total_ns: 9, spun_ns: 8, ..mutex };
+        assert_eq!((spin.is_spin(), spin.slept_ns()), (true, 0));
+    }
+}

@@ -1,0 +1,74 @@
+//! Waits of threads for locks of the kernel, as the programs count them: sums in a map, not records.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// Bits of a contended lock's kind: `LCB_F_*` of Linux `include/trace/events/lock.h`, since 5.19.
+pub struct ContentionFlags;
+
+impl ContentionFlags {
+    /// The thread asks again and again, on its CPU.
+    pub const SPIN: u32 = 1;
+    /// It wants to read.
+    pub const READ: u32 = 2;
+    /// It wants to write.
+    pub const WRITE: u32 = 4;
+    /// A lock with priority inheritance.
+    pub const RT: u32 = 8;
+    /// A read-write semaphore with counts by CPU.
+    pub const PERCPU: u32 = 16;
+    /// A mutex. It spins first, then sleeps.
+    pub const MUTEX: u32 = 32;
+}
+
+/// What waits are counted by.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct ContentionKey {
+    /// Process id.
+    pub pid: u32,
+    /// Number of the system call, or that of [`crate::Call::NONE`]: a page fault.
+    pub call: u32,
+    /// [`ContentionFlags`] of the lock. Of a mutex without [`ContentionFlags::SPIN`].
+    pub flags: u32,
+}
+
+/// What was counted of one [`ContentionKey`] on one CPU.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct ContentionCounts {
+    /// Waits that have ended.
+    pub count: u64,
+    /// How long they took together, nanoseconds.
+    pub total_ns: u64,
+    /// Of that, spinning, nanoseconds.
+    pub spun_ns: u64,
+    /// The longest of them, nanoseconds.
+    pub longest_ns: u64,
+}
+
+/// A wait that has begun. All 0: none.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct OpenContention {
+    /// The thread.
+    pub tid: u64,
+    /// Address of the lock.
+    pub lock: u64,
+    /// When it began (`CLOCK_MONOTONIC` nanoseconds).
+    pub began_ns: u64,
+    /// When it began to spin, or to sleep (`CLOCK_MONOTONIC` nanoseconds).
+    pub since_ns: u64,
+    /// What it had spun before, nanoseconds.
+    pub spun_ns: u64,
+    /// [`ContentionFlags`] since then.
+    pub flags: u64,
+}
+
+/// Waits of threads that are open at a time; threads whose ids are the same modulo this number share a place.
+pub const OPEN_CONTENTIONS: u32 = 1 << 13;
+
+/// Most different [`ContentionKey`]s that are counted.
+pub const MAX_CONTENTION_KEYS: u32 = 1 << 10;
+
+const _: () = assert!(size_of::<ContentionKey>() == 12);
+const _: () = assert!(size_of::<ContentionCounts>() == 32);
