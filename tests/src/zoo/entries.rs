@@ -126,7 +126,7 @@ pub const ENTRIES: &[Entry] = &[
     Entry::built("scratch-kept", "C++, std", "zoo/scratch.cpp", "PROGRAM N", 9_000).never(&["support_work"]),
     Entry::built("export-endl", "C++, std", "zoo/export.cpp", "PROGRAM endl N WORK", 650_000)
         .limited_by(&["support_work"]),
-    Entry::built("export-newline", "C++, std", "zoo/export.cpp", "PROGRAM newline N WORK", 1_600_000)
+    Entry::built("export-newline", "C++, std", "zoo/export.cpp", "PROGRAM newline N WORK", 900_000)
         .never(&["support_work"]),
     Entry::built("java-small-heap", "Java", "zoo/Heap.java", "JAVA_TOOL_OPTIONS=-Xmx32m PROGRAM N", 900)
         .limited_by(&["support_work"]),

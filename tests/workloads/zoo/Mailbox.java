@@ -10,7 +10,6 @@ public class Mailbox {
     static final ArrayDeque<Long> messages = new ArrayDeque<>();
     static final ReentrantLock lock = new ReentrantLock();
     static final Condition filled = lock.newCondition(), emptied = lock.newCondition();
-
     static long answer(long state) {
         for (int i = 0; i < 700; i++) state ^= state << 13 ^ state >>> 7;
         return state;
