@@ -139,9 +139,12 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The rows of what limits on one number of CPUs.
+/// The rows of what limits on one number of CPUs, work of the kernel or a runtime with what it is about.
 fn limits(limit: &Value) -> Vec<(String, f64)> {
-    let kind = |row: &Value| row["kind"].as_str().unwrap_or("nothing").to_owned();
+    let kind = |row: &Value| match (row["kind"].as_str().unwrap_or("nothing"), row["object"].as_str()) {
+        ("support_work", Some(object)) => format!("support_work {object}"),
+        (kind, _) => kind.to_owned(),
+    };
     let first = 1.0 - number(&limit["without_ns"]) / number(&limit["time_ns"]);
     let others = list(&limit["others"]).iter().map(|row| (kind(row), number(&row["most"])));
     std::iter::once((kind(limit), first)).chain(others).collect()
@@ -233,6 +236,8 @@ mod tests {
         });
         assert_eq!(limits(&limit), [("lock".to_owned(), 0.75), ("hand_over".to_owned(), 0.2)]);
         assert_eq!(limits(&Value::Null)[0].0, "nothing");
+        let limit = serde_json::json!({"kind": "support_work", "object": "page faults", "time_ns": 1, "without_ns": 1});
+        assert_eq!(limits(&limit), [("support_work page faults".to_owned(), 0.0)]);
     }
 
     #[test]

@@ -262,14 +262,18 @@ fn true_limit(truth: &Truth, seen: &[Answers]) -> Option<(bool, String)> {
     if truth.limited_by.is_empty() && truth.never.is_empty() {
         return None;
     }
+    // Whole words: `support_work` is what `support_work page faults` is, too.
+    let is_of = |told: &str, kind: &&str| {
+        told.strip_prefix(*kind).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    };
     let is_limit = |it: &Answers| {
         let first = it.limits.first().map_or("nothing", |(kind, _)| kind);
-        truth.limited_by.is_empty() || truth.limited_by.contains(&first)
+        truth.limited_by.is_empty() || truth.limited_by.iter().any(|kind| is_of(first, kind))
     };
     let is_never = |it: &Answers| {
         let rows = it.limits.iter().enumerate();
         let mut told = rows.filter(|(at, (_, share))| *at == 0 || *share >= LARGE).map(|(_, (kind, _))| kind);
-        told.any(|kind| truth.never.contains(&kind.as_str()))
+        told.any(|told| truth.never.iter().any(|kind| is_of(told, kind)))
     };
     let holds = seen.iter().all(|it| is_limit(it) && !is_never(it));
     let row = |(kind, share): &(String, f64)| format!("{kind} {:.0} %", share * 100.0);
@@ -424,6 +428,9 @@ mod tests {
         assert!(!wrong(&[], &["device"], &figures));
         figures.answers[2].limits[0].0 = "device".to_owned();
         assert!(wrong(&["lock"], &[], &figures) && wrong(&[], &["device"], &figures));
+        figures.answers[2].limits[0].0 = "lock of a page".to_owned();
+        assert!(!wrong(&["lock"], &[], &figures) && !wrong(&["lock of a", "lock"], &[], &figures));
+        assert!(wrong(&["lock of a p"], &[], &figures) && wrong(&[], &["lock of"], &figures));
         figures.answers[2].limits.clear();
         assert!(wrong(&["lock"], &[], &figures) && !wrong(&[], &["device"], &figures));
     }
