@@ -139,11 +139,12 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The rows of what limits on one number of CPUs, work of the kernel or a runtime with what it is about.
+/// The rows of what limits on one number of CPUs: a lock with its name, work of the kernel or a runtime with what it is about.
 fn limits(limit: &Value) -> Vec<(String, f64)> {
-    let kind = |row: &Value| match (row["kind"].as_str().unwrap_or("nothing"), row["object"].as_str()) {
-        ("support_work", Some(object)) => format!("support_work {object}"),
-        (kind, _) => kind.to_owned(),
+    let kind = |row: &Value| match (row["kind"].as_str().unwrap_or("nothing"), &row["object"], &row["lock"]) {
+        ("support_work", Value::String(object), _) => format!("support_work {object}"),
+        ("lock", _, Value::String(lock)) => format!("lock {lock}"),
+        (kind, ..) => kind.to_owned(),
     };
     let first = 1.0 - number(&limit["without_ns"]) / number(&limit["time_ns"]);
     let others = list(&limit["others"]).iter().map(|row| (kind(row), number(&row["most"])));
@@ -232,9 +233,9 @@ mod tests {
     #[test]
     fn the_first_row_limits_and_the_others_follow() {
         let limit = serde_json::json!({
-            "kind": "lock", "time_ns": 4, "without_ns": 1, "others": [{"kind": "hand_over", "least": 0.1, "most": 0.2}],
+            "kind": "lock", "lock": "mutex hot", "time_ns": 4, "without_ns": 1, "others": [{"kind": "hand_over", "least": 0.1, "most": 0.2}],
         });
-        assert_eq!(limits(&limit), [("lock".to_owned(), 0.75), ("hand_over".to_owned(), 0.2)]);
+        assert_eq!(limits(&limit), [("lock mutex hot".to_owned(), 0.75), ("hand_over".to_owned(), 0.2)]);
         assert_eq!(limits(&Value::Null)[0].0, "nothing");
         let limit = serde_json::json!({"kind": "support_work", "object": "page faults", "time_ns": 1, "without_ns": 1});
         assert_eq!(limits(&limit), [("support_work page faults".to_owned(), 0.0)]);

@@ -159,11 +159,11 @@ pub const ENTRIES: &[Entry] = &[
         .never(&["woken_for_nothing"]),
     // A lock that is held while the disk writes (58 and 39 % with one sync for many).
     Entry::built("journal-each", "Rust, std", "zoo/journal.rs", "PROGRAM each N WORK", 400)
-        .limited_by(&["lock"]),
+        .limited_by(&["lock mutex"]),
     Entry::built("journal-batch", "Rust, std", "zoo/journal.rs", "PROGRAM batch N WORK", 1_200)
         .never(&["lock"]),
     Entry::built("python-audit", "Python", "zoo/audit.py", "PROGRAM inside N WORK", 440)
-        .limited_by(&["lock"]),
+        .limited_by(&["lock semaphore"]),
     // Sleeping until there is something to do (63 and 79 % if woken for it).
     Entry::built("ring-sleep", "C, pthread", "zoo/rings.c", "PROGRAM sleep N", 1_100)
         .limited_by(&["polling"]),

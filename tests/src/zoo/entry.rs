@@ -34,7 +34,7 @@ pub struct Entry {
 pub struct Truth {
     /// Parts of names of functions and locks; one of them comes first on two CPUs.
     pub leads: &'static [&'static str],
-    /// Kinds of limits, as JSON names them, `support_work` also with what it is about; the first row is one of them.
+    /// Kinds of limits, as JSON names them, `lock` also with its name and `support_work` with what it is about; the first row is one of them.
     pub limited_by: &'static [&'static str],
     /// Kinds of limits; none of them is the first row or a large one.
     pub never: &'static [&'static str],
