@@ -12,7 +12,7 @@ fn holds(keep: &Keep, entry: &Entry, program: &str) {
     let attached = keep.attached(entry, program, None);
     for (mode, figures) in [("launched", launched), ("attached", attached)] {
         let figures = figures.unwrap_or_else(|why| panic!("{} {mode}: {why}", entry.name));
-        let mut cells = judge(entry.leads, &figures, &Bounds::SHARED);
+        let mut cells = judge(&entry.truth, &figures, &Bounds::SHARED);
         assert!(cells.len() >= 6, "{cells:?}");
         cells.retain(|cell| !cell.holds);
         assert!(cells.is_empty(), "{} {mode}: {cells:#?}", entry.name);

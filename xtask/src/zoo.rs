@@ -138,12 +138,12 @@ fn visit(keep: &Keep, entry: &Entry, options: &Options, bounds: &Bounds) -> Resu
     if !options.attached {
         let figures = keep.launched(entry, &program);
         row.speedup = figures.as_ref().ok().and_then(|figures| figures.speedup);
-        row.launched = figures.map_or_else(|why| failed(&why), |it| judge(entry.leads, &it, bounds));
+        row.launched = figures.map_or_else(|why| failed(&why), |it| judge(&entry.truth, &it, bounds));
         progress("launched", &row.launched);
     }
     if !options.launched && entry.longer > 0 {
         let figures = keep.attached(entry, &program, row.speedup);
-        row.attached = figures.map_or_else(|why| failed(&why), |it| judge(entry.leads, &it, bounds));
+        row.attached = figures.map_or_else(|why| failed(&why), |it| judge(&entry.truth, &it, bounds));
         progress("attached", &row.attached);
     }
     Ok(row)
@@ -177,6 +177,8 @@ fn told(rows: &[Row], absent: &[String], runs: usize, exact: bool) -> Result<Str
          - *agree*: report, predict, what-if, slack and diff, to 0.5 %\n\
          - *no change*: what diff says of two recordings\n\
          - *same leader* in all recordings, *true leader* where that is known\n\
+         - *true limit*: LIMIT says first the kind that was found by taking it away, which gains a fifth.\n  \
+         Of a program that only looks alike, it says that kind neither first nor with 10 %\n\
          - *no deadlock*\n\
          - *advice*: it names what a person can change\n\
          - *told cost* below 2.5 %, measured *cost* below 5 % of the program's CPU time, or of one CPU if that is more\n\

@@ -28,6 +28,8 @@ pub struct Answers {
     pub others: Vec<(&'static str, f64)>,
     /// What leads on the recorded machine.
     pub leader: String,
+    /// Kinds of limits on the recorded machine and the part of the time that goes without each; the first one limits.
+    pub limits: Vec<(String, f64)>,
     /// A finding that says so.
     pub deadlock: Option<String>,
     /// Functions that limit, and those that are named as a fix.
@@ -73,6 +75,7 @@ pub fn ask(longpole: &Path, file: &Path, cpus: u32, real_s: f64, thorough: bool)
         widest: widest(&report),
         others,
         leader: leader.to_owned(),
+        limits: limits(&report["limit"]["at"][0]),
         deadlock,
         advice: advice.join(", "),
         told_cost: number(&report["overhead"]["share"]),
@@ -134,6 +137,18 @@ fn number(value: &Value) -> f64 {
 
 fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The rows of what limits on one number of CPUs: a lock with its name, work of the kernel or a runtime with what it is about.
+fn limits(limit: &Value) -> Vec<(String, f64)> {
+    let kind = |row: &Value| match (row["kind"].as_str().unwrap_or("nothing"), &row["object"], &row["lock"]) {
+        ("support_work", Value::String(object), _) => format!("support_work {object}"),
+        ("lock", _, Value::String(lock)) => format!("lock {lock}"),
+        (kind, ..) => kind.to_owned(),
+    };
+    let first = 1.0 - number(&limit["without_ns"]) / number(&limit["time_ns"]);
+    let others = list(&limit["others"]).iter().map(|row| (kind(row), number(&row["most"])));
+    std::iter::once((kind(limit), first)).chain(others).collect()
 }
 
 /// Of functions, locks and waits, on every number of CPUs.
@@ -213,6 +228,17 @@ mod tests {
         let limit = serde_json::json!({"limit": {"at": [{"cpus": 4, "kind": "deadlock"}]}});
         assert_eq!(deadlock_in(&limit).as_deref(), Some("limits on 4 CPUs"));
         assert_eq!(deadlock_in(&serde_json::json!({"findings": [{"kind": "loss"}], "results": []})), None);
+    }
+
+    #[test]
+    fn the_first_row_limits_and_the_others_follow() {
+        let limit = serde_json::json!({
+            "kind": "lock", "lock": "mutex hot", "time_ns": 4, "without_ns": 1, "others": [{"kind": "hand_over", "least": 0.1, "most": 0.2}],
+        });
+        assert_eq!(limits(&limit), [("lock mutex hot".to_owned(), 0.75), ("hand_over".to_owned(), 0.2)]);
+        assert_eq!(limits(&Value::Null)[0].0, "nothing");
+        let limit = serde_json::json!({"kind": "support_work", "object": "page faults", "time_ns": 1, "without_ns": 1});
+        assert_eq!(limits(&limit), [("support_work page faults".to_owned(), 0.0)]);
     }
 
     #[test]

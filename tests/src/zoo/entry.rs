@@ -25,8 +25,19 @@ pub struct Entry {
     pub client: Option<&'static str>,
     /// Whether it writes the same each time.
     pub repeatable: bool,
-    /// Parts of names of functions and locks; one of them comes first on two CPUs. Empty: not known.
+    /// What is known of its answers.
+    pub truth: Truth,
+}
+
+/// What is known to be true of a program. An empty list: not known, and not judged.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Truth {
+    /// Parts of names of functions and locks; one of them comes first on two CPUs.
     pub leads: &'static [&'static str],
+    /// Kinds of limits, as JSON names them, `lock` also with its name and `support_work` with what it is about; the first row is one of them.
+    pub limited_by: &'static [&'static str],
+    /// Kinds of limits; none of them is the first row or a large one.
+    pub never: &'static [&'static str],
 }
 
 /// Where a program comes from.
@@ -66,7 +77,7 @@ impl Entry {
             record: &[],
             client: None,
             repeatable: true,
-            leads: &[],
+            truth: Truth { leads: &[], limited_by: &[], never: &[] },
         }
     }
 
@@ -82,7 +93,17 @@ impl Entry {
 
     /// With what leads.
     pub const fn led_by(self, leads: &'static [&'static str]) -> Entry {
-        Entry { leads, ..self }
+        Entry { truth: Truth { leads, ..self.truth }, ..self }
+    }
+
+    /// With what limits it: measured, it is at least a fifth faster without that.
+    pub const fn limited_by(self, limited_by: &'static [&'static str]) -> Entry {
+        Entry { truth: Truth { limited_by, ..self.truth }, ..self }
+    }
+
+    /// With what does not limit it, though it looks alike.
+    pub const fn never(self, never: &'static [&'static str]) -> Entry {
+        Entry { truth: Truth { never, ..self.truth }, ..self }
     }
 
     /// How much it does: launched half as much again, some three seconds, in which what is paid once weighs less. Where no
@@ -156,5 +177,13 @@ mod tests {
         assert_eq!(variables, "OMP_NUM_THREADS=2");
         assert_eq!(words, "/p 3 /w/data /w/data /w/data --in=/w/x -N");
         assert!(entry.words(Mode::Attached, true, "/p", work).1.starts_with("/p 6 /w/data"));
+    }
+
+    #[test]
+    fn what_is_known_adds_up() {
+        let truth =
+            Entry::built("a", "C", "a.c", "PROGRAM", 1).led_by(&["f"]).limited_by(&["lock"]).never(&["work"]);
+        let Truth { leads, limited_by, never } = truth.truth;
+        assert_eq!((leads, limited_by, never), (&["f"][..], &["lock"][..], &["work"][..]));
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::answers::Answers;
+use super::entry::Truth;
 use super::runs::{Ending, Figures};
 
 /// What a cell is about.
@@ -27,6 +28,8 @@ pub enum What {
     SameLeader,
     /// It is what is true.
     TrueLeader,
+    /// What limits is of the true kind, or not of the one that it only looks like.
+    TrueLimit,
     /// A program that ended has no note about a deadlock.
     NoDeadlock,
     /// Advice names what a person can change.
@@ -39,7 +42,7 @@ pub enum What {
 
 impl What {
     /// All of them.
-    pub const ALL: [What; 13] = [
+    pub const ALL: [What; 14] = [
         What::Unharmed,
         What::Untouched,
         What::Time,
@@ -49,6 +52,7 @@ impl What {
         What::NoChange,
         What::SameLeader,
         What::TrueLeader,
+        What::TrueLimit,
         What::NoDeadlock,
         What::Advice,
         What::ToldCost,
@@ -69,6 +73,7 @@ impl fmt::Display for What {
             What::NoChange => "no change",
             What::SameLeader => "same leader",
             What::TrueLeader => "true leader",
+            What::TrueLimit => "true limit",
             What::NoDeadlock => "no deadlock",
             What::Advice => "advice",
             What::ToldCost => "told cost",
@@ -184,7 +189,7 @@ const NOT_OURS: [&str; 24] = [
 ];
 
 /// The cells of a program that was recorded so.
-pub fn judge(leads: &[&str], figures: &Figures, bounds: &Bounds) -> Vec<Cell> {
+pub fn judge(truth: &Truth, figures: &Figures, bounds: &Bounds) -> Vec<Cell> {
     let seen = &figures.answers;
     let mut cells = Vec::new();
     let mut put = |what, holds, figure| cells.push(Cell { what, holds, figure });
@@ -223,10 +228,13 @@ pub fn judge(leads: &[&str], figures: &Figures, bounds: &Bounds) -> Vec<Cell> {
     if seen.len() > 1 {
         put(What::SameLeader, leaders.len() == 1, named.clone());
     }
-    if !leads.is_empty() {
-        let is_true = |leader: &&str| leads.iter().any(|name| leader.contains(name));
+    if !truth.leads.is_empty() {
+        let is_true = |leader: &&str| truth.leads.iter().any(|name| leader.contains(name));
         let holds = leaders.iter().all(is_true);
-        put(What::TrueLeader, holds, format!("{named}, truly {}", leads.join(" or ")));
+        put(What::TrueLeader, holds, format!("{named}, truly {}", truth.leads.join(" or ")));
+    }
+    if let Some((holds, figure)) = true_limit(truth, seen) {
+        put(What::TrueLimit, holds, figure);
     }
     let deadlock = seen.iter().find_map(|it| it.deadlock.clone());
     put(What::NoDeadlock, deadlock.is_none(), deadlock.unwrap_or_default());
@@ -244,6 +252,40 @@ pub fn judge(leads: &[&str], figures: &Figures, bounds: &Bounds) -> Vec<Cell> {
         }
     }
     cells
+}
+
+/// A row of a kind that does not limit is wrong from this part of the time on.
+const LARGE: f64 = 0.1;
+
+/// Whether every recording's limit is of the true kind, and none of a kind that is not; `None`: neither is known.
+fn true_limit(truth: &Truth, seen: &[Answers]) -> Option<(bool, String)> {
+    if truth.limited_by.is_empty() && truth.never.is_empty() {
+        return None;
+    }
+    // Whole words: `support_work` is what `support_work page faults` is, too.
+    let is_of = |told: &str, kind: &&str| {
+        told.strip_prefix(*kind).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    };
+    let is_limit = |it: &Answers| {
+        let first = it.limits.first().map_or("nothing", |(kind, _)| kind);
+        truth.limited_by.is_empty() || truth.limited_by.iter().any(|kind| is_of(first, kind))
+    };
+    let is_never = |it: &Answers| {
+        let rows = it.limits.iter().enumerate();
+        let mut told = rows.filter(|(at, (_, share))| *at == 0 || *share >= LARGE).map(|(_, (kind, _))| kind);
+        told.any(|told| truth.never.iter().any(|kind| is_of(told, kind)))
+    };
+    let holds = seen.iter().all(|it| is_limit(it) && !is_never(it));
+    let row = |(kind, share): &(String, f64)| format!("{kind} {:.0} %", share * 100.0);
+    let rows = |it: &Answers| it.limits.iter().map(row).collect::<Vec<_>>().join(", ");
+    let told: BTreeSet<String> = seen.iter().map(rows).collect();
+    let mut figure = told.into_iter().collect::<Vec<_>>().join("; or ");
+    for (word, kinds) in [("truly", truth.limited_by), ("not", truth.never)] {
+        if !kinds.is_empty() {
+            figure = format!("{word} {}; told {figure}", kinds.join(" or "));
+        }
+    }
+    Some((holds, figure))
 }
 
 /// The cells of a program that gave no answers: none holds.
@@ -288,6 +330,11 @@ mod tests {
             widest: Some((1.0, "total of main on 1 CPU".to_owned())),
             others: vec![("predict", 0.0), ("slack", 0.001)],
             leader: "crunch".to_owned(),
+            limits: vec![
+                ("lock".to_owned(), 0.4),
+                ("hand_over".to_owned(), 0.2),
+                ("device".to_owned(), 0.06),
+            ],
             deadlock: None,
             advice: "Make crunch faster first.".to_owned(),
             told_cost: 0.02,
@@ -307,20 +354,26 @@ mod tests {
         }
     }
 
-    fn fails(leads: &[&str], figures: &Figures) -> Vec<What> {
-        let cells = judge(leads, figures, &Bounds::QUIET);
+    const LOCKED: Truth = Truth { leads: &["crunch", "lock"], limited_by: &["lock"], never: &["device"] };
+
+    fn truth(leads: &'static [&'static str]) -> Truth {
+        Truth { leads, ..Truth::default() }
+    }
+
+    fn fails(truth: &Truth, figures: &Figures) -> Vec<What> {
+        let cells = judge(truth, figures, &Bounds::QUIET);
         cells.into_iter().filter(|cell| !cell.holds).map(|cell| cell.what).collect()
     }
 
     #[test]
     fn right_answers_hold_in_every_cell() {
-        let cells = judge(&["crunch", "lock"], &figures(), &Bounds::QUIET);
+        let cells = judge(&LOCKED, &figures(), &Bounds::QUIET);
         assert_eq!(cells.iter().map(|cell| cell.what).collect::<Vec<_>>(), What::ALL);
         assert!(cells.iter().all(|cell| cell.holds), "{cells:?}");
         let mut score = Score::default();
         score.add(&cells);
         score.add(&failed("no recording"));
-        assert_eq!(score.to_string(), "13 of 26 (50 %)");
+        assert_eq!(score.to_string(), "14 of 28 (50 %)");
     }
 
     /// One wrong figure at a time; each fails its cell and no other.
@@ -354,17 +407,37 @@ mod tests {
         for (at, (what, change)) in wrong.into_iter().enumerate() {
             let mut figures = figures();
             change(&mut figures);
-            assert_eq!(fails(&["crunch"], &figures), [what], "{at}");
+            assert_eq!(fails(&truth(&["crunch"]), &figures), [what], "{at}");
         }
         let mut figures = figures();
         figures.answers[1].leader = "main".to_owned();
-        assert_eq!(fails(&["crunch", "main"], &figures), [What::SameLeader]);
-        assert_eq!(fails(&[], &figures), [What::SameLeader]);
+        assert_eq!(fails(&truth(&["crunch", "main"]), &figures), [What::SameLeader]);
+        assert_eq!(fails(&truth(&[]), &figures), [What::SameLeader]);
+    }
+
+    /// In every recording; a small row does no harm, and nothing is judged of a program of which nothing is known.
+    #[test]
+    fn the_kind_of_the_limit_is_judged_where_it_is_known() {
+        let mut figures = figures();
+        assert_eq!(true_limit(&truth(&["crunch"]), &figures.answers), None);
+        let wrong = |limited_by, never, figures: &Figures| {
+            fails(&Truth { limited_by, never, ..Truth::default() }, figures) == [What::TrueLimit]
+        };
+        assert!(wrong(&["cache_line"], &[], &figures) && !wrong(&["device", "lock"], &[], &figures));
+        assert!(wrong(&[], &["lock"], &figures) && wrong(&[], &["hand_over"], &figures));
+        assert!(!wrong(&[], &["device"], &figures));
+        figures.answers[2].limits[0].0 = "device".to_owned();
+        assert!(wrong(&["lock"], &[], &figures) && wrong(&[], &["device"], &figures));
+        figures.answers[2].limits[0].0 = "lock of a page".to_owned();
+        assert!(!wrong(&["lock"], &[], &figures) && !wrong(&["lock of a", "lock"], &[], &figures));
+        assert!(wrong(&["lock of a p"], &[], &figures) && wrong(&[], &["lock of"], &figures));
+        figures.answers[2].limits.clear();
+        assert!(wrong(&["lock"], &[], &figures) && !wrong(&[], &["device"], &figures));
     }
 
     #[test]
     fn a_shared_machine_is_not_asked_how_long_it_took() {
-        let cells = judge(&["crunch"], &figures(), &Bounds::SHARED);
+        let cells = judge(&truth(&["crunch"]), &figures(), &Bounds::SHARED);
         let timed = [What::Time, What::Speedup, What::NoChange, What::ToldCost, What::Cost];
         assert!(cells.len() == 8 && cells.iter().all(|cell| !timed.contains(&cell.what)), "{cells:?}");
     }

@@ -10,7 +10,7 @@ mod keep;
 mod runs;
 
 pub use entries::ENTRIES;
-pub use entry::{Entry, Mode, Source, missing};
+pub use entry::{Entry, Mode, Source, Truth, missing};
 pub use files::prepare;
 pub use judge::{Bounds, Cell, Score, What, failed, judge};
 pub use keep::Keep;
