@@ -4,7 +4,7 @@ use super::rows::{Row, Table};
 use super::{clip, is_narrow, name_columns, named};
 use crate::cell::width;
 use crate::present::style::Style;
-use engine::limit::{FunctionUse, Limits};
+use engine::limit::{FunctionUse, Limits, Tenth};
 use engine::program::is_start_up;
 use engine::report::{CpuResult, Report};
 use std::collections::BTreeMap;
@@ -52,6 +52,21 @@ fn shares<'r>(report: &'r Report, result: &'r CpuResult, all: bool) -> BTreeMap<
         }
     }
     shares
+}
+
+/// What 10 % of a function gives.
+fn of_tenth(tenth: Tenth) -> String {
+    match tenth.agreed() {
+        Some(both) if both.abs() < 0.0005 => "~0 %".to_owned(),
+        Some(both) => format!("{:+.1} %", 0.0 - both * 100.0),
+        None => {
+            let (least, most) = (tenth.faster.min(tenth.slower), tenth.faster.max(tenth.slower));
+            if least <= 0.0 && most >= 0.0 && most - least < NOTHING {
+                return "~0 %".to_owned();
+            }
+            format!("{:+.0} to {:+.0} %", 0.0 - least * 100.0, 0.0 - most * 100.0)
+        }
+    }
 }
 
 /// What limits on the CPU count of `result` first.
@@ -110,17 +125,7 @@ pub(crate) fn rows(report: &Report, limits: &Limits, result: &CpuResult, all: bo
         };
         let tenth = used.and_then(|used| used.tenth).filter(|_| tried);
         let none = if tried { "-" } else { "" };
-        let tenth = tenth.map_or(none.to_owned(), |tenth| match tenth.agreed() {
-            Some(both) if both.abs() < 0.0005 => "~0 %".to_owned(),
-            Some(both) => format!("{:+.1} %", 0.0 - both * 100.0),
-            None => {
-                let (least, most) = (tenth.faster.min(tenth.slower), tenth.faster.max(tenth.slower));
-                if least <= 0.0 && most >= 0.0 && most - least < NOTHING {
-                    return "~0 %".to_owned();
-                }
-                format!("{:+.0} to {:+.0} %", 0.0 - least * 100.0, 0.0 - most * 100.0)
-            }
-        });
+        let tenth = tenth.map_or(none.to_owned(), of_tenth);
         let on = match largest {
             Some(_) => format!("{:.0} %", there.get(function).map_or(0.0, |share| share.of) * 100.0),
             None => String::new(),

@@ -9,9 +9,9 @@ mod writing;
 use super::Writer;
 use crate::{ClockAnchor, Meta, SessionError, SessionInfo, read_from};
 use engine::event::{
-    AddressFact, CallGraph, Facts, FunctionFact, GapReason, HitCost, HitCosts, LeftOut, LossCounts,
-    MappingFact, Note, NoteKind, Overhead, PendingOperation, ProcessFact, Recording, SampleCounts,
-    SamplingFact, ThreadFact, ThreadState, WindowEnd,
+    AddressFact, CallGraph, Facts, FunctionFact, GapReason, HitCost, HitCosts, KernelLockWaits, KernelLocks,
+    LeftOut, LossCounts, MappingFact, Note, NoteKind, Overhead, PendingOperation, ProcessFact, Recording,
+    SampleCounts, SamplingFact, ThreadFact, ThreadState, WindowEnd,
 };
 use probe_abi::{Kind, Record};
 use std::io::Cursor;
@@ -146,6 +146,10 @@ fn end() -> WindowEnd {
             object: 4,
             ..PendingOperation::default()
         }],
+        kernel_locks: Some(KernelLocks {
+            waits: vec![KernelLockWaits { pid: 1, call: Some(11), count: 2, ..KernelLockWaits::default() }],
+            lost: 1,
+        }),
         left_out: LeftOut::default(),
     }
 }
