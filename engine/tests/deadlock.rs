@@ -65,6 +65,7 @@ impl Script {
                 wake: Wake::CutAtEnd,
                 cut_at_start: false,
                 moved_to: None,
+                from_now: false,
             }],
             ..Thread::default()
         };

@@ -12,7 +12,13 @@ fn on(cpu: u16) -> State {
 
 /// A thread that lives through these states, each from its time on, until `end`. All its waits end in this way.
 fn thread(tid: u32, wake: Wake, states: &[(u64, State)], end: u64) -> Thread {
-    let wait = Wait { reason: WaitReason::of(2, Call::NONE), wake, cut_at_start: false, moved_to: None };
+    let wait = Wait {
+        reason: WaitReason::of(2, Call::NONE),
+        wake,
+        cut_at_start: false,
+        moved_to: None,
+        from_now: false,
+    };
     let mut waits = 0;
     let intervals = states.iter().map(|&(start, state)| {
         let state = match state {

@@ -30,7 +30,7 @@ fn thread(tid: u32, states: &[(u64, State)], waits: Vec<Wait>) -> Thread {
 }
 
 fn wait(reason: WaitReason, wake: Wake) -> Wait {
-    Wait { reason, wake, cut_at_start: false, moved_to: None }
+    Wait { reason, wake, cut_at_start: false, moved_to: None, from_now: false }
 }
 
 fn futex(word: u64, operation: u32) -> WaitReason {

@@ -36,7 +36,7 @@ pub(super) fn timeline(threads: Vec<Thread>) -> Timeline {
 
 pub(super) fn external(external: External) -> Wait {
     let reason = WaitReason::Kernel { task_state: 1, call: Call::NONE, descriptor: Descriptor::Unknown };
-    Wait { reason, wake: Wake::External(external), cut_at_start: false, moved_to: None }
+    Wait { reason, wake: Wake::External(external), cut_at_start: false, moved_to: None, from_now: false }
 }
 
 /// The first thread's operations, devices by name.

@@ -9,8 +9,8 @@ use crate::program::RecordedObject;
 
 /// Fewer wake-ups that find nothing are by chance.
 const FEWEST: u64 = 100;
-/// More than this part of an object's wake-ups find nothing where all waiting threads are woken for one of them.
-const MOST: f64 = 0.5;
+/// More than this part of an object's wake-ups find nothing where all waiting threads are woken for one of them: of two, one does.
+const MUCH: f64 = 1.0 / 3.0;
 /// They explain what a prediction lacks if their CPU time is at least this part of it: switches to the threads come on top.
 const EXPLAINS: f64 = 0.3;
 
@@ -19,7 +19,7 @@ impl Search {
     pub(super) fn without_wakings_for_nothing(&self, run: &WatchedRun) -> Vec<(Edit, f64)> {
         let objects = self.recorded.objects.iter().enumerate();
         let often = objects.filter(|(_, object)| {
-            object.for_nothing >= FEWEST && object.for_nothing as f64 > MOST * object.waits as f64
+            object.for_nothing >= FEWEST && object.for_nothing as f64 > MUCH * object.waits as f64
         });
         let shares =
             often.filter_map(|(number, object)| Some((number, self.share_for_nothing(object, run)?)));

@@ -148,6 +148,7 @@ mod tests {
             wake: Wake::External(External::Timer),
             cut_at_start: false,
             moved_to: None,
+            from_now: false,
         };
         timeline::Thread {
             end: Timestamp(end * MS),

@@ -1,6 +1,10 @@
 //! Waits until a point in time, as opposed to waits for a length of time.
+//!
+//! A runtime may sleep for a length of time by adding it to the clock and waiting until then, as CPython has done since 3.11. The
+//! lengths of such waits vary as what was asked for does, and the times between their ends vary with what the thread does in
+//! between, too. Of a thread that wants to go on at points in time it is the other way round (ours).
 
-use super::model::Wait;
+use super::model::{State, Thread, Wait};
 use super::wait_reason::WaitReason;
 use crate::event::CallKind;
 use probe_abi::Descriptor;
@@ -16,6 +20,7 @@ impl Wait {
         const CPU_TIME: [u32; 2] = [2, 3];
         match self.reason {
             WaitReason::Futex(_) => false,
+            _ if self.from_now => false,
             WaitReason::Kernel { descriptor: Descriptor::Deadline, .. } => self.kind() == CallKind::Read,
             WaitReason::Kernel { call, .. } => {
                 let clock = call.argument0 as u32;
@@ -25,5 +30,82 @@ impl Wait {
                     && i32::try_from(clock).is_ok()
             }
         }
+    }
+}
+
+/// Fewer waits of a thread do not tell which they are.
+const FEWEST: usize = 4;
+
+/// Finds the threads whose waits until a point in time are for a length of time.
+pub(super) fn tell_lengths_from_deadlines(threads: &mut [Thread]) {
+    for thread in threads {
+        let (mut lengths, mut between, mut last) = (Vec::new(), Vec::new(), None);
+        for (start, end, state) in thread.spans() {
+            let State::Blocked(wait) = state else { continue };
+            let wait = thread.waits.get(wait as usize);
+            if wait.is_none_or(|wait| wait.cut_at_start || !is_until_a_time(wait)) {
+                continue;
+            }
+            lengths.push(end.0.saturating_sub(start.0));
+            between.extend(last.replace(end.0).map(|last| end.0.saturating_sub(last)));
+        }
+        if lengths.len() >= FEWEST && spread(lengths) < spread(between) {
+            thread
+                .waits
+                .iter_mut()
+                .filter(|wait| is_until_a_time(wait))
+                .for_each(|wait| wait.from_now = true);
+        }
+    }
+}
+
+/// Whether it is until a time that the call names: a timer goes on by itself.
+fn is_until_a_time(wait: &Wait) -> bool {
+    wait.has_deadline() && wait.kind() == CallKind::Sleep
+}
+
+/// How far half of the values are from the middle one.
+fn spread(mut values: Vec<u64>) -> u64 {
+    let middle = |values: &mut Vec<u64>| {
+        values.sort_unstable();
+        values.get(values.len() / 2).copied().unwrap_or(0)
+    };
+    let of = middle(&mut values);
+    values.iter_mut().for_each(|value| *value = value.abs_diff(of));
+    middle(&mut values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Timestamp;
+    use crate::timeline::{External, Interval, Wake};
+    use probe_abi::Call;
+
+    /// A thread that waits until points in time: when each wait begins and ends, ms.
+    fn thread(waits: &[(u64, u64)]) -> Thread {
+        let call = Call { number: 230, argument0: 1, argument1: 1 };
+        let reason = WaitReason::Kernel { call, descriptor: Descriptor::Unknown, task_state: 1 };
+        let wake = Wake::External(External::Timer);
+        let mut thread = Thread::default();
+        for (start, end) in waits {
+            let at = |ms: u64, state| Interval { start: Timestamp(ms * 1_000_000), state, first_step: 0 };
+            thread.intervals.push(at(*start, State::Blocked(thread.waits.len() as u32)));
+            thread.intervals.push(at(*end, State::Running { cpu: Some(0) }));
+            thread.waits.push(Wait { reason, wake, cut_at_start: false, moved_to: None, from_now: false });
+        }
+        thread
+    }
+
+    /// A program of Python 3.11 that sleeps 5 ms after work of 1 to 9 ms, and one that goes on every 10 ms.
+    #[test]
+    fn as_long_a_sleep_each_time_is_no_deadline_and_an_end_every_10_ms_is_one() {
+        let sleeps = thread(&[(1, 6), (8, 13), (22, 27), (31, 36), (37, 42)]);
+        let ticks = thread(&[(1, 10), (18, 20), (23, 30), (39, 40), (41, 50)]);
+        let few = thread(&[(1, 6), (9, 14)]);
+        let mut threads = [sleeps, ticks, few];
+        tell_lengths_from_deadlines(&mut threads);
+        let have = threads.map(|thread| thread.waits.iter().all(Wait::has_deadline));
+        assert_eq!(have, [false, true, true]);
     }
 }

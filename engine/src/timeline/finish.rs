@@ -65,6 +65,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         unknown: Nanos(unknown),
         unfollowed,
     };
+    super::deadline::tell_lengths_from_deadlines(&mut out);
     let mut timeline = Timeline {
         start: Timestamp(start_ns),
         end: Timestamp(end_ns),

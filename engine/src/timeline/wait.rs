@@ -16,6 +16,8 @@ pub struct Wait {
     /// It was for a futex, and another word than the one that it began with was what woke it: its waiters had been
     /// moved there (requeued).
     pub moved_to: Option<u64>,
+    /// It was until a point in time that the thread had made from the time at which it began to wait: as long a sleep each time.
+    pub from_now: bool,
 }
 
 impl Wait {
@@ -23,6 +25,7 @@ impl Wait {
     pub fn kind(&self) -> CallKind {
         match self.reason {
             WaitReason::Futex(_) => CallKind::Futex,
+            WaitReason::Kernel { call, .. } if polls_nothing(call) => CallKind::Sleep,
             WaitReason::Kernel { call, .. } => call_kind(call.number),
         }
     }
@@ -113,4 +116,17 @@ pub enum External {
     BeforeWindow,
     /// No wake-up was recorded: the thread was on a CPU again.
     NotSeen,
+}
+
+/// Whether it is a call that waits for descriptors, and was given none: a sleep (poll(2), select(2)). Numbers as on x86-64.
+fn polls_nothing(call: Call) -> bool {
+    const POLL: u32 = 7;
+    const PPOLL: u32 = 271;
+    const SELECT: u32 = 23;
+    const PSELECT: u32 = 270;
+    match call.number {
+        POLL | PPOLL => call.argument1 == 0,
+        SELECT | PSELECT => call.argument0 == 0,
+        _ => false,
+    }
 }

@@ -24,7 +24,7 @@ impl ThreadTracker {
         } else {
             let index = u32::try_from(self.out.waits.len()).unwrap_or(u32::MAX);
             self.close(until_ns, State::Blocked(index));
-            self.out.waits.push(Wait { reason, wake, cut_at_start, moved_to: None });
+            self.out.waits.push(Wait { reason, wake, cut_at_start, moved_to: None, from_now: false });
             index
         };
         match wake {
@@ -49,7 +49,7 @@ impl ThreadTracker {
         let index = u32::try_from(self.out.waits.len()).unwrap_or(u32::MAX);
         let state = State::Blocked(index);
         self.out.intervals.push(Interval { start: at, state, first_step: self.since_step });
-        self.out.waits.push(Wait { reason, wake, cut_at_start, moved_to: None });
+        self.out.waits.push(Wait { reason, wake, cut_at_start, moved_to: None, from_now: false });
         index
     }
 

@@ -180,7 +180,8 @@ mod tests {
     /// How often one thread woke another at one word.
     fn used(wakes: &[(u32, u32, usize)]) -> Timeline {
         let reason = WaitReason::Futex(FutexFact { word: 0x40, ..FutexFact::default() });
-        let wait = Wait { reason, wake: Wake::CutByUnknown, cut_at_start: false, moved_to: None };
+        let wait =
+            Wait { reason, wake: Wake::CutByUnknown, cut_at_start: false, moved_to: None, from_now: false };
         let thread = || Thread { pid: 7, waits: vec![wait], ..Thread::default() };
         let wakeup = |waker, wakee| Wakeup { time: Timestamp(0), waker, wakee, ended: Some(0) };
         let all = wakes.iter().flat_map(|&(waker, wakee, times)| vec![wakeup(waker, wakee); times]);

@@ -127,8 +127,13 @@ mod tests {
     /// was not simulated any more.
     #[test]
     fn a_wait_for_a_lock_of_the_kernel_is_cut_and_no_other() {
-        let wait =
-            |reason, wakeup| Wait { reason, wake: Wake::By(wakeup), cut_at_start: false, moved_to: None };
+        let wait = |reason, wakeup| Wait {
+            reason,
+            wake: Wake::By(wakeup),
+            cut_at_start: false,
+            moved_to: None,
+            from_now: false,
+        };
         let fault = WaitReason::Kernel { task_state: 2, call: Call::NONE, descriptor: Descriptor::Unknown };
         let futex = WaitReason::Futex(FutexFact { word: 64, operation: 128, words: 0 });
         let waits = vec![wait(fault, 0), wait(futex, 1), wait(fault, 2)];
@@ -159,6 +164,7 @@ mod tests {
             wake: Wake::By(number),
             cut_at_start: false,
             moved_to: None,
+            from_now: false,
         });
         let first = FirstUse::default();
         let lock = Lock { pid: 0, address: 40, kind: SyncObject::Semaphore, first, put_back: true };

@@ -182,6 +182,7 @@ mod tests {
                 wake,
                 cut_at_start: false,
                 moved_to: None,
+                from_now: false,
             };
             let interval = |start, state| Interval { start: Timestamp(start), state, first_step: 0 };
             let running = State::Running { cpu: Some(0) };

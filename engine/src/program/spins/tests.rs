@@ -215,6 +215,7 @@ fn spinning_that_ends_in_a_sleep_needs_no_edge() {
         wake: Wake::External(External::Timer),
         cut_at_start: false,
         moved_to: None,
+        from_now: false,
     });
     thread.intervals.push(Interval {
         start: Timestamp(20_000 * US),

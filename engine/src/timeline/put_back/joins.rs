@@ -187,6 +187,7 @@ mod tests {
                 wake: Wake::By(timeline.wakeups.len() as u32),
                 cut_at_start: false,
                 moved_to: None,
+                from_now: false,
             });
             for (from, until, wakes) in [(begin, middle, false), (middle, end, true)] {
                 let mut thread = Thread {

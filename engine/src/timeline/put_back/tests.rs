@@ -152,6 +152,7 @@ impl Run {
             wake: Wake::CutAtEnd,
             cut_at_start: false,
             moved_to: None,
+            from_now: false,
         });
         self.state(thread, now, State::Blocked(number));
     }

@@ -70,6 +70,7 @@ pub(super) fn asleep(run: &mut Run, thread: usize, now: u64) -> u64 {
         wake: Wake::External(External::Block),
         cut_at_start: false,
         moved_to: None,
+        from_now: false,
     });
     run.state(thread, now, State::Blocked(number));
     run.state(thread, now + ASLEEP, State::Runnable);
