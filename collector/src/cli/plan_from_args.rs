@@ -3,11 +3,11 @@
 use super::record_args::{CaptureArguments, RecordArguments, TopArguments, ValidateArguments};
 use super::value;
 use crate::exit::UserError;
+use crate::plan::cpus_in_command::{depends_on_cpus, doubling};
 use crate::plan::{
     Breakpoints, CapturePlan, CpuRunsPlan, ListenPlan, MOST_FUNCTIONS, RecordPlan, Selection, TargetPlan,
     TopPlan, ValidatePlan, names_locks,
 };
-use crate::validate::{depends_on_cpus, doubling};
 use capture::interpose::InterposeMode;
 use capture::target::{self, CpuList};
 use engine::event::SamplingFact;

@@ -4,9 +4,9 @@
 use super::record::record_silently;
 use crate::exit::{Outcome, UserError, say};
 use crate::input::Input;
+use crate::plan::cpus_in_command::command_for;
 use crate::plan::{Breakpoints, CapturePlan, CpuRunsPlan, InputPlan, RecordPlan, Selection, TargetPlan};
 use crate::present::style;
-use crate::validate::command_for;
 use capture::interpose::InterposeMode;
 use capture::target::{BusyTimes, CpuList, children_cpu_time};
 use engine::event::{CpuRun, Facts};
@@ -19,7 +19,7 @@ use symbols::sandbox::own_cpu_time_ns;
 /// The plan of the recording itself: on the largest number of CPUs.
 ///
 /// # Errors
-/// There are not so many CPUs.
+/// There are fewer CPUs.
 pub fn on_most_cpus(plan: &RecordPlan) -> Result<RecordPlan, UserError> {
     let Some(runs) = &plan.cpu_runs else { return Ok(plan.clone()) };
     let pool = pool(&plan.capture.target)?;
@@ -124,7 +124,7 @@ fn pool(target: &TargetPlan) -> Result<CpuList, UserError> {
     }
 }
 
-/// The command that belongs to this number of CPUs, on so many.
+/// The command that belongs to this number of CPUs, on as many.
 fn on(capture: &CapturePlan, pool: &CpuList, cpus: u32) -> CapturePlan {
     let target = match &capture.target {
         TargetPlan::Launch { command, keep_root, .. } => TargetPlan::Launch {

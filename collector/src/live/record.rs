@@ -102,7 +102,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
     if let Some(outcome) = failed(&mut ended, &path, &subject)? {
         return Ok(outcome);
     }
-    // What it costs elsewhere is said of a command that did what it should.
+    // Only of a command that did what it should is it known what it costs elsewhere.
     if ended.child_status.is_some_and(|status| status.success())
         && let Err(error) = add_cpu_runs(plan, &path)
     {

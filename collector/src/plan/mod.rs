@@ -1,5 +1,6 @@
 //! What the modules below the command line need to know of it, checked and without a trace of clap.
 
+pub mod cpus_in_command;
 pub mod part;
 
 use capture::interpose::InterposeMode;

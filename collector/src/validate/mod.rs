@@ -16,10 +16,8 @@ mod leftover_processes;
 mod measure;
 mod recordings;
 mod run;
-mod setup;
 mod text;
 
 pub use compare::{Comparison, Row};
 pub use measure::{Measurement, Run};
 pub use run::{Validation, validate};
-pub use setup::{command_for, depends_on_cpus, doubling};

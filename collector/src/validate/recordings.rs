@@ -2,9 +2,9 @@
 
 use super::compare::Predicted;
 use super::forecast::predictions;
-use super::setup::depends_on_cpus;
 use crate::exit::{UserError, say};
 use crate::input::Input;
+use crate::plan::cpus_in_command::depends_on_cpus;
 use crate::plan::{Breakpoints, CapturePlan, InputPlan, TargetPlan, ValidatePlan};
 use crate::present::finding::sentence;
 use crate::present::style;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct CpuRun {
     /// How many CPUs it could use.
     pub cpus: u32,
-    /// Its number among the runs on so many CPUs, from 0 on: runs with the same number were made one after the other.
+    /// Its number among the runs on this many CPUs, from 0 on: runs with the same number were made one after the other.
     #[serde(skip_serializing_if = "is_zero_number")]
     pub round: u32,
     /// From its start to its end, nanoseconds.

@@ -19,7 +19,7 @@ const LITTLE: f64 = 0.05;
 const SURE: f64 = 3.0;
 /// Where other programs have a larger share of the CPUs, threads of this one run together less than they do alone.
 const MOST_BY_OTHERS: f64 = 0.1;
-/// No function becomes so many times dearer or cheaper.
+/// No function costs more, or less, by a larger factor.
 const MOST: f64 = 64.0;
 
 /// The middle of several runs, the smallest and the largest.
@@ -266,7 +266,7 @@ impl CountCosts {
     }
 }
 
-/// Whether two CPU times, known by so many samples, differ by more than by chance.
+/// Whether two CPU times, known by these numbers of samples, differ by more than by chance.
 fn differ((a_ns, a_count): (f64, u64), (b_ns, b_count): (f64, u64)) -> bool {
     // A count of samples varies by its root, and is hardly known where it is 0.
     let error = |ns: f64, count: u64, each: f64| if count > 0 { ns / (count as f64).sqrt() } else { each };

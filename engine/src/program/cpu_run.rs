@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// More functions than this are together elsewhere.
 const MOST_FUNCTIONS: usize = 64;
 
-/// What this recording says as a run on so many CPUs; `None`: it has no CPU time. `program` is made from `timeline`; other
+/// What this recording says as a run on this many CPUs; `None`: it has no CPU time. `program` is made from `timeline`; other
 /// programs had the CPUs for `others_ns` nanoseconds.
 pub fn cpu_run(
     timeline: &Timeline,

@@ -341,7 +341,9 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
             | Kind::Unexplained { .. }
     );
     let helps = first.time_ns > largest.time_ns * (1.0 + engine::limit::WORTH);
-    let threads = limits.more_threads.filter(|_| !waits);
+    // One more that computes is nothing to threads that sleep.
+    let sleeps = matches!(first.kind, Kind::Sleepers { .. });
+    let threads = limits.more_threads.filter(|_| !waits && !sleeps);
     let threads_help = threads.filter(|more| more.gain >= engine::limit::WORTH);
     let is_same = first.kind.name() == largest.kind.name() || waits;
     if matches!(first.kind, Kind::Work { hidden: true, .. }) {
