@@ -54,6 +54,7 @@ fn generate(intervals: u64, threads: u64) -> Timeline {
         wake: Wake::External(External::Timer),
         cut_at_start: false,
         moved_to: None,
+        from_now: false,
     };
     let threads: Vec<Thread> = (0..threads)
         .map(|number| {

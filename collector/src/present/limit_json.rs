@@ -192,10 +192,8 @@ impl<'a> Of<'a> {
             Kind::HandOver { object } => Of { object: object.as_deref(), ..Of::default() },
             Kind::Quota { hundredths } => Of { quota_percent: Some(*hundredths), ..Of::default() },
             Kind::Cpus { wanting } => Of { waiting: Some(*wanting), ..Of::default() },
-            Kind::Threads { threads, function: of, .. } => {
-                Of { threads: Some(*threads), function: function(of), ..Of::default() }
-            }
-            Kind::TooManyThreads { threads, function: of, .. }
+            Kind::Threads { threads, function: of, .. }
+            | Kind::TooManyThreads { threads, function: of, .. }
             | Kind::Sleepers { threads, function: of, .. } => {
                 Of { threads: Some(*threads), function: function(of), ..Of::default() }
             }

@@ -153,7 +153,7 @@ impl Search {
 
     /// What is known of why work costs more on more CPUs says more than that it does: a cache line, spinning, the kernel. The runs show
     /// that at least so much can be gained there, if the function is the one whose cost grows.
-    fn reasons_of_cost_first(&self, claims: &mut Vec<Claim>) {
+    fn reasons_of_cost_first(&self, claims: &mut [Claim]) {
         let Some(place) =
             claims.iter().position(|claim| matches!(claim.cause, Cause::Edit(Edit::CostAsOn(_))))
         else {

@@ -36,13 +36,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         thread.window_ends(end_ns, at_end(&thread, fact), &mut tally);
         cut_last_wait(&mut thread.out);
         disagreements.extend(disagreement(&thread, fact, end_ns));
-        if let Some(fact) = fact {
-            thread.out.nice = fact.nice.or(thread.out.nice);
-            thread.out.awaits = fact.awaits;
-            if !fact.cpus.is_empty() {
-                thread.out.cpus.clone_from(&fact.cpus);
-            }
-        }
+        fact.into_iter().for_each(|fact| take_from_end(&mut thread.out, fact));
         out.push(thread.out);
     }
     let joined = super::expand_bursts::expand_bursts(&mut out, &mut locks, most_pairs);
@@ -107,6 +101,15 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
     timeline.findings = findings(&timeline, recording, &disagreements, gaps.joined, joined);
     super::put_back::put_back(&mut timeline);
     timeline
+}
+
+/// What /proc tells of a thread at the end.
+fn take_from_end(thread: &mut Thread, fact: &ThreadFact) {
+    thread.nice = fact.nice.or(thread.nice);
+    thread.awaits = fact.awaits;
+    if !fact.cpus.is_empty() {
+        thread.cpus.clone_from(&fact.cpus);
+    }
 }
 
 /// A thread that a signal ends while it waits runs for at most so long afterwards, nanoseconds.

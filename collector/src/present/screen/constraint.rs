@@ -157,7 +157,7 @@ pub(super) fn of_cost(
     (few_ns, many_ns): (f64, f64),
     most: &str,
 ) -> String {
-    let of = function.map_or("All".to_owned(), |function| function);
+    let of = function.unwrap_or("All work".to_owned());
     format!(
         "work that costs more on more CPUs: {growth:.1} times the CPU time on {many} that it takes on {few}. {of} takes {} instead \
          of {}. Threads share memory, caches or locks there. Up to {most} of the time.",
