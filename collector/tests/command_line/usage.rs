@@ -161,7 +161,11 @@ fn what_cannot_be_validated_or_put_on_cpus() {
     longpole(&["validate", "-o", "x", "--", "sort", "{cpus}"]).fails(2, "its own", "leave out -o");
     longpole(&["record", "--cpus", "1", "--", "true"]).fails(2, "two numbers of CPUs", "--cpus 1,2");
     longpole(&["record", "--cpus", "1,4096", "--", "true"]).fails(2, "cannot run on 4096 CPUs", "predict");
-    longpole(&["record", "-p", "1", "--cpus", "1,2"]).fails(2, "cannot be used with", "--help");
+    longpole(&["record", "-p", "1", "--cpus", "1,2"]).fails(
+        2,
+        "cannot be used with",
+        "usage: longpole record",
+    );
     longpole(&["record", "-p", "1", "--cpu-list", "0"]).fails(2, "--cpu-list is about a command", "taskset");
     longpole(&["record", "--cpu-list", "zero", "--", "true"]).fails(2, "not a list of CPUs", "--cpu-list 0");
     longpole(&["record", "--cpu-list", "1023", "--", "true"]).fails(2, "CPU 1023", "CPUs to use are");

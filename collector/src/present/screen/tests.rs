@@ -254,7 +254,7 @@ fn system_time_is_a_column_where_there_is_any() {
         text.split("FUNCTIONS").nth(1).unwrap_or_default().to_owned()
     };
     let rows = of(Some(0.38));
-    assert!(rows.contains(" CPU  kernel  limits") && rows.contains(" 62 %    38 %  "), "{rows}");
+    assert!(rows.contains(" CPU kernel  limits") && rows.contains(" 62 %   38 %  "), "{rows}");
     assert!(!of(None).contains("kernel") && !of(Some(0.01)).contains("kernel"));
 }
 
