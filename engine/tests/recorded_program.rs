@@ -118,6 +118,10 @@ fn waits_are_called_by_what_is_known_of_their_end() {
         reason: WaitReason::of(1, Call { number: 230, argument1: flags, argument0: clock }),
         ..external(by)
     };
+    let polling = |descriptors, by| Wait {
+        reason: WaitReason::of(1, Call { number: 7, argument1: descriptors, argument0: 5 }),
+        ..external(by)
+    };
     let (read, fsync, poll, clock_nanosleep, futex, major_fault) = (0, 74, 7, 230, 202, u32::MAX);
     let cases = [
         (external(External::HardIrq), "io 10 interrupt"),
@@ -134,7 +138,8 @@ fn waits_are_called_by_what_is_known_of_their_end() {
         (of(read, Descriptor::Event, External::Task), "io 10 idle"),
         (of(fsync, Descriptor::File, External::Task), "io 10 file sync"),
         (inside(poll, External::Network), "io 10 idle"),
-        (inside(poll, External::Timer), "io 10 idle"),
+        (inside(poll, External::Timer), "sleep 10"),
+        (polling(2, External::Timer), "io 10 idle"),
         (inside(clock_nanosleep, External::Timer), "sleep 10"),
         (inside(clock_nanosleep, External::Signal), "io 10 signal"),
         (until(MONOTONIC, 1, External::Timer), "sleep_next 10"),

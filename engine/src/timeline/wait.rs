@@ -25,7 +25,12 @@ impl Wait {
     pub fn kind(&self) -> CallKind {
         match self.reason {
             WaitReason::Futex(_) => CallKind::Futex,
-            WaitReason::Kernel { call, .. } if polls_nothing(call) => CallKind::Sleep,
+            // Of no descriptors only time can come.
+            WaitReason::Kernel { call, .. }
+                if self.wake == Wake::External(External::Timer) && polls_nothing(call) =>
+            {
+                CallKind::Sleep
+            }
             WaitReason::Kernel { call, .. } => call_kind(call.number),
         }
     }
