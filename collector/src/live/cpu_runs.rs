@@ -30,7 +30,7 @@ pub fn on_most_cpus(plan: &RecordPlan) -> Result<RecordPlan, UserError> {
             "give --cpus numbers up to that; `longpole predict` goes further",
         ));
     }
-    Ok(RecordPlan { capture: on(&plan.capture, &pool, most), ..plan.clone() })
+    Ok(RecordPlan { capture: on_cpus(&plan.capture, &pool, most, most), ..plan.clone() })
 }
 
 /// Runs the command on each number of CPUs, several times in turn, with nothing recorded but samples, and adds what that shows to the
@@ -75,7 +75,7 @@ fn cpu_runs(plan: &RecordPlan, runs: &CpuRunsPlan) -> Result<Vec<CpuRun>, UserEr
                 interpose: InterposeMode::Never,
                 selection: Selection::default(),
                 from_samples: false,
-                ..on(&plan.capture, &pool, cpus)
+                ..on_cpus(&plan.capture, &pool, cpus, cpus)
             };
             let run = RecordPlan {
                 capture,
@@ -115,7 +115,10 @@ fn read(file: &Path, run: (u32, u32), others: Duration) -> Result<Option<CpuRun>
 }
 
 /// The CPUs to choose from.
-fn pool(target: &TargetPlan) -> Result<CpuList, UserError> {
+///
+/// # Errors
+/// The kernel does not tell them.
+pub fn pool(target: &TargetPlan) -> Result<CpuList, UserError> {
     match target {
         TargetPlan::Launch { cpus: Some(cpus), .. } => Ok(cpus.clone()),
         _ => CpuList::allowed().map_err(|error| {
@@ -124,11 +127,11 @@ fn pool(target: &TargetPlan) -> Result<CpuList, UserError> {
     }
 }
 
-/// The command that belongs to this number of CPUs, on as many.
-fn on(capture: &CapturePlan, pool: &CpuList, cpus: u32) -> CapturePlan {
+/// The command that belongs to `setup` CPUs, on `cpus` of them.
+pub fn on_cpus(capture: &CapturePlan, pool: &CpuList, setup: u32, cpus: u32) -> CapturePlan {
     let target = match &capture.target {
         TargetPlan::Launch { command, keep_root, .. } => TargetPlan::Launch {
-            command: command_for(command, cpus),
+            command: command_for(command, setup),
             keep_root: *keep_root,
             cpus: Some(pool.spread(cpus as usize)),
         },

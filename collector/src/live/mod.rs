@@ -70,6 +70,7 @@ mod trials;
 mod writer_thread;
 
 pub use analysis::{Asked, snapshot};
+pub use cpu_runs::{on_cpus, pool};
 pub use decoder::{Batch, Decoder};
 pub use effect::Effect;
 pub use function_finder::Choose;

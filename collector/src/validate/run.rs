@@ -6,7 +6,7 @@ use super::measure::{Measurement, run_once};
 use super::recordings::{Recorder, Takes, overwrite};
 use super::text;
 use crate::exit::{Code, Outcome, UserError, say};
-use crate::live::record_silently;
+use crate::live::{on_cpus, pool, record_silently};
 use crate::plan::cpus_in_command::{command_for, depends_on_cpus};
 use crate::plan::{CapturePlan, RecordPlan, TargetPlan, ValidatePlan};
 use crate::present::style::{self, Paint, Style};
@@ -68,7 +68,7 @@ struct Work<'a> {
 
 impl<'a> Work<'a> {
     fn new(plan: &'a ValidatePlan) -> Result<Work<'a>, UserError> {
-        let TargetPlan::Launch { command, keep_root, cpus } = &plan.capture.target else {
+        let TargetPlan::Launch { command, keep_root, .. } = &plan.capture.target else {
             return Err(UserError::usage(
                 "a running process cannot be validated: it cannot be run again",
                 "give its command: `longpole validate -- COMMAND`",
@@ -78,12 +78,7 @@ impl<'a> Work<'a> {
         if let Some(kept) = &plan.output {
             check_file(kept, overwrite(plan))?;
         }
-        let pool = match cpus {
-            Some(cpus) => cpus.clone(),
-            None => CpuList::allowed().map_err(|error| {
-                UserError::runtime(format!("cannot tell which CPUs there are: {error}"), "give --cpu-list")
-            })?,
-        };
+        let pool = pool(&plan.capture.target)?;
         if let Some(&most) = plan.cpus.iter().find(|&&count| count as usize > pool.len()) {
             return Err(UserError::usage(
                 format!("{most} CPUs cannot be measured: there are {}", pool.len()),
@@ -181,12 +176,7 @@ impl<'a> Work<'a> {
 
 impl Recorder for Work<'_> {
     fn record(&self, capture: &CapturePlan, setup: u32, on: u32, path: &Path) -> Result<(), UserError> {
-        let target = TargetPlan::Launch {
-            command: command_for(self.command, setup),
-            keep_root: self.keep_root,
-            cpus: Some(self.pool.spread(on as usize)),
-        };
-        let capture = CapturePlan { target, ..capture.clone() };
+        let capture = on_cpus(capture, &self.pool, setup, on);
         let plan = RecordPlan {
             capture,
             output: Some(path.to_owned()),
