@@ -1,12 +1,13 @@
 //! All that the page shows.
 
+use super::colours::{PathColour, StateColour};
 use super::columns::Columns;
 use super::measured::{self, MeasuredRun};
-use super::palette::{Palette, PathColour, StateColour};
 use super::path::PathJson;
 use super::predicted::{PredictedRun, Simulated};
 use super::sources;
 use crate::export::Model;
+use crate::palette::Palette;
 use crate::present::frame::Trust;
 use crate::present::screen::limit::{self, Words};
 use engine::limit::Limits;

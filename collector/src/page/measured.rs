@@ -1,8 +1,10 @@
 //! The measured run: what threads did, their calls, samples and lock sections.
 
+use super::colours::StateColour;
 use super::columns::{Column, Columns};
-use super::lanes::{Item, Lanes, quantum, summed};
-use super::palette::{Palette, StateColour};
+use super::lanes::Lanes;
+use crate::level_of_detail::{Item, quantum, summed};
+use crate::palette::Palette;
 use engine::program::LockSection;
 use engine::time::Timestamp;
 use engine::view::{Doing, Measured, ThreadFacts};

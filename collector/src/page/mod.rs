@@ -2,12 +2,12 @@
 //! the unchanged JSON documents of the other commands. Its pictures are states, calls, lock sections and
 //! critical paths ([`engine::view`]), coarse enough to stay below a size limit.
 
+mod colours;
 mod columns;
 mod document;
 mod html;
 mod lanes;
 mod measured;
-mod palette;
 mod path;
 mod predicted;
 mod sources;

@@ -1,8 +1,9 @@
 //! The critical path on a number of CPUs.
 
-use super::lanes::{Item, Lanes, quantum, summed};
-use super::palette::{Palette, PathColour};
-use super::predicted::whole;
+use super::colours::PathColour;
+use super::lanes::Lanes;
+use crate::level_of_detail::{Item, quantum, summed};
+use crate::palette::Palette;
 use crate::present::delays;
 use engine::view::{CriticalPath, Stretch, StretchKind};
 use serde::Serialize;
@@ -29,7 +30,7 @@ pub fn path(path: &CriticalPath, threads: usize) -> (PathJson, Lanes, Palette<Pa
     let none = colours.number(PathColour::default());
     let mut item = |stretch: &Stretch| Item {
         code: colours.number(colour(&stretch.kind)),
-        ns: whole(stretch.end).saturating_sub(whole(stretch.start)),
+        ns: stretch.end.nearest_ns().saturating_sub(stretch.start.nearest_ns()),
         more: 0,
     };
     let mut lanes = Lanes::default();
@@ -57,9 +58,9 @@ pub fn path(path: &CriticalPath, threads: usize) -> (PathJson, Lanes, Palette<Pa
             if shown.more as usize == known {
                 json.weights.push(stretch.weight);
             }
-            lane.push(Item { code: none, ns: whole(stretch.start).saturating_sub(*end), more: 0 });
+            lane.push(Item { code: none, ns: stretch.start.nearest_ns().saturating_sub(*end), more: 0 });
             lane.push(shown);
-            *end = whole(stretch.end);
+            *end = stretch.end.nearest_ns();
         }
         for lane in by_thread {
             lanes.add(0, lane.into_iter(), 0);

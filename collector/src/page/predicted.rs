@@ -1,14 +1,15 @@
 //! A predicted run: what threads do on a number of CPUs, and its critical path.
 
+use super::colours::{PathColour, StateColour};
 use super::columns::Columns;
-use super::lanes::{Item, Lanes, quantum, summed};
-use super::palette::{Palette, PathColour, StateColour};
+use super::lanes::Lanes;
 use super::path::{self, PathJson};
+use crate::level_of_detail::{Item, quantum, summed};
+use crate::palette::Palette;
 use engine::predict::Timing;
 use engine::program::Program;
 use engine::report::Cpus;
 use engine::schedule::{Doing, Interval, Why};
-use engine::time::Ticks;
 use engine::view::path_and_run;
 use serde::Serialize;
 
@@ -96,7 +97,7 @@ impl Lives {
 
     fn tell(&mut self, interval: Interval) {
         let Some(life) = self.lives.get_mut(interval.thread.0 as usize) else { return };
-        let (start, end) = (whole(interval.start), whole(interval.end));
+        let (start, end) = (interval.start.nearest_ns(), interval.end.nearest_ns());
         if start > life.until {
             life.items.push(Item { code: self.none, ns: start - life.until, more: 0 });
         }
@@ -119,11 +120,6 @@ impl Lives {
             count
         })
     }
-}
-
-/// Points in time are rounded, not lengths: these add up.
-pub fn whole(time: Ticks) -> u64 {
-    time.0.saturating_add(Ticks::PER_NS / 2) / Ticks::PER_NS
 }
 
 fn colour(doing: Doing, cpu: Option<u32>) -> StateColour {

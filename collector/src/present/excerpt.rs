@@ -14,7 +14,7 @@ pub(crate) fn lengths(finding: &Finding) -> Option<String> {
 }
 
 /// The note about it, without a full stop.
-pub(super) fn sentence(finding: &Finding) -> Option<String> {
+pub(crate) fn sentence(finding: &Finding) -> Option<String> {
     let Finding::Excerpt { from_ns, length_ns, whole_ns, records, of, apart } = finding else { return None };
     let [from, length, whole] = [from_ns, length_ns, whole_ns].map(|ns| duration(*ns as f64));
     let part = format!("this is {length} of the {whole} recorded, from {from} after its start on");
