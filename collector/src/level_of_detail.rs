@@ -1,6 +1,7 @@
 //! Level of detail: what is too short to be shown by itself is joined, so that a picture or a file has a size that fits.
 
 use rustc_hash::FxHashMap;
+use std::io::{self, Write};
 
 /// Something that takes its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,6 +99,27 @@ pub fn quantum(most: usize, count: impl Fn(u64) -> usize) -> u64 {
         quantum *= 2;
     }
     quantum
+}
+
+/// Room for so many bytes; what is more than that is an error, which says that the level of detail is too fine.
+pub struct Room<W> {
+    /// Bytes that there is still room for.
+    pub left: u64,
+    /// Where they go.
+    pub out: W,
+}
+
+impl<W: Write> Write for Room<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let left = self.left.checked_sub(bytes.len() as u64);
+        self.left = left.ok_or(io::ErrorKind::FileTooLarge)?;
+        self.out.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 #[cfg(test)]

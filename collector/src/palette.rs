@@ -35,8 +35,8 @@ impl<T: Clone + Eq + Hash> Palette<T> {
     }
 
     /// Takes the things of another palette: the number that each of its numbers becomes.
-    pub fn take(&mut self, other: Palette<T>) -> Vec<u32> {
-        other.all.into_iter().map(|thing| self.number(thing)).collect()
+    pub fn take(&mut self, other: &Palette<T>) -> Vec<u32> {
+        other.all.iter().map(|thing| self.number(thing.clone())).collect()
     }
 }
 

@@ -29,18 +29,18 @@ impl Lanes {
     }
 
     /// Keeps them under this name; `number` gives each code the number that it has in the page.
-    pub fn finish(self, name: &str, number: impl Fn(u32) -> u32, columns: &mut Columns) {
+    pub fn finish(&self, name: &str, number: impl Fn(u32) -> u32, columns: &mut Columns) {
         let mut codes = Column::default();
-        for code in self.codes {
+        for &code in &self.codes {
             // What was encoded fits.
             codes.push(coded(number((code >> 1) as u32), code & 1 != 0));
         }
         let parts = [
-            ("counts", self.counts),
-            ("starts", self.starts),
-            ("codes", codes),
-            ("lengths", self.lengths),
-            ("more", self.more),
+            ("counts", &self.counts),
+            ("starts", &self.starts),
+            ("codes", &codes),
+            ("lengths", &self.lengths),
+            ("more", &self.more),
         ];
         for (part, column) in parts {
             columns.add(format!("{name}.{part}"), column);

@@ -13,5 +13,5 @@ mod predicted;
 mod sources;
 
 pub use document::{Curve, Document, Point, Stop, Tables};
-pub use html::{is_page, write};
+pub use html::{MOST_BYTES, is_page, write};
 pub use predicted::Simulated;

@@ -77,8 +77,8 @@ fn left(done: &[Duration], all: usize, cores: usize) -> Option<Duration> {
     let first = cores.clamp(1, all.max(1));
     let since = done.len().checked_sub(first).filter(|since| *since >= first.max(4))?;
     let steps = all.saturating_sub(done.len());
-    // What every core's last step takes is not known.
-    if done.len() < all / 8 || steps <= first {
+    // What few steps take is not known of many.
+    if done.len() < all / 8 || steps <= 2 * first {
         return None;
     }
     // The mean of so many steps, the last ones, in whole rounds: cores are done at about the same time.
@@ -89,7 +89,9 @@ fn left(done: &[Duration], all: usize, cores: usize) -> Option<Duration> {
     };
     let (later, latest) = (step(since / 2)?, step(since.div_ceil(4))?);
     let is_steady = latest == later || STEADY.contains(&(latest / later));
-    is_steady.then(|| Duration::try_from_secs_f64(steps.next_multiple_of(first) as f64 * later).unwrap_or_default())
+    is_steady.then(|| {
+        Duration::try_from_secs_f64(steps.next_multiple_of(first) as f64 * later).unwrap_or_default()
+    })
 }
 
 /// `simulating: 6 of 8, about 2 s left`; `None` if it is over soon.
@@ -142,7 +144,7 @@ mod tests {
     fn estimates_are_right_within_a_factor_of_two() {
         let mut slow_start = vec![400; 60];
         slow_start[..4].fill(7_000);
-        let falling: Vec<u64> = (0..80).map(|step| 4_000 - 40 * step).collect();
+        let falling: Vec<u64> = (0..80).map(|step| 4_000 - 25 * step).collect();
         let rising: Vec<u64> = (0..80).map(|step| 1_000 + 20 * step).collect();
         let uneven: Vec<u64> = (0..60).map(|step| 500 + step * 370 % 900).collect();
         for steps in [vec![1_000; 41], slow_start, falling, rising, uneven] {

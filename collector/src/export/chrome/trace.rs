@@ -1,5 +1,6 @@
 //! Events on their way out.
 
+use crate::level_of_detail::Room;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -98,23 +99,10 @@ pub fn fitting(most: Option<u64>, write: impl Fn(u64, &mut Trace<'_>) -> io::Res
     const LONGEST: u64 = 86_400_000_000_000;
     let Some(most) = most else { return 0 };
     let mut quantum = 0;
-    while quantum < LONGEST && write(quantum, &mut Trace::new(&mut Room(most))).is_err() {
+    while quantum < LONGEST
+        && write(quantum, &mut Trace::new(&mut Room { left: most, out: io::sink() })).is_err()
+    {
         quantum = (quantum * 2).max(1_000);
     }
     quantum
-}
-
-/// Room for so many bytes, which go nowhere; then an error.
-struct Room(u64);
-
-impl Write for Room {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let left = self.0.checked_sub(bytes.len() as u64);
-        self.0 = left.ok_or(io::ErrorKind::FileTooLarge)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
