@@ -81,7 +81,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path, only: &[String], huge: bo
         let program = workload::build(source)?;
         for arguments in sizes {
             let line = format!("{} {arguments}", program.display());
-            bench.both(name, &own(line), (&mut rows, &mut perf, &mut missing))?;
+            bench.both(name, &Load::Command("", &line), (&mut rows, &mut perf, &mut missing))?;
         }
     }
     let apps: Vec<&App> =
@@ -106,11 +106,6 @@ pub fn measure(workspace: &Workspace, longpole: &Path, only: &[String], huge: bo
     text(&rows, &perf, &missing, &huge)
 }
 
-/// A command that ends by itself. Its line lives as long as the process: there are few.
-fn own(line: String) -> Load {
-    Load::Command("", line.leak())
-}
-
 struct Bench<'a> {
     longpole: &'a Path,
     folder: &'a Path,
@@ -120,7 +115,7 @@ struct Bench<'a> {
 type Results<'r> = (&'r mut Vec<Row>, &'r mut Vec<Perf>, &'r mut Vec<String>);
 
 impl Bench<'_> {
-    fn both(&self, name: &str, load: &Load, (rows, perf, missing): Results<'_>) -> Result<()> {
+    fn both(&self, name: &str, load: &Load<'_>, (rows, perf, missing): Results<'_>) -> Result<()> {
         let row = self.longpole(name, load)?;
         let small = row.events <= MOST_PERF;
         rows.push(row);
@@ -135,7 +130,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn longpole(&self, name: &str, load: &Load) -> Result<Row> {
+    fn longpole(&self, name: &str, load: &Load<'_>) -> Result<Row> {
         let file = self.folder.join("analysis.lp");
         let said = recorded(load, self.folder, "recording ", |what| {
             let mut record = Command::new(self.longpole);
@@ -165,7 +160,7 @@ impl Bench<'_> {
         Ok(Row { name: name.to_owned(), events, bytes, taken })
     }
 
-    fn perf(&self, name: &str, load: &Load) -> Result<Perf> {
+    fn perf(&self, name: &str, load: &Load<'_>) -> Result<Perf> {
         let file = self.folder.join("perf.data");
         let said = recorded(load, self.folder, "", |what| {
             let mut record = Command::new("perf");

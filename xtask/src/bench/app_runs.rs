@@ -186,7 +186,7 @@ fn server(line: &str, work: &Path, side: &Side) -> Result<Background> {
 /// What a recorder of one program says at its end: it is told what to start, or the process to attach to, and for a server it
 /// says `ready` first.
 pub(super) fn recorded(
-    load: &Load,
+    load: &Load<'_>,
     work: &Path,
     ready: &str,
     recorder: impl Fn(Recorded<'_>) -> Command,

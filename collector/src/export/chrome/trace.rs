@@ -93,16 +93,19 @@ impl<'w> Trace<'w> {
     }
 }
 
-/// The smallest quantum, 0 or a microsecond doubled again and again, with which `write` stays within so many bytes. Where none
-/// does: a day, with which there is as little as there can be.
+/// A quantum with which `write` stays within so many bytes, 0 if all fits, else a microsecond doubled again and again. Half of it
+/// does not fit. Where none does: at least a day, with which there is as little as there can be.
 pub fn fitting(most: Option<u64>, write: impl Fn(u64, &mut Trace<'_>) -> io::Result<()>) -> u64 {
     const LONGEST: u64 = 86_400_000_000_000;
     let Some(most) = most else { return 0 };
-    let mut quantum = 0;
-    while quantum < LONGEST
-        && write(quantum, &mut Trace::new(&mut Room { left: most, out: io::sink() })).is_err()
-    {
-        quantum = (quantum * 2).max(1_000);
+    let fits = |quantum| write(quantum, &mut Trace::new(&mut Room { left: most, out: io::sink() })).is_ok();
+    if fits(0) {
+        return 0;
     }
-    quantum
+    // Each try takes time: first by fours.
+    let mut quantum = 1_000;
+    while quantum < LONGEST && !fits(quantum) {
+        quantum *= 4;
+    }
+    if quantum > 1_000 && fits(quantum / 2) { quantum / 2 } else { quantum }
 }
