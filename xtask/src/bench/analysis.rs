@@ -40,7 +40,7 @@ const REAL: [&str; 3] = ["redis", "nginx", "x264"];
 const HUGE_TIMES: &str = "60";
 const HUGE_BYTES: u64 = 4 << 30;
 
-/// Commands on a recording, with whether they read all of it.
+/// Commands on a recording: what they are called here, and their arguments.
 const COMMANDS: [(&str, &[&str]); 3] =
     [("info", &["info"]), ("report", &["report"]), ("report --whole", &["report", "--whole"])];
 
@@ -246,9 +246,9 @@ fn text(rows: &[Row], perf: &[Perf], missing: &[String], huge: &str) -> Result<S
     let mut text = format!(
         "## Analysing recordings\n\nRecordings with default settings, and what reading them takes on one core (`taskset -c 0`), side by side \
          with `perf sched timehist`\non its own recording of the same program in the same run. {RUNS} runs, fewer of what takes \
-         longer than {} s. Growth: the power of\nthe number of events by which the time grows from the row above. `report` reads all, and \
-         analyses of more than 800,000 events\nthe 400,000 that are most like them; `report --whole` analyses all, up to \
-         {} million.\n\n| program | events | MB | bytes per event | command | seconds | million events/s | growth | memory, MB |\n\
+         longer than {} s. Growth: the power of\nthe number of events by which the time grows from the row above. `report` analyses \
+         of more than 800,000 events the 400,000\nthat are most like them, `report --whole` all, up to {} million; perf's events are \
+         its own.\n\n| program | events | MB | bytes per event | command | seconds | million events/s | growth | memory, MB |\n\
          |---|---|---|---|---|---|---|---|---|\n",
         PATIENCE.as_secs(),
         digits(MOST_WHOLE / 1e6),
