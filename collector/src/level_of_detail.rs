@@ -101,7 +101,7 @@ pub fn quantum(most: usize, count: impl Fn(u64) -> usize) -> u64 {
     quantum
 }
 
-/// Room for so many bytes; what is more than that is an error, which says that the level of detail is too fine.
+/// Room for a number of bytes; what is more than that is an error, which says that the level of detail is too fine.
 pub struct Room<W> {
     /// Bytes that there is still room for.
     pub left: u64,

@@ -1,4 +1,4 @@
-//! What states and stretches of the page are told apart by.
+//! What distinguishes states, and stretches, of the page.
 
 use serde::Serialize;
 

@@ -23,7 +23,7 @@ pub struct MeasuredRun<'a> {
     length_ns: u64,
     /// Shorter states are summed up; 0: none are.
     quantum_ns: u64,
-    /// Of so many samples one is shown.
+    /// Of this number of samples one is shown.
     samples_per_shown: usize,
     threads: Vec<ThreadJson<'a>>,
     functions: Vec<&'a str>,

@@ -38,7 +38,7 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// One of so many, of a program with functions that only samples know as calls.
+    /// One of this number of runs, of a program with functions that only samples know as calls.
     pub fn on(timing: &Timing<'_>, cpus: Cpus, runs: usize) -> Simulated {
         let threads = timing.program().threads.len();
         let mut lives = Lives::of(timing.program(), cpus != Cpus::Infinite);

@@ -183,8 +183,7 @@ fn server(line: &str, work: &Path, side: &Side) -> Result<Background> {
     Ok(server)
 }
 
-/// What a recorder of one program says at its end: it is told what to start, or the process to attach to, and for a server it
-/// says `ready` first.
+/// What a recorder of one program says at its end. It starts the program, or attaches to a server, and says `ready` then.
 pub(super) fn recorded(
     load: &Load<'_>,
     work: &Path,

@@ -1,6 +1,6 @@
 //! How far a command is and how long it takes: on a terminal, for anything above a second, and gone when it
 //! is done. Where standard error is not a terminal, one line announces what takes longer. Steps differ, and the first
-//! ones are slower: caches are cold, and on several cores none is done until the first round is. So time is told only
+//! ones are slower: caches are cold, and on several cores none is done until the first round is. So it says a time only
 //! after the second round, by the rate since the first one, and only while that is steady.
 
 use std::io::{IsTerminal, Write};
@@ -23,7 +23,7 @@ pub(super) struct Progress {
     seen: Mutex<Seen>,
 }
 
-/// When steps were done, and whether anything was said.
+/// When steps were done, and whether a line is out.
 #[derive(Default)]
 struct Seen {
     done: Vec<Duration>,
@@ -81,7 +81,7 @@ fn left(done: &[Duration], all: usize, cores: usize) -> Option<Duration> {
     if done.len() < all / 8 || steps <= 2 * first {
         return None;
     }
-    // The mean of so many steps, the last ones, in whole rounds: cores are done at about the same time.
+    // The mean of the last steps, in whole rounds: cores are done at about the same time.
     let step = |count: usize| {
         let count = count.next_multiple_of(first);
         let (last, before) = (done.last()?, done.get(done.len().checked_sub(count + 1)?)?);
@@ -127,14 +127,14 @@ mod tests {
         done
     }
 
-    /// Every estimate that is told, divided by what it takes then.
+    /// Every estimate, divided by what it takes then.
     fn told(steps: &[u64], cores: usize) -> Vec<f64> {
         let done = done(steps, cores);
         let end = *done.last().expect("a step");
         let at = |count: usize| {
             let left = left(&done[..count], steps.len(), cores)?;
             let takes = end - done[count - 1];
-            // It is told in whole seconds.
+            // It has whole seconds.
             (takes >= PATIENCE).then(|| left.as_secs_f64() / takes.as_secs_f64())
         };
         (1..steps.len()).filter_map(at).collect()

@@ -13,7 +13,7 @@ use std::io;
 /// Tracks of states have numbers from here on: no thread has them.
 const STATES: u64 = 1 << 32;
 
-/// Writes it in so many bytes; what is shorter than that is joined or left out, nanoseconds.
+/// Writes it in this number of bytes; what is shorter than the answer, nanoseconds, is joined or left out.
 pub fn write(measured: &Measured<'_>, most: Option<u64>, trace: &mut Trace<'_>) -> io::Result<u64> {
     let write =
         |quantum, trace: &mut Trace<'_>| Writer { measured, quantum, arrows: Vec::new(), trace }.all();

@@ -20,7 +20,7 @@ struct LevelOfDetail {
     left_out: LeftOut,
 }
 
-/// Writes the trace, with a level of detail for which so many bytes are enough. What is shorter than that is joined or left
+/// Writes the trace, with a level of detail for which this number of bytes is enough. What is shorter than that is joined or left
 /// out, nanoseconds; 0: nothing is.
 pub fn write(model: &Model<'_>, most: Option<u64>, out: &mut dyn Write) -> io::Result<u64> {
     write!(out, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;

@@ -54,7 +54,7 @@ pub fn us(ns: u64) -> Option<f64> {
     Some(ns as f64 / 1_000.0)
 }
 
-/// `joined` of a slice that joins so many, none for one that joins nothing.
+/// `joined` of a slice that joins this number of others; none for 0.
 pub fn joined(count: u32) -> Option<u32> {
     Some(count).filter(|count| *count > 0)
 }
@@ -93,7 +93,7 @@ impl<'w> Trace<'w> {
     }
 }
 
-/// A quantum with which `write` stays within so many bytes, 0 if all fits, else a microsecond doubled again and again. Half of it
+/// A quantum with which `write` stays within this number of bytes, 0 if all fits, else a microsecond doubled again and again. Half of it
 /// does not fit. Where none does: at least a day, with which there is as little as there can be.
 pub fn fitting(most: Option<u64>, write: impl Fn(u64, &mut Trace<'_>) -> io::Result<()>) -> u64 {
     const LONGEST: u64 = 86_400_000_000_000;
