@@ -50,6 +50,7 @@ mod pipeline;
 mod poll_backoff;
 mod probe_selection;
 mod probed_functions;
+mod program_state;
 mod reader_commands;
 mod recent_window;
 mod record;
@@ -67,6 +68,7 @@ mod target_remarks;
 mod tests;
 mod top;
 mod trials;
+mod trigger;
 mod writer_thread;
 
 pub use analysis::{Asked, snapshot};
