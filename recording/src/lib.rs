@@ -36,7 +36,9 @@ pub use file::{CreateError, CreateProblem, Overwrite, check_file, create_file, c
 pub use info::SessionInfo;
 pub use meta::{ClockAnchor, Meta, online_cpus};
 pub use owner::SudoUser;
-pub use read::{free_memory, is_session, read, read_from};
+pub use read::{free_memory, is_session, outline, read, read_from};
 pub use v1::varint;
-pub use v1::{Contradiction, Disk, EventChunk, EventChunks, Limits, Summary, Writer, stack_bytes};
+pub use v1::{
+    Contradiction, Disk, EventChunk, EventChunks, EventsAt, Limits, Outline, Summary, Writer, stack_bytes,
+};
 pub use whole::write_whole;

@@ -1,6 +1,6 @@
 //! Reading: the file header tells the version, the version's module reads the rest.
 
-use super::v1::{self, FileHeader, Limits};
+use super::v1::{self, FileHeader, Limits, Outline};
 use super::{SessionError, SessionInfo};
 use engine::event::Recording;
 use std::fs::File;
@@ -21,6 +21,22 @@ pub fn read(path: &Path) -> Result<(Recording, SessionInfo), SessionError> {
 
 /// Reads a session from its first byte, wherever it comes from.
 pub fn read_from<R: Read + Seek>(mut source: R) -> Result<(Recording, SessionInfo), SessionError> {
+    let (header, file_bytes) = begin(&mut source)?;
+    v1::read(source, &header, file_bytes, limits())
+}
+
+/// What the index of a session lists, so that a part of it can be read without the rest; `None`: it has no whole index.
+pub fn outline<R: Read + Seek>(mut source: R) -> Result<Option<Outline<R>>, SessionError> {
+    let (header, file_bytes) = begin(&mut source)?;
+    Ok(Outline::read(source, header, file_bytes, limits())?)
+}
+
+fn limits() -> Limits {
+    Limits { events: event_budget(), ..Limits::FILE }
+}
+
+/// Reads the file header; with the size of the file.
+fn begin<R: Read + Seek>(source: &mut R) -> Result<(FileHeader, u64), SessionError> {
     let file_bytes = source.seek(SeekFrom::End(0))?;
     source.seek(SeekFrom::Start(0))?;
     if file_bytes == 0 {
@@ -36,16 +52,10 @@ pub fn read_from<R: Read + Seek>(mut source: R) -> Result<(Recording, SessionInf
     };
     let header = FileHeader::decode(&start).ok_or(SessionError::HeaderCorrupt)?;
     match header.major {
-        1 => {
-            if header.abi_version != probe_abi::ABI_VERSION {
-                return Err(SessionError::Layout {
-                    found: header.abi_version,
-                    known: probe_abi::ABI_VERSION,
-                });
-            }
-            let limits = Limits { events: event_budget(), ..Limits::FILE };
-            v1::read(source, &header, file_bytes, limits)
+        1 if header.abi_version != probe_abi::ABI_VERSION => {
+            Err(SessionError::Layout { found: header.abi_version, known: probe_abi::ABI_VERSION })
         }
+        1 => Ok((header, file_bytes)),
         0 => Err(SessionError::HeaderCorrupt),
         major => Err(SessionError::Newer { major }),
     }

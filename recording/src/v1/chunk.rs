@@ -34,6 +34,7 @@ pub enum ChunkKind {
     Draft = 9,
     EndPart = 10,
     CutStacks = 11,
+    Snapshot = 12,
 }
 
 impl ChunkKind {
@@ -51,6 +52,7 @@ impl ChunkKind {
             9 => ChunkKind::Draft,
             10 => ChunkKind::EndPart,
             11 => ChunkKind::CutStacks,
+            12 => ChunkKind::Snapshot,
             _ => return None,
         })
     }

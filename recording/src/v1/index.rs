@@ -23,7 +23,7 @@ const PART_MARK: [u8; 8] = *b"LPinpart";
 pub const MOST_ENTRIES: usize = 1 << 18;
 
 /// One chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     pub kind: u16,
     pub offset: u64,
@@ -89,21 +89,36 @@ impl Fold {
     /// The fold of the payload of an index, or part of one, and the offset that it claims; `None` if it is
     /// not one.
     pub fn of_index(kind: ChunkKind, payload: &[u8]) -> Option<(Fold, u64)> {
-        let (rest, mark) = payload.split_last_chunk::<8>()?;
-        let (mut rest, index_offset) = rest.split_last_chunk::<8>()?;
-        if mark != mark_of(kind) {
-            return None;
-        }
         let mut fold = Fold::default();
-        let (mut offset, mut first_ns) = (0u64, 0u64);
-        while !rest.is_empty() {
-            let kind = u16::try_from(take(&mut rest)?).ok()?;
-            offset = offset.wrapping_add(take(&mut rest)?);
-            let items = u32::try_from(take(&mut rest)?).ok()?;
-            first_ns = first_ns.wrapping_add(unzigzag(take(&mut rest)?));
-            let last_ns = first_ns.wrapping_add(take(&mut rest)?);
-            fold.add(&Entry { kind, offset, items, first_ns, last_ns });
-        }
-        Some((fold, u64::from_le_bytes(*index_offset)))
+        let index_offset = decode(kind, payload, |entry| fold.add(&entry))?;
+        Some((fold, index_offset))
     }
+}
+
+/// Goes through the entries of an index, or of a part of one. Returns the offset that it claims; `None` if it is not one.
+pub fn decode(kind: ChunkKind, payload: &[u8], mut each: impl FnMut(Entry)) -> Option<u64> {
+    let (rest, mark) = payload.split_last_chunk::<8>()?;
+    let (mut rest, index_offset) = rest.split_last_chunk::<8>()?;
+    if mark != mark_of(kind) {
+        return None;
+    }
+    let (mut offset, mut first_ns) = (0u64, 0u64);
+    while !rest.is_empty() {
+        let kind = u16::try_from(take(&mut rest)?).ok()?;
+        offset = offset.wrapping_add(take(&mut rest)?);
+        let items = u32::try_from(take(&mut rest)?).ok()?;
+        first_ns = first_ns.wrapping_add(unzigzag(take(&mut rest)?));
+        let last_ns = first_ns.wrapping_add(take(&mut rest)?);
+        each(Entry { kind, offset, items, first_ns, last_ns });
+    }
+    Some(u64::from_le_bytes(*index_offset))
+}
+
+/// Bytes at the end of an index: its own offset and the mark.
+pub const END_BYTES: usize = 16;
+
+/// Where the index lies, by the last bytes of a file; `None`: it is not whole.
+pub fn offset_of(end: &[u8; END_BYTES]) -> Option<u64> {
+    let (offset, mark) = end.split_first_chunk::<8>()?;
+    (mark == MARK).then(|| u64::from_le_bytes(*offset))
 }

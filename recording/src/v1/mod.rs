@@ -22,6 +22,7 @@
 //! | 9 draft | chunks that are not yet full, which would stand at the offset in `first_ns`: see [`tail`]; none in a recording that has ended | records |
 //! | 10 end part | JSON `engine::event::WindowEnd` of nothing but threads and pending operations; they are those of the end that follows, before its own; only if they are many | threads and operations |
 //! | 11 cut stacks | which of the stacks in the last chunk of them go on above their outermost frame: see [`stacks`]; none if none does | such stacks |
+//! | 12 snapshot | JSON `engine::event::Facts` of nothing but the processes and threads of an instant: a reader may begin there instead of at the start, as if recording had begun then | threads |
 //!
 //! A reader skips chunks of a kind it does not know. One that does not know kinds 10 and 11 misses threads at
 //! the end, which are a second opinion, and cut stacks look whole. No file can make a reader take unbounded
@@ -41,6 +42,7 @@ mod header;
 mod index;
 mod merge;
 mod object;
+mod outline;
 mod reader;
 mod room;
 mod stacks;
@@ -55,6 +57,7 @@ pub use add::add_facts;
 pub use disk::Disk;
 pub use event_chunk::{Contradiction, EventChunk, EventChunks};
 pub use header::{FileHeader, MAGIC};
+pub use outline::{EventsAt, Outline};
 pub use reader::read;
 pub use room::Limits;
 pub use stacks::memory as stack_bytes;

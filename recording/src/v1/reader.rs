@@ -24,22 +24,63 @@ pub fn read<R: Read + Seek>(
     file_bytes: u64,
     limits: Limits,
 ) -> Result<(Recording, SessionInfo), SessionError> {
-    let mut reader = Reader {
-        source,
-        file_bytes,
-        at: FileHeader::BYTES as u64,
-        unpacker: Unpacker::new()?,
-        contents: Contents {
-            room: Room::of(limits),
-            info: SessionInfo { version: (header.major, header.minor), file_bytes, ..SessionInfo::default() },
-            ..Contents::default()
-        },
-    };
+    let mut reader = Reader::new(source, header, file_bytes, limits)?;
     let damage = match reader.chunks()? {
         None => None,
         Some(kind) => reader.behind(kind)?,
     };
     Ok(reader.contents.finish(damage))
+}
+
+/// Reads the chunks of a whole file that its index lists, without events, snapshots and the index itself. `None`: something
+/// else lies there.
+pub fn read_without_events<R: Read + Seek>(
+    source: R,
+    (header, file_bytes): (&FileHeader, u64),
+    entries: &[Entry],
+    limits: Limits,
+) -> io::Result<Option<(Recording, SessionInfo)>> {
+    let mut reader = Reader::new(source, header, file_bytes, limits)?;
+    reader.source.seek(SeekFrom::Start(reader.at))?;
+    for entry in entries {
+        match ChunkKind::from_number(entry.kind) {
+            Some(ChunkKind::Events) => {
+                reader.contents.info.events =
+                    reader.contents.info.events.saturating_add(u64::from(entry.items));
+            }
+            Some(ChunkKind::Snapshot | ChunkKind::IndexPart) => {}
+            _ => {
+                if reader.at != entry.offset {
+                    reader.at = entry.offset;
+                    reader.source.seek(SeekFrom::Start(entry.offset))?;
+                }
+                if !matches!(reader.chunk()?, Step::Next) {
+                    return Ok(None);
+                }
+            }
+        }
+    }
+    // The index itself, which lists all others.
+    reader.contents.info.chunks = entries.len() as u64 + 1;
+    Ok(Some(reader.contents.finish(None)))
+}
+
+/// The unpacked payload of one chunk, if it is the one listed.
+pub fn payload<R: Read + Seek>(
+    source: &mut R,
+    entry: &Entry,
+    unpacker: &mut Unpacker,
+) -> io::Result<Option<Vec<u8>>> {
+    source.seek(SeekFrom::Start(entry.offset))?;
+    let mut bytes = [0; ChunkHeader::BYTES];
+    source.read_exact(&mut bytes)?;
+    let Ok(header) = ChunkHeader::decode(&bytes) else { return Ok(None) };
+    let mut stored = Vec::with_capacity(header.stored_bytes as usize);
+    source.by_ref().take(u64::from(header.stored_bytes)).read_to_end(&mut stored)?;
+    let is_listed = Entry::new(entry.offset, &header) == *entry;
+    let is_good = stored.len() as u64 == u64::from(header.stored_bytes)
+        && crc32fast::hash(&stored) == header.payload_crc;
+    Ok((is_listed && is_good).then(|| unpacker.unpack(&header, stored).ok()).flatten())
 }
 
 struct Reader<R> {
@@ -62,6 +103,24 @@ fn corrupt(reason: &'static str) -> Step {
 }
 
 impl<R: Read + Seek> Reader<R> {
+    fn new(source: R, header: &FileHeader, file_bytes: u64, limits: Limits) -> io::Result<Reader<R>> {
+        Ok(Reader {
+            source,
+            file_bytes,
+            at: FileHeader::BYTES as u64,
+            unpacker: Unpacker::new()?,
+            contents: Contents {
+                room: Room::of(limits),
+                info: SessionInfo {
+                    version: (header.major, header.minor),
+                    file_bytes,
+                    ..SessionInfo::default()
+                },
+                ..Contents::default()
+            },
+        })
+    }
+
     /// After the last good chunk: what a killed writer had not yet put into a full one, and what is missing.
     fn behind(&mut self, kind: DamageKind) -> io::Result<Option<Damage>> {
         let unfinished = Damage {
@@ -316,8 +375,9 @@ impl Contents {
                     return Err("a chunk of cut stacks does not decode");
                 }
             }
-            // They are taken where the room for them is known, and drafts where no other chunk follows.
-            ChunkKind::Stacks | ChunkKind::Draft => {}
+            // They are taken where the room for them is known, and drafts where no other chunk follows. Who reads all of it begins
+            // at the start.
+            ChunkKind::Stacks | ChunkKind::Draft | ChunkKind::Snapshot => {}
             ChunkKind::EndPart => {
                 let WindowEnd { threads, pending, .. } =
                     serde_json::from_slice(payload).map_err(|_| NO_JSON)?;

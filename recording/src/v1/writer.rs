@@ -1,6 +1,6 @@
 //! Writing a session while it is recorded.
 
-use super::chunk::{ChunkHeader, ChunkKind, Packed, Packer};
+use super::chunk::{ChunkHeader, ChunkKind, MOST_BYTES, Packed, Packer};
 use super::disk::Disk;
 use super::event_chunk::{EventChunk, EventChunks};
 use super::header::FileHeader;
@@ -126,6 +126,19 @@ impl<D: Disk> Writer<D> {
         self.room = room;
         self.summary.left_out.facts += left_out;
         Ok(())
+    }
+
+    /// Writes the processes and threads of an instant (`start_ns`) while it is recorded: a reader may begin there. Of other
+    /// facts nothing is read. Too many threads for a chunk are left out: readers begin at another snapshot.
+    pub fn snapshot(&mut self, seen: &Facts) -> io::Result<()> {
+        self.check()?;
+        let json = serde_json::to_vec(seen)?;
+        if json.len() > MOST_BYTES as usize {
+            return Ok(());
+        }
+        let items = u32::try_from(seen.threads.len()).unwrap_or(u32::MAX);
+        self.chunk(ChunkKind::Snapshot, items, (seen.start_ns, seen.start_ns), json)?;
+        self.keep_or_hold()
     }
 
     /// Adds a record. It reaches the file with its chunk: when that is full, a second long, or flushed; until then with

@@ -4,6 +4,7 @@ mod damage;
 mod hostile;
 mod killed;
 mod limits;
+mod outline;
 mod writing;
 
 use super::Writer;

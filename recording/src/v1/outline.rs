@@ -1,0 +1,166 @@
+//! All chunks of a whole file, as its index lists them: who wants a part of a long recording reads no more than that.
+
+use super::chunk::{ChunkHeader, ChunkKind, Unpacker};
+use super::columns;
+use super::header::FileHeader;
+use super::index::{self, Entry};
+use super::reader::{payload, read_without_events};
+use super::room::Limits;
+use crate::SessionInfo;
+use engine::event::{Facts, Recording};
+use probe_abi::Record;
+use std::io::{self, Read, Seek, SeekFrom};
+
+/// A chunk of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventsAt {
+    /// Records in it.
+    pub records: u32,
+    /// Time of the earliest (`CLOCK_MONOTONIC` nanoseconds).
+    pub first_ns: u64,
+    /// Time of the latest.
+    pub last_ns: u64,
+}
+
+/// See the module. Whatever does not lie where the index lists it gives `None`: then the file is to be read from its start,
+/// as one that is damaged.
+pub struct Outline<R> {
+    source: R,
+    header: FileHeader,
+    file_bytes: u64,
+    limits: Limits,
+    entries: Vec<Entry>,
+    /// Those of events and of snapshots, among them.
+    events: Vec<usize>,
+    snapshots: Vec<usize>,
+    unpacker: Unpacker,
+}
+
+impl<R: Read + Seek> Outline<R> {
+    /// Reads the index at the end of a file with this header and all its parts.
+    pub fn read(
+        mut source: R,
+        header: FileHeader,
+        file_bytes: u64,
+        limits: Limits,
+    ) -> io::Result<Option<Outline<R>>> {
+        let mut unpacker = Unpacker::new()?;
+        let Some(entries) = entries(&mut source, file_bytes, &mut unpacker)? else { return Ok(None) };
+        let of_kind = |kind: ChunkKind| -> Vec<usize> {
+            let all = entries.iter().enumerate();
+            all.filter(|(_, entry)| entry.kind == kind as u16).map(|(number, _)| number).collect()
+        };
+        let (events, snapshots) = (of_kind(ChunkKind::Events), of_kind(ChunkKind::Snapshot));
+        Ok(Some(Outline { source, header, file_bytes, limits, entries, events, snapshots, unpacker }))
+    }
+
+    /// The chunks of events in the order of the file, which is that of time in what a longpole writes.
+    pub fn events(&self) -> impl ExactSizeIterator<Item = EventsAt> + '_ {
+        self.events.iter().map(|&number| {
+            let Entry { items, first_ns, last_ns, .. } =
+                self.entries.get(number).copied().unwrap_or_default();
+            EventsAt { records: items, first_ns, last_ns }
+        })
+    }
+
+    /// The instants of its snapshots (`CLOCK_MONOTONIC` nanoseconds), in the order of the file.
+    pub fn snapshots(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
+        self.snapshots.iter().map(|&number| self.entries.get(number).map_or(0, |entry| entry.first_ns))
+    }
+
+    /// Everything except events and snapshots. [`SessionInfo::events`] counts those of all of it.
+    pub fn without_events(&mut self) -> io::Result<Option<(Recording, SessionInfo)>> {
+        let file = (&self.header, self.file_bytes);
+        read_without_events(&mut self.source, file, &self.entries, self.limits)
+    }
+
+    /// Appends the records of a chunk of events.
+    pub fn add_records(&mut self, number: usize, records: &mut Vec<Record>) -> io::Result<Option<()>> {
+        let Some((entry, payload)) = self.payload(self.events.get(number).copied())? else { return Ok(None) };
+        let before = records.len();
+        let unknown = columns::decode(&payload, records);
+        // Records of a later version are only counted by who reads all of it.
+        let is_whole = unknown == Ok(0) && records.len() - before == entry.items as usize;
+        Ok(is_whole.then_some(()))
+    }
+
+    /// The processes and threads of a snapshot, and its instant as [`Facts::start_ns`].
+    pub fn snapshot(&mut self, number: usize) -> io::Result<Option<Facts>> {
+        let Some((_, payload)) = self.payload(self.snapshots.get(number).copied())? else { return Ok(None) };
+        let seen: Result<Facts, _> = serde_json::from_slice(&payload);
+        Ok(seen.ok().map(|Facts { start_ns, processes, threads, .. }| Facts {
+            start_ns,
+            processes,
+            threads,
+            ..Facts::default()
+        }))
+    }
+
+    fn payload(&mut self, number: Option<usize>) -> io::Result<Option<(Entry, Vec<u8>)>> {
+        let Some(entry) = number.and_then(|number| self.entries.get(number)).copied() else {
+            return Ok(None);
+        };
+        let payload = payload(&mut self.source, &entry, &mut self.unpacker)?;
+        Ok(payload.map(|payload| (entry, payload)))
+    }
+}
+
+/// All entries, from the last part of the index back to the first. Each part lies before the one that lists it, so this ends
+/// for any content.
+fn entries<R: Read + Seek>(
+    source: &mut R,
+    file_bytes: u64,
+    unpacker: &mut Unpacker,
+) -> io::Result<Option<Vec<Entry>>> {
+    const BEGIN: u64 = FileHeader::BYTES as u64;
+    let mut end = [0; index::END_BYTES];
+    let Some(end_at) = file_bytes.checked_sub(end.len() as u64).filter(|at| *at >= BEGIN) else {
+        return Ok(None);
+    };
+    source.seek(SeekFrom::Start(end_at))?;
+    source.read_exact(&mut end)?;
+    let Some(mut at) = index::offset_of(&end).filter(|at| *at >= BEGIN && *at < end_at) else {
+        return Ok(None);
+    };
+    let (mut kind, mut parts) = (ChunkKind::Index, Vec::new());
+    loop {
+        let Some(part) = part(source, at, kind, unpacker)? else { return Ok(None) };
+        let first = part.first().copied();
+        parts.push(part);
+        match first {
+            Some(first) if first.kind == ChunkKind::IndexPart as u16 && first.offset < at => {
+                (at, kind) = (first.offset, ChunkKind::IndexPart);
+            }
+            Some(first) if first.offset == BEGIN => break,
+            _ => return Ok(None),
+        }
+    }
+    let entries: Vec<Entry> = parts.into_iter().rev().flatten().collect();
+    let ascends = entries.is_sorted_by(|one, next| one.offset < next.offset);
+    let within = entries.last().is_none_or(|last| last.offset < end_at);
+    Ok((ascends && within).then_some(entries))
+}
+
+/// The entries of the index, or of the part of it, that lies there.
+fn part<R: Read + Seek>(
+    source: &mut R,
+    at: u64,
+    kind: ChunkKind,
+    unpacker: &mut Unpacker,
+) -> io::Result<Option<Vec<Entry>>> {
+    source.seek(SeekFrom::Start(at))?;
+    let mut bytes = [0; ChunkHeader::BYTES];
+    match source.read_exact(&mut bytes) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        read => read?,
+    }
+    let Ok(header) = ChunkHeader::decode(&bytes) else { return Ok(None) };
+    // It is stored plain, so that a small file cannot list a lot.
+    if header.kind != kind as u16 || header.stored_bytes != header.raw_bytes {
+        return Ok(None);
+    }
+    let Some(payload) = payload(source, &Entry::new(at, &header), unpacker)? else { return Ok(None) };
+    let mut entries = Vec::new();
+    let claimed = index::decode(kind, &payload, |entry| entries.push(entry));
+    Ok((claimed == Some(at)).then_some(entries))
+}
