@@ -114,7 +114,7 @@ impl RecentWindow {
         self.move_start(end_ns.saturating_sub(self.span_ns));
         self.keep(most);
         let before = self.losses.front().map(|(_, loss)| *loss).unwrap_or_default();
-        end.loss = since(end.loss, before);
+        end.loss = end.loss.since(&before);
         let cost_before = self.costs.front().map(|(_, cost)| *cost).unwrap_or_default();
         end.overhead = end.overhead.map(|cost| cost.since(&cost_before));
         self.window.ending(end)
@@ -153,22 +153,6 @@ impl RecentWindow {
         while self.costs.get(1).is_some_and(|(from_ns, _)| *from_ns <= start_ns) {
             self.costs.pop_front();
         }
-    }
-}
-
-fn since(now: LossCounts, before: LossCounts) -> LossCounts {
-    LossCounts {
-        dropped: now.dropped.saturating_sub(before.dropped),
-        operations: now.operations.saturating_sub(before.operations),
-        operations_left_out: now.operations_left_out.saturating_sub(before.operations_left_out),
-        operations_short: now.operations_short.saturating_sub(before.operations_short),
-        operations_counted: now.operations_counted.saturating_sub(before.operations_counted),
-        operations_forbidden: now.operations_forbidden.saturating_sub(before.operations_forbidden),
-        missed: now.missed.saturating_sub(before.missed),
-        unseen_switches: now.unseen_switches.saturating_sub(before.unseen_switches),
-        late: now.late.saturating_sub(before.late),
-        undecodable: now.undecodable.saturating_sub(before.undecodable),
-        recursion_folded: now.recursion_folded.saturating_sub(before.recursion_folded),
     }
 }
 
