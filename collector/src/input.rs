@@ -3,6 +3,7 @@
 use crate::cores::first_on_all_cores;
 use crate::exit::{UserError, say};
 use crate::part::part_of;
+use crate::part_of_file::{NoPart, PartOfFile, part_of_file};
 use crate::plan::part::{MOST_RECORDS, Part};
 use crate::plan::{InputPlan, Source};
 use engine::event::Recording;
@@ -10,7 +11,7 @@ use engine::program::Program;
 use engine::report::Finding;
 use engine::timeline::Timeline;
 use recording::{Damage, DamageKind, Meta, SessionError, SessionInfo};
-use std::fs::{Metadata, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,12 @@ const MOST_JSON_BYTES: u64 = 4 << 30;
 
 /// Bytes looked at to tell what a file is; leading blanks of a JSON must fit.
 const START_BYTES: usize = 1 << 16;
+
+/// A file of this size takes a second to read.
+const LARGE_BYTES: u64 = 16 << 20;
+
+/// Bytes that are read at once where most of a file is skipped.
+const SMALL_BUFFER: usize = 1 << 16;
 
 const FOREIGN: &str =
     "give a file made by `longpole record`, or a program JSON ({\"format\":\"longpole-program\",...})";
@@ -42,6 +49,8 @@ pub struct Session {
     pub info: SessionInfo,
     /// What is to be said about the part that it is.
     pub part: Option<Finding>,
+    /// Its events were not read.
+    pub without_events: bool,
 }
 
 /// What an input tells.
@@ -58,7 +67,66 @@ pub struct Parts {
 impl Input {
     /// Opens and reads it. Every error is one line that names the file.
     pub fn open(plan: &InputPlan) -> Result<Input, UserError> {
-        Input::whole(&plan.source)?.part(plan.part, MOST_RECORDS)
+        let source = plan.source.resolved()?;
+        match Input::part_of_file(&source, plan.part, MOST_RECORDS)? {
+            Some(part) => Ok(part),
+            None => Input::whole(&source)?.part(plan.part, MOST_RECORDS),
+        }
+    }
+
+    /// The same with at most `most` records. `None`: all of the file would have to be read, and it has more than `most_whole`
+    /// events.
+    pub fn open_small(
+        file: &Path,
+        (most, most_whole): (usize, u64),
+        events: u64,
+    ) -> Result<Option<Input>, UserError> {
+        let source = Source::File(file.to_owned());
+        if let Some(part) = Input::part_of_file(&source, Part::default(), most)? {
+            return Ok(Some(part));
+        }
+        if events > most_whole {
+            return Ok(None);
+        }
+        Input::whole(&source)?.part(Part::default(), most).map(Some)
+    }
+
+    /// Everything in a large file but its events, so that it takes no time; a small one as a whole.
+    pub fn open_without_events(source: &Source) -> Result<Input, UserError> {
+        let found = open_session(source)?.map(|(name, file)| {
+            if file.metadata().is_ok_and(|metadata| metadata.len() < LARGE_BYTES) {
+                return Ok(None);
+            }
+            let outline = recording::outline(BufReader::with_capacity(SMALL_BUFFER, file));
+            let Some(mut outline) = outline.map_err(|error| session_error(&name, &error))? else {
+                return Ok(None);
+            };
+            outline.without_events().map_err(|error| unreadable(&name, &error))
+        });
+        match found.transpose()?.flatten() {
+            Some((recording, info)) => {
+                let session = Session { recording, info, part: None, without_events: true };
+                Ok(Input::Session(Box::new(session)))
+            }
+            None => Input::whole(source),
+        }
+    }
+
+    fn part_of_file(source: &Source, part: Part, most: usize) -> Result<Option<Input>, UserError> {
+        let Some((name, file)) = open_session(source)? else { return Ok(None) };
+        let outline = recording::outline(BufReader::with_capacity(SMALL_BUFFER, file));
+        let Some(mut outline) = outline.map_err(|error| session_error(&name, &error))? else {
+            return Ok(None);
+        };
+        match part_of_file(&mut outline, part, most) {
+            Ok(PartOfFile { recording, info, finding }) => {
+                let session = Session { recording, info, part: Some(finding), without_events: false };
+                Ok(Some(Input::Session(Box::new(session))))
+            }
+            Err(NoPart::ReadAll) => Ok(None),
+            Err(NoPart::Io(error)) => Err(unreadable(&name, &error)),
+            Err(NoPart::User(error)) => Err(error),
+        }
     }
 
     /// The same with at most this many records of the part.
@@ -68,7 +136,7 @@ impl Input {
                 let Session { recording, info, .. } = *read;
                 let clock = info.meta.as_ref().map(|meta| meta.clock).unwrap_or_default();
                 let (recording, part) = part_of(recording, clock, part, most)?;
-                Ok(Input::Session(Box::new(Session { recording, info, part })))
+                Ok(Input::Session(Box::new(Session { recording, info, part, without_events: false })))
             }
             Input::Program(_) if part.from.is_some() || part.to.is_some() => Err(UserError::usage(
                 "a program has no parts: it says nothing about when things happen",
@@ -92,27 +160,16 @@ impl Input {
                 Input::from_stream("standard input", start, stdin)
             }
             Source::File(path) => Input::from_file(path),
-            Source::Newest => {
-                let path = newest(Path::new("."))?;
-                say(format_args!("reading {}", path.display()));
-                Input::from_file(&path)
-            }
+            Source::Newest => Input::whole(&source.resolved()?),
         }
     }
 
     fn from_file(path: &Path) -> Result<Input, UserError> {
-        let name = path.display().to_string();
+        let (name, mut file) = open_file(path)?;
         let fail = |error: io::Error| unreadable(&name, &error);
-        // Opening a pipe waits for a writer, maybe for ever; opening a device may do something.
-        expected(&name, path, &path.metadata().map_err(fail)?)?;
-        // Should it have become a pipe since: do not wait either. A regular file is read as ever.
-        let flags = if is_own_descriptor(path) { 0 } else { libc::O_NONBLOCK | libc::O_NOCTTY };
-        let mut file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(fail)?;
-        let metadata = file.metadata().map_err(fail)?;
-        expected(&name, path, &metadata)?;
         let mut start = Vec::new();
         file.by_ref().take(START_BYTES as u64).read_to_end(&mut start).map_err(fail)?;
-        if !metadata.is_file() {
+        if !file.metadata().map_err(fail)?.is_file() {
             return Input::from_stream(&name, start, file);
         }
         match Content::of(&start) {
@@ -139,7 +196,7 @@ impl Input {
 
     fn session(name: &str, source: impl Read + Seek) -> Result<Input, UserError> {
         let (recording, info) = recording::read_from(source).map_err(|error| session_error(name, &error))?;
-        Ok(Input::Session(Box::new(Session { recording, info, part: None })))
+        Ok(Input::Session(Box::new(Session { recording, info, part: None, without_events: false })))
     }
 
     fn program(name: &str, start: Vec<u8>, rest: impl Read) -> Result<Input, UserError> {
@@ -173,7 +230,7 @@ impl Input {
         match self {
             Input::Program(program) => Parts { timeline: None, program: *program, meta: None },
             Input::Session(read) => {
-                let Session { recording, info, part } = *read;
+                let Session { recording, info, part, .. } = *read;
                 let timeline = engine::timeline::build(&recording);
                 // Recordings are large, and the next stage is, too.
                 drop(recording);
@@ -184,6 +241,34 @@ impl Input {
             }
         }
     }
+}
+
+/// Opens a regular file, or a pipe that the shell has made for us; with its name.
+fn open_file(path: &Path) -> Result<(String, File), UserError> {
+    let name = path.display().to_string();
+    let fail = |error: io::Error| unreadable(&name, &error);
+    // Opening a pipe waits for a writer, maybe for ever; opening a device may do something.
+    expected(&name, path, &path.metadata().map_err(fail)?)?;
+    // Should it have become a pipe since: do not wait either. A regular file is read as ever.
+    let flags = if is_own_descriptor(path) { 0 } else { libc::O_NONBLOCK | libc::O_NOCTTY };
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(fail)?;
+    expected(&name, path, &file.metadata().map_err(fail)?)?;
+    Ok((name, file))
+}
+
+/// A regular file that begins as a session does, from its first byte.
+fn open_session(source: &Source) -> Result<Option<(String, File)>, UserError> {
+    let Source::File(path) = source else { return Ok(None) };
+    // What comes through a pipe can only be read once.
+    if !path.metadata().is_ok_and(|metadata| metadata.is_file()) {
+        return Ok(None);
+    }
+    let (name, mut file) = open_file(path)?;
+    let fail = |error: io::Error| unreadable(&name, &error);
+    let mut start = [0; 8];
+    let is_session = file.read(&mut start).map_err(fail)? == start.len() && recording::is_session(&start);
+    file.seek(SeekFrom::Start(0)).map_err(fail)?;
+    Ok(is_session.then_some((name, file)))
 }
 
 /// Refuses what is neither a regular file nor a pipe that the shell has made for us.
@@ -262,6 +347,16 @@ impl Content {
             [b'[', ..] => Content::Other("is a JSON list, not a program", FOREIGN),
             _ => Content::Other("is neither a longpole session nor a program", FOREIGN),
         }
+    }
+}
+
+impl Source {
+    /// With the name of the newest recording, which the user is told.
+    pub fn resolved(&self) -> Result<Source, UserError> {
+        let Source::Newest = self else { return Ok(self.clone()) };
+        let path = newest(Path::new("."))?;
+        say(format_args!("reading {}", path.display()));
+        Ok(Source::File(path))
     }
 }
 
@@ -391,7 +486,8 @@ mod tests {
 
     fn program_of(recording: &Recording) -> Program {
         let info = SessionInfo { unknown_records: 1, ..SessionInfo::default() };
-        Input::Session(Box::new(Session { recording: recording.clone(), info, part: None })).into_program()
+        Input::Session(Box::new(Session { recording: recording.clone(), info, ..Session::default() }))
+            .into_program()
     }
 
     proptest! {

@@ -14,6 +14,7 @@ pub mod listen;
 pub mod live;
 pub mod page;
 mod part;
+mod part_of_file;
 pub mod plan;
 pub mod present;
 pub mod rules;

@@ -7,6 +7,7 @@ use engine::report::Finding;
 use engine::timeline::{excerpt, extent, typical};
 use jiff::{Timestamp, ToSpan, civil::Time, tz::TimeZone};
 use recording::ClockAnchor;
+use std::ops::RangeInclusive;
 
 /// The part of a recording, at most `most` records of it unless all is asked for, and what to say about it; `None`: it is all
 /// of the recording.
@@ -20,27 +21,19 @@ pub fn part_of(
     most: usize,
 ) -> Result<(Recording, Option<Finding>), UserError> {
     let (begin_ns, end_ns) = extent(&recording);
-    let of = recording.events.len();
+    let of = recording.events.len() as u64;
     let is_asked = part.from.is_some() || part.to.is_some();
     let mut cut = recording;
     if is_asked {
-        let instant = |moment: Option<Moment>, else_ns| {
-            moment.map_or(Some(else_ns), |moment| instant(moment, begin_ns, clock))
-        };
-        let (from_ns, to_ns) = instant(part.from, begin_ns)
-            .zip(instant(part.to, end_ns))
-            .filter(|(from_ns, to_ns)| from_ns < to_ns && *from_ns < end_ns && *to_ns > begin_ns)
-            .ok_or_else(|| outside(begin_ns, end_ns, clock))?;
-        cut = excerpt(cut, from_ns, to_ns);
+        let asked = asked(part, begin_ns..=end_ns, clock)?;
+        cut = excerpt(cut, *asked.start(), *asked.end(), of);
     }
     let mut apart = None;
-    // A part that is most of it saves little.
-    if !part.whole
-        && cut.events.len() > most.saturating_mul(2)
-        && let Some(found) = typical(&cut, most)
+    if is_chosen(part, cut.events.len() as u64, most)
+        && let Some((from_ns, to_ns, unlike)) = typical(&cut, most)
     {
-        apart = Some(found.apart);
-        cut = excerpt(cut, found.from_ns, found.to_ns);
+        apart = Some(unlike);
+        cut = excerpt(cut, from_ns, to_ns, of);
     }
     let (from_ns, to_ns) = extent(&cut);
     let finding = (is_asked || apart.is_some()).then(|| Finding::Excerpt {
@@ -48,10 +41,35 @@ pub fn part_of(
         length_ns: to_ns.saturating_sub(from_ns),
         whole_ns: end_ns.saturating_sub(begin_ns),
         records: cut.events.len() as u64,
-        of: of as u64,
+        of,
         apart,
+        sampled: false,
     });
     Ok((cut, finding))
+}
+
+/// Whether a part of so many records is chosen from what is asked for: a part that is most of it saves little.
+pub fn is_chosen(part: Part, records: u64, most: usize) -> bool {
+    !part.whole && records > (most as u64).saturating_mul(2)
+}
+
+/// From when to when, on the records' clock, of a recording that took this long.
+///
+/// # Errors
+/// The recording has no such part.
+pub fn asked(
+    part: Part,
+    recorded: RangeInclusive<u64>,
+    clock: ClockAnchor,
+) -> Result<RangeInclusive<u64>, UserError> {
+    let (begin_ns, end_ns) = (*recorded.start(), *recorded.end());
+    let instant = |moment: Option<Moment>, else_ns| {
+        moment.map_or(Some(else_ns), |moment| instant(moment, begin_ns, clock))
+    };
+    let asked = instant(part.from, begin_ns).zip(instant(part.to, end_ns));
+    let within = asked.filter(|(from_ns, to_ns)| from_ns < to_ns && *from_ns < end_ns && *to_ns > begin_ns);
+    let (from_ns, to_ns) = within.ok_or_else(|| outside(begin_ns, end_ns, clock))?;
+    Ok(from_ns.max(begin_ns)..=to_ns.min(end_ns))
 }
 
 /// On the records' clock, nanoseconds; `None`: there is no such time of day while or near when it was recorded.

@@ -42,6 +42,14 @@ pub fn attach_facts(asked: &Process, children: bool) -> Facts {
     facts
 }
 
+/// These processes and their threads now. One that has ended is left out; [`Facts::start_ns`] stays 0.
+pub fn facts_of(pids: &[u32]) -> Facts {
+    let mut facts = Facts::default();
+    let alive = pids.iter().filter_map(|&pid| Process::open(pid).ok());
+    alive.for_each(|process| add(&mut facts, &process));
+    facts
+}
+
 /// The living threads of a process now.
 pub fn threads_of(pid: u32) -> Result<Vec<ThreadFact>, TargetError> {
     let threads = threads(&ProcDir::open(pid)?)?;

@@ -42,7 +42,7 @@ pub use command::{binary_of, resolve};
 pub use cpu_quota::cpu_quota;
 pub use cpus::{CpuList, on};
 pub use error::TargetError;
-pub use facts::{attach_facts, threads_at_end, threads_of};
+pub use facts::{attach_facts, facts_of, threads_at_end, threads_of};
 pub use launch::{ChildStream, GatedChild, Launch, LaunchError, LaunchOptions};
 pub use linked_libraries::linked_libraries;
 pub use maps::{Code, MappedRange, Module, code, mapped};

@@ -10,6 +10,7 @@ use super::observations::Observations;
 use super::reader_commands::ReaderCommands;
 use super::ring_reader::Command;
 use super::run::Print;
+use super::thread_snapshots::ThreadSnapshots;
 use crate::listen::Board;
 use crate::threads::Failure;
 use crate::tui::{Guard, Phase, Snapshot, State};
@@ -30,6 +31,8 @@ pub struct Executor {
     pub commands: ReaderCommands,
     /// To the thread that puts probes on.
     pub attaching: AttachThread,
+    /// To the thread that reads the target's threads.
+    pub snapshots: Option<ThreadSnapshots>,
     /// To the thread that finds functions.
     pub function_finder: Option<FunctionFinder>,
     /// To the writer.
@@ -161,6 +164,9 @@ impl Executor {
             }
             Effect::ShowCounts(counts) => {
                 self.observed.counts = *counts;
+                if let Some(snapshots) = &mut self.snapshots {
+                    snapshots.look(counts.events, || loop_state.alive().collect());
+                }
                 if let Some((_, state)) = &mut self.screen {
                     state.counts = *counts;
                 }

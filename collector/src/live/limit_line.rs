@@ -1,7 +1,6 @@
 //! What limits, in one line: for the summary of a recording.
 
 use crate::input::Input;
-use crate::plan::InputPlan;
 use crate::plan::part::Part;
 use crate::present::excerpt;
 use crate::present::screen::limit;
@@ -12,19 +11,19 @@ use engine::program::Program;
 use engine::report::Cpus;
 use std::path::Path;
 
-/// More events are read for longer than a person waits for a summary, and need more memory than a machine may have to spare.
-const MOST_EVENTS: u64 = 4_000_000;
-/// Of more events only a part is looked at.
+/// Of more records only a part is looked at.
 const MOST_RECORDS: usize = 200_000;
+/// A file without snapshots has to be read as a whole: one with more events for longer than a person waits for a summary.
+const MOST_EVENTS: u64 = 4_000_000;
 
 /// What limits the program of this recording on the machine that it was recorded on, or a text that this takes longer; `None`:
 /// unknown. And what recording cost, by what the events show of the time that the program ran before its end.
 pub fn limit_and_cost(file: &Path, events: u64) -> (Option<String>, Option<Overhead>) {
-    if let Some(text) = too_many(events) {
-        return (Some(text), None);
-    }
-    let Ok(input) = Input::open(&InputPlan::whole(file.to_owned())) else { return (None, None) };
-    let Ok(input) = input.part(Part::default(), MOST_RECORDS) else { return (None, None) };
+    let Ok(input) = Input::open_small(file, (MOST_RECORDS, MOST_EVENTS), events) else { return (None, None) };
+    let Some(input) = input else {
+        let text = "not looked for among this many events: `longpole report` does that";
+        return (Some(text.to_owned()), None);
+    };
     let program = input.into_program();
     // What a part cost is no more than a share of all of it.
     let cost = program.overhead.filter(|_| part_of(&program).is_none());
@@ -33,15 +32,8 @@ pub fn limit_and_cost(file: &Path, events: u64) -> (Option<String>, Option<Overh
 
 /// The same for what is read already.
 pub fn limit_of_input(input: Input, events: u64) -> Option<String> {
-    too_many(events).or_else(|| {
-        let program = input.part(Part::default(), MOST_RECORDS).ok()?.into_program();
-        of_program(&program, events)
-    })
-}
-
-fn too_many(events: u64) -> Option<String> {
-    let text = || "not looked for among this many events: `longpole report` does that".to_owned();
-    (events > MOST_EVENTS).then(text)
+    let program = input.part(Part::default(), MOST_RECORDS).ok()?.into_program();
+    of_program(&program, events)
 }
 
 /// Without any event only a deadlock is known, from the program's memory.
@@ -68,8 +60,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_large_recording_is_not_waited_for() {
-        let (line, _) = limit_and_cost(Path::new("/nowhere"), MOST_EVENTS + 1);
+    fn a_large_recording_without_snapshots_is_not_waited_for() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/recordings/pipeline.lp");
+        let (line, _) = limit_and_cost(Path::new(file), MOST_EVENTS + 1);
         let line = line.expect("a line");
         assert!(line.contains("longpole report"), "{line}");
         assert_eq!(limit_and_cost(Path::new("/nowhere"), 7), (None, None));

@@ -66,6 +66,7 @@ mod tally;
 mod target_remarks;
 #[cfg(test)]
 mod tests;
+mod thread_snapshots;
 mod top;
 mod trials;
 mod trigger;
@@ -77,7 +78,7 @@ pub use decoder::{Batch, Decoder};
 pub use effect::Effect;
 pub use function_finder::Choose;
 pub use hot_functions::{HotFunction, HotFunctions};
-pub use limit_line::limit_of_input;
+pub use limit_line::{limit_and_cost, limit_of_input};
 pub use live_source::LiveSource;
 pub use loop_state::{LoopState, Mode, StopReason};
 pub use message::{

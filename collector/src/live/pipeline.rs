@@ -6,6 +6,7 @@ use super::message::Message;
 use super::naming::PollIntervals;
 use super::reader_commands::{ReaderCommands, reader_commands};
 use super::ring_reader::{self, EndThreads, Wanted, WriterMessage};
+use super::thread_snapshots::{TakeSnapshot, ThreadSnapshots};
 use super::writer_thread::{BATCHES, WriterThread};
 use crate::threads;
 use recording::{Disk, Summary};
@@ -26,6 +27,8 @@ pub(super) struct Started {
     pub commands: ReaderCommands,
     /// To the thread that puts probes on.
     pub attaching: AttachThread,
+    /// To the thread that reads the target's threads.
+    pub snapshots: Option<ThreadSnapshots>,
     /// See [`EventSource::meter`].
     pub meter: Option<Box<dyn Fn() + Send>>,
 }
@@ -34,7 +37,7 @@ impl Pipeline {
     /// Starts the threads.
     pub fn start<D: Disk + Send + 'static>(
         mut source: Box<dyn EventSource>,
-        end_threads: EndThreads,
+        (end_threads, take): (EndThreads, Option<TakeSnapshot>),
         writer: WriterThread<D>,
         poll_intervals: PollIntervals,
         messages: &UnboundedSender<Message>,
@@ -44,6 +47,8 @@ impl Pipeline {
         let writer_news = messages.clone();
         let writer = threads::spawn("writer", messages.clone(), (), move || writer.run(&fed, &writer_news))?;
 
+        let snapshots =
+            take.map(|take| ThreadSnapshots::start(take, feed.clone(), messages.clone())).transpose()?;
         let meter = source.meter();
         let (commands, receiver) = reader_commands(source.bell());
         let (attaching, attach_results) = attach_thread::start(source.attacher(), messages.clone())?;
@@ -53,7 +58,7 @@ impl Pipeline {
             let (intervals, feed) = ((poll_intervals, wanted), (&feed, &reader_news));
             ring_reader::run(source, intervals, &receiver, attach_results, feed, end_threads);
         })?;
-        Ok((Pipeline { reader, writer }, Started { commands, attaching, meter }))
+        Ok((Pipeline { reader, writer }, Started { commands, attaching, snapshots, meter }))
     }
 
     /// Waits until all that was read is written. Returns what the file holds.

@@ -14,7 +14,7 @@ use crate::exit::{Outcome, UserError, say};
 use crate::plan::{Breakpoints, RecordPlan, TargetPlan};
 use crate::present::finding::operations_tried;
 use crate::present::style::{self, Paint};
-use capture::target::{GatedChild, signals, threads_at_end};
+use capture::target::{GatedChild, facts_of, signals, threads_at_end};
 use engine::event::FunctionFact;
 use recording::{ClockAnchor, Meta, Overwrite, Writer, check_file, default_name};
 use std::collections::BTreeMap;
@@ -92,6 +92,11 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         end_threads: Box::new(|pids| {
             pids.iter().filter_map(|&pid| threads_at_end(pid).ok()).flatten().collect()
         }),
+        snapshots: Some(Box::new(|pids| {
+            // Before: a thread that ends meanwhile ends in the events from then on.
+            let start_ns = capture::target::monotonic_ns();
+            engine::event::Facts { start_ns, ..facts_of(pids) }
+        })),
         choose: functions.map(|functions| Box::new(functions) as _),
         child,
     })

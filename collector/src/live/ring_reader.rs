@@ -12,8 +12,8 @@ use crate::tui::LiveCounts;
 use capture::probe::NewMapping;
 use capture::target::is_c_library;
 use engine::event::{
-    AddressFact, CodeFact, FunctionFact, GapReason, LeftOut, LossCounts, MappingFact, ModuleFact, NoteKind,
-    Overhead, ThreadFact, WindowEnd,
+    AddressFact, CodeFact, Facts, FunctionFact, GapReason, LeftOut, LossCounts, MappingFact, ModuleFact,
+    NoteKind, Overhead, ThreadFact, WindowEnd,
 };
 use probe_abi::SyncFamily;
 use std::collections::{BTreeMap, VecDeque};
@@ -45,6 +45,8 @@ pub enum WriterMessage {
     Addresses(Vec<AddressFact>),
     /// Code of sampled stacks has names.
     Code(Vec<CodeFact>),
+    /// The processes and threads of an instant.
+    Snapshot(Facts),
     /// Nothing more comes.
     End(WindowEnd),
 }

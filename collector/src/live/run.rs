@@ -14,6 +14,7 @@ use super::observations::Observations;
 use super::pipeline::{Pipeline, Started};
 use super::ring_reader::EndThreads;
 use super::sliding::{Due, Sliding};
+use super::thread_snapshots::TakeSnapshot;
 use super::writer_thread::WriterThread;
 use crate::listen::{Access, Board, Listener, Socket};
 use crate::threads::Failure;
@@ -58,6 +59,8 @@ pub struct Setup<D: Disk = File> {
     pub alive: Box<dyn FnMut(u32) -> bool>,
     /// Reads the threads alive at the end.
     pub end_threads: EndThreads,
+    /// Reads the threads meanwhile, for the session file.
+    pub snapshots: Option<TakeSnapshot>,
     /// Finds the functions of processes that come later.
     pub choose: Option<Box<dyn Choose>>,
     /// The command at the gate; it is released when all is in place.
@@ -139,8 +142,9 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
         setup.window.map(|plan| sliding(&setup.facts, plan, setup.mode, messages.clone())).transpose()?;
     let writer =
         WriterThread { writer: setup.writer, sliding, skip_last_report: Arc::clone(&skip_last_report) };
-    let (pipeline, Started { commands, attaching, meter }) =
-        Pipeline::start(setup.source, setup.end_threads, writer, poll_intervals, &messages)?;
+    let read = (setup.end_threads, setup.snapshots);
+    let (pipeline, Started { commands, attaching, snapshots, meter }) =
+        Pipeline::start(setup.source, read, writer, poll_intervals, &messages)?;
 
     let keyboard = match setup.screen {
         Some(_) => Some(Keyboard::start(messages.clone())?),
@@ -156,6 +160,7 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
     let mut executor = Executor {
         commands,
         attaching,
+        snapshots,
         function_finder: choose.transpose()?,
         skip_last_report,
         keyboard,
@@ -173,8 +178,8 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
     let aborted = is_aborted(&mut inputs, &mut loop_state, &mut executor).await?;
     let child_status = loop_state.child_status().or_else(|| executor.last_status(loop_state.stop_reason()));
     let child_runs_on = executor.child.is_some() && child_status.is_none();
-    let Executor { observed, started, captured, screen, keyboard, commands, .. } = executor;
-    drop((keyboard, screen, commands, listener));
+    let Executor { observed, started, captured, screen, keyboard, commands, snapshots, .. } = executor;
+    drop((keyboard, screen, commands, snapshots, listener));
     let file = if aborted { None } else { pipeline.finish(is_recording) };
     Ok(Ended {
         reason: loop_state.stop_reason(),

@@ -94,8 +94,8 @@ impl Sliding {
                 self.report_if_due(batch);
             }
             WriterMessage::Functions(functions) => self.recent.add_functions(functions),
-            // Where binaries lay matters to a file that is read elsewhere.
-            WriterMessage::Modules(_) => {}
+            // Where binaries lay matters to a file that is read elsewhere, snapshots to one that is read in parts.
+            WriterMessage::Modules(_) | WriterMessage::Snapshot(_) => {}
             WriterMessage::Mappings(mappings) => self.recent.add_mappings(mappings),
             WriterMessage::Addresses(addresses) => self.recent.add_addresses(addresses),
             WriterMessage::Code(code) => self.recent.add_code(code),

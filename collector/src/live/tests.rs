@@ -78,6 +78,7 @@ fn setup_on<D: Disk>(mode: Mode, generated: &Generated, pace: Pace) -> Setup<D> 
         listen: None,
         alive: Box::new(|_| true),
         end_threads: Box::new(move |_| end.threads),
+        snapshots: None,
         choose: None,
         child: None,
     }

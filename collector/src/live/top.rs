@@ -94,6 +94,7 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
         listen,
         alive: alive_while(command.filter(|_| !plan.capture.children_to_their_end)),
         end_threads: Box::new(|_| Vec::new()),
+        snapshots: None,
         choose: functions.map(|functions| Box::new(functions) as _),
         child,
     })

@@ -111,6 +111,7 @@ fn keep<D: Disk>(
         WriterMessage::Code(code) => writer.facts(&Facts { code, ..Facts::default() })?,
         WriterMessage::Addresses(addresses) if addresses.is_empty() => {}
         WriterMessage::Addresses(addresses) => writer.facts(&Facts { addresses, ..Facts::default() })?,
+        WriterMessage::Snapshot(seen) => writer.snapshot(&seen)?,
         WriterMessage::End(end) => return Ok(Some(end)),
     }
     Ok(None)

@@ -15,16 +15,20 @@ pub(crate) fn lengths(finding: &Finding) -> Option<String> {
 
 /// The note about it, without a full stop.
 pub(super) fn sentence(finding: &Finding) -> Option<String> {
-    let Finding::Excerpt { from_ns, length_ns, whole_ns, records, of, apart } = finding else { return None };
+    let Finding::Excerpt { from_ns, length_ns, whole_ns, records, of, apart, sampled } = finding else {
+        return None;
+    };
     let [from, length, whole] = [from_ns, length_ns, whole_ns].map(|ns| duration(*ns as f64));
     let part = format!("this is {length} of the {whole} recorded, from {from} after its start on");
     Some(match apart {
         None => part,
         Some(apart) => format!(
-            "{part}: of the parts with {} of its {} records the one that is most like all of it; {:.0} % of its records are \
+            "{part}: of {} with {} of its {} records the one that is most like all of it; {}{:.0} % of its records are \
              others. --whole takes all of it, --from and --to another part",
+            if *sampled { "some parts" } else { "the parts" },
             grouped(*records),
             grouped(*of),
+            if *sampled { "about " } else { "" },
             (apart * 100.0).ceil()
         ),
     })
@@ -43,6 +47,7 @@ mod tests {
             records: 400_000,
             of: 16_000_000,
             apart,
+            sampled: false,
         };
         let chosen = sentence(&part(Some(0.021))).expect("a sentence");
         assert!(chosen.starts_with("this is 1.50 s of the 60.0 s recorded, from 2.50 s"), "{chosen}");

@@ -38,6 +38,9 @@ struct SessionFacts {
     events: u64,
     unknown_chunks: u64,
     unknown_records: u64,
+    /// Its events were not read: that they are whole is what its index says.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    events_unread: bool,
     duration_ns: u64,
     processes: usize,
     /// Processes that are not in the first PID namespace → their ids in those below it, the own one last.
@@ -127,6 +130,7 @@ impl Facts {
             events: info.events,
             unknown_chunks: info.unknown_chunks,
             unknown_records: info.unknown_records,
+            events_unread: false,
             duration_ns,
             processes: recording.facts.processes.len(),
             inner_pids: recording
@@ -150,6 +154,14 @@ impl Facts {
             kernel_locks: recording.facts.end.as_ref().and_then(|end| end.kernel_locks.clone()),
         };
         Facts { schema: SCHEMA, kind: "session", session: Some(session), program: None }
+    }
+
+    /// The same of a session whose events were not read, or were.
+    pub fn unread(mut self, events_unread: bool) -> Facts {
+        if let Some(session) = &mut self.session {
+            session.events_unread = events_unread;
+        }
+        self
     }
 
     /// Events recorded.
@@ -232,7 +244,8 @@ fn session_text(session: &SessionFacts, style: &Style, out: &mut impl Write) -> 
     }
     // A command's own run is shorter: it was held until everything was ready.
     line(out, style, "duration", &format!("{} of recording", duration(session.duration_ns as f64)))?;
-    let events = format!("{} in {} bytes", grouped(session.events), grouped(session.file_bytes));
+    let unread = if session.events_unread { ", by its index: they are not read for this" } else { "" };
+    let events = format!("{} in {} bytes{unread}", grouped(session.events), grouped(session.file_bytes));
     line(out, style, "events", &events)?;
     line(out, style, "threads", &format!("{} at the start", grouped(session.threads as u64)))?;
     let functions = format!(

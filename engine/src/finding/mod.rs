@@ -292,7 +292,7 @@ pub enum Finding {
     /// The file is larger than is read.
     SessionTooLarge { error: String },
     /// This is a part of the recording. `apart`: of one that was chosen among all of that length, see
-    /// [`crate::timeline::Excerpt::apart`].
+    /// [`crate::timeline::Typical::apart`].
     Excerpt {
         /// Where it begins, nanoseconds after the recording's start.
         from_ns: u64,
@@ -303,6 +303,8 @@ pub enum Finding {
         /// All records.
         of: u64,
         apart: Option<f64>,
+        /// Some of its records stood for all of it.
+        sampled: bool,
     },
     /// Records of kinds that are not known.
     UnknownRecords { records: u64 },

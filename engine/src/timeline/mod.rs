@@ -35,19 +35,21 @@ mod resume;
 mod samples;
 mod stack;
 mod thread_tracker;
+mod typical;
 mod unprobed_locks;
 mod wait;
 mod wait_reason;
 mod window;
 mod write;
 
-pub use excerpt::{Excerpt, excerpt, extent, typical};
+pub use excerpt::{beginning_at, excerpt, extent};
 pub use model::{
     BaseStack, Birth, Counts, External, FirstUse, Hit, InKernel, Interval, Lock, LockOperation, NO_OBJECT,
     NO_STACK, PutBack, Stack, StackSample, State, Step, StepKind, Thread, Timeline, UnknownReason, Wait,
     Wake, Wakeup,
 };
 pub use probe_time::ProbeTime;
+pub use typical::{Census, Effort, Stretch, Typical, Wanted, typical, typical_among};
 pub use wait_reason::WaitReason;
 pub use window::Window;
 

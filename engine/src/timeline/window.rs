@@ -2,7 +2,8 @@
 //! timeline as a file; moving its start turns the events that fall out into facts at the new start.
 
 use crate::event::{
-    CodeFact, CodePlace, Facts, Note, NoteKind, Recording, STACKS_AT_ONCE, WindowEnd, unnamed_code,
+    CodeFact, CodePlace, Facts, Note, NoteKind, ProcessFact, Recording, STACKS_AT_ONCE, WindowEnd,
+    unnamed_code,
 };
 use probe_abi::Record;
 use rustc_hash::FxHashSet;
@@ -62,6 +63,25 @@ impl Window {
             return;
         }
         self.recording.facts = super::facts_at(&self.recording, start_ns);
+        self.forget_before(start_ns);
+    }
+
+    /// Begins at the instant of a snapshot, as a recording that began then would: with these processes and threads, which are
+    /// all that is known of the time before.
+    pub fn begin_at(&mut self, seen: Facts) {
+        let facts = &mut self.recording.facts;
+        let Facts { start_ns, mut processes, threads, .. } = seen;
+        let is_known = |pid: u32| processes.iter().any(|process: &ProcessFact| process.pid == pid);
+        // Those that have ended are still named by notes and mappings.
+        facts.processes.retain(|process| !is_known(process.pid));
+        facts.processes.append(&mut processes);
+        // It was released long ago.
+        (facts.start_ns, facts.threads, facts.launched) = (start_ns, threads, None);
+        self.forget_before(start_ns);
+    }
+
+    /// Drops the events before its start, and the notes that only those needed.
+    fn forget_before(&mut self, start_ns: u64) {
         let gone = self.recording.events.partition_point(|event| event.header().time_ns < start_ns);
         self.recording.events.drain(..gone);
         let used: FxHashSet<u32> = self.recording.events.iter().filter_map(stack_of).collect();
@@ -100,6 +120,11 @@ impl Window {
         }
         kept.reverse();
         self.recording.facts.code = kept;
+    }
+
+    /// The window as it is.
+    pub fn into_recording(self) -> Recording {
+        self.recording
     }
 
     /// The records in it, in order.

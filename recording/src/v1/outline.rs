@@ -68,6 +68,11 @@ impl<R: Read + Seek> Outline<R> {
         self.snapshots.iter().map(|&number| self.entries.get(number).map_or(0, |entry| entry.first_ns))
     }
 
+    /// How many events there is memory for.
+    pub fn most_events(&self) -> u64 {
+        self.limits.events
+    }
+
     /// Everything except events and snapshots. [`SessionInfo::events`] counts those of all of it.
     pub fn without_events(&mut self) -> io::Result<Option<(Recording, SessionInfo)>> {
         let file = (&self.header, self.file_bytes);

@@ -1,8 +1,8 @@
 //! A part of a recording, and which one is most like all of it.
 
 use super::*;
-use crate::event::{LossCounts, Overhead, SampleCounts};
-use crate::timeline::{excerpt, typical};
+use crate::event::{Facts, LossCounts, Overhead, SampleCounts};
+use crate::timeline::{Census, Effort, Stretch, Wanted, beginning_at, excerpt, typical, typical_among};
 
 /// Calls of functions by thread A at equal distances: how many, of which in turns, how far apart.
 fn calls(parts: &[(u64, &[&str], u64)]) -> Recording {
@@ -22,11 +22,11 @@ fn calls(parts: &[(u64, &[&str], u64)]) -> Recording {
 #[test]
 fn the_part_that_is_most_like_all_of_it_is_chosen() {
     let all = calls(&[(1_000, &["f"], 10), (8_000, &["g", "h"], 100), (1_000, &["g"], 50)]);
-    let found = typical(&all, 2_000).expect("a part");
+    let (from_ns, to_ns, apart) = typical(&all, 2_000).expect("a part");
     // A tenth of its calls are of the first function, as in all of it; of the others one is called more often there.
-    assert!(found.from_ns < 10_000 && found.to_ns > 100_000, "{found:?}");
-    assert!((0.01..0.06).contains(&found.apart), "{found:?}");
-    let cut = excerpt(all.clone(), found.from_ns, found.to_ns);
+    assert!(from_ns < 10_000 && to_ns > 100_000, "{from_ns} {to_ns}");
+    assert!((0.01..0.06).contains(&apart), "{apart}");
+    let cut = excerpt(all.clone(), from_ns, to_ns, all.events.len() as u64);
     assert!((1_900..=2_000).contains(&cut.events.len()), "{}", cut.events.len());
     assert_eq!(typical(&all, all.events.len()), None, "it has no more");
     assert_eq!(typical(&all, 0), None);
@@ -36,8 +36,8 @@ fn the_part_that_is_most_like_all_of_it_is_chosen() {
 fn a_quiet_phase_makes_every_part_unlike_all_of_it() {
     let mut all = calls(&[(1_000, &["f"], 10)]);
     all.facts.end = Some(WindowEnd { end_ns: 40_000, ..WindowEnd::default() });
-    let found = typical(&all, 100).expect("a part");
-    assert!((0.5..0.7).contains(&found.apart), "four times as many in a second: {found:?}");
+    let (.., apart) = typical(&all, 100).expect("a part");
+    assert!((0.5..0.7).contains(&apart), "four times as many in a second: {apart}");
 }
 
 #[test]
@@ -46,9 +46,60 @@ fn records_at_one_instant_and_clocks_that_go_back_do_no_harm() {
     back.events.reverse();
     for mut all in [calls(&[(3_000, &["f"], 0)]), back] {
         all.facts.end = Some(WindowEnd { end_ns: 4, ..WindowEnd::default() });
-        let found = typical(&all, 10).expect("a part");
-        assert!((0.0..=1.0).contains(&found.apart), "{found:?}");
-        drop(build(&excerpt(all, found.from_ns, found.to_ns)));
+        let (from_ns, to_ns, apart) = typical(&all, 10).expect("a part");
+        assert!((0.0..=1.0).contains(&apart), "{apart}");
+        drop(build(&excerpt(all, from_ns, to_ns, 3_000)));
+    }
+}
+
+/// Of a large file most is never decoded.
+#[test]
+fn a_part_is_chosen_by_a_few_stretches_and_begins_where_it_may() {
+    // A start and an end that are unlike the rest.
+    let all = calls(&[(1_000, &["f"], 10), (8_000, &["g", "h"], 10), (1_000, &["f"], 10)]);
+    let stretches: Vec<&[Record]> = all.events.chunks(100).collect();
+    let listed: Vec<Stretch> = stretches
+        .iter()
+        .map(|records| Stretch {
+            records: records.len() as u64,
+            first_ns: records[0].header().time_ns,
+            last_ns: records[records.len() - 1].header().time_ns,
+        })
+        .collect();
+    let starts = [0, 20, 45, 90];
+    let effort = Effort { of_all: 10, parts: 4, of_each: 2 };
+    let wanted = Wanted { most: 500, length_ns: 100_000, effort };
+    let mut read = std::collections::BTreeSet::new();
+    let found = typical_among(&listed, &starts, wanted, Census::default(), |number, count| {
+        read.insert(number);
+        count(stretches[number]);
+        Ok::<(), ()>(())
+    });
+    let found = found.expect("no error").expect("a part");
+    assert_eq!(found.stretches, 20..25);
+    assert!((0.1..0.3).contains(&found.apart), "a fifth is of f: {found:?}");
+    assert!(read.len() <= 10 + 4 * 2 + 5, "{read:?}");
+    let failed = typical_among(&listed, &starts, wanted, Census::default(), |_, _| Err(7));
+    assert_eq!(failed, Err(7));
+    let enough = Wanted { most: 10_000, ..wanted };
+    assert_eq!(typical_among(&listed, &starts, enough, Census::default(), |_, _| Err(7)), Ok(None));
+}
+
+/// Recording that began at the snapshot would have seen the same.
+#[test]
+fn a_recording_may_begin_at_a_snapshot() {
+    let all =
+        recording("A runs\nB sleeps\n 10 0 A sleeps\n 30 0 idle wakes A\n 40 0 idle to A\n 80 0 A sleeps");
+    let later = build(&excerpt(all.clone(), 20, 80, 5));
+    let mut seen = Facts { start_ns: 20, threads: all.facts.threads.clone(), ..Facts::default() };
+    for thread in &mut seen.threads {
+        (thread.state, thread.seen_ns) = (ThreadState::Sleeping, 21);
+    }
+    let cut = beginning_at(all.clone(), seen);
+    assert_eq!((cut.facts.start_ns, cut.events.len()), (20, 3));
+    let begun = build(&cut);
+    for (thread, other) in begun.threads.iter().zip(&later.threads) {
+        assert_eq!((thread.start, &thread.comm, thread.ran()), (other.start, &other.comm, other.ran()));
     }
 }
 
@@ -60,7 +111,7 @@ fn a_part_has_its_share_of_the_cost_and_threads_as_they_were() {
         end.samples = Some(SampleCounts { taken: 40, ..SampleCounts::default() });
         end.overhead = Some(Overhead { event_ns: 1_000, once_ns: 70, ..Overhead::default() });
     }
-    let cut = excerpt(all.clone(), 20, 50);
+    let cut = excerpt(all.clone(), 20, 50, 4);
     let end = cut.facts.end.clone().expect("an end");
     let cost = end.overhead.expect("a cost");
     assert_eq!((cut.facts.start_ns, end.end_ns, cut.events.len()), (20, 50, 2));
@@ -69,5 +120,5 @@ fn a_part_has_its_share_of_the_cost_and_threads_as_they_were() {
     assert_eq!(end.loss.dropped, 3);
     let ran = |recording: &Recording| build(recording).threads[0].ran().0;
     assert_eq!((ran(&cut), ran(&all)), (10, 10 + 40));
-    assert_eq!(excerpt(all.clone(), 0, u64::MAX).events, all.events);
+    assert_eq!(excerpt(all.clone(), 0, u64::MAX, 4).events, all.events);
 }

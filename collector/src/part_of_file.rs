@@ -1,0 +1,145 @@
+//! A part of a recording in a file, read without the rest: it begins at a snapshot of the threads, and the index says where its
+//! events lie.
+
+use crate::exit::UserError;
+use crate::part::{asked, is_chosen};
+use crate::plan::part::Part;
+use engine::event::Recording;
+use engine::report::Finding;
+use engine::timeline::{Census, Effort, Stretch, Wanted, beginning_at, excerpt, extent, typical_among};
+use probe_abi::Record;
+use recording::{Outline, SessionInfo};
+use std::io::{self, Read, Seek};
+use std::ops::{Range, RangeInclusive};
+
+/// A part of a file.
+pub struct PartOfFile {
+    /// As if only that had been recorded.
+    pub recording: Recording,
+    /// What the file holds.
+    pub info: SessionInfo,
+    /// Which part it is.
+    pub finding: Finding,
+}
+
+/// Why there is none.
+pub enum NoPart {
+    /// It is to be read from its start: it is small, all of it is wanted, it has no snapshots, or something else lies there
+    /// than its index lists.
+    ReadAll,
+    /// Reading failed.
+    Io(io::Error),
+    /// There is no such part.
+    User(UserError),
+}
+
+impl From<io::Error> for NoPart {
+    fn from(error: io::Error) -> NoPart {
+        NoPart::Io(error)
+    }
+}
+
+/// The part asked for, of which at most `most` records are taken unless all of it is wanted.
+///
+/// # Errors
+/// See [`NoPart`].
+pub fn part_of_file<R: Read + Seek>(
+    outline: &mut Outline<R>,
+    part: Part,
+    most: usize,
+) -> Result<PartOfFile, NoPart> {
+    let is_asked = part.from.is_some() || part.to.is_some();
+    let stretches: Vec<Stretch> = outline
+        .events()
+        .map(|at| Stretch { records: at.records.into(), first_ns: at.first_ns, last_ns: at.last_ns })
+        .collect();
+    let of: u64 = stretches.iter().map(|stretch| stretch.records).sum();
+    let snapshots: Vec<u64> = outline.snapshots().collect();
+    let in_order = stretches.is_sorted_by_key(|stretch| stretch.first_ns) && snapshots.is_sorted();
+    if !in_order || snapshots.is_empty() || (!is_asked && !is_chosen(part, of, most)) {
+        return Err(NoPart::ReadAll);
+    }
+    let (mut recording, info) = outline.without_events()?.ok_or(NoPart::ReadAll)?;
+    let (begin_ns, end_ns) = extent(&recording);
+    let clock = info.meta.as_ref().map(|meta| meta.clock).unwrap_or_default();
+    let mut wanted = asked(part, begin_ns..=end_ns, clock).map_err(NoPart::User)?;
+    let mut apart = None;
+    let within = overlapping(&stretches, &wanted);
+    let records: u64 = stretches[within.clone()].iter().map(|stretch| stretch.records).sum();
+    if is_chosen(part, records, most) {
+        let starts = starts(&stretches[within.clone()], &snapshots, &wanted, begin_ns);
+        let length_ns = wanted.end() - wanted.start();
+        let asked = Wanted { most: most as u64, length_ns, effort: Effort::FEW };
+        let numbers: Vec<usize> = starts.iter().map(|(number, _)| *number).collect();
+        let census = Census::new(&recording.notes);
+        let mut records: Vec<Record> = Vec::new();
+        let found = typical_among(&stretches[within.clone()], &numbers, asked, census, |number, count| {
+            records.clear();
+            outline.add_records(within.start + number, &mut records)?.ok_or(NoPart::ReadAll)?;
+            count(&records);
+            Ok::<(), NoPart>(())
+        })?;
+        let found = found.ok_or(NoPart::ReadAll)?;
+        let from_ns = starts.iter().find(|(number, _)| *number == found.stretches.start);
+        let last = stretches.get(within.start + found.stretches.end - 1);
+        let (Some((_, from_ns)), Some(last)) = (from_ns, last) else { return Err(NoPart::ReadAll) };
+        wanted = *from_ns..=last.last_ns.min(*wanted.end());
+        apart = Some(found.apart);
+    }
+    let snapshot = snapshots.partition_point(|at_ns| at_ns <= wanted.start()).checked_sub(1);
+    let loaded_from = snapshot.and_then(|number| snapshots.get(number)).copied().unwrap_or(begin_ns);
+    let loaded = overlapping(&stretches, &(loaded_from..=*wanted.end()));
+    let count: u64 = stretches[loaded.clone()].iter().map(|stretch| stretch.records).sum();
+    if count > outline.most_events() {
+        return Err(NoPart::User(too_large(count)));
+    }
+    recording.events.reserve_exact(usize::try_from(count).unwrap_or(0));
+    for number in loaded {
+        outline.add_records(number, &mut recording.events)?.ok_or(NoPart::ReadAll)?;
+    }
+    if let Some(number) = snapshot {
+        recording = beginning_at(recording, outline.snapshot(number)?.ok_or(NoPart::ReadAll)?);
+    }
+    let recording = excerpt(recording, *wanted.start(), *wanted.end(), of);
+    let (from_ns, to_ns) = extent(&recording);
+    let finding = Finding::Excerpt {
+        from_ns: from_ns.saturating_sub(begin_ns),
+        length_ns: to_ns.saturating_sub(from_ns),
+        whole_ns: end_ns.saturating_sub(begin_ns),
+        records: recording.events.len() as u64,
+        of,
+        apart,
+        sampled: apart.is_some(),
+    };
+    Ok(PartOfFile { recording, info, finding })
+}
+
+/// The stretches with records between two instants.
+fn overlapping(stretches: &[Stretch], wanted: &RangeInclusive<u64>) -> Range<usize> {
+    let end = stretches.partition_point(|stretch| stretch.first_ns <= *wanted.end());
+    let begin = stretches.iter().take(end).position(|stretch| stretch.last_ns >= *wanted.start());
+    begin.unwrap_or(end)..end
+}
+
+/// Where a part may begin: the number of a stretch, and the instant of a snapshot in it, or of the recording's start. Ascending.
+fn starts(
+    stretches: &[Stretch],
+    snapshots: &[u64],
+    wanted: &RangeInclusive<u64>,
+    begin_ns: u64,
+) -> Vec<(usize, u64)> {
+    let at_start = Some(begin_ns).filter(|_| *wanted.start() == begin_ns);
+    let instants =
+        at_start.into_iter().chain(snapshots.iter().copied().filter(|at_ns| wanted.contains(at_ns)));
+    let mut starts: Vec<(usize, u64)> =
+        instants.map(|at_ns| (stretches.partition_point(|stretch| stretch.last_ns < at_ns), at_ns)).collect();
+    starts.dedup_by_key(|(number, _)| *number);
+    starts
+}
+
+fn too_large(records: u64) -> UserError {
+    UserError::runtime(
+        format!("this part has {} records, more than there is memory for", crate::cell::grouped(records)),
+        "take a shorter part with --from and --to, or leave --whole out",
+    )
+}

@@ -1,0 +1,249 @@
+//! Which part of a recording is most like all of it. Records are looked at in stretches, so that most of a large file need
+//! not be decoded: some stretches stand for all of it, and of some parts a few stretches stand for the part.
+
+use super::extent;
+use crate::event::{Note, NoteKind, Recording};
+use probe_abi::Record;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::ops::Range;
+
+/// Into how many stretches a recording in memory is cut.
+const STRETCHES: usize = 512;
+
+/// Places of code that are nearer to each other than two to the power of this many bytes are one.
+const CODE_SHIFT: u32 = 8;
+
+/// Some neighbouring records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// How many.
+    pub records: u64,
+    /// The time of the first (`CLOCK_MONOTONIC` nanoseconds).
+    pub first_ns: u64,
+    /// The time of the last.
+    pub last_ns: u64,
+}
+
+/// How much is looked at to choose a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// Stretches that stand for all of it.
+    pub of_all: usize,
+    /// Parts to choose from.
+    pub parts: usize,
+    /// Stretches that stand for each of them.
+    pub of_each: usize,
+}
+
+impl Effort {
+    /// Where stretches have to be read and decoded first: a second for records of any number.
+    pub const FEW: Effort = Effort { of_all: 24, parts: 8, of_each: 2 };
+    /// Where all of them are in memory.
+    pub const MANY: Effort = Effort { of_all: 512, parts: 512, of_each: 64 };
+}
+
+/// What is wanted of [`typical_among`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// At most so many records.
+    pub most: u64,
+    /// How long all of it is, in nanoseconds.
+    pub length_ns: u64,
+    /// How much may be looked at.
+    pub effort: Effort,
+}
+
+/// A part of a recording that was chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Typical {
+    /// Its stretches.
+    pub stretches: Range<usize>,
+    /// How much it differs from all of it, from 0 to 1: the larger one of the share of its records that are of other kinds, locks
+    /// and code, and of how much more or fewer there are in a second, relative to the sum of both rates.
+    pub apart: f64,
+}
+
+/// The part with at most `most` records that is most like all of a recording in memory: from when to when, and
+/// [`Typical::apart`]. `None`: all of it has no more.
+pub fn typical(recording: &Recording, most: usize) -> Option<(u64, u64, f64)> {
+    let events = &recording.events;
+    if most == 0 {
+        return None;
+    }
+    let each = events.len().div_ceil(STRETCHES).clamp(1, most);
+    let of = |records: &[Record]| {
+        let (first, last) = (records.first()?.header().time_ns, records.last()?.header().time_ns);
+        Some(Stretch { records: records.len() as u64, first_ns: first, last_ns: last })
+    };
+    let all: Vec<Stretch> = events.chunks(each).filter_map(of).collect();
+    let starts: Vec<usize> = (0..all.len()).collect();
+    let (begin_ns, end_ns) = extent(recording);
+    let wanted = Wanted { most: most as u64, length_ns: end_ns - begin_ns, effort: Effort::MANY };
+    let census = Census::new(&recording.notes);
+    let found = typical_among(&all, &starts, wanted, census, |number, count| {
+        events.chunks(each).nth(number).into_iter().for_each(count);
+        Ok::<(), Infallible>(())
+    });
+    let Typical { stretches, apart } = found.ok()??;
+    let (first, last) = (all.get(stretches.start)?, all.get(stretches.end.checked_sub(1)?)?);
+    Some((first.first_ns, last.last_ns, apart))
+}
+
+/// The part with at most [`Wanted::most`] records that is most like all of a recording, among those that begin with one of the stretches
+/// `starts` (ascending). `records` hands the records of a stretch to a function. `None`: no such part has anything but all
+/// records, or there is none.
+///
+/// # Errors
+/// Those of `records`.
+pub fn typical_among<E>(
+    all: &[Stretch],
+    starts: &[usize],
+    Wanted { most, length_ns, effort }: Wanted,
+    mut census: Census,
+    mut records: impl FnMut(usize, &mut dyn FnMut(&[Record])) -> Result<(), E>,
+) -> Result<Option<Typical>, E> {
+    let total = all.iter().fold(0u64, |sum, stretch| sum.saturating_add(stretch.records));
+    let parts: Vec<Range<usize>> = starts.iter().filter_map(|&start| part_from(all, start, most)).collect();
+    if total <= most || parts.is_empty() {
+        return Ok(None);
+    }
+    let mut known: BTreeMap<usize, Counts> = BTreeMap::new();
+    let mut sum = |stretches: &mut dyn Iterator<Item = usize>| -> Result<Counts, E> {
+        let mut sum = Counts::default();
+        for number in stretches {
+            if !known.contains_key(&number) {
+                let mut counts = Counts::default();
+                records(number, &mut |records| census.count(records, &mut counts))?;
+                known.insert(number, counts);
+            }
+            known.get(&number).into_iter().for_each(|counts| sum.add(counts));
+        }
+        Ok(sum)
+    };
+    let of_all = sum(&mut evenly(all.len(), effort.of_all))?;
+    let rate = total as f64 / length_ns.max(1) as f64;
+    let of_part = |part: &Range<usize>, counts: &Counts| {
+        let apart = counts.apart(&of_all);
+        all.get(part.clone()).map_or(1.0, |part| apart.max(rates_apart(self::rate(part), rate)))
+    };
+    let mut best: Option<(f64, &Range<usize>)> = None;
+    for part in evenly(parts.len(), effort.parts).filter_map(|number| parts.get(number)) {
+        let looked_at = evenly(part.len(), effort.of_each).map(|number| part.start + number);
+        let counts = sum(&mut looked_at.into_iter())?;
+        let apart = of_part(part, &counts);
+        if best.is_none_or(|(best, _)| apart < best) {
+            best = Some((apart, part));
+        }
+    }
+    let Some((_, part)) = best else { return Ok(None) };
+    let apart = of_part(part, &sum(&mut part.clone())?);
+    Ok(Some(Typical { stretches: part.clone(), apart }))
+}
+
+/// As many stretches from this one on as have at most so many records together, but one at least; `None`: fewer records follow
+/// than half of that.
+fn part_from(all: &[Stretch], start: usize, most: u64) -> Option<Range<usize>> {
+    let (mut end, mut records) = (start, 0u64);
+    while let Some(stretch) = all.get(end) {
+        let more = records.saturating_add(stretch.records);
+        if more > most && end > start {
+            break;
+        }
+        (end, records) = (end + 1, more);
+    }
+    (end > start && (records >= most / 2 || end < all.len())).then_some(start..end)
+}
+
+/// At most `wanted` of `of` numbers at equal distances, the first and the last among them.
+fn evenly(of: usize, wanted: usize) -> impl Iterator<Item = usize> {
+    let count = of.min(wanted);
+    (0..count).map(move |number| if count == 1 { 0 } else { number * (of - 1) / (count - 1) })
+}
+
+/// Records in a nanosecond.
+fn rate(stretches: &[Stretch]) -> f64 {
+    let records: u64 = stretches.iter().map(|stretch| stretch.records).sum();
+    let first = stretches.iter().map(|stretch| stretch.first_ns).min().unwrap_or(0);
+    let last = stretches.iter().map(|stretch| stretch.last_ns).max().unwrap_or(0);
+    records as f64 / last.saturating_sub(first).max(1) as f64
+}
+
+fn rates_apart(here: f64, all: f64) -> f64 {
+    if here + all > 0.0 { (here - all).abs() / (here + all) } else { 0.0 }
+}
+
+/// What records are about, as numbers.
+#[derive(Clone, Debug, Default)]
+pub struct Census {
+    numbers: FxHashMap<Feature, usize>,
+    /// The innermost address of each stack.
+    leaves: FxHashMap<u32, u64>,
+}
+
+impl Census {
+    /// Of records whose samples name these stacks.
+    pub fn new(notes: &[Note]) -> Census {
+        let stacks = notes.iter().filter_map(|note| match &note.kind {
+            NoteKind::Stack { id, frames, .. } => Some((*id, *frames.first()?)),
+            _ => None,
+        });
+        Census { numbers: FxHashMap::default(), leaves: stacks.collect() }
+    }
+
+    fn count(&mut self, records: &[Record], counts: &mut Counts) {
+        for record in records {
+            let feature = self.feature(record);
+            let next = self.numbers.len();
+            let number = *self.numbers.entry(feature).or_insert(next);
+            *counts.of.entry(number).or_insert(0) += 1;
+            counts.all += 1;
+        }
+    }
+
+    fn feature(&self, record: &Record) -> Feature {
+        let header = record.header();
+        let about = match record {
+            Record::Operation(operation) => operation.object,
+            Record::Burst(burst) => burst.object,
+            Record::FunctionEnter(call) => u64::from(call.function),
+            Record::Sample(sample) => self.leaves.get(&sample.stack).copied().unwrap_or(0) >> CODE_SHIFT,
+            _ => 0,
+        };
+        Feature { kind: header.kind, pid: header.pid, about }
+    }
+}
+
+/// What a record is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Feature {
+    kind: u8,
+    pid: u32,
+    /// A lock's address, a function, a place of code.
+    about: u64,
+}
+
+/// How many records are about what.
+#[derive(Clone, Debug, Default)]
+struct Counts {
+    of: FxHashMap<usize, u64>,
+    all: u64,
+}
+
+impl Counts {
+    fn add(&mut self, more: &Counts) {
+        more.of.iter().for_each(|(feature, count)| *self.of.entry(*feature).or_insert(0) += count);
+        self.all += more.all;
+    }
+
+    /// Half of the sum of differences of two distributions: the share of one that is not in the other.
+    fn apart(&self, other: &Counts) -> f64 {
+        let share = |counts: &Counts, feature: &usize| {
+            counts.of.get(feature).copied().unwrap_or(0) as f64 / counts.all.max(1) as f64
+        };
+        let here = self.of.keys().map(|feature| (share(self, feature) - share(other, feature)).abs());
+        let only_there = other.of.keys().filter(|feature| !self.of.contains_key(feature));
+        (here.sum::<f64>() + only_there.map(|feature| share(other, feature)).sum::<f64>()) / 2.0
+    }
+}
