@@ -71,7 +71,8 @@ fn setup_on<D: Disk>(mode: Mode, generated: &Generated, pace: Pace) -> Setup<D> 
         pids: vec![],
         children: false,
         duration: None,
-        writer: None,
+        destination: None,
+        saving: None,
         window: None,
         screen: None,
         print: None,
@@ -89,7 +90,7 @@ fn record_to(path: &Path, generated: &Generated, pace: Pace) -> Ended {
     let meta = Meta::of_this_machine(ClockAnchor::now(setup.facts.start_ns));
     let mut writer = Writer::create(path, Overwrite::Nothing, &meta).expect("file");
     writer.facts(&setup.facts).expect("facts");
-    setup.writer = Some(writer);
+    setup.destination = Some(writer.into());
     run(setup).expect("run")
 }
 
@@ -128,7 +129,7 @@ fn what_goes_in_comes_out_of_the_file_whatever_the_batches() {
             assert!(info.whole(), "{:?}", info.damage);
             assert_eq!(read, generated.recording(), "program {number}, batches of {batch}");
             assert_eq!(ended.observed.counts.events, read.events.len() as u64);
-            assert_eq!(ended.file.map(|file| file.events), Some(read.events.len() as u64));
+            assert_eq!(ended.file.map(|file| file.summary.events), Some(read.events.len() as u64));
         }
     }
 }
@@ -212,7 +213,7 @@ fn losses_before_the_first_record_of_a_cpu_reach_file_and_replay() {
     let meta = Meta::of_this_machine(ClockAnchor::now(setup.facts.start_ns));
     let mut writer = Writer::create(&again, Overwrite::Nothing, &meta).expect("file");
     writer.facts(&setup.facts).expect("facts");
-    setup.writer = Some(writer);
+    setup.destination = Some(writer.into());
     run(setup).expect("run");
     assert_eq!(recording::read(&again).expect("session").0.notes, read.notes);
 }
@@ -228,7 +229,7 @@ fn the_time_given_ends_a_recording_and_the_file_is_whole() {
     let mut setup = setup(Mode::Record, &generated, SLOW);
     setup.duration = Some(Duration::from_millis(200));
     let meta = Meta::of_this_machine(ClockAnchor::now(0));
-    setup.writer = Some(Writer::create(&path, Overwrite::Nothing, &meta).expect("file"));
+    setup.destination = Some(Writer::create(&path, Overwrite::Nothing, &meta).expect("file").into());
     let ended = run(setup).expect("run");
     assert_eq!(ended.reason, Some(StopReason::TimeUp));
     let (read, info) = recording::read(&path).expect("session");
@@ -283,12 +284,12 @@ fn a_full_disk_is_told_and_what_was_written_stays() {
     writer.flush().expect("flushed");
     // No room for all that comes now.
     *disk.room.lock().expect("unharmed") = Some(disk.bytes.lock().expect("unharmed").len() + 200);
-    setup.writer = Some(writer);
+    setup.destination = Some(writer.into());
     let ended = run(setup).expect("run");
     assert_eq!(ended.reason, Some(StopReason::Failed));
     let failure = ended.failure.expect("told");
     assert_eq!((failure.part, failure.text.as_str()), ("the session file", "no storage space"));
-    assert_eq!(ended.file.map(|file| file.events >= 10), Some(true), "what the file holds is known");
+    assert_eq!(ended.file.map(|file| file.summary.events >= 10), Some(true), "what the file holds is known");
     let bytes = disk.bytes.lock().expect("unharmed").clone();
     let (read, info) = recording::read_from(io::Cursor::new(bytes)).expect("read");
     assert_eq!(info.damage.expect("no end").kind, recording::DamageKind::NoEnd);
@@ -455,7 +456,7 @@ fn processes_without_probes_reach_summary_file_and_report() {
     let meta = Meta::of_this_machine(ClockAnchor::now(setup.facts.start_ns));
     let mut writer = Writer::create(&path, Overwrite::Nothing, &meta).expect("file");
     writer.facts(&setup.facts).expect("facts");
-    setup.writer = Some(writer);
+    setup.destination = Some(writer.into());
     let ended = run(setup).expect("run");
     assert_eq!(
         ended.observed.unprobed,
