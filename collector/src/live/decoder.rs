@@ -306,6 +306,28 @@ mod tests {
         assert_eq!(decoder.take_process_changes(), []);
     }
 
+    /// By the records that have left, and by the time up to which they are complete.
+    #[test]
+    fn conditions_are_watched_on_the_way() {
+        let exit = |sequence: u32| {
+            let (time_ns, kind) = (u64::from(sequence) * 300_000_000, Kind::Exit as u8);
+            let header = Header { time_ns, sequence, cpu: 0, kind, context: 0, tid: 7, pid: 7 };
+            Record::Exit(Exit { header, last_of_process: 0, placement: 0 })
+        };
+        let recording =
+            Recording { facts: Facts::default(), events: (1..4).map(exit).collect(), notes: Vec::new() };
+        let condition = "parallelism<0.5 for 400ms".parse().expect("a condition");
+        let triggers = Triggers::new(&[condition], &Facts::default());
+        let mut source = Replay::new(recording, Pace::Batches(1));
+        let mut decoder = Decoder::new(&source).for_the_file().with_triggers(Some(triggers));
+        let mut fired = Vec::new();
+        while !decoder.drain(&mut source).ended {
+            fired.extend(decoder.release(&mut source).fired);
+        }
+        fired.extend(decoder.release(&mut source).fired);
+        assert_eq!(fired.iter().map(|fired| fired.time_ns).collect::<Vec<_>>(), [400_000_000]);
+    }
+
     /// The file's bytes are the same whether they are made here or by the writer thread.
     #[test]
     fn chunks_hold_the_records_that_would_have_left() {

@@ -134,6 +134,32 @@ fn what_goes_in_comes_out_of_the_file_whatever_the_batches() {
     }
 }
 
+/// A saved ring begins as the window of `top` does that has moved on to there.
+#[test]
+fn a_ring_is_the_last_stretch_of_the_recording() {
+    let dir = tempfile::tempdir().expect("dir");
+    for (number, generated) in generated().iter().enumerate() {
+        let mut setup = setup(Mode::Record, generated, Pace::Batches(50));
+        let meta = Meta::of_this_machine(ClockAnchor::now(setup.facts.start_ns));
+        let names = ring_file::Names { file: dir.path().join(format!("{number}.lp")), first: None };
+        let (span, most_bytes) = (Duration::from_millis(10), 1 << 20);
+        let ring = ring_file::RingFile::new(&setup.facts, (span, most_bytes), meta, names, Arc::default());
+        setup.destination = Some(destination::Destination::Ring(ring.expect("a ring")));
+        let written = run(setup).expect("run").file.expect("written");
+        let (read, info) = recording::read(&written.path.expect("a name")).expect("session");
+        assert!(info.whole(), "{:?}", info.damage);
+        let all = generated.recording();
+        let end_ns = all.facts.end.as_ref().map_or(0, |end| end.end_ns);
+        let mut window = engine::timeline::Window::of(all);
+        window.advance(end_ns.saturating_sub(10_000_000));
+        assert_eq!(
+            (read.facts.start_ns, &read.facts.threads),
+            (window.start_ns(), &window.facts_mut().threads)
+        );
+        assert!(read.events == window.events() && !read.events.is_empty());
+    }
+}
+
 #[test]
 fn live_file_and_batch_give_the_same_report() {
     let dir = tempfile::tempdir().expect("dir");

@@ -29,7 +29,7 @@ fn a_ring_is_saved_by_a_signal_by_a_condition_and_at_the_end() {
     assert!(ended.stderr.contains("kept      the last 500"), "{}", ended.stderr);
     for name in ["ring.lp", "ring-2.lp", "ring-3.lp"] {
         let info = info(&folder.path().join(name));
-        let length = info["duration_ns"].as_u64().unwrap();
+        let length = info["session"]["duration_ns"].as_u64().unwrap();
         assert!((480_000_000..=500_000_000).contains(&length), "{name}: {info}");
         let report = Longpole::with(["report", "--json", "--cpus", "1"]).and(&folder.path().join(name)).ok();
         assert!(report.stdout.contains("handoff"), "{name}: {}", report.stdout);
@@ -48,6 +48,6 @@ fn a_file_of_a_chatty_program_stays_below_its_size() {
     assert!(ended.stderr.contains("there was no room for more in"), "{}", ended.stderr);
     let bytes = std::fs::metadata(&file).unwrap().len();
     assert!((300_000..=1 << 20).contains(&bytes), "{bytes} bytes");
-    assert!(info(&file)["events"].as_u64().unwrap() > 10_000);
+    assert!(info(&file)["session"]["events"].as_u64().unwrap() > 10_000);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }

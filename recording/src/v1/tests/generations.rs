@@ -97,7 +97,7 @@ fn recorded(
     let mut generations = Generations::new(disk.clone(), disk.clone(), &meta(), &begin(), most_bytes)?;
     for (number, part) in records.chunks(100).enumerate() {
         let id = number as u32 + 1;
-        let kind = NoteKind::Stack { id, pid: 7, frames: vec![u64::from(id)], cut: id % 2 == 0 };
+        let kind = NoteKind::Stack { id, pid: 7, frames: vec![u64::from(id)], cut: id.is_multiple_of(2) };
         generations.note(&Note { time_ns: time(&part[0]), kind })?;
         let functions = vec![FunctionFact { id, name: format!("f{id}"), ..FunctionFact::default() }];
         generations.facts(&Facts { functions, ..Facts::default() })?;
@@ -153,7 +153,7 @@ fn the_newest_part_is_one_whole_file_that_is_never_too_large() {
                 _ => None,
             })
             .collect();
-        assert_eq!(stacks, (1..=200).map(|id| (id, id % 2 == 0)).collect::<Vec<_>>());
+        assert_eq!(stacks, (1..=200).map(|id| (id, id.is_multiple_of(2))).collect::<Vec<_>>());
     }
 }
 
