@@ -26,6 +26,7 @@ mod info;
 mod meta;
 mod owner;
 mod read;
+mod two_files;
 mod v1;
 mod whole;
 
@@ -37,8 +38,10 @@ pub use info::SessionInfo;
 pub use meta::{ClockAnchor, Meta, online_cpus};
 pub use owner::SudoUser;
 pub use read::{free_memory, is_session, outline, read, read_from};
+pub use two_files::TwoFiles;
 pub use v1::varint;
 pub use v1::{
-    Contradiction, Disk, EventChunk, EventChunks, EventsAt, Limits, Outline, Summary, Writer, stack_bytes,
+    Contradiction, Disk, EventChunk, EventChunks, EventsAt, Generations, Kept, Limits, Outline, Ring, Shelf,
+    Summary, Writer, stack_bytes,
 };
 pub use whole::write_whole;

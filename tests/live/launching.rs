@@ -1,3 +1,4 @@
 //! Commands that longpole starts.
 
 mod command;
+mod long;

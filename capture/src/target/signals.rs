@@ -99,12 +99,21 @@ fn say_until_somebody_listens() {
 /// From now on a file that grows past `ulimit -f` is a write that fails, and not the end of this process. A program that is
 /// executed later finds the signal as this one did.
 pub fn survive_file_size_limit() {
+    survive(libc::SIGXFSZ);
+}
+
+/// From now on SIGUSR2, which saves a ring, does not end this process before there is a ring.
+pub fn survive_early_saves() {
+    survive(libc::SIGUSR2);
+}
+
+fn survive(signal: libc::c_int) {
     extern "C" fn nothing(_: libc::c_int) {}
     // SAFETY: the handler does nothing, which is allowed at any instant; exec puts the default action back.
-    let before = unsafe { libc::signal(libc::SIGXFSZ, nothing as *const () as libc::sighandler_t) };
+    let before = unsafe { libc::signal(signal, nothing as *const () as libc::sighandler_t) };
     if before == libc::SIG_IGN {
         // SAFETY: no pointer is involved.
-        unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
 }
 

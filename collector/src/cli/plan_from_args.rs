@@ -4,6 +4,8 @@ use super::record_args::{CaptureArguments, RecordArguments, TopArguments, Valida
 use super::value;
 use crate::exit::UserError;
 use crate::plan::cpus_in_command::{depends_on_cpus, doubling};
+use crate::plan::keep::{Keep, RingPlan};
+use crate::plan::trigger::Condition;
 use crate::plan::{
     Breakpoints, CapturePlan, CpuRunsPlan, ListenPlan, MOST_FUNCTIONS, RecordPlan, Selection, TargetPlan,
     TopPlan, ValidatePlan, names_locks,
@@ -11,6 +13,7 @@ use crate::plan::{
 use capture::interpose::InterposeMode;
 use capture::target::{self, CpuList};
 use engine::event::SamplingFact;
+use std::time::Duration;
 
 /// `longpole record`.
 pub fn record(args: RecordArguments) -> Result<RecordPlan, UserError> {
@@ -21,13 +24,31 @@ pub fn record(args: RecordArguments) -> Result<RecordPlan, UserError> {
             "give the others, too, such as --cpus 1,2",
         ));
     }
+    let keep = keep(args.ring, args.trigger, args.max_size)?;
     Ok(RecordPlan {
         cpu_runs,
+        keep,
         duration: args.duration,
         output: args.output,
         force: args.force,
         capture: from_samples_if_attached(capture("record", args.capture)?),
     })
+}
+
+fn keep(
+    ring: Option<Duration>,
+    triggers: Vec<Condition>,
+    most_bytes: Option<u64>,
+) -> Result<Keep, UserError> {
+    match (ring, most_bytes) {
+        (Some(span), _) => Ok(Keep::Ring(RingPlan { span, triggers })),
+        (None, _) if !triggers.is_empty() => Err(UserError::usage(
+            "--trigger saves a ring, but there is no --ring",
+            "say how much to keep, such as --ring 60s --trigger 'parallelism<1.5 for 2s'",
+        )),
+        (None, Some(most_bytes)) => Ok(Keep::Newest { most_bytes }),
+        (None, None) => Ok(Keep::All),
+    }
 }
 
 /// `longpole top`.

@@ -1,6 +1,7 @@
 //! The arguments of commands that record.
 
 use super::value::{self, List, Maybe};
+use crate::plan::trigger::Condition;
 use capture::interpose::InterposeMode;
 use capture::target::CpuList;
 use clap::builder::NonEmptyStringValueParser;
@@ -108,6 +109,17 @@ pub struct RecordArguments {
     /// more on more CPUs, and by how much. {cpus} in COMMAND stands for the number
     #[arg(long, value_name = "LIST", conflicts_with_all = ["pid", "duration"], value_parser = value::cpu_counts)]
     pub cpus: Option<List<u32>>,
+    /// Keep the last part of this length alone, for example 60s, in at most 256 MiB of memory. It is written to FILE when the
+    /// recording ends, and on SIGUSR2 or a --trigger to FILE, the next time to a name that is free
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["cpus", "max_size"], value_parser = value::duration)]
+    pub ring: Option<Duration>,
+    /// With --ring: write it when this has held for so long, for example 'parallelism<1.5 for 2s' or 'lock_wait>20% for 5s'
+    /// (may be repeated). parallelism: threads that run at a time; lock_wait: the share of threads' time asleep in futex calls
+    #[arg(long, value_name = "COND", value_parser = value::condition)]
+    pub trigger: Vec<Condition>,
+    /// Keep FILE below this size, for example 2G: the oldest part is given up
+    #[arg(long, value_name = "SIZE", conflicts_with = "cpus", value_parser = value::file_bytes)]
+    pub max_size: Option<u64>,
     /// With --cpus: runs on each number of CPUs
     #[arg(long, value_name = "N", requires = "cpus", default_value = "3", value_parser = value::count::<u32>)]
     pub runs: u32,

@@ -3,7 +3,9 @@
 use crate::exit::UserError;
 use crate::export::{Format, Table};
 use crate::plan::is_dash;
+use crate::plan::keep::LEAST_FILE_BYTES;
 use crate::plan::part::Moment;
+use crate::plan::trigger::Condition;
 use capture::target::CpuList;
 use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
 use engine::predict::{NO_QUOTA, Scheduler};
@@ -230,16 +232,37 @@ pub fn budget(text: &str) -> Result<Maybe<u32>, UserError> {
     }
 }
 
-/// `8M`, `512K`, `65536`: bytes, rounded up to a power of two, from one page to 1 GiB.
-pub fn ring_bytes(text: &str) -> Result<u32, UserError> {
+/// `8M`, `512K`, `65536`, `2GiB`: bytes.
+fn bytes(text: &str) -> Option<u64> {
     let trimmed = text.trim().trim_end_matches("iB").trim_end_matches('B');
     let (digits, unit) = match trimmed.char_indices().last() {
-        Some((at, 'k' | 'K')) => (&trimmed[..at], 1u32 << 10),
+        Some((at, 'k' | 'K')) => (&trimmed[..at], 1u64 << 10),
         Some((at, 'm' | 'M')) => (&trimmed[..at], 1 << 20),
         Some((at, 'g' | 'G')) => (&trimmed[..at], 1 << 30),
+        Some((at, 't' | 'T')) => (&trimmed[..at], 1 << 40),
         _ => (trimmed, 1),
     };
-    let bytes = digits.parse::<u32>().ok().and_then(|n| n.checked_mul(unit));
+    digits.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+/// `2G`, `500M`: bytes of a file, at least [`LEAST_FILE_BYTES`].
+pub fn file_bytes(text: &str) -> Result<u64, UserError> {
+    bytes(text).filter(|bytes| *bytes >= LEAST_FILE_BYTES).ok_or_else(|| {
+        UserError::usage(
+            format!("@ '{text}' is not a size of at least {}M", LEAST_FILE_BYTES >> 20),
+            "give a size such as @ 2G or @ 500M",
+        )
+    })
+}
+
+/// What saves a ring: see [`Condition`].
+pub fn condition(text: &str) -> Result<Condition, UserError> {
+    text.parse()
+}
+
+/// Bytes, rounded up to a power of two, from one page to 1 GiB.
+pub fn ring_bytes(text: &str) -> Result<u32, UserError> {
+    let bytes = bytes(text).and_then(|bytes| u32::try_from(bytes).ok());
     let bytes = bytes.filter(|bytes| (4096..=1 << 30).contains(bytes)).map(u32::next_power_of_two);
     bytes.ok_or_else(|| {
         UserError::usage(format!("@ '{text}' is not a size from 4K to 1G"), "give a size such as @ 8M")
@@ -362,6 +385,16 @@ mod tests {
         assert_eq!(ring_bytes("1G").expect("size"), 1 << 30);
         for wrong in ["0", "4095", "2G", "1T", "", "M", "99999999999999999999G"] {
             assert!(ring_bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn sizes_of_files_are_large_enough_for_a_recording() {
+        assert_eq!(file_bytes("2G").expect("size"), 2 << 30);
+        assert_eq!(file_bytes(" 500MiB ").expect("size"), 500 << 20);
+        assert_eq!(file_bytes("1048576").expect("size"), 1 << 20);
+        for wrong in ["0", "4K", "1048575", "", "M", "-1G", "2.5G", "99999999999T", "much"] {
+            assert_eq!(file_bytes(wrong).expect_err(wrong).code, crate::exit::Code::Usage);
         }
     }
 

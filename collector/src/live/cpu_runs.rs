@@ -5,6 +5,7 @@ use super::record::record_silently;
 use crate::exit::{Outcome, UserError, say};
 use crate::input::Input;
 use crate::plan::cpus_in_command::command_for;
+use crate::plan::keep::Keep;
 use crate::plan::{Breakpoints, CapturePlan, CpuRunsPlan, InputPlan, RecordPlan, Selection, TargetPlan};
 use crate::present::style;
 use capture::interpose::InterposeMode;
@@ -83,6 +84,7 @@ fn cpu_runs(plan: &RecordPlan, runs: &CpuRunsPlan) -> Result<Vec<CpuRun>, UserEr
                 force: false,
                 duration: None,
                 cpu_runs: None,
+                keep: Keep::All,
             };
             let on = pool.spread(cpus as usize);
             let (busy, used, own) = (BusyTimes::now(), children_cpu_time(), own_cpu_time_ns());

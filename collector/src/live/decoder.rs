@@ -4,6 +4,7 @@
 use super::message::{ChangeKind, ProcessChange};
 use super::naming::{Ask, KnownAddresses, LockStack};
 use super::tally::{Tally, Tallying};
+use super::trigger::{Fired, Triggers};
 use super::{Drained, EventSource};
 use engine::event::{LossCounts, Merger, Note, Overhead, ThreadFact};
 use probe_abi::Record;
@@ -28,6 +29,8 @@ pub struct Batch {
     pub loss: LossCounts,
     /// What recording had cost by then; it is read as rarely.
     pub overhead: Option<Overhead>,
+    /// Conditions that have come to hold.
+    pub fired: Vec<Fired>,
 }
 
 /// Decodes and merges.
@@ -46,6 +49,8 @@ pub struct Decoder {
     seen: Option<KnownAddresses>,
     /// Where threads run, of a source that can get probes.
     tallying: Option<Tallying>,
+    /// Conditions that are watched, if there are any.
+    triggers: Option<Triggers>,
 }
 
 impl Decoder {
@@ -63,7 +68,14 @@ impl Decoder {
             seen: source.is_live().then(KnownAddresses::default),
             // Where the records themselves are wanted, they are analysed, which shows more than this.
             tallying: source.is_live().then(|| Tallying::new(Instant::now(), false)),
+            triggers: None,
         }
+    }
+
+    /// The same that watches conditions, too.
+    #[must_use]
+    pub fn with_triggers(self, triggers: Option<Triggers>) -> Decoder {
+        Decoder { triggers, ..self }
     }
 
     /// The same where only the session file wants the records: they become its bytes as they leave, while
@@ -141,11 +153,14 @@ impl Decoder {
 
     /// What may leave now.
     pub fn release(&mut self, source: &mut dyn EventSource) -> Batch {
-        let mut leaving = BatchBuilder::with(self.chunks.as_mut(), self.usual);
+        let mut leaving = BatchBuilder::with(self.chunks.as_mut(), self.triggers.as_mut(), self.usual);
         self.merger.release_to(&mut |record| leaving.take(record));
-        let batch = leaving.end(&mut self.undecodable, &mut self.events);
+        let mut batch = leaving.end(&mut self.undecodable, &mut self.events);
         self.usual = batch.records.len();
         let complete_to_ns = self.merger.watermark_ns();
+        if let Some(triggers) = &mut self.triggers {
+            triggers.advance(complete_to_ns, &mut batch.fired);
+        }
         let open = self.chunks.as_ref().and_then(EventChunks::draft);
         self.with_notes(source, Batch { complete_to_ns, open, ..batch })
     }
@@ -165,7 +180,8 @@ impl Decoder {
 
     /// The rest, up to `end_ns`: what was recorded later lies outside the window.
     pub fn finish(&mut self, source: &mut dyn EventSource, end_ns: u64) -> Batch {
-        let mut leaving = BatchBuilder::with(self.chunks.as_mut(), self.usual);
+        // At the end there is a file in any case.
+        let mut leaving = BatchBuilder::with(self.chunks.as_mut(), None, self.usual);
         self.merger.finish_to(&mut |record| {
             if record.header().time_ns <= end_ns {
                 leaving.take(record);
@@ -206,20 +222,29 @@ impl Decoder {
 /// Records on their way into a batch.
 struct BatchBuilder<'a> {
     chunks: Option<&'a mut EventChunks>,
+    triggers: Option<&'a mut Triggers>,
     batch: Batch,
     left: u64,
     contradictions: u64,
 }
 
 impl<'a> BatchBuilder<'a> {
-    fn with(chunks: Option<&'a mut EventChunks>, usual: usize) -> BatchBuilder<'a> {
+    fn with(
+        chunks: Option<&'a mut EventChunks>,
+        triggers: Option<&'a mut Triggers>,
+        usual: usize,
+    ) -> BatchBuilder<'a> {
         let records = Vec::with_capacity(if chunks.is_some() { 0 } else { usual });
-        BatchBuilder { chunks, batch: Batch { records, ..Batch::default() }, left: 0, contradictions: 0 }
+        let batch = Batch { records, ..Batch::default() };
+        BatchBuilder { chunks, triggers, batch, left: 0, contradictions: 0 }
     }
 
     #[inline]
     fn take(&mut self, record: &Record) {
         self.left += 1;
+        if let Some(triggers) = &mut self.triggers {
+            triggers.record(record, &mut self.batch.fired);
+        }
         match &mut self.chunks {
             None => self.batch.records.push(*record),
             Some(chunks) => match chunks.push(record) {
@@ -279,6 +304,28 @@ mod tests {
             |time_ns, by_leader| ProcessChange { pid: 7, time_ns, kind: ChangeKind::Executed { by_leader } };
         assert_eq!(decoder.take_process_changes(), [change(1_999_999, true), change(2_000_000, false)]);
         assert_eq!(decoder.take_process_changes(), []);
+    }
+
+    /// By the records that have left, and by the time up to which they are complete.
+    #[test]
+    fn conditions_are_watched_on_the_way() {
+        let exit = |sequence: u32| {
+            let (time_ns, kind) = (u64::from(sequence) * 300_000_000, Kind::Exit as u8);
+            let header = Header { time_ns, sequence, cpu: 0, kind, context: 0, tid: 7, pid: 7 };
+            Record::Exit(Exit { header, last_of_process: 0, placement: 0 })
+        };
+        let recording =
+            Recording { facts: Facts::default(), events: (1..4).map(exit).collect(), notes: Vec::new() };
+        let condition = "parallelism<0.5 for 400ms".parse().expect("a condition");
+        let triggers = Triggers::new(&[condition], &Facts::default());
+        let mut source = Replay::new(recording, Pace::Batches(1));
+        let mut decoder = Decoder::new(&source).for_the_file().with_triggers(Some(triggers));
+        let mut fired = Vec::new();
+        while !decoder.drain(&mut source).ended {
+            fired.extend(decoder.release(&mut source).fired);
+        }
+        fired.extend(decoder.release(&mut source).fired);
+        assert_eq!(fired.iter().map(|fired| fired.time_ns).collect::<Vec<_>>(), [400_000_000]);
     }
 
     /// The file's bytes are the same whether they are made here or by the writer thread.

@@ -3,7 +3,9 @@
 use super::Probed;
 use super::hot_functions::HotFunctions;
 use super::message::{Chosen, FunctionRequest, LibcChosen, ProcessChange, UnprobedCounts};
+use super::ring_file::Saved;
 use super::tally::Tally;
+use crate::exit::UserError;
 use crate::tui::{Action, LiveCounts, Prompt, Snapshot};
 use engine::event::{FunctionId, OperationsTried};
 use probe_abi::SyncFamily;
@@ -56,6 +58,12 @@ pub enum Effect {
     NoteTakenOff(Vec<FunctionId>),
     /// Remember which have them again.
     NoteBackOn(Vec<FunctionId>),
+    /// Save the ring.
+    Save,
+    /// Say where the ring was saved, or why not, and remember it.
+    NoteSaved(Result<Box<Saved>, UserError>),
+    /// Read the threads of these processes now.
+    TakeSnapshot(Vec<u32>),
     /// New counts.
     ShowCounts(Box<LiveCounts>),
     /// The target has ended: say so on the screen.

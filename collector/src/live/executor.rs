@@ -9,7 +9,7 @@ use super::message::{FunctionRequest, Message};
 use super::observations::Observations;
 use super::reader_commands::ReaderCommands;
 use super::ring_reader::Command;
-use super::run::Print;
+use super::run::{Print, TellSaved};
 use super::thread_snapshots::ThreadSnapshots;
 use crate::listen::Board;
 use crate::threads::Failure;
@@ -37,6 +37,10 @@ pub struct Executor {
     pub function_finder: Option<FunctionFinder>,
     /// To the writer.
     pub skip_last_report: Arc<AtomicBool>,
+    /// To the writer, too: the ring is to be saved.
+    pub save: Arc<AtomicBool>,
+    /// Says that it was.
+    pub saved: Option<TellSaved>,
     /// Keys and the terminal they are read from: both or none. Dropped in this order.
     pub keyboard: Option<Keyboard>,
     /// See `keyboard`.
@@ -123,6 +127,18 @@ impl Executor {
                 self.commands.give(Command::Stop { pids: loop_state.alive().collect() });
             }
             Effect::SkipLastReport => self.skip_last_report.store(true, Ordering::Relaxed),
+            Effect::Save => self.save.store(true, Ordering::Relaxed),
+            Effect::NoteSaved(saved) => {
+                if let Some(tell) = &mut self.saved {
+                    tell(&saved);
+                }
+                self.observed.saved.extend(saved.ok().map(|saved| saved.path));
+            }
+            Effect::TakeSnapshot(pids) => {
+                if let Some(snapshots) = &mut self.snapshots {
+                    snapshots.take_now(pids);
+                }
+            }
             Effect::AddProbes(chosen) => {
                 if let Ok(functions) = &chosen.functions {
                     self.observed.more_functions.extend(functions.facts.iter().cloned());

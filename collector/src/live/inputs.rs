@@ -15,6 +15,7 @@ pub struct Inputs {
     /// Keeps the inbox open: messages report the end of all threads.
     _open: UnboundedSender<Message>,
     signals: [(i32, Signal); 4],
+    save: Option<Signal>,
     ticks: Interval,
     time_up: Option<Pin<Box<Sleep>>>,
     in_a_row: u32,
@@ -24,12 +25,12 @@ pub struct Inputs {
 const MOST_IN_A_ROW: u32 = 256;
 
 impl Inputs {
-    /// From here on signals are messages, and there is a [`Message::Tick`] this often.
+    /// From here on signals are messages, SIGUSR2 only if something `saves` then, and there is a [`Message::Tick`] this often.
     pub fn new(
         inbox: UnboundedReceiver<Message>,
         open: UnboundedSender<Message>,
-        duration: Option<Duration>,
-        tick: Duration,
+        (duration, tick): (Option<Duration>, Duration),
+        saves: bool,
     ) -> io::Result<Inputs> {
         let mut ticks = tokio::time::interval(tick);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -40,6 +41,7 @@ impl Inputs {
             inbox,
             _open: open,
             signals,
+            save: saves.then(|| signal(SignalKind::user_defined2())).transpose()?,
             ticks,
             time_up: duration.map(|duration| Box::pin(tokio::time::sleep(duration))),
             in_a_row: 0,
@@ -65,9 +67,17 @@ impl Inputs {
                 None => std::future::pending().await,
             }
         };
+        let save = &mut self.save;
+        let saves = async {
+            match save {
+                Some(signal) => signal.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         let message = tokio::select! {
             Some(message) = self.inbox.recv() => message,
             number = any(&mut self.signals) => Message::Signal(number),
+            Some(()) = saves => Message::Save,
             _ = self.ticks.tick() => Message::Tick,
             () = deadline => Message::TimeUp,
         };

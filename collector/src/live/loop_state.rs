@@ -148,6 +148,14 @@ impl LoopState {
                 vec![Effect::TryTallied(tally, self.alive().collect())]
             }
             Message::HotFunctions(_) | Message::Tallied(_) => vec![],
+            // At the end it is saved in any case.
+            Message::Save if self.stop.is_none() => vec![Effect::Save],
+            Message::Save => vec![],
+            Message::Saved(saved) => vec![Effect::NoteSaved(saved)],
+            Message::SnapshotWanted if self.stop.is_none() => {
+                vec![Effect::TakeSnapshot(self.alive().collect())]
+            }
+            Message::SnapshotWanted => vec![],
             Message::Detached => {
                 self.detached = true;
                 let mut effects = vec![];

@@ -3,7 +3,9 @@
 
 use super::Probed;
 use super::hot_functions::HotFunctions;
+use super::ring_file::Saved;
 use super::tally::Tally;
+use crate::exit::UserError;
 use crate::threads::Failure;
 use crate::tui::{LiveCounts, PromptKind, Snapshot};
 use capture::probe::{LibcProbes, ProbeFunction};
@@ -59,6 +61,12 @@ pub enum Message {
     HotFunctions(HotFunctions),
     /// Where threads ran of late.
     Tallied(Tally),
+    /// SIGUSR2: the ring is to be saved.
+    Save,
+    /// The ring was saved; `Err`: it could not be, and goes on.
+    Saved(Result<Box<Saved>, UserError>),
+    /// It is time for a snapshot of the threads.
+    SnapshotWanted,
     /// The probes are gone and every record is where it belongs.
     Detached,
     /// The last report is made, too.

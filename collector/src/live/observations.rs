@@ -6,6 +6,7 @@ use super::message::{LibcCounts, UnprobedCounts};
 use crate::tui::{LiveCounts, Snapshot};
 use engine::event::{FunctionFact, FunctionId};
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// See the module.
@@ -25,6 +26,8 @@ pub struct Observations {
     pub libc: LibcCounts,
     /// Functions of processes that came later.
     pub more_functions: Vec<FunctionFact>,
+    /// Files that a ring was saved to before the end.
+    pub saved: Vec<PathBuf>,
     /// The last report.
     pub report: Option<Arc<Snapshot>>,
 }

@@ -2,14 +2,16 @@
 
 use super::EventSource;
 use super::attach_thread::{self, AttachThread};
+use super::destination::Written;
 use super::message::Message;
 use super::naming::PollIntervals;
 use super::reader_commands::{ReaderCommands, reader_commands};
 use super::ring_reader::{self, EndThreads, Wanted, WriterMessage};
 use super::thread_snapshots::{TakeSnapshot, ThreadSnapshots};
+use super::trigger::Triggers;
 use super::writer_thread::{BATCHES, WriterThread};
 use crate::threads;
-use recording::{Disk, Summary};
+use recording::Disk;
 use std::io;
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
@@ -18,7 +20,7 @@ use tokio::sync::mpsc::UnboundedSender;
 /// See the module.
 pub(super) struct Pipeline {
     reader: JoinHandle<()>,
-    writer: JoinHandle<Option<Summary>>,
+    writer: JoinHandle<Option<Written>>,
 }
 
 /// How others reach it.
@@ -38,7 +40,7 @@ impl Pipeline {
     pub fn start<D: Disk + Send + 'static>(
         mut source: Box<dyn EventSource>,
         (end_threads, take): (EndThreads, Option<TakeSnapshot>),
-        writer: WriterThread<D>,
+        (writer, triggers): (WriterThread<D>, Option<Triggers>),
         poll_intervals: PollIntervals,
         messages: &UnboundedSender<Message>,
     ) -> io::Result<(Pipeline, Started)> {
@@ -56,14 +58,14 @@ impl Pipeline {
         let reader_news = messages.clone();
         let reader = threads::spawn("rings", messages.clone(), feed.clone(), move || {
             threads::before_others();
-            let (intervals, feed) = ((poll_intervals, wanted), (&feed, &reader_news));
-            ring_reader::run(source, intervals, &receiver, attach_results, feed, end_threads);
+            let (how, feed) = ((poll_intervals, wanted, triggers), (&feed, &reader_news));
+            ring_reader::run(source, how, &receiver, attach_results, feed, end_threads);
         })?;
         Ok((Pipeline { reader, writer }, Started { commands, attaching, snapshots, meter }))
     }
 
     /// Waits until all that was read is written. Returns what the file holds.
-    pub fn finish(self, is_recording: bool) -> Option<Summary> {
+    pub fn finish(self, is_recording: bool) -> Option<Written> {
         // A panic in a thread has been reported by it.
         let _ = self.reader.join();
         if is_recording { self.writer.join().ok().flatten() } else { None }

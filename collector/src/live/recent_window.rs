@@ -1,12 +1,10 @@
 //! The last stretch of a live recording, bounded in time and in records.
 
+use super::counts_over_time::CountsOverTime;
 use super::decoder::Batch;
 use super::naming::{PLACES_AT_ONCE, forget_mappings};
-use engine::event::{
-    AddressFact, CodeFact, Facts, FunctionFact, LossCounts, MappingFact, Overhead, Recording, WindowEnd,
-};
+use engine::event::{AddressFact, CodeFact, Facts, FunctionFact, MappingFact, Recording, WindowEnd};
 use engine::timeline::Window;
-use std::collections::VecDeque;
 
 /// A stretch with the maximum number of records drops one part in this many, the oldest: moving its start
 /// record by record would take too long.
@@ -24,11 +22,8 @@ pub struct RecentWindow {
     complete_to_ns: u64,
     /// Where the start had to move for the number of records, if it had to.
     cut_to_ns: Option<u64>,
-    /// Losses since the start of the recording, and from when on they had that value. The first one holds at the
-    /// stretch's start.
-    losses: VecDeque<(u64, LossCounts)>,
-    /// The same for what recording has cost.
-    costs: VecDeque<(u64, Overhead)>,
+    /// Losses and costs since the start of the recording.
+    counts: CountsOverTime,
 }
 
 impl RecentWindow {
@@ -41,8 +36,7 @@ impl RecentWindow {
             max_events: max_events.max(GIVE_UP),
             complete_to_ns: start_ns,
             cut_to_ns: None,
-            losses: VecDeque::from([(start_ns, LossCounts::default())]),
-            costs: VecDeque::from([(start_ns, Overhead::default())]),
+            counts: CountsOverTime::new(start_ns),
         }
     }
 
@@ -62,16 +56,8 @@ impl RecentWindow {
             self.window.push_note(note.clone());
         }
         self.complete_to_ns = self.complete_to_ns.max(batch.complete_to_ns);
-        if self.losses.back().is_none_or(|(_, loss)| *loss != batch.loss) {
-            self.losses.push_back((self.complete_to_ns, batch.loss));
-            self.forget_losses();
-        }
-        if let Some(cost) = batch.overhead
-            && self.costs.back().is_none_or(|(_, last)| *last != cost)
-        {
-            self.costs.push_back((self.complete_to_ns, cost));
-            self.forget_losses();
-        }
+        self.counts.take(self.complete_to_ns, batch.loss, batch.overhead);
+        self.counts.forget_before(self.window.start_ns());
     }
 
     /// More functions have probes from now on; one with a known number takes the earlier one's place.
@@ -109,14 +95,11 @@ impl RecentWindow {
 
     /// The stretch as a recording of the last `most` records that ends here; what happened later is not in it. Losses are
     /// those inside.
-    pub fn ending(&mut self, mut end: WindowEnd, most: usize) -> Recording {
+    pub fn ending(&mut self, end: WindowEnd, most: usize) -> Recording {
         let end_ns = end.end_ns;
         self.move_start(end_ns.saturating_sub(self.span_ns));
         self.keep(most);
-        let before = self.losses.front().map(|(_, loss)| *loss).unwrap_or_default();
-        end.loss = since(end.loss, before);
-        let cost_before = self.costs.front().map(|(_, cost)| *cost).unwrap_or_default();
-        end.overhead = end.overhead.map(|cost| cost.since(&cost_before));
+        let end = self.counts.since(self.window.start_ns(), end);
         self.window.ending(end)
     }
 
@@ -133,7 +116,7 @@ impl RecentWindow {
 
     fn move_start(&mut self, start_ns: u64) {
         self.window.advance(start_ns);
-        self.forget_losses();
+        self.counts.forget_before(self.window.start_ns());
     }
 
     /// Gives up the oldest records of more than `most`, and those of the same time as the last of them.
@@ -144,37 +127,12 @@ impl RecentWindow {
         self.move_start(start_ns);
         self.cut_to_ns = Some(self.window.start_ns());
     }
-
-    fn forget_losses(&mut self) {
-        let start_ns = self.window.start_ns();
-        while self.losses.get(1).is_some_and(|(from_ns, _)| *from_ns <= start_ns) {
-            self.losses.pop_front();
-        }
-        while self.costs.get(1).is_some_and(|(from_ns, _)| *from_ns <= start_ns) {
-            self.costs.pop_front();
-        }
-    }
-}
-
-fn since(now: LossCounts, before: LossCounts) -> LossCounts {
-    LossCounts {
-        dropped: now.dropped.saturating_sub(before.dropped),
-        operations: now.operations.saturating_sub(before.operations),
-        operations_left_out: now.operations_left_out.saturating_sub(before.operations_left_out),
-        operations_short: now.operations_short.saturating_sub(before.operations_short),
-        operations_counted: now.operations_counted.saturating_sub(before.operations_counted),
-        operations_forbidden: now.operations_forbidden.saturating_sub(before.operations_forbidden),
-        missed: now.missed.saturating_sub(before.missed),
-        unseen_switches: now.unseen_switches.saturating_sub(before.unseen_switches),
-        late: now.late.saturating_sub(before.late),
-        undecodable: now.undecodable.saturating_sub(before.undecodable),
-        recursion_folded: now.recursion_folded.saturating_sub(before.recursion_folded),
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use engine::event::LossCounts;
     use probe_abi::{Exit, Header, Kind, Record, Sample};
     use std::collections::BTreeSet;
 

@@ -3,20 +3,23 @@
 use super::alive::{alive_while, is_alive};
 use super::attach::{Attached, attach};
 use super::cpu_runs::{add_cpu_runs, on_most_cpus};
+use super::destination::{Part, Written};
 use super::limit_line::limit_and_cost;
 use super::lock_recording::How;
 use super::loop_state::Mode;
 use super::message::LibcCounts;
 use super::paragraph::paragraph;
+use super::record_output::{self, Output, kept_text};
 use super::run::{Ended, Setup, run};
 use super::summary::RecordSummary;
 use crate::exit::{Outcome, UserError, say};
+use crate::plan::keep::Keep;
 use crate::plan::{Breakpoints, RecordPlan, TargetPlan};
 use crate::present::finding::operations_tried;
 use crate::present::style::{self, Paint};
 use capture::target::{GatedChild, facts_of, signals, threads_at_end};
 use engine::event::FunctionFact;
-use recording::{ClockAnchor, Meta, Overwrite, Writer, check_file, default_name};
+use recording::{ClockAnchor, Meta, Overwrite, check_file, default_name};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -51,19 +54,16 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         check_file(path, overwrite)?;
     }
     signals::say_if_ended_early();
+    if matches!(plan.keep, Keep::Ring(_)) {
+        signals::survive_early_saves();
+    }
     let Attached { subject, name, pids, source, facts, functions, child, remarks, locks } =
         attach(&plan.capture, output)?;
     let clock = ClockAnchor::now(capture::target::monotonic_ns());
     let mut meta = meta(plan, &pids, clock);
     meta.options.insert("locks".to_owned(), locks.word().to_owned());
-    let (mut writer, path) = match &plan.output {
-        Some(path) => (Writer::create(path, overwrite, &meta)?, path.clone()),
-        None => {
-            let pid = pids.first().copied().unwrap_or(0);
-            Writer::create_unused(&default_name(&name, pid, clock.realtime_ns), &meta)?
-        }
-    };
-    writer.facts(&facts).map_err(|error| write_error(&path, &error.to_string()))?;
+    let usual = default_name(&name, pids.first().copied().unwrap_or(0), clock.realtime_ns);
+    let Output { destination, saving, path } = record_output::open(plan, meta, &facts, usual)?;
     if silence == Silence::Speaking {
         announce(plan, &subject, &remarks, child.is_some());
     }
@@ -83,7 +83,8 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         pids,
         children: plan.capture.children,
         duration: plan.duration.map(|duration| duration.saturating_sub(before)),
-        writer: Some(writer),
+        destination: Some(destination),
+        saving,
         window: None,
         screen: None,
         print: None,
@@ -103,6 +104,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
     .map_err(|error| UserError::runtime(format!("cannot record: {error}"), "see `longpole doctor`"))?;
 
     ended.elapsed += before;
+    let path = ended.file.as_ref().and_then(|written| written.path.clone()).unwrap_or(path);
     functions_known.extend(ended.observed.more_functions.iter().cloned());
     if let Some(outcome) = failed(&mut ended, &path, &subject)? {
         return Ok(outcome);
@@ -114,13 +116,15 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         say(style::for_stderr().paint(Paint::Warning, &format!("! {}", error.message)));
     }
     if silence == Silence::Speaking {
-        let (limit, cost) = limit_and_cost(&path, ended.file.unwrap_or_default().events);
+        let written = ended.file.clone().unwrap_or_default();
+        let (limit, cost) = limit_and_cost(&path, written.summary.events);
         let usual = summary(subject, &ended, &path, &functions_known);
         let summary = RecordSummary {
             children: plan.capture.children,
             locks: locks_text(&locks, &ended.observed.libc),
             breakpoints: plan.capture.breakpoints,
             samples: plan.capture.sampling.zip(ended.observed.counts.samples),
+            kept: kept_text(&plan.keep, &written, &ended.observed.saved),
             limit,
             overhead: cost.or(usual.overhead),
             ..usual
@@ -135,8 +139,10 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
 /// outcome of a recording that the user broke off. `None`: all went well.
 fn failed(ended: &mut Ended, path: &Path, subject: &str) -> Result<Option<Outcome>, UserError> {
     if let Some(error) = ended.launch_error.take() {
-        // It contains nothing from the command.
-        let _ = std::fs::remove_file(path);
+        // It contains nothing from the command. A ring may not have got as far as a file: then another one's may have the name.
+        if ended.file.is_some() {
+            let _ = std::fs::remove_file(path);
+        }
         return Err(error.into());
     }
     if ended.aborted {
@@ -222,6 +228,15 @@ fn meta(plan: &RecordPlan, pids: &[u32], clock: ClockAnchor) -> Meta {
     ];
     options
         .extend(numbers.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.to_string()))));
+    match &plan.keep {
+        Keep::All => {}
+        Keep::Ring(ring) => {
+            options.insert("ring".to_owned(), humantime::format_duration(ring.span).to_string());
+        }
+        Keep::Newest { most_bytes } => {
+            options.insert("max-size".to_owned(), most_bytes.to_string());
+        }
+    }
     meta.options = options;
     meta
 }
@@ -240,13 +255,18 @@ pub(super) fn summary(
     path: &Path,
     functions: &[FunctionFact],
 ) -> RecordSummary {
-    let file = ended.file.unwrap_or_default();
+    let Written { summary: file, part, .. } = ended.file.clone().unwrap_or_default();
+    let kept_for = match part {
+        Part::All => ended.elapsed,
+        Part::Last { length, .. } => length,
+    };
     let taken_off = functions.iter().filter(|function| ended.observed.taken_off.contains(&function.id));
     RecordSummary {
         runs_on: ended.child_runs_on.then(|| subject.clone()),
         interrupted: (ended.child_was_interrupted && ended.child_status.is_some()).then(|| subject.clone()),
         subject,
         elapsed: ended.elapsed,
+        kept_for,
         events: file.events,
         file_bytes: file.bytes,
         file: path.to_owned(),

@@ -7,6 +7,7 @@ use super::message::{ChangeKind, Message, ProcessChange};
 use super::naming::{Ask, CodeNamer, Namer, PollIntervals};
 use super::reader_commands::CommandReceiver;
 use super::source::Late;
+use super::trigger::Triggers;
 use super::{EventSource, Probed};
 use crate::tui::LiveCounts;
 use capture::probe::NewMapping;
@@ -83,13 +84,13 @@ pub enum Wanted {
 /// The thread's whole life: until [`Command::Stop`], the source's own end, or the receiver is gone.
 pub fn run(
     mut source: Box<dyn EventSource>,
-    (poll_intervals, wanted): (PollIntervals, Wanted),
+    (poll_intervals, wanted, triggers): (PollIntervals, Wanted, Option<Triggers>),
     commands: &CommandReceiver,
     attach_results: AttachResults,
     (feed, messages): (&SyncSender<WriterMessage>, &UnboundedSender<Message>),
     end_threads: EndThreads,
 ) {
-    let decoder = Decoder::new(&*source);
+    let decoder = Decoder::new(&*source).with_triggers(triggers);
     let mut reader = RingReader {
         decoder: if wanted == Wanted::Chunks { decoder.for_the_file() } else { decoder },
         namer: namer(&*source, poll_intervals, messages),

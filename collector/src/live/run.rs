@@ -3,6 +3,7 @@
 use super::EventSource;
 use super::analysis::Asked;
 use super::analysis_thread::AnalysisThread;
+use super::destination::{Destination, Written};
 use super::executor::{Executor, Flow};
 use super::function_finder::{Choose, FunctionFinder};
 use super::inputs::Inputs;
@@ -12,17 +13,20 @@ use super::message::Message;
 use super::naming::PollIntervals;
 use super::observations::Observations;
 use super::pipeline::{Pipeline, Started};
+use super::ring_file::Saved;
 use super::ring_reader::EndThreads;
 use super::sliding::{Due, Sliding};
 use super::thread_snapshots::TakeSnapshot;
+use super::trigger::Triggers;
 use super::writer_thread::WriterThread;
+use crate::exit::UserError;
 use crate::listen::{Access, Board, Listener, Socket};
 use crate::threads::Failure;
 use crate::tui::{Guard, Snapshot, State};
 use capture::target::signals::{Relation, has_terminal};
 use capture::target::{GatedChild, LaunchError};
 use engine::event::Facts;
-use recording::{Disk, Summary, Writer};
+use recording::Disk;
 use std::fs::File;
 use std::io;
 use std::process::ExitStatus;
@@ -45,8 +49,10 @@ pub struct Setup<D: Disk = File> {
     pub children: bool,
     /// Stop after this long.
     pub duration: Option<Duration>,
-    /// The session file.
-    pub writer: Option<Writer<D>>,
+    /// The session file, or what there is in its place.
+    pub destination: Option<Destination<D>>,
+    /// What has the ring saved, if there is one.
+    pub saving: Option<Saving>,
     /// The sliding window.
     pub window: Option<WindowPlan>,
     /// The screen, for [`Mode::Screen`].
@@ -69,6 +75,19 @@ pub struct Setup<D: Disk = File> {
 
 /// See [`Setup::print`].
 pub type Print = Box<dyn FnMut(&Snapshot) -> io::Result<()>>;
+
+/// See [`Setup::saving`].
+pub struct Saving {
+    /// Set when SIGUSR2 comes: then [`Setup::destination`] saves it.
+    pub wanted: Arc<AtomicBool>,
+    /// The conditions.
+    pub triggers: Triggers,
+    /// Says that it was saved, or why not.
+    pub tell: TellSaved,
+}
+
+/// See [`Saving::tell`].
+pub type TellSaved = Box<dyn FnMut(&Result<Box<Saved>, UserError>)>;
 
 /// See [`Setup::listen`].
 pub struct Listen {
@@ -115,7 +134,7 @@ pub struct Ended {
     /// What was noticed meanwhile.
     pub observed: Observations,
     /// What the session file holds.
-    pub file: Option<Summary>,
+    pub file: Option<Written>,
     /// Left without finishing, because the user insisted.
     pub aborted: bool,
     /// How long it captured.
@@ -131,7 +150,12 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
     let is_recording = setup.mode == Mode::Record;
     let poll_intervals = if is_recording { PollIntervals::RECORDED } else { PollIntervals::WATCHED };
     let (messages, inbox) = unbounded_channel();
-    let mut inputs = Inputs::new(inbox, messages.clone(), setup.duration, poll_intervals.alive)?;
+    let times = (setup.duration, poll_intervals.alive);
+    let mut inputs = Inputs::new(inbox, messages.clone(), times, setup.saving.is_some())?;
+    let (save, triggers, saved) = match setup.saving {
+        Some(Saving { wanted, triggers, tell }) => (wanted, Some(triggers), Some(tell)),
+        None => (Arc::default(), None, None),
+    };
     let relation = match setup.child {
         Some(_) => Relation::Launched { terminal: has_terminal() },
         None => Relation::Attached,
@@ -140,11 +164,11 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
     let skip_last_report = Arc::new(AtomicBool::new(false));
     let sliding =
         setup.window.map(|plan| sliding(&setup.facts, plan, setup.mode, messages.clone())).transpose()?;
-    let writer =
-        WriterThread { writer: setup.writer, sliding, skip_last_report: Arc::clone(&skip_last_report) };
+    let skip = Arc::clone(&skip_last_report);
+    let writer = WriterThread { destination: setup.destination, sliding, skip_last_report: skip };
     let read = (setup.end_threads, setup.snapshots);
     let (pipeline, Started { commands, attaching, snapshots, meter }) =
-        Pipeline::start(setup.source, read, writer, poll_intervals, &messages)?;
+        Pipeline::start(setup.source, read, (writer, triggers), poll_intervals, &messages)?;
 
     let keyboard = match setup.screen {
         Some(_) => Some(Keyboard::start(messages.clone())?),
@@ -163,6 +187,8 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
         snapshots,
         function_finder: choose.transpose()?,
         skip_last_report,
+        save,
+        saved,
         keyboard,
         screen: setup.screen,
         print: setup.print,

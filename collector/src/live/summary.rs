@@ -28,6 +28,10 @@ pub struct RecordSummary {
     pub subject: String,
     /// For how long.
     pub elapsed: Duration,
+    /// How long what was kept of it is.
+    pub kept_for: Duration,
+    /// How much of it was kept, if not all.
+    pub kept: Option<String>,
     /// Records in the file.
     pub events: u64,
     /// Size of the file.
@@ -82,7 +86,10 @@ impl RecordSummary {
         let paint = if left_out.is_some() { Paint::Warning } else { Paint::Plain };
         let left_out = left_out.map_or(String::new(), |text| format!("; {text}"));
         line("recorded", paint, &format!("{}, {}{left_out}", self.subject, duration(seconds * 1e9)))?;
-        line("events", Paint::Plain, &self.events_text(seconds))?;
+        if let Some(kept) = &self.kept {
+            line("kept", Paint::Plain, kept)?;
+        }
+        line("events", Paint::Plain, &self.events_text(self.kept_for.as_secs_f64()))?;
         let lost = self.loss.lost();
         let paint = if lost > 0 { Paint::Warning } else { Paint::Plain };
         line("lost", paint, &self.lost_text(lost))?;
@@ -291,6 +298,7 @@ mod tests {
         RecordSummary {
             subject: "quicksort (pid 4242)".into(),
             elapsed: Duration::from_millis(10_040),
+            kept_for: Duration::from_millis(10_040),
             events: 812_345,
             file_bytes: 6_417_525,
             file: "longpole-quicksort-4242-20260101T000000Z.lp".into(),

@@ -71,7 +71,8 @@ fn setup_on<D: Disk>(mode: Mode, generated: &Generated, pace: Pace) -> Setup<D> 
         pids: vec![],
         children: false,
         duration: None,
-        writer: None,
+        destination: None,
+        saving: None,
         window: None,
         screen: None,
         print: None,
@@ -89,7 +90,7 @@ fn record_to(path: &Path, generated: &Generated, pace: Pace) -> Ended {
     let meta = Meta::of_this_machine(ClockAnchor::now(setup.facts.start_ns));
     let mut writer = Writer::create(path, Overwrite::Nothing, &meta).expect("file");
     writer.facts(&setup.facts).expect("facts");
-    setup.writer = Some(writer);
+    setup.destination = Some(writer.into());
     run(setup).expect("run")
 }
 
@@ -128,8 +129,34 @@ fn what_goes_in_comes_out_of_the_file_whatever_the_batches() {
             assert!(info.whole(), "{:?}", info.damage);
             assert_eq!(read, generated.recording(), "program {number}, batches of {batch}");
             assert_eq!(ended.observed.counts.events, read.events.len() as u64);
-            assert_eq!(ended.file.map(|file| file.events), Some(read.events.len() as u64));
+            assert_eq!(ended.file.map(|file| file.summary.events), Some(read.events.len() as u64));
         }
+    }
+}
+
+/// A saved ring begins as the window of `top` does that has moved on to there.
+#[test]
+fn a_ring_is_the_last_stretch_of_the_recording() {
+    let dir = tempfile::tempdir().expect("dir");
+    for (number, generated) in generated().iter().enumerate() {
+        let mut setup = setup(Mode::Record, generated, Pace::Batches(50));
+        let meta = Meta::of_this_machine(ClockAnchor::now(setup.facts.start_ns));
+        let names = ring_file::Names { file: dir.path().join(format!("{number}.lp")), first: None };
+        let (span, most_bytes) = (Duration::from_millis(10), 1 << 20);
+        let ring = ring_file::RingFile::new(&setup.facts, (span, most_bytes), meta, names, Arc::default());
+        setup.destination = Some(destination::Destination::Ring(ring.expect("a ring")));
+        let written = run(setup).expect("run").file.expect("written");
+        let (read, info) = recording::read(&written.path.expect("a name")).expect("session");
+        assert!(info.whole(), "{:?}", info.damage);
+        let all = generated.recording();
+        let end_ns = all.facts.end.as_ref().map_or(0, |end| end.end_ns);
+        let mut window = engine::timeline::Window::of(all);
+        window.advance(end_ns.saturating_sub(10_000_000));
+        assert_eq!(
+            (read.facts.start_ns, &read.facts.threads),
+            (window.start_ns(), &window.facts_mut().threads)
+        );
+        assert!(read.events == window.events() && !read.events.is_empty());
     }
 }
 
@@ -212,7 +239,7 @@ fn losses_before_the_first_record_of_a_cpu_reach_file_and_replay() {
     let meta = Meta::of_this_machine(ClockAnchor::now(setup.facts.start_ns));
     let mut writer = Writer::create(&again, Overwrite::Nothing, &meta).expect("file");
     writer.facts(&setup.facts).expect("facts");
-    setup.writer = Some(writer);
+    setup.destination = Some(writer.into());
     run(setup).expect("run");
     assert_eq!(recording::read(&again).expect("session").0.notes, read.notes);
 }
@@ -228,7 +255,7 @@ fn the_time_given_ends_a_recording_and_the_file_is_whole() {
     let mut setup = setup(Mode::Record, &generated, SLOW);
     setup.duration = Some(Duration::from_millis(200));
     let meta = Meta::of_this_machine(ClockAnchor::now(0));
-    setup.writer = Some(Writer::create(&path, Overwrite::Nothing, &meta).expect("file"));
+    setup.destination = Some(Writer::create(&path, Overwrite::Nothing, &meta).expect("file").into());
     let ended = run(setup).expect("run");
     assert_eq!(ended.reason, Some(StopReason::TimeUp));
     let (read, info) = recording::read(&path).expect("session");
@@ -283,12 +310,12 @@ fn a_full_disk_is_told_and_what_was_written_stays() {
     writer.flush().expect("flushed");
     // No room for all that comes now.
     *disk.room.lock().expect("unharmed") = Some(disk.bytes.lock().expect("unharmed").len() + 200);
-    setup.writer = Some(writer);
+    setup.destination = Some(writer.into());
     let ended = run(setup).expect("run");
     assert_eq!(ended.reason, Some(StopReason::Failed));
     let failure = ended.failure.expect("told");
     assert_eq!((failure.part, failure.text.as_str()), ("the session file", "no storage space"));
-    assert_eq!(ended.file.map(|file| file.events >= 10), Some(true), "what the file holds is known");
+    assert_eq!(ended.file.map(|file| file.summary.events >= 10), Some(true), "what the file holds is known");
     let bytes = disk.bytes.lock().expect("unharmed").clone();
     let (read, info) = recording::read_from(io::Cursor::new(bytes)).expect("read");
     assert_eq!(info.damage.expect("no end").kind, recording::DamageKind::NoEnd);
@@ -455,7 +482,7 @@ fn processes_without_probes_reach_summary_file_and_report() {
     let meta = Meta::of_this_machine(ClockAnchor::now(setup.facts.start_ns));
     let mut writer = Writer::create(&path, Overwrite::Nothing, &meta).expect("file");
     writer.facts(&setup.facts).expect("facts");
-    setup.writer = Some(writer);
+    setup.destination = Some(writer.into());
     let ended = run(setup).expect("run");
     assert_eq!(
         ended.observed.unprobed,

@@ -50,6 +50,13 @@ impl ThreadSnapshots {
             (self.events, self.asked) = (events, Instant::now());
         }
     }
+
+    /// One is wanted whether it is due or not.
+    pub fn take_now(&mut self, pids: Vec<u32>) {
+        if self.asks.try_send(pids).is_ok() {
+            self.asked = Instant::now();
+        }
+    }
 }
 
 fn serve(asked: &Receiver<Vec<u32>>, mut take: TakeSnapshot, feed: &Sender<WriterMessage>) {

@@ -3,6 +3,7 @@
 use super::alive::{alive_while, is_alive};
 use super::analysis::Asked;
 use super::attach::{Attached, attach};
+use super::destination::Destination;
 use super::lock_recording::How;
 use super::loop_state::Mode;
 use super::record::outcome;
@@ -17,7 +18,7 @@ use crate::present::{json, style};
 use crate::tui::{CpuWish, Guard, Snapshot, State};
 use capture::target::{monotonic_ns, signals};
 use engine::report::Cpus;
-use recording::{Overwrite, Writer, create_file, online_cpus};
+use recording::{Overwrite, create_file, online_cpus};
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -81,7 +82,8 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
         pids,
         children: plan.capture.children,
         duration: plan.duration,
-        writer: None::<Writer>,
+        destination: None::<Destination>,
+        saving: None,
         window: Some(WindowPlan {
             span: plan.window,
             refresh: plan.refresh,

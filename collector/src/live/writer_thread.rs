@@ -1,32 +1,29 @@
 //! The thread that keeps what the reader delivers: in the session file, in the sliding window, or in both.
 
+use super::destination::{Destination, Written};
 use super::message::Message;
 use super::ring_reader::WriterMessage;
 use super::sliding::Sliding;
 use crate::threads::Failure;
 use crate::threads::Urgency;
-use engine::event::{Facts, WindowEnd};
-use recording::{Disk, Summary, Writer};
+use recording::Disk;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Batches between the reader and the writer: a hiccup of the disk of about a second.
 pub(super) const BATCHES: usize = 64;
-
-/// How often to check whether the file is still there.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// More waiting items than this are too many: the kernel's rings fill up when there is no room for more.
 const BEHIND: usize = BATCHES / 4;
 
 /// Where the reader's feed goes.
 pub struct WriterThread<D: Disk> {
-    /// The session file, for `record`.
-    pub writer: Option<Writer<D>>,
+    /// The session file or what there is in its place, for `record`.
+    pub destination: Option<Destination<D>>,
     /// The window and its analysis, for `top`.
     pub sliding: Option<Sliding>,
     /// No last report is wanted: the user is leaving.
@@ -39,9 +36,9 @@ impl<D: Disk> WriterThread<D> {
         mut self,
         feed: &Receiver<WriterMessage>,
         messages: &UnboundedSender<Message>,
-    ) -> Option<Summary> {
+    ) -> Option<Written> {
         let mut looked = Instant::now();
-        let mut summary = None;
+        let mut written = None;
         let mut urgency = Urgency::of_this_thread();
         let mut waiting = VecDeque::new();
         while let Some(item) = waiting.pop_front().or_else(|| feed.recv().ok()) {
@@ -51,15 +48,15 @@ impl<D: Disk> WriterThread<D> {
             if let Some(sliding) = &mut self.sliding {
                 sliding.take(&item, &self.skip_last_report);
             }
-            if let Some(mut writer) = self.writer.take() {
-                match keep(&mut writer, item, &mut looked) {
-                    Ok(None) => self.writer = Some(writer),
-                    Ok(Some(end)) => match writer.finish(end) {
-                        Ok(done) => summary = Some(done),
+            if let Some(mut destination) = self.destination.take() {
+                match destination.take(item, &mut looked, messages) {
+                    Ok(None) => self.destination = Some(destination),
+                    Ok(Some(end)) => match destination.finish(end) {
+                        Ok(done) => written = Some(done),
                         Err(error) => tell(messages, &error),
                     },
                     Err(error) => {
-                        summary = Some(writer.summary());
+                        written = Some(destination.so_far());
                         tell(messages, &error);
                     }
                 }
@@ -71,50 +68,8 @@ impl<D: Disk> WriterThread<D> {
             sliding.finish(self.skip_last_report.load(Ordering::Relaxed));
         }
         let _ = messages.send(Message::Finished);
-        summary
+        written
     }
-}
-
-/// Writes one item; returns the end, if that is what it was.
-fn keep<D: Disk>(
-    writer: &mut Writer<D>,
-    item: WriterMessage,
-    looked: &mut Instant,
-) -> std::io::Result<Option<WindowEnd>> {
-    match item {
-        WriterMessage::Batch(batch) => {
-            // Stacks come before the samples that name them.
-            for note in &batch.notes {
-                writer.note(note)?;
-            }
-            for record in &batch.records {
-                writer.push(record)?;
-            }
-            for chunk in batch.chunks {
-                writer.events(chunk)?;
-            }
-            writer.draft(batch.open)?;
-            if looked.elapsed() >= LOOK_EVERY {
-                *looked = Instant::now();
-                if !writer.has_name()? {
-                    return Err(std::io::Error::new(
-                        std::io::ErrorKind::NotFound,
-                        "it was removed meanwhile",
-                    ));
-                }
-            }
-        }
-        WriterMessage::Functions(functions) => writer.facts(&Facts { functions, ..Facts::default() })?,
-        WriterMessage::Modules(modules) => writer.facts(&Facts { modules, ..Facts::default() })?,
-        WriterMessage::Mappings(mappings) => writer.facts(&Facts { mappings, ..Facts::default() })?,
-        WriterMessage::Code(code) if code.is_empty() => {}
-        WriterMessage::Code(code) => writer.facts(&Facts { code, ..Facts::default() })?,
-        WriterMessage::Addresses(addresses) if addresses.is_empty() => {}
-        WriterMessage::Addresses(addresses) => writer.facts(&Facts { addresses, ..Facts::default() })?,
-        WriterMessage::Snapshot(seen) => writer.snapshot(&seen)?,
-        WriterMessage::End(end) => return Ok(Some(end)),
-    }
-    Ok(None)
 }
 
 fn tell(messages: &UnboundedSender<Message>, error: &std::io::Error) {

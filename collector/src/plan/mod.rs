@@ -1,12 +1,15 @@
 //! What the modules below the command line need to know of it, checked and without a trace of clap.
 
 pub mod cpus_in_command;
+pub mod keep;
 pub mod part;
+pub mod trigger;
 
 use capture::interpose::InterposeMode;
 use capture::target::CpuList;
 use engine::event::SamplingFact;
 use engine::report::Cpus;
+use keep::Keep;
 use part::Part;
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -116,7 +119,7 @@ pub struct CapturePlan {
 }
 
 /// `longpole record`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RecordPlan {
     /// Whom and what.
     pub capture: CapturePlan,
@@ -128,6 +131,8 @@ pub struct RecordPlan {
     pub duration: Option<Duration>,
     /// Run the command again, on several numbers of CPUs.
     pub cpu_runs: Option<CpuRunsPlan>,
+    /// How much of it is kept.
+    pub keep: Keep,
 }
 
 /// On how many CPUs a command is run in addition to its recording.

@@ -8,6 +8,7 @@ use super::text;
 use crate::exit::{Code, Outcome, UserError, say};
 use crate::live::{on_cpus, pool, record_silently};
 use crate::plan::cpus_in_command::{command_for, depends_on_cpus};
+use crate::plan::keep::Keep;
 use crate::plan::{CapturePlan, RecordPlan, TargetPlan, ValidatePlan};
 use crate::present::style::{self, Paint, Style};
 use capture::target::CpuList;
@@ -183,6 +184,7 @@ impl Recorder for Work<'_> {
             force: false,
             duration: None,
             cpu_runs: None,
+            keep: Keep::All,
         };
         let recorded = record_silently(&plan)?;
         self.look_for_left();

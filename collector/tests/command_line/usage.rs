@@ -41,6 +41,11 @@ fn values_out_of_range() {
         ["--ring-size", "1"],
         ["-o", "-"],
         ["--functions", ""],
+        ["--ring", "0s"],
+        ["--ring", "long"],
+        ["--max-size", "0"],
+        ["--max-size", "4K"],
+        ["--max-size", "much"],
     ] {
         let joined = format!("{}={}", wrong[0], wrong[1]);
         let arguments: Vec<&str> = if wrong[0].starts_with("--") { vec![&joined] } else { wrong.to_vec() };
@@ -48,6 +53,19 @@ fn values_out_of_range() {
         assert_eq!(run.code, 2, "{wrong:?}: {}", run.stderr);
         assert_eq!(run.stderr.lines().count(), 2, "{wrong:?}: {}", run.stderr);
     }
+}
+
+#[test]
+fn what_saves_a_ring() {
+    let ring = |more: &[&str]| longpole(&[&["record"], more, &["--", "true"]].concat());
+    ring(&["--trigger", "parallelism<1.5 for 2s"]).fails(2, "there is no --ring", "--ring 60s --trigger");
+    for wrong in ["threads<3", "parallelism<0", "lock_wait>20", "lock_wait>20% for 0s"] {
+        let run = ring(&["--ring", "60s", "--trigger", wrong]);
+        run.fails(2, &format!("--trigger '{wrong}'"), "--trigger 'parallelism<1.5 for 2s'");
+    }
+    ring(&["--ring", "60s", "--max-size", "2G"]).fails(2, "--max-size", "record");
+    ring(&["--ring", "60s", "--cpus", "1,2"]).fails(2, "--cpus", "record");
+    ring(&["--max-size", "2G", "--cpus", "1,2"]).fails(2, "--cpus", "record");
 }
 
 #[test]

@@ -46,4 +46,21 @@ impl LossCounts {
             .into_iter()
             .fold(0, u64::saturating_add)
     }
+
+    /// What was lost since an earlier look at the same recording.
+    pub fn since(&self, earlier: &LossCounts) -> LossCounts {
+        LossCounts {
+            dropped: self.dropped.saturating_sub(earlier.dropped),
+            operations: self.operations.saturating_sub(earlier.operations),
+            operations_left_out: self.operations_left_out.saturating_sub(earlier.operations_left_out),
+            operations_short: self.operations_short.saturating_sub(earlier.operations_short),
+            operations_counted: self.operations_counted.saturating_sub(earlier.operations_counted),
+            operations_forbidden: self.operations_forbidden.saturating_sub(earlier.operations_forbidden),
+            missed: self.missed.saturating_sub(earlier.missed),
+            unseen_switches: self.unseen_switches.saturating_sub(earlier.unseen_switches),
+            late: self.late.saturating_sub(earlier.late),
+            undecodable: self.undecodable.saturating_sub(earlier.undecodable),
+            recursion_folded: self.recursion_folded.saturating_sub(earlier.recursion_folded),
+        }
+    }
 }

@@ -1,8 +1,10 @@
 //! Records → chunks of events, in any thread: the decoder has the records in its cache, and the writer thread
 //! gets a twentieth of the bytes.
 
-use super::columns::Encoder;
+use super::chunk::{ChunkHeader, ChunkKind, Packed, Packer, Unpacker};
+use super::columns::{Encoder, decode};
 use probe_abi::Record;
+use std::io;
 
 /// Records per chunk: enough to pack well, few enough to lose little.
 const RECORDS_PER_CHUNK: u32 = 1 << 14;
@@ -33,6 +35,73 @@ pub struct EventChunk {
 impl std::fmt::Debug for EventChunk {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} records, {} to {} ns", self.records, self.first_ns, self.last_ns)
+    }
+}
+
+impl EventChunk {
+    /// The same, packed as a file holds it.
+    pub(super) fn pack(self, packer: &mut Packer) -> io::Result<PackedEvents> {
+        let EventChunk { records, raw_bytes, first_ns, last_ns, payload } = self;
+        Ok(PackedEvents { records, raw_bytes, first_ns, last_ns, packed: packer.pack(payload)? })
+    }
+
+    /// Bytes before it is packed.
+    pub(super) fn payload_bytes(&self) -> u64 {
+        self.payload.len() as u64
+    }
+
+    /// The records before an instant, and the others: each as one chunk or more, or none.
+    pub(super) fn split(self, at_ns: u64) -> io::Result<(Vec<EventChunk>, Vec<EventChunk>)> {
+        if self.last_ns < at_ns {
+            return Ok((vec![self], Vec::new()));
+        }
+        if self.first_ns >= at_ns {
+            return Ok((Vec::new(), vec![self]));
+        }
+        let mut records = Vec::new();
+        decode(&self.payload, &mut records).map_err(|_| io::Error::other(NO_RECORDS))?;
+        let (before, after): (Vec<Record>, Vec<Record>) =
+            records.into_iter().partition(|record| record.header().time_ns < at_ns);
+        Ok((chunks_of(&before)?, chunks_of(&after)?))
+    }
+}
+
+/// What was encoded here decodes; if not, memory is broken.
+const NO_RECORDS: &str = "records in memory do not decode";
+
+fn chunks_of(records: &[Record]) -> io::Result<Vec<EventChunk>> {
+    let (mut open, mut chunks) = (EventChunks::default(), Vec::new());
+    for record in records {
+        chunks.extend(open.push(record).map_err(io::Error::other)?);
+    }
+    chunks.extend(open.take());
+    Ok(chunks)
+}
+
+/// Some records as a file holds them.
+pub(super) struct PackedEvents {
+    /// See [`EventChunk`].
+    pub records: u32,
+    pub raw_bytes: u64,
+    pub first_ns: u64,
+    pub last_ns: u64,
+    pub packed: Packed,
+}
+
+impl PackedEvents {
+    /// Bytes in the file.
+    pub fn bytes(&self) -> u64 {
+        (ChunkHeader::BYTES + self.packed.bytes.len()) as u64
+    }
+
+    /// Adds its records.
+    pub fn unpack(&self, unpacker: &mut Unpacker, records: &mut Vec<Record>) -> io::Result<()> {
+        let Packed { flags, raw_bytes, bytes } = &self.packed;
+        let times = (self.first_ns, self.last_ns);
+        let header = ChunkHeader::of(ChunkKind::Events, self.records, times, (*flags, *raw_bytes), bytes)?;
+        let payload = unpacker.unpack(&header, bytes.clone()).map_err(io::Error::other)?;
+        decode(&payload, records).map_err(|_| io::Error::other(NO_RECORDS))?;
+        Ok(())
     }
 }
 

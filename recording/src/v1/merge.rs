@@ -69,6 +69,11 @@ impl Merger {
         true
     }
 
+    /// The facts so far.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
     /// The facts put together.
     pub fn finish(self) -> Facts {
         self.facts

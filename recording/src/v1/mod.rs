@@ -32,18 +32,24 @@
 //! end.
 
 mod add;
+mod carried;
 mod chunk;
 mod columns;
+mod copy;
 mod cut;
 mod disk;
 mod drafts;
 mod event_chunk;
+mod generations;
 mod header;
 mod index;
+mod join;
+mod limited;
 mod merge;
 mod object;
 mod outline;
 mod reader;
+mod ring;
 mod room;
 mod stacks;
 mod tail;
@@ -56,9 +62,11 @@ mod writer;
 pub use add::add_facts;
 pub use disk::Disk;
 pub use event_chunk::{Contradiction, EventChunk, EventChunks};
+pub use generations::{Generations, Kept, Shelf};
 pub use header::{FileHeader, MAGIC};
 pub use outline::{EventsAt, Outline};
 pub use reader::read;
+pub use ring::Ring;
 pub use room::Limits;
 pub use stacks::memory as stack_bytes;
 pub use writer::{Summary, Writer};

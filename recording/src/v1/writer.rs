@@ -2,7 +2,7 @@
 
 use super::chunk::{ChunkHeader, ChunkKind, MOST_BYTES, Packed, Packer};
 use super::disk::Disk;
-use super::event_chunk::{EventChunk, EventChunks};
+use super::event_chunk::{EventChunk, EventChunks, PackedEvents};
 use super::header::FileHeader;
 use super::index::{self, Entry};
 use super::object::{Growing, List, MOST_ENTRY_BYTES};
@@ -249,13 +249,32 @@ impl<D: Disk> Writer<D> {
         // Before the samples that name them.
         self.flush_stacks()?;
         self.chunk(ChunkKind::Events, records, (first_ns, last_ns), payload)?;
+        self.count(records, raw_bytes, (first_ns, last_ns));
+        self.flush_notes()?;
+        self.keep()
+    }
+
+    /// Adds records that are packed already, after all that were added before.
+    pub(super) fn packed(&mut self, chunk: &PackedEvents) -> io::Result<()> {
+        self.check()?;
+        if let Some(open) = self.events.take() {
+            self.whole(open)?;
+        }
+        self.flush_stacks()?;
+        let PackedEvents { records, raw_bytes, first_ns, last_ns, packed } = chunk;
+        self.stored(ChunkKind::Events, *records, (*first_ns, *last_ns), packed)?;
+        self.index_if_long()?;
+        self.count(*records, *raw_bytes, (*first_ns, *last_ns));
+        self.flush_notes()?;
+        self.keep()
+    }
+
+    fn count(&mut self, records: u32, raw_bytes: u64, (first_ns, last_ns): (u64, u64)) {
         let summary = &mut self.summary;
         summary.first_ns = if summary.events == 0 { first_ns } else { summary.first_ns.min(first_ns) };
         summary.last_ns = summary.last_ns.max(last_ns);
         summary.events += u64::from(records);
         summary.raw_bytes += raw_bytes;
-        self.flush_notes()?;
-        self.keep()
     }
 
     fn flush_stacks(&mut self) -> io::Result<()> {
@@ -323,7 +342,7 @@ impl<D: Disk> Writer<D> {
         let payload = index::encode(kind, &self.entries, self.summary.bytes);
         let items = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
         self.entries.clear();
-        self.stored(kind, items, (0, 0), Packed::plain(payload))
+        self.stored(kind, items, (0, 0), &Packed::plain(payload))
     }
 
     /// Begins a new part of the index after this many chunks.
@@ -342,16 +361,20 @@ impl<D: Disk> Writer<D> {
 
     fn chunk(&mut self, kind: ChunkKind, items: u32, times: (u64, u64), raw: Vec<u8>) -> io::Result<()> {
         let packed = self.packer.pack(raw)?;
-        self.stored(kind, items, times, packed)?;
+        self.stored(kind, items, times, &packed)?;
+        self.index_if_long()
+    }
+
+    fn index_if_long(&mut self) -> io::Result<()> {
         if self.entries.len() >= self.most_entries { self.index(ChunkKind::IndexPart) } else { Ok(()) }
     }
 
-    fn stored(&mut self, kind: ChunkKind, items: u32, times: (u64, u64), packed: Packed) -> io::Result<()> {
+    fn stored(&mut self, kind: ChunkKind, items: u32, times: (u64, u64), packed: &Packed) -> io::Result<()> {
         self.check()?;
         let Packed { flags, raw_bytes, bytes } = packed;
-        let header = ChunkHeader::of(kind, items, times, (flags, raw_bytes), &bytes)?;
+        let header = ChunkHeader::of(kind, items, times, (*flags, *raw_bytes), bytes)?;
         self.held.extend_from_slice(&header.encode());
-        self.held.extend_from_slice(&bytes);
+        self.held.extend_from_slice(bytes);
         self.entries.push(Entry::new(self.summary.bytes, &header));
         self.summary.bytes += (ChunkHeader::BYTES + bytes.len()) as u64;
         self.summary.chunks += 1;

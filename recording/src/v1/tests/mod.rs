@@ -1,10 +1,12 @@
 //! Whole files: what goes in comes out, and a cut or damaged file gives a prefix.
 
 mod damage;
+mod generations;
 mod hostile;
 mod killed;
 mod limits;
 mod outline;
+mod ring;
 mod writing;
 
 use super::Writer;

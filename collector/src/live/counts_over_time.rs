@@ -1,0 +1,96 @@
+//! What had been lost and spent by when: a stretch of a recording has what was lost and spent in it.
+
+use engine::event::{LossCounts, Overhead, WindowEnd};
+use std::collections::VecDeque;
+
+/// Counts since the start of the recording, and from when on they had these values.
+#[derive(Clone, Debug)]
+pub struct CountsOverTime {
+    /// The first one holds at the start of the stretch; never empty.
+    losses: VecDeque<(u64, LossCounts)>,
+    /// The same for what recording has cost.
+    costs: VecDeque<(u64, Overhead)>,
+}
+
+impl CountsOverTime {
+    /// Nothing yet.
+    pub fn new(start_ns: u64) -> CountsOverTime {
+        CountsOverTime {
+            losses: VecDeque::from([(start_ns, LossCounts::default())]),
+            costs: VecDeque::from([(start_ns, Overhead::default())]),
+        }
+    }
+
+    /// This is known at this time; no cost: it was not looked at.
+    pub fn take(&mut self, time_ns: u64, loss: LossCounts, cost: Option<Overhead>) {
+        if self.losses.back().is_none_or(|(_, last)| *last != loss) {
+            self.losses.push_back((time_ns, loss));
+        }
+        if let Some(cost) = cost
+            && self.costs.back().is_none_or(|(_, last)| *last != cost)
+        {
+            self.costs.push_back((time_ns, cost));
+        }
+    }
+
+    /// The stretch never begins before that.
+    pub fn forget_before(&mut self, start_ns: u64) {
+        while self.losses.get(1).is_some_and(|(from_ns, _)| *from_ns <= start_ns) {
+            self.losses.pop_front();
+        }
+        while self.costs.get(1).is_some_and(|(from_ns, _)| *from_ns <= start_ns) {
+            self.costs.pop_front();
+        }
+    }
+
+    /// An end with what was lost and spent from `start_ns` on.
+    pub fn since(&self, start_ns: u64, end: WindowEnd) -> WindowEnd {
+        let loss_before = at(&self.losses, start_ns).unwrap_or_default();
+        let cost_before = at(&self.costs, start_ns).unwrap_or_default();
+        let loss = end.loss.since(&loss_before);
+        let overhead = end.overhead.map(|cost| cost.since(&cost_before));
+        WindowEnd { loss, overhead, ..end }
+    }
+
+    /// What is known last.
+    pub fn last(&self) -> (LossCounts, Option<Overhead>) {
+        let loss = self.losses.back().map(|(_, loss)| *loss).unwrap_or_default();
+        // The first one is none that was looked at.
+        let cost = self.costs.back().map(|(_, cost)| *cost).filter(|cost| *cost != Overhead::default());
+        (loss, cost)
+    }
+}
+
+/// The value at a time: the last one that held from then or before on, or else the first.
+fn at<T: Copy>(all: &VecDeque<(u64, T)>, time_ns: u64) -> Option<T> {
+    let last = all.iter().rfind(|(from_ns, _)| *from_ns <= time_ns).or(all.front());
+    last.map(|(_, value)| *value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stretch_has_what_was_lost_and_spent_in_it() {
+        let loss = |dropped| LossCounts { dropped, ..LossCounts::default() };
+        let cost = |hits| Overhead { hits, ..Overhead::default() };
+        let mut counts = CountsOverTime::new(10);
+        assert_eq!(counts.last(), (loss(0), None));
+        counts.take(20, loss(3), Some(cost(5)));
+        counts.take(30, loss(3), None);
+        counts.take(40, loss(7), Some(cost(9)));
+        assert_eq!(counts.last(), (loss(7), Some(cost(9))));
+        let in_stretch = |counts: &CountsOverTime, start_ns| {
+            let end = WindowEnd { loss: loss(8), overhead: Some(cost(10)), ..WindowEnd::default() };
+            let end = counts.since(start_ns, end);
+            (end.loss.dropped, end.overhead.map_or(0, |cost| cost.hits))
+        };
+        assert_eq!(
+            [0, 10, 20, 39, 40].map(|start_ns| in_stretch(&counts, start_ns)),
+            [(8, 10), (8, 10), (5, 5), (5, 5), (1, 1)]
+        );
+        counts.forget_before(39);
+        assert_eq!(in_stretch(&counts, 39), (5, 5));
+    }
+}

@@ -1,0 +1,193 @@
+//! Where `record` keeps what it records: all of it in a file, its newest part in a file, or its last stretch in memory.
+
+use super::decoder::Batch;
+use super::message::Message;
+use super::ring_file::{RingFile, Saved};
+use super::ring_reader::WriterMessage;
+use engine::event::{Facts, WindowEnd};
+use recording::{Disk, Generations, Kept, Summary, TwoFiles, Writer};
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// How often to check whether the file is still there.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// See the module.
+pub enum Destination<D: Disk = File> {
+    /// All of it.
+    Whole(Writer<D>),
+    /// The newest part, in a file that stays below a size.
+    Newest(Generations<TwoFiles>),
+    /// The last stretch.
+    Ring(RingFile),
+}
+
+/// What there is at the end.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Written {
+    /// What the file holds.
+    pub summary: Summary,
+    /// Its name, if it was not known before.
+    pub path: Option<PathBuf>,
+    /// How much of the recording that is.
+    pub part: Part,
+}
+
+/// How much of a recording was kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Part {
+    /// All of it.
+    #[default]
+    All,
+    /// The last stretch.
+    Last {
+        /// How long it is.
+        length: Duration,
+        /// There was no room for all that was asked for.
+        is_cut: bool,
+        /// In two files: they could not be joined.
+        is_in_two: bool,
+    },
+}
+
+impl<D: Disk> From<Writer<D>> for Destination<D> {
+    fn from(writer: Writer<D>) -> Destination<D> {
+        Destination::Whole(writer)
+    }
+}
+
+impl<D: Disk> Destination<D> {
+    /// Keeps one item; returns the end, if that is what it was. `looked` is when the file was last looked at.
+    pub fn take(
+        &mut self,
+        item: WriterMessage,
+        looked: &mut Instant,
+        messages: &UnboundedSender<Message>,
+    ) -> io::Result<Option<WindowEnd>> {
+        let facts = match item {
+            WriterMessage::Batch(batch) => {
+                self.batch(batch, messages)?;
+                self.look(looked)?;
+                return Ok(None);
+            }
+            WriterMessage::Snapshot(seen) => {
+                self.snapshot(&seen)?;
+                return Ok(None);
+            }
+            WriterMessage::End(end) => return Ok(Some(end)),
+            WriterMessage::Functions(functions) => Facts { functions, ..Facts::default() },
+            WriterMessage::Modules(modules) => Facts { modules, ..Facts::default() },
+            WriterMessage::Mappings(mappings) => Facts { mappings, ..Facts::default() },
+            WriterMessage::Code(code) => Facts { code, ..Facts::default() },
+            WriterMessage::Addresses(addresses) => Facts { addresses, ..Facts::default() },
+        };
+        if facts != Facts::default() {
+            self.facts(&facts)?;
+        }
+        Ok(None)
+    }
+
+    fn facts(&mut self, facts: &Facts) -> io::Result<()> {
+        match self {
+            Destination::Whole(writer) => writer.facts(facts),
+            Destination::Newest(generations) => generations.facts(facts),
+            Destination::Ring(ring) => {
+                ring.facts(facts);
+                Ok(())
+            }
+        }
+    }
+
+    fn snapshot(&mut self, seen: &Facts) -> io::Result<()> {
+        match self {
+            Destination::Whole(writer) => writer.snapshot(seen),
+            Destination::Newest(generations) => generations.snapshot(seen),
+            Destination::Ring(ring) => {
+                ring.snapshot(seen);
+                Ok(())
+            }
+        }
+    }
+
+    fn batch(&mut self, batch: Batch, messages: &UnboundedSender<Message>) -> io::Result<()> {
+        match self {
+            Destination::Whole(writer) => {
+                // Stacks come before the samples that name them.
+                batch.notes.iter().try_for_each(|note| writer.note(note))?;
+                batch.records.iter().try_for_each(|record| writer.push(record))?;
+                batch.chunks.into_iter().try_for_each(|chunk| writer.events(chunk))?;
+                writer.draft(batch.open)
+            }
+            Destination::Newest(generations) => {
+                if batch.complete_to_ns > 0 {
+                    generations.so_far(batch.loss, batch.overhead);
+                }
+                batch.notes.iter().try_for_each(|note| generations.note(note))?;
+                batch.chunks.into_iter().try_for_each(|chunk| generations.events(chunk))?;
+                if generations.wants_snapshot() {
+                    // The loop may have left already.
+                    let _ = messages.send(Message::SnapshotWanted);
+                }
+                generations.draft(batch.open)
+            }
+            Destination::Ring(ring) => {
+                if let Some(reason) = ring.batch(batch)? {
+                    let saved = ring.save(reason);
+                    let _ = messages.send(Message::Saved(saved.map_err(Into::into).map(Box::new)));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// A file without a name cannot be found.
+    fn look(&self, looked: &mut Instant) -> io::Result<()> {
+        if looked.elapsed() < LOOK_EVERY {
+            return Ok(());
+        }
+        *looked = Instant::now();
+        let has_name = match self {
+            Destination::Whole(writer) => writer.has_name()?,
+            Destination::Newest(generations) => generations.has_name()?,
+            Destination::Ring(_) => true,
+        };
+        if has_name {
+            Ok(())
+        } else {
+            Err(io::Error::new(io::ErrorKind::NotFound, "it was removed meanwhile"))
+        }
+    }
+
+    /// Ends the recording in an orderly way.
+    pub fn finish(self, end: WindowEnd) -> io::Result<Written> {
+        match self {
+            Destination::Whole(writer) => Ok(Written { summary: writer.finish(end)?, ..Written::default() }),
+            Destination::Newest(generations) => {
+                let Kept { summary, is_cut, is_in_two } = generations.finish(end)?;
+                let length = Duration::from_nanos(summary.last_ns.saturating_sub(summary.first_ns));
+                let part =
+                    if is_cut || is_in_two { Part::Last { length, is_cut, is_in_two } } else { Part::All };
+                Ok(Written { summary, path: None, part })
+            }
+            Destination::Ring(ring) => {
+                let Saved { path, summary, length, is_cut, reason: _ } =
+                    ring.finish(end).map_err(io::Error::other)?;
+                let part = Part::Last { length, is_cut, is_in_two: false };
+                Ok(Written { summary, path: Some(path), part })
+            }
+        }
+    }
+
+    /// What there is after a failure.
+    pub fn so_far(&self) -> Written {
+        let summary = match self {
+            Destination::Whole(writer) => writer.summary(),
+            Destination::Newest(generations) => generations.summary(),
+            Destination::Ring(_) => Summary::default(),
+        };
+        Written { summary, ..Written::default() }
+    }
+}

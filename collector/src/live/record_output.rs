@@ -1,0 +1,120 @@
+//! The file that `record` writes, and what it takes to save a ring.
+
+use super::destination::{Destination, Part, Written};
+use super::ring_file::{Names, RingFile, Saved};
+use super::run::Saving;
+use super::trigger::Triggers;
+use crate::cell::{bytes, counted, duration};
+use crate::exit::{UserError, say};
+use crate::plan::RecordPlan;
+use crate::plan::keep::{Keep, MOST_RING_BYTES, RingPlan};
+use crate::present::style::{self, Paint};
+use engine::event::Facts;
+use recording::{Generations, Meta, Overwrite, TwoFiles, Writer, create_file, create_unused};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// See the module.
+pub struct Output {
+    /// Where what is recorded goes.
+    pub destination: Destination,
+    /// What has it saved, if it is a ring.
+    pub saving: Option<Saving>,
+    /// The file; of a ring the one that comes first.
+    pub path: PathBuf,
+}
+
+/// Begins with the description and the facts. Without a name in the plan the file has `usual`, or the next name that is free.
+///
+/// # Errors
+/// The file cannot be made, or there is no room for what it begins with.
+pub fn open(plan: &RecordPlan, meta: Meta, facts: &Facts, usual: PathBuf) -> Result<Output, UserError> {
+    let overwrite = if plan.force { Overwrite::AnyFile } else { Overwrite::Nothing };
+    if let Keep::Ring(ring) = &plan.keep {
+        let first = plan.output.as_ref().map(|_| overwrite);
+        let names = Names { file: plan.output.clone().unwrap_or(usual), first };
+        return ring_in_memory(ring, meta, facts, names);
+    }
+    let (file, path) = match &plan.output {
+        Some(path) => (create_file(path, overwrite)?, path.clone()),
+        None => create_unused(&usual)?,
+    };
+    let destination = begun(plan, file, &path, &meta, facts).map_err(|error| {
+        // It is new and holds nothing, and would be in the way of the next try.
+        let _ = std::fs::remove_file(&path);
+        let hint = match (&plan.keep, error.kind()) {
+            (Keep::Newest { .. }, io::ErrorKind::FileTooLarge) => "give a larger --max-size",
+            _ => "free some space, or give a file on another disk: -o FILE",
+        };
+        UserError::runtime(format!("cannot write {}: {error}", path.display()), hint)
+    })?;
+    Ok(Output { destination, saving: None, path })
+}
+
+fn begun(plan: &RecordPlan, file: File, path: &Path, meta: &Meta, facts: &Facts) -> io::Result<Destination> {
+    if let Keep::Newest { most_bytes } = plan.keep {
+        let generations = Generations::new(TwoFiles::new(path), file, meta, facts, most_bytes)?;
+        return Ok(Destination::Newest(generations));
+    }
+    let mut writer = Writer::new(file, meta)?;
+    writer.facts(facts)?;
+    Ok(Destination::Whole(writer))
+}
+
+fn ring_in_memory(ring: &RingPlan, meta: Meta, facts: &Facts, names: Names) -> Result<Output, UserError> {
+    let (wanted, path) = (Arc::new(AtomicBool::new(false)), names.file.clone());
+    let size = (ring.span, MOST_RING_BYTES);
+    let file = RingFile::new(facts, size, meta, names, Arc::clone(&wanted))
+        .map_err(|error| UserError::runtime(format!("cannot keep a ring: {error}"), "free some memory"))?;
+    let triggers = Triggers::new(&ring.triggers, facts);
+    let saving = Saving { wanted, triggers, tell: Box::new(tell) };
+    Ok(Output { destination: Destination::Ring(file), saving: Some(saving), path })
+}
+
+/// A ring was saved before the end, or was not: it goes on.
+fn tell(saved: &Result<Box<Saved>, UserError>) {
+    let style = style::for_stderr();
+    match saved {
+        Ok(saved) => {
+            let Saved { path, reason, summary, length, is_cut: _ } = &**saved;
+            let length = duration(length.as_nanos() as f64);
+            let size = bytes(summary.bytes);
+            let text = format!("saved {}: the last {length}, {size} ({reason})", path.display());
+            say(style.text(&text));
+        }
+        Err(error) => {
+            say(style.paint(Paint::Warning, &style.text(&format!("! not saved: {}", error.message))));
+            say(style.text(&format!("hint: {}", error.hint)));
+        }
+    }
+}
+
+/// What the summary says about how much was kept. `None`: all of it.
+pub fn kept_text(keep: &Keep, written: &Written, saved: &[PathBuf]) -> Option<String> {
+    let Part::Last { length, is_cut, is_in_two } = written.part else { return None };
+    let mut text = format!("the last {}", duration(length.as_nanos() as f64));
+    match keep {
+        Keep::Ring(_) if is_cut => {
+            text.push_str(&format!(
+                ": there was no room for more in {} MiB of memory",
+                MOST_RING_BYTES >> 20
+            ));
+        }
+        Keep::Newest { most_bytes } if is_cut => {
+            text.push_str(&format!(": there was no room for more in {}", bytes(*most_bytes)));
+        }
+        _ => {}
+    }
+    if is_in_two {
+        text.push_str("; the part before it is in the file named -older, since they could not be joined");
+    }
+    if let [one] = saved {
+        text.push_str(&format!("; saved before to {}", one.display()));
+    } else if !saved.is_empty() {
+        text.push_str(&format!("; saved before to {}", counted(saved.len(), "file")));
+    }
+    Some(text)
+}

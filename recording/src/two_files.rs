@@ -1,0 +1,68 @@
+//! The two files of a recording that keeps its newest part: FILE and, beside it, the one before it.
+
+use super::v1::Shelf;
+use super::{CreateError, Overwrite, create_file, create_unused, write_whole};
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// See the module.
+pub struct TwoFiles {
+    path: PathBuf,
+    older: Option<PathBuf>,
+}
+
+impl TwoFiles {
+    /// FILE is there already.
+    pub fn new(path: &Path) -> TwoFiles {
+        TwoFiles { path: path.to_path_buf(), older: None }
+    }
+
+    /// `a.lp` → `a-older.lp`
+    fn name_of_older(&self) -> PathBuf {
+        let mut name = self.path.file_stem().unwrap_or_default().to_os_string();
+        name.push("-older");
+        if let Some(extension) = self.path.extension() {
+            name.push(".");
+            name.push(extension);
+        }
+        self.path.with_file_name(name)
+    }
+}
+
+impl Shelf for TwoFiles {
+    type Disk = File;
+
+    fn turn(&mut self) -> io::Result<File> {
+        match &self.older {
+            Some(older) => std::fs::rename(&self.path, older)?,
+            // The name is ours from here on: nobody's file is replaced.
+            None => {
+                let (_, older) = create_unused(&self.name_of_older()).map_err(system)?;
+                let renamed = std::fs::rename(&self.path, &older);
+                renamed.inspect_err(|_| drop(std::fs::remove_file(&older)))?;
+                self.older = Some(older);
+            }
+        }
+        create_file(&self.path, Overwrite::Nothing).map_err(system)
+    }
+
+    fn read(&self, newer_from: u64) -> io::Result<(Box<dyn Read>, Box<dyn Read>)> {
+        let older = self.older.as_deref().ok_or(io::ErrorKind::NotFound)?;
+        let mut newer = File::open(&self.path)?;
+        newer.seek(SeekFrom::Start(newer_from))?;
+        Ok((Box::new(BufReader::new(File::open(older)?)), Box::new(BufReader::new(newer))))
+    }
+
+    fn replace(&mut self, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+        write_whole(&self.path, Overwrite::AnyFile, |out| write(out)).map_err(system)?;
+        match self.older.take() {
+            Some(older) => std::fs::remove_file(older),
+            None => Ok(()),
+        }
+    }
+}
+
+fn system(error: CreateError) -> io::Error {
+    io::Error::other(error)
+}

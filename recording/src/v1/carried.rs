@@ -1,0 +1,202 @@
+//! What a recording that begins later needs from before it: facts, which functions have probes, and stacks that later
+//! samples may name.
+
+use super::merge::Merger;
+use super::{Limits, stacks};
+use engine::event::{Facts, Note, NoteKind, STACKS_AT_ONCE};
+use std::collections::VecDeque;
+
+/// Facts of a kind that programs make without end, such as names of code that comes and goes: the newest ones that are kept.
+const MOST_OF_A_KIND: usize = 1 << 17;
+
+/// Notes about probes and gaps that are kept.
+const MOST_NOTES: usize = 1 << 16;
+
+/// Memory of a note that is no stack, in bytes: most list nothing.
+const NOTE_BYTES: u64 = 128;
+
+/// See the module.
+#[derive(Default)]
+pub struct Carried {
+    facts: Merger,
+    notes: VecDeque<Note>,
+    /// Stacks and what is known of them, in the order in which they came.
+    stacks: VecDeque<Note>,
+    /// The latest number of a stack.
+    latest_stack: u32,
+    bytes: u64,
+}
+
+impl Carried {
+    /// Adds facts. [`Facts::end`] is none of them.
+    pub fn facts(&mut self, more: &Facts) {
+        let all = Facts { end: None, ..more.clone() };
+        // More than any file takes: what is new is left out, as it would be there.
+        let _ = self.facts.add(all, Limits::FILE.facts);
+        let facts = self.facts.facts();
+        let longest = facts.mappings.len().max(facts.code.len()).max(facts.addresses.len());
+        if longest > MOST_OF_A_KIND {
+            self.forget_oldest_facts();
+        }
+    }
+
+    /// A quarter more than is needed, so that this is rare.
+    fn forget_oldest_facts(&mut self) {
+        fn keep<T>(all: &mut Vec<T>) {
+            let kept = MOST_OF_A_KIND - MOST_OF_A_KIND / 4;
+            if all.len() > MOST_OF_A_KIND {
+                all.drain(..all.len() - kept);
+            }
+        }
+        let mut facts = std::mem::take(&mut self.facts).finish();
+        keep(&mut facts.mappings);
+        keep(&mut facts.code);
+        keep(&mut facts.addresses);
+        let _ = self.facts.add(facts, Limits::FILE.facts);
+    }
+
+    /// Adds a note.
+    pub fn note(&mut self, note: &Note) {
+        self.bytes = self.bytes.saturating_add(memory(note));
+        match stack_of(note) {
+            Some(stack) => {
+                self.latest_stack = self.latest_stack.max(stack);
+                self.stacks.push_back(note.clone());
+            }
+            None => {
+                self.notes.push_back(note.clone());
+                if self.notes.len() > MOST_NOTES {
+                    let gone = self.notes.pop_front();
+                    self.bytes = self.bytes.saturating_sub(gone.as_ref().map_or(0, memory));
+                }
+            }
+        }
+    }
+
+    /// The latest number of a stack so far.
+    pub fn latest_stack(&self) -> u32 {
+        self.latest_stack
+    }
+
+    /// Memory of notes and stacks, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Forgets what matters only before `start_ns`, when the latest stack had this number. A sample is older than the
+    /// latest stack at the moment at which it comes, so twice as many stay as one may name.
+    pub fn forget_before(&mut self, start_ns: u64, latest_stack: u32) {
+        let oldest = latest_stack.saturating_sub(STACKS_AT_ONCE.saturating_mul(2));
+        while self.stacks.front().and_then(stack_of).is_some_and(|stack| stack < oldest) {
+            self.stacks.pop_front();
+        }
+        self.notes.retain(|note| match note.kind {
+            NoteKind::Gap { until_ns, .. } | NoteKind::EndedUnprobed { until_ns, .. } => until_ns > start_ns,
+            // They tell which functions have probes.
+            _ => true,
+        });
+        self.bytes = self.stacks.iter().chain(&self.notes).map(memory).fold(0, u64::saturating_add);
+    }
+
+    /// The facts of a recording that begins where these processes and threads were seen.
+    pub fn beginning(&self, seen: &Facts) -> Facts {
+        let facts = self.facts.facts();
+        let is_later = seen.start_ns > facts.start_ns;
+        Facts {
+            start_ns: seen.start_ns,
+            processes: if seen.processes.is_empty() {
+                facts.processes.clone()
+            } else {
+                seen.processes.clone()
+            },
+            threads: seen.threads.clone(),
+            // A command is released once, at the start.
+            launched: facts.launched.filter(|_| !is_later),
+            ..facts.clone()
+        }
+    }
+
+    /// The notes of such a recording, without those later than its end.
+    pub fn notes(&self, end_ns: u64) -> impl Iterator<Item = &Note> {
+        self.stacks.iter().chain(self.notes.iter().filter(move |note| note.time_ns <= end_ns))
+    }
+}
+
+/// The stack that a note is about.
+fn stack_of(note: &Note) -> Option<u32> {
+    match note.kind {
+        NoteKind::Stack { id, .. }
+        | NoteKind::Changed { stack: id, .. }
+        | NoteKind::InKernel { stack: id, .. } => Some(id),
+        _ => None,
+    }
+}
+
+fn memory(note: &Note) -> u64 {
+    match &note.kind {
+        NoteKind::Stack { frames, .. } => stacks::memory(frames.len()),
+        NoteKind::ProbesOff { functions, .. } | NoteKind::ProbesOn { functions, .. } => {
+            NOTE_BYTES.saturating_add(12 * functions.len() as u64)
+        }
+        _ => NOTE_BYTES,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::event::{AddressFact, GapReason, ThreadFact};
+
+    fn stack(time_ns: u64, id: u32) -> Note {
+        Note { time_ns, kind: NoteKind::Stack { id, pid: 7, frames: vec![1, 2], cut: false } }
+    }
+
+    fn gap(time_ns: u64, until_ns: u64) -> Note {
+        let kind = NoteKind::Gap { pid: 0, cpu: None, until_ns, lost: 1, reason: GapReason::RingFull };
+        Note { time_ns, kind }
+    }
+
+    #[test]
+    fn stacks_stay_as_long_as_a_sample_may_name_them_and_gaps_until_they_end() {
+        let mut carried = Carried::default();
+        let latest = 2 * STACKS_AT_ONCE + 5;
+        let off = Note { time_ns: 1, kind: NoteKind::ProbesOff { functions: vec![3], rates: vec![0] } };
+        for note in [stack(1, 4), stack(1, 5), stack(9, latest), gap(1, 5), gap(2, 6), off.clone()] {
+            carried.note(&note);
+        }
+        carried.forget_before(5, latest);
+        let left: Vec<Note> = carried.notes(9).cloned().collect();
+        assert_eq!(left, [stack(1, 5), stack(9, latest), gap(2, 6), off.clone()]);
+        let bytes = carried.bytes();
+        carried.forget_before(6, u32::MAX);
+        assert_eq!(carried.notes(9).cloned().collect::<Vec<_>>(), [off]);
+        assert!(carried.bytes() < bytes);
+    }
+
+    #[test]
+    fn a_later_beginning_has_its_own_threads() {
+        let mut carried = Carried::default();
+        let thread = |tid| ThreadFact { tid, pid: 7, ..ThreadFact::default() };
+        let first = Facts { start_ns: 5, threads: vec![thread(7)], launched: Some(7), ..Facts::default() };
+        carried.facts(&first);
+        carried.facts(&Facts { spin: vec!["wait".into()], ..Facts::default() });
+        assert_eq!(carried.beginning(&first).launched, Some(7));
+        let later = carried.beginning(&Facts { start_ns: 9, threads: vec![thread(8)], ..Facts::default() });
+        assert_eq!((later.start_ns, later.launched, later.spin.len()), (9, None, 1));
+        assert_eq!(later.threads, [thread(8)]);
+    }
+
+    #[test]
+    fn facts_without_end_do_not_take_memory_without_end() {
+        let mut carried = Carried::default();
+        let address = |address| AddressFact { pid: 7, address, ..AddressFact::default() };
+        let most = MOST_OF_A_KIND as u64;
+        for round in 0..6 {
+            let addresses = (round * most / 2..(round + 1) * most / 2).map(address).collect();
+            carried.facts(&Facts { addresses, ..Facts::default() });
+        }
+        let kept = carried.beginning(&Facts::default()).addresses;
+        assert!(kept.len() <= MOST_OF_A_KIND);
+        assert_eq!(kept.last(), Some(&address(3 * most - 1)), "the newest");
+    }
+}

@@ -1,0 +1,34 @@
+//! A file that never grows beyond a size.
+
+use super::disk::Disk;
+use std::io;
+
+/// See the module. What would be written beyond it fails as on a full disk, before anything is written.
+pub struct Limited<D> {
+    disk: D,
+    most_bytes: u64,
+}
+
+impl<D> Limited<D> {
+    /// At most this many bytes.
+    pub fn new(disk: D, most_bytes: u64) -> Limited<D> {
+        Limited { disk, most_bytes }
+    }
+}
+
+impl<D: Disk> Disk for Limited<D> {
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        match at.checked_add(bytes.len() as u64) {
+            Some(end) if end <= self.most_bytes => self.disk.write_at(at, bytes),
+            _ => Err(io::ErrorKind::FileTooLarge.into()),
+        }
+    }
+
+    fn cut(&mut self, at: u64) -> io::Result<()> {
+        self.disk.cut(at)
+    }
+
+    fn has_name(&self) -> io::Result<bool> {
+        self.disk.has_name()
+    }
+}

@@ -1,0 +1,237 @@
+//! The last stretch of a recording, in memory, as packed as in a file, until it is saved as one.
+//!
+//! It can begin at any snapshot of the threads, as a recording begins when it attaches. What lies between the last snapshot
+//! before the wanted start and that start is unpacked when the ring is saved, and turned into facts.
+
+use super::carried::Carried;
+use super::chunk::{Packer, Unpacker};
+use super::disk::Disk;
+use super::event_chunk::{EventChunk, PackedEvents};
+use super::{Summary, Writer};
+use engine::event::{Facts, Recording, WindowEnd};
+use engine::timeline::facts_at;
+use probe_abi::Record;
+use std::collections::VecDeque;
+use std::io;
+
+/// So long after the last snapshot that may be needed the start moves on without one: reading /proc may fail.
+const LONGEST_WITHOUT_SNAPSHOT_NS: u64 = 30_000_000_000;
+
+/// Memory of a thread in a snapshot, in bytes.
+const THREAD_BYTES: u64 = 256;
+
+/// See the module.
+pub struct Ring {
+    span_ns: u64,
+    most_bytes: u64,
+    carried: Carried,
+    /// Where it can begin, in order of time; never empty.
+    beginnings: VecDeque<Beginning>,
+    /// In order of time; the first ones may be from before the first beginning.
+    chunks: VecDeque<PackedEvents>,
+    chunk_bytes: u64,
+    /// Time of the latest record.
+    latest_ns: u64,
+    /// Where the start had to move because there was no room, if it had to.
+    cut_to_ns: Option<u64>,
+    packer: Packer,
+}
+
+/// Processes and threads at an instant, and the number of the latest stack then.
+struct Beginning {
+    seen: Facts,
+    latest_stack: u32,
+}
+
+impl Ring {
+    /// Begins with the facts; `span_ns` long, in at most `most_bytes` of memory.
+    pub fn new(facts: &Facts, span_ns: u64, most_bytes: u64) -> io::Result<Ring> {
+        let mut ring = Ring {
+            span_ns,
+            most_bytes,
+            carried: Carried::default(),
+            beginnings: VecDeque::new(),
+            chunks: VecDeque::new(),
+            chunk_bytes: 0,
+            latest_ns: facts.start_ns,
+            cut_to_ns: None,
+            packer: Packer::new()?,
+        };
+        ring.carried.facts(facts);
+        ring.beginnings.push_back(Beginning { seen: seen_in(facts), latest_stack: 0 });
+        Ok(ring)
+    }
+
+    /// More facts.
+    pub fn facts(&mut self, facts: &Facts) {
+        self.carried.facts(facts);
+    }
+
+    /// Adds a note.
+    pub fn note(&mut self, note: &engine::event::Note) {
+        self.carried.note(note);
+    }
+
+    /// Adds records, later than those that were added before, and gives up what is too old.
+    pub fn events(&mut self, chunk: EventChunk) -> io::Result<()> {
+        self.latest_ns = self.latest_ns.max(chunk.last_ns);
+        let chunk = chunk.pack(&mut self.packer)?;
+        self.chunk_bytes = self.chunk_bytes.saturating_add(chunk.bytes());
+        self.chunks.push_back(chunk);
+        self.forget()
+    }
+
+    /// The processes and threads of an instant: the ring may begin there.
+    pub fn snapshot(&mut self, seen: &Facts) {
+        if self.beginnings.back().is_none_or(|last| last.seen.start_ns < seen.start_ns) {
+            let latest_stack = self.carried.latest_stack();
+            self.beginnings.push_back(Beginning { seen: seen_in(seen), latest_stack });
+        }
+    }
+
+    /// Where it begins if it ends there.
+    pub fn start_ns(&self, end_ns: u64) -> u64 {
+        end_ns.saturating_sub(self.span_ns).max(self.first_ns())
+    }
+
+    /// Whether it is shorter than asked for if it ends there, because there is no room for more.
+    pub fn is_cut(&self, end_ns: u64) -> bool {
+        self.cut_to_ns.is_some_and(|cut_ns| cut_ns > end_ns.saturating_sub(self.span_ns))
+    }
+
+    /// Its memory, in bytes.
+    pub fn bytes(&self) -> u64 {
+        let threads = self.beginnings.iter().map(|beginning| beginning.seen.threads.len() as u64);
+        let threads = threads.fold(0, u64::saturating_add).saturating_mul(THREAD_BYTES);
+        self.chunk_bytes.saturating_add(self.carried.bytes()).saturating_add(threads)
+    }
+
+    /// Writes what there is as a whole recording that ends at [`WindowEnd::end_ns`]; `end` is about the time from
+    /// [`Ring::start_ns`] on. `open` are the records that are not in a chunk yet. The ring goes on.
+    pub fn save<D: Disk>(
+        &self,
+        mut writer: Writer<D>,
+        open: Option<EventChunk>,
+        end: WindowEnd,
+    ) -> io::Result<Summary> {
+        let (start_ns, end_ns) = (self.start_ns(end.end_ns), end.end_ns);
+        let open = open.map(|open| open.pack(&mut Packer::new()?)).transpose()?;
+        let begin = self.beginning_at(start_ns, &open)?;
+        writer.facts(&begin.facts)?;
+        for note in self.carried.notes(end_ns) {
+            writer.note(note)?;
+        }
+        let mut snapshots = self.beginnings.iter().map(|beginning| &beginning.seen).peekable();
+        while snapshots.next_if(|seen| seen.start_ns <= start_ns).is_some() {}
+        for record in &begin.records {
+            writer.push(record)?;
+        }
+        for chunk in self.chunks.iter().chain(&open).skip(begin.chunks) {
+            while let Some(seen) = snapshots.next_if(|seen| seen.start_ns <= chunk.last_ns) {
+                writer.snapshot(seen)?;
+            }
+            writer.packed(chunk)?;
+        }
+        writer.finish(end)
+    }
+
+    /// Where it begins if it could begin at any beginning it has.
+    fn first_ns(&self) -> u64 {
+        self.beginnings.front().map_or(0, |beginning| beginning.seen.start_ns)
+    }
+
+    /// Gives up what is older than the span, and what there is no room for.
+    fn forget(&mut self) -> io::Result<()> {
+        let wanted_ns = self.latest_ns.saturating_sub(self.span_ns);
+        while self.beginnings.get(1).is_some_and(|next| next.seen.start_ns <= wanted_ns) {
+            self.move_to_next();
+        }
+        if wanted_ns.saturating_sub(self.first_ns()) > LONGEST_WITHOUT_SNAPSHOT_NS {
+            self.move_to(wanted_ns)?;
+        }
+        while self.bytes() > self.most_bytes && self.chunks.len() > 1 {
+            let before = (self.chunks.len(), self.beginnings.len());
+            let middle_ns = self.chunks.get(self.chunks.len() / 2).map_or(0, |chunk| chunk.first_ns);
+            match self.beginnings.get(1) {
+                // What came before the last records is no use to anybody if it is all that is left.
+                Some(next) if next.seen.start_ns <= middle_ns => self.move_to_next(),
+                _ => self.move_to(middle_ns.max(self.first_ns().saturating_add(1)))?,
+            }
+            self.cut_to_ns = Some(self.first_ns());
+            if before == (self.chunks.len(), self.beginnings.len()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn move_to_next(&mut self) {
+        self.beginnings.pop_front();
+        self.forget_chunks();
+    }
+
+    /// Begins at an instant without a snapshot.
+    fn move_to(&mut self, start_ns: u64) -> io::Result<()> {
+        let begin = self.beginning_at(start_ns, &None)?;
+        let latest_stack = self.beginnings.front().map_or(0, |first| first.latest_stack);
+        self.beginnings.retain(|beginning| beginning.seen.start_ns > start_ns);
+        self.beginnings.push_front(Beginning { seen: seen_in(&begin.facts), latest_stack });
+        self.forget_chunks();
+        Ok(())
+    }
+
+    /// What ends before the first beginning is gone.
+    fn forget_chunks(&mut self) {
+        let Some(first) = self.beginnings.front() else { return };
+        let (start_ns, latest_stack) = (first.seen.start_ns, first.latest_stack);
+        while self.chunks.front().is_some_and(|chunk| chunk.last_ns < start_ns) {
+            let gone = self.chunks.pop_front().map_or(0, |chunk| chunk.bytes());
+            self.chunk_bytes = self.chunk_bytes.saturating_sub(gone);
+        }
+        self.carried.forget_before(start_ns, latest_stack);
+    }
+
+    /// The facts at an instant that is not before the first beginning, by the last beginning before it and the records in
+    /// between.
+    fn beginning_at(&self, start_ns: u64, open: &Option<PackedEvents>) -> io::Result<Begin> {
+        let last = self.beginnings.iter().rfind(|beginning| beginning.seen.start_ns <= start_ns);
+        let Some(last) = last.or(self.beginnings.front()) else { return Ok(Begin::default()) };
+        let from_ns = last.seen.start_ns;
+        let mut unpacker = Unpacker::new()?;
+        let (mut records, mut chunks) = (Vec::new(), 0);
+        for chunk in self.chunks.iter().chain(open).take_while(|chunk| chunk.first_ns < start_ns.max(from_ns))
+        {
+            chunks += 1;
+            if chunk.last_ns >= from_ns {
+                chunk.unpack(&mut unpacker, &mut records)?;
+            }
+        }
+        records.retain(|record| record.header().time_ns >= from_ns);
+        let facts = self.carried.beginning(&last.seen);
+        let notes = self.carried.notes(start_ns).cloned().collect();
+        let mut recording = Recording { facts, events: records, notes };
+        let facts = facts_at(&recording, start_ns);
+        recording.events.retain(|record| record.header().time_ns >= start_ns);
+        Ok(Begin { facts, records: recording.events, chunks })
+    }
+}
+
+/// How a saved ring begins.
+#[derive(Default)]
+struct Begin {
+    facts: Facts,
+    /// Records from then on that are in chunks with earlier ones.
+    records: Vec<Record>,
+    /// Chunks before those that can go to the file as they are.
+    chunks: usize,
+}
+
+/// The part of facts that changes from instant to instant.
+fn seen_in(facts: &Facts) -> Facts {
+    Facts {
+        start_ns: facts.start_ns,
+        processes: facts.processes.clone(),
+        threads: facts.threads.clone(),
+        ..Facts::default()
+    }
+}

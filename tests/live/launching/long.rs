@@ -1,0 +1,53 @@
+//! Recordings that keep their last part only.
+
+use std::path::Path;
+use std::time::Duration;
+
+use longpole_tests::{Longpole, skip_unless_live};
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Events and the time that they take, as `info` tells.
+fn info(file: &Path) -> serde_json::Value {
+    let said = Longpole::with(["info", "--json"]).and(file).ok().stdout;
+    serde_json::from_str(&said).unwrap()
+}
+
+/// SIGUSR2 and a condition save it, and it goes on to its end.
+#[test]
+fn a_ring_is_saved_by_a_signal_by_a_condition_and_at_the_end() {
+    let program = skip_unless_live!("handoff.c");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ring.lp");
+    let mut call = Longpole::with(["record", "--ring", "500ms", "--trigger", "parallelism<1.5 for 700ms"]);
+    call.command().args(["-d", "2s", "-o"]).arg(&file).arg("--").arg(&program).args(["1000000", "3", "2000"]);
+    let mut longpole = call.start();
+    longpole.wait_for_stderr("(parallelism<1.5 for 700ms)", LIMIT).unwrap();
+    longpole.signal("USR2").unwrap();
+    longpole.wait_for_stderr("(SIGUSR2)", LIMIT).unwrap();
+    let ended = longpole.wait(LIMIT).unwrap();
+    assert!(ended.stderr.contains("kept      the last 500"), "{}", ended.stderr);
+    for name in ["ring.lp", "ring-2.lp", "ring-3.lp"] {
+        let info = info(&folder.path().join(name));
+        let length = info["session"]["duration_ns"].as_u64().unwrap();
+        assert!((480_000_000..=500_000_000).contains(&length), "{name}: {info}");
+        let report = Longpole::with(["report", "--json", "--cpus", "1"]).and(&folder.path().join(name)).ok();
+        assert!(report.stdout.contains("handoff"), "{name}: {}", report.stdout);
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
+}
+
+#[test]
+fn a_file_of_a_chatty_program_stays_below_its_size() {
+    let program = skip_unless_live!("handoff.c");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("newest.lp");
+    let mut call = Longpole::with(["record", "--max-size", "1M", "-d", "3s", "-o"]).and(&file);
+    call.command().arg("--").arg(&program).args(["10000000", "2", "10"]);
+    let ended = call.start().wait(LIMIT).unwrap();
+    assert!(ended.stderr.contains("there was no room for more in"), "{}", ended.stderr);
+    let bytes = std::fs::metadata(&file).unwrap().len();
+    assert!((300_000..=1 << 20).contains(&bytes), "{bytes} bytes");
+    assert!(info(&file)["session"]["events"].as_u64().unwrap() > 10_000);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
