@@ -1,7 +1,7 @@
 //! What limits, in one line: for the summary of a recording.
 
 use crate::input::Input;
-use crate::plan::part::Part;
+use crate::plan::part::{MOST_RECORDS, Part};
 use crate::present::excerpt;
 use crate::present::screen::limit;
 use engine::event::Overhead;
@@ -11,8 +11,6 @@ use engine::program::Program;
 use engine::report::Cpus;
 use std::path::Path;
 
-/// Of more records only a part is looked at.
-const MOST_RECORDS: usize = 200_000;
 /// A file without snapshots has to be read as a whole: one with more events for longer than a person waits for a summary.
 const MOST_EVENTS: u64 = 4_000_000;
 

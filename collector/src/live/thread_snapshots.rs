@@ -13,8 +13,8 @@ use tokio::sync::mpsc::UnboundedSender;
 /// Reads processes and threads as they are now; their instant is [`Facts::start_ns`].
 pub type TakeSnapshot = Box<dyn FnMut(&[u32]) -> Facts + Send>;
 
-/// A snapshot after so many events: a part of a recording begins at one and has about as many.
-const EVENTS: u64 = 400_000;
+/// A snapshot after so many events: a part of a recording begins at one and has as many.
+const EVENTS: u64 = 250_000;
 /// Or after this long, if there were any.
 const EVERY: Duration = Duration::from_secs(10);
 /// Reading them may take one part in so many of the time: of a target with very many threads there are fewer.

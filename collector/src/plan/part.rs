@@ -15,7 +15,7 @@ pub struct Part {
 }
 
 /// As many records are analysed within seconds.
-pub const MOST_RECORDS: usize = 400_000;
+pub const MOST_RECORDS: usize = 250_000;
 
 /// A moment of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
