@@ -49,6 +49,12 @@ impl Ticks {
         Ticks(scaled.min(Ticks::MAX_TOTAL))
     }
 
+    /// The nearest whole number of nanoseconds. Of a sequence of stretches round the points in time, not the lengths: then they
+    /// still touch each other, and their lengths add up.
+    pub fn nearest_ns(self) -> u64 {
+        self.0.saturating_add(Ticks::PER_NS / 2) / Ticks::PER_NS
+    }
+
     /// Nanoseconds, possibly fractional; for output only.
     pub fn as_ns_f64(self) -> f64 {
         self.0 as f64 / Ticks::PER_NS as f64

@@ -2,7 +2,7 @@
 //! who read them.
 
 use super::record_args::{RecordArguments, TopArguments, ValidateArguments};
-use super::study::{self, Analyzed, PartArguments, Scheduling, Whole};
+use super::study::{self, Analyzed, PartArguments, Scheduling};
 use super::value::{self, List, Maybe};
 use crate::export::{Format, Table};
 use crate::present::text::By;
@@ -206,7 +206,7 @@ pub struct PredictArguments {
 #[derive(Debug, Args)]
 pub struct ExportArguments {
     #[command(flatten)]
-    pub input: Whole,
+    pub input: Analyzed,
     /// What to write: program (JSON, which all commands read); perfetto, firefox or chrome (what happened over time); pprof,
     /// speedscope, folded or svg (call stacks); dot (the longest paths); csv, ndjson or parquet (tables: FILE is a folder)
     #[arg(short, long, value_name = "FORMAT", default_value = "program", value_parser = value::format)]

@@ -89,22 +89,24 @@ impl Format {
         if self.is_of_one() { Vec::new() } else { Cpus::parse_list("1,2,4,8,16,inf").unwrap_or_default() }
     }
 
-    /// Writes all of it; of tables this one, or the recording itself.
+    /// Writes it; of tables this one, or the recording itself. Of `chrome`, what is shorter than what is returned, nanoseconds, is
+    /// joined or left out if all would be more than `most` bytes.
     pub fn write(
         self,
         model: &Model<'_>,
         table: Option<&'static Table>,
+        most: Option<u64>,
         out: &mut dyn Write,
-    ) -> io::Result<()> {
+    ) -> io::Result<u64> {
         let table = table.unwrap_or(&Table::ALL[0]);
-        match self {
+        let written = match self {
             Format::Perfetto => perfetto::write(model, out),
             Format::Firefox => firefox::write(model, out),
             Format::Pprof => pprof::write(model, out),
             Format::Speedscope => speedscope::write(model, out),
             Format::Folded => folded::write(model, out),
             Format::Svg => svg::write(model, out),
-            Format::Chrome => chrome::write(model, out),
+            Format::Chrome => return chrome::write(model, most, out),
             Format::Dot => dot::write(model, out),
             Format::Csv => tables::write(model, table, &mut csv::Csv::new(table, out)?),
             Format::Ndjson => tables::write(model, table, &mut ndjson::Ndjson::new(table, out)),
@@ -113,6 +115,7 @@ impl Format {
                 tables::write(model, table, &mut file)?;
                 file.finish()
             }
-        }
+        };
+        written.map(|()| 0)
     }
 }

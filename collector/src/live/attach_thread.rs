@@ -44,6 +44,7 @@ impl AttachThread {
 pub struct AttachResults {
     jobs: AttachThread,
     done: Receiver<WriterMessage>,
+    more: Sender<WriterMessage>,
     over: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
@@ -53,6 +54,11 @@ impl AttachResults {
     /// names them: pass them on after reading the rings, and before the records from them.
     pub fn take(&self) -> impl Iterator<Item = WriterMessage> + '_ {
         self.done.try_iter()
+    }
+
+    /// Where other threads put what is to be passed on likewise. Nobody waits for them at the end.
+    pub fn sender(&self) -> Sender<WriterMessage> {
+        self.more.clone()
     }
 
     /// From now on nothing is attached any more: processes that still wait for probes get none.
@@ -78,13 +84,14 @@ pub fn start(
     let (done, results) = channel();
     let over = Arc::new(AtomicBool::new(false));
     let ended = ShortLived::default();
-    let worker = Worker { attach, done, messages: messages.clone(), over: Arc::clone(&over), ended };
+    let worker =
+        Worker { attach, done: done.clone(), messages: messages.clone(), over: Arc::clone(&over), ended };
     let thread = threads::spawn("attach", messages, (), move || {
         threads::before_others();
         worker.run(&inbox);
     })?;
     let jobs = AttachThread(jobs);
-    Ok((jobs.clone(), AttachResults { jobs, done: results, over, thread }))
+    Ok((jobs.clone(), AttachResults { jobs, done: results, more: done, over, thread }))
 }
 
 struct Worker {

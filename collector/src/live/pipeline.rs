@@ -49,11 +49,12 @@ impl Pipeline {
         let writer_news = messages.clone();
         let writer = threads::spawn("writer", messages.clone(), (), move || writer.run(&fed, &writer_news))?;
 
-        let snapshots =
-            take.map(|take| ThreadSnapshots::start(take, feed.clone(), messages.clone())).transpose()?;
         let meter = source.meter();
         let (commands, receiver) = reader_commands(source.bell());
         let (attaching, attach_results) = attach_thread::start(source.attacher(), messages.clone())?;
+        let snapshots = take
+            .map(|take| ThreadSnapshots::start(take, attach_results.sender(), messages.clone()))
+            .transpose()?;
         let reader_news = messages.clone();
         let reader = threads::spawn("rings", messages.clone(), feed.clone(), move || {
             threads::before_others();

@@ -204,8 +204,8 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
     let aborted = is_aborted(&mut inputs, &mut loop_state, &mut executor).await?;
     let child_status = loop_state.child_status().or_else(|| executor.last_status(loop_state.stop_reason()));
     let child_runs_on = executor.child.is_some() && child_status.is_none();
-    let Executor { observed, started, captured, screen, keyboard, commands, snapshots, .. } = executor;
-    drop((keyboard, screen, commands, snapshots, listener));
+    let Executor { observed, started, captured, screen, keyboard, commands, .. } = executor;
+    drop((keyboard, screen, commands, listener));
     let file = if aborted { None } else { pipeline.finish(is_recording) };
     Ok(Ended {
         reason: loop_state.stop_reason(),

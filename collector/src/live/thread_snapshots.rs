@@ -6,7 +6,7 @@ use super::ring_reader::WriterMessage;
 use crate::threads;
 use engine::event::Facts;
 use std::io;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -28,10 +28,10 @@ pub struct ThreadSnapshots {
 }
 
 impl ThreadSnapshots {
-    /// They go to `feed`, from a thread of their own: with thousands of threads /proc takes its time.
+    /// They go to the thread that empties the rings, from one of their own: with thousands of threads /proc takes its time.
     pub fn start(
         take: TakeSnapshot,
-        feed: SyncSender<WriterMessage>,
+        feed: Sender<WriterMessage>,
         messages: UnboundedSender<Message>,
     ) -> io::Result<ThreadSnapshots> {
         let (asks, asked) = sync_channel(1);
@@ -59,7 +59,7 @@ impl ThreadSnapshots {
     }
 }
 
-fn serve(asked: &Receiver<Vec<u32>>, mut take: TakeSnapshot, feed: &SyncSender<WriterMessage>) {
+fn serve(asked: &Receiver<Vec<u32>>, mut take: TakeSnapshot, feed: &Sender<WriterMessage>) {
     threads::behind_others();
     let mut not_before = Instant::now();
     for pids in asked {
@@ -78,11 +78,12 @@ fn serve(asked: &Receiver<Vec<u32>>, mut take: TakeSnapshot, feed: &SyncSender<W
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::mpsc::channel;
     use tokio::sync::mpsc::unbounded_channel;
 
     #[test]
     fn a_snapshot_is_taken_after_many_events_and_none_without_any() {
-        let (feed, fed) = sync_channel(8);
+        let (feed, fed) = channel();
         let take: TakeSnapshot = Box::new(|pids| {
             let threads = pids.iter().map(|&pid| engine::event::ThreadFact { pid, ..Default::default() });
             Facts { threads: threads.collect(), ..Facts::default() }
@@ -101,7 +102,7 @@ mod tests {
 
     #[test]
     fn snapshots_that_take_long_are_few() {
-        let (feed, fed) = sync_channel(8);
+        let (feed, fed) = channel();
         let (asks, asked) = sync_channel(8);
         let take: TakeSnapshot = Box::new(|_| {
             std::thread::sleep(Duration::from_millis(20));

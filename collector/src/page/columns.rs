@@ -23,7 +23,7 @@ pub struct Columns {
 
 impl Columns {
     /// Keeps a column under this name.
-    pub fn add(&mut self, name: String, column: Column) {
+    pub fn add(&mut self, name: String, column: &Column) {
         self.places.insert(name, (self.bytes.len(), column.0.len()));
         self.bytes.extend_from_slice(&column.0);
     }
@@ -49,7 +49,7 @@ mod tests {
         for (name, values) in [("a", &[1, 300][..]), ("b", &[]), ("c", &[u64::MAX])] {
             let mut column = Column::default();
             values.iter().for_each(|value| column.push(*value));
-            columns.add(name.to_owned(), column);
+            columns.add(name.to_owned(), &column);
         }
         let places: Vec<(usize, usize)> = columns.places().values().copied().collect();
         assert_eq!(places, [(0, 3), (3, 0), (3, 10)]);

@@ -1,18 +1,19 @@
 //! All that the page shows.
 
+use super::colours::{PathColour, StateColour};
 use super::columns::Columns;
 use super::measured::{self, MeasuredRun};
-use super::palette::{Palette, PathColour, StateColour};
 use super::path::PathJson;
 use super::predicted::{PredictedRun, Simulated};
 use super::sources;
 use crate::export::Model;
+use crate::palette::Palette;
 use crate::present::frame::Trust;
 use crate::present::screen::limit::{self, Words};
 use engine::limit::Limits;
 use engine::program::Program;
 use engine::report::Finding;
-use engine::view::{Frame, Stacks};
+use engine::view::{Frame, Stack, Stacks};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -87,6 +88,9 @@ pub struct Document<'a> {
     pub measured: Vec<Point>,
 }
 
+/// Call stacks that are whole, at most.
+const FLAMES: usize = 100_000;
+
 #[derive(Serialize)]
 struct Json<'a> {
     format: &'static str,
@@ -155,16 +159,18 @@ struct Flame {
 }
 
 impl Document<'_> {
-    /// Writes the JSON with its length before it (32 bits, lowest byte first), and the columns after it.
+    /// Writes the JSON with its length before it (32 bits, lowest byte first), and the columns after it; `coarser` times less of
+    /// what was measured than usual.
     ///
     /// # Errors
     /// What writing says; a JSON of more than 4 GiB.
-    pub fn write(self, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write(&self, coarser: usize, out: &mut dyn Write) -> io::Result<()> {
         let model = self.model;
         let mut columns = Columns::default();
         let (mut states, mut path_colours) = (Palette::default(), Palette::default());
-        let measured = model.measured.as_ref().map(|run| measured::run(run, &mut states, &mut columns));
-        let runs = self.simulated.into_iter().enumerate();
+        let measured =
+            model.measured.as_ref().map(|run| measured::run(run, coarser, &mut states, &mut columns));
+        let runs = self.simulated.iter().enumerate();
         let (predicted, paths_on) = runs
             .map(|(number, run)| run.finish(number, (&mut states, &mut path_colours), &mut columns))
             .unzip();
@@ -183,7 +189,7 @@ impl Document<'_> {
             measured,
             predicted,
             paths_on,
-            flames: flames(&self.stacks),
+            flames: flames(&self.stacks, FLAMES / coarser),
             sources: if self.has_sources { sources::lines(model.program) } else { BTreeMap::new() },
             columns: columns.places().clone(),
         };
@@ -227,10 +233,17 @@ fn names<'a>(program: &'a Program, expanded: &'a Program) -> Names<'a> {
     }
 }
 
-fn flames(stacks: &Stacks) -> Vec<Flame> {
+/// The stacks with the most CPU time are whole; of more than `most` the others end at their outermost function.
+fn flames(stacks: &Stacks, most: usize) -> Vec<Flame> {
     let mut sums: BTreeMap<Vec<u32>, (f64, Vec<f64>)> = BTreeMap::new();
-    for stack in &stacks.stacks {
-        let functions = stack.frames.iter().map(|frame: &Frame| frame.function.0).collect();
+    let mut all: Vec<&Stack> = stacks.stacks.iter().collect();
+    if all.len() > most {
+        all.sort_by(|one, other| other.cpu_ns.total_cmp(&one.cpu_ns));
+    }
+    for (place, stack) in all.into_iter().enumerate() {
+        let depth = if place < most { usize::MAX } else { 1 };
+        let frames = stack.frames.iter().take(depth);
+        let functions = frames.map(|frame: &Frame| frame.function.0).collect();
         let sum = sums.entry(functions).or_insert_with(|| (0.0, vec![0.0; stacks.on.len()]));
         sum.0 += stack.cpu_ns;
         sum.1.iter_mut().zip(&stack.owed_ns).for_each(|(sum, ns)| *sum += ns);

@@ -1,16 +1,19 @@
 //! The measured run: what threads did, their calls, samples and lock sections.
 
+use super::colours::StateColour;
 use super::columns::{Column, Columns};
-use super::lanes::{Item, Lanes, quantum, summed};
-use super::palette::{Palette, StateColour};
+use super::lanes::Lanes;
+use crate::level_of_detail::{Item, quantum, summed};
+use crate::palette::Palette;
 use engine::program::LockSection;
 use engine::time::Timestamp;
 use engine::view::{Doing, Measured, ThreadFacts};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-/// States, calls and lock sections of all threads at most: 3 million states have about 10 bytes each in the file.
+/// States, samples, calls and lock sections of all threads at most: 3 million states have about 10 bytes each in the file.
 const STATES: usize = 1_500_000;
+const SAMPLES: usize = 1_000_000;
 const CALLS: usize = 400_000;
 const SECTIONS: usize = 250_000;
 
@@ -20,6 +23,8 @@ pub struct MeasuredRun<'a> {
     length_ns: u64,
     /// Shorter states are summed up; 0: none are.
     quantum_ns: u64,
+    /// Of this number of samples one is shown.
+    samples_per_shown: usize,
     threads: Vec<ThreadJson<'a>>,
     functions: Vec<&'a str>,
     calls_left_out: usize,
@@ -40,9 +45,10 @@ struct ThreadJson<'a> {
     created_by: Option<u32>,
 }
 
-/// Adds its columns.
+/// Adds its columns, with this part of what there is room for.
 pub fn run<'a>(
     measured: &'a Measured<'a>,
+    coarser: usize,
     states: &mut Palette<StateColour>,
     columns: &mut Columns,
 ) -> MeasuredRun<'a> {
@@ -63,7 +69,7 @@ pub fn run<'a>(
         let first = place.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);
         items.get(first..ends.get(place).copied().unwrap_or(first)).unwrap_or_default().iter().copied()
     };
-    let quantum = quantum(STATES, |quantum| {
+    let quantum = quantum(STATES / coarser, |quantum| {
         let mut count = 0;
         (0..ends.len()).for_each(|place| summed(of_thread(place), quantum, |_, _| count += 1));
         count
@@ -74,9 +80,9 @@ pub fn run<'a>(
     }
     drop(items);
     lanes.finish("measured", |code| code, columns);
-    samples(measured, start, columns);
-    let (calls_left_out, calls_below, functions) = calls(measured, start, columns);
-    let (sections_left_out, sections_below) = sections(measured, start, columns);
+    let samples_per_shown = samples(measured, start, SAMPLES / coarser, columns);
+    let (calls_left_out, calls_below, functions) = calls(measured, start, CALLS / coarser, columns);
+    let (sections_left_out, sections_below) = sections(measured, start, SECTIONS / coarser, columns);
     let threads = measured.threads().iter().map(|thread| ThreadJson {
         thread: thread.number,
         process: thread.process,
@@ -91,6 +97,7 @@ pub fn run<'a>(
     MeasuredRun {
         length_ns: since(end),
         quantum_ns: quantum,
+        samples_per_shown,
         threads: threads.collect(),
         functions,
         calls_left_out,
@@ -121,12 +128,15 @@ fn waker(measured: &Measured<'_>, doing: &Doing) -> u32 {
     waker.map_or(0, |waker| waker.number.saturating_add(1))
 }
 
-/// For each thread how many, then when (from the one before) and which stack.
-fn samples(measured: &Measured<'_>, start: Timestamp, columns: &mut Columns) {
+/// For each thread how many, then when (from the one before) and which stack. Of more than `most` every second is shown, or
+/// every third and so on.
+fn samples(measured: &Measured<'_>, start: Timestamp, most: usize, columns: &mut Columns) -> usize {
+    let all: usize = measured.threads().iter().map(|thread| measured.samples(thread).count()).sum();
+    let per_shown = all.div_ceil(most.max(1)).max(1);
     let (mut counts, mut times, mut stacks) = (Column::default(), Column::default(), Column::default());
     for thread in measured.threads() {
         let (mut count, mut before) = (0, start);
-        for (time, stack) in measured.samples(thread) {
+        for (time, stack) in measured.samples(thread).step_by(per_shown) {
             count += 1;
             times.push(time.0.saturating_sub(before.0));
             stacks.push(u64::from(stack));
@@ -134,9 +144,10 @@ fn samples(measured: &Measured<'_>, start: Timestamp, columns: &mut Columns) {
         }
         counts.push(count);
     }
-    for (name, column) in [("counts", counts), ("times", times), ("stacks", stacks)] {
+    for (name, column) in [("counts", &counts), ("times", &times), ("stacks", &stacks)] {
         columns.add(format!("samples.{name}"), column);
     }
+    per_shown
 }
 
 /// A call of a function.
@@ -164,10 +175,11 @@ fn calls_of<'a>(measured: &'a Measured<'_>, thread: &ThreadFacts<'_>, take: &mut
 fn calls<'a>(
     measured: &'a Measured<'_>,
     start: Timestamp,
+    most: usize,
     columns: &mut Columns,
 ) -> (usize, u64, Vec<&'a str>) {
     let mut all = 0;
-    let least = quantum(CALLS, |least| {
+    let least = quantum(most, |least| {
         let mut count = 0;
         for thread in measured.threads() {
             calls_of(measured, thread, &mut |call| {
@@ -206,7 +218,7 @@ fn calls<'a>(
         }
     }
     let titles = ["counts", "times", "lengths", "depths", "functions"];
-    for (title, column) in titles.into_iter().zip(parts) {
+    for (title, column) in titles.into_iter().zip(&parts) {
         columns.add(format!("calls.{title}"), column);
     }
     (all - kept, least, names)
@@ -214,12 +226,11 @@ fn calls<'a>(
 
 /// For each thread how many, then in order of time: from when, how long held, how long waited for before,
 /// which object (doubled, plus one for reading). The shortest are left out: how many, below which length.
-fn sections(measured: &Measured<'_>, start: Timestamp, columns: &mut Columns) -> (usize, u64) {
+fn sections(measured: &Measured<'_>, start: Timestamp, most: usize, columns: &mut Columns) -> (usize, u64) {
     let length =
         |section: &LockSection| section.waited_ns.saturating_add(section.to.0.saturating_sub(section.from.0));
-    let least = quantum(SECTIONS, |least| {
-        measured.lock_sections().filter(|section| length(section) >= least).count()
-    });
+    let least =
+        quantum(most, |least| measured.lock_sections().filter(|section| length(section) >= least).count());
     let mut by_thread: FxHashMap<u32, Vec<LockSection>> = FxHashMap::default();
     let mut left_out = 0;
     for section in measured.lock_sections() {
@@ -244,7 +255,7 @@ fn sections(measured: &Measured<'_>, start: Timestamp, columns: &mut Columns) ->
             before = before.max(section.from.0);
         }
     }
-    for (title, column) in ["counts", "times", "held", "waited", "objects"].into_iter().zip(parts) {
+    for (title, column) in ["counts", "times", "held", "waited", "objects"].into_iter().zip(&parts) {
         columns.add(format!("sections.{title}"), column);
     }
     (left_out, least)

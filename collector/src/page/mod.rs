@@ -2,16 +2,16 @@
 //! the unchanged JSON documents of the other commands. Its pictures are states, calls, lock sections and
 //! critical paths ([`engine::view`]), coarse enough to stay below a size limit.
 
+mod colours;
 mod columns;
 mod document;
 mod html;
 mod lanes;
 mod measured;
-mod palette;
 mod path;
 mod predicted;
 mod sources;
 
 pub use document::{Curve, Document, Point, Stop, Tables};
-pub use html::{is_page, write};
+pub use html::{MOST_BYTES, is_page, write};
 pub use predicted::Simulated;

@@ -1,17 +1,19 @@
 //! The critical path on a number of CPUs.
 
-use super::lanes::{Item, Lanes, quantum, summed};
-use super::palette::{Palette, PathColour};
-use super::predicted::whole;
+use super::colours::PathColour;
+use super::lanes::Lanes;
+use super::predicted::USUAL;
+use crate::level_of_detail::{Item, quantum, summed};
+use crate::palette::Palette;
 use crate::present::delays;
 use engine::view::{CriticalPath, Stretch, StretchKind};
 use serde::Serialize;
 
-/// Stretches at most, on one CPU count.
+/// Stretches at most, on one of [`USUAL`] CPU counts; of more, all have this together.
 const STRETCHES: usize = 100_000;
 
 /// See [`CriticalPath`].
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct PathJson {
     /// One lane, stretch after stretch; otherwise a lane for each thread, whose stretches have weights.
     is_one: bool,
@@ -24,30 +26,31 @@ pub struct PathJson {
 }
 
 /// As lanes, with what their codes are.
-pub fn path(path: &CriticalPath, threads: usize) -> (PathJson, Lanes, Palette<PathColour>) {
+pub fn path(path: &CriticalPath, threads: usize, runs: usize) -> (PathJson, Lanes, Palette<PathColour>) {
+    let most = STRETCHES * USUAL / runs.max(USUAL);
     let mut colours = Palette::default();
     let none = colours.number(PathColour::default());
     let mut item = |stretch: &Stretch| Item {
         code: colours.number(colour(&stretch.kind)),
-        ns: whole(stretch.end).saturating_sub(whole(stretch.start)),
+        ns: stretch.end.nearest_ns().saturating_sub(stretch.start.nearest_ns()),
         more: 0,
     };
     let mut lanes = Lanes::default();
     let mut json = PathJson { is_one: path.is_one_path, quantum_ns: 0, weights: Vec::new(), left_out: 0 };
     if path.is_one_path {
         let items: Vec<Item> = path.stretches.iter().map(item).collect();
-        json.quantum_ns = quantum(STRETCHES, |quantum| {
+        json.quantum_ns = quantum(most, |quantum| {
             let mut count = 0;
             summed(items.iter().copied(), quantum, |_, _| count += 1);
             count
         });
         lanes.add(0, items.into_iter(), json.quantum_ns);
     } else {
-        json.left_out = path.stretches.len().saturating_sub(STRETCHES);
+        json.left_out = path.stretches.len().saturating_sub(most);
         let mut weights: Palette<u64> = Palette::default();
         let mut by_thread: Vec<Vec<Item>> = vec![Vec::new(); threads];
         let mut ends = vec![0; threads];
-        for stretch in path.stretches.iter().take(STRETCHES) {
+        for stretch in path.stretches.iter().take(most) {
             let StretchKind::Computes { thread, .. } = stretch.kind else { continue };
             let place = thread as usize;
             let (Some(lane), Some(end)) = (by_thread.get_mut(place), ends.get_mut(place)) else { continue };
@@ -57,9 +60,9 @@ pub fn path(path: &CriticalPath, threads: usize) -> (PathJson, Lanes, Palette<Pa
             if shown.more as usize == known {
                 json.weights.push(stretch.weight);
             }
-            lane.push(Item { code: none, ns: whole(stretch.start).saturating_sub(*end), more: 0 });
+            lane.push(Item { code: none, ns: stretch.start.nearest_ns().saturating_sub(*end), more: 0 });
             lane.push(shown);
-            *end = whole(stretch.end);
+            *end = stretch.end.nearest_ns();
         }
         for lane in by_thread {
             lanes.add(0, lane.into_iter(), 0);

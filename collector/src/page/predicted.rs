@@ -1,22 +1,25 @@
 //! A predicted run: what threads do on a number of CPUs, and its critical path.
 
+use super::colours::{PathColour, StateColour};
 use super::columns::Columns;
-use super::lanes::{Item, Lanes, quantum, summed};
-use super::palette::{Palette, PathColour, StateColour};
+use super::lanes::Lanes;
 use super::path::{self, PathJson};
+use crate::level_of_detail::{Item, quantum, summed};
+use crate::palette::Palette;
 use engine::predict::Timing;
 use engine::program::Program;
 use engine::report::Cpus;
 use engine::schedule::{Doing, Interval, Why};
-use engine::time::Ticks;
 use engine::view::path_and_run;
 use serde::Serialize;
 
-/// States of all threads at most, on one CPU count.
+/// States of all threads at most, on one of [`USUAL`] CPU counts; of more, all have this together.
 const STATES: usize = 150_000;
+/// As many CPU counts are usual.
+pub const USUAL: usize = 6;
 
 /// How coarse it is. Times are nanoseconds from its beginning.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct PredictedRun {
     length_ns: f64,
     /// Shorter states are summed up; 0: none are.
@@ -35,13 +38,13 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// Of a program with functions that only samples know as calls.
-    pub fn on(timing: &Timing<'_>, cpus: Cpus) -> Simulated {
+    /// One of this number of runs, of a program with functions that only samples know as calls.
+    pub fn on(timing: &Timing<'_>, cpus: Cpus, runs: usize) -> Simulated {
         let threads = timing.program().threads.len();
         let mut lives = Lives::of(timing.program(), cpus != Cpus::Infinite);
         let (path, length) = path_and_run(timing, cpus, &mut |interval| lives.tell(interval));
-        let (path, path_lanes, path_colours) = path::path(&path, threads);
-        let quantum = lives.quantum();
+        let (path, path_lanes, path_colours) = path::path(&path, threads, runs);
+        let quantum = lives.quantum(STATES * USUAL / runs.max(USUAL));
         let mut lanes = Lanes::default();
         for life in &lives.lives {
             lanes.add(0, life.items.iter().copied(), quantum);
@@ -52,17 +55,17 @@ impl Simulated {
 
     /// Adds its columns, under names with this number.
     pub fn finish(
-        self,
+        &self,
         number: usize,
         (states, path_colours): (&mut Palette<StateColour>, &mut Palette<PathColour>),
         columns: &mut Columns,
     ) -> (PredictedRun, PathJson) {
-        let numbers = states.take(self.states);
+        let numbers = states.take(&self.states);
         let of = |numbers: &[u32], code: u32| numbers.get(code as usize).copied().unwrap_or(0);
         self.lanes.finish(&format!("predicted{number}"), |code| of(&numbers, code), columns);
-        let numbers = path_colours.take(self.path_colours);
+        let numbers = path_colours.take(&self.path_colours);
         self.path_lanes.finish(&format!("path{number}"), |code| of(&numbers, code), columns);
-        (self.run, self.path)
+        (self.run, self.path.clone())
     }
 }
 
@@ -96,7 +99,7 @@ impl Lives {
 
     fn tell(&mut self, interval: Interval) {
         let Some(life) = self.lives.get_mut(interval.thread.0 as usize) else { return };
-        let (start, end) = (whole(interval.start), whole(interval.end));
+        let (start, end) = (interval.start.nearest_ns(), interval.end.nearest_ns());
         if start > life.until {
             life.items.push(Item { code: self.none, ns: start - life.until, more: 0 });
         }
@@ -111,19 +114,14 @@ impl Lives {
         }
     }
 
-    fn quantum(&self) -> u64 {
-        quantum(STATES, |quantum| {
+    fn quantum(&self, most: usize) -> u64 {
+        quantum(most, |quantum| {
             let mut count = 0;
             let lives = self.lives.iter();
             lives.for_each(|life| summed(life.items.iter().copied(), quantum, |_, _| count += 1));
             count
         })
     }
-}
-
-/// Points in time are rounded, not lengths: these add up.
-pub fn whole(time: Ticks) -> u64 {
-    time.0.saturating_add(Ticks::PER_NS / 2) / Ticks::PER_NS
 }
 
 fn colour(doing: Doing, cpu: Option<u32>) -> StateColour {

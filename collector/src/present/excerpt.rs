@@ -14,7 +14,7 @@ pub(crate) fn lengths(finding: &Finding) -> Option<String> {
 }
 
 /// The note about it, without a full stop.
-pub(super) fn sentence(finding: &Finding) -> Option<String> {
+pub(crate) fn sentence(finding: &Finding) -> Option<String> {
     let Finding::Excerpt { from_ns, length_ns, whole_ns, records, of, apart, sampled } = finding else {
         return None;
     };

@@ -97,7 +97,7 @@ fn memory_does_not_grow_with_what_is_written() {
         assert!(is_gone(read, wrote, wrote.written), "{table}: {read:?} {wrote:?}");
     }
     let runs = [small, large];
-    let growth = |arguments: &[&str]| growth(cpu, &runs, arguments);
+    let growth = |arguments: &[&str]| growth(cpu, &runs, &[arguments, &["--whole"]].concat());
     // One run's path is what a trace needs in addition.
     let paths = growth(&["-f", "csv", "--table", "paths", "--cpus", "1"]);
     // `firefox` is made in memory, and the measurement shows that.

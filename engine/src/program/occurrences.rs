@@ -23,7 +23,7 @@ pub struct Occurrences<'a> {
 }
 
 /// What a wait was for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WaitWords {
     /// The name that a report has for waits of its kind, e.g. `mutex lock` or `pipe read`.
     pub name: &'static str,

@@ -17,7 +17,7 @@ pub struct ThreadState {
 }
 
 /// See [`ThreadState`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Doing {
     /// On a CPU, getting on.

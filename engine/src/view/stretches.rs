@@ -33,7 +33,7 @@ pub struct Stretch {
 }
 
 /// See [`Stretch`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum StretchKind {
     /// A thread computes.
     Computes {

@@ -7,18 +7,18 @@ pub(super) struct App {
     pub(super) name: &'static str,
     /// Programs it takes and the Debian packages they come in.
     pub(super) needs: &'static [(&'static str, &'static str)],
-    pub(super) load: Load,
+    pub(super) load: Load<'static>,
 }
 
-pub(super) enum Load {
+pub(super) enum Load<'a> {
     /// What a shell runs first, and a command that ends by itself, in its words. `DATA` is a file of some ten
     /// megabytes, `WORK` a folder with others, `SIDE` one for what it writes. `WORKLOAD/NAME.c` is the
     /// program that a workload of the tests is built to.
-    Command(&'static str, &'static str),
+    Command(&'a str, &'a str),
     /// The same of a command that starts others, which are recorded, too.
-    Commands(&'static str, &'static str),
+    Commands(&'a str, &'a str),
     /// A server that longpole is attached to, what drives it, and from when on that is measured.
-    Server(&'static str, Drive, Since),
+    Server(&'a str, Drive, Since),
 }
 
 const REDIS: &str = "redis-server --port 0 --unixsocket SIDE/redis.sock --save '' --appendonly no";

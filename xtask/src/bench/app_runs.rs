@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use longpole_tests::{Background, Group, has_ended, run, shell};
 
 use super::app_files::prepare_side;
+use super::app_list::Load;
 use super::in_turns::{Took, Work, in_turns};
 use crate::command;
 
@@ -119,19 +120,7 @@ pub(super) fn servers(
     longpole: &Path,
     file: &Path,
 ) -> Result<([Took; 2], String)> {
-    let start = |side: &Side| {
-        let server = Background::start(&mut side.group.shell(&side.words(line, work))).context("sh")?;
-        let mut warm = Err(anyhow::anyhow!("never tried"));
-        for _ in 0..200 {
-            std::thread::sleep(Duration::from_millis(25));
-            warm = ready(side);
-            if warm.is_ok() {
-                break;
-            }
-        }
-        warm.with_context(|| format!("{line} does not answer"))?;
-        anyhow::Ok(server)
-    };
+    let start = |side: &Side| server(line, work, side);
     let [alone, recorded] = sides;
     let mut servers = [start(alone)?, start(recorded)?];
     let pid = servers.last().map_or(0, Background::pid);
@@ -177,6 +166,61 @@ pub(super) fn servers(
         server.wait(LIMIT)?;
     }
     Ok((seconds, ended.stderr))
+}
+
+/// Starts a server and waits until it answers.
+fn server(line: &str, work: &Path, side: &Side) -> Result<Background> {
+    let server = Background::start(&mut side.group.shell(&side.words(line, work))).context("sh")?;
+    let mut warm = Err(anyhow::anyhow!("never tried"));
+    for _ in 0..200 {
+        std::thread::sleep(Duration::from_millis(25));
+        warm = ready(side);
+        if warm.is_ok() {
+            break;
+        }
+    }
+    warm.with_context(|| format!("{line} does not answer"))?;
+    Ok(server)
+}
+
+/// What a recorder of one program says at its end. It starts the program, or attaches to a server, and says `ready` then.
+pub(super) fn recorded(
+    load: &Load<'_>,
+    work: &Path,
+    ready: &str,
+    recorder: impl Fn(Recorded<'_>) -> Command,
+) -> Result<String> {
+    let side = Side::new(work, "recorded", 18_746)?;
+    let (line, drive) = match load {
+        Load::Command(before, line) | Load::Commands(before, line) => {
+            run(&mut shell(&side.words(before, work)), LIMIT).context("sh")?;
+            let line = format!("exec {} >/dev/null", side.words(line, work));
+            return Ok(command::good(&mut recorder(Recorded::Command(&line)), LIMIT)?.stderr);
+        }
+        Load::Server(line, drive, _) => (line, drive),
+    };
+    let server = server(line, work, &side)?;
+    let mut recorder =
+        Background::start(&mut recorder(Recorded::Server(server.pid()))).context("a recorder")?;
+    if ready.is_empty() {
+        std::thread::sleep(Duration::from_secs(1));
+    } else {
+        recorder.wait_for_stderr(ready, LIMIT)?;
+    }
+    drive(&side)?;
+    recorder.signal("INT")?;
+    let said = recorder.wait(LIMIT)?.stderr;
+    server.signal("TERM")?;
+    server.wait(LIMIT)?;
+    Ok(said)
+}
+
+/// What is recorded.
+pub(super) enum Recorded<'a> {
+    /// A line of shell to start.
+    Command(&'a str),
+    /// A process that runs already.
+    Server(u32),
 }
 
 /// Whether its server answers.

@@ -207,7 +207,7 @@ fn text(which: Table, measured: &[Measured], missing: &[String], pairs: Pairs) -
     Ok(text)
 }
 
-fn is_here(program: &str) -> bool {
+pub(super) fn is_here(program: &str) -> bool {
     run(&mut shell(&format!("command -v {program} || test -x /usr/sbin/{program}")), LIMIT)
         .is_ok_and(|ended| ended.code == Some(0))
 }
@@ -270,7 +270,7 @@ impl Measured {
 }
 
 /// `1,234,567, 89 a second` begins with 1234567.
-fn leading_number(text: &str) -> f64 {
+pub(super) fn leading_number(text: &str) -> f64 {
     let number = text.split(", ").next().unwrap_or_default();
     number.chars().filter(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0.0)
 }

@@ -124,12 +124,12 @@ pub(super) fn once(command: &mut Command, times: u64) -> Result<Run> {
 }
 
 /// The kernel's tracing folder, unmounted again if it was mounted here.
-struct Tracefs;
+pub(super) struct Tracefs;
 
 impl Tracefs {
     const PLACE: &str = "/sys/kernel/tracing";
 
-    fn mounted() -> Option<Self> {
+    pub(super) fn mounted() -> Option<Self> {
         if Path::new(Self::PLACE).join("events").exists() {
             return None;
         }

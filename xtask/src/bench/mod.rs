@@ -1,5 +1,6 @@
 //! `./x bench`: measures what the README claims and keeps the results, with machine and date, in BENCHMARKS.md.
 
+mod analysis;
 mod app_files;
 mod app_list;
 mod app_runs;
@@ -46,6 +47,9 @@ pub struct Options {
     /// Of the real programs and servers only those whose names begin so (may be repeated); BENCHMARKS.md stays as it is
     #[arg(long = "only", value_name = "NAME")]
     programs: Vec<String>,
+    /// Of `analysis` also a generated recording of 100 million events, which takes minutes and a gigabyte of disk
+    #[arg(long)]
+    huge: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -80,6 +84,8 @@ enum Which {
     Promise,
     /// A recording of a million operations in each format
     Exports,
+    /// What `report` and `info` take of recordings of several sizes, and `perf sched timehist` of the same programs
+    Analysis,
     /// Half a million events a second for a minute
     Flood,
     /// Sixteen busy threads with their stacks sampled
@@ -101,26 +107,33 @@ const ALONE: [(Which, &str, Measure); 6] = [
     (Which::Symbols, "symbols", symbols::measure),
 ];
 
-/// The same from a longpole that may record and the names of [`Options::programs`].
-type MeasureRecorder = fn(&Workspace, &Path, &[String]) -> Result<String>;
+/// The same from a longpole that may record.
+type MeasureRecorder = fn(&Workspace, &Path, &Options) -> Result<String>;
 
 /// What records, and the name of its section.
-const RECORDED: [(Which, &str, MeasureRecorder); 12] = [
+const RECORDED: [(Which, &str, MeasureRecorder); 13] = [
     (Which::Start, "start", |workspace, longpole, _| start::measure(workspace, longpole)),
     (Which::Attach, "attach", |workspace, longpole, _| attach::measure(workspace, longpole)),
-    (Which::Stall, "stall", stall::measure),
+    (Which::Stall, "stall", |workspace, longpole, options| {
+        stall::measure(workspace, longpole, &options.programs)
+    }),
     (Which::Top, "top", |workspace, longpole, _| top::measure(workspace, longpole)),
     (Which::Handover, "handover", |workspace, longpole, _| handover::measure(workspace, longpole)),
     (Which::Interpose, "interpose", |workspace, longpole, _| interpose::measure(workspace, longpole)),
     (Which::Sampling, "sampling", |workspace, longpole, _| sampling::measure(workspace, longpole)),
-    (Which::Apps, "apps", |workspace, longpole, only| {
-        apps::measure(workspace, longpole, apps::Table::Apps, only)
+    (Which::Apps, "apps", |workspace, longpole, options| {
+        apps::measure(workspace, longpole, apps::Table::Apps, &options.programs)
     }),
-    (Which::Storms, "storms", |workspace, longpole, only| {
-        apps::measure(workspace, longpole, apps::Table::Storms, only)
+    (Which::Storms, "storms", |workspace, longpole, options| {
+        apps::measure(workspace, longpole, apps::Table::Storms, &options.programs)
     }),
-    (Which::Promise, "promise", promise::measure),
+    (Which::Promise, "promise", |workspace, longpole, options| {
+        promise::measure(workspace, longpole, &options.programs)
+    }),
     (Which::Exports, "exports", |workspace, longpole, _| exports::measure(workspace, longpole)),
+    (Which::Analysis, "analysis", |workspace, longpole, options| {
+        analysis::measure(workspace, longpole, &options.programs, options.huge)
+    }),
     (Which::Flood, "flood", |workspace, longpole, _| flood::measure(workspace, longpole)),
 ];
 
@@ -140,9 +153,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     let longpole = recorder(&workspace)?;
     for (which, name, measure) in RECORDED.into_iter().filter(|(which, ..)| wanted(*which)) {
-        let text = measure(&workspace, &longpole, &options.programs)?;
+        let text = measure(&workspace, &longpole, options)?;
         if options.programs.is_empty()
-            || !matches!(which, Which::Stall | Which::Apps | Which::Storms | Which::Promise)
+            || !matches!(which, Which::Stall | Which::Apps | Which::Storms | Which::Promise | Which::Analysis)
         {
             page.put(name, &text)?;
         } else {

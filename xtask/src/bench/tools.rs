@@ -96,7 +96,7 @@ pub fn watched(command: &mut Command, limit: Duration) -> std::io::Result<Watche
             child.wait()?;
             break None;
         }
-        std::thread::sleep(Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(1));
     };
     Ok(Watched { status, seconds: began.elapsed().as_secs_f64(), peak_kib })
 }

@@ -1,18 +1,23 @@
 //! `longpole export`
 
 use super::output::to_stdout;
+use crate::cell::duration;
 use crate::cli::args::ExportArguments;
 use crate::cli::value::table_names;
 use crate::exit::{Outcome, UserError, say};
 use crate::export::{About, Format, Model, Table};
 use crate::input::{Input, Parts};
 use crate::plan::{InputPlan, Source, is_dash};
+use crate::present::excerpt;
 use engine::program::json;
 use recording::{Meta, Overwrite, SudoUser, check_file, write_whole};
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+
+/// A trace as JSON is no longer than this, unless all is asked for: 30 MB, which browsers open.
+const MOST_BYTES: u64 = 30_000_000;
 
 /// Reads and writes in another format.
 pub fn run(args: &ExportArguments) -> Result<Outcome, UserError> {
@@ -24,7 +29,7 @@ pub fn run(args: &ExportArguments) -> Result<Outcome, UserError> {
             check_file(&path, overwrite)?;
         }
     }
-    let input = Input::open(&args.input.plan())?;
+    let input = Input::open(&args.plan())?;
     let parts = if args.raw { input.raw() } else { input }.into_parts();
     parts.program.check().map_err(super::invalid)?;
     match args.format {
@@ -78,15 +83,31 @@ fn formatted(
             "note: a program JSON has no recorded times: only what the predicted runs show is written"
         ));
     }
-    let cpus = args.cpus.clone().unwrap_or_else(|| format.usual_cpus());
-    let about = about(&args.input.plan(), parts.meta.as_ref());
-    let model = Model::new(parts.timeline.as_ref(), &parts.program, cpus, about).map_err(super::invalid)?;
-    match args.folder() {
-        Some(folder) => {
-            to_folder(args, folder, overwrite, |table, out| format.write(&model, Some(table), out))
-        }
-        None => written(args, overwrite, |out| format.write(&model, args.table, out)),
+    for part in parts.program.findings.iter().filter_map(excerpt::sentence) {
+        say(format_args!("note: {part}"));
     }
+    let cpus = args.cpus.clone().unwrap_or_else(|| format.usual_cpus());
+    let about = about(&args.plan(), parts.meta.as_ref());
+    let model = Model::new(parts.timeline.as_ref(), &parts.program, cpus, about).map_err(super::invalid)?;
+    let most = (!args.input.part.whole).then_some(MOST_BYTES);
+    if let Some(folder) = args.folder() {
+        let write = |table, out: &mut dyn Write| format.write(&model, Some(table), most, out).map(drop);
+        return to_folder(args, folder, overwrite, write);
+    }
+    let mut quantum_ns = 0;
+    written(args, overwrite, |out| {
+        quantum_ns = format.write(&model, args.table, most, out)?;
+        Ok(())
+    })?;
+    if quantum_ns > 0 {
+        let quantum = duration(quantum_ns as f64);
+        say(format_args!(
+            "note: to fit in {} MB, what is shorter than {quantum} is joined, or left out and counted: --whole writes all, --from \
+             and --to show a part more finely",
+            MOST_BYTES / 1_000_000
+        ));
+    }
+    Ok(())
 }
 
 /// Which recording it is.
@@ -155,6 +176,13 @@ fn make(folder: &Path) -> io::Result<bool> {
 }
 
 impl ExportArguments {
+    /// What FILE means. Data are written whole; what shows or analyses them is of the same part as a report.
+    fn plan(&self) -> InputPlan {
+        let mut plan = self.input.plan();
+        plan.part.whole |= self.format.is_none_or(Format::has_tables);
+        plan
+    }
+
     /// Where tables go, if all of them are written.
     fn folder(&self) -> Option<&Path> {
         let has_all = self.format.is_some_and(Format::has_tables) && self.table.is_none();

@@ -1,8 +1,10 @@
 //! How far a command is and how long it takes: on a terminal, for anything above a second, and gone when it
-//! is done. Where standard error is not a terminal, one line at the start announces what takes longer.
+//! is done. Where standard error is not a terminal, one line announces what takes longer. Steps differ, and the first
+//! ones are slower: caches are cold, and on several cores none is done until the first round is. So it says a time only
+//! after the second round, by the rate since the first one, and only while that is steady.
 
 use std::io::{IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What is over sooner needs no word.
@@ -10,15 +12,22 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// What is over sooner needs no line that stays.
 const LONG: Duration = Duration::from_secs(10);
 
-/// Work in steps that take about as long as each other.
+/// Work in steps that cores take one after the other.
 pub(super) struct Progress {
     began: Instant,
     all: usize,
     /// What the steps are, in the plural.
     what: &'static str,
-    done: AtomicUsize,
+    cores: usize,
     is_terminal: bool,
-    is_shown: AtomicBool,
+    seen: Mutex<Seen>,
+}
+
+/// When steps were done, and whether a line is out.
+#[derive(Default)]
+struct Seen {
+    done: Vec<Duration>,
+    is_shown: bool,
 }
 
 impl Progress {
@@ -27,27 +36,26 @@ impl Progress {
             began: Instant::now(),
             all,
             what,
-            done: AtomicUsize::new(0),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
             is_terminal: std::io::stderr().is_terminal(),
-            is_shown: AtomicBool::new(false),
+            seen: Mutex::default(),
         }
     }
 
     /// One more step is done.
     pub(super) fn step(&self) {
-        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
-        let took = self.began.elapsed();
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.done.push(self.began.elapsed());
+        let left = left(&seen.done, self.all, self.cores);
+        // Progress that cannot be shown is not an error.
         if !self.is_terminal {
-            if let Some(line) = line(done, self.all, self.what, took)
-                && !self.is_shown.swap(true, Ordering::Relaxed)
+            if let Some(line) = line(seen.done.len(), self.all, self.what, left)
+                && !std::mem::replace(&mut seen.is_shown, true)
             {
-                // Progress that cannot be shown is not an error.
                 let _ = writeln!(std::io::stderr().lock(), "{line}");
             }
-            return;
-        }
-        if let Some(text) = text(done, self.all, took) {
-            self.is_shown.store(true, Ordering::Relaxed);
+        } else if let Some(text) = text(&seen.done, self.all, left) {
+            seen.is_shown = true;
             let _ = write!(std::io::stderr().lock(), "\r{text}\u{1b}[K");
         }
     }
@@ -55,49 +63,125 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if self.is_terminal && self.is_shown.load(Ordering::Relaxed) {
+        let seen = self.seen.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if self.is_terminal && seen.is_shown {
             let _ = write!(std::io::stderr().lock(), "\r\u{1b}[K");
         }
     }
 }
 
-/// How long all that is left takes, if it takes as long as what is done.
-fn left(done: usize, all: usize, took: Duration) -> Duration {
-    took.mul_f64(all.saturating_sub(done) as f64 / done.max(1) as f64)
+/// How long all that is left takes at the rate of the later half of what was done since the first round. `None` while that is
+/// little, or the rate changes.
+fn left(done: &[Duration], all: usize, cores: usize) -> Option<Duration> {
+    const STEADY: std::ops::Range<f64> = 0.7..1.4;
+    let first = cores.clamp(1, all.max(1));
+    let since = done.len().checked_sub(first).filter(|since| *since >= first.max(4))?;
+    let steps = all.saturating_sub(done.len());
+    // What few steps take is not known of many.
+    if done.len() < all / 8 || steps <= 2 * first {
+        return None;
+    }
+    // The mean of the last steps, in whole rounds: cores are done at about the same time.
+    let step = |count: usize| {
+        let count = count.next_multiple_of(first);
+        let (last, before) = (done.last()?, done.get(done.len().checked_sub(count + 1)?)?);
+        Some(last.saturating_sub(*before).as_secs_f64() / count as f64)
+    };
+    let (later, latest) = (step(since / 2)?, step(since.div_ceil(4))?);
+    let is_steady = latest == later || STEADY.contains(&(latest / later));
+    is_steady.then(|| {
+        Duration::try_from_secs_f64(steps.next_multiple_of(first) as f64 * later).unwrap_or_default()
+    })
 }
 
-/// `simulating: 3 of 8, about 4 s left`; `None` if it is over soon.
-fn text(done: usize, all: usize, took: Duration) -> Option<String> {
-    let left = left(done, all, took);
-    (took + left >= PATIENCE && done < all)
-        .then(|| format!("simulating: {done} of {all}, about {:.0} s left", left.as_secs_f64().ceil()))
+/// `simulating: 6 of 8, about 2 s left`; `None` if it is over soon.
+fn text(done: &[Duration], all: usize, left: Option<Duration>) -> Option<String> {
+    let took = done.last().copied().unwrap_or_default();
+    if done.len() >= all || took + left.unwrap_or_default() < PATIENCE {
+        return None;
+    }
+    let left = left.map(|left| format!(", about {:.0} s left", left.as_secs_f64().ceil()));
+    Some(format!("simulating: {} of {all}{}", done.len(), left.unwrap_or_default()))
 }
 
-/// `simulating 41 changes, about 12 s`; `None` if it is over soon.
-fn line(done: usize, all: usize, what: &str, took: Duration) -> Option<String> {
-    let left = left(done, all, took);
-    (left >= LONG)
-        .then(|| format!("simulating {all} {what}, about {:.0} s", (took + left).as_secs_f64().ceil()))
+/// `simulating changes: 12 of 41, about 12 s left`; `None` if it is over soon.
+fn line(done: usize, all: usize, what: &str, left: Option<Duration>) -> Option<String> {
+    let left = left.filter(|left| *left >= LONG)?;
+    Some(format!("simulating {what}: {done} of {all}, about {:.0} s left", left.as_secs_f64().ceil()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// When steps of these lengths are done, each core taking the next one.
+    fn done(steps: &[u64], cores: usize) -> Vec<Duration> {
+        let mut free = vec![0; cores];
+        let mut done = Vec::new();
+        for step in steps {
+            free.sort_unstable();
+            free[0] += step;
+            done.push(Duration::from_millis(free[0]));
+        }
+        done.sort_unstable();
+        done
+    }
+
+    /// Every estimate, divided by what it takes then.
+    fn told(steps: &[u64], cores: usize) -> Vec<f64> {
+        let done = done(steps, cores);
+        let end = *done.last().expect("a step");
+        let at = |count: usize| {
+            let left = left(&done[..count], steps.len(), cores)?;
+            let takes = end - done[count - 1];
+            // It has whole seconds.
+            (takes >= PATIENCE).then(|| left.as_secs_f64() / takes.as_secs_f64())
+        };
+        (1..steps.len()).filter_map(at).collect()
+    }
+
+    #[test]
+    fn estimates_are_right_within_a_factor_of_two() {
+        let mut slow_start = vec![400; 60];
+        slow_start[..4].fill(7_000);
+        let falling: Vec<u64> = (0..80).map(|step| 4_000 - 25 * step).collect();
+        let rising: Vec<u64> = (0..80).map(|step| 1_000 + 20 * step).collect();
+        let uneven: Vec<u64> = (0..60).map(|step| 500 + step * 370 % 900).collect();
+        for steps in [vec![1_000; 41], slow_start, falling, rising, uneven] {
+            for cores in [1, 2, 8] {
+                let told = told(&steps, cores);
+                assert!(told.len() > 5, "{cores}: {told:?}");
+                assert!(told.iter().all(|ratio| (0.5..=2.0).contains(ratio)), "{cores}: {told:?}");
+            }
+        }
+    }
+
+    /// It said 27 s after the first of 41 steps, and all was over 1.7 s later.
+    #[test]
+    fn the_first_round_says_nothing() {
+        assert_eq!(left(&done(&[700], 2), 41, 2), None);
+        assert_eq!(left(&done(&[700; 4], 2), 41, 2), None);
+        assert_eq!(left(&[], 0, 0), None);
+    }
+
     #[test]
     fn only_what_takes_longer_than_a_second_is_told() {
-        let text = |done, all, ms| text(done, all, Duration::from_millis(ms));
-        assert_eq!(text(1, 8, 100), None);
-        assert_eq!(text(2, 8, 1_000).as_deref(), Some("simulating: 2 of 8, about 3 s left"));
-        assert_eq!(text(8, 8, 9_000), None);
-        assert_eq!(text(0, 0, 0), None);
+        let text = |done: &[u64], all, left: Option<u64>| {
+            let done: Vec<Duration> = done.iter().map(|ms| Duration::from_millis(*ms)).collect();
+            text(&done, all, left.map(Duration::from_millis))
+        };
+        assert_eq!(text(&[100], 8, None), None);
+        assert_eq!(text(&[1_000, 1_100], 8, None).as_deref(), Some("simulating: 2 of 8"));
+        let left = text(&[400, 500], 8, Some(2_500));
+        assert_eq!(left.as_deref(), Some("simulating: 2 of 8, about 3 s left"));
+        assert_eq!(text(&[9_000], 1, Some(0)), None);
+        assert_eq!(text(&[], 0, None), None);
     }
 
     #[test]
     fn a_pipe_gets_one_line_for_what_takes_long() {
-        let line = |done, all, ms| line(done, all, "changes", Duration::from_millis(ms));
-        assert_eq!(line(1, 41, 300).as_deref(), Some("simulating 41 changes, about 13 s"));
-        assert_eq!(line(1, 41, 100), None);
-        assert_eq!(line(40, 41, 60_000), None);
+        let line = |left: u64| line(6, 41, "changes", Some(Duration::from_millis(left)));
+        assert_eq!(line(12_300).as_deref(), Some("simulating changes: 6 of 41, about 13 s left"));
+        assert_eq!(line(9_000), None);
     }
 }

@@ -7,7 +7,7 @@ use crate::cores;
 use crate::exit::{Outcome, UserError, say};
 use crate::export::Model;
 use crate::input::{Input, Parts};
-use crate::page::{Document, Point, Simulated, Tables, is_page, write};
+use crate::page::{self, Document, Point, Simulated, Tables, is_page, write};
 use crate::plan::{InputPlan, Source, is_dash};
 use crate::present::study::{parallelism, paths, paths_json, slack};
 use crate::present::{json, predict_json};
@@ -54,9 +54,9 @@ pub fn run(args: &ViewArguments) -> Result<Outcome, UserError> {
         .map_err(super::invalid)?;
     let document = document(args, &parts, &model, measured)?;
     if is_dash(&path) {
-        to_stdout(|out| write(document, out))?;
+        to_stdout(|out| write(&document, page::MOST_BYTES, out))?;
     } else {
-        write_whole(&path, overwrite, |out| write(document, out))?;
+        write_whole(&path, overwrite, |out| write(&document, page::MOST_BYTES, out))?;
         if !args.no_open {
             open(&path);
         }
@@ -88,7 +88,7 @@ fn document<'a>(
             let limits = super::limits_on_all_cores(&parts.program, cpus, machine);
             (limits, ActivityGraph::on(&users, machine))
         },
-        || cores::on_all_cores(cpus, |cpus| Simulated::on(&timing, *cpus)),
+        || cores::on_all_cores(cpus, |cpus| Simulated::on(&timing, *cpus, model.cpus.len())),
     );
     let graph = graph.map_err(super::invalid)?;
     let mut findings = model.report().findings.clone();

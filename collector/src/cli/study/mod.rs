@@ -7,7 +7,7 @@ mod value;
 
 pub use args::{
     Analyzed, Changes, CheckArguments, CompareMetricsArguments, DiffArguments, ParallelismArguments,
-    PartArguments, PathsArguments, Scheduling, SlackArguments, WhatIfArguments, Whole,
+    PartArguments, PathsArguments, Scheduling, SlackArguments, WhatIfArguments,
 };
 pub use names::{functions, functions_of_both, lock, semaphore};
 pub use value::{Count, Threads, Threshold};

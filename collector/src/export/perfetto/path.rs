@@ -103,6 +103,6 @@ impl Writer<'_, '_> {
 
     /// Stretches that touch each other still do when rounded.
     fn at(&self, time: Ticks) -> u64 {
-        self.start_ns.saturating_add((time.0.saturating_add(Ticks::PER_NS / 2)) / Ticks::PER_NS)
+        self.start_ns.saturating_add(time.nearest_ns())
     }
 }

@@ -1,45 +1,6 @@
-//! Things that are the same again and again, as numbers.
+//! What distinguishes states, and stretches, of the page.
 
-use rustc_hash::FxHashMap;
-use serde::{Serialize, Serializer};
-use std::hash::Hash;
-
-/// Each thing once, in the order in which it came.
-#[derive(Clone, Debug)]
-pub struct Palette<T> {
-    all: Vec<T>,
-    numbers: FxHashMap<T, u32>,
-}
-
-impl<T> Default for Palette<T> {
-    fn default() -> Palette<T> {
-        Palette { all: Vec::new(), numbers: FxHashMap::default() }
-    }
-}
-
-impl<T: Clone + Eq + Hash> Palette<T> {
-    /// The number of a thing.
-    pub fn number(&mut self, thing: T) -> u32 {
-        if let Some(number) = self.numbers.get(&thing) {
-            return *number;
-        }
-        let number = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
-        self.numbers.insert(thing.clone(), number);
-        self.all.push(thing);
-        number
-    }
-
-    /// Takes the things of another palette: the number that each of its numbers becomes.
-    pub fn take(&mut self, other: Palette<T>) -> Vec<u32> {
-        other.all.into_iter().map(|thing| self.number(thing)).collect()
-    }
-}
-
-impl<T: Serialize> Serialize for Palette<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.all.serialize(serializer)
-    }
-}
+use serde::Serialize;
 
 /// A state of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]

@@ -1,0 +1,111 @@
+//! Events on their way out.
+
+use crate::level_of_detail::Room;
+use serde::Serialize;
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+/// An event, with the names that the format has for its parts.
+#[derive(Debug, Default, Serialize)]
+pub struct Event<'a> {
+    pub ph: &'static str,
+    pub pid: u64,
+    pub tid: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ts: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dur: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cat: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<u64>,
+    /// An arrow ends at the slice that it points to, not at the next one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bp: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub args: Option<Arguments<'a>>,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub struct Arguments<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<&'a str>,
+    /// A whole number, or the mean of a while.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<serde_json::Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<&'a str>,
+    /// How many slices this one joins: its length is the sum of theirs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub joined: Option<u32>,
+    /// How many shorter calls within this one are left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls_left_out: Option<u64>,
+}
+
+/// Microseconds, as the format wants them; exact to the nanosecond for up to some hundred days.
+pub fn us(ns: u64) -> Option<f64> {
+    Some(ns as f64 / 1_000.0)
+}
+
+/// `joined` of a slice that joins this number of others; none for 0.
+pub fn joined(count: u32) -> Option<u32> {
+    Some(count).filter(|count| *count > 0)
+}
+
+/// What is too short for the level of detail and not in the sum of anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    pub calls: u64,
+    pub wake_ups: u64,
+    pub path_stretches: u64,
+}
+
+/// A trace in the making.
+pub struct Trace<'w> {
+    out: &'w mut dyn Write,
+    /// Bytes so far.
+    pub written: u64,
+    pub left_out: LeftOut,
+}
+
+impl<'w> Trace<'w> {
+    pub fn new(out: &'w mut dyn Write) -> Trace<'w> {
+        Trace { out, written: 0, left_out: LeftOut::default() }
+    }
+
+    pub fn put(&mut self, event: &Event<'_>) -> io::Result<()> {
+        let mut bytes = if self.written > 0 { b",\n".to_vec() } else { b"\n".to_vec() };
+        serde_json::to_writer(&mut bytes, event)?;
+        self.written += bytes.len() as u64;
+        self.out.write_all(&bytes)
+    }
+
+    pub fn name(&mut self, of: &'static str, (pid, tid): (u64, u64), name: &str) -> io::Result<()> {
+        let args = Some(Arguments { name: Some(name), ..Arguments::default() });
+        self.put(&Event { ph: "M", pid, tid, name: Some(of.into()), args, ..Event::default() })
+    }
+}
+
+/// A quantum with which `write` stays within this number of bytes, 0 if all fits, else a microsecond doubled again and again. Half of it
+/// does not fit. Where none does: at least a day, with which there is as little as there can be.
+pub fn fitting(most: Option<u64>, write: impl Fn(u64, &mut Trace<'_>) -> io::Result<()>) -> u64 {
+    const LONGEST: u64 = 86_400_000_000_000;
+    let Some(most) = most else { return 0 };
+    let fits = |quantum| write(quantum, &mut Trace::new(&mut Room { left: most, out: io::sink() })).is_ok();
+    if fits(0) {
+        return 0;
+    }
+    // Each try takes time: first by fours.
+    let mut quantum = 1_000;
+    while quantum < LONGEST && !fits(quantum) {
+        quantum *= 4;
+    }
+    if quantum > 1_000 && fits(quantum / 2) { quantum / 2 } else { quantum }
+}

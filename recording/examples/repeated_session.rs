@@ -1,0 +1,45 @@
+//! Writes the middle of a recording again and again, for benchmarks of large ones: `repeated_session FROM TO TIMES`. Prints how
+//! many records that are.
+
+use engine::timeline::{excerpt, extent};
+use probe_abi::Record;
+use recording::{Meta, Overwrite, Writer};
+use std::error::Error;
+use std::path::Path;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [from, to, times] = &arguments[..] else {
+        return Err("usage: repeated_session FROM TO TIMES".into());
+    };
+    let (recording, info) = recording::read(Path::new(from))?;
+    let (begin_ns, end_ns) = extent(&recording);
+    let tenth_ns = end_ns.saturating_sub(begin_ns) / 10;
+    // Its threads live all the time.
+    let middle = excerpt(recording, begin_ns + tenth_ns, end_ns - tenth_ns);
+    let (begin_ns, end_ns) = extent(&middle);
+    let length_ns = end_ns.saturating_sub(begin_ns) + 1;
+    let meta: Meta = info.meta.ok_or("a recording without a beginning")?;
+    let mut writer = Writer::create(Path::new(to), Overwrite::AnyFile, &meta)?;
+    writer.facts(&middle.facts)?;
+    let (times, mut records) = (times.parse::<u64>()?, 0u64);
+    for turn in 0..times {
+        for event in &middle.events {
+            writer.push(&later(event, turn * length_ns)?)?;
+            records += 1;
+        }
+    }
+    let mut end = middle.facts.end.ok_or("no end")?;
+    end.end_ns += (times.max(1) - 1) * length_ns;
+    writer.finish(end)?;
+    println!("{records}");
+    Ok(())
+}
+
+/// The same, so much later. The time is what each record begins with.
+fn later(event: &Record, by_ns: u64) -> Result<Record, Box<dyn Error>> {
+    let mut bytes = event.as_bytes().to_vec();
+    let time = bytes.first_chunk_mut::<8>().ok_or("a record without a time")?;
+    *time = (u64::from_le_bytes(*time) + by_ns).to_le_bytes();
+    Record::decode(&bytes).map_err(|error| format!("{error:?}").into())
+}
