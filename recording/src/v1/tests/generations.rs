@@ -153,7 +153,7 @@ fn the_newest_part_is_one_whole_file_that_is_never_too_large() {
                 _ => None,
             })
             .collect();
-        assert_eq!(stacks, (1..=200).map(|id| (id, id.is_multiple_of(2))).collect::<Vec<_>>());
+        assert_eq!(stacks, (1..=200u32).map(|id| (id, id.is_multiple_of(2))).collect::<Vec<_>>());
     }
 }
 
