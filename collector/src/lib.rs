@@ -5,7 +5,8 @@
 
 pub mod cell;
 pub mod cli;
-pub mod cores;
+pub mod content;
+mod cores;
 pub mod doctor;
 pub mod exit;
 pub mod export;

@@ -48,7 +48,7 @@ pub fn part_of(
     Ok((cut, finding))
 }
 
-/// Whether a part of so many records is chosen from what is asked for: a part that is most of it saves little.
+/// Whether a part is chosen of what is asked for, which has this many records: a part that is most of it saves little.
 pub fn is_chosen(part: Part, records: u64, most: usize) -> bool {
     !part.whole && records > (most as u64).saturating_mul(2)
 }

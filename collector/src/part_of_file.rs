@@ -128,7 +128,7 @@ fn starts(
     wanted: &RangeInclusive<u64>,
     begin_ns: u64,
 ) -> Vec<(usize, u64)> {
-    let at_start = Some(begin_ns).filter(|_| *wanted.start() == begin_ns);
+    let at_start = (*wanted.start() == begin_ns).then_some(begin_ns);
     let instants =
         at_start.into_iter().chain(snapshots.iter().copied().filter(|at_ns| wanted.contains(at_ns)));
     let mut starts: Vec<(usize, u64)> =

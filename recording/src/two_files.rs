@@ -1,4 +1,4 @@
-//! The two files of a recording that keeps its newest part: FILE and, beside it, the one before it.
+//! The two files of a recording that keeps its newest part: FILE and, next to it, the one before it.
 
 use super::v1::Shelf;
 use super::{CreateError, Overwrite, create_file, create_unused, write_whole};

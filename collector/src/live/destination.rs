@@ -2,8 +2,9 @@
 
 use super::decoder::Batch;
 use super::message::Message;
-use super::ring_file::{RingFile, Saved};
+use super::ring_file::RingFile;
 use super::ring_reader::WriterMessage;
+use super::saved::Saved;
 use engine::event::{Facts, WindowEnd};
 use recording::{Disk, Generations, Kept, Summary, TwoFiles, Writer};
 use std::fs::File;
@@ -18,11 +19,11 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// See the module.
 pub enum Destination<D: Disk = File> {
     /// All of it.
-    Whole(Writer<D>),
+    Whole(Box<Writer<D>>),
     /// The newest part, in a file that stays below a size.
-    Newest(Generations<TwoFiles>),
+    Newest(Box<Generations<TwoFiles>>),
     /// The last stretch.
-    Ring(RingFile),
+    Ring(Box<RingFile>),
 }
 
 /// What there is at the end.
@@ -55,7 +56,7 @@ pub enum Part {
 
 impl<D: Disk> From<Writer<D>> for Destination<D> {
     fn from(writer: Writer<D>) -> Destination<D> {
-        Destination::Whole(writer)
+        Destination::Whole(Box::new(writer))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::Probed;
 use super::hot_functions::HotFunctions;
-use super::ring_file::Saved;
+use super::saved::Saved;
 use super::tally::Tally;
 use crate::exit::UserError;
 use crate::threads::Failure;

@@ -62,6 +62,7 @@ mod ring_file;
 mod ring_reader;
 mod run;
 mod sampled_places;
+mod saved;
 mod short_lived;
 mod sliding;
 mod source;

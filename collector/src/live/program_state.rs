@@ -77,7 +77,7 @@ impl ProgramState {
 
     fn switch(&mut self, switch: &Switch) {
         let (cpu, pid, tid) = (switch.header.cpu, switch.header.pid, switch.header.tid);
-        // Whoever was there in our eyes is not: a record was lost.
+        // The thread that was there by the records before is gone: a record was lost.
         if let Some(there) = self.cpus.remove(&cpu).filter(|there| *there != tid)
             && self.doing(there) == Some(Doing::Runs)
         {

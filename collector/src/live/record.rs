@@ -18,7 +18,7 @@ use crate::plan::{Breakpoints, RecordPlan, TargetPlan};
 use crate::present::finding::operations_tried;
 use crate::present::style::{self, Paint};
 use capture::target::{GatedChild, facts_of, signals, threads_at_end};
-use engine::event::FunctionFact;
+use engine::event::{Facts, FunctionFact};
 use recording::{ClockAnchor, Meta, Overwrite, check_file, default_name};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -93,11 +93,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         end_threads: Box::new(|pids| {
             pids.iter().filter_map(|&pid| threads_at_end(pid).ok()).flatten().collect()
         }),
-        snapshots: Some(Box::new(|pids| {
-            // Before: a thread that ends meanwhile ends in the events from then on.
-            let start_ns = capture::target::monotonic_ns();
-            engine::event::Facts { start_ns, ..facts_of(pids) }
-        })),
+        snapshots: Some(Box::new(snapshot)),
         choose: functions.map(|functions| Box::new(functions) as _),
         child,
     })
@@ -133,6 +129,13 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         let _ = summary.write(&style::for_stderr(), style::columns_of_stderr(), io::stderr().lock());
     }
     Ok(outcome(&ended))
+}
+
+/// These processes and their threads now.
+fn snapshot(pids: &[u32]) -> Facts {
+    // Before: a thread that ends meanwhile ends in the events from then on.
+    let start_ns = capture::target::monotonic_ns();
+    Facts { start_ns, ..facts_of(pids) }
 }
 
 /// What there is instead of a summary: the error of a command that did not start or of a part that failed, or the

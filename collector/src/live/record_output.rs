@@ -1,8 +1,9 @@
 //! The file that `record` writes, and what it takes to save a ring.
 
 use super::destination::{Destination, Part, Written};
-use super::ring_file::{Names, RingFile, Saved};
+use super::ring_file::{Names, RingFile};
 use super::run::Saving;
+use super::saved::Saved;
 use super::trigger::Triggers;
 use crate::cell::{bytes, counted, duration};
 use crate::exit::{UserError, say};
@@ -57,11 +58,11 @@ pub fn open(plan: &RecordPlan, meta: Meta, facts: &Facts, usual: PathBuf) -> Res
 fn begun(plan: &RecordPlan, file: File, path: &Path, meta: &Meta, facts: &Facts) -> io::Result<Destination> {
     if let Keep::Newest { most_bytes } = plan.keep {
         let generations = Generations::new(TwoFiles::new(path), file, meta, facts, most_bytes)?;
-        return Ok(Destination::Newest(generations));
+        return Ok(Destination::Newest(Box::new(generations)));
     }
     let mut writer = Writer::new(file, meta)?;
     writer.facts(facts)?;
-    Ok(Destination::Whole(writer))
+    Ok(writer.into())
 }
 
 fn ring_in_memory(ring: &RingPlan, meta: Meta, facts: &Facts, names: Names) -> Result<Output, UserError> {
@@ -71,7 +72,7 @@ fn ring_in_memory(ring: &RingPlan, meta: Meta, facts: &Facts, names: Names) -> R
         .map_err(|error| UserError::runtime(format!("cannot keep a ring: {error}"), "free some memory"))?;
     let triggers = Triggers::new(&ring.triggers, facts);
     let saving = Saving { wanted, triggers, tell: Box::new(tell) };
-    Ok(Output { destination: Destination::Ring(file), saving: Some(saving), path })
+    Ok(Output { destination: Destination::Ring(Box::new(file)), saving: Some(saving), path })
 }
 
 /// A ring was saved before the end, or was not: it goes on.

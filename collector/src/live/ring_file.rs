@@ -2,10 +2,9 @@
 
 use super::counts_over_time::CountsOverTime;
 use super::decoder::Batch;
-use super::trigger::Fired;
+use super::saved::{Reason, Saved};
 use engine::event::{Facts, Note, WindowEnd};
-use recording::{CreateError, EventChunk, Meta, Overwrite, Ring, Summary, Writer};
-use std::fmt;
+use recording::{CreateError, EventChunk, Meta, Overwrite, Ring, Writer};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,42 +20,6 @@ pub struct Names {
     pub first: Option<Overwrite>,
 }
 
-/// Why a ring was saved.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Reason {
-    /// SIGUSR2.
-    Signal,
-    /// A condition came to hold.
-    Trigger(Fired),
-    /// The recording has ended.
-    End,
-}
-
-/// A file that a ring was saved to.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Saved {
-    /// Where.
-    pub path: PathBuf,
-    /// Why.
-    pub reason: Reason,
-    /// What it holds.
-    pub summary: Summary,
-    /// How long it is.
-    pub length: Duration,
-    /// It is shorter than asked for, because there was no room for more.
-    pub is_cut: bool,
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Reason::Signal => f.write_str("SIGUSR2"),
-            Reason::Trigger(fired) => write!(f, "{}", fired.condition),
-            Reason::End => f.write_str("the end"),
-        }
-    }
-}
-
 /// See the module.
 pub struct RingFile {
     ring: Ring,
@@ -70,7 +33,7 @@ pub struct RingFile {
 }
 
 impl RingFile {
-    /// A ring that begins with the facts. Whoever sets `wanted` has it saved.
+    /// A ring that begins with the facts. It is saved when `wanted` is set.
     pub fn new(
         facts: &Facts,
         (span, most_bytes): (Duration, u64),
@@ -160,6 +123,7 @@ impl RingFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::live::trigger::Fired;
     use engine::event::{LossCounts, NoteKind};
     use probe_abi::{Exit, Header, Kind, Record};
     use recording::{ClockAnchor, CreateProblem, EventChunks, read};

@@ -47,7 +47,7 @@ pub enum WriterMessage {
     /// Code of sampled stacks has names.
     Code(Vec<CodeFact>),
     /// The processes and threads of an instant.
-    Snapshot(Facts),
+    Snapshot(Box<Facts>),
     /// Nothing more comes.
     End(WindowEnd),
 }

@@ -144,7 +144,7 @@ fn a_ring_is_the_last_stretch_of_the_recording() {
         let names = ring_file::Names { file: dir.path().join(format!("{number}.lp")), first: None };
         let (span, most_bytes) = (Duration::from_millis(10), 1 << 20);
         let ring = ring_file::RingFile::new(&setup.facts, (span, most_bytes), meta, names, Arc::default());
-        setup.destination = Some(destination::Destination::Ring(ring.expect("a ring")));
+        setup.destination = Some(destination::Destination::Ring(Box::new(ring.expect("a ring"))));
         let written = run(setup).expect("run").file.expect("written");
         let (read, info) = recording::read(&written.path.expect("a name")).expect("session");
         assert!(info.whole(), "{:?}", info.damage);

@@ -13,11 +13,11 @@ use tokio::sync::mpsc::UnboundedSender;
 /// Reads processes and threads as they are now; their instant is [`Facts::start_ns`].
 pub type TakeSnapshot = Box<dyn FnMut(&[u32]) -> Facts + Send>;
 
-/// A snapshot after so many events: a part of a recording begins at one and has as many.
+/// A snapshot after this many events: as many as a part of a recording has, which begins at one.
 const EVENTS: u64 = 250_000;
 /// Or after this long, if there were any.
 const EVERY: Duration = Duration::from_secs(10);
-/// Reading them may take one part in so many of the time: of a target with very many threads there are fewer.
+/// Reading them may take one part in this many of the time: of a target with very many threads there are fewer.
 const SHARE: u32 = 200;
 
 /// Asks for snapshots when they are due.
@@ -39,7 +39,7 @@ impl ThreadSnapshots {
         Ok(ThreadSnapshots { asks, events: 0, asked: Instant::now() })
     }
 
-    /// So many events have come so far, from these processes.
+    /// This many events have come, from these processes.
     pub fn look(&mut self, events: u64, pids: impl FnOnce() -> Vec<u32>) {
         let new = events.saturating_sub(self.events);
         if new < EVENTS && (new == 0 || self.asked.elapsed() < EVERY) {
@@ -69,7 +69,7 @@ fn serve(asked: &Receiver<Vec<u32>>, mut take: TakeSnapshot, feed: &Sender<Write
         }
         let seen = take(&pids);
         not_before = Instant::now() + began.elapsed() * SHARE;
-        if !seen.threads.is_empty() && feed.send(WriterMessage::Snapshot(seen)).is_err() {
+        if !seen.threads.is_empty() && feed.send(WriterMessage::Snapshot(Box::new(seen))).is_err() {
             return;
         }
     }
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(seen.threads[0].pid, 7);
         snapshots.asked = Instant::now().checked_sub(EVERY).expect("it runs longer");
         snapshots.look(EVENTS, || panic!("nothing has happened"));
-        snapshots.look(EVENTS + 1, || vec![]);
+        snapshots.look(EVENTS + 1, Vec::new);
         drop(snapshots);
         assert!(fed.recv().is_err(), "nobody is left, and it ends");
     }

@@ -6,6 +6,7 @@ use crate::event::{Note, NoteKind, Recording};
 use probe_abi::Record;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::convert::Infallible;
 use std::ops::Range;
 
@@ -47,7 +48,7 @@ impl Effort {
 /// What is wanted of [`typical_among`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// At most so many records.
+    /// Most records that it may have.
     pub most: u64,
     /// How long all of it is, in nanoseconds.
     pub length_ns: u64,
@@ -113,12 +114,15 @@ pub fn typical_among<E>(
     let mut sum = |stretches: &mut dyn Iterator<Item = usize>| -> Result<Counts, E> {
         let mut sum = Counts::default();
         for number in stretches {
-            if !known.contains_key(&number) {
-                let mut counts = Counts::default();
-                records(number, &mut |records| census.count(records, &mut counts))?;
-                known.insert(number, counts);
-            }
-            known.get(&number).into_iter().for_each(|counts| sum.add(counts));
+            let counts = match known.entry(number) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(unknown) => {
+                    let mut counts = Counts::default();
+                    records(number, &mut |records| census.count(records, &mut counts))?;
+                    unknown.insert(counts)
+                }
+            };
+            sum.add(counts);
         }
         Ok(sum)
     };
@@ -142,7 +146,7 @@ pub fn typical_among<E>(
     Ok(Some(Typical { stretches: part.clone(), apart }))
 }
 
-/// As many stretches from this one on as have at most so many records together, but one at least; `None`: fewer records follow
+/// The stretches from this one on that have at most `most` records together, but one at least; `None`: fewer records follow
 /// than half of that.
 fn part_from(all: &[Stretch], start: usize, most: u64) -> Option<Range<usize>> {
     let (mut end, mut records) = (start, 0u64);

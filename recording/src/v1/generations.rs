@@ -310,7 +310,7 @@ fn added(one: engine::event::LeftOut, other: engine::event::LeftOut) -> engine::
     }
 }
 
-/// Takes so many bytes.
+/// Takes as many bytes as there is room for.
 struct Capped<W> {
     out: W,
     room: u64,

@@ -55,6 +55,8 @@ const LAYERS: [(&str, &[&str]); 3] = [
             "page",
             "plan",
             "part",
+            "part_of_file",
+            "content",
             "input",
             "tui",
             "listen",
