@@ -1,6 +1,7 @@
 //! Writes the middle of a recording again and again, for benchmarks of large ones: `repeated_session FROM TO TIMES`. Prints how
 //! many records that are.
 
+use engine::event::Facts;
 use engine::timeline::{excerpt, extent};
 use probe_abi::Record;
 use recording::{Meta, Overwrite, Writer};
@@ -16,14 +17,21 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (begin_ns, end_ns) = extent(&recording);
     let tenth_ns = end_ns.saturating_sub(begin_ns) / 10;
     // Its threads live all the time.
-    let middle = excerpt(recording, begin_ns + tenth_ns, end_ns - tenth_ns);
+    let all = recording.events.len() as u64;
+    let middle = excerpt(recording, begin_ns + tenth_ns, end_ns - tenth_ns, all);
     let (begin_ns, end_ns) = extent(&middle);
     let length_ns = end_ns.saturating_sub(begin_ns) + 1;
     let meta: Meta = info.meta.ok_or("a recording without a beginning")?;
     let mut writer = Writer::create(Path::new(to), Overwrite::AnyFile, &meta)?;
     writer.facts(&middle.facts)?;
+    middle.notes.iter().try_for_each(|note| writer.note(note))?;
     let (times, mut records) = (times.parse::<u64>()?, 0u64);
     for turn in 0..times {
+        // Each turn begins with the threads of the first one, as `record` writes them meanwhile.
+        let start_ns = begin_ns + turn * length_ns;
+        let mut seen = Facts { start_ns, threads: middle.facts.threads.clone(), ..Facts::default() };
+        seen.threads.iter_mut().for_each(|thread| thread.seen_ns += turn * length_ns);
+        writer.snapshot(&seen)?;
         for event in &middle.events {
             writer.push(&later(event, turn * length_ns)?)?;
             records += 1;
