@@ -4,7 +4,7 @@
 mod targets;
 mod terminal;
 
-use collector::live::{Asked, Mode, Pace, Replay, Setup, WindowPlan, run};
+use collector::live::{Asked, Destination, Mode, Pace, Replay, Setup, WindowPlan, run};
 use collector::tui::{Guard, State};
 use engine::event::{Facts, Recording, ThreadFact};
 use engine::report::Cpus;
@@ -43,7 +43,8 @@ fn child() {
         pids: vec![],
         children: false,
         duration: None,
-        writer: None::<recording::Writer>,
+        destination: None::<Destination>,
+        saving: None,
         window: Some(WindowPlan {
             span: window,
             refresh: Duration::from_millis(200),
@@ -56,6 +57,7 @@ fn child() {
         listen: None,
         alive: Box::new(|_| true),
         end_threads: Box::new(|_| Vec::new()),
+        snapshots: None,
         choose: None,
         child: None,
     });

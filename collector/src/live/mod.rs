@@ -80,6 +80,7 @@ mod writer_thread;
 pub use analysis::{Asked, snapshot};
 pub use cpu_runs::{on_cpus, pool};
 pub use decoder::{Batch, Decoder};
+pub use destination::Destination;
 pub use effect::Effect;
 pub use function_finder::Choose;
 pub use hot_functions::{HotFunction, HotFunctions};

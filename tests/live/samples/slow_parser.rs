@@ -3,7 +3,7 @@
 use capture::probe::{Capture, CaptureOptions};
 use capture::target::{Process, attach_facts, threads_of};
 use capture::unwind::Sampler;
-use collector::live::{LiveSource, Mode, Setup, run};
+use collector::live::{Destination, LiveSource, Mode, Setup, run};
 use engine::event::{CallGraph, NoteKind, Recording, SamplingFact};
 use longpole_tests::{Background, binary, skip_unless_built, skip_unless_live, workload};
 use probe_abi::Record;
@@ -54,13 +54,15 @@ fn recorded(folder: &Path, program: &Path, parser_sleeps_s: u32) -> Recording {
         pids: vec![pid],
         children: false,
         duration: Some(Duration::from_millis(1500)),
-        writer: Some(writer),
+        destination: Some(Destination::from(writer)),
+        saving: None,
         window: None,
         screen: None,
         print: None,
         listen: None,
         alive: Box::new(|_| true),
         end_threads: Box::new(|pids| pids.iter().filter_map(|&pid| threads_of(pid).ok()).flatten().collect()),
+        snapshots: None,
         choose: None,
         child: None,
     })
