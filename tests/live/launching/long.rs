@@ -10,7 +10,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Events and the time that they take, as `info` tells.
 fn info(file: &Path) -> serde_json::Value {
     let said = Longpole::with(["info", "--json"]).and(file).ok().stdout;
-    serde_json::from_str(&said).unwrap()
+    serde_json::from_str(&said).expect("JSON")
 }
 
 /// SIGUSR2 and a condition save it, and it goes on to its end.
@@ -31,7 +31,7 @@ fn a_ring_is_saved_by_a_signal_by_a_condition_and_at_the_end() {
         let info = info(&folder.path().join(name));
         let length = info["session"]["duration_ns"].as_u64().unwrap();
         assert!((480_000_000..=500_000_000).contains(&length), "{name}: {info}");
-        let report = Longpole::with(["report", "--json", "--cpus", "1"]).and(&folder.path().join(name)).ok();
+        let report = Longpole::with(["report", "--json", "--cpus", "1"]).and(folder.path().join(name)).ok();
         assert!(report.stdout.contains("handoff"), "{name}: {}", report.stdout);
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
