@@ -2,7 +2,7 @@
 //! events lie.
 
 use crate::exit::UserError;
-use crate::part::{asked, is_chosen};
+use crate::part::{asked, is_chosen, stands_for_all};
 use crate::plan::part::Part;
 use engine::event::Recording;
 use engine::report::Finding;
@@ -65,8 +65,8 @@ pub fn part_of_file<R: Read + Seek>(
     let mut wanted = asked(part, begin_ns..=end_ns, clock).map_err(NoPart::User)?;
     let mut apart = None;
     let within = overlapping(&stretches, &wanted);
-    let records: u64 = stretches[within.clone()].iter().map(|stretch| stretch.records).sum();
-    if is_chosen(part, records, most) {
+    let records_within: u64 = stretches[within.clone()].iter().map(|stretch| stretch.records).sum();
+    if is_chosen(part, records_within, most) {
         let starts = starts(&stretches[within.clone()], &snapshots, &wanted, begin_ns);
         let length_ns = wanted.end() - wanted.start();
         let asked = Wanted { most: most as u64, length_ns, effort: Effort::FEW };
@@ -79,7 +79,8 @@ pub fn part_of_file<R: Read + Seek>(
             count(&records);
             Ok::<(), NoPart>(())
         })?;
-        let found = found.ok_or(NoPart::ReadAll)?;
+        let found =
+            found.filter(|found| stands_for_all(found.apart, records_within)).ok_or(NoPart::ReadAll)?;
         let from_ns = starts.iter().find(|(number, _)| *number == found.stretches.start);
         let last = stretches.get(within.start + found.stretches.end - 1);
         let (Some((_, from_ns)), Some(last)) = (from_ns, last) else { return Err(NoPart::ReadAll) };
