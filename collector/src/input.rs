@@ -11,7 +11,7 @@ use engine::event::Recording;
 use engine::program::Program;
 use engine::report::Finding;
 use engine::timeline::Timeline;
-use recording::{Damage, DamageKind, Meta, SessionError, SessionInfo};
+use recording::{Damage, DamageKind, Meta, Outline, SessionError, SessionInfo};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
@@ -91,31 +91,18 @@ impl Input {
 
     /// Everything in a large file but its events, so that it takes no time; a small one as a whole.
     pub fn open_without_events(source: &Source) -> Result<Input, UserError> {
-        let found = open_session(source)?.map(|(name, file)| {
-            if file.metadata().is_ok_and(|metadata| metadata.len() < LARGE_BYTES) {
-                return Ok(None);
+        let found = match outline(source, LARGE_BYTES)? {
+            Some((name, mut outline)) => {
+                outline.without_events().map_err(|error| unreadable(&name, &error))?
             }
-            let outline = recording::outline(BufReader::with_capacity(SMALL_BUFFER, file));
-            let Some(mut outline) = outline.map_err(|error| session_error(&name, &error))? else {
-                return Ok(None);
-            };
-            outline.without_events().map_err(|error| unreadable(&name, &error))
-        });
-        match found.transpose()?.flatten() {
-            Some((recording, info)) => {
-                let session = Session { recording, info, part: None, without_events: true };
-                Ok(Input::Session(Box::new(session)))
-            }
-            None => Input::whole(source),
-        }
+            None => None,
+        };
+        let Some((recording, info)) = found else { return Input::whole(source) };
+        Ok(Input::Session(Box::new(Session { recording, info, part: None, without_events: true })))
     }
 
     fn part_of_file(source: &Source, part: Part, most: usize) -> Result<Option<Input>, UserError> {
-        let Some((name, file)) = open_session(source)? else { return Ok(None) };
-        let outline = recording::outline(BufReader::with_capacity(SMALL_BUFFER, file));
-        let Some(mut outline) = outline.map_err(|error| session_error(&name, &error))? else {
-            return Ok(None);
-        };
+        let Some((name, mut outline)) = outline(source, 0)? else { return Ok(None) };
         match part_of_file(&mut outline, part, most) {
             Ok(PartOfFile { recording, info, finding }) => {
                 let session = Session { recording, info, part: Some(finding), without_events: false };
@@ -254,19 +241,25 @@ fn open_file(path: &Path) -> Result<(String, File), UserError> {
     Ok((name, file))
 }
 
-/// A regular file that begins as a session does, from its first byte.
-fn open_session(source: &Source) -> Result<Option<(String, File)>, UserError> {
+/// The name of a file, and what its index lists.
+type NamedOutline = (String, Outline<BufReader<File>>);
+
+/// That of a session in a regular file of at least this size; `None`: there is none.
+fn outline(source: &Source, least_bytes: u64) -> Result<Option<NamedOutline>, UserError> {
     let Source::File(path) = source else { return Ok(None) };
     // What comes through a pipe can only be read once.
-    if !path.metadata().is_ok_and(|metadata| metadata.is_file()) {
+    if !path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() >= least_bytes) {
         return Ok(None);
     }
     let (name, mut file) = open_file(path)?;
     let fail = |error: io::Error| unreadable(&name, &error);
     let mut start = [0; 8];
     let is_session = file.read(&mut start).map_err(fail)? == start.len() && recording::is_session(&start);
-    file.seek(SeekFrom::Start(0)).map_err(fail)?;
-    Ok(is_session.then_some((name, file)))
+    if !is_session {
+        return Ok(None);
+    }
+    let outline = recording::outline(BufReader::with_capacity(SMALL_BUFFER, file));
+    Ok(outline.map_err(|error| session_error(&name, &error))?.map(|outline| (name, outline)))
 }
 
 /// Refuses what is neither a regular file nor a pipe that the shell has made for us.

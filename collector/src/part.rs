@@ -136,6 +136,12 @@ mod tests {
 
     const SECOND_NS: u64 = 1_000_000_000;
 
+    fn record(time_ns: u64) -> probe_abi::Record {
+        let kind = probe_abi::Kind::Exit as u8;
+        let header = probe_abi::Header { time_ns, sequence: 0, cpu: 0, kind, context: 0, tid: 1, pid: 1 };
+        probe_abi::Record::Exit(probe_abi::Exit { header, last_of_process: 0, placement: 0 })
+    }
+
     #[test]
     fn a_time_of_day_is_one_while_it_was_recorded() {
         let zone = TimeZone::system();
@@ -158,11 +164,6 @@ mod tests {
 
     #[test]
     fn a_part_is_chosen_of_more_than_twice_as_many_records() {
-        let record = |time_ns| {
-            let kind = probe_abi::Kind::Exit as u8;
-            let header = probe_abi::Header { time_ns, sequence: 0, cpu: 0, kind, context: 0, tid: 1, pid: 1 };
-            probe_abi::Record::Exit(probe_abi::Exit { header, last_of_process: 0, placement: 0 })
-        };
         let of = |records, whole| {
             let recording = Recording { events: (0..records).map(record).collect(), ..Recording::default() };
             let part = Part { whole, ..Part::default() };
@@ -183,11 +184,6 @@ mod tests {
     /// Of node 600,000 records of locks in 0.1 s and a computation of 2 s only the former was analysed.
     #[test]
     fn a_start_with_most_of_the_records_does_not_stand_for_a_long_run() {
-        let record = |time_ns| {
-            let kind = probe_abi::Kind::Exit as u8;
-            let header = probe_abi::Header { time_ns, sequence: 0, cpu: 0, kind, context: 0, tid: 1, pid: 1 };
-            probe_abi::Record::Exit(probe_abi::Exit { header, last_of_process: 0, placement: 0 })
-        };
         let events = (0..2_000).chain([SECOND_NS]).map(record).collect();
         let recording = Recording { events, ..Recording::default() };
         let (all, finding) =

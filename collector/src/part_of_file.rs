@@ -94,7 +94,8 @@ pub fn part_of_file<R: Read + Seek>(
     if count > outline.most_events() {
         return Err(NoPart::User(too_large(count)));
     }
-    recording.events.reserve_exact(usize::try_from(count).unwrap_or(0));
+    // No more than a part has: what an index claims takes no memory.
+    recording.events.reserve(usize::try_from(count).unwrap_or(0).min(most.saturating_mul(2)));
     for number in loaded {
         outline.add_records(number, &mut recording.events)?.ok_or(NoPart::ReadAll)?;
     }
