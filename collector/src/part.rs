@@ -29,10 +29,7 @@ pub fn part_of(
         cut = excerpt(cut, *asked.start(), *asked.end(), of);
     }
     let mut apart = None;
-    if is_chosen(part, cut.events.len() as u64, most)
-        && let Some((from_ns, to_ns, unlike)) = typical(&cut, most)
-        && stands_for_all(unlike, cut.events.len() as u64)
-    {
+    if let Some((from_ns, to_ns, unlike)) = chosen(&cut, part, most) {
         apart = Some(unlike);
         cut = excerpt(cut, from_ns, to_ns, of);
     }
@@ -49,7 +46,15 @@ pub fn part_of(
     Ok((cut, finding))
 }
 
-/// Whether a part is chosen of what is asked for, which has this many records: a part that is most of it saves little.
+/// The part that stands for a recording in memory, unless all of it is to be analysed: from when to when, and
+/// [`engine::timeline::Typical::apart`].
+pub fn chosen(recording: &Recording, part: Part, most: usize) -> Option<(u64, u64, f64)> {
+    let found = if part.whole { None } else { typical(recording, most) };
+    found.filter(|(.., unlike)| stands_for_all(*unlike, recording.events.len() as u64))
+}
+
+/// Whether a part of a file is chosen before it is read, where this many records are asked for: a part that is most of it saves
+/// little.
 pub fn is_chosen(part: Part, records: u64, most: usize) -> bool {
     !part.whole && records > (most as u64).saturating_mul(2)
 }

@@ -2,7 +2,7 @@
 //! events lie.
 
 use crate::exit::UserError;
-use crate::part::{asked, is_chosen, stands_for_all};
+use crate::part::{asked, chosen, is_chosen, stands_for_all};
 use crate::plan::part::Part;
 use engine::event::Recording;
 use engine::report::Finding;
@@ -102,7 +102,14 @@ pub fn part_of_file<R: Read + Seek>(
     if let Some(number) = snapshot {
         recording = beginning_at(recording, outline.snapshot(number)?.ok_or(NoPart::ReadAll)?);
     }
-    let recording = excerpt(recording, *wanted.start(), *wanted.end(), of);
+    let mut recording = excerpt(recording, *wanted.start(), *wanted.end(), of);
+    // Few records may stand for many operations.
+    if apart.is_none()
+        && let Some((from_ns, to_ns, unlike)) = chosen(&recording, part, most)
+    {
+        apart = Some(unlike);
+        recording = excerpt(recording, from_ns, to_ns, of);
+    }
     let (from_ns, to_ns) = extent(&recording);
     let finding = Finding::Excerpt {
         from_ns: from_ns.saturating_sub(begin_ns),

@@ -27,6 +27,7 @@ mod inconsistent;
 mod lifecycle;
 mod locks;
 mod model;
+mod operation_count;
 mod pending_wakeup;
 mod probe_intervals;
 mod probe_time;

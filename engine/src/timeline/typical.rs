@@ -2,6 +2,7 @@
 //! not be decoded: some stretches stand for all of it, and of some parts a few stretches stand for the part.
 
 use super::extent;
+use super::operation_count::OperationCount;
 use crate::event::{Note, NoteKind, Recording};
 use probe_abi::Record;
 use rustc_hash::FxHashMap;
@@ -48,7 +49,7 @@ impl Effort {
 /// What is wanted of [`typical_among`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// Most records that it may have.
+    /// Most records that it may have; fewer where one stands for several operations.
     pub most: u64,
     /// How long all of it is, in nanoseconds.
     pub length_ns: u64,
@@ -67,7 +68,7 @@ pub struct Typical {
 }
 
 /// The part with at most `most` records that is most like all of a recording in memory: from when to when, and
-/// [`Typical::apart`]. `None`: all of it has no more.
+/// [`Typical::apart`]. `None`: all of it has no more than twice as many.
 pub fn typical(recording: &Recording, most: usize) -> Option<(u64, u64, f64)> {
     let events = &recording.events;
     if most == 0 {
@@ -93,8 +94,8 @@ pub fn typical(recording: &Recording, most: usize) -> Option<(u64, u64, f64)> {
 }
 
 /// The part with at most [`Wanted::most`] records that is most like all of a recording, among those that begin with one of the stretches
-/// `starts` (ascending). `records` hands the records of a stretch to a function. `None`: no such part has anything but all
-/// records, or there is none.
+/// `starts` (ascending). `records` hands the records of a stretch to a function. `None`: all of it has no more than twice as
+/// many, so that a part would save little, or no part may begin anywhere.
 ///
 /// # Errors
 /// Those of `records`.
@@ -102,31 +103,24 @@ pub fn typical_among<E>(
     all: &[Stretch],
     starts: &[usize],
     Wanted { most, length_ns, effort }: Wanted,
-    mut census: Census,
-    mut records: impl FnMut(usize, &mut dyn FnMut(&[Record])) -> Result<(), E>,
+    census: Census,
+    records: impl FnMut(usize, &mut dyn FnMut(&[Record])) -> Result<(), E>,
 ) -> Result<Option<Typical>, E> {
-    let total = all.iter().fold(0u64, |sum, stretch| sum.saturating_add(stretch.records));
-    let parts: Vec<Range<usize>> = starts.iter().filter_map(|&start| part_from(all, start, most)).collect();
-    if total <= most || parts.is_empty() {
+    let before: Vec<u64> = std::iter::once(0)
+        .chain(all.iter().scan(0u64, |sum, stretch| {
+            *sum = sum.saturating_add(stretch.records);
+            Some(*sum)
+        }))
+        .collect();
+    let total = before.last().copied().unwrap_or(0);
+    let mut seen = Seen { census, operations: OperationCount::default(), known: BTreeMap::new(), records };
+    let of_all = seen.counts(evenly(all.len(), effort.of_all))?;
+    let most = (most as f64 / seen.operations.for_each_record()) as u64;
+    let parts: Vec<Range<usize>> =
+        starts.iter().filter_map(|&start| part_from(&before, start, most)).collect();
+    if total <= most.saturating_mul(2) || parts.is_empty() {
         return Ok(None);
     }
-    let mut known: BTreeMap<usize, Counts> = BTreeMap::new();
-    let mut sum = |stretches: &mut dyn Iterator<Item = usize>| -> Result<Counts, E> {
-        let mut sum = Counts::default();
-        for number in stretches {
-            let counts = match known.entry(number) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(unknown) => {
-                    let mut counts = Counts::default();
-                    records(number, &mut |records| census.count(records, &mut counts))?;
-                    unknown.insert(counts)
-                }
-            };
-            sum.add(counts);
-        }
-        Ok(sum)
-    };
-    let of_all = sum(&mut evenly(all.len(), effort.of_all))?;
     let rate = total as f64 / length_ns.max(1) as f64;
     let of_part = |part: &Range<usize>, counts: &Counts| {
         let apart = counts.apart(&of_all);
@@ -134,30 +128,61 @@ pub fn typical_among<E>(
     };
     let mut best: Option<(f64, &Range<usize>)> = None;
     for part in evenly(parts.len(), effort.parts).filter_map(|number| parts.get(number)) {
-        let looked_at = evenly(part.len(), effort.of_each).map(|number| part.start + number);
-        let counts = sum(&mut looked_at.into_iter())?;
+        let counts = seen.counts(evenly(part.len(), effort.of_each).map(|number| part.start + number))?;
         let apart = of_part(part, &counts);
         if best.is_none_or(|(best, _)| apart < best) {
             best = Some((apart, part));
         }
     }
     let Some((_, part)) = best else { return Ok(None) };
-    let apart = of_part(part, &sum(&mut part.clone())?);
+    let apart = of_part(part, &seen.counts(part.clone())?);
     Ok(Some(Typical { stretches: part.clone(), apart }))
 }
 
-/// The stretches from this one on that have at most `most` records together, but one at least; `None`: fewer records follow
-/// than half of that.
-fn part_from(all: &[Stretch], start: usize, most: u64) -> Option<Range<usize>> {
-    let (mut end, mut records) = (start, 0u64);
-    while let Some(stretch) = all.get(end) {
-        let more = records.saturating_add(stretch.records);
-        if more > most && end > start {
-            break;
+/// What was looked at so far.
+struct Seen<R> {
+    census: Census,
+    operations: OperationCount,
+    /// By the number of a stretch.
+    known: BTreeMap<usize, Counts>,
+    /// Hands on the records of a stretch.
+    records: R,
+}
+
+impl<R> Seen<R> {
+    /// Of all records in these stretches.
+    fn counts<E>(&mut self, stretches: impl Iterator<Item = usize>) -> Result<Counts, E>
+    where
+        R: FnMut(usize, &mut dyn FnMut(&[Record])) -> Result<(), E>,
+    {
+        let mut sum = Counts::default();
+        for number in stretches {
+            let counts = match self.known.entry(number) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(unknown) => {
+                    let mut counts = Counts::default();
+                    let (census, operations) = (&mut self.census, &mut self.operations);
+                    (self.records)(number, &mut |records| {
+                        census.count(records, &mut counts);
+                        operations.count(records);
+                    })?;
+                    unknown.insert(counts)
+                }
+            };
+            sum.add(counts);
         }
-        (end, records) = (end + 1, more);
+        Ok(sum)
     }
-    (end > start && (records >= most / 2 || end < all.len())).then_some(start..end)
+}
+
+/// The stretches from `start` on that have at most `most` records together, but one at least; `None`: fewer records follow
+/// than half of that. `before`: how many records are before each stretch, and how many there are in all.
+fn part_from(before: &[u64], start: usize, most: u64) -> Option<Range<usize>> {
+    let first = *before.get(start)?;
+    let end = before.partition_point(|records| records - first.min(*records) <= most) - 1;
+    let end = end.max(start + 1);
+    let records = before.get(end)? - first;
+    (records >= most / 2 || end + 1 < before.len()).then_some(start..end)
 }
 
 /// At most `wanted` of `of` numbers at equal distances, the first and the last among them.

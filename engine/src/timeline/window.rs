@@ -71,9 +71,9 @@ impl Window {
     pub fn begin_at(&mut self, seen: Facts) {
         let facts = &mut self.recording.facts;
         let Facts { start_ns, mut processes, threads, .. } = seen;
-        let is_known = |pid: u32| processes.iter().any(|process: &ProcessFact| process.pid == pid);
+        let known: FxHashSet<u32> = processes.iter().map(|process: &ProcessFact| process.pid).collect();
         // Those that have ended are still named by notes and mappings.
-        facts.processes.retain(|process| !is_known(process.pid));
+        facts.processes.retain(|process| !known.contains(&process.pid));
         facts.processes.append(&mut processes);
         // It was released long ago.
         (facts.start_ns, facts.threads, facts.launched) = (start_ns, threads, None);
