@@ -87,6 +87,7 @@ pub(super) fn look(
         window_ns,
         took: began.elapsed(),
         cut_by_events,
+        recording: None,
     };
     (snapshot, hot)
 }

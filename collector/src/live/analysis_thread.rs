@@ -34,8 +34,12 @@ pub struct AnalysisThread {
 }
 
 impl AnalysisThread {
-    /// Starts the thread; reports go to `messages`.
-    pub fn start(asked: Asked, messages: UnboundedSender<Message>) -> std::io::Result<AnalysisThread> {
+    /// Starts the thread; reports go to `messages`, with what they were made of if that is to be kept.
+    pub fn start(
+        asked: Asked,
+        keeps: bool,
+        messages: UnboundedSender<Message>,
+    ) -> std::io::Result<AnalysisThread> {
         // No room: the thread takes a job, or there is none.
         let (jobs, inbox) = sync_channel::<Job>(0);
         let busy = Arc::new(AtomicBool::new(false));
@@ -49,8 +53,8 @@ impl AnalysisThread {
                 let before_ns = this_thread_ns();
                 let Job { recording, cut_by_events, depth, reported } = job;
                 let events = recording.events.len();
-                let (snapshot, hot) = analysis::look(&recording, &asked, cut_by_events, depth);
-                drop(recording);
+                let (mut snapshot, hot) = analysis::look(&recording, &asked, cut_by_events, depth);
+                snapshot.recording = keeps.then(|| Arc::new(recording));
                 let cpu_ns = this_thread_ns().saturating_sub(before_ns);
                 *has_spent.lock().unwrap_or_else(PoisonError::into_inner) =
                     Some(Spent { events, window_ns: snapshot.window_ns, cpu_ns });

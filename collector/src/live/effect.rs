@@ -44,6 +44,8 @@ pub enum Effect {
     NoteNoLibc(String),
     /// Remember that operations of a family have lost their probes in a process, or never had any.
     NoteOperationsOff(SyncFamily, Option<OperationsTried>),
+    /// Write the stretch that is shown as a recording.
+    WriteWindow,
     /// Do what a key asks for on the screen.
     Act(Action),
     /// Paint again.

@@ -11,6 +11,7 @@ use super::reader_commands::ReaderCommands;
 use super::ring_reader::Command;
 use super::run::{Print, TellSaved};
 use super::thread_snapshots::ThreadSnapshots;
+use super::window_file::WindowFile;
 use crate::listen::Board;
 use crate::threads::Failure;
 use crate::tui::{Guard, Phase, Snapshot, State};
@@ -20,6 +21,7 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedSender;
 
 /// Between a process's last record and its exit status there are a few microseconds; an exiting process may
 /// have to free much memory first.
@@ -39,6 +41,8 @@ pub struct Executor {
     pub skip_last_report: Arc<AtomicBool>,
     /// To the writer, too: the ring is to be saved.
     pub save: Arc<AtomicBool>,
+    /// Writes the stretch that is shown, and whom that tells.
+    pub window_file: Option<(WindowFile, UnboundedSender<Message>)>,
     /// Says that it was.
     pub saved: Option<TellSaved>,
     /// Keys and the terminal they are read from: both or none. Dropped in this order.
@@ -184,7 +188,7 @@ impl Executor {
                     snapshots.look(counts.events, || loop_state.alive().collect());
                 }
                 if let Some((_, state)) = &mut self.screen {
-                    state.counts = *counts;
+                    state.count(&counts);
                 }
             }
             Effect::ShowEnded => self.show_ended(loop_state),
@@ -193,6 +197,7 @@ impl Executor {
             | Effect::Filter(_)
             | Effect::ShowPrompt(_)
             | Effect::ShowAnswer(_)
+            | Effect::WriteWindow
             | Effect::Act(_)) => self.on_screen(effect),
             Effect::CheckAlive | Effect::Leave | Effect::Abort => {}
         }
@@ -209,6 +214,7 @@ impl Executor {
             }
             Effect::Draw => self.dirty = true,
             Effect::ShowAnswer(sentence) => self.answer(sentence),
+            Effect::WriteWindow => self.write_window(),
             effect => {
                 let Some((_, state)) = &mut self.screen else { return };
                 match effect {
@@ -220,6 +226,17 @@ impl Executor {
                     }
                     _ => {}
                 }
+            }
+        }
+    }
+
+    fn write_window(&mut self) {
+        let shown = self.screen.as_ref().and_then(|(_, state)| state.recording());
+        match (&self.window_file, shown) {
+            (Some((file, messages)), Some(recording)) => file.write(recording, messages),
+            _ => {
+                self.answer("events are kept of the newest screen only: ] goes there".to_owned());
+                self.dirty = true;
             }
         }
     }

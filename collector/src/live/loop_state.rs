@@ -140,6 +140,7 @@ impl LoopState {
             Message::Probed(probed) => vec![Effect::NoteProbed(probed)],
             Message::TakenOff(functions) => vec![Effect::NoteTakenOff(functions)],
             Message::BackOn(functions) => vec![Effect::NoteBackOn(functions)],
+            Message::Answer(sentence) => vec![Effect::ShowAnswer(sentence), Effect::Draw],
             Message::Report(snapshot) => self.report(snapshot),
             Message::HotFunctions(hot) if self.stop.is_none() => {
                 vec![Effect::TryFunctions(hot, self.alive().collect())]
@@ -268,6 +269,7 @@ impl LoopState {
                 self.prompt = Some(prompt.clone());
                 vec![Effect::ShowPrompt(Some(prompt)), Effect::Draw]
             }
+            Some(Action::Write) => vec![Effect::WriteWindow],
             Some(Action::Quit) => self.leave(StopReason::User),
             Some(action) => vec![Effect::Act(action), Effect::Draw],
             None => vec![],

@@ -55,6 +55,8 @@ pub enum Message {
     TakenOff(Vec<FunctionId>),
     /// Functions that have probes again.
     BackOn(Vec<FunctionId>),
+    /// What a key asked for is done, or cannot be: a sentence.
+    Answer(String),
     /// A new report.
     Report(Arc<Snapshot>),
     /// What samples show of functions without probes.

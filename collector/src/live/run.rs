@@ -18,6 +18,7 @@ use super::saved::Saved;
 use super::sliding::{Due, Sliding};
 use super::thread_snapshots::TakeSnapshot;
 use super::trigger::Triggers;
+use super::window_file::WindowFile;
 use super::writer_thread::WriterThread;
 use crate::exit::UserError;
 use crate::listen::{Access, Board, Listener, Socket};
@@ -112,6 +113,8 @@ pub struct WindowPlan {
     pub asked: Asked,
     /// Whether locks can be recorded is being tried at the beginning.
     pub tries_locks: bool,
+    /// Where a screen's stretch goes if a key asks for it.
+    pub file: Option<WindowFile>,
 }
 
 /// How it went.
@@ -162,6 +165,7 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
     };
     let mut loop_state = LoopState::new(setup.mode, relation, &setup.pids, setup.children);
     let skip_last_report = Arc::new(AtomicBool::new(false));
+    let window_file = setup.window.as_ref().and_then(|plan| Some((plan.file.clone()?, messages.clone())));
     let sliding =
         setup.window.map(|plan| sliding(&setup.facts, plan, setup.mode, messages.clone())).transpose()?;
     let skip = Arc::clone(&skip_last_report);
@@ -188,6 +192,7 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
         function_finder: choose.transpose()?,
         skip_last_report,
         save,
+        window_file,
         saved,
         keyboard,
         screen: setup.screen,
@@ -251,7 +256,7 @@ fn sliding(
     mode: Mode,
     messages: UnboundedSender<Message>,
 ) -> io::Result<Sliding> {
-    let analysis = AnalysisThread::start(plan.asked, messages)?;
+    let analysis = AnalysisThread::start(plan.asked, plan.file.is_some(), messages)?;
     let due = match mode {
         Mode::Once => Due::WhenFull { look_ns: nanoseconds(plan.refresh) },
         Mode::Record | Mode::Screen | Mode::Batch => Due::Every(nanoseconds(plan.refresh)),

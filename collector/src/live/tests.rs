@@ -109,8 +109,8 @@ fn asked() -> Asked {
 fn once(generated: &Generated, pace: Pace, span: Duration) -> Ended {
     let mut setup = setup(Mode::Once, generated, pace);
     let refresh = Duration::from_secs(1);
-    setup.window =
-        Some(WindowPlan { span, refresh, max_events: 1_000_000, asked: asked(), tries_locks: false });
+    let (max_events, asked) = (1_000_000, asked());
+    setup.window = Some(WindowPlan { span, refresh, max_events, asked, tries_locks: false, file: None });
     run(setup).expect("run")
 }
 

@@ -8,7 +8,9 @@ use super::lock_recording::How;
 use super::loop_state::Mode;
 use super::record::outcome;
 use super::run::{Ended, Listen, Print, Setup, WindowPlan, run};
+use super::session_meta::session_meta;
 use super::summary::runs_on_text;
+use super::window_file::WindowFile;
 use crate::cell::duration;
 use crate::exit::{Outcome, UserError, say};
 use crate::listen::{Access, Board, Socket, Token, stretch};
@@ -18,7 +20,7 @@ use crate::present::{json, style};
 use crate::tui::{CpuWish, Guard, Snapshot, State};
 use capture::target::{monotonic_ns, signals};
 use engine::report::Cpus;
-use recording::{Overwrite, create_file, online_cpus};
+use recording::{ClockAnchor, Overwrite, create_file, default_name, online_cpus};
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -43,7 +45,7 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
     };
     let file = output.as_ref().map(OutputFile::writer).transpose()?;
     signals::say_if_ended_early();
-    let Attached { subject, pids, source, facts, functions, child, remarks, locks, .. } =
+    let Attached { subject, name, pids, source, facts, functions, child, remarks, locks } =
         attach(&plan.capture, file)?;
     let tries_locks = matches!(locks, How::Tried(_));
     let locks = format!("locks: {locks}");
@@ -73,6 +75,11 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
         })?;
         Some((guard, state))
     };
+    let window_file = screen.is_some().then(|| {
+        let clock = ClockAnchor::now(monotonic_ns());
+        let name = default_name(&name, pids.first().copied().unwrap_or(0), clock.realtime_ns);
+        WindowFile { meta: session_meta(&plan.capture, &pids, clock), name }
+    });
     let (mode, print) = mode(plan, &subject, is_printed);
     let command = child.as_ref().map(|child| child.pid());
     let ended = run(Setup {
@@ -90,6 +97,7 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
             max_events: MAX_EVENTS,
             asked,
             tries_locks,
+            file: window_file,
         }),
         screen,
         print,

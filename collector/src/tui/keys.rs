@@ -12,6 +12,10 @@ pub enum Action {
     Cpus(Direction),
     /// Freeze what is shown, or show the newest again.
     Pause,
+    /// What was shown before, or after that.
+    Time(Direction),
+    /// Write the stretch that is shown as a recording.
+    Write,
     /// Show or hide the help.
     Help,
     /// Show or hide all notes.
@@ -73,6 +77,9 @@ pub fn action_of(key: KeyEvent) -> Option<Action> {
         KeyCode::Left | KeyCode::Char('<') => Action::Cpus(Direction::Back),
         KeyCode::Right | KeyCode::Char('>') => Action::Cpus(Direction::Forward),
         KeyCode::Char('p' | ' ') => Action::Pause,
+        KeyCode::Char('[') => Action::Time(Direction::Back),
+        KeyCode::Char(']') => Action::Time(Direction::Forward),
+        KeyCode::Char('w') => Action::Write,
         KeyCode::Char('?' | 'h') | KeyCode::F(1) => Action::Help,
         KeyCode::Char('n') => Action::Notes,
         KeyCode::Esc => Action::Back,
@@ -111,6 +118,9 @@ mod tests {
         assert_eq!(press(KeyCode::Right), Some(Action::Cpus(Direction::Forward)));
         assert_eq!(press(KeyCode::Char('p')), Some(Action::Pause));
         assert_eq!(press(KeyCode::Char('?')), Some(Action::Help));
+        assert_eq!(press(KeyCode::Char('[')), Some(Action::Time(Direction::Back)));
+        assert_eq!(press(KeyCode::Char(']')), Some(Action::Time(Direction::Forward)));
+        assert_eq!(press(KeyCode::Char('w')), Some(Action::Write));
         assert_eq!(press(KeyCode::PageDown), Some(Action::Page(Direction::Forward)));
         assert_eq!(press(KeyCode::Tab), Some(Action::Turn(Direction::Forward)));
         assert_eq!(press(KeyCode::Enter), Some(Action::Open));

@@ -3,6 +3,7 @@
 //! [`Guard`] knows ratatui.
 
 mod guard;
+mod history;
 mod keys;
 mod lines;
 mod log;

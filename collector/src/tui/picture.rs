@@ -7,7 +7,7 @@ use super::lines::written;
 use super::pages::{self, Page};
 use super::state::{Phase, Snapshot, State};
 use super::view::View;
-use crate::cell::{duration, width};
+use crate::cell::{counted, duration, width};
 use crate::present::screen::{self, About, Live, Table};
 use crate::present::study::parallelism::table as parallelism;
 use crate::present::style::{Paint, Style, spans};
@@ -133,6 +133,7 @@ fn above(state: &State, style: &Style) -> Vec<Block> {
     let mut blocks = vec![
         Block { worth: ALWAYS, lines: facts },
         Block { worth: 1, lines: cost },
+        Block { worth: 2, lines: busy(state, style).into_iter().collect() },
         blank(),
         Block { worth: ALWAYS, lines: limit },
         Block { worth: 6, lines: fixes },
@@ -143,6 +144,18 @@ fn above(state: &State, style: &Style) -> Vec<Block> {
     }
     blocks.push(blank());
     blocks
+}
+
+/// How many CPUs the program has kept busy, over all of the time and not only what was analysed.
+fn busy(state: &State, style: &Style) -> Option<String> {
+    let now = state.busy.latest()?;
+    let machine = state.shown()?.report.recorded_cpus?;
+    let of = format!("busy   {now:.2} of {} ", counted(machine as usize, "CPU"));
+    // The time that it covers needs some columns at its end.
+    let room = style.width.saturating_sub(width(&of) + 10);
+    let (line, long) = state.busy.line(room, f64::from(machine), style.unicode);
+    let long = if line.is_empty() { String::new() } else { format!(" {}", duration(long.as_nanos() as f64)) };
+    Some(screen::clip(&format!("{of}{line}{long}"), style.width, style))
 }
 
 /// Below the table: notes, how sure all that is, remarks.

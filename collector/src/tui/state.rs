@@ -1,5 +1,6 @@
 //! What the screen shows, and how keys and news change it. It is independent of terminals.
 
+use super::history::{BusyCpus, History, Shown};
 use super::keys::{Action, Direction, PromptKind};
 use super::order::Order;
 use super::pages::Page;
@@ -8,7 +9,7 @@ use super::view::View;
 use crate::present::screen::Table;
 use crate::present::study::parallelism::table as parallelism;
 use engine::attribution::Neighbours;
-use engine::event::{LossCounts, Overhead, SampleCounts};
+use engine::event::{LossCounts, Overhead, Recording, SampleCounts};
 use engine::limit::Limits;
 use engine::parallelism::Parallelism;
 use engine::report::{CpuResult, Cpus, Report};
@@ -23,8 +24,8 @@ pub struct State {
     pub subject: String,
     /// How far it is.
     pub phase: Phase,
-    /// Counts that come more often than reports.
-    pub counts: LiveCounts,
+    /// How many CPUs the program kept busy.
+    pub(super) busy: BusyCpus,
     /// Since the window was open for the first time.
     pub elapsed: Duration,
     /// The full window asked for.
@@ -47,8 +48,9 @@ pub struct State {
     pub(super) page_rows: usize,
     tables: [Chosen; View::ALL.len()],
     /// With when it came.
-    shown: Option<(Arc<Snapshot>, Duration)>,
-    waiting: Option<(Arc<Snapshot>, Duration)>,
+    shown: Option<Shown>,
+    waiting: Option<Shown>,
+    history: History,
     paused: bool,
     wish: CpuWish,
 }
@@ -135,6 +137,8 @@ pub struct Snapshot {
     pub took: Duration,
     /// The window is shorter than asked for: analysing more events would take too much.
     pub cut_by_events: bool,
+    /// What the report was made of, if that is kept.
+    pub recording: Option<Arc<Recording>>,
 }
 
 impl State {
@@ -143,7 +147,7 @@ impl State {
         State {
             subject,
             phase: Phase::Running,
-            counts: LiveCounts::default(),
+            busy: BusyCpus::default(),
             elapsed: Duration::ZERO,
             window,
             remark: None,
@@ -157,6 +161,7 @@ impl State {
             tables: Default::default(),
             shown: None,
             waiting: None,
+            history: History::default(),
             paused: false,
             wish: CpuWish::default(),
         }
@@ -169,13 +174,27 @@ impl State {
 
     /// A new report has come. While paused it waits.
     pub fn show(&mut self, snapshot: Arc<Snapshot>) {
-        let came = Some((snapshot, self.elapsed));
+        let came = (snapshot, self.elapsed);
+        self.history.add(&came);
+        let came = Some(came);
         if self.paused {
             self.waiting = came;
         } else {
             self.shown = came;
             self.reorder();
         }
+    }
+
+    /// New counts have come.
+    pub fn count(&mut self, counts: &LiveCounts) {
+        if let Some(overhead) = &counts.overhead {
+            self.busy.count(overhead);
+        }
+    }
+
+    /// What the report on the screen was made of, if that is kept.
+    pub fn recording(&self) -> Option<Arc<Recording>> {
+        self.shown.as_ref()?.0.recording.clone()
     }
 
     /// The report on the screen.
@@ -266,15 +285,9 @@ impl State {
         match action {
             Action::Quit => return false,
             Action::Cpus(direction) => self.choose_cpus(direction),
-            Action::Pause => {
-                self.paused = !self.paused;
-                if !self.paused
-                    && let Some(newest) = self.waiting.take()
-                {
-                    self.shown = Some(newest);
-                    self.reorder();
-                }
-            }
+            Action::Pause if self.paused => self.go_on(),
+            Action::Pause => self.paused = true,
+            Action::Time(direction) => self.go_in_time(direction),
             Action::Help => self.toggle(Page::Help),
             Action::Notes => self.toggle(Page::Notes),
             Action::Back if self.page.is_some() => self.turn_to(None),
@@ -300,8 +313,8 @@ impl State {
                 self.view = view;
                 self.turn_to(None);
             }
-            // The loop asks.
-            Action::Ask(_) => {}
+            // The loop does.
+            Action::Ask(_) | Action::Write => {}
             Action::Scroll(rows) => self.go(rows),
             Action::Page(Direction::Back) => self.go(-self.a_page()),
             Action::Page(Direction::Forward) => self.go(self.a_page()),
@@ -309,6 +322,37 @@ impl State {
             Action::Bottom => self.go(isize::MAX),
         }
         true
+    }
+
+    /// The newest report is shown from now on.
+    fn go_on(&mut self) {
+        self.paused = false;
+        if let Some(newest) = self.waiting.take() {
+            self.shown = Some(newest);
+            self.reorder();
+        }
+    }
+
+    /// To a report before or after the one on the screen, which then stays; after the last one to the newest again.
+    fn go_in_time(&mut self, direction: Direction) {
+        let Some((_, came)) = self.shown else { return };
+        let other = match direction {
+            Direction::Back => self.history.before(came),
+            Direction::Forward => self.history.after(came),
+        };
+        match (other, direction) {
+            (Some(other), _) => {
+                let left = self.shown.replace(other);
+                // While paused a newer one waits, or the one that was left is the newest.
+                if self.waiting.is_none() {
+                    self.waiting = left;
+                }
+                self.paused = true;
+                self.reorder();
+            }
+            (None, Direction::Forward) => self.go_on(),
+            (None, Direction::Back) => {}
+        }
     }
 
     fn a_page(&self) -> isize {

@@ -273,6 +273,54 @@ fn pause_freezes_the_screen_and_resume_shows_the_newest() {
 }
 
 #[test]
+fn brackets_go_to_screens_of_before_and_back_to_the_newest() {
+    let snapshot = Snapshot { recording: Some(Arc::default()), ..recorded("store") };
+    let mut state = State::new("store (pid 4242)".to_owned(), Duration::from_secs(10));
+    press(&mut state, KeyCode::Char('['));
+    let show = |state: &mut State, second: u64| {
+        state.elapsed = Duration::from_secs(second);
+        state.show(Arc::new(Snapshot { window_ns: second * 1_000_000_000, ..snapshot.clone() }));
+    };
+    for second in 10..=52 {
+        show(&mut state, second);
+    }
+    assert!(text(&mut state, 80, 24).contains("last 52.0 s on") && state.recording().is_some());
+    press(&mut state, KeyCode::Char('['));
+    press(&mut state, KeyCode::Char('['));
+    show(&mut state, 53);
+    let back = text(&mut state, 80, 24);
+    assert!(back.contains("last 45.0 s, 8 s ago on") && back.contains("PAUSED"), "{back}");
+    assert_eq!(state.recording(), None, "events of one screen are memory enough");
+    press(&mut state, KeyCode::Char(']'));
+    assert!(text(&mut state, 80, 24).contains("last 50.0 s, 3 s ago on"));
+    press(&mut state, KeyCode::Char(']'));
+    let newest = text(&mut state, 80, 24);
+    assert!(newest.contains("last 53.0 s on") && !newest.contains("PAUSED"), "{newest}");
+    press(&mut state, KeyCode::Char('p'));
+    press(&mut state, KeyCode::Char('['));
+    press(&mut state, KeyCode::Char('p'));
+    assert!(text(&mut state, 80, 24).contains("last 53.0 s on"));
+    for _ in 0..100 {
+        press(&mut state, KeyCode::Char('['));
+    }
+    assert!(text(&mut state, 80, 24).contains("last 10.0 s, 43 s ago on"));
+}
+
+#[test]
+fn busy_cpus_of_the_last_minutes_are_a_line() {
+    use engine::event::Overhead;
+    let mut state = showing(recorded("store"));
+    for second in 0..=60u64 {
+        let target_ns = if second > 30 { 2 * second - 30 } else { second } * 1_000_000_000;
+        let overhead = Overhead { target_ns, wall_ns: second * 1_000_000_000, ..Overhead::default() };
+        state.count(&LiveCounts { overhead: Some(overhead), ..LiveCounts::default() });
+    }
+    let shown = text(&mut state, 80, 40);
+    assert!(shown.contains("\nbusy   2.00 of 2 CPUs ▅▅▅▅▅▅██████ 60.0 s\n"), "{shown}");
+    assert!(text(&mut state, 30, 40).lines().all(|line| width(line) <= 30));
+}
+
+#[test]
 fn quit_is_the_only_key_that_leaves_and_the_last_screen_stays() {
     let mut state = showing(recorded("store"));
     assert!(!state.apply(Action::Quit));
