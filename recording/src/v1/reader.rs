@@ -50,6 +50,10 @@ pub fn read_without_events<R: Read + Seek>(
             }
             Some(ChunkKind::Snapshot | ChunkKind::IndexPart) => {}
             _ => {
+                // Chunks that lie over each other could be read again and again.
+                if entry.offset < reader.at {
+                    return Ok(None);
+                }
                 if reader.at != entry.offset {
                     reader.at = entry.offset;
                     reader.source.seek(SeekFrom::Start(entry.offset))?;
