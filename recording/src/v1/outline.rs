@@ -4,7 +4,7 @@ use super::chunk::{ChunkHeader, ChunkKind, Unpacker};
 use super::columns;
 use super::header::FileHeader;
 use super::index::{self, Entry};
-use super::reader::{payload, read_without_events};
+use super::reader::{header_at, payload, read_without_events};
 use super::room::Limits;
 use crate::SessionInfo;
 use engine::event::{Facts, Recording};
@@ -156,13 +156,7 @@ fn part<R: Read + Seek>(
     kind: ChunkKind,
     unpacker: &mut Unpacker,
 ) -> io::Result<Option<Vec<Entry>>> {
-    source.seek(SeekFrom::Start(at.start))?;
-    let mut bytes = [0; ChunkHeader::BYTES];
-    match source.read_exact(&mut bytes) {
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
-        read => read?,
-    }
-    let Ok(header) = ChunkHeader::decode(&bytes) else { return Ok(None) };
+    let Some(header) = header_at(source, at.start)? else { return Ok(None) };
     // It is stored plain, so that a small file cannot list a lot.
     if header.kind != kind as u16
         || header.stored_bytes != header.raw_bytes

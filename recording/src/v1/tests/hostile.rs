@@ -1,8 +1,9 @@
 //! Files of a writer that means harm: checksums right, everything else wrong.
 
 use super::{facts, likely_record, notes, opened, session};
-use crate::v1::chunk::{ChunkHeader, ChunkKind};
+use crate::v1::chunk::{ChunkHeader, ChunkKind, Unpacker};
 use crate::v1::index::{self, Entry};
+use crate::v1::reader::payload;
 use crate::v1::room::Room;
 use crate::v1::{self, FileHeader, Limits, columns, cut};
 use crate::{DamageKind, SessionInfo, outline};
@@ -226,5 +227,18 @@ fn chunks_that_lie_over_each_other_are_not_read_again() {
         let mut found =
             outline(Cursor::new(listed(outer.clone(), entries))).expect("a session").expect("an index");
         assert_eq!(found.without_events().expect("read").is_some(), expected, "{entries:?}");
+    }
+}
+
+/// Once, this was an error of the system, and the file was not read from its start.
+#[test]
+fn a_listed_chunk_of_which_the_file_has_no_whole_header_is_none() {
+    let header = ChunkHeader::of(ChunkKind::Events, 0, (0, 0), (0, 1), b"x").expect("small");
+    let file = [&header.encode()[..], b"x"].concat();
+    let mut unpacker = Unpacker::new().expect("memory");
+    for bytes in 0..=file.len() {
+        let mut source = Cursor::new(&file[..bytes]);
+        let found = payload(&mut source, &Entry::new(0, &header), &mut unpacker).expect("no error");
+        assert_eq!(found.is_some(), bytes == file.len(), "{bytes} bytes");
     }
 }
