@@ -179,13 +179,13 @@ impl<S: Shelf> Generations<S> {
 
     /// Ends the recording in an orderly way: there is one file.
     pub fn finish(mut self, end: WindowEnd) -> io::Result<Kept> {
-        let own = of_since(end.clone(), self.newer.before);
+        let own = of_this(end.clone(), &self.newer);
         self.newer.summary = self.take_writer()?.finish(own)?;
         let newer = self.newer;
         let Some(older) = self.older else {
             return Ok(Kept { summary: newer.summary, ..Kept::default() });
         };
-        let mut end = of_since(end, older.before);
+        let mut end = of_this(end, &older);
         for left_out in [older.summary.left_out, newer.summary.left_out] {
             end.left_out = added(end.left_out, left_out);
         }
@@ -221,7 +221,7 @@ impl<S: Shelf> Generations<S> {
             overhead: self.so_far.overhead,
             ..WindowEnd::default()
         };
-        let end = of_since(end, self.newer.before);
+        let end = of_this(end, &self.newer);
         self.newer.summary = self.take_writer()?.finish(end)?;
         self.older = Some(self.newer);
         self.carried.forget_before(seen.start_ns, self.carried.latest_stack());
@@ -293,12 +293,17 @@ fn no_file() -> io::Error {
     io::Error::other("beginning the next file has failed before")
 }
 
-/// An end whose losses and costs are those since then.
-fn of_since(end: WindowEnd, before: SoFar) -> WindowEnd {
-    let loss = end.loss.since(&before.loss);
+/// An end whose losses and costs are those since this one began. What is counted for all of the recording is of no part of it.
+fn of_this(end: WindowEnd, generation: &Generation) -> WindowEnd {
+    let Generation { before, is_first, .. } = generation;
     let cost_before = before.overhead.unwrap_or_default();
-    let overhead = end.overhead.map(|cost| cost.since(&cost_before));
-    WindowEnd { loss, overhead, ..end }
+    WindowEnd {
+        loss: end.loss.since(&before.loss),
+        overhead: end.overhead.map(|cost| cost.since(&cost_before)),
+        samples: end.samples.filter(|_| *is_first),
+        kernel_locks: end.kernel_locks.filter(|_| *is_first),
+        ..end
+    }
 }
 
 fn added(one: engine::event::LeftOut, other: engine::event::LeftOut) -> engine::event::LeftOut {

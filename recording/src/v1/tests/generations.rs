@@ -144,6 +144,8 @@ fn the_newest_part_is_one_whole_file_that_is_never_too_large() {
         let chunks = (recording.events.len() as u64).div_ceil(100);
         assert!(end.loss.dropped.abs_diff(chunks) <= 1, "{} of {chunks}", end.loss.dropped);
         assert_eq!(end.threads, super::end().threads);
+        // What is counted from the start of the recording to its end is not of this part.
+        assert_eq!((end.samples, end.kernel_locks), (None, None));
         // Every stack that a record of it may name, each once, and which of them are cut.
         let stacks: Vec<(u32, bool)> = recording
             .notes
@@ -175,6 +177,8 @@ fn a_recording_that_fits_is_as_any_other() {
             assert!(recording.events == records[..count]);
             assert_eq!(recording.facts.threads, facts().threads);
             assert_eq!(recording.facts.start_ns, 1_000_000_000);
+            let found = recording.facts.end.expect("ended");
+            assert_eq!((found.samples, found.kernel_locks), (end().samples, end().kernel_locks));
         }
         turned += usize::from(state.turns == 1);
     }
