@@ -56,6 +56,8 @@ pub struct Generations<S: Shelf> {
 struct Generation {
     /// Its size when the first record came: what comes before it repeats what the older one has, in bytes.
     begin_bytes: u64,
+    /// When it begins (`CLOCK_MONOTONIC` nanoseconds).
+    start_ns: u64,
     /// It is the first one of the recording.
     is_first: bool,
     /// What there had been when it began.
@@ -152,9 +154,10 @@ impl<S: Shelf> Generations<S> {
         self.so_far = SoFar { loss, overhead: overhead.or(self.so_far.overhead) };
     }
 
-    /// The processes and threads of an instant: a file may begin there.
+    /// The processes and threads of an instant: a file may begin there, if no later record is written yet.
     pub fn snapshot(&mut self, seen: &Facts) -> io::Result<()> {
-        if self.wants_snapshot() {
+        let written_ns = self.summary().last_ns.max(self.newer.start_ns);
+        if self.wants_snapshot() && seen.start_ns > written_ns {
             self.next = Some(seen.clone());
         }
         self.writer()?.snapshot(seen)
@@ -251,6 +254,7 @@ impl<S: Shelf> Generations<S> {
         }
         self.newer = Generation {
             begin_bytes: summary.bytes,
+            start_ns: facts.start_ns,
             is_first: self.older.is_none(),
             before: self.so_far,
             summary,

@@ -205,6 +205,35 @@ fn each_file_can_be_read_by_itself_at_any_moment() {
     recorded(&disk, 40_000, &records, true, look).expect("recorded");
 }
 
+/// Reading /proc takes longer than the records need to the file: once, a file began before what the one before it has, and
+/// that one ended before its last record.
+#[test]
+fn a_snapshot_that_comes_late_makes_no_hole() {
+    let records: Vec<Record> = (0..12_000).map(likely_record).collect();
+    let disk = Memory::with_room(usize::MAX);
+    let mut generations =
+        Generations::new(disk.clone(), disk.clone(), &meta(), &begin(), 40_000).expect("begun");
+    let mut late = None;
+    for part in records.chunks(100) {
+        let mut chunks = EventChunks::default();
+        part.iter().for_each(|record| assert_eq!(chunks.push(record), Ok(None)));
+        generations.events(chunks.take().expect("some")).expect("written");
+        if let Some(seen) = late.take() {
+            generations.snapshot(&seen).expect("written");
+        }
+        // In the middle of what is written already when it comes.
+        late = generations.wants_snapshot().then(|| Facts { start_ns: time(&part[50]), ..Facts::default() });
+        let state = disk.0.borrow();
+        let Some(older) = &state.older else { continue };
+        let ((older, _), (newer, _)) = (opened(older).expect("read"), opened(&state.newer).expect("read"));
+        let end_ns = older.facts.end.expect("ended").end_ns;
+        assert!(older.events.iter().all(|record| time(record) <= end_ns));
+        assert!(newer.events.iter().all(|record| time(record) >= end_ns));
+        assert_eq!(newer.facts.start_ns, end_ns);
+    }
+    assert!(disk.0.borrow().turns > 2);
+}
+
 /// Of a disk that fills, what was written can be read; joining needs room for both once more, or leaves them.
 #[test]
 fn a_disk_that_fills_leaves_what_was_written() {
