@@ -86,16 +86,24 @@ impl Carried {
     /// Forgets what matters only before `start_ns`, when the latest stack had this number. A sample is older than the
     /// latest stack at the moment at which it comes, so twice as many stay as one may name.
     pub fn forget_before(&mut self, start_ns: u64, latest_stack: u32) {
-        let oldest = latest_stack.saturating_sub(STACKS_AT_ONCE.saturating_mul(2));
-        while self.stacks.front().and_then(stack_of).is_some_and(|stack| stack < oldest) {
-            self.stacks.pop_front();
-        }
+        self.forget_stacks(latest_stack);
         self.notes.retain(|note| match note.kind {
             NoteKind::Gap { until_ns, .. } | NoteKind::EndedUnprobed { until_ns, .. } => until_ns > start_ns,
             // They tell which functions have probes.
             _ => true,
         });
         self.bytes = self.stacks.iter().chain(&self.notes).map(memory).fold(0, u64::saturating_add);
+    }
+
+    /// The same for stacks alone.
+    pub fn forget_stacks(&mut self, latest_stack: u32) {
+        let oldest = latest_stack.saturating_sub(STACKS_AT_ONCE.saturating_mul(2));
+        while let Some(note) = self.stacks.front()
+            && stack_of(note).is_some_and(|stack| stack < oldest)
+        {
+            self.bytes = self.bytes.saturating_sub(memory(note));
+            self.stacks.pop_front();
+        }
     }
 
     /// The facts of a recording that begins where these processes and threads were seen.

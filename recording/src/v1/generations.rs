@@ -122,6 +122,8 @@ impl<S: Shelf> Generations<S> {
     /// Adds a note.
     pub fn note(&mut self, note: &Note) -> io::Result<()> {
         self.carried.note(note);
+        // No file begins before the latest one.
+        self.carried.forget_stacks(self.carried.latest_stack());
         self.writer()?.note(note)
     }
 
@@ -168,6 +170,12 @@ impl<S: Shelf> Generations<S> {
         let begin_bytes = self.newer.begin_bytes;
         let room = self.half_bytes().saturating_sub(begin_bytes);
         self.next.is_none() && self.bytes() > begin_bytes.saturating_add(room / 2)
+    }
+
+    /// Memory of what the next file begins with, in bytes.
+    #[cfg(test)]
+    pub fn carried_bytes(&self) -> u64 {
+        self.carried.bytes()
     }
 
     /// Whether the newer file still has a name.

@@ -3,7 +3,7 @@
 use super::{end, facts, likely_record, meta, opened};
 use crate::v1::{Disk, EventChunks, Generations, Kept, Shelf};
 use crate::{DamageKind, Overwrite, TwoFiles, create_file};
-use engine::event::{Facts, FunctionFact, LossCounts, Note, NoteKind, ThreadFact, WindowEnd};
+use engine::event::{Facts, FunctionFact, LossCounts, Note, NoteKind, STACKS_AT_ONCE, ThreadFact, WindowEnd};
 use probe_abi::Record;
 use std::cell::RefCell;
 use std::io::{self, Cursor, Read, Write};
@@ -325,4 +325,21 @@ fn files_of_others_are_left_alone_and_one_file_is_left() {
     let (recording, info) = crate::read(&path).expect("read");
     assert_eq!((info.damage, info.events), (None, kept.summary.events));
     assert!(records.ends_with(&recording.events));
+}
+
+/// Once, all stacks of a file stayed in memory until the next one began.
+#[test]
+fn stacks_that_no_sample_may_name_any_more_take_no_memory() {
+    let disk = Memory::with_room(usize::MAX);
+    let mut generations =
+        Generations::new(disk.clone(), disk.clone(), &meta(), &begin(), 1 << 30).expect("begun");
+    let mut note = |generations: &mut Generations<Memory>, id: u32| {
+        let kind = NoteKind::Stack { id, pid: 7, frames: vec![1], cut: false };
+        generations.note(&Note { time_ns: u64::from(id), kind }).expect("noted");
+    };
+    let most = 2 * STACKS_AT_ONCE;
+    (1..=most + 1).for_each(|id| note(&mut generations, id));
+    let bytes = generations.carried_bytes();
+    (most + 2..2 * most).for_each(|id| note(&mut generations, id));
+    assert_eq!(generations.carried_bytes(), bytes);
 }
