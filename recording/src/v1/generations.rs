@@ -113,7 +113,7 @@ impl<S: Shelf> Generations<S> {
         self.carried.facts(facts);
         // Text packs to less than half; what begins now has them already.
         let bytes = serde_json::to_vec(facts)?.len() as u64 / 2;
-        if self.bytes().saturating_add(bytes) > self.full_bytes() && self.has_records() {
+        if self.is_full_with(bytes) {
             return self.turn_without_snapshot();
         }
         self.writer()?.facts(facts)
@@ -121,6 +121,9 @@ impl<S: Shelf> Generations<S> {
 
     /// Adds a note.
     pub fn note(&mut self, note: &Note) -> io::Result<()> {
+        if self.is_full_with(0) {
+            self.turn_without_snapshot()?;
+        }
         self.carried.note(note);
         // No file begins before the latest one.
         self.carried.forget_stacks(self.carried.latest_stack());
@@ -139,8 +142,7 @@ impl<S: Shelf> Generations<S> {
     }
 
     fn of_this_file(&mut self, chunk: EventChunk) -> io::Result<()> {
-        let bytes = self.bytes().saturating_add(chunk.payload_bytes());
-        if bytes > self.full_bytes() && self.has_records() {
+        if self.is_full_with(chunk.payload_bytes()) {
             self.turn_without_snapshot()?;
         }
         self.writer()?.events(chunk)
@@ -252,7 +254,7 @@ impl<S: Shelf> Generations<S> {
     fn begin(&mut self, disk: S::Disk, facts: &Facts) -> io::Result<()> {
         let mut writer = Writer::new(Limited::new(disk, self.half_bytes()), &self.meta)?;
         writer.facts(facts)?;
-        for note in self.carried.notes(u64::MAX) {
+        for note in self.carried.newest(self.full_bytes() / 4) {
             writer.note(note)?;
         }
         writer.flush()?;
@@ -284,9 +286,11 @@ impl<S: Shelf> Generations<S> {
         self.summary().bytes
     }
 
-    /// Without one it would begin again where it begins.
-    fn has_records(&self) -> bool {
-        self.summary().events > 0
+    /// Whether so much more has no room, and the next file may have: without a record it would begin again where it begins.
+    fn is_full_with(&self, bytes: u64) -> bool {
+        let pending = self.writer.as_ref().map_or(0, Writer::pending_bytes);
+        let bytes = self.bytes().saturating_add(pending).saturating_add(bytes);
+        bytes > self.full_bytes() && self.summary().events > 0
     }
 
     fn writer(&mut self) -> io::Result<&mut Writer<Limited<S::Disk>>> {

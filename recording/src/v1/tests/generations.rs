@@ -333,7 +333,7 @@ fn stacks_that_no_sample_may_name_any_more_take_no_memory() {
     let disk = Memory::with_room(usize::MAX);
     let mut generations =
         Generations::new(disk.clone(), disk.clone(), &meta(), &begin(), 1 << 30).expect("begun");
-    let mut note = |generations: &mut Generations<Memory>, id: u32| {
+    let note = |generations: &mut Generations<Memory>, id: u32| {
         let kind = NoteKind::Stack { id, pid: 7, frames: vec![1], cut: false };
         generations.note(&Note { time_ns: u64::from(id), kind }).expect("noted");
     };
@@ -342,4 +342,41 @@ fn stacks_that_no_sample_may_name_any_more_take_no_memory() {
     let bytes = generations.carried_bytes();
     (most + 2..2 * most).for_each(|id| note(&mut generations, id));
     assert_eq!(generations.carried_bytes(), bytes);
+}
+
+/// Programs whose stacks are all different: once, those that had not been written yet were not counted, and those that the
+/// next file begins with left no room for it.
+#[test]
+fn stacks_do_not_end_a_recording() {
+    let records: Vec<Record> = (0..3_000).map(likely_record).collect();
+    let (disk, mut id) = (Memory::with_room(usize::MAX), 0u32);
+    let mut generations =
+        Generations::new(disk.clone(), disk.clone(), &meta(), &begin(), 200_000).expect("begun");
+    for part in records.chunks(100) {
+        for _ in 0..100 {
+            id += 1;
+            // Nothing that packs.
+            let frame = |n: u64| {
+                let mixed = (u64::from(id) << 8 | n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+            };
+            let frames = (0..60).map(frame).collect();
+            let kind = NoteKind::Stack { id, pid: 7, frames, cut: false };
+            generations.note(&Note { time_ns: time(&part[0]), kind }).expect("there is room");
+        }
+        let mut chunks = EventChunks::default();
+        part.iter().for_each(|record| assert_eq!(chunks.push(record), Ok(None)));
+        generations.events(chunks.take().expect("some")).expect("there is room");
+    }
+    let end = WindowEnd { end_ns: records.last().map_or(0, time), ..end() };
+    assert!(!generations.finish(end).expect("finished").is_in_two);
+    let state = disk.0.borrow();
+    let (recording, info) = opened(&state.newer).expect("read");
+    assert_eq!(info.damage, None);
+    assert!(records.ends_with(&recording.events) && state.turns > 3);
+    let last = recording.notes.iter().rev().find_map(|note| match note.kind {
+        NoteKind::Stack { id, .. } => Some(id),
+        _ => None,
+    });
+    assert_eq!(last, Some(id), "the newest");
 }
