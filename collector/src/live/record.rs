@@ -19,7 +19,7 @@ use crate::present::finding::operations_tried;
 use crate::present::style::{self, Paint};
 use capture::target::{GatedChild, facts_of, signals, threads_at_end};
 use engine::event::{Facts, FunctionFact};
-use recording::{ClockAnchor, Meta, Overwrite, check_file, default_name};
+use recording::{ClockAnchor, Meta, Older, Overwrite, check_file, default_name};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -154,7 +154,11 @@ fn failed(ended: &mut Ended, path: &Path, subject: &str) -> Result<Option<Outcom
     if let Some(failure) = &ended.failure {
         let runs_on = ended.child_status.is_none() && ended.alive.iter().any(|&pid| is_alive(pid));
         let runs_on = if runs_on { format!("; {subject} runs on without longpole") } else { String::new() };
-        return Err(write_error(path, &format!("{} failed: {}{runs_on}", failure.part, failure.text)));
+        let older = match ended.file.as_ref().map(|written| &written.older) {
+            Some(Older::Apart(older)) => format!("; the part before it is in {}", older.display()),
+            _ => String::new(),
+        };
+        return Err(write_error(path, &format!("{} failed: {}{older}{runs_on}", failure.part, failure.text)));
     }
     Ok(None)
 }

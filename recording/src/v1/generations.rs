@@ -19,6 +19,7 @@ use super::{Limits, Summary, Writer};
 use crate::Meta;
 use engine::event::{Facts, LossCounts, Note, Overhead, WindowEnd};
 use std::io::{self, Read, Write};
+use std::path::PathBuf;
 
 /// Where the two files are.
 pub trait Shelf {
@@ -33,6 +34,9 @@ pub trait Shelf {
 
     /// What `write` writes takes the place of both files, as the newer one; if anything fails, both stay.
     fn replace(&mut self, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> io::Result<()>;
+
+    /// The name of the older file, if there is one.
+    fn older(&self) -> Option<PathBuf>;
 }
 
 /// See the module.
@@ -73,14 +77,26 @@ struct SoFar {
 }
 
 /// What there is at the end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     /// What the file holds.
     pub summary: Summary,
     /// An older part was given up.
     pub is_cut: bool,
-    /// Both files are still there: joining them has failed.
-    pub is_in_two: bool,
+    /// What became of the older file.
+    pub older: Older,
+}
+
+/// What became of the older file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Older {
+    /// The file has it, or there was none.
+    #[default]
+    Joined,
+    /// It is there, under this name: the two could not be joined.
+    Apart(PathBuf),
+    /// Somebody has removed it.
+    Removed,
 }
 
 impl<S: Shelf> Generations<S> {
@@ -190,6 +206,11 @@ impl<S: Shelf> Generations<S> {
         self.writer.as_ref().map_or(self.newer.summary, Writer::summary)
     }
 
+    /// The name of the older file, if there is one.
+    pub fn older(&self) -> Option<PathBuf> {
+        self.shelf.older()
+    }
+
     /// Ends the recording in an orderly way: there is one file.
     pub fn finish(mut self, end: WindowEnd) -> io::Result<Kept> {
         let own = of_this(end.clone(), &self.newer);
@@ -202,16 +223,10 @@ impl<S: Shelf> Generations<S> {
         for left_out in [older.summary.left_out, newer.summary.left_out] {
             end.left_out = added(end.left_out, left_out);
         }
-        let (shelf, most_bytes) = (&mut self.shelf, self.most_bytes);
-        let (first, second) = shelf.read(newer.begin_bytes)?;
-        let (mut parts, mut joined) = (Some((first, second, end)), Joined::default());
-        let replaced = shelf.replace(&mut |out| {
-            let Some((first, second, end)) = parts.take() else { return Ok(()) };
-            joined = join(first, second, Capped { out, room: most_bytes }, end, Limits::FILE)?;
-            Ok(())
-        });
-        if replaced.is_err() {
-            return Ok(Kept { summary: newer.summary, is_cut: !older.is_first, is_in_two: true });
+        let mut joined = Joined::default();
+        if self.join(end, &mut joined).is_err() {
+            let older_file = self.shelf.older().map_or(Older::Removed, Older::Apart);
+            return Ok(Kept { summary: newer.summary, is_cut: !older.is_first, older: older_file });
         }
         let events = newer.summary.events;
         let summary = Summary {
@@ -223,7 +238,18 @@ impl<S: Shelf> Generations<S> {
             first_ns: older.summary.first_ns,
             last_ns: if events == 0 { older.summary.last_ns } else { newer.summary.last_ns },
         };
-        Ok(Kept { summary, is_cut: !older.is_first, is_in_two: false })
+        Ok(Kept { summary, is_cut: !older.is_first, older: Older::Joined })
+    }
+
+    /// Both files become one.
+    fn join(&mut self, end: WindowEnd, joined: &mut Joined) -> io::Result<()> {
+        let (first, second) = self.shelf.read(self.newer.begin_bytes)?;
+        let (most_bytes, mut parts) = (self.most_bytes, Some((first, second, end)));
+        self.shelf.replace(&mut |out| {
+            let Some((first, second, end)) = parts.take() else { return Ok(()) };
+            *joined = join(first, second, Capped { out, room: most_bytes }, end, Limits::FILE)?;
+            Ok(())
+        })
     }
 
     /// The newer file has ended; the next one begins with these processes and threads.

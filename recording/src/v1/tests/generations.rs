@@ -1,13 +1,13 @@
 //! The newest part of a recording on disk, and never more of it than it may be.
 
 use super::{end, facts, likely_record, meta, opened};
-use crate::v1::{Disk, EventChunks, Generations, Kept, Shelf};
+use crate::v1::{Disk, EventChunks, Generations, Kept, Older, Shelf};
 use crate::{DamageKind, Overwrite, TwoFiles, create_file};
 use engine::event::{Facts, FunctionFact, LossCounts, Note, NoteKind, STACKS_AT_ONCE, ThreadFact, WindowEnd};
 use probe_abi::Record;
 use std::cell::RefCell;
 use std::io::{self, Cursor, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// Two files in memory, on a disk with so much room.
@@ -76,6 +76,10 @@ impl Shelf for Memory {
         (state.newer, state.older) = (new, None);
         Ok(())
     }
+
+    fn older(&self) -> Option<PathBuf> {
+        self.0.borrow().older.as_ref().map(|_| PathBuf::from("older"))
+    }
 }
 
 fn begin() -> Facts {
@@ -129,7 +133,7 @@ fn the_newest_part_is_one_whole_file_that_is_never_too_large() {
         let state = disk.0.borrow();
         assert!(state.largest as u64 <= most_bytes, "{} of {most_bytes} bytes", state.largest);
         assert!(state.turns > 1 && state.older.is_none());
-        assert!(kept.is_cut && !kept.is_in_two);
+        assert_eq!((kept.is_cut, kept.older), (true, Older::Joined));
         let (recording, info) = opened(&state.newer).expect("read");
         assert_eq!(info.damage, None);
         assert_eq!((kept.summary.events, kept.summary.bytes), (info.events, state.newer.len() as u64));
@@ -244,7 +248,7 @@ fn a_disk_that_fills_leaves_what_was_written() {
         let result = recorded(&disk, 40_000, &records, true, |_| {});
         let state = disk.0.borrow();
         match result {
-            Ok(Kept { is_in_two: false, .. }) => joined += 1,
+            Ok(Kept { older: Older::Joined, .. }) => joined += 1,
             Ok(_) => in_two += 1,
             Err(error) => {
                 assert_eq!(error.kind(), io::ErrorKind::StorageFull, "room {room}");
@@ -294,6 +298,20 @@ fn a_chunk_that_fits_into_no_file_ends_the_recording() {
     assert_eq!(opened(&disk.0.borrow().newer).expect("read").0.events.len(), 0);
 }
 
+fn names_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("folder");
+    let mut names: Vec<PathBuf> = entries.map(|entry| entry.expect("entry").path()).collect();
+    names.sort();
+    names
+}
+
+/// Adds records as one chunk.
+fn write(generations: &mut Generations<TwoFiles>, records: &[Record]) {
+    let mut chunks = EventChunks::default();
+    records.iter().for_each(|record| assert_eq!(chunks.push(record), Ok(None)));
+    generations.events(chunks.take().expect("some")).expect("written");
+}
+
 #[test]
 fn files_of_others_are_left_alone_and_one_file_is_left() {
     let folder = tempfile::tempdir().expect("folder");
@@ -303,19 +321,10 @@ fn files_of_others_are_left_alone_and_one_file_is_left() {
     let file = create_file(&path, Overwrite::Nothing).expect("created");
     let mut generations =
         Generations::new(TwoFiles::new(&path), file, &meta(), &begin(), 40_000).expect("begun");
-    let names = || -> Vec<PathBuf> {
-        let mut names: Vec<PathBuf> = std::fs::read_dir(folder.path())
-            .expect("folder")
-            .map(|entry| entry.expect("entry").path())
-            .collect();
-        names.sort();
-        names
-    };
+    let names = || names_in(folder.path());
     let records: Vec<Record> = (0..10_000).map(likely_record).collect();
     for part in records.chunks(100) {
-        let mut chunks = EventChunks::default();
-        part.iter().for_each(|record| assert_eq!(chunks.push(record), Ok(None)));
-        generations.events(chunks.take().expect("some")).expect("written");
+        write(&mut generations, part);
         assert!(names().iter().all(|name| name.metadata().expect("there").len() <= 20_000));
     }
     assert_eq!(names(), [folder.path().join("a-older-2.lp"), others.clone(), path.clone()]);
@@ -344,6 +353,36 @@ fn stacks_that_no_sample_may_name_any_more_take_no_memory() {
     assert_eq!(generations.carried_bytes(), bytes);
 }
 
+/// Once, a recording failed whose older file somebody had removed. Another program's file is in the usual place of it.
+#[test]
+fn an_older_file_that_is_gone_or_stays_costs_nothing_of_the_newer_one() {
+    for is_gone in [true, false] {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("a.lp");
+        std::fs::write(folder.path().join("a-older.lp"), "precious").expect("written");
+        let file = create_file(&path, Overwrite::Nothing).expect("created");
+        let mut generations =
+            Generations::new(TwoFiles::new(&path), file, &meta(), &begin(), 40_000).expect("begun");
+        let records: Vec<Record> = (0..10_000).map(likely_record).collect();
+        records.chunks(100).for_each(|part| write(&mut generations, part));
+        let older = folder.path().join("a-older-2.lp");
+        assert_eq!(generations.older(), Some(older.clone()));
+        let expected = if is_gone {
+            std::fs::remove_file(&older).expect("removed");
+            Older::Removed
+        } else {
+            // Nobody can join it.
+            std::fs::write(&older, "").expect("emptied");
+            Older::Apart(older)
+        };
+        let kept = generations.finish(end()).expect("no failure");
+        assert_eq!((kept.is_cut, kept.older), (true, expected));
+        let (recording, info) = crate::read(&path).expect("read");
+        assert_eq!((info.damage, info.events), (None, kept.summary.events));
+        assert!(records.ends_with(&recording.events));
+    }
+}
+
 /// Programs whose stacks are all different: once, those that had not been written yet were not counted, and those that the
 /// next file begins with left no room for it.
 #[test]
@@ -369,7 +408,7 @@ fn stacks_do_not_end_a_recording() {
         generations.events(chunks.take().expect("some")).expect("there is room");
     }
     let end = WindowEnd { end_ns: records.last().map_or(0, time), ..end() };
-    assert!(!generations.finish(end).expect("finished").is_in_two);
+    assert_eq!(generations.finish(end).expect("finished").older, Older::Joined);
     let state = disk.0.borrow();
     let (recording, info) = opened(&state.newer).expect("read");
     assert_eq!(info.damage, None);
