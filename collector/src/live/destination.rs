@@ -5,6 +5,8 @@ use super::message::Message;
 use super::ring_file::RingFile;
 use super::ring_reader::WriterMessage;
 use super::saved::Saved;
+use crate::exit::say;
+use crate::present::style;
 use engine::event::{Facts, WindowEnd};
 use recording::{Disk, Generations, Kept, Older, Summary, TwoFiles, Writer};
 use std::fs::File;
@@ -167,6 +169,11 @@ impl<D: Disk> Destination<D> {
         match self {
             Destination::Whole(writer) => Ok(Written { summary: writer.finish(end)?, ..Written::default() }),
             Destination::Newest(generations) => {
+                if let Some(older) = generations.older() {
+                    let older = older.display();
+                    let text = format!("joining both files; a second ^C leaves the older part in {older}");
+                    say(style::for_stderr().text(&text));
+                }
                 let Kept { summary, is_cut, older } = generations.finish(end)?;
                 let length = Duration::from_nanos(summary.last_ns.saturating_sub(summary.first_ns));
                 let is_all = !is_cut && older == Older::Joined;

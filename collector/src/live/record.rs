@@ -9,7 +9,7 @@ use super::lock_recording::How;
 use super::loop_state::Mode;
 use super::message::LibcCounts;
 use super::paragraph::paragraph;
-use super::record_output::{self, Output, kept_text};
+use super::record_output::{self, Output, broken_off_text, kept_text};
 use super::run::{Ended, Setup, run};
 use super::summary::RecordSummary;
 use crate::exit::{Outcome, UserError, say};
@@ -102,7 +102,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
     ended.elapsed += before;
     let path = ended.file.as_ref().and_then(|written| written.path.clone()).unwrap_or(path);
     functions_known.extend(ended.observed.more_functions.iter().cloned());
-    if let Some(outcome) = failed(&mut ended, &path, &subject)? {
+    if let Some(outcome) = failed(&mut ended, (&plan.keep, &path), &subject)? {
         return Ok(outcome);
     }
     // Only of a command that did what it should is it known what it costs elsewhere.
@@ -140,7 +140,11 @@ fn snapshot(pids: &[u32]) -> Facts {
 
 /// What there is instead of a summary: the error of a command that did not start or of a part that failed, or the
 /// outcome of a recording that the user broke off. `None`: all went well.
-fn failed(ended: &mut Ended, path: &Path, subject: &str) -> Result<Option<Outcome>, UserError> {
+fn failed(
+    ended: &mut Ended,
+    (keep, path): (&Keep, &Path),
+    subject: &str,
+) -> Result<Option<Outcome>, UserError> {
     if let Some(error) = ended.launch_error.take() {
         // It contains nothing from the command. A ring may not have got as far as a file: then another one's may have the name.
         if ended.file.is_some() {
@@ -149,6 +153,10 @@ fn failed(ended: &mut Ended, path: &Path, subject: &str) -> Result<Option<Outcom
         return Err(error.into());
     }
     if ended.aborted {
+        if let Some(text) = broken_off_text(keep, path) {
+            let style = style::for_stderr();
+            say(style.paint(Paint::Warning, &style.text(&text)));
+        }
         return Ok(Some(Outcome::Signal(libc::SIGINT)));
     }
     if let Some(failure) = &ended.failure {

@@ -93,6 +93,15 @@ fn tell(saved: &Result<Box<Saved>, UserError>) {
     }
 }
 
+/// What there is of a recording that the user broke off, if that may be more than one file.
+pub fn broken_off_text(keep: &Keep, path: &Path) -> Option<String> {
+    let Keep::Newest { .. } = keep else { return None };
+    let file = path.display();
+    Some(format!(
+        "! not joined: {file} has the newest part; a file named -older next to it has the one before"
+    ))
+}
+
 /// What the summary says about how much was kept. `None`: all of it.
 pub fn kept_text(keep: &Keep, written: &Written, saved: &[PathBuf]) -> Option<String> {
     let Part::Last { length, is_cut } = written.part else { return None };
@@ -141,5 +150,13 @@ mod tests {
         assert!(apart.contains("there was no room for more in") && apart.contains(" in a-older-2.lp, since"));
         assert!(said(false, Older::Removed).ends_with("was removed meanwhile"));
         assert!(!said(true, Older::Joined).contains("the part before it"));
+    }
+
+    #[test]
+    fn who_breaks_off_is_told_of_both_files() {
+        let said = |keep| broken_off_text(&keep, Path::new("a.lp"));
+        let both = said(Keep::Newest { most_bytes: 1 << 20 }).expect("two files");
+        assert!(both.contains("a.lp") && both.contains("-older"));
+        assert_eq!(said(Keep::All), None);
     }
 }
