@@ -182,13 +182,14 @@ fn replaceable(place: &Path, overwrite: Overwrite) -> Result<(), CreateProblem> 
     if is_session(&start) { Err(CreateProblem::IsSession) } else { Ok(()) }
 }
 
-/// Creates a file of this name, or of the next one that is free: `a.lp`, `a-2.lp`, `a-3.lp` and so on. Two that do this at
-/// the same time get two files.
+/// Creates a file of this name, or of the next one that is free: `a.lp`, `a-2.lp`, `a-3.lp` and so on; if a thousand are taken,
+/// its number is the time (nanoseconds since 1970). Two that do this at the same time get two files.
 pub fn create_unused(path: &Path) -> Result<(File, PathBuf), CreateError> {
-    const TRIES: u32 = 1_000;
+    const TRIES: u128 = 1_000;
+    let time = std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos());
     let stem = path.file_stem().unwrap_or_default();
     let mut taken = None;
-    for number in 1..=TRIES {
+    for number in (1..=TRIES).chain([time]) {
         let name = if number == 1 {
             path.to_path_buf()
         } else {
@@ -347,6 +348,23 @@ mod tests {
         assert_eq!(names, expected);
         let none = dir.path().join("none").join("a.lp");
         assert!(matches!(create_unused(&none).expect_err("no folder").problem, CreateProblem::Io(_)));
+    }
+
+    /// Once, the last ring of a recording had no name left.
+    #[test]
+    fn after_a_thousand_names_the_time_is_one() {
+        let dir = tempfile::tempdir().expect("dir");
+        let path = dir.path().join("a.lp");
+        std::fs::write(&path, "").expect("written");
+        for number in 2..=1_000 {
+            std::fs::write(dir.path().join(format!("a-{number}.lp")), "").expect("written");
+        }
+        let names = [(); 2].map(|()| create_unused(&path).expect("created").1);
+        for name in &names {
+            let name = name.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+            assert!(name.len() > 18 && name.starts_with("a-1"), "{name}");
+        }
+        assert_ne!(names[0], names[1]);
     }
 
     #[test]

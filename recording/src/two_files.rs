@@ -56,10 +56,15 @@ impl Shelf for TwoFiles {
 
     fn replace(&mut self, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
         write_whole(&self.path, Overwrite::AnyFile, |out| write(out)).map_err(system)?;
-        match self.older.take() {
-            Some(older) => std::fs::remove_file(older),
-            None => Ok(()),
+        if let Some(older) = self.older.take() {
+            // All of it is in the one file: it is no failure that the other one is gone already, or stays.
+            let _ = std::fs::remove_file(older);
         }
+        Ok(())
+    }
+
+    fn older(&self) -> Option<PathBuf> {
+        self.older.clone().filter(|older| older.exists())
     }
 }
 

@@ -1,9 +1,15 @@
-//! Files that are there whole or not at all: written under another name in the same folder, and renamed in the end.
+//! Files that are there whole or not at all: written without a name, or under another one in the same folder where the file
+//! system has no files without, and named in the end.
 
 use super::file::place;
 use super::{CreateError, CreateProblem, Overwrite, SudoUser, create_file};
+use rustix::fs::{AtFlags, CWD, linkat};
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use tempfile::TempPath;
 
 /// Bytes that go to the system at a time.
 const BUFFER: usize = 1 << 18;
@@ -30,24 +36,58 @@ pub fn write_whole(
         return written.map_err(to_system);
     }
     let folder = place.parent().unwrap_or(Path::new("."));
-    let new = tempfile::Builder::new().prefix(".longpole-").suffix(".tmp").tempfile_in(folder);
-    let mut new = new.map_err(to_system)?;
+    let mut new = New::begin(folder).map_err(to_system)?;
     if let Some(user) = SudoUser::from_environment() {
-        user.give(new.as_file()).map_err(to_system)?;
+        user.give(&new.file).map_err(to_system)?;
     }
-    let mut out = BufWriter::with_capacity(BUFFER, new.as_file_mut());
+    let mut out = BufWriter::with_capacity(BUFFER, &mut new.file);
     let written = write(&mut out).and_then(|()| out.flush());
     let _ = out.into_parts();
     written.map_err(to_system)?;
+    let named = new.named(folder).map_err(to_system)?;
     let renamed = match overwrite {
-        Overwrite::AnyFile | Overwrite::Reports => new.persist(&place),
+        Overwrite::AnyFile | Overwrite::Reports => named.persist(&place),
         // Another process may have made one meanwhile.
-        Overwrite::Nothing | Overwrite::Devices => new.persist_noclobber(&place),
+        Overwrite::Nothing | Overwrite::Devices => named.persist_noclobber(&place),
     };
-    renamed.map(drop).map_err(|error| match error.error.kind() {
+    renamed.map_err(|error| match error.error.kind() {
         io::ErrorKind::AlreadyExists => fail(CreateProblem::Exists),
         _ => to_system(error.error),
     })
+}
+
+/// A new file that is gone if it gets no name in the end.
+struct New {
+    file: File,
+    /// The name that it has until then.
+    name: Option<TempPath>,
+}
+
+impl New {
+    fn begin(folder: &Path) -> io::Result<New> {
+        // Of such a file nothing is left however this process ends.
+        let unnamed = OpenOptions::new().write(true).mode(0o600).custom_flags(libc::O_TMPFILE).open(folder);
+        if let Ok(file) = unnamed {
+            return Ok(New { file, name: None });
+        }
+        let (file, name) = usual_name().tempfile_in(folder)?.into_parts();
+        Ok(New { file, name: Some(name) })
+    }
+
+    fn named(self, folder: &Path) -> io::Result<TempPath> {
+        if let Some(name) = self.name {
+            return Ok(name);
+        }
+        let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let link = |name: &Path| linkat(CWD, &own, CWD, name, AtFlags::SYMLINK_FOLLOW).map_err(Into::into);
+        Ok(usual_name().make_in(folder, link)?.into_temp_path())
+    }
+}
+
+fn usual_name() -> tempfile::Builder<'static, 'static> {
+    let mut name = tempfile::Builder::new();
+    name.prefix(".longpole-").suffix(".tmp");
+    name
 }
 
 #[cfg(test)]
@@ -78,5 +118,25 @@ mod tests {
         assert_eq!((std::fs::read_to_string(&path).expect("read").as_str(), names()), ("new", 1));
         write_whole(Path::new("/dev/null"), Overwrite::Devices, |out| out.write_all(b"gone"))
             .expect("a device");
+    }
+
+    /// Once, ^C while two recordings became one left a hidden file as large as both.
+    #[test]
+    fn a_process_that_ends_while_it_writes_leaves_nothing() {
+        let folder = tempfile::tempdir().expect("folder");
+        let names = || std::fs::read_dir(folder.path()).expect("folder").count();
+        let unnamed = OpenOptions::new().write(true).custom_flags(libc::O_TMPFILE).open(folder.path());
+        write_whole(&folder.path().join("a"), Overwrite::AnyFile, |out| {
+            out.write_all(b"some")?;
+            assert_eq!(names(), usize::from(unnamed.is_err()));
+            Ok(())
+        })
+        .expect("written");
+        // Where there are no files without a name.
+        let (file, name) = usual_name().tempfile_in(folder.path()).expect("made").into_parts();
+        let named = New { file, name: Some(name) }.named(folder.path()).expect("named");
+        assert_eq!(names(), 2);
+        drop(named);
+        assert_eq!(names(), 1);
     }
 }

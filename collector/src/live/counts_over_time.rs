@@ -6,6 +6,8 @@ use std::collections::VecDeque;
 /// Counts since the start of the recording, and from when on they had these values.
 #[derive(Clone, Debug)]
 pub struct CountsOverTime {
+    /// When the recording began.
+    start_ns: u64,
     /// The first one holds at the start of the stretch; never empty.
     losses: VecDeque<(u64, LossCounts)>,
     /// The same for what recording has cost.
@@ -16,6 +18,7 @@ impl CountsOverTime {
     /// Nothing yet.
     pub fn new(start_ns: u64) -> CountsOverTime {
         CountsOverTime {
+            start_ns,
             losses: VecDeque::from([(start_ns, LossCounts::default())]),
             costs: VecDeque::from([(start_ns, Overhead::default())]),
         }
@@ -43,13 +46,19 @@ impl CountsOverTime {
         }
     }
 
-    /// An end with what was lost and spent from `start_ns` on.
+    /// An end with what was lost and spent from `start_ns` on. What is known at the end of the recording alone, for all of it,
+    /// is of no part of it.
     pub fn since(&self, start_ns: u64, end: WindowEnd) -> WindowEnd {
         let loss_before = at(&self.losses, start_ns).unwrap_or_default();
         let cost_before = at(&self.costs, start_ns).unwrap_or_default();
-        let loss = end.loss.since(&loss_before);
-        let overhead = end.overhead.map(|cost| cost.since(&cost_before));
-        WindowEnd { loss, overhead, ..end }
+        let is_all = start_ns <= self.start_ns;
+        WindowEnd {
+            loss: end.loss.since(&loss_before),
+            overhead: end.overhead.map(|cost| cost.since(&cost_before)),
+            samples: end.samples.filter(|_| is_all),
+            kernel_locks: end.kernel_locks.filter(|_| is_all),
+            ..end
+        }
     }
 
     /// What is known last.
@@ -70,6 +79,7 @@ fn at<T: Copy>(all: &VecDeque<(u64, T)>, time_ns: u64) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use engine::event::{KernelLocks, SampleCounts};
 
     #[test]
     fn a_stretch_has_what_was_lost_and_spent_in_it() {
@@ -92,5 +102,17 @@ mod tests {
         );
         counts.forget_before(39);
         assert_eq!(in_stretch(&counts, 39), (5, 5));
+    }
+
+    /// Once, five seconds had the waits for locks of the kernel of hours.
+    #[test]
+    fn what_is_known_of_the_whole_recording_is_of_no_part_of_it() {
+        let counts = CountsOverTime::new(10);
+        let (samples, kernel_locks) = (Some(SampleCounts::default()), Some(KernelLocks::default()));
+        for (start_ns, is_all) in [(0, true), (10, true), (11, false)] {
+            let end = WindowEnd { samples, kernel_locks: kernel_locks.clone(), ..WindowEnd::default() };
+            let end = counts.since(start_ns, end);
+            assert_eq!((end.samples.is_some(), end.kernel_locks.is_some()), (is_all, is_all));
+        }
     }
 }

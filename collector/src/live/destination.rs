@@ -5,8 +5,10 @@ use super::message::Message;
 use super::ring_file::RingFile;
 use super::ring_reader::WriterMessage;
 use super::saved::Saved;
+use crate::exit::say;
+use crate::present::style;
 use engine::event::{Facts, WindowEnd};
-use recording::{Disk, Generations, Kept, Summary, TwoFiles, Writer};
+use recording::{Disk, Generations, Kept, Older, Summary, TwoFiles, Writer};
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
@@ -35,6 +37,8 @@ pub struct Written {
     pub path: Option<PathBuf>,
     /// How much of the recording that is.
     pub part: Part,
+    /// Where the part before it is, if it is in two files.
+    pub older: Older,
 }
 
 /// How much of a recording was kept.
@@ -49,8 +53,6 @@ pub enum Part {
         length: Duration,
         /// There was no room for all that was asked for.
         is_cut: bool,
-        /// In two files: they could not be joined.
-        is_in_two: bool,
     },
 }
 
@@ -167,28 +169,33 @@ impl<D: Disk> Destination<D> {
         match self {
             Destination::Whole(writer) => Ok(Written { summary: writer.finish(end)?, ..Written::default() }),
             Destination::Newest(generations) => {
-                let Kept { summary, is_cut, is_in_two } = generations.finish(end)?;
+                if let Some(older) = generations.older() {
+                    let older = older.display();
+                    let text = format!("joining both files; a second ^C leaves the older part in {older}");
+                    say(style::for_stderr().text(&text));
+                }
+                let Kept { summary, is_cut, older } = generations.finish(end)?;
                 let length = Duration::from_nanos(summary.last_ns.saturating_sub(summary.first_ns));
-                let part =
-                    if is_cut || is_in_two { Part::Last { length, is_cut, is_in_two } } else { Part::All };
-                Ok(Written { summary, path: None, part })
+                let is_all = !is_cut && older == Older::Joined;
+                let part = if is_all { Part::All } else { Part::Last { length, is_cut } };
+                Ok(Written { summary, path: None, part, older })
             }
             Destination::Ring(ring) => {
                 let Saved { path, summary, length, is_cut, reason: _ } =
                     ring.finish(end).map_err(io::Error::other)?;
-                let part = Part::Last { length, is_cut, is_in_two: false };
-                Ok(Written { summary, path: Some(path), part })
+                let part = Part::Last { length, is_cut };
+                Ok(Written { summary, path: Some(path), part, older: Older::Joined })
             }
         }
     }
 
     /// What there is after a failure.
     pub fn so_far(&self) -> Written {
-        let summary = match self {
-            Destination::Whole(writer) => writer.summary(),
-            Destination::Newest(generations) => generations.summary(),
-            Destination::Ring(_) => Summary::default(),
+        let (summary, older) = match self {
+            Destination::Whole(writer) => (writer.summary(), None),
+            Destination::Newest(generations) => (generations.summary(), generations.older()),
+            Destination::Ring(_) => (Summary::default(), None),
         };
-        Written { summary, ..Written::default() }
+        Written { summary, older: older.map_or(Older::Joined, Older::Apart), ..Written::default() }
     }
 }

@@ -9,7 +9,7 @@ use super::lock_recording::How;
 use super::loop_state::Mode;
 use super::message::LibcCounts;
 use super::paragraph::paragraph;
-use super::record_output::{self, Output, kept_text};
+use super::record_output::{self, Output, broken_off_text, kept_text};
 use super::run::{Ended, Setup, run};
 use super::session_meta::session_meta;
 use super::summary::RecordSummary;
@@ -20,7 +20,7 @@ use crate::present::finding::operations_tried;
 use crate::present::style::{self, Paint};
 use capture::target::{GatedChild, facts_of, signals, threads_at_end};
 use engine::event::{Facts, FunctionFact};
-use recording::{ClockAnchor, Meta, Overwrite, check_file, default_name};
+use recording::{ClockAnchor, Meta, Older, Overwrite, check_file, default_name};
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -102,7 +102,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
     ended.elapsed += before;
     let path = ended.file.as_ref().and_then(|written| written.path.clone()).unwrap_or(path);
     functions_known.extend(ended.observed.more_functions.iter().cloned());
-    if let Some(outcome) = failed(&mut ended, &path, &subject)? {
+    if let Some(outcome) = failed(&mut ended, (&plan.keep, &path), &subject)? {
         return Ok(outcome);
     }
     // Only of a command that did what it should is it known what it costs elsewhere.
@@ -140,7 +140,11 @@ fn snapshot(pids: &[u32]) -> Facts {
 
 /// What there is instead of a summary: the error of a command that did not start or of a part that failed, or the
 /// outcome of a recording that the user broke off. `None`: all went well.
-fn failed(ended: &mut Ended, path: &Path, subject: &str) -> Result<Option<Outcome>, UserError> {
+fn failed(
+    ended: &mut Ended,
+    (keep, path): (&Keep, &Path),
+    subject: &str,
+) -> Result<Option<Outcome>, UserError> {
     if let Some(error) = ended.launch_error.take() {
         // It contains nothing from the command. A ring may not have got as far as a file: then another one's may have the name.
         if ended.file.is_some() {
@@ -149,12 +153,20 @@ fn failed(ended: &mut Ended, path: &Path, subject: &str) -> Result<Option<Outcom
         return Err(error.into());
     }
     if ended.aborted {
+        if let Some(text) = broken_off_text(keep, path) {
+            let style = style::for_stderr();
+            say(style.paint(Paint::Warning, &style.text(&text)));
+        }
         return Ok(Some(Outcome::Signal(libc::SIGINT)));
     }
     if let Some(failure) = &ended.failure {
         let runs_on = ended.child_status.is_none() && ended.alive.iter().any(|&pid| is_alive(pid));
         let runs_on = if runs_on { format!("; {subject} runs on without longpole") } else { String::new() };
-        return Err(write_error(path, &format!("{} failed: {}{runs_on}", failure.part, failure.text)));
+        let older = match ended.file.as_ref().map(|written| &written.older) {
+            Some(Older::Apart(older)) => format!("; the part before it is in {}", older.display()),
+            _ => String::new(),
+        };
+        return Err(write_error(path, &format!("{} failed: {}{older}{runs_on}", failure.part, failure.text)));
     }
     Ok(None)
 }

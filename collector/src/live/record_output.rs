@@ -11,7 +11,7 @@ use crate::plan::RecordPlan;
 use crate::plan::keep::{Keep, MOST_RING_BYTES, RingPlan};
 use crate::present::style::{self, Paint};
 use engine::event::Facts;
-use recording::{Generations, Meta, Overwrite, TwoFiles, Writer, create_file, create_unused};
+use recording::{Generations, Meta, Older, Overwrite, TwoFiles, Writer, create_file, create_unused};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -93,9 +93,18 @@ fn tell(saved: &Result<Box<Saved>, UserError>) {
     }
 }
 
+/// What there is of a recording that the user broke off, if that may be more than one file.
+pub fn broken_off_text(keep: &Keep, path: &Path) -> Option<String> {
+    let Keep::Newest { .. } = keep else { return None };
+    let file = path.display();
+    Some(format!(
+        "! not joined: {file} has the newest part; a file named -older next to it has the one before"
+    ))
+}
+
 /// What the summary says about how much was kept. `None`: all of it.
 pub fn kept_text(keep: &Keep, written: &Written, saved: &[PathBuf]) -> Option<String> {
-    let Part::Last { length, is_cut, is_in_two } = written.part else { return None };
+    let Part::Last { length, is_cut } = written.part else { return None };
     let mut text = format!("the last {}", duration(length.as_nanos() as f64));
     match keep {
         Keep::Ring(_) if is_cut => {
@@ -109,8 +118,13 @@ pub fn kept_text(keep: &Keep, written: &Written, saved: &[PathBuf]) -> Option<St
         }
         _ => {}
     }
-    if is_in_two {
-        text.push_str("; the part before it is in the file named -older, since they could not be joined");
+    match &written.older {
+        Older::Joined => {}
+        Older::Apart(path) => {
+            let path = path.display();
+            text.push_str(&format!("; the part before it is in {path}, since the two could not be joined"));
+        }
+        Older::Removed => text.push_str("; the file with the part before it was removed meanwhile"),
     }
     if let [one] = saved {
         text.push_str(&format!("; saved before to {}", one.display()));
@@ -118,4 +132,31 @@ pub fn kept_text(keep: &Keep, written: &Written, saved: &[PathBuf]) -> Option<St
         text.push_str(&format!("; saved before to {}", counted(saved.len(), "file")));
     }
     Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn the_summary_says_where_the_part_before_it_is() {
+        let said = |is_cut, older| {
+            let part = Part::Last { length: Duration::from_secs(5), is_cut };
+            let keep = Keep::Newest { most_bytes: 1 << 20 };
+            kept_text(&keep, &Written { part, older, ..Written::default() }, &[]).unwrap_or_default()
+        };
+        let apart = said(true, Older::Apart("a-older-2.lp".into()));
+        assert!(apart.contains("there was no room for more in") && apart.contains(" in a-older-2.lp, since"));
+        assert!(said(false, Older::Removed).ends_with("was removed meanwhile"));
+        assert!(!said(true, Older::Joined).contains("the part before it"));
+    }
+
+    #[test]
+    fn who_breaks_off_is_told_of_both_files() {
+        let said = |keep| broken_off_text(&keep, Path::new("a.lp"));
+        let both = said(Keep::Newest { most_bytes: 1 << 20 }).expect("two files");
+        assert!(both.contains("a.lp") && both.contains("-older"));
+        assert_eq!(said(Keep::All), None);
+    }
 }

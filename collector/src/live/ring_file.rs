@@ -3,6 +3,8 @@
 use super::counts_over_time::CountsOverTime;
 use super::decoder::Batch;
 use super::saved::{Reason, Saved};
+use super::trigger::Fired;
+use crate::plan::trigger::Condition;
 use engine::event::{Facts, Note, WindowEnd};
 use recording::{CreateError, EventChunk, Meta, Overwrite, Ring, Writer};
 use std::io;
@@ -23,10 +25,13 @@ pub struct Names {
 /// See the module.
 pub struct RingFile {
     ring: Ring,
+    span_ns: u64,
     meta: Meta,
     names: Names,
     /// Somebody wants it saved.
     wanted: Arc<AtomicBool>,
+    /// Up to when the ring was at the last time that a condition had it saved.
+    heard: Vec<(Condition, u64)>,
     counts: CountsOverTime,
     complete_to_ns: u64,
     open: Option<EventChunk>,
@@ -44,6 +49,8 @@ impl RingFile {
         let span_ns = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
         Ok(RingFile {
             ring: Ring::new(facts, span_ns, most_bytes)?,
+            span_ns,
+            heard: Vec::new(),
             meta,
             names,
             wanted,
@@ -79,8 +86,18 @@ impl RingFile {
         }
         // One file has both.
         let wanted = self.wanted.swap(false, Ordering::Relaxed);
-        let fired = fired.into_iter().next().map(Reason::Trigger);
-        Ok(fired.or(wanted.then_some(Reason::Signal)))
+        let fired = fired.into_iter().find(|fired| self.is_new(fired));
+        if let Some(Fired { condition, .. }) = &fired {
+            self.heard.retain(|(heard, _)| heard != condition);
+            self.heard.push((condition.clone(), self.complete_to_ns));
+        }
+        Ok(fired.map(Reason::Trigger).or(wanted.then_some(Reason::Signal)))
+    }
+
+    /// Whether a ring has passed since this condition had it saved: one that comes and goes would fill the disk.
+    fn is_new(&self, fired: &Fired) -> bool {
+        let last = self.heard.iter().find(|(condition, _)| *condition == fired.condition);
+        last.is_none_or(|(_, saved_ns)| fired.time_ns >= saved_ns.saturating_add(self.span_ns))
     }
 
     /// Saves what there is now; the ring goes on.
@@ -123,7 +140,6 @@ impl RingFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::trigger::Fired;
     use engine::event::{LossCounts, NoteKind};
     use probe_abi::{Exit, Header, Kind, Record};
     use recording::{ClockAnchor, CreateProblem, EventChunks, read};
@@ -201,6 +217,25 @@ mod tests {
         let (recording, _) = read(&saved.path).expect("read");
         assert_eq!((recording.events.len(), recording.notes.len()), (30, 1));
         assert_eq!(recording.facts.end.map(|end| end.end_ns), Some(500 * MS));
+    }
+
+    /// Once, a condition that came and went filled the disk.
+    #[test]
+    fn a_condition_is_heard_once_in_the_time_of_the_ring() {
+        let folder = tempfile::tempdir().expect("folder");
+        let (mut ring, wanted) = ring(folder.path(), None);
+        let mut saves = |condition: &str, end_ms: u64| {
+            let fired = Fired { condition: condition.parse().expect("a condition"), time_ns: end_ms * MS };
+            let batch = Batch { fired: vec![fired], ..batch(end_ms - 10, end_ms, 0) };
+            ring.batch(batch).expect("taken")
+        };
+        let (one, other) = ("parallelism<1.5 for 2s", "lock_wait>20% for 5s");
+        let heard: Vec<u64> =
+            (10..=1_000u64).step_by(10).filter(|&end_ms| saves(one, end_ms).is_some()).collect();
+        assert_eq!(heard, [10, 310, 610, 910]);
+        assert!(saves(other, 1_010).is_some(), "each by itself");
+        wanted.store(true, Ordering::Relaxed);
+        assert_eq!(saves(one, 1_020), Some(Reason::Signal));
     }
 
     /// A file that is in the way costs nothing of the ring.

@@ -6,7 +6,7 @@ use super::ring_reader::WriterMessage;
 use super::sliding::Sliding;
 use crate::threads::Failure;
 use crate::threads::Urgency;
-use recording::Disk;
+use recording::{Disk, Older};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,10 +51,17 @@ impl<D: Disk> WriterThread<D> {
             if let Some(mut destination) = self.destination.take() {
                 match destination.take(item, &mut looked, messages) {
                     Ok(None) => self.destination = Some(destination),
-                    Ok(Some(end)) => match destination.finish(end) {
-                        Ok(done) => written = Some(done),
-                        Err(error) => tell(messages, &error),
-                    },
+                    Ok(Some(end)) => {
+                        let so_far = destination.so_far();
+                        match destination.finish(end) {
+                            Ok(done) => written = Some(done),
+                            Err(error) => {
+                                // What is in another file is known from nowhere else.
+                                written = Some(so_far).filter(|so_far| so_far.older != Older::Joined);
+                                tell(messages, &error);
+                            }
+                        }
+                    }
                     Err(error) => {
                         written = Some(destination.so_far());
                         tell(messages, &error);

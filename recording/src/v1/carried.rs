@@ -86,16 +86,24 @@ impl Carried {
     /// Forgets what matters only before `start_ns`, when the latest stack had this number. A sample is older than the
     /// latest stack at the moment at which it comes, so twice as many stay as one may name.
     pub fn forget_before(&mut self, start_ns: u64, latest_stack: u32) {
-        let oldest = latest_stack.saturating_sub(STACKS_AT_ONCE.saturating_mul(2));
-        while self.stacks.front().and_then(stack_of).is_some_and(|stack| stack < oldest) {
-            self.stacks.pop_front();
-        }
+        self.forget_stacks(latest_stack);
         self.notes.retain(|note| match note.kind {
             NoteKind::Gap { until_ns, .. } | NoteKind::EndedUnprobed { until_ns, .. } => until_ns > start_ns,
             // They tell which functions have probes.
             _ => true,
         });
         self.bytes = self.stacks.iter().chain(&self.notes).map(memory).fold(0, u64::saturating_add);
+    }
+
+    /// The same for stacks alone.
+    pub fn forget_stacks(&mut self, latest_stack: u32) {
+        let oldest = latest_stack.saturating_sub(STACKS_AT_ONCE.saturating_mul(2));
+        while let Some(note) = self.stacks.front()
+            && stack_of(note).is_some_and(|stack| stack < oldest)
+        {
+            self.bytes = self.bytes.saturating_sub(memory(note));
+            self.stacks.pop_front();
+        }
     }
 
     /// The facts of a recording that begins where these processes and threads were seen.
@@ -119,6 +127,23 @@ impl Carried {
     /// The notes of such a recording, without those later than its end.
     pub fn notes(&self, end_ns: u64) -> impl Iterator<Item = &Note> {
         self.stacks.iter().chain(self.notes.iter().filter(move |note| note.time_ns <= end_ns))
+    }
+
+    /// All notes, but of the stacks only the newest: what they take in a file before they are packed is at most this much, in
+    /// bytes. A sample that names another one has an unknown stack.
+    pub fn newest(&self, most_bytes: u64) -> impl Iterator<Item = &Note> {
+        let (mut encoder, mut others) = (stacks::Encoder::default(), 0u64);
+        let fits = |note: &&Note| {
+            match &note.kind {
+                NoteKind::Stack { id, pid, frames, cut } => {
+                    encoder.push(note.time_ns, (*id, *pid), frames, *cut);
+                }
+                _ => others = others.saturating_add(NOTE_BYTES),
+            }
+            others.saturating_add(encoder.bytes() as u64) <= most_bytes
+        };
+        let newest = self.stacks.iter().rev().take_while(fits).count();
+        self.stacks.iter().skip(self.stacks.len().saturating_sub(newest)).chain(&self.notes)
     }
 }
 
@@ -171,6 +196,19 @@ mod tests {
         carried.forget_before(6, u32::MAX);
         assert_eq!(carried.notes(9).cloned().collect::<Vec<_>>(), [off]);
         assert!(carried.bytes() < bytes);
+    }
+
+    #[test]
+    fn where_there_is_little_room_the_newest_stacks_stay() {
+        let mut carried = Carried::default();
+        let off = Note { time_ns: 1, kind: NoteKind::ProbesOff { functions: vec![3], rates: vec![0] } };
+        let stacks: Vec<Note> = (1..=100).map(|id| stack(u64::from(id), id)).collect();
+        stacks.iter().chain([&off]).for_each(|note| carried.note(note));
+        let kept = |bytes| carried.newest(bytes).cloned().collect::<Vec<Note>>();
+        assert_eq!((kept(0), kept(u64::MAX).len()), (vec![off.clone()], 101));
+        let some = kept(200);
+        assert!((10..60).contains(&some.len()), "{}", some.len());
+        assert!([stacks, vec![off]].concat().ends_with(&some));
     }
 
     #[test]

@@ -19,6 +19,7 @@ use super::{Limits, Summary, Writer};
 use crate::Meta;
 use engine::event::{Facts, LossCounts, Note, Overhead, WindowEnd};
 use std::io::{self, Read, Write};
+use std::path::PathBuf;
 
 /// Where the two files are.
 pub trait Shelf {
@@ -33,6 +34,9 @@ pub trait Shelf {
 
     /// What `write` writes takes the place of both files, as the newer one; if anything fails, both stay.
     fn replace(&mut self, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> io::Result<()>;
+
+    /// The name of the older file, if there is one.
+    fn older(&self) -> Option<PathBuf>;
 }
 
 /// See the module.
@@ -56,6 +60,8 @@ pub struct Generations<S: Shelf> {
 struct Generation {
     /// Its size when the first record came: what comes before it repeats what the older one has, in bytes.
     begin_bytes: u64,
+    /// When it begins (`CLOCK_MONOTONIC` nanoseconds).
+    start_ns: u64,
     /// It is the first one of the recording.
     is_first: bool,
     /// What there had been when it began.
@@ -71,14 +77,26 @@ struct SoFar {
 }
 
 /// What there is at the end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     /// What the file holds.
     pub summary: Summary,
     /// An older part was given up.
     pub is_cut: bool,
-    /// Both files are still there: joining them has failed.
-    pub is_in_two: bool,
+    /// What became of the older file.
+    pub older: Older,
+}
+
+/// What became of the older file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Older {
+    /// The file has it, or there was none.
+    #[default]
+    Joined,
+    /// It is there, under this name: the two could not be joined.
+    Apart(PathBuf),
+    /// Somebody has removed it.
+    Removed,
 }
 
 impl<S: Shelf> Generations<S> {
@@ -111,7 +129,7 @@ impl<S: Shelf> Generations<S> {
         self.carried.facts(facts);
         // Text packs to less than half; what begins now has them already.
         let bytes = serde_json::to_vec(facts)?.len() as u64 / 2;
-        if self.bytes().saturating_add(bytes) > self.full_bytes() && self.has_records() {
+        if self.is_full_with(bytes) {
             return self.turn_without_snapshot();
         }
         self.writer()?.facts(facts)
@@ -119,7 +137,12 @@ impl<S: Shelf> Generations<S> {
 
     /// Adds a note.
     pub fn note(&mut self, note: &Note) -> io::Result<()> {
+        if self.is_full_with(0) {
+            self.turn_without_snapshot()?;
+        }
         self.carried.note(note);
+        // No file begins before the latest one.
+        self.carried.forget_stacks(self.carried.latest_stack());
         self.writer()?.note(note)
     }
 
@@ -135,8 +158,7 @@ impl<S: Shelf> Generations<S> {
     }
 
     fn of_this_file(&mut self, chunk: EventChunk) -> io::Result<()> {
-        let bytes = self.bytes().saturating_add(chunk.payload_bytes());
-        if bytes > self.full_bytes() && self.has_records() {
+        if self.is_full_with(chunk.payload_bytes()) {
             self.turn_without_snapshot()?;
         }
         self.writer()?.events(chunk)
@@ -152,9 +174,10 @@ impl<S: Shelf> Generations<S> {
         self.so_far = SoFar { loss, overhead: overhead.or(self.so_far.overhead) };
     }
 
-    /// The processes and threads of an instant: a file may begin there.
+    /// The processes and threads of an instant: a file may begin there, if no later record is written yet.
     pub fn snapshot(&mut self, seen: &Facts) -> io::Result<()> {
-        if self.wants_snapshot() {
+        let written_ns = self.summary().last_ns.max(self.newer.start_ns);
+        if self.wants_snapshot() && seen.start_ns > written_ns {
             self.next = Some(seen.clone());
         }
         self.writer()?.snapshot(seen)
@@ -167,6 +190,12 @@ impl<S: Shelf> Generations<S> {
         self.next.is_none() && self.bytes() > begin_bytes.saturating_add(room / 2)
     }
 
+    /// Memory of what the next file begins with, in bytes.
+    #[cfg(test)]
+    pub fn carried_bytes(&self) -> u64 {
+        self.carried.bytes()
+    }
+
     /// Whether the newer file still has a name.
     pub fn has_name(&self) -> io::Result<bool> {
         self.writer.as_ref().map_or(Ok(true), Writer::has_name)
@@ -177,28 +206,27 @@ impl<S: Shelf> Generations<S> {
         self.writer.as_ref().map_or(self.newer.summary, Writer::summary)
     }
 
+    /// The name of the older file, if there is one.
+    pub fn older(&self) -> Option<PathBuf> {
+        self.shelf.older()
+    }
+
     /// Ends the recording in an orderly way: there is one file.
     pub fn finish(mut self, end: WindowEnd) -> io::Result<Kept> {
-        let own = of_since(end.clone(), self.newer.before);
+        let own = of_this(end.clone(), &self.newer);
         self.newer.summary = self.take_writer()?.finish(own)?;
         let newer = self.newer;
         let Some(older) = self.older else {
             return Ok(Kept { summary: newer.summary, ..Kept::default() });
         };
-        let mut end = of_since(end, older.before);
+        let mut end = of_this(end, &older);
         for left_out in [older.summary.left_out, newer.summary.left_out] {
             end.left_out = added(end.left_out, left_out);
         }
-        let (shelf, most_bytes) = (&mut self.shelf, self.most_bytes);
-        let (first, second) = shelf.read(newer.begin_bytes)?;
-        let (mut parts, mut joined) = (Some((first, second, end)), Joined::default());
-        let replaced = shelf.replace(&mut |out| {
-            let Some((first, second, end)) = parts.take() else { return Ok(()) };
-            joined = join(first, second, Capped { out, room: most_bytes }, end, Limits::FILE)?;
-            Ok(())
-        });
-        if replaced.is_err() {
-            return Ok(Kept { summary: newer.summary, is_cut: !older.is_first, is_in_two: true });
+        let mut joined = Joined::default();
+        if self.join(end, &mut joined).is_err() {
+            let older_file = self.shelf.older().map_or(Older::Removed, Older::Apart);
+            return Ok(Kept { summary: newer.summary, is_cut: !older.is_first, older: older_file });
         }
         let events = newer.summary.events;
         let summary = Summary {
@@ -210,7 +238,18 @@ impl<S: Shelf> Generations<S> {
             first_ns: older.summary.first_ns,
             last_ns: if events == 0 { older.summary.last_ns } else { newer.summary.last_ns },
         };
-        Ok(Kept { summary, is_cut: !older.is_first, is_in_two: false })
+        Ok(Kept { summary, is_cut: !older.is_first, older: Older::Joined })
+    }
+
+    /// Both files become one.
+    fn join(&mut self, end: WindowEnd, joined: &mut Joined) -> io::Result<()> {
+        let (first, second) = self.shelf.read(self.newer.begin_bytes)?;
+        let (most_bytes, mut parts) = (self.most_bytes, Some((first, second, end)));
+        self.shelf.replace(&mut |out| {
+            let Some((first, second, end)) = parts.take() else { return Ok(()) };
+            *joined = join(first, second, Capped { out, room: most_bytes }, end, Limits::FILE)?;
+            Ok(())
+        })
     }
 
     /// The newer file has ended; the next one begins with these processes and threads.
@@ -221,7 +260,7 @@ impl<S: Shelf> Generations<S> {
             overhead: self.so_far.overhead,
             ..WindowEnd::default()
         };
-        let end = of_since(end, self.newer.before);
+        let end = of_this(end, &self.newer);
         self.newer.summary = self.take_writer()?.finish(end)?;
         self.older = Some(self.newer);
         self.carried.forget_before(seen.start_ns, self.carried.latest_stack());
@@ -241,7 +280,7 @@ impl<S: Shelf> Generations<S> {
     fn begin(&mut self, disk: S::Disk, facts: &Facts) -> io::Result<()> {
         let mut writer = Writer::new(Limited::new(disk, self.half_bytes()), &self.meta)?;
         writer.facts(facts)?;
-        for note in self.carried.notes(u64::MAX) {
+        for note in self.carried.newest(self.full_bytes() / 4) {
             writer.note(note)?;
         }
         writer.flush()?;
@@ -251,6 +290,7 @@ impl<S: Shelf> Generations<S> {
         }
         self.newer = Generation {
             begin_bytes: summary.bytes,
+            start_ns: facts.start_ns,
             is_first: self.older.is_none(),
             before: self.so_far,
             summary,
@@ -272,9 +312,11 @@ impl<S: Shelf> Generations<S> {
         self.summary().bytes
     }
 
-    /// Without one it would begin again where it begins.
-    fn has_records(&self) -> bool {
-        self.summary().events > 0
+    /// Whether so much more has no room, and the next file may have: without a record it would begin again where it begins.
+    fn is_full_with(&self, bytes: u64) -> bool {
+        let pending = self.writer.as_ref().map_or(0, Writer::pending_bytes);
+        let bytes = self.bytes().saturating_add(pending).saturating_add(bytes);
+        bytes > self.full_bytes() && self.summary().events > 0
     }
 
     fn writer(&mut self) -> io::Result<&mut Writer<Limited<S::Disk>>> {
@@ -293,12 +335,17 @@ fn no_file() -> io::Error {
     io::Error::other("beginning the next file has failed before")
 }
 
-/// An end whose losses and costs are those since then.
-fn of_since(end: WindowEnd, before: SoFar) -> WindowEnd {
-    let loss = end.loss.since(&before.loss);
+/// An end whose losses and costs are those since this one began. What is counted for all of the recording is of no part of it.
+fn of_this(end: WindowEnd, generation: &Generation) -> WindowEnd {
+    let Generation { before, is_first, .. } = generation;
     let cost_before = before.overhead.unwrap_or_default();
-    let overhead = end.overhead.map(|cost| cost.since(&cost_before));
-    WindowEnd { loss, overhead, ..end }
+    WindowEnd {
+        loss: end.loss.since(&before.loss),
+        overhead: end.overhead.map(|cost| cost.since(&cost_before)),
+        samples: end.samples.filter(|_| *is_first),
+        kernel_locks: end.kernel_locks.filter(|_| *is_first),
+        ..end
+    }
 }
 
 fn added(one: engine::event::LeftOut, other: engine::event::LeftOut) -> engine::event::LeftOut {

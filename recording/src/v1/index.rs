@@ -90,13 +90,17 @@ impl Fold {
     /// not one.
     pub fn of_index(kind: ChunkKind, payload: &[u8]) -> Option<(Fold, u64)> {
         let mut fold = Fold::default();
-        let index_offset = decode(kind, payload, |entry| fold.add(&entry))?;
+        let index_offset = decode(kind, payload, |entry| {
+            fold.add(&entry);
+            Some(())
+        })?;
         Some((fold, index_offset))
     }
 }
 
-/// Goes through the entries of an index, or of a part of one. Returns the offset that it claims; `None` if it is not one.
-pub fn decode(kind: ChunkKind, payload: &[u8], mut each: impl FnMut(Entry)) -> Option<u64> {
+/// Goes through the entries of an index, or of a part of one, until `each` has seen enough. Returns the offset that it claims;
+/// `None` if it is not one, or one that was seen enough of.
+pub fn decode(kind: ChunkKind, payload: &[u8], mut each: impl FnMut(Entry) -> Option<()>) -> Option<u64> {
     let (rest, mark) = payload.split_last_chunk::<8>()?;
     let (mut rest, index_offset) = rest.split_last_chunk::<8>()?;
     if mark != mark_of(kind) {
@@ -109,7 +113,7 @@ pub fn decode(kind: ChunkKind, payload: &[u8], mut each: impl FnMut(Entry)) -> O
         let items = u32::try_from(take(&mut rest)?).ok()?;
         first_ns = first_ns.wrapping_add(unzigzag(take(&mut rest)?));
         let last_ns = first_ns.wrapping_add(take(&mut rest)?);
-        each(Entry { kind, offset, items, first_ns, last_ns });
+        each(Entry { kind, offset, items, first_ns, last_ns })?;
     }
     Some(u64::from_le_bytes(*index_offset))
 }

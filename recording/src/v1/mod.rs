@@ -62,7 +62,7 @@ mod writer;
 pub use add::add_facts;
 pub use disk::Disk;
 pub use event_chunk::{Contradiction, EventChunk, EventChunks};
-pub use generations::{Generations, Kept, Shelf};
+pub use generations::{Generations, Kept, Older, Shelf};
 pub use header::{FileHeader, MAGIC};
 pub use outline::{EventsAt, Outline};
 pub use reader::read;

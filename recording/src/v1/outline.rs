@@ -4,12 +4,19 @@ use super::chunk::{ChunkHeader, ChunkKind, Unpacker};
 use super::columns;
 use super::header::FileHeader;
 use super::index::{self, Entry};
-use super::reader::{payload, read_without_events};
+use super::reader::{header_at, payload, read_without_events};
 use super::room::Limits;
 use crate::SessionInfo;
 use engine::event::{Facts, Recording};
 use probe_abi::Record;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+
+/// Where the first chunk lies.
+const BEGIN: u64 = FileHeader::BYTES as u64;
+
+/// Bytes of an empty chunk.
+const HEADER: u64 = ChunkHeader::BYTES as u64;
 
 /// A chunk of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,14 +117,13 @@ impl<R: Read + Seek> Outline<R> {
     }
 }
 
-/// All entries, from the last part of the index back to the first. Each part lies before the one that lists it, so this ends
-/// for any content.
+/// All entries, from the last part of the index back to the first. Each part ends where the one that lists it begins, or
+/// before, so this ends for any content, and takes memory for no more entries than there is room for chunks in the file.
 fn entries<R: Read + Seek>(
     source: &mut R,
     file_bytes: u64,
     unpacker: &mut Unpacker,
 ) -> io::Result<Option<Vec<Entry>>> {
-    const BEGIN: u64 = FileHeader::BYTES as u64;
     let mut end = [0; index::END_BYTES];
     let Some(end_at) = file_bytes.checked_sub(end.len() as u64).filter(|at| *at >= BEGIN) else {
         return Ok(None);
@@ -127,45 +133,90 @@ fn entries<R: Read + Seek>(
     let Some(mut at) = index::offset_of(&end).filter(|at| *at >= BEGIN && *at < end_at) else {
         return Ok(None);
     };
-    let (mut kind, mut parts) = (ChunkKind::Index, Vec::new());
+    let (mut kind, mut end, mut parts) = (ChunkKind::Index, file_bytes, Vec::new());
     loop {
-        let Some(part) = part(source, at, kind, unpacker)? else { return Ok(None) };
+        let Some(part) = part(source, at..end, kind, unpacker)? else { return Ok(None) };
         let first = part.first().copied();
         parts.push(part);
         match first {
-            Some(first) if first.kind == ChunkKind::IndexPart as u16 && first.offset < at => {
-                (at, kind) = (first.offset, ChunkKind::IndexPart);
+            Some(first) if first.kind == ChunkKind::IndexPart as u16 => {
+                (end, at, kind) = (at, first.offset, ChunkKind::IndexPart);
             }
             Some(first) if first.offset == BEGIN => break,
             _ => return Ok(None),
         }
     }
-    let entries: Vec<Entry> = parts.into_iter().rev().flatten().collect();
-    let ascends = entries.is_sorted_by(|one, next| one.offset < next.offset);
-    let within = entries.last().is_none_or(|last| last.offset < end_at);
-    Ok((ascends && within).then_some(entries))
+    Ok(Some(parts.into_iter().rev().flatten().collect()))
 }
 
-/// The entries of the index, or of the part of it, that lies there.
+/// The entries of the index, or of the part of it, that lies there, in the order of the file and all before it.
 fn part<R: Read + Seek>(
     source: &mut R,
-    at: u64,
+    at: Range<u64>,
     kind: ChunkKind,
     unpacker: &mut Unpacker,
 ) -> io::Result<Option<Vec<Entry>>> {
-    source.seek(SeekFrom::Start(at))?;
-    let mut bytes = [0; ChunkHeader::BYTES];
-    match source.read_exact(&mut bytes) {
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
-        read => read?,
-    }
-    let Ok(header) = ChunkHeader::decode(&bytes) else { return Ok(None) };
+    let Some(header) = header_at(source, at.start)? else { return Ok(None) };
     // It is stored plain, so that a small file cannot list a lot.
-    if header.kind != kind as u16 || header.stored_bytes != header.raw_bytes {
+    if header.kind != kind as u16
+        || header.stored_bytes != header.raw_bytes
+        || at.end.saturating_sub(at.start) < HEADER + u64::from(header.stored_bytes)
+    {
         return Ok(None);
     }
-    let Some(payload) = payload(source, &Entry::new(at, &header), unpacker)? else { return Ok(None) };
-    let mut entries = Vec::new();
-    let claimed = index::decode(kind, &payload, |entry| entries.push(entry));
-    Ok((claimed == Some(at)).then_some(entries))
+    let Some(payload) = payload(source, &Entry::new(at.start, &header), unpacker)? else { return Ok(None) };
+    let (mut entries, mut from) = (Vec::new(), BEGIN);
+    // As soon as one is wrong: a hole of zeros in a file that takes no room on the disk lists millions.
+    let claimed = index::decode(kind, &payload, |entry: Entry| {
+        if entry.offset < from || entry.offset >= at.start {
+            return None;
+        }
+        from = entry.offset.saturating_add(HEADER);
+        entries.push(entry);
+        Some(())
+    });
+    Ok((claimed == Some(at.start)).then_some(entries))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    /// A part of an index that lies there and lists these.
+    fn listing(at: u64, entries: &[Entry]) -> Cursor<Vec<u8>> {
+        let payload = index::encode(ChunkKind::IndexPart, entries, at);
+        let header = ChunkHeader::of(ChunkKind::IndexPart, 0, (0, 0), (0, payload.len()), &payload);
+        let mut file = vec![0; at as usize];
+        file.extend(header.expect("small").encode());
+        file.extend(payload);
+        Cursor::new(file)
+    }
+
+    fn is_part(file: &mut Cursor<Vec<u8>>, at: Range<u64>) -> bool {
+        let mut unpacker = Unpacker::new().expect("memory");
+        part(file, at, ChunkKind::IndexPart, &mut unpacker).expect("read").is_some()
+    }
+
+    /// Once, all entries of all parts were kept before the first one was looked at: zeros took 100 GB of memory.
+    #[test]
+    fn a_part_lists_chunks_that_can_be_where_it_says_and_lies_before_what_lists_it() {
+        let of = |offsets: &[u64]| -> Vec<Entry> {
+            offsets.iter().map(|&offset| Entry { offset, ..Entry::default() }).collect()
+        };
+        for (offsets, expected) in [
+            (&[20, 64, 500][..], true),
+            (&[0], false),
+            (&[20, 20], false),
+            (&[20, 63], false),
+            (&[500, 20], false),
+            (&[20, 1_000], false),
+            (&[20, u64::MAX], false),
+        ] {
+            let mut file = listing(1_000, &of(offsets));
+            let end = file.get_ref().len() as u64;
+            assert_eq!(is_part(&mut file, 1_000..end), expected, "{offsets:?}");
+            assert!(!is_part(&mut file, 1_000..end - 1), "it reaches into what lists it");
+        }
+    }
 }

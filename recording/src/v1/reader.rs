@@ -50,6 +50,10 @@ pub fn read_without_events<R: Read + Seek>(
             }
             Some(ChunkKind::Snapshot | ChunkKind::IndexPart) => {}
             _ => {
+                // Chunks that lie over each other could be read again and again.
+                if entry.offset < reader.at {
+                    return Ok(None);
+                }
                 if reader.at != entry.offset {
                     reader.at = entry.offset;
                     reader.source.seek(SeekFrom::Start(entry.offset))?;
@@ -65,16 +69,30 @@ pub fn read_without_events<R: Read + Seek>(
     Ok(Some(reader.contents.finish(None)))
 }
 
+/// The header of the chunk that lies there; `None`: none does, or the file ends before.
+pub fn header_at<R: Read + Seek>(source: &mut R, offset: u64) -> io::Result<Option<ChunkHeader>> {
+    source.seek(SeekFrom::Start(offset))?;
+    let bytes = header_bytes(source)?;
+    Ok(bytes.and_then(|bytes| ChunkHeader::decode(&bytes).ok()))
+}
+
+/// The bytes of the next chunk's header; `None` if the file ends before.
+fn header_bytes(source: &mut impl Read) -> io::Result<Option<[u8; ChunkHeader::BYTES]>> {
+    let mut bytes = [0; ChunkHeader::BYTES];
+    match source.read_exact(&mut bytes) {
+        Ok(()) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// The unpacked payload of one chunk, if it is the one listed.
 pub fn payload<R: Read + Seek>(
     source: &mut R,
     entry: &Entry,
     unpacker: &mut Unpacker,
 ) -> io::Result<Option<Vec<u8>>> {
-    source.seek(SeekFrom::Start(entry.offset))?;
-    let mut bytes = [0; ChunkHeader::BYTES];
-    source.read_exact(&mut bytes)?;
-    let Ok(header) = ChunkHeader::decode(&bytes) else { return Ok(None) };
+    let Some(header) = header_at(source, entry.offset)? else { return Ok(None) };
     let mut stored = Vec::with_capacity(header.stored_bytes as usize);
     source.by_ref().take(u64::from(header.stored_bytes)).read_to_end(&mut stored)?;
     let is_listed = Entry::new(entry.offset, &header) == *entry;
@@ -194,7 +212,7 @@ impl<R: Read + Seek> Reader<R> {
             (_, true) => return Ok(Step::Stop(Some(DamageKind::Trailing))),
             (_, false) => {}
         }
-        let Some(bytes) = self.header_bytes()? else {
+        let Some(bytes) = header_bytes(&mut self.source)? else {
             let missing_bytes = (ChunkHeader::BYTES as u64).saturating_sub(left);
             return Ok(Step::Stop(Some(DamageKind::Cut { missing_bytes })));
         };
@@ -256,16 +274,6 @@ impl<R: Read + Seek> Reader<R> {
         self.contents.info.chunks += 1;
         self.at += ChunkHeader::BYTES as u64 + stored_bytes;
         Ok(Step::Next)
-    }
-
-    /// The next chunk's header; `None` if the file ends before.
-    fn header_bytes(&mut self) -> io::Result<Option<[u8; ChunkHeader::BYTES]>> {
-        let mut bytes = [0; ChunkHeader::BYTES];
-        match self.source.read_exact(&mut bytes) {
-            Ok(()) => Ok(Some(bytes)),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
-            Err(error) => Err(error),
-        }
     }
 
     /// Counts what follows the last good chunk by its headers, without unpacking.

@@ -315,6 +315,11 @@ impl<D: Disk> Writer<D> {
         self.tail.disk().has_name()
     }
 
+    /// What is held back and not yet packed, in bytes: it is not in [`Summary::bytes`].
+    pub(super) fn pending_bytes(&self) -> u64 {
+        (self.stacks.bytes() + self.notes.bytes()) as u64
+    }
+
     /// What has been written so far.
     pub fn summary(&self) -> Summary {
         self.summary

@@ -1,13 +1,13 @@
 //! The newest part of a recording on disk, and never more of it than it may be.
 
 use super::{end, facts, likely_record, meta, opened};
-use crate::v1::{Disk, EventChunks, Generations, Kept, Shelf};
+use crate::v1::{Disk, EventChunks, Generations, Kept, Older, Shelf};
 use crate::{DamageKind, Overwrite, TwoFiles, create_file};
-use engine::event::{Facts, FunctionFact, LossCounts, Note, NoteKind, ThreadFact, WindowEnd};
+use engine::event::{Facts, FunctionFact, LossCounts, Note, NoteKind, STACKS_AT_ONCE, ThreadFact, WindowEnd};
 use probe_abi::Record;
 use std::cell::RefCell;
 use std::io::{self, Cursor, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// Two files in memory, on a disk with so much room.
@@ -76,6 +76,10 @@ impl Shelf for Memory {
         (state.newer, state.older) = (new, None);
         Ok(())
     }
+
+    fn older(&self) -> Option<PathBuf> {
+        self.0.borrow().older.as_ref().map(|_| PathBuf::from("older"))
+    }
 }
 
 fn begin() -> Facts {
@@ -129,7 +133,7 @@ fn the_newest_part_is_one_whole_file_that_is_never_too_large() {
         let state = disk.0.borrow();
         assert!(state.largest as u64 <= most_bytes, "{} of {most_bytes} bytes", state.largest);
         assert!(state.turns > 1 && state.older.is_none());
-        assert!(kept.is_cut && !kept.is_in_two);
+        assert_eq!((kept.is_cut, kept.older), (true, Older::Joined));
         let (recording, info) = opened(&state.newer).expect("read");
         assert_eq!(info.damage, None);
         assert_eq!((kept.summary.events, kept.summary.bytes), (info.events, state.newer.len() as u64));
@@ -144,6 +148,8 @@ fn the_newest_part_is_one_whole_file_that_is_never_too_large() {
         let chunks = (recording.events.len() as u64).div_ceil(100);
         assert!(end.loss.dropped.abs_diff(chunks) <= 1, "{} of {chunks}", end.loss.dropped);
         assert_eq!(end.threads, super::end().threads);
+        // What is counted from the start of the recording to its end is not of this part.
+        assert_eq!((end.samples, end.kernel_locks), (None, None));
         // Every stack that a record of it may name, each once, and which of them are cut.
         let stacks: Vec<(u32, bool)> = recording
             .notes
@@ -175,6 +181,8 @@ fn a_recording_that_fits_is_as_any_other() {
             assert!(recording.events == records[..count]);
             assert_eq!(recording.facts.threads, facts().threads);
             assert_eq!(recording.facts.start_ns, 1_000_000_000);
+            let found = recording.facts.end.expect("ended");
+            assert_eq!((found.samples, found.kernel_locks), (end().samples, end().kernel_locks));
         }
         turned += usize::from(state.turns == 1);
     }
@@ -201,6 +209,35 @@ fn each_file_can_be_read_by_itself_at_any_moment() {
     recorded(&disk, 40_000, &records, true, look).expect("recorded");
 }
 
+/// Reading /proc takes longer than the records need to the file: once, a file began before what the one before it has, and
+/// that one ended before its last record.
+#[test]
+fn a_snapshot_that_comes_late_makes_no_hole() {
+    let records: Vec<Record> = (0..12_000).map(likely_record).collect();
+    let disk = Memory::with_room(usize::MAX);
+    let mut generations =
+        Generations::new(disk.clone(), disk.clone(), &meta(), &begin(), 40_000).expect("begun");
+    let mut late = None;
+    for part in records.chunks(100) {
+        let mut chunks = EventChunks::default();
+        part.iter().for_each(|record| assert_eq!(chunks.push(record), Ok(None)));
+        generations.events(chunks.take().expect("some")).expect("written");
+        if let Some(seen) = late.take() {
+            generations.snapshot(&seen).expect("written");
+        }
+        // In the middle of what is written already when it comes.
+        late = generations.wants_snapshot().then(|| Facts { start_ns: time(&part[50]), ..Facts::default() });
+        let state = disk.0.borrow();
+        let Some(older) = &state.older else { continue };
+        let ((older, _), (newer, _)) = (opened(older).expect("read"), opened(&state.newer).expect("read"));
+        let end_ns = older.facts.end.expect("ended").end_ns;
+        assert!(older.events.iter().all(|record| time(record) <= end_ns));
+        assert!(newer.events.iter().all(|record| time(record) >= end_ns));
+        assert_eq!(newer.facts.start_ns, end_ns);
+    }
+    assert!(disk.0.borrow().turns > 2);
+}
+
 /// Of a disk that fills, what was written can be read; joining needs room for both once more, or leaves them.
 #[test]
 fn a_disk_that_fills_leaves_what_was_written() {
@@ -211,7 +248,7 @@ fn a_disk_that_fills_leaves_what_was_written() {
         let result = recorded(&disk, 40_000, &records, true, |_| {});
         let state = disk.0.borrow();
         match result {
-            Ok(Kept { is_in_two: false, .. }) => joined += 1,
+            Ok(Kept { older: Older::Joined, .. }) => joined += 1,
             Ok(_) => in_two += 1,
             Err(error) => {
                 assert_eq!(error.kind(), io::ErrorKind::StorageFull, "room {room}");
@@ -261,6 +298,20 @@ fn a_chunk_that_fits_into_no_file_ends_the_recording() {
     assert_eq!(opened(&disk.0.borrow().newer).expect("read").0.events.len(), 0);
 }
 
+fn names_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("folder");
+    let mut names: Vec<PathBuf> = entries.map(|entry| entry.expect("entry").path()).collect();
+    names.sort();
+    names
+}
+
+/// Adds records as one chunk.
+fn write(generations: &mut Generations<TwoFiles>, records: &[Record]) {
+    let mut chunks = EventChunks::default();
+    records.iter().for_each(|record| assert_eq!(chunks.push(record), Ok(None)));
+    generations.events(chunks.take().expect("some")).expect("written");
+}
+
 #[test]
 fn files_of_others_are_left_alone_and_one_file_is_left() {
     let folder = tempfile::tempdir().expect("folder");
@@ -270,19 +321,10 @@ fn files_of_others_are_left_alone_and_one_file_is_left() {
     let file = create_file(&path, Overwrite::Nothing).expect("created");
     let mut generations =
         Generations::new(TwoFiles::new(&path), file, &meta(), &begin(), 40_000).expect("begun");
-    let names = || -> Vec<PathBuf> {
-        let mut names: Vec<PathBuf> = std::fs::read_dir(folder.path())
-            .expect("folder")
-            .map(|entry| entry.expect("entry").path())
-            .collect();
-        names.sort();
-        names
-    };
+    let names = || names_in(folder.path());
     let records: Vec<Record> = (0..10_000).map(likely_record).collect();
     for part in records.chunks(100) {
-        let mut chunks = EventChunks::default();
-        part.iter().for_each(|record| assert_eq!(chunks.push(record), Ok(None)));
-        generations.events(chunks.take().expect("some")).expect("written");
+        write(&mut generations, part);
         assert!(names().iter().all(|name| name.metadata().expect("there").len() <= 20_000));
     }
     assert_eq!(names(), [folder.path().join("a-older-2.lp"), others.clone(), path.clone()]);
@@ -292,4 +334,88 @@ fn files_of_others_are_left_alone_and_one_file_is_left() {
     let (recording, info) = crate::read(&path).expect("read");
     assert_eq!((info.damage, info.events), (None, kept.summary.events));
     assert!(records.ends_with(&recording.events));
+}
+
+/// Once, all stacks of a file stayed in memory until the next one began.
+#[test]
+fn stacks_that_no_sample_may_name_any_more_take_no_memory() {
+    let disk = Memory::with_room(usize::MAX);
+    let mut generations =
+        Generations::new(disk.clone(), disk.clone(), &meta(), &begin(), 1 << 30).expect("begun");
+    let note = |generations: &mut Generations<Memory>, id: u32| {
+        let kind = NoteKind::Stack { id, pid: 7, frames: vec![1], cut: false };
+        generations.note(&Note { time_ns: u64::from(id), kind }).expect("noted");
+    };
+    let most = 2 * STACKS_AT_ONCE;
+    (1..=most + 1).for_each(|id| note(&mut generations, id));
+    let bytes = generations.carried_bytes();
+    (most + 2..2 * most).for_each(|id| note(&mut generations, id));
+    assert_eq!(generations.carried_bytes(), bytes);
+}
+
+/// Once, a recording failed whose older file somebody had removed. Another program's file is in the usual place of it.
+#[test]
+fn an_older_file_that_is_gone_or_stays_costs_nothing_of_the_newer_one() {
+    for is_gone in [true, false] {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("a.lp");
+        std::fs::write(folder.path().join("a-older.lp"), "precious").expect("written");
+        let file = create_file(&path, Overwrite::Nothing).expect("created");
+        let mut generations =
+            Generations::new(TwoFiles::new(&path), file, &meta(), &begin(), 40_000).expect("begun");
+        let records: Vec<Record> = (0..10_000).map(likely_record).collect();
+        records.chunks(100).for_each(|part| write(&mut generations, part));
+        let older = folder.path().join("a-older-2.lp");
+        assert_eq!(generations.older(), Some(older.clone()));
+        let expected = if is_gone {
+            std::fs::remove_file(&older).expect("removed");
+            Older::Removed
+        } else {
+            // Nobody can join it.
+            std::fs::write(&older, "").expect("emptied");
+            Older::Apart(older)
+        };
+        let kept = generations.finish(end()).expect("no failure");
+        assert_eq!((kept.is_cut, kept.older), (true, expected));
+        let (recording, info) = crate::read(&path).expect("read");
+        assert_eq!((info.damage, info.events), (None, kept.summary.events));
+        assert!(records.ends_with(&recording.events));
+    }
+}
+
+/// Programs whose stacks are all different: once, those that had not been written yet were not counted, and those that the
+/// next file begins with left no room for it.
+#[test]
+fn stacks_do_not_end_a_recording() {
+    let records: Vec<Record> = (0..3_000).map(likely_record).collect();
+    let (disk, mut id) = (Memory::with_room(usize::MAX), 0u32);
+    let mut generations =
+        Generations::new(disk.clone(), disk.clone(), &meta(), &begin(), 200_000).expect("begun");
+    for part in records.chunks(100) {
+        for _ in 0..100 {
+            id += 1;
+            // Nothing that packs.
+            let frame = |n: u64| {
+                let mixed = (u64::from(id) << 8 | n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+            };
+            let frames = (0..60).map(frame).collect();
+            let kind = NoteKind::Stack { id, pid: 7, frames, cut: false };
+            generations.note(&Note { time_ns: time(&part[0]), kind }).expect("there is room");
+        }
+        let mut chunks = EventChunks::default();
+        part.iter().for_each(|record| assert_eq!(chunks.push(record), Ok(None)));
+        generations.events(chunks.take().expect("some")).expect("there is room");
+    }
+    let end = WindowEnd { end_ns: records.last().map_or(0, time), ..end() };
+    assert_eq!(generations.finish(end).expect("finished").older, Older::Joined);
+    let state = disk.0.borrow();
+    let (recording, info) = opened(&state.newer).expect("read");
+    assert_eq!(info.damage, None);
+    assert!(records.ends_with(&recording.events) && state.turns > 3);
+    let last = recording.notes.iter().rev().find_map(|note| match note.kind {
+        NoteKind::Stack { id, .. } => Some(id),
+        _ => None,
+    });
+    assert_eq!(last, Some(id), "the newest");
 }

@@ -1,10 +1,12 @@
 //! Files of a writer that means harm: checksums right, everything else wrong.
 
 use super::{facts, likely_record, notes, opened, session};
-use crate::v1::chunk::{ChunkHeader, ChunkKind};
+use crate::v1::chunk::{ChunkHeader, ChunkKind, Unpacker};
+use crate::v1::index::{self, Entry};
+use crate::v1::reader::payload;
 use crate::v1::room::Room;
 use crate::v1::{self, FileHeader, Limits, columns, cut};
-use crate::{DamageKind, SessionInfo};
+use crate::{DamageKind, SessionInfo, outline};
 use engine::event::NoteKind;
 use probe_abi::Record;
 use proptest::prelude::*;
@@ -200,5 +202,43 @@ fn facts_stacks_and_notes_share_one_limit() {
         let counts = (recording.facts.functions.len(), recording.notes.len());
         assert_eq!(counts, (functions, notes), "{limit} bytes");
         assert_eq!(info.damage.map(|damage| damage.kind), (!whole).then_some(DamageKind::TooLarge));
+    }
+}
+
+/// A file whose index lists these chunks after its first one, wherever they lie in `bytes`.
+fn listed(bytes: Vec<u8>, others: &[Entry]) -> Vec<u8> {
+    let begin = FileHeader::BYTES as u64;
+    let first = Entry { kind: 900, offset: begin, ..Entry::default() };
+    let mut file = [&FileHeader::CURRENT.encode()[..], &chunk(900, 0, 0, 0, b""), &bytes].concat();
+    let payload = index::encode(ChunkKind::Index, &[&[first], others].concat(), file.len() as u64);
+    file.extend(chunk(ChunkKind::Index as u16, 0, payload.len() as u32, 0, &payload));
+    file
+}
+
+/// Once, each of them was read, with all that it had in common with the others.
+#[test]
+fn chunks_that_lie_over_each_other_are_not_read_again() {
+    let begin = (FileHeader::BYTES + ChunkHeader::BYTES) as u64;
+    let inner = chunk(900, 0, 0, 0, b"");
+    let outer = chunk(900, 0, inner.len() as u32, 0, &inner);
+    let at = |offset| Entry { kind: 900, offset, ..Entry::default() };
+    let over = [at(begin), at(begin + ChunkHeader::BYTES as u64)];
+    for (entries, expected) in [(&over[..1], true), (&over[1..], true), (&over[..], false)] {
+        let mut found =
+            outline(Cursor::new(listed(outer.clone(), entries))).expect("a session").expect("an index");
+        assert_eq!(found.without_events().expect("read").is_some(), expected, "{entries:?}");
+    }
+}
+
+/// Once, this was an error of the system, and the file was not read from its start.
+#[test]
+fn a_listed_chunk_of_which_the_file_has_no_whole_header_is_none() {
+    let header = ChunkHeader::of(ChunkKind::Events, 0, (0, 0), (0, 1), b"x").expect("small");
+    let file = [&header.encode()[..], b"x"].concat();
+    let mut unpacker = Unpacker::new().expect("memory");
+    for bytes in 0..=file.len() {
+        let mut source = Cursor::new(&file[..bytes]);
+        let found = payload(&mut source, &Entry::new(0, &header), &mut unpacker).expect("no error");
+        assert_eq!(found.is_some(), bytes == file.len(), "{bytes} bytes");
     }
 }
