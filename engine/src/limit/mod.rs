@@ -28,6 +28,7 @@ mod row;
 mod search;
 mod shared_lines;
 mod sleepers;
+mod started_alike;
 mod stretch;
 mod support_work;
 #[cfg(test)]

@@ -429,8 +429,10 @@ impl Search {
         let polls = found.without.iter().any(|(edit, _)| matches!(edit, Edit::NoPolling(_)));
         for (edit, ns) in &found.without {
             let is_advice = match edit {
-                // With a permit, that is what the permit is for.
-                Edit::NoSleeps => !matches!(found.limit.kind, Kind::Permits { .. }) && !polls,
+                // With a permit, that is what the permit is for, and in a pool what more threads do at once.
+                Edit::NoSleeps => {
+                    !matches!(found.limit.kind, Kind::Permits { .. } | Kind::Sleepers { .. }) && !polls
+                }
                 Edit::NoPolling(_) => !matches!(found.limit.kind, Kind::Permits { .. }),
                 Edit::NoQuota | Edit::WakeOne(_) | Edit::DivideEvenly(_) | Edit::FewerThreads { .. } => true,
                 Edit::MoreThreads { .. } => !matches!(found.limit.kind, Kind::TooManyThreads { .. }),
