@@ -24,6 +24,7 @@ mod model_fit;
 mod more_threads;
 mod path_causes;
 mod permits;
+mod pools;
 mod row;
 mod search;
 mod shared_lines;

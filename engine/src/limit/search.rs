@@ -4,6 +4,7 @@ use super::asked_again::AskedAgain;
 use super::fixes::Fix;
 use super::holders::{self, Sums};
 use super::idle::{MostlyAsleep, Rest, measured_busy};
+use super::pools;
 use super::stretch::{Stretch, Turns};
 use super::thread_samples::{ThreadSamples, has_twin, of_threads};
 use super::top_functions::FunctionUse;
@@ -124,6 +125,7 @@ impl Search {
             Ok(Changed { program: changed, model }) => (changed.into_owned(), model.into_owned()),
             Err(_) => (program, model.clone()),
         };
+        program = pools::put_back(program, &model);
         // The measured CPU time is that of the unchanged program.
         if !edits.is_empty() {
             program.overhead.iter_mut().for_each(|cost| cost.target_ns = 0);
