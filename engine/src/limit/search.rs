@@ -1,6 +1,7 @@
 //! The search: which constraints threads wait for, and what each of them gains when it is gone.
 
 use super::asked_again::AskedAgain;
+use super::extent::first_asked;
 use super::fixes::Fix;
 use super::holders::{self, Sums};
 use super::idle::{MostlyAsleep, Rest, measured_busy};
@@ -210,10 +211,11 @@ impl Search {
     /// The time without each of the constraints that threads wait for most.
     fn times_without(&self, run: &WatchedRun, timing: &Timing<'_>) -> Vec<(Edit, f64)> {
         let cpus = run.cpus;
-        let mut candidates = self.candidates(run, timing);
+        let candidates = self.candidates(run, timing);
         // On the largest CPU count what limits is only good to know.
         let is_asked = self.is_small() || self.counts.first() == Some(&cpus);
-        candidates.truncate(if is_asked { self.questions() } else { (self.questions() / 2).max(1) });
+        let most = if is_asked { self.questions() } else { (self.questions() / 2).max(1) };
+        let candidates = first_asked(candidates, most);
         let time = |edit: &Edit| match edit {
             Edit::MoreThreads { .. } => self.time_with_more(cpus, edit, &run.base),
             Edit::FewerThreads { .. } => self.time_with_fewer(cpus, edit, &run.base),

@@ -38,7 +38,7 @@ fn connections_in_a_queue_are_permits() {
 }
 
 #[test]
-fn threads_that_sleep_at_the_same_time_or_under_a_lock_use_no_pool() {
+fn threads_that_sleep_at_the_same_time_or_under_a_lock_or_wait_for_work_use_no_pool() {
     let is_pool = |found: &Limits| matches!(found.at[0].kind, Kind::Permits { .. });
     assert!(!is_pool(&on(&clients(true), 2)), "enough for all");
     // Each computes 3 ms in turn and sleeps 6: two of four sleep at a time, while one computes and one waits.
@@ -55,4 +55,20 @@ fn threads_that_sleep_at_the_same_time_or_under_a_lock_use_no_pool() {
     let locked = program(&threads.collect::<Vec<_>>().join(","));
     let locked = Program { recorded_cpus: Some(2), ..recorded(locked, &[]) };
     assert!(!is_pool(&on(&locked, 2)), "a lock");
+    // Four workers, of which a dispatcher keeps two at work.
+    let worker = |thread: usize| {
+        let own = (0..30usize).map(|round| {
+            let turn = round * 4 + thread;
+            format!(r#"["wait","job{turn}"],["sleep",3000000],["exec","f",50000],["signal","done"]"#)
+        });
+        format!(r#"{{"name":"w{thread}","ops":[{}]}}"#, own.collect::<Vec<_>>().join(","))
+    };
+    let jobs = (0..120usize).map(|turn| {
+        let wait = if turn >= 2 { r#"["wait","done"],"# } else { "" };
+        format!(r#"{wait}["exec","dispatch",1000],["signal","job{turn}"]"#)
+    });
+    let dispatcher = format!(r#"{{"name":"d","ops":[{}]}}"#, jobs.collect::<Vec<_>>().join(","));
+    let fed = (0..4).map(worker).chain([dispatcher]).collect::<Vec<_>>().join(",");
+    let fed = Program { recorded_cpus: Some(2), ..recorded(program(&fed), &[]) };
+    assert!(!is_pool(&on(&fed, 2)), "who gives them work limits");
 }
