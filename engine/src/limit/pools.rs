@@ -1,7 +1,7 @@
 //! Bounded resources that no recorded semaphore stands for, put back as semaphores (ours): of several threads never more than some
 //! sleep at a time, others wait meanwhile, and one goes on whenever one of those is done. So are connections in a queue, tokens in a
 //! channel, or a semaphore that is made of atomic operations. How many sleep at a time, and who wakes whom, are recorded; that this is
-//! one resource is concluded. The program with the semaphore must take as long as before.
+//! one resource is concluded. The program with the semaphore must take as long as it did, or as was predicted.
 
 use crate::cpus::Cpus;
 use crate::experiment::bounded;
@@ -17,15 +17,16 @@ const OFTEN: usize = 10;
 const FEWEST_THREADS: usize = 3;
 /// Threads use the same if none sleeps more than this many times as long as the one in the middle, or as little.
 const ALIKE: f64 = 1.5;
-/// More threads sleep at a time for at most this share of the time: recorded instants are not exact.
-const BY_CHANCE: f64 = 0.02;
+/// More threads sleep at a time for at most this share of the time: simulated instants are not those recorded. If there were one more of
+/// the resource, so many would sleep for `ALL_IN_USE` of the time.
+const BY_CHANCE: f64 = 0.1;
 /// All of it is in use, and others wait, for at least this share of the time.
 const ALL_IN_USE: f64 = 0.5;
 /// Others wait, and none computes, for at least this share: otherwise they wait for a lock that one has which computes.
 const NONE_COMPUTES: f64 = 0.2;
 /// So many sleeps are followed by a wake-up of another one of the threads, and so much of their waiting is ended by one of them.
 const GIVEN_ON: f64 = 0.7;
-/// The predicted time with the semaphore differs by at most this part.
+/// The predicted time with the semaphore differs by at most this part from the recorded time, or from that without it.
 const SAME_TIME: f64 = 0.05;
 
 /// A resource.
@@ -49,7 +50,9 @@ fn with_semaphore(program: &Program, model: &Model) -> Option<Program> {
     let with = pool.in_place(program)?;
     with.check().ok()?;
     let after = Timing::new(&with, model).ok()?.finished_ns(cpus, 0)?;
-    ((after - before).abs() <= SAME_TIME * before).then_some(with)
+    let measured = program.overhead.map(|cost| cost.wall_ns as f64);
+    let is_same = |time: f64| (after - time).abs() <= SAME_TIME * time;
+    (is_same(before) || measured.is_some_and(is_same)).then_some(with)
 }
 
 /// Threads of one process that sleep often and about as long; of several processes those of the one that has most.

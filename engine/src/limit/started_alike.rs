@@ -36,7 +36,8 @@ pub(super) fn merged(program: &Program, seen: &[ThreadSamples], groups: Vec<Grou
     }
     let entry = |number: usize| seen.get(number).and_then(ThreadSamples::told_entry);
     let mut merged: Vec<(Group, Option<Sleeper<'_>>)> = Vec::new();
-    for group in groups {
+    let is_sleeper = |number: &usize| Sleeper::of(program, *number, &creators).is_some();
+    for group in groups.into_iter().flat_map(|group| apart(group, is_sleeper)) {
         let sleepers: Option<Vec<Sleeper<'_>>> =
             group.threads.iter().map(|number| Sleeper::of(program, *number, &creators)).collect();
         let own = sleepers.and_then(|all| all.into_iter().next());
@@ -58,6 +59,17 @@ pub(super) fn merged(program: &Program, seen: &[ThreadSamples], groups: Vec<Grou
         }
     }
     merged.into_iter().map(|(group, _)| group).collect()
+}
+
+/// A group, or each of its threads that mostly sleep by itself where others do not: the first thread of an interpreter computes the same
+/// as what it started.
+fn apart(group: Group, is_sleeper: impl Fn(&usize) -> bool) -> Vec<Group> {
+    let (sleepers, others): (Vec<usize>, Vec<usize>) = group.threads.iter().copied().partition(is_sleeper);
+    if sleepers.is_empty() || others.is_empty() {
+        return vec![group];
+    }
+    let of = |threads: Vec<usize>| Group { threads, meets: group.meets };
+    std::iter::once(others).chain(sleepers.into_iter().map(|one| vec![one])).map(of).collect()
 }
 
 impl<'p> Sleeper<'p> {

@@ -46,8 +46,9 @@ fn workers(second: &str, creates: &str) -> Program {
         );
         format!(r#"{{"name":"{name}","ops":[{}]}}"#, vec![round; 50].join(","))
     };
+    // The main thread computes the same as one of them.
     let main = format!(
-        r#"{{"name":"main","ops":[["sem_init","a",1],["sem_init","b",1],["sem_init","items",0],["create","w1"]{creates}]}}"#
+        r#"{{"name":"main","ops":[["exec","hash",400000],["sem_init","a",1],["sem_init","b",1],["sem_init","items",0],["create","w1"]{creates}]}}"#
     );
     let first = work("w1", "hash", "a");
     program(&format!("{main},{first},{}", work(second, "parse", "b")))
