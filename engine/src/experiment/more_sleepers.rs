@@ -44,13 +44,27 @@ pub(crate) fn sleeps_of_its_own(thread: &Thread) -> Vec<usize> {
     places
 }
 
-/// The semaphores to which it gives what it has taken.
+/// The semaphores of which it returns what it has taken, one at a time, and at first it may have one already. A lock of Python's that one
+/// thread takes and another one gives back is none: it would seem to be held for ever.
 fn returned(thread: &Thread) -> FxHashSet<ObjectId> {
-    let given = thread.operations.iter().filter_map(|operation| match *operation {
-        Operation::SemPost(object) | Operation::Signal(object) => Some(object),
-        _ => None,
-    });
-    given.collect()
+    let mut given: FxHashSet<ObjectId> = FxHashSet::default();
+    // What it has, more than at first, and the least and the most of that.
+    let mut counts: FxHashMap<ObjectId, (i64, i64, i64)> = FxHashMap::default();
+    for operation in &thread.operations {
+        let (object, change) = match *operation {
+            Operation::SemWait(object) | Operation::Wait(object) => (object, 1),
+            Operation::SemPost(object) | Operation::Signal(object) => (object, -1),
+            _ => continue,
+        };
+        let (now, least, most) = counts.entry(object).or_insert((0, 0, 0));
+        *now += change;
+        (*least, *most) = ((*least).min(*now), (*most).max(*now));
+        if change < 0 {
+            given.insert(object);
+        }
+    }
+    given.retain(|object| counts.get(object).is_some_and(|(_, least, most)| most - least <= 1));
+    given
 }
 
 #[cfg(test)]
@@ -71,5 +85,22 @@ mod tests {
             _ => None,
         });
         assert_eq!(lengths.collect::<Vec<_>>(), [20, 80, 80, 20].map(Ticks::from_ns));
+    }
+
+    /// Python's locks are semaphores that another thread may give back: all sleeps after the first one seemed to be under them.
+    #[test]
+    fn what_another_thread_gives_back_is_not_held() {
+        let program = r#"{"format":"longpole-program","version":1,"threads":[
+            {"name":"w","ops":[["sem_wait","s"],["sem_wait","s"],["sleep",80],["sem_post","s"],["sleep",80]]}]}"#;
+        let program = json::read(program).expect("a program");
+        assert_eq!(sleeps_of_its_own(&program.threads[0]).len(), 2);
+    }
+
+    #[test]
+    fn what_it_has_from_the_first_is_held() {
+        let program = r#"{"format":"longpole-program","version":1,"threads":[
+            {"name":"w","ops":[["sem_post","s"],["sleep",80],["sem_wait","s"],["sleep",80],["sem_post","s"]]}]}"#;
+        let program = json::read(program).expect("a program");
+        assert_eq!(sleeps_of_its_own(&program.threads[0]), [1]);
     }
 }

@@ -89,12 +89,12 @@ impl Search {
 }
 
 /// `xz` of `xz/1234`.
-fn bare(name: &str) -> &str {
+pub(super) fn bare(name: &str) -> &str {
     name.rsplit_once('/').map_or(name, |(name, _)| name)
 }
 
 /// Without digits: `worker-` of `worker-7`.
-fn letters(name: &str) -> String {
+pub(super) fn letters(name: &str) -> String {
     name.chars().filter(|c| !c.is_ascii_digit()).collect()
 }
 

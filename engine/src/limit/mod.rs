@@ -24,10 +24,12 @@ mod model_fit;
 mod more_threads;
 mod path_causes;
 mod permits;
+mod pools;
 mod row;
 mod search;
 mod shared_lines;
 mod sleepers;
+mod started_alike;
 mod stretch;
 mod support_work;
 #[cfg(test)]

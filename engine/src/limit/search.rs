@@ -1,9 +1,11 @@
 //! The search: which constraints threads wait for, and what each of them gains when it is gone.
 
 use super::asked_again::AskedAgain;
+use super::extent::first_asked;
 use super::fixes::Fix;
 use super::holders::{self, Sums};
 use super::idle::{MostlyAsleep, Rest, measured_busy};
+use super::pools;
 use super::stretch::{Stretch, Turns};
 use super::thread_samples::{ThreadSamples, has_twin, of_threads};
 use super::top_functions::FunctionUse;
@@ -124,6 +126,7 @@ impl Search {
             Ok(Changed { program: changed, model }) => (changed.into_owned(), model.into_owned()),
             Err(_) => (program, model.clone()),
         };
+        program = pools::put_back(program, &model);
         // The measured CPU time is that of the unchanged program.
         if !edits.is_empty() {
             program.overhead.iter_mut().for_each(|cost| cost.target_ns = 0);
@@ -208,10 +211,11 @@ impl Search {
     /// The time without each of the constraints that threads wait for most.
     fn times_without(&self, run: &WatchedRun, timing: &Timing<'_>) -> Vec<(Edit, f64)> {
         let cpus = run.cpus;
-        let mut candidates = self.candidates(run, timing);
+        let candidates = self.candidates(run, timing);
         // On the largest CPU count what limits is only good to know.
         let is_asked = self.is_small() || self.counts.first() == Some(&cpus);
-        candidates.truncate(if is_asked { self.questions() } else { (self.questions() / 2).max(1) });
+        let most = if is_asked { self.questions() } else { (self.questions() / 2).max(1) };
+        let candidates = first_asked(candidates, most);
         let time = |edit: &Edit| match edit {
             Edit::MoreThreads { .. } => self.time_with_more(cpus, edit, &run.base),
             Edit::FewerThreads { .. } => self.time_with_fewer(cpus, edit, &run.base),
@@ -429,8 +433,10 @@ impl Search {
         let polls = found.without.iter().any(|(edit, _)| matches!(edit, Edit::NoPolling(_)));
         for (edit, ns) in &found.without {
             let is_advice = match edit {
-                // With a permit, that is what the permit is for.
-                Edit::NoSleeps => !matches!(found.limit.kind, Kind::Permits { .. }) && !polls,
+                // With a permit, that is what the permit is for, and in a pool what more threads do at once.
+                Edit::NoSleeps => {
+                    !matches!(found.limit.kind, Kind::Permits { .. } | Kind::Sleepers { .. }) && !polls
+                }
                 Edit::NoPolling(_) => !matches!(found.limit.kind, Kind::Permits { .. }),
                 Edit::NoQuota | Edit::WakeOne(_) | Edit::DivideEvenly(_) | Edit::FewerThreads { .. } => true,
                 Edit::MoreThreads { .. } => !matches!(found.limit.kind, Kind::TooManyThreads { .. }),

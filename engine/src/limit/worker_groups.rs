@@ -2,6 +2,7 @@
 //! and none waits for what another one gives.
 
 use super::holders::{self, Sums};
+use super::started_alike::merged;
 use super::thread_samples::ThreadSamples;
 use crate::attribution::Owners;
 use crate::program::{FunctionRef, ObjectId, Operation, Program, is_java_wait};
@@ -65,7 +66,7 @@ pub(super) fn groups(program: &Program, owners: &Owners, seen: &[ThreadSamples])
         .flat_map(|group| without_starters(program, group, &computed, &is_started))
         .collect();
     groups.extend(starters);
-    groups
+    merged(program, seen, groups)
 }
 
 /// What a thread mostly computes: the function that it computes most, and those it computes nearly as much. Of two threads that

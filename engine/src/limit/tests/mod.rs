@@ -8,6 +8,7 @@ mod ledger;
 mod not_recorded;
 mod permits;
 mod polling;
+mod pools;
 mod sleepers;
 mod threads;
 mod too_many_threads;

@@ -37,3 +37,44 @@ fn threads_that_sleep_once_or_under_a_lock_or_wait_for_work_are_not_too_few() {
         assert_eq!(sleepers(&found), None, "{found:?}");
     }
 }
+
+/// Two workers of a Python executor: what each computes most differs by chance, and each takes a lock of its own.
+fn workers(second: &str, creates: &str) -> Program {
+    let work = |name: &str, function: &str, lock: &str| {
+        let round = format!(
+            r#"["sem_wait","{lock}"],["sem_post","{lock}"],["sleep",4000000],["exec","{function}",90000],["exec","eval",60000]"#
+        );
+        format!(r#"{{"name":"{name}","ops":[{}]}}"#, vec![round; 50].join(","))
+    };
+    // The main thread computes the same as one of them.
+    let main = format!(
+        r#"{{"name":"main","ops":[["exec","hash",400000],["sem_init","a",1],["sem_init","b",1],["sem_init","items",0],["create","w1"]{creates}]}}"#
+    );
+    let first = work("w1", "hash", "a");
+    program(&format!("{main},{first},{}", work(second, "parse", "b")))
+}
+
+#[test]
+fn workers_that_were_started_alike_and_sleep_alike_are_a_pool() {
+    let found = on(&workers("w2", r#",["create","w2"]"#), 2);
+    assert!(matches!(found.at[0].kind, Kind::Sleepers { threads: 2, .. }), "{found:?}");
+    let first = found.fixes.first().expect("a change");
+    assert!(matches!(first.edit, Edit::MoreSleepers { .. }), "more of them, in place of no sleep: {found:?}");
+    // One of another name does something else.
+    let found = on(&workers("flusher", r#",["create","flusher"]"#), 2);
+    assert_eq!(sleepers(&found), None, "{found:?}");
+}
+
+/// Both sleep as long for each item, and the second one gets it from the first one.
+#[test]
+fn stages_that_sleep_alike_are_no_pool() {
+    let stage = |name: &str, own: &str, operations: &str| {
+        let round = format!(r#"{operations}["sleep",4000000],["exec","{own}",90000]"#);
+        let round = if operations.is_empty() { format!(r#"{round},["sem_post","items"]"#) } else { round };
+        format!(r#"{{"name":"{name}","ops":[{}]}}"#, vec![round; 50].join(","))
+    };
+    let main = r#"{"name":"main","ops":[["sem_init","items",0],["create","s1"],["create","s2"]]}"#;
+    let threads = [main.to_owned(), stage("s1", "read", ""), stage("s2", "send", r#"["sem_wait","items"],"#)];
+    let found = on(&program(&threads.join(",")), 2);
+    assert_eq!(sleepers(&found), None, "{found:?}");
+}
