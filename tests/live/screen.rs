@@ -51,6 +51,7 @@ fn child() {
             max_events: 1_000_000,
             asked,
             tries_locks: false,
+            file: None,
         }),
         screen,
         print: None,

@@ -75,11 +75,7 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
         })?;
         Some((guard, state))
     };
-    let window_file = screen.is_some().then(|| {
-        let clock = ClockAnchor::now(monotonic_ns());
-        let name = default_name(&name, pids.first().copied().unwrap_or(0), clock.realtime_ns);
-        WindowFile { meta: session_meta(&plan.capture, &pids, clock), name }
-    });
+    let window_file = screen.is_some().then(|| window_file(plan, &name, &pids));
     let (mode, print) = mode(plan, &subject, is_printed);
     let command = child.as_ref().map(|child| child.pid());
     let ended = run(Setup {
@@ -115,6 +111,13 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
         UserError::runtime(format!("cannot watch: {error}"), "see `longpole doctor`")
     })?;
     finish(plan, &subject, ended, output)
+}
+
+/// Where the screen's stretch goes if a key asks for it.
+fn window_file(plan: &TopPlan, name: &str, pids: &[u32]) -> WindowFile {
+    let clock = ClockAnchor::now(monotonic_ns());
+    let file = default_name(name, pids.first().copied().unwrap_or(0), clock.realtime_ns);
+    WindowFile { meta: session_meta(&plan.capture, pids, clock), name: file }
 }
 
 /// The subject of reports.

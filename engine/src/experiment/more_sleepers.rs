@@ -45,7 +45,7 @@ pub(crate) fn sleeps_of_its_own(thread: &Thread) -> Vec<usize> {
 }
 
 /// The semaphores of which it returns what it has taken, one at a time, and at first it may have one already. A lock of Python's that one
-/// thread takes and another one gives back is none: it would seem to be held for ever.
+/// thread takes and another one releases is none: it would seem to be held for ever.
 fn returned(thread: &Thread) -> FxHashSet<ObjectId> {
     let mut given: FxHashSet<ObjectId> = FxHashSet::default();
     // What it has, more than at first, and the least and the most of that.

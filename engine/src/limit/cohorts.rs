@@ -2,6 +2,7 @@
 
 use super::Kind;
 use super::search::Search;
+use super::thread_name::{bare, letters};
 use super::thread_samples::ThreadSamples;
 use super::uses::{States, ThreadUse};
 use crate::experiment::created;
@@ -86,16 +87,6 @@ impl Search {
         }
         cohorts
     }
-}
-
-/// `xz` of `xz/1234`.
-pub(super) fn bare(name: &str) -> &str {
-    name.rsplit_once('/').map_or(name, |(name, _)| name)
-}
-
-/// Without digits: `worker-` of `worker-7`.
-pub(super) fn letters(name: &str) -> String {
-    name.chars().filter(|c| !c.is_ascii_digit()).collect()
 }
 
 /// Whether it is the first thread of its process; where processes are not known, whether it started others of these, and

@@ -2,8 +2,9 @@
 
 use super::asked_again::AskedAgain;
 use super::search::Search;
+use super::thread_group::Group;
 use super::watched_run::WatchedRun;
-use super::worker_groups::{Group, is_even};
+use super::worker_groups::is_even;
 use crate::cpus::Cpus;
 use crate::experiment::Edit;
 use crate::program::{EdgeId, Operation};

@@ -16,6 +16,7 @@ mod cpu_costs;
 mod describe;
 mod extent;
 mod fewer_threads;
+mod first_asked;
 mod fixes;
 mod holders;
 mod idle;
@@ -34,6 +35,8 @@ mod stretch;
 mod support_work;
 #[cfg(test)]
 mod tests;
+mod thread_group;
+mod thread_name;
 mod thread_samples;
 mod top_functions;
 mod unrecorded_locks;

@@ -18,13 +18,14 @@ const FEWEST_THREADS: usize = 3;
 /// Threads use the same if none sleeps more than this many times as long as the one in the middle, or as little.
 const ALIKE: f64 = 1.5;
 /// More threads sleep at a time for at most this share of the time: simulated instants are not those recorded. If there were one more of
-/// the resource, so many would sleep for `ALL_IN_USE` of the time.
+/// the resource, that number would sleep for `ALL_IN_USE` of the time.
 const BY_CHANCE: f64 = 0.1;
 /// All of it is in use, and others wait, for at least this share of the time.
 const ALL_IN_USE: f64 = 0.5;
 /// Others wait, and none computes, for at least this share: otherwise they wait for a lock that one has which computes.
 const NONE_COMPUTES: f64 = 0.2;
-/// So many sleeps are followed by a wake-up of another one of the threads, and so much of their waiting is ended by one of them.
+/// This part of the sleeps is followed by a wake-up of another one of the threads, and this part of their waiting is ended by one of
+/// them.
 const GIVEN_ON: f64 = 0.7;
 /// The predicted time with the semaphore differs by at most this part from the recorded time, or from that without it.
 const SAME_TIME: f64 = 0.05;
@@ -280,7 +281,7 @@ impl Seen<'_> {
         self.changes.push((interval.end, false, state));
     }
 
-    /// How many sleep at a time at most. `None`: seldom so many, or no other one waits then, or one computes.
+    /// How many sleep at a time at most. `None`: rarely that number, or no other one waits then, or one computes.
     fn most_asleep(mut self) -> Option<u32> {
         self.changes.sort_unstable();
         let (mut asleep, mut waits, mut computes, mut since) = (0usize, 0u64, 0u64, Ticks(0));

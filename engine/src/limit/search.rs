@@ -1,18 +1,19 @@
 //! The search: which constraints threads wait for, and what each of them gains when it is gone.
 
 use super::asked_again::AskedAgain;
-use super::extent::first_asked;
+use super::first_asked::first_asked;
 use super::fixes::Fix;
 use super::holders::{self, Sums};
 use super::idle::{MostlyAsleep, Rest, measured_busy};
 use super::pools;
 use super::stretch::{Stretch, Turns};
+use super::thread_group::Group;
 use super::thread_samples::{ThreadSamples, has_twin, of_threads};
 use super::top_functions::FunctionUse;
 use super::unrecorded_locks::UnrecordedLocks;
 use super::uses::{LockUse, States};
 use super::watched_run::WatchedRun;
-use super::worker_groups::{Group, groups, is_even};
+use super::worker_groups::{groups, is_even};
 use super::{Kind, Limit, Limits, MoreThreads, WORTH};
 use crate::attribution::{Owners, with_sampled_calls};
 use crate::cpus::Cpus;

@@ -1,7 +1,7 @@
 //! Threads of a pool that all sleep in what they do, while there is more to do.
 
 use super::search::Search;
-use super::worker_groups::{EVEN, Group};
+use super::thread_group::{EVEN, Group};
 use crate::experiment::{Edit, sleeps_of_its_own};
 use crate::program::Operation;
 use crate::schedule::Outcome;

@@ -3,16 +3,16 @@
 //! them, by the same name, with the same function as far as samples tell, they sleep as long each time and in all, and none gives
 //! the other what it waits for.
 
-use super::cohorts::{bare, letters};
+use super::thread_group::{EVEN, Group};
+use super::thread_name::{bare, letters};
 use super::thread_samples::ThreadSamples;
-use super::worker_groups::{EVEN, Group};
 use crate::experiment::{created, sleeps_of_its_own};
 use crate::program::{EdgeId, ObjectId, Operation, Program, Thread};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Each sleeps at least this often.
 const OFTEN: usize = 10;
-/// They sleep at least so many times as long as they compute.
+/// They sleep at least this many times as long as they compute.
 const MOSTLY: u64 = 2;
 /// Fewer wake-ups are no work that one gives the other, nor are those of which more than this part go the other way.
 const FEWEST_WAKES: usize = 4;
@@ -73,7 +73,7 @@ fn apart(group: Group, is_sleeper: impl Fn(&usize) -> bool) -> Vec<Group> {
 }
 
 impl<'p> Sleeper<'p> {
-    /// `None`: it sleeps seldom, or little, or starts threads.
+    /// `None`: it sleeps rarely, or little, or starts threads.
     fn of(program: &'p Program, number: usize, creators: &FxHashMap<usize, usize>) -> Option<Sleeper<'p>> {
         let thread = program.threads.get(number)?;
         if thread.operations.iter().any(|operation| created(operation).is_some()) || is_first(thread) {

@@ -3,14 +3,13 @@
 
 use super::holders::{self, Sums};
 use super::started_alike::merged;
+use super::thread_group::{EVEN, Group};
 use super::thread_samples::ThreadSamples;
 use crate::attribution::Owners;
 use crate::program::{FunctionRef, ObjectId, Operation, Program, is_java_wait};
 use crate::schedule::Outcome;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Threads share the work if none computes more than this many times as long as they do on average.
-pub(super) const EVEN: f64 = 1.5;
 /// A thread that starts others is one of them if it computes at least this fraction (one part in `LITTLE`) of what the
 /// busiest one computes.
 const LITTLE: u64 = 4;
@@ -18,14 +17,6 @@ const LITTLE: u64 = 4;
 const NEAR: u64 = 4;
 /// This number of functions are what a thread mostly computes.
 const MAIN_FUNCTIONS: usize = 3;
-
-/// Threads that compute mostly the same function.
-#[derive(Clone, Debug)]
-pub(super) struct Group {
-    pub(super) threads: Vec<usize>,
-    /// Some of them wait for, or wake, other threads on their way.
-    pub(super) meets: bool,
-}
 
 /// All threads that compute anything, except those in the background.
 pub(super) fn groups(program: &Program, owners: &Owners, seen: &[ThreadSamples]) -> Vec<Group> {
