@@ -14,7 +14,7 @@ pub struct Part {
     pub whole: bool,
 }
 
-/// As many records are analysed within seconds.
+/// As many records are analysed within seconds. Records that stand for many lock operations count as more.
 pub const MOST_RECORDS: usize = 250_000;
 
 /// A moment of a recording.

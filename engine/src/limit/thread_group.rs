@@ -2,6 +2,7 @@
 
 /// Threads share the work if none computes more than this many times as long as they do on average.
 pub(super) const EVEN: f64 = 1.5;
+
 /// Threads that compute mostly the same function.
 #[derive(Clone, Debug)]
 pub(super) struct Group {

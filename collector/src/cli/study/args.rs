@@ -42,7 +42,8 @@ impl From<Between> for Part {
 pub struct PartArguments {
     #[command(flatten)]
     pub between: Between,
-    /// Take all of that, however long it takes: of more than 500,000 records only the 250,000 that are most like all are taken
+    /// Take all of that, however long it takes: of more than 500,000 records only the 250,000 that are most like all are taken, fewer
+    /// where a record stands for many lock operations
     #[arg(long)]
     pub whole: bool,
 }
