@@ -129,6 +129,18 @@ pub struct Settings {
     pub task_thread_pointer: u32,
     /// Function counters from this number on are those of libc's functions.
     pub first_libc_counters: u32,
+    /// `sock.__sk_common.skc_portpair`, the peer's port in network byte order and its own; 0 if one of these six is not known.
+    pub sock_ports: u32,
+    /// `sock.__sk_common.skc_daddr`
+    pub sock_daddr: u32,
+    /// `sock.__sk_common.skc_family`
+    pub sock_family: u32,
+    /// `sock.sk_type`
+    pub sock_type: u32,
+    /// `unix_sock.addr`
+    pub unix_addr: u32,
+    /// `unix_sock.peer`
+    pub unix_peer: u32,
     /// `cfs_rq.rq`
     pub cfs_rq_rq: u32,
     /// `pt_regs.sp`
@@ -271,7 +283,7 @@ impl Cookie {
     }
 }
 
-const _: () = assert!(size_of::<Settings>() == 228);
+const _: () = assert!(size_of::<Settings>() == 252);
 const _: () = assert!(size_of::<CpuCounters>() == 256);
 const _: () = assert!(size_of::<FunctionCounters>() == 32);
 

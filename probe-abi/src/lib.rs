@@ -22,6 +22,7 @@ mod libc_probe;
 mod lifecycle;
 mod operation;
 mod record;
+mod request;
 mod sample;
 mod sched;
 mod stamp;
@@ -45,6 +46,10 @@ pub use libc_probe::{
 pub use lifecycle::{Exec, Exit, Fork, Rename};
 pub use operation::{Operation, OperationFlags, SyncFamily, SyncOperation};
 pub use record::{DecodeError, Record};
+pub use request::{
+    MAX_LISTENING, MAX_REQUEST_KEYS, OPEN_SOCKETS, OpenSocket, REQUEST_BUCKETS, RequestCounts, RequestKey,
+    bucket_begins_ns, request_bucket,
+};
 pub use sample::{
     CODE_BYTES, COPY_PIECE, COPY_PIECES, LastInstruction, MAX_KEEPING, MAX_ROOTS, NEXT_CODE_BYTES,
     RAW_COPY_KIND, RAW_FRAMES, RAW_STACK_KIND, REGISTERS, RawCopy, RawStack, Sample, SampleFlags,

@@ -26,7 +26,7 @@ pub const ABI_STAMP: [u8; 24] = {
 };
 
 /// Every file of this crate that kernel and user side both depend on; a test compares it with the folder.
-const SOURCES: [(&str, &[u8]); 15] = [
+const SOURCES: [(&str, &[u8]); 16] = [
     ("burst.rs", include_bytes!("burst.rs")),
     ("call.rs", include_bytes!("call.rs")),
     ("contention.rs", include_bytes!("contention.rs")),
@@ -40,6 +40,7 @@ const SOURCES: [(&str, &[u8]); 15] = [
     ("lifecycle.rs", include_bytes!("lifecycle.rs")),
     ("operation.rs", include_bytes!("operation.rs")),
     ("record.rs", include_bytes!("record.rs")),
+    ("request.rs", include_bytes!("request.rs")),
     ("sample.rs", include_bytes!("sample.rs")),
     ("sched.rs", include_bytes!("sched.rs")),
 ];

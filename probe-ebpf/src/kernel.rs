@@ -19,6 +19,10 @@ pub struct Task(pub *const u8);
 #[derive(Clone, Copy)]
 pub struct Registers(pub *const u8);
 
+/// A `sock` that the kernel passed to the program as a typed pointer.
+#[derive(Clone, Copy)]
+pub struct Socket(pub *const u8);
+
 /// Reads a field `offset` bytes into a kernel struct.
 ///
 /// # Safety
@@ -257,6 +261,59 @@ impl Task {
     pub fn call_number(self) -> u32 {
         let number = self.registers().call_number();
         if (number as i32) < 0 || self.in_32_bit_call() { Call::NONE.number } else { number }
+    }
+}
+
+impl Socket {
+    /// `AF_*`
+    #[inline(always)]
+    pub fn family(self) -> u16 {
+        behind(self.0, setting!(sock_family)).unwrap_or(0)
+    }
+
+    /// Whether what is sent comes out in order and without borders (`SOCK_STREAM`).
+    #[inline(always)]
+    pub fn is_stream(self) -> bool {
+        const SOCK_STREAM: u16 = 1;
+        behind(self.0, setting!(sock_type)) == Some(SOCK_STREAM)
+    }
+
+    /// Both ports: the peer's in network byte order, and above it its own. Of a Unix socket whatever lies in their place.
+    #[inline(always)]
+    pub fn ports(self) -> u32 {
+        // SAFETY: a socket and an offset of `sock`.
+        unsafe { field(self.0, setting!(sock_ports)) }
+    }
+
+    /// Its own port, in host byte order.
+    #[inline(always)]
+    pub fn port(self) -> u16 {
+        (self.ports() >> 16) as u16
+    }
+
+    /// The peer's port, in host byte order.
+    #[inline(always)]
+    pub fn peer_port(self) -> u16 {
+        u16::from_be(self.ports() as u16)
+    }
+
+    /// The peer's IPv4 address as its bytes in memory have it.
+    #[inline(always)]
+    pub fn peer_address(self) -> u32 {
+        behind(self.0, setting!(sock_daddr)).unwrap_or(0)
+    }
+
+    /// Of a Unix socket: whether it, or the listening one that it comes from, was given a name.
+    #[inline(always)]
+    pub fn has_name(self) -> bool {
+        !pointer(self.0, setting!(unix_addr)).is_null()
+    }
+
+    /// Of a Unix socket: the same of the one that it is connected to.
+    #[inline(always)]
+    pub fn peer_has_name(self) -> bool {
+        let peer = Socket(pointer(self.0, setting!(unix_peer)));
+        !peer.0.is_null() && peer.has_name()
     }
 }
 

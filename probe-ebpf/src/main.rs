@@ -18,6 +18,7 @@ mod lifecycle;
 mod memory;
 mod network;
 mod operation;
+mod request;
 mod ring;
 mod sample;
 mod sample_ring;

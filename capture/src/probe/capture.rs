@@ -11,7 +11,7 @@ use std::{
 };
 
 use engine::event::{
-    GapReason, HitCosts, KernelLocks, LossCounts, Note, NoteKind, Overhead, PendingOperation,
+    GapReason, HitCosts, KernelLocks, LossCounts, Note, NoteKind, Overhead, PendingOperation, Requests,
 };
 
 use super::overhead::controller::{Common, Probes};
@@ -27,6 +27,7 @@ use super::{
     mappings::Mappings,
     open_calls,
     programs::Programs,
+    requests::{self, RequestCounter},
 };
 
 /// Between two questions to every program whether the kernel left it out: some thirty system calls.
@@ -221,6 +222,12 @@ impl Capture {
         kernel_locks::counted(&probes.ebpf, missed)
     }
 
+    /// Requests that were answered and sent so far; `None`: this kernel does not let them be counted.
+    pub fn requests(&self) -> Option<Requests> {
+        let probes = self.common.lock();
+        probes.requests.as_ref()?.counted(&probes.ebpf)
+    }
+
     /// Notes that a process has no function probes from `since_ns` on.
     pub fn leave_unprobed(&mut self, pid: u32, since_ns: u64) {
         let kind =
@@ -277,7 +284,9 @@ impl Capture {
     }
 
     fn look_for_missed(&self, probes: &Probes) {
-        let missed = counters::missed(&probes.ebpf, |program| !kernel_locks::counts_only(program));
+        let missed = counters::missed(&probes.ebpf, |program| {
+            !kernel_locks::counts_only(program) && !requests::counts_only(program)
+        });
         self.missed.store(missed, Ordering::Relaxed);
         self.looked_ns.store(now_ns(), Ordering::Relaxed);
     }
@@ -312,6 +321,7 @@ impl Drop for Capture {
             threads.extend(probes.clock.iter_mut().flat_map(|clock| clock.stop()));
             threads.extend(close_together(std::mem::take(&mut probes.network)));
             threads.extend(close_together(std::mem::take(&mut probes.contention)));
+            threads.extend(probes.requests.iter_mut().flat_map(RequestCounter::end));
             probes.functions.remove_processes(&|_| true);
             drop(probes.operations.silence(&|_| true));
         }

@@ -132,6 +132,9 @@ fn layout(btf: &Btf<'_>) -> Result<Settings, ProbeError> {
         (settings.file_private, settings.timerfd_interval, settings.timerfd_flags) =
             (private, interval, flags);
     }
+    if let Some(sockets) = sockets(&settings, btf) {
+        settings = sockets;
+    }
     if let Some(context) = context(btf) {
         (settings.task_cfs_rq, settings.cfs_rq_rq, settings.preempt_count_distance) = context;
         settings.preempt_count_known = 1;
@@ -153,6 +156,19 @@ fn descriptors(settings: &mut Settings, btf: &Btf<'_>) -> Option<()> {
     settings.sb_magic = btf.member("super_block", "s_magic")?;
     settings.dentry_name = btf.member("dentry", "d_name.name")?;
     Some(())
+}
+
+/// What the programs read of sockets. Where something is missing no requests are counted.
+fn sockets(settings: &Settings, btf: &Btf<'_>) -> Option<Settings> {
+    Some(Settings {
+        sock_ports: btf.member("sock", "__sk_common.skc_portpair")?,
+        sock_daddr: btf.member("sock", "__sk_common.skc_daddr")?,
+        sock_family: btf.member("sock", "__sk_common.skc_family")?,
+        sock_type: btf.member("sock", "sk_type")?,
+        unix_addr: btf.member("unix_sock", "addr")?,
+        unix_peer: btf.member("unix_sock", "peer")?,
+        ..*settings
+    })
 }
 
 /// How to get from a running thread to its CPU's pre-emption counter: two members to follow, and the distance of the
@@ -222,6 +238,8 @@ mod tests {
         assert!(settings.timerfd_flags > settings.timerfd_interval && settings.file_private > 0);
         assert!(settings.mm_start_code > 0 && settings.net_device_type > 0);
         assert_ne!(settings.task_thread_pointer, 0);
+        assert_eq!((settings.sock_daddr, settings.sock_ports), (0, 12));
+        assert!(settings.unix_addr > settings.sock_type && settings.unix_peer > 0);
     }
 
     #[test]

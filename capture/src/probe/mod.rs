@@ -7,7 +7,7 @@
 //! CPUs the sampling clock ticks.
 //!
 //! `overhead` measures what recording costs and keeps it to the budget. `cpu_rings` makes the rings,
-//! `cpu_ring_reader` drains them, `counters` knows what was lost, `kernel_locks` how long threads waited for the kernel's own locks. `programs` and `stale_probes` drop what was chosen
+//! `cpu_ring_reader` drains them, `counters` knows what was lost, `kernel_locks` how long threads waited for the kernel's own locks, `requests` what was asked over sockets. `programs` and `stale_probes` drop what was chosen
 //! of a program that has ended; `mappings` notices libraries that are loaded later; `trial` counts calls of functions
 //! that may be worth probes.
 //! [`Capture`] is all of it together, and `start` begins it.
@@ -42,6 +42,7 @@ mod open_calls;
 mod options;
 mod overhead;
 mod programs;
+mod requests;
 mod rights;
 mod sampling_clock;
 mod shared_map;

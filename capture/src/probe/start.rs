@@ -30,6 +30,7 @@ use super::{
     lock_probes::{self, LockProbes},
     mappings::Mappings,
     options::{CaptureOptions, MOST_NUMBERS, number_limit},
+    requests::RequestCounter,
     rights::check_namespace,
     sampling_clock,
 };
@@ -80,8 +81,12 @@ impl Capture {
             sampling_clock::start_at_events(&mut ebpf, &kernel)?;
         }
         stages.end("samples at events");
-        let contention = if is_early { Vec::new() } else { kernel_locks::attach(&mut ebpf, &kernel) };
-        stages.end("kernel's locks");
+        let (mut contention, mut requests) = (Vec::new(), None);
+        if !is_early {
+            contention = kernel_locks::attach(&mut ebpf, &kernel);
+            requests = RequestCounter::begin(&mut ebpf, &kernel, &options.pids);
+        }
+        stages.end("kernel's locks and requests");
         let hit_costs = costs.and_then(HitCosting::end);
         stages.end("cost of a hit");
         let accounting = CostAccounting::new(
@@ -97,6 +102,7 @@ impl Capture {
             clock,
             network,
             contention,
+            requests,
             kernel: Arc::clone(&kernel),
             notes: Vec::new(),
             logger,
@@ -168,7 +174,7 @@ impl Capture {
     }
 
     /// Starts the overhead controller. `later`: it first lets stacks be taken at sleeps and wake-ups, and waits for locks of
-    /// the kernel be counted.
+    /// the kernel and requests be counted.
     fn start_controller(
         &mut self,
         options: &CaptureOptions,
@@ -179,12 +185,12 @@ impl Capture {
         let common = self.common.clone();
         let budget = Budget::new(options.budget_ppm);
         let of_events = AdaptiveSampling::of_events(options.budget_ppm);
-        let samples = options.sampling.is_some();
+        let (samples, pids) = (options.sampling.is_some(), options.pids.clone());
         let thread = std::thread::Builder::new()
             .name("longpole-budget".into())
             .spawn(move || {
                 if let Some(kernel) = later {
-                    controller::begin_later(&common, &kernel, samples);
+                    controller::begin_later(&common, &kernel, &pids, samples);
                 }
                 controller::run(&common, budget, [sampling, of_events], &stopped);
             })

@@ -21,6 +21,7 @@ mod launch;
 pub mod limits;
 pub mod line_transfer;
 mod linked_libraries;
+pub(crate) mod listening;
 mod maps;
 pub mod memory;
 mod moved_text;

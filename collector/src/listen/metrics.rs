@@ -207,6 +207,7 @@ fn what(limit: &Limit) -> &str {
         | Kind::SpunWaits { .. }
         | Kind::Spinning
         | Kind::Idle { .. }
+        | Kind::OpenRequests { .. }
         | Kind::Work { .. }
         | Kind::Deadlock { .. }
         | Kind::NotKnown { .. }

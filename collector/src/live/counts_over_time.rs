@@ -57,6 +57,7 @@ impl CountsOverTime {
             overhead: end.overhead.map(|cost| cost.since(&cost_before)),
             samples: end.samples.filter(|_| is_all),
             kernel_locks: end.kernel_locks.filter(|_| is_all),
+            requests: end.requests.filter(|_| is_all),
             ..end
         }
     }

@@ -9,7 +9,9 @@ use capture::probe::{
     Attacher, Capture, LibcProbes, NewMapping, ProbeError, ProbeErrorKind, ProbeFunction, Since, now_ns,
 };
 use capture::unwind::Sampler;
-use engine::event::{KernelLocks, LossCounts, MappingFact, Note, Overhead, PendingOperation, SampleCounts};
+use engine::event::{
+    KernelLocks, LossCounts, MappingFact, Note, Overhead, PendingOperation, Requests, SampleCounts,
+};
 use probe_abi::{Header, Kind, Record};
 use std::mem::offset_of;
 use std::path::PathBuf;
@@ -28,6 +30,7 @@ pub struct LiveSource {
     /// What threads were in the middle of at the end, as far as probes recorded it.
     pending: Vec<PendingOperation>,
     kernel_locks: Option<KernelLocks>,
+    requests: Option<Requests>,
     /// Makes samples of what the programs took, if they do.
     sampler: Option<Sampler>,
     /// Mappings that the sampler has heard of, and nobody else.
@@ -56,6 +59,7 @@ impl LiveSource {
             launched: None,
             pending: Vec::new(),
             kernel_locks: None,
+            requests: None,
             sampler: None,
             loaded: Vec::new(),
             has_bell: false,
@@ -260,6 +264,7 @@ impl EventSource for LiveSource {
         let end_ns = self.capture.end();
         self.pending = self.capture.pending();
         self.kernel_locks = self.capture.kernel_locks();
+        self.requests = self.capture.requests();
         end_ns
     }
 
@@ -285,6 +290,10 @@ impl EventSource for LiveSource {
 
     fn take_kernel_locks(&mut self) -> Option<KernelLocks> {
         self.kernel_locks.take()
+    }
+
+    fn take_requests(&mut self) -> Option<Requests> {
+        self.requests.take()
     }
 
     fn stop(self: Box<Self>, patience: Duration) -> Late {

@@ -302,6 +302,7 @@ impl RingReader {
         let mut batch = self.decoder.finish(&mut *source, end_ns);
         let loss = self.count(&mut *source, messages);
         let (pending, kernel_locks) = (source.take_pending(), source.take_kernel_locks());
+        let requests = source.take_requests();
         let overhead = source.overhead();
         // Reading symbols may take its time: the program is free before.
         let Late { notes, mappings, samples } = source.stop(self.last_wait);
@@ -318,7 +319,17 @@ impl RingReader {
                 let _ = feed.send(WriterMessage::Code(namer.finish()));
             }
             let left_out = LeftOut::default();
-            let end = WindowEnd { end_ns, threads, loss, pending, overhead, samples, kernel_locks, left_out };
+            let end = WindowEnd {
+                end_ns,
+                threads,
+                loss,
+                pending,
+                overhead,
+                samples,
+                kernel_locks,
+                requests,
+                left_out,
+            };
             let _ = feed.send(WriterMessage::End(end));
         }
     }

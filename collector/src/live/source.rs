@@ -4,7 +4,8 @@ use super::message::Unprobed;
 use capture::interpose::Doorbell;
 use capture::probe::{LibcProbes, NewMapping, ProbeFunction, Since};
 use engine::event::{
-    FunctionId, KernelLocks, LossCounts, MappingFact, Note, Overhead, PendingOperation, SampleCounts,
+    FunctionId, KernelLocks, LossCounts, MappingFact, Note, Overhead, PendingOperation, Requests,
+    SampleCounts,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -97,6 +98,11 @@ pub trait EventSource: Send {
 
     /// How long threads waited for locks of the kernel, once the source has ended; `None`: not known.
     fn take_kernel_locks(&mut self) -> Option<KernelLocks> {
+        None
+    }
+
+    /// Requests over sockets, once the source has ended; `None`: they were not counted.
+    fn take_requests(&mut self) -> Option<Requests> {
         None
     }
 

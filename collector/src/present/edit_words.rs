@@ -47,6 +47,7 @@ pub fn words(edit: &Edit, about: About<'_>) -> String {
         Edit::FewerThreads { threads, kept } => format!("{kept} threads instead of {}", threads.len()),
         Edit::DivideEvenly(_) => "divide the work evenly".to_owned(),
         Edit::FreeDevices(_) | Edit::FreeIo => "free I/O".to_owned(),
+        Edit::NoSyncs => "sync files less often".to_owned(),
         Edit::NoSleeps => "do not sleep".to_owned(),
         Edit::NoPolling(_) => "wake them (a condition variable)".to_owned(),
         Edit::NoSpinning => "sleep instead of spinning for locks".to_owned(),

@@ -6,9 +6,9 @@ use super::table;
 use crate::cell::{duration, grouped};
 use engine::event::{
     FunctionId, HitCosts, KernelLockWaits, KernelLocks, LeftOut, LossCounts, ModuleFact, NoteKind, Overhead,
-    Recording, SampleCounts, SamplingFact,
+    Recording, Requests, SampleCounts, SamplingFact,
 };
-use engine::program::Program;
+use engine::program::{Program, endpoints};
 use recording::{Meta, SessionInfo};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,6 +69,9 @@ struct SessionFacts {
     /// Waits for locks of the kernel; absent where they were not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     kernel_locks: Option<KernelLocks>,
+    /// Requests over sockets; absent where they were not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requests: Option<Requests>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -152,6 +155,7 @@ impl Facts {
             sampling: recording.facts.sampling,
             samples: recording.facts.end.as_ref().and_then(|end| end.samples),
             kernel_locks: recording.facts.end.as_ref().and_then(|end| end.kernel_locks.clone()),
+            requests: recording.facts.end.as_ref().and_then(|end| end.requests.clone()),
         };
         Facts { schema: SCHEMA, kind: "session", session: Some(session), program: None }
     }
@@ -272,9 +276,36 @@ fn session_text(session: &SessionFacts, style: &Style, out: &mut impl Write) -> 
     }
     if session.loss.is_some() {
         line(out, style, "kernel locks", &kernel_locks(session.kernel_locks.as_ref()))?;
+        for (number, text) in requests(session).iter().enumerate() {
+            line(out, style, if number == 0 { "requests" } else { "" }, text)?;
+        }
     }
     let lost = session.loss.as_ref().map_or("not known: the recording has no end".to_owned(), lost);
     line(out, style, "lost", &lost)
+}
+
+/// Most of them that have a line.
+const ENDPOINTS: usize = 8;
+
+/// What was served and asked, a line each.
+fn requests(session: &SessionFacts) -> Vec<String> {
+    let Some(requests) = &session.requests else { return vec!["not counted here".to_owned()] };
+    let ends = endpoints(Some(requests));
+    let mut lines: Vec<String> = ends
+        .iter()
+        .take(ENDPOINTS)
+        .map(|end| {
+            format!("{}{}", if end.served { "answered: " } else { "sent: " }, super::requests::sentence(end))
+        })
+        .collect();
+    let more = ends.len().saturating_sub(ENDPOINTS);
+    if more > 0 {
+        lines.push(format!("({more} more: --json has all)"));
+    }
+    if requests.lost > 0 {
+        lines.push(format!("{} not counted", grouped(requests.lost)));
+    }
+    lines
 }
 
 /// How long threads waited for locks of the kernel, asleep and awake.

@@ -4,7 +4,7 @@ use super::cpu_costs::CpuCostsJson;
 use engine::experiment::Edit;
 use engine::json::number;
 use engine::limit::{Fix, Kind, Limit, Limits, LockUse, Part, Row, ThreadUse};
-use engine::program::LockWaits;
+use engine::program::{Endpoint, LockWaits};
 use engine::report::Cpus;
 use serde::Serialize;
 
@@ -26,6 +26,9 @@ pub(super) struct LimitsJson<'a> {
     more_threads: Option<MoreThreadsJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu_runs: Option<CpuCostsJson<'a>>,
+    /// Requests over sockets, what is served first.
+    #[serde(skip_serializing_if = "<[Endpoint]>::is_empty")]
+    requests: &'a [Endpoint],
     #[serde(skip_serializing_if = "Option::is_none")]
     asleep: Option<AsleepJson>,
 }
@@ -63,6 +66,7 @@ impl<'a> LimitsJson<'a> {
                 .more_threads
                 .map(|more| MoreThreadsJson { threads: more.threads.saturating_add(1), gain: more.gain }),
             cpu_runs: limits.costs.as_ref().map(CpuCostsJson::new),
+            requests: &limits.traffic,
             asleep: limits
                 .asleep
                 .map(|asleep| AsleepJson { awake_ns: asleep.awake_ns, wall_ns: asleep.wall_ns }),
@@ -114,7 +118,7 @@ struct Of<'a> {
     thread: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     threads: Option<usize>,
-    /// Threads that wait for it, or want a CPU, on average.
+    /// Threads that wait for it, or want a CPU, on average; of open requests how many there are.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -253,6 +257,9 @@ impl<'a> Of<'a> {
             },
             Kind::Unexplained { predicted_ns, measured_ns } => {
                 Of { missing: Some(1.0 - predicted_ns / measured_ns), ..Of::default() }
+            }
+            Kind::OpenRequests { open, busy, .. } => {
+                Of { waiting: Some(*open), busy: Some(*busy), ..Of::default() }
             }
             Kind::NotKnown { missing } => Of { missing: Some(*missing), ..Of::default() },
             Kind::Timers | Kind::Spinning | Kind::Deadlock { .. } | Kind::Nothing => Of::default(),

@@ -22,6 +22,7 @@ mod overhead;
 mod plot;
 pub mod predict;
 pub mod predict_json;
+mod requests;
 mod sample_note;
 pub mod screen;
 mod segments;

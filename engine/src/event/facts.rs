@@ -10,6 +10,7 @@ use super::left_out::LeftOut;
 use super::loss::LossCounts;
 use super::module::ModuleFact;
 use super::overhead::{HitCosts, IdleWake, LineTransfer, OperationsTried, Overhead};
+use super::requests::Requests;
 use super::sampling::{SampleCounts, SamplingFact};
 use crate::json::is_zero;
 use serde::{Deserialize, Serialize};
@@ -315,6 +316,9 @@ pub struct WindowEnd {
     /// How long threads waited for locks of the kernel; `None`: that was not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel_locks: Option<KernelLocks>,
+    /// Requests over sockets; `None`: they were not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<Requests>,
     /// What the session file had no room for.
     #[serde(skip_serializing_if = "LeftOut::is_nothing")]
     pub left_out: LeftOut,

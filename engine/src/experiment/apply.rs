@@ -75,6 +75,7 @@ fn change(program: &mut Program, owners: &Owners, edit: &Edit) -> Result<(), Edi
         }
         Edit::Permits { semaphore, then, .. } => permits::set_permits(program, *semaphore, *then)?,
         Edit::FreeDevices(devices) => free::devices(program, devices),
+        Edit::NoSyncs => group_commit::no_syncs(program),
         Edit::FreeIo => free_io(program),
         Edit::NoSleeps => free::sleeps(program, None),
         Edit::NoPolling(threads) => free::sleeps(program, Some(threads)),

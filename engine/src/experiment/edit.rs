@@ -70,6 +70,9 @@ pub enum Edit {
     },
     /// Waiting for these devices takes no time.
     FreeDevices(Vec<ObjectId>),
+    /// Syncing files takes no time: at best that is what doing so less often gains.
+    #[strum(serialize = "fewer_syncs")]
+    NoSyncs,
     /// Waiting for any device takes no time.
     FreeIo,
     /// No thread sleeps or waits for a timer.
@@ -134,7 +137,11 @@ impl Edit {
         self.is_assumed()
             || matches!(
                 self,
-                Edit::Processes(_) | Edit::NoPolling(_) | Edit::MoreSleepers { .. } | Edit::CostAsOn(_)
+                Edit::Processes(_)
+                    | Edit::NoPolling(_)
+                    | Edit::MoreSleepers { .. }
+                    | Edit::NoSyncs
+                    | Edit::CostAsOn(_)
             )
     }
 
@@ -155,7 +162,7 @@ impl Edit {
             // What a runtime does has one cause, what the kernel does many.
             Edit::LessSupportWork { subject, .. } if subject.is_kernels() => 2,
             Edit::OwnLines { .. } | Edit::WakeOne(_) | Edit::LessSupportWork { .. } => 1,
-            Edit::FreeDevices(_) | Edit::FreeIo => 1,
+            Edit::FreeDevices(_) | Edit::NoSyncs | Edit::FreeIo => 1,
             Edit::CostAsOn(_) => 2,
             Edit::NoSleeps | Edit::NoPolling(_) | Edit::MoreSleepers { .. } => 2,
             Edit::DivideEvenly(_) | Edit::FewerThreads { .. } => 3,

@@ -1,4 +1,4 @@
-//! One file sync under a lock for all threads that wait for it (ours).
+//! Fewer file syncs: one under a lock for all threads that wait for it, or none at all (ours).
 
 use crate::program::{Function, ObjectId, Operation, Program, Walk};
 use crate::time::Ticks;
@@ -21,6 +21,25 @@ pub(super) fn group_commit(program: &mut Program, lock: ObjectId, threads: u32) 
             walk.pass(operation);
         }
     }
+}
+
+/// No file is synced.
+pub(super) fn no_syncs(program: &mut Program) {
+    let syncs = Syncs::of(program);
+    for thread in &mut program.threads {
+        let mut walk = Walk::holding(|_| false);
+        for operation in &mut thread.operations {
+            if let Some(length) = syncs.length(operation, walk.stack().last().map(|own| own.0)) {
+                length.0 = 0;
+            }
+            walk.pass(operation);
+        }
+    }
+}
+
+/// Whether a wait of this name is for a file sync.
+pub(crate) fn is_sync(name: &str) -> bool {
+    name.ends_with(SYNC)
 }
 
 /// For how long threads wait for file syncs, and the kernel computes in them, while they hold the lock.
@@ -52,7 +71,7 @@ impl Syncs {
     fn of(program: &Program) -> Syncs {
         let is_call = |function: &Function| function.is_system_call() && function.name.contains(SYNC);
         Syncs {
-            devices: program.objects.iter().map(|name| name.ends_with(SYNC)).collect(),
+            devices: program.objects.iter().map(|name| is_sync(name)).collect(),
             functions: program.functions.iter().map(is_call).collect(),
         }
     }

@@ -6,7 +6,7 @@ use super::stretch::Stretch;
 use super::thread_samples::relative_error;
 use super::{Kind, WORTH};
 use crate::cpus::Cpus;
-use crate::experiment::{Edit, synced_under, with_open};
+use crate::experiment::{Edit, is_sync, synced_under, with_open};
 use crate::predict::{Assumptions, Scheduler};
 use crate::program::{Function, FunctionRef, ObjectId};
 use crate::time::Ticks;
@@ -63,6 +63,7 @@ impl Search {
             | Kind::Deadlock { .. }
             | Kind::NotKnown { .. }
             | Kind::Unexplained { .. }
+            | Kind::OpenRequests { .. }
             | Kind::LocksNotRecorded { .. } => return Vec::new(),
             _ => {}
         }
@@ -97,6 +98,7 @@ impl Search {
         if !is_idle {
             edits.extend(self.known(first).into_iter().map(|(edit, _)| edit));
         }
+        edits.extend(self.fewer_syncs(first));
         if let Cpus::Count(count) = first.limit.cpus
             && let Some(more) = Cpus::count(count.get().saturating_mul(2))
         {
@@ -130,6 +132,14 @@ impl Search {
         edits.extend(self.system_call().map(|function| Edit::FewerCalls(function, FASTER)));
         edits.truncate(self.questions());
         edits
+    }
+
+    /// Files are synced less often, if threads wait for that.
+    fn fewer_syncs(&self, found: &Found) -> Option<Edit> {
+        let waits = found.without.iter().any(|(edit, _)| {
+            matches!(edit, Edit::FreeDevices(devices) if devices.iter().any(|device| is_sync(self.object_name(*device))))
+        });
+        waits.then_some(Edit::NoSyncs)
     }
 
     /// One file sync for all threads that wait for the lock, on average, if its holders sync files for much of the time.

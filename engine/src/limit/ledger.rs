@@ -39,6 +39,8 @@ pub(super) enum Cause {
     LocksNotRecorded,
     /// What the prediction for the recorded machine lacks of the recorded time.
     Unexplained,
+    /// Requests wait for what is not visible.
+    OpenRequests,
     Work,
 }
 
@@ -69,7 +71,7 @@ impl Claim {
         match &self.cause {
             Cause::LocksNotRecorded => 0,
             Cause::Edit(edit) | Cause::OnPath(edit) => edit.order() + 1,
-            Cause::Idle | Cause::Unexplained | Cause::Work => u32::MAX,
+            Cause::Idle | Cause::Unexplained | Cause::OpenRequests | Cause::Work => u32::MAX,
         }
     }
 }
@@ -135,6 +137,7 @@ impl Search {
         } else {
             claims.insert(0, self.on_path(run));
         }
+        self.claim_open_requests(&mut claims, run);
         claims[1..].sort_by(|a, b| b.most.total_cmp(&a.most));
         claims
     }
@@ -374,6 +377,7 @@ impl Search {
         let kind = match &claim.cause {
             Cause::Edit(edit) | Cause::OnPath(edit) => self.kind(edit, run),
             Cause::Idle => Kind::Idle { busy },
+            Cause::OpenRequests => self.of_open_requests(busy),
             Cause::Work => Kind::Work { busy, hidden: self.hidden },
             Cause::Unexplained => {
                 let (predicted_ns, measured_ns) = (run.time_ns(), self.measured_ns(run).unwrap_or(0.0));

@@ -23,6 +23,7 @@ mod idle;
 mod ledger;
 mod model_fit;
 mod more_threads;
+mod open_requests;
 mod path_causes;
 mod permits;
 mod pools;
@@ -56,7 +57,7 @@ use crate::cpus::Cpus;
 use crate::event::SupportSubject;
 use crate::finding::Stuck;
 use crate::predict::CpuCosts;
-use crate::program::LockWaits;
+use crate::program::{Endpoint, LockWaits};
 
 /// A constraint that gains less than this share of the time is no limit.
 pub const WORTH: f64 = 0.05;
@@ -79,6 +80,8 @@ pub struct Limits {
     pub threads: Vec<ThreadUse>,
     /// What it took on several numbers of CPUs, if it was run on them.
     pub costs: Option<CpuCosts>,
+    /// Requests over sockets, what is served first.
+    pub traffic: Vec<Endpoint>,
     /// Of a program that sleeps for most of its recording: the predicted time is of the rest.
     pub asleep: Option<MostlyAsleep>,
 }
@@ -370,6 +373,19 @@ pub enum Kind {
         /// CPUs that it uses on average.
         busy: f64,
     },
+    /// Requests wait in the program, though CPUs are free, for what is not visible.
+    OpenRequests {
+        /// How many are open on average.
+        open: f64,
+        /// How long each takes until its answer begins, nanoseconds.
+        mean_ns: f64,
+        /// The part of that in which no thread has read it.
+        queued: f64,
+        /// CPUs in use on average.
+        busy: f64,
+        /// Goroutines run.
+        hidden: bool,
+    },
     /// The work itself.
     Work {
         /// CPUs in use on average.
@@ -416,7 +432,10 @@ impl Kind {
     pub fn is_known(&self) -> bool {
         !matches!(
             self,
-            Kind::NotKnown { .. } | Kind::Unexplained { .. } | Kind::LocksNotRecorded { is_lock: false, .. }
+            Kind::NotKnown { .. }
+                | Kind::Unexplained { .. }
+                | Kind::OpenRequests { .. }
+                | Kind::LocksNotRecorded { is_lock: false, .. }
         )
     }
 

@@ -407,6 +407,7 @@ impl Search {
         Limits {
             costs: self.costs,
             asleep,
+            traffic: self.recorded.traffic.clone(),
             at: found.into_iter().map(|found| found.limit).collect(),
             fixes,
             locks,

@@ -88,6 +88,7 @@ fn with_recorded(mut program: Program, timeline: &Timeline, sampled: &SampledCod
     let (lines, facts) = super::shared_lines::of(timeline, sampled, &program).into_iter().unzip();
     program.recorded.lines = lines;
     program.recorded.support = super::support_work::of(timeline, sampled, &program);
+    program.recorded.traffic = super::traffic::endpoints(timeline.requests.as_ref());
     program.recorded.in_kernel = super::kernel_share::of(timeline, &program);
     let growing = program.recorded.support.iter().find(|work| work.grows());
     program.findings.extend(growing.map(|work| Finding::KernelWorkGrows { share: work.share() }));

@@ -35,6 +35,7 @@ mod spin_locks;
 mod spins;
 mod support_work;
 mod ticks;
+mod traffic;
 mod walk;
 
 pub use crate::words::quoted;
@@ -60,6 +61,7 @@ pub use recorded::{
 };
 pub(crate) use run_breaks::RunBreaks;
 pub use samples::{Place, PlaceId, Sample, Samples};
+pub use traffic::{Endpoint, endpoints};
 pub(crate) use walk::{CallWalk, Walk, taking};
 
 use crate::event::Overhead;

@@ -85,6 +85,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         partly_probed: partly_probed(recording),
         asked_off: probes_removed(recording, true),
         overhead: None,
+        requests: facts.end.as_ref().and_then(|end| end.requests.clone()),
         kernel_locks: facts.end.as_ref().and_then(|end| end.kernel_locks.clone()),
         idle_wake: facts.idle_wake,
         line_transfer: facts.line_transfer,

@@ -344,6 +344,7 @@ fn of_this(end: WindowEnd, generation: &Generation) -> WindowEnd {
         overhead: end.overhead.map(|cost| cost.since(&cost_before)),
         samples: end.samples.filter(|_| *is_first),
         kernel_locks: end.kernel_locks.filter(|_| *is_first),
+        requests: end.requests.filter(|_| *is_first),
         ..end
     }
 }

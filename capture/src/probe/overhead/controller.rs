@@ -29,6 +29,7 @@ use super::super::{
     layout::KernelLayout,
     lock_probes::LockProbes,
     programs::Programs,
+    requests::RequestCounter,
     sampling_clock::{self, Clock},
     shared_map::Shared,
 };
@@ -74,6 +75,8 @@ pub(crate) struct Probes {
     pub(crate) network: Vec<Link>,
     /// The programs that count waits for locks of the kernel; none where it does not let us.
     pub(crate) contention: Vec<Link>,
+    /// The programs that count requests; `None` where it does not let us.
+    pub(crate) requests: Option<RequestCounter>,
     pub(crate) kernel: Arc<KernelLayout>,
     pub(crate) notes: Vec<Note>,
     pub(crate) logger: Option<EbpfLogger<&'static dyn log::Log>>,
@@ -202,11 +205,12 @@ impl Common {
 }
 
 /// Stacks of sleeps and wake-ups are taken from here on, too, if there are `samples`, and waits for locks of the kernel
-/// counted: of processes that ran already, whose events are recorded meanwhile.
-pub(crate) fn begin_later(common: &Common, kernel: &KernelLayout, samples: bool) {
+/// and requests counted: of these processes, which ran already and whose events are recorded meanwhile.
+pub(crate) fn begin_later(common: &Common, kernel: &KernelLayout, pids: &[u32], samples: bool) {
     {
         let probes = &mut *common.lock();
         probes.contention = kernel_locks::attach(&mut probes.ebpf, kernel);
+        probes.requests = RequestCounter::begin(&mut probes.ebpf, kernel, pids);
     }
     if !samples {
         return;
@@ -248,6 +252,7 @@ pub(crate) fn run(
             follow(common, &mut probes, &mut online);
             if let Some(watch) = &mut packets {
                 follow_packets(common, &mut probes, watch);
+                count_requests(&mut probes);
             }
         }
         let before = std::mem::replace(&mut version, probes.version());
@@ -359,6 +364,14 @@ fn follow_packets(common: &Common, probes: &mut Probes, watch: &mut PacketWatch)
     }
     probes.accounting.measure_soon();
     log::debug!("{} programs follow packets; {counts:?}", probes.network.len());
+}
+
+/// Requests are counted while that is cheap, and else in stretches.
+fn count_requests(probes: &mut Probes) {
+    let Probes { ebpf, requests: Some(requests), accounting, .. } = probes else { return };
+    if requests.look(ebpf) {
+        accounting.measure_soon();
+    }
 }
 
 /// Removes probes for a while, the most expensive first, when recording costs more than it may, and restores

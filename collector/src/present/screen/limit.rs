@@ -25,6 +25,8 @@ const MARGIN: &str = "       ";
 const STUCK: usize = 3;
 /// Where computing is this share of the critical path, nothing else takes long.
 const NEARLY_ALL: f64 = 0.95;
+/// The larger part of their time that requests lie in the socket.
+const UNREAD: f64 = 0.5;
 /// Causes told that may bring more than what limits.
 const MAY_BE_MORE: usize = 2;
 
@@ -246,6 +248,7 @@ fn no_constraint(kind: &Kind, share: f64) -> String {
         Kind::Idle { busy } => {
             format!("idle: it waits for work or time, {busy:.2} CPUs are busy.")
         }
+        Kind::OpenRequests { .. } => of_open_requests(kind),
         Kind::Work { busy, hidden: true } => format!(
             "the work itself, as far as it is visible: {busy:.1} CPUs are busy. What goroutines wait for is not visible."
         ),
@@ -278,6 +281,20 @@ fn no_constraint(kind: &Kind, share: f64) -> String {
         }
         _ => "nothing to make faster: no thread computes anything.".to_owned(),
     }
+}
+
+/// Of requests that wait for what is not visible.
+fn of_open_requests(kind: &Kind) -> String {
+    let Kind::OpenRequests { open, mean_ns, queued, busy, hidden } = kind else { return String::new() };
+    let where_ = match *queued {
+        queued if queued >= UNREAD => format!("{:.0} % of that unread in the socket", queued * 100.0),
+        _ => "in the program".to_owned(),
+    };
+    let what = if *hidden { "what goroutines wait for: a lock, a channel, a timer" } else { "what for" };
+    format!(
+        "not known: {open:.1} requests wait at a time, {} each, {where_}, and only {busy:.2} CPUs are busy. Not visible is {what}.",
+        duration(*mean_ns)
+    )
 }
 
 /// Of a futex that threads wait for; whether it is a lock's is not certain.
@@ -339,6 +356,7 @@ fn more(first: &Limit, limits: &Limits) -> Vec<String> {
             | Kind::Deadlock { .. }
             | Kind::NotKnown { .. }
             | Kind::Unexplained { .. }
+            | Kind::OpenRequests { .. }
     );
     let helps = first.time_ns > largest.time_ns * (1.0 + engine::limit::WORTH);
     // One more that computes is nothing to threads that sleep.

@@ -18,6 +18,7 @@ use super::excerpt;
 use super::finding::sentence;
 use super::frame;
 use super::overhead;
+use super::requests;
 use super::short::short;
 use super::style::{Paint, Style};
 use super::table;
@@ -67,6 +68,9 @@ pub fn write(
 ) -> io::Result<()> {
     let out = &mut out;
     facts(out, report, about, style)?;
+    for (label, text) in requests::lines(&limits.traffic) {
+        table::wrap(out, style, Paint::Bold, label, &style.text(&text), "       ")?;
+    }
     writeln!(out)?;
     limit::write(out, machine(report), limits, limits.fixes.len(), style)?;
     trust(out, report, limits, about, style)?;

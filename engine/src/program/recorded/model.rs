@@ -2,6 +2,7 @@
 
 use super::waited_for::WaitedFor;
 use crate::event::{SupportSubject, SyncObject};
+use crate::program::traffic::Endpoint;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -27,6 +28,9 @@ pub struct Recorded {
     /// How much of the functions' CPU time is in the kernel, those with the most samples first; empty if none is.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub in_kernel: Vec<KernelShare>,
+    /// Requests over sockets, what is served first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub traffic: Vec<Endpoint>,
     /// How long all threads slept at once, nanoseconds.
     #[serde(skip_serializing_if = "is_zero")]
     pub asleep_ns: u64,

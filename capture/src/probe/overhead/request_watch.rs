@@ -1,0 +1,96 @@
+//! When requests are counted: all the time while that is cheap, else in stretches, so that it costs no more than a share of a CPU.
+
+/// What counting may cost of one CPU.
+const SHARE: f64 = 0.004;
+/// The shortest stretch, nanoseconds: longer requests than that would be missed in each.
+const LEAST_NS: u64 = 250_000_000;
+/// The longest pause, nanoseconds.
+const MOST_NS: u64 = 10_000_000_000;
+
+/// Stretches in which requests are counted, and pauses.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RequestWatch {
+    /// When this stretch, or pause, began (`CLOCK_MONOTONIC` nanoseconds).
+    since_ns: u64,
+    /// What the programs had cost by then, nanoseconds.
+    cost_ns: u64,
+    /// How long a pause is; 0: requests are counted.
+    pause_ns: u64,
+    /// The length of all stretches before, nanoseconds.
+    counted_ns: u64,
+    /// How many stretches there were before.
+    stretches: u64,
+}
+
+impl RequestWatch {
+    /// Requests are counted from now on.
+    pub(crate) fn begin(now_ns: u64) -> RequestWatch {
+        RequestWatch { since_ns: now_ns, ..RequestWatch::default() }
+    }
+
+    /// Whether requests are to be counted from now on, or no longer; `None`: as before. `cost_ns`: what the programs have cost so far.
+    pub(crate) fn look(&mut self, now_ns: u64, cost_ns: u64) -> Option<bool> {
+        let passed_ns = now_ns.saturating_sub(self.since_ns);
+        if self.pause_ns > 0 {
+            if passed_ns < self.pause_ns {
+                return None;
+            }
+            self.stretches += 1;
+            *self = RequestWatch { since_ns: now_ns, cost_ns, pause_ns: 0, ..*self };
+            return Some(true);
+        }
+        let spent_ns = cost_ns.saturating_sub(self.cost_ns) as f64;
+        if passed_ns < LEAST_NS || spent_ns <= SHARE * passed_ns as f64 {
+            return None;
+        }
+        let pause_ns = (spent_ns / SHARE) as u64 - passed_ns;
+        self.counted_ns = self.counted_ns.saturating_add(passed_ns);
+        *self = RequestWatch { since_ns: now_ns, pause_ns: pause_ns.clamp(1, MOST_NS), ..*self };
+        Some(false)
+    }
+
+    /// The number of this stretch.
+    pub(crate) fn stretch(&self) -> u64 {
+        self.stretches
+    }
+
+    /// How long requests have been counted by now, nanoseconds.
+    pub(crate) fn counted_ns(&self, now_ns: u64) -> u64 {
+        let this_ns = if self.pause_ns > 0 { 0 } else { now_ns.saturating_sub(self.since_ns) };
+        self.counted_ns.saturating_add(this_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_cheap_is_counted_all_the_time() {
+        let mut watch = RequestWatch::begin(1_000);
+        for look in 1..100u64 {
+            let now_ns = 1_000 + look * LEAST_NS;
+            assert_eq!(watch.look(now_ns, look * LEAST_NS / 300), None);
+            assert_eq!(watch.counted_ns(now_ns), look * LEAST_NS);
+        }
+    }
+
+    #[test]
+    fn what_costs_much_is_counted_in_stretches_that_cost_their_share() {
+        let (mut watch, mut is_on, mut cost_ns, mut changes) = (RequestWatch::begin(0), true, 0u64, 0);
+        let (step_ns, all_ns) = (100_000_000u64, 60_000_000_000u64);
+        for now_ns in (step_ns..=all_ns).step_by(step_ns as usize) {
+            if is_on {
+                cost_ns += step_ns / 50;
+            }
+            if let Some(on) = watch.look(now_ns, cost_ns) {
+                assert_ne!(on, is_on);
+                (is_on, changes) = (on, changes + 1);
+            }
+        }
+        let share = cost_ns as f64 / all_ns as f64;
+        assert!(share < SHARE * 1.2 && share > SHARE / 2.0 && changes > 10, "{share} {changes}");
+        assert_eq!(watch.counted_ns(all_ns), cost_ns * 50);
+        assert!(watch.stretch() > 5);
+    }
+}

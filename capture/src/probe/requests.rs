@@ -1,0 +1,175 @@
+//! Requests over sockets: the programs that count them, and what they have counted.
+
+use std::{collections::BTreeMap, thread::JoinHandle};
+
+use aya::{
+    Ebpf,
+    maps::{Array, HashMap, MapData, PerCpuArray, PerCpuHashMap},
+};
+use engine::event::{RequestSums, Requests};
+use probe_abi::{RequestCounts, RequestKey};
+
+use super::{
+    attach::{Link, attach_tracepoint, close_together},
+    clocks::now_ns,
+    counters::{self, ProgramCost},
+    error::ProbeError,
+    layout::KernelLayout,
+    loading::load_together,
+    overhead::request_watch::RequestWatch,
+};
+use crate::target::listening;
+
+/// The order in which they are attached: what is listened on is known before anything comes in there, and no request begins
+/// without being ended.
+const PROGRAMS: [&str; 4] = ["inet_sock_set_state", "sock_send_length", "sock_recv_length", "sk_data_ready"];
+
+/// Most sums that are kept, those of most requests.
+const MOST: usize = 64;
+
+/// The programs, while they are attached, and when they are.
+pub(crate) struct RequestCounter {
+    links: Vec<Link>,
+    watch: RequestWatch,
+}
+
+impl RequestCounter {
+    /// Has the requests counted that these processes, and others that are recorded later, answer or send. Without that nothing
+    /// else is missing, so a kernel that does not let us, or has no such tracepoints (before Linux 6.3), is good enough: `None`.
+    pub(crate) fn begin(ebpf: &mut Ebpf, kernel: &KernelLayout, pids: &[u32]) -> Option<RequestCounter> {
+        if kernel.settings.sock_ports == 0 {
+            return None;
+        }
+        let begun = load_together(ebpf, kernel, &PROGRAMS).and_then(|()| {
+            let ports = pids.iter().flat_map(|pid| listening::ports(*pid));
+            if let Some(map) = ebpf.map_mut("LISTENING")
+                && let Ok(mut map) = HashMap::<&mut MapData, u16, u8>::try_from(map)
+            {
+                // Without room its requests count as asked by it.
+                ports.for_each(|port| drop(map.insert(&port, &1, 0)));
+            }
+            attach(ebpf)
+        });
+        match begun {
+            Ok(links) => Some(RequestCounter { links, watch: RequestWatch::begin(now_ns()) }),
+            Err(error) => {
+                log::debug!("requests are not counted: {error}");
+                None
+            }
+        }
+    }
+
+    /// Looks at what that costs, and ends a stretch, or begins one. `true`: it did.
+    pub(crate) fn look(&mut self, ebpf: &mut Ebpf) -> bool {
+        let costs = counters::program_costs(ebpf);
+        let cost_ns =
+            costs.iter().filter(|program| counts_only(program)).map(|program| program.total_ns).sum();
+        let Some(begins) = self.watch.look(now_ns(), cost_ns) else { return false };
+        if !begins {
+            // No thread has to wait until the last CPU has left them.
+            drop(self.end());
+            return true;
+        }
+        number_stretch(ebpf, self.watch.stretch());
+        match attach(ebpf) {
+            Ok(links) => self.links = links,
+            Err(error) => log::debug!("requests are no longer counted: {error}"),
+        }
+        true
+    }
+
+    /// Takes the programs off; the threads in which that happens.
+    pub(crate) fn end(&mut self) -> Vec<JoinHandle<()>> {
+        close_together(std::mem::take(&mut self.links))
+    }
+
+    /// What they have counted so far; `None` if that cannot be read.
+    pub(crate) fn counted(&self, ebpf: &Ebpf) -> Option<Requests> {
+        let requests = counted(ebpf)?;
+        Some(Requests { counted_ns: self.watch.counted_ns(now_ns()), ..requests })
+    }
+}
+
+fn attach(ebpf: &mut Ebpf) -> Result<Vec<Link>, ProbeError> {
+    PROGRAMS.iter().map(|name| attach_tracepoint(ebpf, name)).collect()
+}
+
+/// Nothing that the programs know of sockets from before holds any more.
+fn number_stretch(ebpf: &mut Ebpf, number: u64) {
+    if let Some(map) = ebpf.map_mut("STRETCH")
+        && let Ok(mut map) = Array::<&mut MapData, u64>::try_from(map)
+        && let Err(error) = map.set(0, &number, 0)
+    {
+        log::debug!("requests before a pause may count as longer: {error}");
+    }
+}
+
+/// Whether these runs are of a program that writes no records: what it misses is no record.
+pub(crate) fn counts_only(program: &ProgramCost) -> bool {
+    PROGRAMS.contains(&program.name.as_str())
+}
+
+fn counted(ebpf: &Ebpf) -> Option<Requests> {
+    const KEY: usize = size_of::<RequestKey>() / 4;
+    const WORDS: usize = size_of::<RequestCounts>() / 8;
+    let map = PerCpuHashMap::<&MapData, [u32; KEY], [u64; WORDS]>::try_from(ebpf.map("REQUESTS")?).ok()?;
+    let mut sums: BTreeMap<[u32; KEY], RequestSums> = BTreeMap::new();
+    for (key, of_cpus) in map.iter().filter_map(Result::ok) {
+        let none = none_of(zerocopy::transmute!(key));
+        let sum = sums.entry(key).or_insert_with(|| none.clone());
+        for &words in of_cpus.iter() {
+            let counts: RequestCounts = zerocopy::transmute!(words);
+            let RequestCounts { count, queued_ns, answered_ns, between_ns, longest_ns, buckets } = counts;
+            let buckets = buckets.to_vec();
+            let one = RequestSums {
+                count,
+                queued_ns,
+                answered_ns,
+                between_ns,
+                longest_ns,
+                buckets,
+                ..none.clone()
+            };
+            sum.add(&one);
+        }
+    }
+    let lost = ebpf.map("REQUESTS_LOST").and_then(|map| PerCpuArray::<&MapData, u64>::try_from(map).ok());
+    let lost = lost.and_then(|map| map.get(&0, 0).ok());
+    let missed = counters::missed(ebpf, counts_only);
+    let lost =
+        lost.iter().flat_map(|of_cpus| of_cpus.iter()).fold(missed, |sum, one| sum.saturating_add(*one));
+    Some(most(sums.into_values().filter(|sum| sum.count > 0).collect(), lost))
+}
+
+fn none_of(key: RequestKey) -> RequestSums {
+    RequestSums {
+        pid: key.pid,
+        served: key.served != 0,
+        family: key.family,
+        port: key.port,
+        address: key.address.to_ne_bytes(),
+        ..RequestSums::default()
+    }
+}
+
+/// Those with most requests; the others are counted as lost.
+fn most(mut sums: Vec<RequestSums>, mut lost: u64) -> Requests {
+    sums.sort_by_key(|of| std::cmp::Reverse(of.count));
+    if sums.len() > MOST {
+        lost = sums.drain(MOST..).fold(lost, |sum, of| sum.saturating_add(of.count));
+    }
+    Requests { sums, lost, ..Requests::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_kept_is_counted() {
+        let of = |count| RequestSums { count, ..RequestSums::default() };
+        let all: Vec<RequestSums> = (1..=MOST as u64 + 2).map(of).collect();
+        let kept = most(all, 5);
+        assert_eq!((kept.sums.len(), kept.sums[0].count, kept.lost), (MOST, MOST as u64 + 2, 5 + 1 + 2));
+    }
+}

@@ -1,0 +1,143 @@
+//! Requests over stream sockets, as the kernel's tracepoints `sock_recv_length`, `sock_send_length` and `sk_data_ready` tell of
+//! them (Linux `include/trace/events/sock.h`): how many, and how long they took until their answers began.
+
+use crate::json::is_zero;
+use probe_abi::{REQUEST_BUCKETS, bucket_begins_ns};
+use serde::{Deserialize, Serialize};
+
+/// Requests of a recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Requests {
+    /// Sums by process and port, those of most requests first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sums: Vec<RequestSums>,
+    /// How long they were counted, nanoseconds: of a busy server only a part of the time.
+    pub counted_ns: u64,
+    /// Requests that could not be counted.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub lost: u64,
+}
+
+impl Requests {
+    /// Those of a part of the recording, if they are spread evenly.
+    pub(crate) fn scaled(mut self, share: f64) -> Requests {
+        let part = |whole: &mut u64| *whole = (*whole as f64 * share) as u64;
+        part(&mut self.counted_ns);
+        for sums in &mut self.sums {
+            part(&mut sums.count);
+            part(&mut sums.queued_ns);
+            part(&mut sums.answered_ns);
+            part(&mut sums.between_ns);
+            sums.buckets.iter_mut().for_each(part);
+        }
+        self
+    }
+}
+
+/// All requests that a process answered at a port, or sent to one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RequestSums {
+    /// Host process id.
+    pub pid: u32,
+    /// It answered them; otherwise it sent them.
+    pub served: bool,
+    /// `AF_INET` (2), `AF_INET6` (10) or `AF_UNIX` (1).
+    pub family: u16,
+    /// The port: its own of what it served, else the peer's; 0 for Unix sockets.
+    pub port: u16,
+    /// The peer's IPv4 address of what it sent; zeros for other families.
+    pub address: [u8; 4],
+    /// Requests whose answer has begun. Several that were sent together count as one.
+    pub count: u64,
+    /// How long they lay in the socket before a thread read them, summed, nanoseconds; 0 of what was sent.
+    pub queued_ns: u64,
+    /// From then, or from when they were sent, until the answer began, summed, nanoseconds.
+    pub answered_ns: u64,
+    /// From one answer until the next request on the same connection, summed, nanoseconds.
+    pub between_ns: u64,
+    /// The longest of the first two together, nanoseconds.
+    pub longest_ns: u64,
+    /// How many took how long, the first two together, up to the last one that is not 0 ([`probe_abi::request_bucket`]).
+    pub buckets: Vec<u64>,
+}
+
+impl RequestSums {
+    /// Adds other requests.
+    pub fn add(&mut self, other: &RequestSums) {
+        self.count = self.count.saturating_add(other.count);
+        self.queued_ns = self.queued_ns.saturating_add(other.queued_ns);
+        self.answered_ns = self.answered_ns.saturating_add(other.answered_ns);
+        self.between_ns = self.between_ns.saturating_add(other.between_ns);
+        self.longest_ns = self.longest_ns.max(other.longest_ns);
+        let buckets = &other.buckets;
+        let used =
+            buckets.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1).min(REQUEST_BUCKETS);
+        if self.buckets.len() < used {
+            self.buckets.resize(used, 0);
+        }
+        for (sum, count) in self.buckets.iter_mut().zip(buckets) {
+            *sum = sum.saturating_add(*count);
+        }
+    }
+
+    /// How long they took together, nanoseconds. Divided by a time: how many were open on average in it.
+    pub fn all_ns(&self) -> u64 {
+        self.queued_ns.saturating_add(self.answered_ns)
+    }
+
+    /// How long one took on average, nanoseconds; 0 of none.
+    pub fn mean_ns(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.all_ns() as f64 / self.count as f64 }
+    }
+
+    /// The time that this part of them took at most, nanoseconds: the end of its bucket, a quarter of it too long at most.
+    pub fn quantile_ns(&self, part: f64) -> u64 {
+        let all = self.buckets.iter().fold(0u64, |sum, count| sum.saturating_add(*count));
+        let wanted = (all as f64 * part).ceil().max(1.0) as u64;
+        let mut sum = 0u64;
+        for (bucket, count) in self.buckets.iter().take(REQUEST_BUCKETS).enumerate() {
+            sum = sum.saturating_add(*count);
+            if sum >= wanted {
+                return bucket_begins_ns(bucket + 1).min(self.longest_ns);
+            }
+        }
+        self.longest_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use probe_abi::request_bucket;
+
+    #[test]
+    fn quantiles_are_the_ends_of_buckets() {
+        let mut sums = RequestSums::default();
+        for (ns, times) in [(100_000u64, 98), (1_000_000, 1), (70_000_000, 1)] {
+            let mut buckets = [0; REQUEST_BUCKETS];
+            buckets[request_bucket(ns)] = times;
+            let sum_ns = ns / 2 * times;
+            sums.add(&RequestSums {
+                count: times,
+                queued_ns: sum_ns,
+                answered_ns: sum_ns,
+                longest_ns: ns,
+                buckets: buckets.to_vec(),
+                ..RequestSums::default()
+            });
+        }
+        assert_eq!(sums.count, 100);
+        assert_eq!(sums.mean_ns(), (100_000.0 * 98.0 + 71_000_000.0) / 100.0);
+        let within = |part: f64, ns: u64| {
+            let found = sums.quantile_ns(part);
+            ns <= found && found <= ns + ns / 4
+        };
+        assert!(within(0.5, 100_000) && within(0.99, 1_000_000) && within(1.0, 70_000_000));
+        assert_eq!([sums.quantile_ns(1.0), RequestSums::default().quantile_ns(0.99)], [70_000_000, 0]);
+        // A file may say anything.
+        let odd = RequestSums { buckets: vec![u64::MAX; 300], longest_ns: 5, ..RequestSums::default() };
+        assert_eq!(odd.quantile_ns(0.5), 5);
+    }
+}

@@ -1,0 +1,128 @@
+//! Requests over stream sockets, as the programs count them: sums in a map, not records.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// What requests are counted by.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct RequestKey {
+    /// Process id: of what is served, the process that answered.
+    pub pid: u32,
+    /// The peer's IPv4 address as its bytes in memory have it; 0 for other families, and for what is served.
+    pub address: u32,
+    /// Served: the port that the process listens on. Asked: the peer's port. In host byte order; 0 for Unix sockets.
+    pub port: u16,
+    /// `AF_INET`, `AF_INET6` or `AF_UNIX`.
+    pub family: u16,
+    /// 1: the process answers these requests; 0: it sends them.
+    pub served: u32,
+}
+
+/// What was counted of one [`RequestKey`] on one CPU.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct RequestCounts {
+    /// Requests whose answer has begun.
+    pub count: u64,
+    /// How long they lay in the socket before a thread read them, nanoseconds; 0 of what is asked.
+    pub queued_ns: u64,
+    /// From then, or from when they were sent, until the answer began, nanoseconds.
+    pub answered_ns: u64,
+    /// From one answer until the next request on the same socket, nanoseconds.
+    pub between_ns: u64,
+    /// The longest of the first two together, nanoseconds.
+    pub longest_ns: u64,
+    /// How many took how long, the first two together (see [`request_bucket`]).
+    pub buckets: [u64; REQUEST_BUCKETS],
+}
+
+/// A socket in use: what its last message was. It has the place of [`OpenSocket::place`]; another one with the same place
+/// takes it over.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct OpenSocket {
+    /// Its address in the kernel.
+    pub socket: u64,
+    /// Both ports as the kernel has them: another one at the same address is another socket.
+    pub ports: u64,
+    /// Number of the stretch in which requests are counted.
+    pub stretch: u64,
+    /// What its requests count for.
+    pub key: RequestKey,
+    /// When a request came in that is not read yet, or was not when it began (`CLOCK_MONOTONIC` nanoseconds); 0: not known.
+    pub arrived_ns: u64,
+    /// When a request was read, or sent, that is not answered yet (`CLOCK_MONOTONIC` nanoseconds); 0: there is none.
+    pub began_ns: u64,
+    /// When the last one was answered (`CLOCK_MONOTONIC` nanoseconds); 0: not known.
+    pub ended_ns: u64,
+}
+
+/// Places for sockets in use.
+pub const OPEN_SOCKETS: u32 = 1 << 16;
+
+impl OpenSocket {
+    /// The place of a socket at this address (multiplicative hashing, Knuth 6.4).
+    pub const fn place(socket: u64) -> u32 {
+        (socket.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as u32
+    }
+}
+
+/// Most different [`RequestKey`]s that are counted.
+pub const MAX_REQUEST_KEYS: u32 = 1 << 10;
+
+/// Ports that recorded processes listen on.
+pub const MAX_LISTENING: u32 = 1 << 10;
+
+/// Buckets of [`RequestCounts`]: four for each doubling, from 1 us to an hour.
+pub const REQUEST_BUCKETS: usize = 128;
+
+/// The shortest time that has a bucket of its own: 2^10 ns.
+const FIRST_BUCKET_BITS: u32 = 10;
+
+/// The bucket of a length in nanoseconds.
+pub const fn request_bucket(ns: u64) -> usize {
+    // Without an instruction for it: the number of the highest bit.
+    let mut bits = 0u32;
+    let mut rest = ns;
+    let mut step = 32u32;
+    while step > 0 {
+        if rest >> step != 0 {
+            rest >>= step;
+            bits += step;
+        }
+        step /= 2;
+    }
+    if bits < FIRST_BUCKET_BITS {
+        return 0;
+    }
+    let quarter = (ns >> (bits - 2)) & 3;
+    let bucket = ((bits - FIRST_BUCKET_BITS) * 4) as usize + quarter as usize;
+    if bucket < REQUEST_BUCKETS { bucket } else { REQUEST_BUCKETS - 1 }
+}
+
+/// The first length of a bucket in nanoseconds; that of one after the last is where the last one ends.
+pub const fn bucket_begins_ns(bucket: usize) -> u64 {
+    if bucket == 0 {
+        return 0;
+    }
+    let quarters = 4 + (bucket % 4) as u64;
+    quarters << (FIRST_BUCKET_BITS as usize + bucket / 4 - 2)
+}
+
+const _: () = assert!(size_of::<RequestKey>() == 16);
+const _: () = assert!(size_of::<OpenSocket>() == 64 && OPEN_SOCKETS == 1 << 16);
+const _: () = assert!(size_of::<RequestCounts>() == 40 + 8 * REQUEST_BUCKETS);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_lies_in_its_bucket() {
+        for ns in [0, 1, 900, 1023, 1024, 1279, 1280, 5000, 123_456, 99_999_999, 1 << 40, (1 << 42) - 1] {
+            let bucket = request_bucket(ns);
+            assert!(bucket_begins_ns(bucket) <= ns && ns < bucket_begins_ns(bucket + 1), "{ns} in {bucket}");
+        }
+        assert_eq!([request_bucket(u64::MAX), request_bucket(1 << 42)], [REQUEST_BUCKETS - 1; 2]);
+    }
+}

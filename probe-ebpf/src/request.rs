@@ -1,0 +1,297 @@
+//! Requests over stream sockets. They are counted here, not recorded one by one: a server may answer a hundred thousand a
+//! second.
+//!
+//! A server's socket is one whose port a recorded process listens on, or a Unix socket with a name of its own. There what
+//! comes in is a request, and the first thing sent after it begins the answer. On other sockets it is the other way round:
+//! what is sent asks, and the first thing that comes in begins the answer. A request begins when it lies in the socket, not
+//! when a thread finds the time to read it; of the first one on a new connection that is not known. Several requests sent
+//! together count as one.
+
+use core::mem::offset_of;
+
+use aya_ebpf::{
+    EbpfContext as _,
+    bindings::BPF_F_NO_PREALLOC,
+    helpers::bpf_probe_read_kernel,
+    macros::{btf_tracepoint, map},
+    maps::{Array, HashMap, PerCpuArray, PerCpuHashMap},
+    programs::BtfTracePointContext,
+};
+use probe_abi::{
+    MAX_LISTENING, MAX_REQUEST_KEYS, OPEN_SOCKETS, OpenSocket, REQUEST_BUCKETS, RequestCounts, RequestKey,
+    request_bucket,
+};
+
+use crate::{
+    filter,
+    kernel::{Socket, Task},
+    memory, ring,
+};
+
+/// What was counted, by process and port.
+#[map]
+static REQUESTS: PerCpuHashMap<RequestKey, RequestCounts> =
+    PerCpuHashMap::with_max_entries(MAX_REQUEST_KEYS, BPF_F_NO_PREALLOC);
+
+/// All 0: what counting begins with. Too large for a program's stack.
+#[map]
+static NO_REQUESTS: PerCpuArray<RequestCounts> = PerCpuArray::with_max_entries(1, 0);
+
+/// Sockets of recorded processes.
+#[map]
+static SOCKETS: Array<OpenSocket> = Array::with_max_entries(OPEN_SOCKETS, 0);
+
+/// Requests are counted in stretches, and nothing is taken over from one to the next. The user side numbers them.
+#[map]
+static STRETCH: Array<u64> = Array::with_max_entries(1, 0);
+
+/// Ports that recorded processes listen on. The user side has put those in that were there before.
+#[map]
+static LISTENING: HashMap<u16, u8> = HashMap::with_max_entries(MAX_LISTENING, 0);
+
+/// Requests that were not counted, because another socket had the same place, or there was no room for the sums.
+#[map]
+static REQUESTS_LOST: PerCpuArray<u64> = PerCpuArray::with_max_entries(1, 0);
+
+/// Reads a word of an open socket.
+macro_rules! get {
+    ($open:ident, $field:ident) => {
+        // SAFETY: a word of a map value.
+        unsafe { memory::load(memory::word($open, offset_of!(OpenSocket, $field))) }
+    };
+}
+
+/// Writes one.
+macro_rules! set {
+    ($open:ident, $field:ident, $value:expr) => {
+        // SAFETY: a word of a map value.
+        unsafe { memory::store(memory::word($open, offset_of!(OpenSocket, $field)), $value) }
+    };
+}
+
+/// Adds to a word of what was counted on this CPU. Without a lock: should another thread come between, which has not been
+/// seen to matter, one of the two is missing.
+macro_rules! add {
+    ($counts:ident, $field:ident, $value:expr) => {
+        plus(memory::word($counts, offset_of!(RequestCounts, $field)), $value)
+    };
+}
+
+#[inline(always)]
+fn plus(word: *mut u64, value: u64) {
+    // SAFETY: a word of a map value.
+    let before = unsafe { memory::load(word) };
+    // SAFETY: as above.
+    unsafe { memory::store(word, before.wrapping_add(value)) };
+}
+
+/// A thread has read from a socket. Arguments: `sock`, `int ret`, `int flags`.
+#[btf_tracepoint(function = "sock_recv_length")]
+pub fn sock_recv_length(arguments: BtfTracePointContext) -> i32 {
+    /// What is only looked at stays in the socket.
+    const MSG_PEEK: i32 = 2;
+    let pid = Task::current().pid();
+    if !filter::is_tracked(pid) || arguments.arg::<i32>(1) <= 0 || arguments.arg::<i32>(2) & MSG_PEEK != 0 {
+        return 0;
+    }
+    message(&arguments, pid, true);
+    0
+}
+
+/// A thread has written to a socket. Arguments: `sock`, `int ret`, `int flags`.
+#[btf_tracepoint(function = "sock_send_length")]
+pub fn sock_send_length(arguments: BtfTracePointContext) -> i32 {
+    let pid = Task::current().pid();
+    if !filter::is_tracked(pid) || arguments.arg::<i32>(1) <= 0 {
+        return 0;
+    }
+    message(&arguments, pid, false);
+    0
+}
+
+/// Something for a thread lies in a socket, on whichever CPU that was noticed. Argument: `sock`.
+#[btf_tracepoint(function = "sk_data_ready")]
+pub fn sk_data_ready(arguments: BtfTracePointContext) -> i32 {
+    let socket = address(&arguments);
+    let Some(open) = place(socket) else { return 0 };
+    if is_of(open, socket) && get!(open, began_ns) == 0 && get!(open, arrived_ns) == 0 {
+        set!(open, arrived_ns, ring::now_ns());
+    }
+    0
+}
+
+/// A TCP socket's state changes. Arguments: `sock`, `int oldstate`, `int newstate`.
+#[btf_tracepoint(function = "inet_sock_set_state")]
+pub fn inet_sock_set_state(arguments: BtfTracePointContext) -> i32 {
+    /// Of Linux `include/net/tcp_states.h`.
+    const TCP_LISTEN: i32 = 10;
+    if arguments.arg::<i32>(2) == TCP_LISTEN && filter::is_tracked(Task::current().pid()) {
+        // Without room its requests count as asked by it.
+        let _ = LISTENING.insert(&Socket(arguments.arg(0)).port(), &1, 0);
+    }
+    0
+}
+
+/// A message came in, or went out.
+#[inline(always)]
+fn message(arguments: &BtfTracePointContext, pid: u32, is_read: bool) {
+    let (socket, address) = (Socket(arguments.arg(0)), address(arguments));
+    let Some(open) = place(address) else { return };
+    let ports = u64::from(socket.ports());
+    if !is_of(open, address) || get!(open, ports) != ports {
+        let Some(key) = key(socket, pid) else { return };
+        if get!(open, socket) != 0 && get!(open, began_ns) != 0 && get!(open, stretch) == stretch() {
+            lost();
+        }
+        set!(open, socket, address);
+        set!(open, ports, ports);
+        set!(open, stretch, stretch());
+        set!(open, arrived_ns, 0);
+        set!(open, began_ns, 0);
+        set!(open, ended_ns, 0);
+        let [first, second] = zerocopy::transmute!(key);
+        set_key(open, first, second);
+    }
+    let key = key_of(open);
+    let began_ns = get!(open, began_ns);
+    if is_read == (key.served == 1) {
+        // More of the same request.
+        if began_ns != 0 {
+            return;
+        }
+        let now_ns = ring::now_ns();
+        if !is_read || get!(open, arrived_ns) == 0 {
+            set!(open, arrived_ns, now_ns);
+        }
+        set!(open, began_ns, now_ns);
+        return;
+    }
+    if began_ns == 0 {
+        return;
+    }
+    let (arrived_ns, ended_ns) = (get!(open, arrived_ns), get!(open, ended_ns));
+    let now_ns = ring::now_ns();
+    let between_ns = if ended_ns == 0 { 0 } else { arrived_ns.saturating_sub(ended_ns) };
+    set!(open, began_ns, 0);
+    set!(open, arrived_ns, 0);
+    set!(open, ended_ns, now_ns);
+    // Of processes that share the socket the one that answers.
+    count(&RequestKey { pid, ..key }, [arrived_ns, began_ns, now_ns], between_ns);
+}
+
+/// The first argument as a number: the verifier lets nobody compute with a pointer that it knows the type of.
+#[inline(always)]
+fn address(arguments: &BtfTracePointContext) -> u64 {
+    // SAFETY: the helper checks the address itself.
+    unsafe { bpf_probe_read_kernel(arguments.as_ptr().cast::<u64>()) }.unwrap_or(0)
+}
+
+/// The place of a socket.
+#[inline(always)]
+fn place(socket: u64) -> Option<*mut OpenSocket> {
+    SOCKETS.get_ptr_mut(OpenSocket::place(socket) & (OPEN_SOCKETS - 1))
+}
+
+/// Whether a place is this socket's, and what is there is of this stretch.
+#[inline(always)]
+fn is_of(open: *mut OpenSocket, socket: u64) -> bool {
+    get!(open, socket) == socket && get!(open, stretch) == stretch()
+}
+
+/// The number of the stretch in which requests are counted.
+#[inline(always)]
+fn stretch() -> u64 {
+    // SAFETY: a map value of 8 bytes.
+    STRETCH.get_ptr(0).map_or(0, |stretch| unsafe { memory::load(stretch) })
+}
+
+/// Where the key of an open socket is.
+const KEY: usize = offset_of!(OpenSocket, key);
+
+#[inline(always)]
+fn set_key(open: *mut OpenSocket, first: u64, second: u64) {
+    // SAFETY: two words of a map value.
+    unsafe { memory::store(memory::word(open, KEY), first) };
+    // SAFETY: as above.
+    unsafe { memory::store(memory::word(open, KEY + 8), second) };
+}
+
+#[inline(always)]
+fn key_of(open: *mut OpenSocket) -> RequestKey {
+    // SAFETY: two words of a map value.
+    let first = unsafe { memory::load(memory::word(open, KEY)) };
+    // SAFETY: as above.
+    let second = unsafe { memory::load(memory::word(open, KEY + 8)) };
+    zerocopy::transmute!([first, second])
+}
+
+/// What a message of this socket counts for; `None`: no requests are to be expected there.
+#[inline(always)]
+fn key(socket: Socket, pid: u32) -> Option<RequestKey> {
+    const AF_UNIX: u16 = 1;
+    const AF_INET: u16 = 2;
+    const AF_INET6: u16 = 10;
+    let family = socket.family();
+    if !socket.is_stream() {
+        return None;
+    }
+    if family == AF_UNIX {
+        let served = socket.has_name();
+        // Of a pair that was made together nobody serves.
+        if !served && !socket.peer_has_name() {
+            return None;
+        }
+        return Some(RequestKey { pid, address: 0, port: 0, family, served: u32::from(served) });
+    }
+    if family != AF_INET && family != AF_INET6 {
+        return None;
+    }
+    let port = socket.port();
+    // SAFETY: only whether it is there is asked.
+    if unsafe { LISTENING.get(&port) }.is_some() {
+        return Some(RequestKey { pid, address: 0, port, family, served: 1 });
+    }
+    let address = if family == AF_INET { socket.peer_address() } else { 0 };
+    Some(RequestKey { pid, address, port: socket.peer_port(), family, served: 0 })
+}
+
+/// A request is answered: when it arrived, was taken up, and was answered, and how long its socket had rested before.
+#[inline(always)]
+fn count(key: &RequestKey, [arrived_ns, began_ns, now_ns]: [u64; 3], between_ns: u64) {
+    let all_ns = now_ns.wrapping_sub(arrived_ns);
+    let counts = match REQUESTS.get_ptr_mut(key) {
+        Some(counts) => counts,
+        None => {
+            let Some(none) = NO_REQUESTS.get_ptr(0) else { return };
+            // SAFETY: a map value that nobody writes.
+            let none = unsafe { &*none };
+            if REQUESTS.insert(key, none, 0).is_err() {
+                lost();
+            }
+            let Some(counts) = REQUESTS.get_ptr_mut(key) else { return };
+            counts
+        }
+    };
+    add!(counts, count, 1);
+    add!(counts, queued_ns, began_ns.wrapping_sub(arrived_ns));
+    add!(counts, answered_ns, now_ns.wrapping_sub(began_ns));
+    add!(counts, between_ns, between_ns);
+    let longest = memory::word(counts, offset_of!(RequestCounts, longest_ns));
+    // SAFETY: a word of a map value.
+    if unsafe { memory::load(longest) } < all_ns {
+        // SAFETY: as above.
+        unsafe { memory::store(longest, all_ns) };
+    }
+    let bucket = request_bucket(all_ns) & (REQUEST_BUCKETS - 1);
+    // The mask keeps it in the array.
+    plus(memory::word(counts, offset_of!(RequestCounts, buckets) + 8 * bucket), 1);
+}
+
+/// A request is not counted.
+#[inline(always)]
+fn lost() {
+    if let Some(lost) = REQUESTS_LOST.get_ptr_mut(0) {
+        // SAFETY: a map value of 8 bytes.
+        unsafe { memory::add(lost, 1) };
+    }
+}
