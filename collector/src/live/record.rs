@@ -12,7 +12,7 @@ use super::paragraph::paragraph;
 use super::record_output::{self, Output, broken_off_text, kept_text};
 use super::run::{Ended, Setup, run};
 use super::session_meta::session_meta;
-use super::summary::RecordSummary;
+use super::summary::{RecordSummary, shell_word};
 use crate::exit::{Outcome, UserError, say};
 use crate::plan::RecordPlan;
 use crate::plan::keep::Keep;
@@ -121,6 +121,10 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
             breakpoints: plan.capture.breakpoints,
             samples: plan.capture.sampling.zip(ended.observed.counts.samples),
             kept: kept_text(&plan.keep, &written, &ended.observed.saved),
+            per: plan
+                .per
+                .as_ref()
+                .map_or(String::new(), |name| format!(" --per {}", shell_word(Path::new(name)))),
             limit,
             overhead: cost.or(usual.overhead),
             ..usual

@@ -22,6 +22,8 @@ mod overhead;
 mod plot;
 pub mod predict;
 pub mod predict_json;
+pub mod requests;
+pub mod requests_json;
 mod sample_note;
 pub mod screen;
 mod segments;
