@@ -2,6 +2,7 @@
    same reason: it computes more, a lock is held, it waits for the disk, many come at once, or another thread has its CPU.
    usage: requests compute|lock|disk|queue|cpu [requests 4000] [file] */
 #define _GNU_SOURCE
+#define BURN_IN_CALLER
 #include "common.h"
 
 #include <fcntl.h>
@@ -9,19 +10,11 @@
 #include <semaphore.h>
 #include <sys/prctl.h>
 
-enum { WORKERS = 2, CLIENTS = 2, CROWD = 16, SLOW = 5000000, USUAL = 100000 };
+enum { WORKERS = 2, CLIENTS = 2, CROWD = 64, SLOW = 5000000, USUAL = 100000 };
 
-struct job {
-    long number;
-    int is_done;
-    pthread_cond_t answered;
-    struct job *next;
-};
-
-static char reason;
-static long requests;
+static struct job { long number; int is_done; pthread_cond_t answered; struct job *next; } *first, **last = &first;
+static long requests, reason;
 static int file;
-static struct job *first, **last = &first;
 static pthread_mutex_t queue = PTHREAD_MUTEX_INITIALIZER, table = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
 static pthread_barrier_t together;
@@ -32,10 +25,12 @@ NAMED static void render(void) { sink += burn(USUAL, 1); }
 NAMED static void encrypt(void) { sink += burn(SLOW, 2); }
 NAMED static void rebuild(void) { sink += burn(SLOW, 3); }
 
-NAMED static void store(long number)
+NAMED static void store(void)
 {
-    if (pwrite(file, &number, sizeof number, 0) != sizeof number || fdatasync(file) != 0)
-        abort();
+    static char block[1 << 20];
+    for (int i = 0; i < 4; i++)
+        if (pwrite(file, block, sizeof block, 0) != sizeof block || fdatasync(file) != 0)
+            abort();
 }
 
 NAMED static void look_up(void)
@@ -48,10 +43,9 @@ NAMED static void look_up(void)
 /* Takes the lock, or the workers' CPU, when it is asked for that. */
 static void *keeper(void *unused)
 {
-    struct sched_param most = {.sched_priority = 1};
     prctl(PR_SET_NAME, "keeper");
     if (reason == 'p')
-        sched_setscheduler(0, SCHED_FIFO, &most);
+        sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){.sched_priority = 1});
     for (;;) {
         sem_wait(&wanted);
         if (reason == 'l')
@@ -60,6 +54,18 @@ static void *keeper(void *unused)
         rebuild();
         if (reason == 'l')
             pthread_mutex_unlock(&table);
+    }
+}
+
+static void be_slow(void)
+{
+    if (reason == 'c')
+        encrypt();
+    if (reason == 'd')
+        store();
+    if (reason == 'l' || reason == 'p') {
+        sem_post(&wanted);
+        sem_wait(&held);
     }
 }
 
@@ -74,15 +80,8 @@ static void *worker(void *unused)
         if ((first = job->next) == NULL)
             last = &first;
         pthread_mutex_unlock(&queue);
-        int is_slow = job->number % 100 == 99;
-        if (is_slow && reason == 'c')
-            encrypt();
-        if (is_slow && reason == 'd')
-            store(job->number);
-        if (is_slow && (reason == 'l' || reason == 'p')) {
-            sem_post(&wanted);
-            sem_wait(&held);
-        }
+        if (job->number % 100 == 99)
+            be_slow();
         look_up();
         render();
         pthread_mutex_lock(&queue);
@@ -110,11 +109,11 @@ static void *client(void *own)
     long client = (long)own, all = reason == 'q' ? requests : requests / CLIENTS;
     prctl(PR_SET_NAME, "client");
     for (long round = 0; round < all; round++) {
-        int is_crowded = reason == 'q' && round % 1000 == 999;
-        if (is_crowded)
+        if (reason == 'q' && round % 2000 == 1999)
             pthread_barrier_wait(&together);
-        if (is_crowded || reason != 'q' || client == 0)
-            serve(client * all + round);
+        else if (reason == 'q' && client > 0)
+            continue;
+        serve(client * all + round);
     }
     return NULL;
 }
@@ -129,17 +128,17 @@ int main(int argc, char **argv)
         return 2;
     pthread_barrier_init(&together, NULL, CROWD);
     wait_for_start();
-    for (long i = 0; i < (reason == 'q' ? CROWD : CLIENTS); i++)
+    int clients = reason == 'q' ? CROWD : CLIENTS;
+    for (long i = 0; i < clients; i++)
         must(pthread_create(&threads[i], NULL, client, (void *)i), "client");
-    sched_getaffinity(0, sizeof cpus, &cpus);
-    for (int cpu = 0, found = 0; reason == 'p' && cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, &cpus) && found++ > 0)
-            CPU_CLR(cpu, &cpus);
-    sched_setaffinity(0, sizeof cpus, &cpus);
+    CPU_ZERO(&cpus);
+    CPU_SET(sched_getcpu(), &cpus);
+    if (reason == 'p')
+        sched_setaffinity(0, sizeof cpus, &cpus);
     must(pthread_create(&other, NULL, keeper, NULL), "keeper");
     for (int i = 0; i < WORKERS; i++)
         must(pthread_create(&other, NULL, worker, NULL), "worker");
-    for (int i = 0; i < (reason == 'q' ? CROWD : CLIENTS); i++)
+    for (int i = 0; i < clients; i++)
         must(pthread_join(threads[i], NULL), "client");
     return 0;
 }

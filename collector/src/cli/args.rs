@@ -224,6 +224,10 @@ pub struct ExportArguments {
     /// Of csv, ndjson and parquet only this table, for example functions or intervals
     #[arg(long, value_name = "NAME", value_parser = value::table)]
     pub table: Option<&'static Table>,
+    /// With -f folded: what calls of this function spend, which `record --per` recorded. Two numbers a stack, for flame graphs of a
+    /// difference: nanoseconds of a fast request and of a slow one
+    #[arg(long, value_name = "NAME|GLOB", conflicts_with = "cpus", value_parser = NonEmptyStringValueParser::new())]
+    pub per: Option<String>,
     /// Where to write; - is standard output
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub output: PathBuf,

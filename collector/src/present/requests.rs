@@ -49,7 +49,7 @@ fn head(summary: &Summary, what: &str, style: &Style, out: &mut dyn Write) -> io
     let [p50, p90, p99, longest] =
         [latencies.p50_ns, latencies.p90_ns, latencies.p99_ns, latencies.longest_ns]
             .map(|ns| duration(ns as f64));
-    let line = format!("Half take up to {p50}, 90 % up to {p90}, 99 % up to {p99}, the longest {longest}.");
+    let line = format!("Latency: 50 % {p50}, 90 % {p90}, 99 % {p99}, longest {longest}");
     let mut out = out;
     table::wrap(&mut out, style, Paint::Plain, "", &style.text(&line), "  ")?;
     if summary.unfinished > 0 {
@@ -189,7 +189,7 @@ fn remarks(summary: &Summary, findings: &[Finding], style: &Style, out: &mut dyn
     }
     if summary.partly {
         remarks.push(
-            "the function had its probes for a part of the recording: there were more calls".to_owned(),
+            "the function had its probes for a part of the recording: there were more calls. `record --overhead none` keeps them".to_owned(),
         );
     }
     if summary.not_followed > 0 {
@@ -209,7 +209,7 @@ fn remarks(summary: &Summary, findings: &[Finding], style: &Style, out: &mut dyn
 }
 
 /// A cause in a few words.
-pub(super) fn words(kind: RowKind, name: &str) -> String {
+pub(crate) fn words(kind: RowKind, name: &str) -> String {
     match kind {
         RowKind::Computing if name.is_empty() => "computing, nobody knows what".to_owned(),
         RowKind::Computing => format!("computing {}", short(name)),
@@ -285,8 +285,7 @@ mod tests {
         };
         let expected = "\
 serve: 2,310 requests in 20.0 s, 116 a second
-Half take up to 1.02 ms, 90 % up to 1.30 ms, 99 % up to 12.1 ms, the longest
-  24.0 ms.
+Latency: 50 % 1.02 ms, 90 % 1.30 ms, 99 % 12.1 ms, longest 24.0 ms
 2 more were open when the recording began or ended: up to at least 3.20 ms.
 
 A REQUEST SPENDS ON                    fast half slowest 1 %        ± difference

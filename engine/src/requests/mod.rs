@@ -4,6 +4,7 @@
 //! - [`calls`]: requests that are calls of functions.
 //! - [`Paths`]: walks a request back from its end, through the threads that it waited for. The parts add up to its latency.
 //! - [`summarize`]: latencies, what slow requests spend that fast ones do not, and what the 99th percentile would be without.
+//! - [`stacks`]: the same by call stack.
 //!
 //! **The walk.** It starts in the thread that ends the request, at its end, and goes back in time. What the thread computed
 //! counts for that; so does waiting for a CPU. A wait that a thread of the recording ended is what that thread did in the
@@ -22,6 +23,7 @@ mod groups;
 mod holders;
 mod paths;
 mod sampled;
+mod stacks;
 mod summary;
 mod sums;
 mod tops;
@@ -33,4 +35,5 @@ pub use calls::{Calls, Request, calls};
 pub use cause::{Cause, LockRef, Outside, Part, Source};
 pub use groups::{Groups, SlowGroup};
 pub use paths::{DEEPEST, MOST_STEPS, Paths, STEPS_PER_EVENT};
+pub use stacks::{Means, SpentOn, stacks};
 pub use summary::{Detail, Latencies, Row, RowKind, Summary, WithoutRow, summarize};

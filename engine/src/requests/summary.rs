@@ -143,16 +143,24 @@ pub struct WithoutRow {
     pub p99_ns: u64,
 }
 
-/// Follows all requests. `program` was made from the timeline.
-pub fn summarize(timeline: &Timeline, program: &Program, calls: &Calls) -> Summary {
+/// Walks all requests.
+pub(super) fn follow(timeline: &Timeline, program: &Program, calls: &Calls) -> (Groups, Sums) {
     let requests = &calls.requests;
     let groups = Groups::of(requests.iter().filter_map(Request::latency_ns).collect());
     let occurrences = Occurrences::of(timeline, program);
     let mut paths = Paths::new(timeline, program, &occurrences, requests);
     let sums = Sums::of(timeline, &mut paths, requests, &groups);
+    (groups, sums)
+}
+
+/// Follows all requests. `program` was made from the timeline.
+pub fn summarize(timeline: &Timeline, program: &Program, calls: &Calls) -> Summary {
+    let requests = &calls.requests;
+    let (groups, sums) = follow(timeline, program, calls);
     let namer = Namer { timeline, program };
     let shares = Shares::of(&namer, &sums);
     let mut rows = rows(&namer, &sums, &shares);
+    rows.retain(|row| row.fast_ns > 0.0 || row.slow_ns > 0.0);
     rows.sort_by(|a, b| {
         b.difference_ns()
             .total_cmp(&a.difference_ns())
@@ -210,23 +218,23 @@ fn mean_ns(sum: f64, sums: &Sums, group: Group) -> f64 {
 
 /// Names what causes are about.
 pub(super) struct Namer<'a> {
-    timeline: &'a Timeline,
-    program: &'a Program,
+    pub(super) timeline: &'a Timeline,
+    pub(super) program: &'a Program,
 }
 
 impl Namer<'_> {
-    fn function(&self, function: Option<FunctionRef>) -> String {
+    pub(super) fn function(&self, function: Option<FunctionRef>) -> String {
         let function = function.and_then(|function| self.program.functions.get(function.0 as usize));
         function.map(|function| function.name.clone()).unwrap_or_default()
     }
 
-    fn thread(&self, thread: Option<u32>) -> String {
+    pub(super) fn thread(&self, thread: Option<u32>) -> String {
         let thread = thread.and_then(|thread| self.timeline.threads.get(thread as usize));
         thread.map(|thread| thread.comm.clone()).unwrap_or_default()
     }
 
     /// A lock; all that were first used on one line have one name.
-    fn lock(&self, lock: LockRef) -> String {
+    pub(super) fn lock(&self, lock: LockRef) -> String {
         let (LockRef::Object(number) | LockRef::Word(number)) = lock;
         let object = self.program.recorded.objects.get(number as usize);
         let group = object.and_then(|object| Some(format!("{} {}", object.kind, object.group.as_ref()?)));
@@ -238,7 +246,7 @@ impl Namer<'_> {
     }
 
     /// What a cause without a lock around it is called, computing aside.
-    fn cause(&self, key: &Key) -> (RowKind, String) {
+    pub(super) fn cause(&self, key: &Key) -> (RowKind, String) {
         match key.cause {
             Cause::Computing(top) => (RowKind::Computing, self.function(top)),
             Cause::Woken => (RowKind::Woken, String::new()),
