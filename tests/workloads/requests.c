@@ -4,17 +4,14 @@
 #define _GNU_SOURCE
 #define BURN_IN_CALLER
 #include "common.h"
-
 #include <fcntl.h>
-#include <sched.h>
 #include <semaphore.h>
 #include <sys/prctl.h>
 
 enum { WORKERS = 2, CLIENTS = 2, CROWD = 64, SLOW = 5000000, USUAL = 100000 };
 
 static struct job { long number; int is_done; pthread_cond_t answered; struct job *next; } *first, **last = &first;
-static long requests, reason;
-static int file;
+static long requests, reason, file;
 static pthread_mutex_t queue = PTHREAD_MUTEX_INITIALIZER, table = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
 static pthread_barrier_t together;
@@ -24,48 +21,28 @@ static volatile uint64_t sink;
 NAMED static void render(void) { sink += burn(USUAL, 1); }
 NAMED static void encrypt(void) { sink += burn(SLOW, 2); }
 NAMED static void rebuild(void) { sink += burn(SLOW, 3); }
+NAMED static void look_up(void) { pthread_mutex_lock(&table), sink += burn(USUAL / 10, 5), pthread_mutex_unlock(&table); }
 
 NAMED static void store(void)
 {
     static char block[1 << 20];
     for (int i = 0; i < 4; i++)
-        if (pwrite(file, block, sizeof block, 0) != sizeof block || fdatasync(file) != 0)
-            abort();
-}
-
-NAMED static void look_up(void)
-{
-    pthread_mutex_lock(&table);
-    sink += burn(USUAL / 10, 5);
-    pthread_mutex_unlock(&table);
+        must(pwrite(file, block, sizeof block, 0) != sizeof block || fdatasync(file) != 0, "store");
 }
 
 /* Takes the lock, or the workers' CPU, when it is asked for that. */
 static void *keeper(void *unused)
 {
+    pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER, *lock = reason == 'l' ? &table : &own;
     prctl(PR_SET_NAME, "keeper");
     if (reason == 'p')
         sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){.sched_priority = 1});
     for (;;) {
         sem_wait(&wanted);
-        if (reason == 'l')
-            pthread_mutex_lock(&table);
+        pthread_mutex_lock(lock);
         sem_post(&held);
         rebuild();
-        if (reason == 'l')
-            pthread_mutex_unlock(&table);
-    }
-}
-
-static void be_slow(void)
-{
-    if (reason == 'c')
-        encrypt();
-    if (reason == 'd')
-        store();
-    if (reason == 'l' || reason == 'p') {
-        sem_post(&wanted);
-        sem_wait(&held);
+        pthread_mutex_unlock(lock);
     }
 }
 
@@ -77,11 +54,13 @@ static void *worker(void *unused)
         while (first == NULL)
             pthread_cond_wait(&arrived, &queue);
         struct job *job = first;
-        if ((first = job->next) == NULL)
-            last = &first;
+        last = (first = job->next) == NULL ? &first : last;
         pthread_mutex_unlock(&queue);
-        if (job->number % 100 == 99)
-            be_slow();
+        switch (job->number % 100 == 99 ? reason : 0) {
+        case 'c': encrypt(); break;
+        case 'd': store(); break;
+        case 'l': case 'p': sem_post(&wanted), sem_wait(&held);
+        }
         look_up();
         render();
         pthread_mutex_lock(&queue);
@@ -95,21 +74,20 @@ NAMED void serve(long number)
 {
     struct job job = {.number = number, .answered = PTHREAD_COND_INITIALIZER};
     pthread_mutex_lock(&queue);
-    *last = &job;
-    last = &job.next;
+    *last = &job, last = &job.next;
     pthread_cond_signal(&arrived);
     while (!job.is_done)
         pthread_cond_wait(&job.answered, &queue);
     pthread_mutex_unlock(&queue);
 }
 
-/* Of a crowd one comes alone, and now and then all come together. */
 static void *client(void *own)
 {
-    long client = (long)own, all = reason == 'q' ? requests : requests / CLIENTS;
+    long client = (long)own, all = requests / CLIENTS;
     prctl(PR_SET_NAME, "client");
+    /* Of a crowd one comes alone, and now and then all come together. */
     for (long round = 0; round < all; round++) {
-        if (reason == 'q' && round % 2000 == 1999)
+        if (reason == 'q' && round % 1000 == 999)
             pthread_barrier_wait(&together);
         else if (reason == 'q' && client > 0)
             continue;
@@ -121,24 +99,21 @@ static void *client(void *own)
 int main(int argc, char **argv)
 {
     pthread_t threads[CROWD], other;
-    cpu_set_t cpus;
+    cpu_set_t one = {0};
     reason = argc < 2 ? 'c' : strcmp(argv[1], "cpu") == 0 ? 'p' : argv[1][0];
     requests = argument(argc, argv, 2, 4000);
-    if (reason == 'd' && (argc < 4 || (file = open(argv[3], O_RDWR | O_CREAT, 0600)) < 0))
-        return 2;
+    file = argc > 3 ? open(argv[3], O_RDWR | O_CREAT, 0600) : -1;
     pthread_barrier_init(&together, NULL, CROWD);
     wait_for_start();
-    int clients = reason == 'q' ? CROWD : CLIENTS;
-    for (long i = 0; i < clients; i++)
+    for (long i = 0, clients = reason == 'q' ? CROWD : CLIENTS; i < clients; i++)
         must(pthread_create(&threads[i], NULL, client, (void *)i), "client");
-    CPU_ZERO(&cpus);
-    CPU_SET(sched_getcpu(), &cpus);
+    CPU_SET(sched_getcpu(), &one);
     if (reason == 'p')
-        sched_setaffinity(0, sizeof cpus, &cpus);
+        sched_setaffinity(0, sizeof one, &one);
     must(pthread_create(&other, NULL, keeper, NULL), "keeper");
     for (int i = 0; i < WORKERS; i++)
         must(pthread_create(&other, NULL, worker, NULL), "worker");
-    for (int i = 0; i < clients; i++)
+    for (long i = 0, clients = reason == 'q' ? CROWD : CLIENTS; i < clients; i++)
         must(pthread_join(threads[i], NULL), "client");
     return 0;
 }

@@ -3,7 +3,9 @@
 use super::calls::Calls;
 use super::cause::Cause;
 use super::groups::Group;
-use super::summary::{Namer, RowKind, follow};
+use super::model::RowKind;
+use super::names::Namer;
+use super::summary::follow;
 use super::sums::{Hits, Sums};
 use crate::program::Program;
 use crate::timeline::Timeline;
@@ -28,7 +30,7 @@ pub type Means = [f64; 2];
 /// All of them, in order of their names. `program` was made from the timeline.
 pub fn stacks(timeline: &Timeline, program: &Program, calls: &Calls) -> Vec<(SpentOn, Means)> {
     let (_, sums) = follow(timeline, program, calls);
-    let namer = Namer { timeline, program };
+    let namer = Namer::of(timeline, program, &sums);
     let mut all: FxHashMap<SpentOn, Means> = FxHashMap::default();
     for (number, key, ns) in sums.all() {
         let lock = key.lock.map(|lock| (namer.lock(lock), namer.thread(key.thread)));

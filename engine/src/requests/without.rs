@@ -1,7 +1,9 @@
 //! What the 99th percentile would be without a cause.
 
 use super::groups::{GROUPS, rank};
-use super::summary::{Namer, Row, Shares, WithoutRow};
+use super::model::{Row, WithoutRow};
+use super::names::Namer;
+use super::shares::Shares;
 use super::sums::Sums;
 
 /// Causes that are tried: those with the most time in slow requests.
