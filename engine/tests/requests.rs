@@ -100,36 +100,41 @@ fn drawn(lines: &[&str]) -> Timeline {
                     };
                     thread.waits.push(wait);
                     if is_lock {
-                        operations.push((start, woken, SyncOperation::MutexLock));
+                        operations.push((start, woken));
                     }
                     State::Blocked(number)
                 }
             };
-            let first_step = operations.iter().filter(|(_, ended, _)| *ended <= start).count() as u32;
+            let first_step = operations.iter().filter(|(_, ended)| *ended <= start).count() as u32;
             thread.intervals.push(Interval { start, state, first_step });
             from = to;
         }
-        for (began, ended, operation) in operations {
-            let used = timeline.lock_operations.len() as u32;
-            timeline.lock_operations.push(LockOperation {
-                began,
-                ended,
-                value: 0,
-                caller: 0,
-                thread: index,
-                object: 0,
-                second: NO_OBJECT,
-                outcome: 0,
-                operation,
-                flags: 0,
-                after_hole: false,
-                times: 1,
-            });
-            thread.steps.push(Step { time: ended, kind: StepKind::Operated(used) });
-        }
+        add_locks(&mut timeline, &mut thread, index, &operations);
         timeline.threads.push(thread);
     }
     timeline
+}
+
+/// Takes the lock, from when to when.
+fn add_locks(timeline: &mut Timeline, thread: &mut Thread, index: u32, taken: &[(Timestamp, Timestamp)]) {
+    for &(began, ended) in taken {
+        let used = timeline.lock_operations.len() as u32;
+        timeline.lock_operations.push(LockOperation {
+            began,
+            ended,
+            value: 0,
+            caller: 0,
+            thread: index,
+            object: 0,
+            second: NO_OBJECT,
+            outcome: 0,
+            operation: SyncOperation::MutexLock,
+            flags: 0,
+            after_hole: false,
+            times: 1,
+        });
+        thread.steps.push(Step { time: ended, kind: StepKind::Operated(used) });
+    }
 }
 
 fn request(begin: (u32, u64), end: (u32, u64)) -> Request {

@@ -16,7 +16,7 @@ const ROWS: usize = 10;
 const DETAILS: usize = 3;
 /// A smaller part of a lock's time is not shown, of 1.
 const LEAST_DETAIL: f64 = 0.05;
-/// Causes of which it is said what the 99th percentile would be without them.
+/// Causes without which the 99th percentile is shown.
 const WITHOUT: usize = 5;
 /// Columns of a number.
 const CELL: usize = 11;

@@ -1,4 +1,4 @@
-//! `--per`: what is shown of single requests, and what is said where there are none.
+//! `--per`: what is shown of single requests, and the error where there are none.
 
 use super::{FIGURE_4, Folder, longpole};
 use serde_json::Value;

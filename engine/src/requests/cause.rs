@@ -75,7 +75,7 @@ pub struct Outside {
 pub enum Source {
     /// A disk or another block device, or the file system.
     Disk,
-    /// The network: whoever is at the other end.
+    /// The network, and what is at its other end.
     Peer,
     /// Time.
     Timer,

@@ -2,7 +2,7 @@
 
 /// Fewer requests than this have no slowest 1 % worth looking at.
 const MANY: usize = 100;
-/// So many of them are the slow ones at least, if there are many.
+/// This many of them are the slow ones at least, if there are many.
 const FEWEST_SLOW: usize = 10;
 
 /// Which requests are the slow ones.
@@ -58,7 +58,7 @@ impl Groups {
         Groups { sorted: latencies, fast, slow, slow_group }
     }
 
-    /// The latency that so many hundredths of the requests do not exceed (nearest rank), ns; 0 without requests.
+    /// The latency that this percentage of the requests does not exceed (nearest rank), ns; 0 without requests.
     pub fn percentile_ns(&self, percent: u64) -> u64 {
         rank(self.sorted.len(), percent).and_then(|place| self.sorted.get(place)).copied().unwrap_or(0)
     }
@@ -83,7 +83,7 @@ impl Groups {
     }
 }
 
-/// The place of a percentile among so many.
+/// The place of a percentile among this many.
 pub(super) fn rank(count: usize, percent: u64) -> Option<usize> {
     let place = (count as u64).saturating_mul(percent.min(100)).div_ceil(100);
     usize::try_from(place).ok()?.max(1).checked_sub(1).filter(|place| *place < count)

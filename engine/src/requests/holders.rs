@@ -16,7 +16,7 @@ pub(super) struct Holder {
     pub(super) waited: bool,
 }
 
-/// A section of this thread is looked for among so many of the lock's: another one of the same thread cannot be far.
+/// A section of this thread is looked for among this many of the lock's: another one of the same thread cannot be far.
 const NEAR: usize = 64;
 
 impl Holders {

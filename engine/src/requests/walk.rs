@@ -116,7 +116,7 @@ impl Walk {
                     };
                     self.set(Frame { thread: holder.thread, floor, below, ..frame });
                 }
-                // Nobody knows who had it: whoever woke the thread is the best guess.
+                // Nobody knows who had it: the thread that woke the other one is the best guess.
                 None => self.set(Frame { floor: frame.low, ..frame }),
             },
         }
