@@ -1,6 +1,6 @@
 //! What the 99th percentile would be without a cause.
 
-use super::groups::{GROUPS, rank};
+use super::groups::{GROUPS, Group, rank};
 use super::model::{Row, WithoutRow};
 use super::names::Namer;
 use super::shares::Shares;
@@ -27,6 +27,8 @@ pub(super) fn without(
             let belongs: Vec<[f64; GROUPS]> =
                 sums.all().map(|(number, key, _)| namer.belongs(number, &key, row, shares)).collect();
             let left = sums.each().map(|(group, latency, causes)| {
+                // What is about as long as the slow ones computes what they compute.
+                let group = if latency.saturating_mul(2) >= p99_ns { Group::Slow } else { group };
                 let of = |number: u32| belongs.get(number as usize).map_or(0.0, |of| of[group as usize]);
                 let gone: f64 = causes.iter().map(|(number, ns)| of(*number) * *ns as f64).sum();
                 latency.saturating_sub(gone.round() as u64)
