@@ -210,6 +210,17 @@ impl Input {
         self.into_parts().program
     }
 
+    /// What happened, and a program with its names that was not simulated; `None`: a program JSON.
+    pub fn into_unsimulated(self) -> Option<(Timeline, Program)> {
+        let Input::Session(read) = self else { return None };
+        let Session { recording, info, part, .. } = *read;
+        let timeline = engine::timeline::build(&recording);
+        drop(recording);
+        let mut program = engine::translation::unsimulated_from_timeline(&timeline);
+        program.findings.splice(0..0, session_findings(&info).into_iter().chain(part));
+        Some((timeline, program))
+    }
+
     /// The same with what happened, if it was recorded.
     pub fn into_parts(self) -> Parts {
         match self {

@@ -30,6 +30,7 @@ pub mod parallelism;
 pub mod predict;
 pub mod program;
 pub mod report;
+pub mod requests;
 pub mod schedule;
 #[cfg(any(test, feature = "synth"))]
 pub mod synth;

@@ -30,6 +30,12 @@ pub fn scheduled_from_timeline(timeline: &Timeline) -> Program {
     from_timeline_with(timeline, &|program| verify(program, first, false))
 }
 
+/// The same without any simulation: with names, locks and samples, for what follows the recording itself. Whether it finishes
+/// in a simulation is not known.
+pub fn unsimulated_from_timeline(timeline: &Timeline) -> Program {
+    from_timeline_with(timeline, &|_| None)
+}
+
 /// CPU counts that the program is tried on besides unlimited ones and those of the recording, where it has more threads.
 const TRIED: [u32; 5] = [1, 2, 4, 8, 16];
 

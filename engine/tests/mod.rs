@@ -23,6 +23,7 @@ mod processors;
 mod program_json;
 mod recorded;
 mod recorded_program;
+mod requests;
 mod run_path;
 mod samples;
 mod schedule;

@@ -12,6 +12,7 @@ mod loss;
 mod names;
 mod parallelism;
 mod predict;
+mod requests;
 mod samples;
 mod screen;
 mod waits;

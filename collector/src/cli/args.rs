@@ -6,6 +6,7 @@ use super::study::{self, Analyzed, PartArguments, Scheduling};
 use super::value::{self, List, Maybe};
 use crate::export::{Format, Table};
 use crate::present::text::By;
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueHint};
 use engine::predict::Io;
 use engine::report::Cpus;
@@ -106,6 +107,11 @@ pub struct ReportArguments {
         ("function", By::Function), ("line", By::Line), ("file", By::File), ("module", By::Module), ("lock", By::Lock),
         ("wait", By::Wait), ("thread", By::Thread)]))]
     pub by: By,
+    /// Show single requests instead: calls of the function of this name, or of all functions with a matching name, that were
+    /// recorded by `record --per`. How long they take, and what slow ones spend that fast ones do not
+    #[arg(long, value_name = "NAME|GLOB", conflicts_with_all = ["html", "segments", "wide", "all", "by", "cpus", "probed_only",
+        "model"], value_parser = NonEmptyStringValueParser::new())]
+    pub per: Option<String>,
     /// Leave the cost of probe hits in the compute time, as it was measured
     #[arg(long)]
     pub raw: bool,
@@ -218,6 +224,10 @@ pub struct ExportArguments {
     /// Of csv, ndjson and parquet only this table, for example functions or intervals
     #[arg(long, value_name = "NAME", value_parser = value::table)]
     pub table: Option<&'static Table>,
+    /// With -f folded: what calls of this function spend, which `record --per` recorded. Two numbers a stack, for flame graphs of a
+    /// difference: nanoseconds of a fast request and of a slow one
+    #[arg(long, value_name = "NAME|GLOB", conflicts_with = "cpus", value_parser = NonEmptyStringValueParser::new())]
+    pub per: Option<String>,
     /// Where to write; - is standard output
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub output: PathBuf,

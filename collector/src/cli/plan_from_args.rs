@@ -16,7 +16,8 @@ use engine::event::SamplingFact;
 use std::time::Duration;
 
 /// `longpole record`.
-pub fn record(args: RecordArguments) -> Result<RecordPlan, UserError> {
+pub fn record(mut args: RecordArguments) -> Result<RecordPlan, UserError> {
+    args.capture.functions.extend(args.per.iter().cloned());
     let cpu_runs = args.cpus.map(|cpus| CpuRunsPlan { cpus, rounds: args.runs });
     if cpu_runs.as_ref().is_some_and(|runs| runs.cpus.len() < 2) {
         return Err(UserError::usage(
@@ -29,6 +30,7 @@ pub fn record(args: RecordArguments) -> Result<RecordPlan, UserError> {
         cpu_runs,
         keep,
         duration: args.duration,
+        per: args.per.into_iter().next(),
         output: args.output,
         force: args.force,
         capture: from_samples_if_attached(capture("record", args.capture)?),

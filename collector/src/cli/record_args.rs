@@ -101,6 +101,10 @@ pub struct RecordArguments {
     /// Replace FILE if it exists
     #[arg(long)]
     pub force: bool,
+    /// Record when each call of this function begins and ends, as --functions does: each is a request, and `report --per` shows
+    /// what slow ones spend that fast ones do not (may be repeated)
+    #[arg(long, value_name = "NAME|GLOB", value_parser = NonEmptyStringValueParser::new())]
+    pub per: Vec<String>,
     /// Stop after this long, for example 10s [default: when the target ends, or on ^C]; a COMMAND that has not
     /// ended by then runs on
     #[arg(short, long, value_name = "TIME", value_parser = value::duration)]

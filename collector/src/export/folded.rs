@@ -29,7 +29,7 @@ pub fn write(model: &Model<'_>, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// What would be read as the end of a name or of a line.
-fn plain(c: char) -> char {
+pub(super) fn plain(c: char) -> char {
     match c {
         ';' => ':',
         c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') => char::REPLACEMENT_CHARACTER,

@@ -11,6 +11,7 @@ mod ndjson;
 mod parquet;
 mod perfetto;
 mod pprof;
+mod requests;
 mod speedscope;
 mod svg;
 mod tables;
@@ -18,6 +19,7 @@ mod weights;
 mod words;
 
 pub use model::{About, Model};
+pub use requests::write as write_requests;
 pub use tables::Table;
 
 use engine::report::Cpus;

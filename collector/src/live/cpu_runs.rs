@@ -85,6 +85,7 @@ fn cpu_runs(plan: &RecordPlan, runs: &CpuRunsPlan) -> Result<Vec<CpuRun>, UserEr
                 duration: None,
                 cpu_runs: None,
                 keep: Keep::All,
+                per: None,
             };
             let on = pool.spread(cpus as usize);
             let (busy, used, own) = (BusyTimes::now(), children_cpu_time(), own_cpu_time_ns());

@@ -12,7 +12,7 @@ use super::paragraph::paragraph;
 use super::record_output::{self, Output, broken_off_text, kept_text};
 use super::run::{Ended, Setup, run};
 use super::session_meta::session_meta;
-use super::summary::RecordSummary;
+use super::summary::{RecordSummary, shell_word};
 use crate::exit::{Outcome, UserError, say};
 use crate::plan::RecordPlan;
 use crate::plan::keep::Keep;
@@ -121,6 +121,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
             breakpoints: plan.capture.breakpoints,
             samples: plan.capture.sampling.zip(ended.observed.counts.samples),
             kept: kept_text(&plan.keep, &written, &ended.observed.saved),
+            per: words_about_requests(plan),
             limit,
             overhead: cost.or(usual.overhead),
             ..usual
@@ -129,6 +130,11 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         let _ = summary.write(&style::for_stderr(), style::columns_of_stderr(), io::stderr().lock());
     }
     Ok(outcome(&ended))
+}
+
+/// What the next command needs to show requests.
+fn words_about_requests(plan: &RecordPlan) -> String {
+    plan.per.as_ref().map_or(String::new(), |name| format!(" --per {}", shell_word(Path::new(name))))
 }
 
 /// These processes and their threads now.

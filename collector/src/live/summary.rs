@@ -24,6 +24,8 @@ const FEW_LEFT: u64 = 3;
 pub struct RecordSummary {
     /// What limits, if known.
     pub limit: Option<String>,
+    /// Further words of the next command.
+    pub per: String,
     /// The recorded subject, e.g. `quicksort (pid 4242)`.
     pub subject: String,
     /// For how long.
@@ -125,7 +127,7 @@ impl RecordSummary {
             }
             // The shell continues after a backslash.
             let file = style.text(&shell_word(&self.file));
-            return put("next", Paint::Bold, &["longpole report", &file], " \\");
+            return put("next", Paint::Bold, &[&format!("longpole report{}", self.per), &file], " \\");
         }
         line("nothing", Paint::Warning, "was recorded, so there is nothing to report")?;
         let hint = style.text(&format!("hint: {}", self.empty_hint()));
@@ -276,7 +278,7 @@ fn interrupted_text(command: &str) -> String {
 }
 
 /// The path as one word of a shell's command line.
-fn shell_word(path: &Path) -> String {
+pub(super) fn shell_word(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._+-=:,@%".contains(c);
     if !text.is_empty() && !text.starts_with('-') && text.chars().all(plain) {

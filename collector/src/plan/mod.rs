@@ -133,6 +133,8 @@ pub struct RecordPlan {
     pub cpu_runs: Option<CpuRunsPlan>,
     /// How much of it is kept.
     pub keep: Keep,
+    /// The function whose calls are requests.
+    pub per: Option<String>,
 }
 
 /// On how many CPUs a command is run in addition to its recording.

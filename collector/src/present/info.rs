@@ -295,7 +295,7 @@ fn requests(session: &SessionFacts) -> Vec<String> {
         .iter()
         .take(ENDPOINTS)
         .map(|end| {
-            format!("{}{}", if end.served { "answered: " } else { "sent: " }, super::requests::sentence(end))
+            format!("{}{}", if end.served { "answered: " } else { "sent: " }, super::traffic::sentence(end))
         })
         .collect();
     let more = ends.len().saturating_sub(ENDPOINTS);

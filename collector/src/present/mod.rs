@@ -22,7 +22,8 @@ mod overhead;
 mod plot;
 pub mod predict;
 pub mod predict_json;
-mod requests;
+pub mod requests;
+pub mod requests_json;
 mod sample_note;
 pub mod screen;
 mod segments;
@@ -32,6 +33,7 @@ pub mod study;
 pub mod style;
 pub(crate) mod table;
 pub mod text;
+mod traffic;
 pub mod view;
 mod waits;
 

@@ -1,80 +1,315 @@
-//! Requests over sockets in words.
+//! Single requests: how long they take, and what slow ones spend that fast ones do not.
 
-use crate::cell::{duration, grouped};
-use engine::program::Endpoint;
+use super::excerpt;
+use super::frame::{clip, more};
+use super::short::short;
+use super::style::{Paint, Style};
+use super::table;
+use crate::cell::{counted, duration, ending, grouped, width};
+use engine::report::Finding;
+use engine::requests::{Detail, Row, RowKind, SlowGroup, Summary};
+use std::io::{self, Write};
 
-/// Of so few nothing is told on the first screen.
-const FEWEST: u64 = 10;
-/// A smaller part of their time that requests lie in the socket is not told.
-const QUEUED: f64 = 0.1;
-/// Waiting for answers of others is told from so many open requests on.
-const ASKED: f64 = 0.05;
+/// Rows of a table unless something else is asked for.
+const ROWS: usize = 10;
+/// Of a lock: how many things that its holders did are shown.
+const DETAILS: usize = 3;
+/// A smaller part of a lock's time is not shown, of 1.
+const LEAST_DETAIL: f64 = 0.05;
+/// Causes without which the 99th percentile is shown.
+const WITHOUT: usize = 5;
+/// Columns of a number.
+const CELL: usize = 11;
+/// Those of a ±.
+const ERROR: usize = 9;
 
-/// What a program serves and asks, the largest of each, a label and a sentence.
-pub(crate) fn lines(ends: &[Endpoint]) -> Vec<(&'static str, String)> {
-    let largest = |served: bool| {
-        ends.iter().find(|end| end.served == served && end.count >= FEWEST && (served || end.open >= ASKED))
-    };
-    let more =
-        |served: bool| match ends.iter().filter(|end| end.served == served && end.count >= FEWEST).count() {
-            0 | 1 => String::new(),
-            count => format!(" (and {} more)", count - 1),
-        };
-    let served = largest(true).map(|end| ("SERVES ", format!("{}{}", sentence(end), more(true))));
-    let asked = largest(false).map(|end| ("ASKS   ", format!("{}{}", sentence(end), more(false))));
-    served.into_iter().chain(asked).collect()
+/// Writes it. `what` the requests are calls of, `top` is the number of rows asked for; `findings` are those of the recording.
+pub fn write(
+    summary: &Summary,
+    what: &str,
+    top: Option<usize>,
+    findings: &[Finding],
+    style: &Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    head(summary, what, style, out)?;
+    causes(summary, top.unwrap_or(ROWS), style, out)?;
+    without(summary, style, out)?;
+    remarks(summary, findings, style, out)
 }
 
-/// One sentence about one of them.
-pub(crate) fn sentence(end: &Endpoint) -> String {
-    let queued = if end.queued >= QUEUED {
-        format!("; {:.0} % of that they lie in the socket, unread", end.queued * 100.0)
-    } else {
-        String::new()
-    };
-    format!(
-        "{} requests/s, {}: {:.1} open at a time, {} each, 99 % within {}{queued}",
-        rate(end.per_second),
-        end.name,
-        end.open,
-        duration(end.mean_ns),
-        duration(end.p99_ns as f64)
-    )
+fn head(summary: &Summary, what: &str, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let Summary { count, latencies, .. } = summary;
+    let seconds = summary.span_ns as f64 / 1e9;
+    let rate =
+        if seconds > 0.0 { format!(", {} a second", rate(*count as f64 / seconds)) } else { String::new() };
+    let requests = format!("{} request{}", grouped(*count as u64), ending("request", *count));
+    let line = format!("{what}: {requests} in {}{rate}", duration(summary.span_ns as f64));
+    writeln!(out, "{}", style.paint(Paint::Bold, &clip(&style.text(&line), style.width, style)))?;
+    let [p50, p90, p99, longest] =
+        [latencies.p50_ns, latencies.p90_ns, latencies.p99_ns, latencies.longest_ns]
+            .map(|ns| duration(ns as f64));
+    let line = format!("Latency: 50 % {p50}, 90 % {p90}, 99 % {p99}, longest {longest}");
+    let mut out = out;
+    table::wrap(&mut out, style, Paint::Plain, "", &style.text(&line), "  ")?;
+    if summary.unfinished > 0 {
+        let open = summary.unfinished;
+        let line = format!(
+            "{} more {} open when the recording began or ended: up to at least {}.",
+            grouped(open as u64),
+            if open == 1 { "was" } else { "were" },
+            duration(summary.unfinished_ns as f64)
+        );
+        table::wrap(&mut out, style, Paint::Plain, "", &style.text(&line), "  ")?;
+    }
+    writeln!(out)
 }
 
-/// Three digits of a rate.
-fn rate(per_second: f64) -> String {
-    match per_second {
-        rate if rate < 10.0 => format!("{rate:.1}"),
-        rate => grouped(rate.round() as u64),
+fn rate(rate: f64) -> String {
+    if rate >= 99.5 { grouped(rate.round() as u64) } else { format!("{rate:.1}") }
+}
+
+/// What the slow requests are called.
+fn slow_words(summary: &Summary) -> String {
+    match summary.slow_group {
+        SlowGroup::Percent => "slowest 1 %".to_owned(),
+        SlowGroup::Ten => "slowest 10".to_owned(),
+        SlowGroup::Tenth => "slowest 10 %".to_owned(),
+        SlowGroup::One => "slowest one".to_owned(),
+    }
+}
+
+/// A line of the table.
+struct Line<'a> {
+    name: &'a str,
+    fast: f64,
+    slow: f64,
+    error: f64,
+}
+
+fn causes(summary: &Summary, shown: usize, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let label = style.width.saturating_sub(3 * CELL + ERROR + 1).clamp(20, 60);
+    let title = format!(
+        "{:label$}{:>CELL$}{:>width$}{:>ERROR$}{:>CELL$}",
+        "A REQUEST SPENDS ON",
+        "fast half",
+        slow_words(summary),
+        style.text("±"),
+        "difference",
+        width = CELL + 1
+    );
+    writeln!(out, "{}", style.paint(Paint::Bold, &clip(&title, style.width, style)))?;
+    for row in summary.rows.iter().take(shown) {
+        let name = words(row.kind, &row.name);
+        let line = Line { name: &name, fast: row.fast_ns, slow: row.slow_ns, error: row.slow_error_ns };
+        put(&line, label, Paint::Plain, style, out)?;
+        details(row, style, out)?;
+    }
+    let rest: Vec<&Row> = summary.rows.iter().skip(shown).collect();
+    if !rest.is_empty() {
+        let name = counted(rest.len(), "other cause");
+        let sum = |of: fn(&Row) -> f64| rest.iter().map(|row| of(row)).sum();
+        let line =
+            Line { name: &name, fast: sum(|row| row.fast_ns), slow: sum(|row| row.slow_ns), error: 0.0 };
+        put(&line, label, Paint::Dim, style, out)?;
+    }
+    let (fast, slow) = (summary.latencies.fast_mean_ns, summary.latencies.slow_mean_ns);
+    put(&Line { name: "all: its mean latency", fast, slow, error: 0.0 }, label, Paint::Bold, style, out)?;
+    more(out, rest.len(), "cause", &format!("--top {} shows all", summary.rows.len()), style)?;
+    let requests = format!(
+        "Means of {} and {} request{}; ±: half of the 95 % interval, where samples divide computing.",
+        grouped(summary.fast as u64),
+        grouped(summary.slow as u64),
+        ending("request", summary.slow)
+    );
+    let mut out = out;
+    table::wrap(&mut out, style, Paint::Dim, "", &style.text(&requests), "")
+}
+
+fn put(line: &Line<'_>, label: usize, paint: Paint, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let name = style.fit(line.name, label);
+    let right = |text: String, columns: usize| {
+        let text = style.text(&text);
+        format!("{}{text}", " ".repeat(columns.saturating_sub(width(&text))))
+    };
+    let difference = line.slow - line.fast;
+    let sign = if difference >= 0.5 { "+" } else { "" };
+    let error = if line.error >= 0.5 { format!("±{}", duration(line.error)) } else { String::new() };
+    let text = format!(
+        "{name}{}{}{}{}{}",
+        " ".repeat(label.saturating_sub(width(&name))),
+        right(amount(line.fast), CELL),
+        right(amount(line.slow), CELL + 1),
+        right(error, ERROR),
+        right(format!("{sign}{}", amount(difference)), CELL)
+    );
+    writeln!(out, "{}", style.paint(paint, text.trim_end()))
+}
+
+fn amount(ns: f64) -> String {
+    if ns.abs() < 0.5 { "0".to_owned() } else { duration(ns) }
+}
+
+/// What threads did that had the lock.
+fn details(row: &Row, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let weighty = row.details.iter().filter(|detail| detail.slow_ns >= LEAST_DETAIL * row.slow_ns);
+    for detail in weighty.take(DETAILS) {
+        let line = format!("  held by {}: {}", detail.by, doing(detail));
+        writeln!(out, "{}", style.paint(Paint::Dim, &clip(&style.text(&line), style.width, style)))?;
+    }
+    Ok(())
+}
+
+fn doing(detail: &Detail) -> String {
+    format!("{}, {}", words(detail.kind, &detail.name), duration(detail.slow_ns))
+}
+
+fn without(summary: &Summary, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    if summary.without.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    let now = duration(summary.latencies.p99_ns as f64);
+    let title = format!("WITHOUT IT 99 % WOULD TAKE, instead of {now}, at least");
+    writeln!(out, "{}", style.paint(Paint::Bold, &style.text(&title)))?;
+    for row in summary.without.iter().take(WITHOUT) {
+        let line = format!("{:>9}  {}", duration(row.p99_ns as f64), words(row.kind, &row.name));
+        writeln!(out, "{}", clip(&style.text(&line), style.width, style))?;
+    }
+    let mut out = out;
+    let bound = "A bound: as if the cause took no time and no other wait became longer.";
+    table::wrap(&mut out, style, Paint::Dim, "", bound, "")
+}
+
+fn remarks(summary: &Summary, findings: &[Finding], style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let mut remarks: Vec<String> = Vec::new();
+    if summary.entries_only {
+        remarks
+            .push("where these calls end is known from later events only: latencies are too long".to_owned());
+    }
+    if summary.partly {
+        remarks.push(
+            "the function had its probes for a part of the recording: there were more calls. `record --overhead none` keeps them".to_owned(),
+        );
+    }
+    if summary.not_followed > 0 {
+        let count = grouped(summary.not_followed as u64);
+        remarks.push(format!(
+            "{count} request{} passed through too many waits to be followed to {} begin",
+            ending("request", summary.not_followed),
+            if summary.not_followed == 1 { "its" } else { "their" }
+        ));
+    }
+    remarks.extend(findings.iter().filter_map(excerpt::sentence));
+    let mut out = out;
+    for remark in remarks {
+        table::wrap(&mut out, style, Paint::Warning, "", &style.text(&format!("! {remark}")), "  ")?;
+    }
+    Ok(())
+}
+
+/// A cause in a few words.
+pub(crate) fn words(kind: RowKind, name: &str) -> String {
+    match kind {
+        RowKind::Computing if name.is_empty() => "computing, nobody knows what".to_owned(),
+        RowKind::Computing => format!("computing {}", short(name)),
+        RowKind::Lock => name.to_owned(),
+        RowKind::NoCpu => "no CPU: own threads had it".to_owned(),
+        RowKind::NoCpuOthers => "no CPU: others had it".to_owned(),
+        RowKind::Woken => "woken, not yet running".to_owned(),
+        RowKind::Disk => format!("disk: {name}"),
+        RowKind::Peer => format!("network: {name}"),
+        RowKind::Timer => format!("time: {name}"),
+        RowKind::Process => format!("another process: {name}"),
+        RowKind::Other => format!("device or signal: {name}"),
+        RowKind::Queue => format!("queue: other work of {name}"),
+        RowKind::Unknown => "not known".to_owned(),
+        RowKind::NotFollowed => "not followed".to_owned(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use engine::requests::{Latencies, WithoutRow};
+
+    fn text(summary: &Summary, top: Option<usize>) -> String {
+        let style = Style { colour: false, unicode: true, width: 80 };
+        let mut out = Vec::new();
+        write(summary, "serve", top, &[], &style, &mut out).expect("written");
+        String::from_utf8(out).expect("text")
+    }
+
+    fn row(kind: RowKind, name: &str, fast_ns: f64, slow_ns: f64) -> Row {
+        Row { kind, name: name.to_owned(), fast_ns, slow_ns, ..Row::default() }
+    }
 
     #[test]
-    fn a_server_and_what_it_asks_have_a_line_each() {
-        let end = |served, name: &str, count, open| Endpoint {
-            served,
-            name: name.to_owned(),
-            count,
-            per_second: count as f64 / 4.0,
-            open,
-            mean_ns: 390_000.0,
-            p99_ns: 560_000,
-            queued: 0.94,
-            ..Endpoint::default()
+    fn columns_add_up_and_the_reason_comes_first() {
+        let by = Detail {
+            by: "keeper".to_owned(),
+            kind: RowKind::Computing,
+            name: "rebuild".to_owned(),
+            slow_ns: 9e6,
         };
-        let ends = [
-            end(true, "port 80", 9_000, 15.9),
-            end(true, "port 443", 90, 0.1),
-            end(false, "10.0.0.7:5432", 20, 0.01),
-        ];
-        let lines = super::lines(&ends);
-        let expected = "2,250 requests/s, port 80: 15.9 open at a time, 390 us each, 99 % within 560 us; \
-                        94 % of that they lie in the socket, unread (and 1 more)";
-        assert_eq!(lines, [("SERVES ", expected.to_owned())]);
+        let summary = Summary {
+            count: 2_310,
+            unfinished: 2,
+            unfinished_ns: 3_200_000,
+            span_ns: 20_000_000_000,
+            latencies: Latencies {
+                p50_ns: 1_020_000,
+                p90_ns: 1_300_000,
+                p99_ns: 12_100_000,
+                longest_ns: 24_000_000,
+                fast_mean_ns: 820_000.0,
+                slow_mean_ns: 10_850_000.0,
+            },
+            fast: 1_155,
+            slow: 23,
+            slow_group: SlowGroup::Percent,
+            rows: vec![
+                Row { details: vec![by], ..row(RowKind::Lock, "mutex table", 20_000.0, 10_000_000.0) },
+                Row {
+                    slow_error_ns: 40_000.0,
+                    ..row(RowKind::Computing, "render(int)", 700_000.0, 750_000.0)
+                },
+                row(RowKind::Woken, "", 100_000.0, 100_000.0),
+            ],
+            without: vec![WithoutRow {
+                kind: RowKind::Lock,
+                name: "mutex table".to_owned(),
+                p99_ns: 1_900_000,
+            }],
+            ..Summary::default()
+        };
+        let expected = "\
+serve: 2,310 requests in 20.0 s, 116 a second
+Latency: 50 % 1.02 ms, 90 % 1.30 ms, 99 % 12.1 ms, longest 24.0 ms
+2 more were open when the recording began or ended: up to at least 3.20 ms.
+
+A REQUEST SPENDS ON                    fast half slowest 1 %        ± difference
+mutex table                              20.0 µs     10.0 ms            +9.98 ms
+  held by keeper: computing rebuild, 9.00 ms
+computing render                          700 µs      750 µs ±40.0 µs   +50.0 µs
+1 other cause                             100 µs      100 µs                   0
+all: its mean latency                     820 µs     10.8 ms            +10.0 ms
+(1 more cause: --top 3 shows all)
+Means of 1,155 and 23 requests; ±: half of the 95 % interval, where samples
+divide computing.
+
+WITHOUT IT 99 % WOULD TAKE, instead of 12.1 ms, at least
+  1.90 ms  mutex table
+A bound: as if the cause took no time and no other wait became longer.
+";
+        assert_eq!(text(&summary, Some(2)), expected);
+    }
+
+    #[test]
+    fn nothing_is_no_reason_to_fail() {
+        let text =
+            text(&Summary { entries_only: true, partly: true, not_followed: 1, ..Summary::default() }, None);
+        assert!(text.contains("serve: 0 requests"), "{text}");
+        assert!(text.contains("! 1 request passed"), "{text}");
     }
 }

@@ -185,6 +185,7 @@ impl Recorder for Work<'_> {
             duration: None,
             cpu_runs: None,
             keep: Keep::All,
+            per: None,
         };
         let recorded = record_silently(&plan)?;
         self.look_for_left();

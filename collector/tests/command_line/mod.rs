@@ -5,6 +5,7 @@ mod compare_metrics;
 mod parallelism;
 mod predict;
 mod program;
+mod requests;
 pub(crate) mod session;
 mod usage;
 

@@ -48,7 +48,7 @@ pub struct Sample {
 impl Program {
     /// The user's function nearest to the innermost place of a stack: in the kernel, in a library or in code that was inlined, the
     /// one that uses it.
-    pub(super) fn users_function(&self, stack: u32) -> Option<FunctionRef> {
+    pub(crate) fn users_function(&self, stack: u32) -> Option<FunctionRef> {
         self.samples.stack(stack).find_map(|(_, place)| {
             let function = self.functions.get(place.function.0 as usize)?;
             function.origin_at(place.line.as_deref()).can_be_changed().then_some(place.function)

@@ -6,6 +6,7 @@ mod checks;
 mod generator;
 mod nonsense;
 mod parallelism;
+mod requests;
 mod window;
 
 use cases::case;

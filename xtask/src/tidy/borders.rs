@@ -22,6 +22,7 @@ const LAYERS: [(&str, &[&str]); 3] = [
             "timeline",
             "program",
             "attribution",
+            "requests",
             "schedule",
             "critical_path",
             "predict",

@@ -5,7 +5,7 @@ use crate::cell::duration;
 use crate::cli::args::ExportArguments;
 use crate::cli::value::table_names;
 use crate::exit::{Outcome, UserError, say};
-use crate::export::{About, Format, Model, Table};
+use crate::export::{About, Format, Model, Table, write_requests};
 use crate::input::{Input, Parts};
 use crate::plan::{InputPlan, Source, is_dash};
 use crate::present::excerpt;
@@ -30,6 +30,12 @@ pub fn run(args: &ExportArguments) -> Result<Outcome, UserError> {
         }
     }
     let input = Input::open(&args.plan())?;
+    if let Some(name) = &args.per {
+        let asked = super::per::asked(if args.raw { input.raw() } else { input }, name)?;
+        let stacks = engine::requests::stacks(&asked.timeline, &asked.program, &asked.calls);
+        written(args, overwrite, |out| write_requests(&stacks, out))?;
+        return Ok(Outcome::Done);
+    }
     let parts = if args.raw { input.raw() } else { input }.into_parts();
     parts.program.check().map_err(super::invalid)?;
     match args.format {
@@ -62,6 +68,10 @@ fn check(args: &ExportArguments) -> Result<(), UserError> {
         _ if has_tables && args.table.is_none() && is_dash(&args.output) => (
             "there are several tables, and standard output is one".to_owned(),
             format!("give a folder with -o, or one of these with --table: {}", table_names()),
+        ),
+        (format, _) if args.per.is_some() && format != Some(Format::Folded) => (
+            "--per is for folded stacks".to_owned(),
+            "give -f folded; `longpole report --per` has the numbers".to_owned(),
         ),
         _ if !has_tables && args.table.is_some() => (
             "--table is for tables".to_owned(),

@@ -12,6 +12,7 @@ pub mod notes;
 mod output;
 pub mod parallelism;
 pub mod paths;
+pub mod per;
 pub mod predict;
 mod progress;
 pub mod report;

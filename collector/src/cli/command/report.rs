@@ -23,6 +23,9 @@ pub fn run(mut args: ReportArguments) -> Result<Outcome, UserError> {
             symbols: args.sources,
         });
     }
+    if let Some(name) = args.per.take() {
+        return super::per::run(&args, &name);
+    }
     let plan = args.input.plan();
     let mut input = Input::open(&plan)?;
     if let Input::Session(read) = &mut input {

@@ -18,10 +18,10 @@ use super::excerpt;
 use super::finding::sentence;
 use super::frame;
 use super::overhead;
-use super::requests;
 use super::short::short;
 use super::style::{Paint, Style};
 use super::table;
+use super::traffic;
 use crate::cell::{duration, grouped, width};
 use engine::limit::{Kind, Limits};
 use engine::program::is_java_wait;
@@ -68,7 +68,7 @@ pub fn write(
 ) -> io::Result<()> {
     let out = &mut out;
     facts(out, report, about, style)?;
-    for (label, text) in requests::lines(&limits.traffic) {
+    for (label, text) in traffic::lines(&limits.traffic) {
         table::wrap(out, style, Paint::Bold, label, &style.text(&text), "       ")?;
     }
     writeln!(out)?;

@@ -1,0 +1,47 @@
+//! What requests spend as folded stacks with two numbers, as `flamegraph.pl` and inferno take them from `difffolded.pl`: of a fast
+//! request first, then of a slow one, in nanoseconds. The picture is as wide as a slow one, and red where it takes longer.
+
+use super::folded::plain;
+use crate::present::requests::words;
+use engine::requests::{Means, RowKind, SpentOn};
+use std::io::{self, Write};
+
+/// Writes what does not round to nothing. A wait is one frame in brackets, a lock one below what its holder did.
+pub fn write(stacks: &[(SpentOn, Means)], out: &mut dyn Write) -> io::Result<()> {
+    for (spent, means) in stacks {
+        let [fast, slow] = means.map(|ns| ns.round().max(0.0) as u64);
+        if fast == 0 && slow == 0 {
+            continue;
+        }
+        let lock = spent.lock.iter().flat_map(|(lock, by)| [format!("[{lock}]"), format!("[held by {by}]")]);
+        let own = match spent.kind {
+            RowKind::Computing => spent.frames.clone(),
+            kind => vec![format!("[{}]", words(kind, &spent.name))],
+        };
+        let frames: Vec<String> = lock.chain(own).map(|name| name.chars().map(plain).collect()).collect();
+        writeln!(out, "{} {fast} {slow}", frames.join(";"))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_numbers_behind_each_stack() {
+        let computing = SpentOn {
+            lock: Some(("mutex a;b".to_owned(), "keeper".to_owned())),
+            kind: RowKind::Computing,
+            frames: vec!["main".to_owned(), "work".to_owned()],
+            ..SpentOn::default()
+        };
+        let disk =
+            SpentOn { kind: RowKind::Disk, name: "file sync in store".to_owned(), ..SpentOn::default() };
+        let mut out = Vec::new();
+        let stacks = [(computing, [0.0, 1500.4]), (disk.clone(), [7.0, 9.0]), (disk, [0.1, 0.0])];
+        write(&stacks, &mut out).expect("written");
+        let text = String::from_utf8(out).expect("text");
+        assert_eq!(text, "[mutex a:b];[held by keeper];main;work 0 1500\n[disk: file sync in store] 7 9\n");
+    }
+}

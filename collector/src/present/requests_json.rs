@@ -1,0 +1,161 @@
+//! Single requests as JSON: schema `longpole-requests/1`. Times are nanoseconds.
+
+use super::finding_json::Findings;
+use engine::json::Number;
+use engine::report::Finding;
+use engine::requests::{Detail, Row, SlowGroup, Summary, WithoutRow};
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// The schema's name and version.
+pub const SCHEMA: &str = "longpole-requests/1";
+
+/// Writes the requests that are calls of `functions` as one line, with at most `top` causes.
+pub fn write(
+    summary: &Summary,
+    functions: &[String],
+    top: Option<usize>,
+    findings: &[Finding],
+    mut out: impl Write,
+) -> io::Result<()> {
+    let seconds = summary.span_ns as f64 / 1e9;
+    let shown = top.unwrap_or(usize::MAX);
+    let json = RequestsJson {
+        schema: SCHEMA,
+        functions,
+        requests: summary.count,
+        per_second: (seconds > 0.0).then(|| Number(summary.count as f64 / seconds)),
+        span_ns: summary.span_ns,
+        unfinished: Unfinished { requests: summary.unfinished, longest_at_least_ns: summary.unfinished_ns },
+        latency_ns: LatencyJson {
+            p50: summary.latencies.p50_ns,
+            p90: summary.latencies.p90_ns,
+            p99: summary.latencies.p99_ns,
+            max: summary.latencies.longest_ns,
+        },
+        fast: GroupJson {
+            group: "half",
+            requests: summary.fast,
+            mean_ns: Number(summary.latencies.fast_mean_ns),
+        },
+        slow: GroupJson {
+            group: match summary.slow_group {
+                SlowGroup::Percent => "percent",
+                SlowGroup::Ten => "ten",
+                SlowGroup::Tenth => "tenth",
+                SlowGroup::One => "one",
+            },
+            requests: summary.slow,
+            mean_ns: Number(summary.latencies.slow_mean_ns),
+        },
+        causes: summary.rows.iter().take(shown).map(cause).collect(),
+        without: summary.without.iter().take(shown).map(without).collect(),
+        not_followed: summary.not_followed,
+        entries_only: summary.entries_only,
+        partly_probed: summary.partly,
+        findings: Findings(findings),
+    };
+    engine::program::json::write_value(&json, &mut out)?;
+    out.write_all(b"\n")
+}
+
+#[derive(Serialize)]
+struct RequestsJson<'a> {
+    schema: &'static str,
+    /// The requests are calls of these.
+    functions: &'a [String],
+    requests: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    per_second: Option<Number>,
+    span_ns: u64,
+    unfinished: Unfinished,
+    latency_ns: LatencyJson,
+    fast: GroupJson,
+    slow: GroupJson,
+    /// Those first that slow requests have most more of than fast ones.
+    causes: Vec<CauseJson<'a>>,
+    /// What the 99th percentile would be at least, the lowest first.
+    without: Vec<WithoutJson<'a>>,
+    not_followed: usize,
+    entries_only: bool,
+    partly_probed: bool,
+    findings: Findings<'a>,
+}
+
+#[derive(Serialize)]
+struct Unfinished {
+    requests: usize,
+    longest_at_least_ns: u64,
+}
+
+#[derive(Serialize)]
+struct LatencyJson {
+    p50: u64,
+    p90: u64,
+    p99: u64,
+    max: u64,
+}
+
+#[derive(Serialize)]
+struct GroupJson {
+    group: &'static str,
+    requests: usize,
+    mean_ns: Number,
+}
+
+#[derive(Serialize)]
+struct CauseJson<'a> {
+    kind: &'static str,
+    name: &'a str,
+    fast_ns: Number,
+    fast_error_ns: Number,
+    slow_ns: Number,
+    slow_error_ns: Number,
+    difference_ns: Number,
+    /// Of a lock: what threads did that had it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    held_by: Vec<HeldByJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct HeldByJson<'a> {
+    thread: &'a str,
+    kind: &'static str,
+    name: &'a str,
+    slow_ns: Number,
+}
+
+#[derive(Serialize)]
+struct WithoutJson<'a> {
+    kind: &'static str,
+    name: &'a str,
+    p99_at_least_ns: u64,
+    /// How the number is known, as in a report's limits.
+    evidence: &'static str,
+}
+
+fn cause(row: &Row) -> CauseJson<'_> {
+    CauseJson {
+        kind: row.kind.into(),
+        name: &row.name,
+        fast_ns: Number(row.fast_ns),
+        fast_error_ns: Number(row.fast_error_ns),
+        slow_ns: Number(row.slow_ns),
+        slow_error_ns: Number(row.slow_error_ns),
+        difference_ns: Number(row.difference_ns()),
+        held_by: row.details.iter().map(held_by).collect(),
+    }
+}
+
+fn held_by(detail: &Detail) -> HeldByJson<'_> {
+    HeldByJson {
+        thread: &detail.by,
+        kind: detail.kind.into(),
+        name: &detail.name,
+        slow_ns: Number(detail.slow_ns),
+    }
+}
+
+fn without(row: &WithoutRow) -> WithoutJson<'_> {
+    WithoutJson { kind: row.kind.into(), name: &row.name, p99_at_least_ns: row.p99_ns, evidence: "bounded" }
+}

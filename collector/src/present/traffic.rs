@@ -1,0 +1,80 @@
+//! Requests over sockets in words.
+
+use crate::cell::{duration, grouped};
+use engine::program::Endpoint;
+
+/// Of so few nothing is told on the first screen.
+const FEWEST: u64 = 10;
+/// A smaller part of their time that requests lie in the socket is not told.
+const QUEUED: f64 = 0.1;
+/// Waiting for answers of others is told from so many open requests on.
+const ASKED: f64 = 0.05;
+
+/// What a program serves and asks, the largest of each, a label and a sentence.
+pub(crate) fn lines(ends: &[Endpoint]) -> Vec<(&'static str, String)> {
+    let largest = |served: bool| {
+        ends.iter().find(|end| end.served == served && end.count >= FEWEST && (served || end.open >= ASKED))
+    };
+    let more =
+        |served: bool| match ends.iter().filter(|end| end.served == served && end.count >= FEWEST).count() {
+            0 | 1 => String::new(),
+            count => format!(" (and {} more)", count - 1),
+        };
+    let served = largest(true).map(|end| ("SERVES ", format!("{}{}", sentence(end), more(true))));
+    let asked = largest(false).map(|end| ("ASKS   ", format!("{}{}", sentence(end), more(false))));
+    served.into_iter().chain(asked).collect()
+}
+
+/// One sentence about one of them.
+pub(crate) fn sentence(end: &Endpoint) -> String {
+    let queued = if end.queued >= QUEUED {
+        format!("; {:.0} % of that they lie in the socket, unread", end.queued * 100.0)
+    } else {
+        String::new()
+    };
+    format!(
+        "{} requests/s, {}: {:.1} open at a time, {} each, 99 % within {}{queued}",
+        rate(end.per_second),
+        end.name,
+        end.open,
+        duration(end.mean_ns),
+        duration(end.p99_ns as f64)
+    )
+}
+
+/// Three digits of a rate.
+fn rate(per_second: f64) -> String {
+    match per_second {
+        rate if rate < 10.0 => format!("{rate:.1}"),
+        rate => grouped(rate.round() as u64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_and_what_it_asks_have_a_line_each() {
+        let end = |served, name: &str, count, open| Endpoint {
+            served,
+            name: name.to_owned(),
+            count,
+            per_second: count as f64 / 4.0,
+            open,
+            mean_ns: 390_000.0,
+            p99_ns: 560_000,
+            queued: 0.94,
+            ..Endpoint::default()
+        };
+        let ends = [
+            end(true, "port 80", 9_000, 15.9),
+            end(true, "port 443", 90, 0.1),
+            end(false, "10.0.0.7:5432", 20, 0.01),
+        ];
+        let lines = super::lines(&ends);
+        let expected = "2,250 requests/s, port 80: 15.9 open at a time, 390 us each, 99 % within 560 us; \
+                        94 % of that they lie in the socket, unread (and 1 more)";
+        assert_eq!(lines, [("SERVES ", expected.to_owned())]);
+    }
+}

@@ -1,0 +1,84 @@
+//! When threads finished what they did for a request: what they did before was for that one, not for a later one.
+
+use super::calls::Request;
+use super::waits::Waits;
+use crate::timeline::Timeline;
+
+/// By thread, in order of time.
+#[derive(Debug, Default)]
+pub(super) struct Answers {
+    /// When it ended a wait of a thread that was in a request, for anything but a lock, and which thread that was.
+    given: Vec<Vec<(u64, u32)>>,
+    /// When requests ended in it.
+    ends: Vec<Vec<u64>>,
+    /// When requests began in it.
+    begins: Vec<Vec<u64>>,
+}
+
+impl Answers {
+    pub(super) fn of(timeline: &Timeline, requests: &[Request], waits: &Waits<'_>) -> Answers {
+        let threads = timeline.threads.len();
+        let mut answers = Answers {
+            given: vec![Vec::new(); threads],
+            ends: vec![Vec::new(); threads],
+            begins: vec![Vec::new(); threads],
+        };
+        // By thread that awaits them: from when to when requests last.
+        let mut open: Vec<Vec<(u64, u64)>> = vec![Vec::new(); threads];
+        for request in requests {
+            let end = request.end.unwrap_or(timeline.end).0;
+            if let Some(begins) = answers.begins.get_mut(request.begin_thread as usize) {
+                begins.push(request.begin.0);
+            }
+            if let (Some(ends), Some(_)) = (answers.ends.get_mut(request.end_thread as usize), request.end) {
+                ends.push(end);
+            }
+            if request.begin_thread == request.end_thread
+                && let Some(open) = open.get_mut(request.begin_thread as usize)
+            {
+                open.push((request.begin.0, end));
+            }
+        }
+        open.iter_mut().for_each(|open| open.sort_unstable());
+        answers.ends.iter_mut().for_each(|ends| ends.sort_unstable());
+        answers.begins.iter_mut().for_each(|begins| begins.sort_unstable());
+        for wakeup in &timeline.wakeups {
+            let Some(number) = wakeup.ended else { continue };
+            let own = open.get(wakeup.wakee as usize).map_or(&[][..], Vec::as_slice);
+            let next = own.partition_point(|(from, _)| *from <= wakeup.time.0);
+            let is_in =
+                next.checked_sub(1).and_then(|at| own.get(at)).is_some_and(|(_, to)| wakeup.time.0 < *to);
+            if !is_in || waits.lock(wakeup.wakee, number).is_some() {
+                continue;
+            }
+            if let Some(given) = answers.given.get_mut(wakeup.waker as usize) {
+                given.push((wakeup.time.0, wakeup.wakee));
+            }
+        }
+        answers.given.iter_mut().for_each(|given| given.sort_unstable());
+        answers
+    }
+
+    /// When this thread last answered another one than `wakee` between these times.
+    pub(super) fn last_to_another(&self, thread: u32, wakee: u32, from: u64, to: u64) -> Option<u64> {
+        let given = self.given.get(thread as usize)?;
+        let end = given.partition_point(|(time, _)| *time < to);
+        let between = given.get(..end)?.iter().rev().take_while(|(time, _)| *time > from);
+        between.take(NEAR).find(|(_, other)| *other != wakee).map(|(time, _)| *time)
+    }
+
+    /// When the last request before this time ended in this thread.
+    pub(super) fn last_end(&self, thread: u32, before: u64) -> Option<u64> {
+        let ends = self.ends.get(thread as usize)?;
+        ends.partition_point(|time| *time < before).checked_sub(1).and_then(|last| ends.get(last)).copied()
+    }
+
+    /// When the next request after this time began in this thread.
+    pub(super) fn next_begin(&self, thread: u32, after: u64) -> Option<u64> {
+        let begins = self.begins.get(thread as usize)?;
+        begins.get(begins.partition_point(|time| *time <= after)).copied()
+    }
+}
+
+/// Answers to the same thread in a row that are looked through for one to another.
+const NEAR: usize = 64;

@@ -1,0 +1,176 @@
+//! Requests that are calls of functions: the outermost calls of the chosen functions in each thread.
+
+use crate::event::FunctionId;
+use crate::time::Timestamp;
+use crate::timeline::{StepKind, Thread, Timeline};
+use rustc_hash::FxHashSet;
+
+/// Something a server does for somebody, from one instant to another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// Index in [`Timeline::threads`] of the thread in which it began.
+    pub begin_thread: u32,
+    /// When it began; the first instant that is known of it with `began_before`.
+    pub begin: Timestamp,
+    /// Index of the thread in which it ended, or is.
+    pub end_thread: u32,
+    /// When it ended; `None`: not in the recording.
+    pub end: Option<Timestamp>,
+    /// It began before the recording, or before its function had probes: it took longer than from `begin` on.
+    pub began_before: bool,
+}
+
+impl Request {
+    /// How long it took, ns; `None`: its begin or its end is not known.
+    pub fn latency_ns(&self) -> Option<u64> {
+        let end = self.end.filter(|_| !self.began_before)?;
+        end.0.checked_sub(self.begin.0)
+    }
+}
+
+/// The calls of some functions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// Thread by thread, in order of time.
+    pub requests: Vec<Request>,
+    /// One of the functions is recorded by its entries alone: when its calls end is known from later entries and switches only.
+    pub entries_only: bool,
+    /// One of the functions had its probes for a part of the recording: there were more calls.
+    pub partly: bool,
+}
+
+/// The outermost calls of these functions in each thread: what they call of each other or of themselves makes no further
+/// requests. An exec or the thread's end leaves a call without an end.
+pub fn calls(timeline: &Timeline, functions: &[FunctionId]) -> Calls {
+    let chosen: FxHashSet<FunctionId> = functions.iter().copied().collect();
+    let mut requests = Vec::new();
+    for (index, thread) in (0u32..).zip(&timeline.threads) {
+        of_thread(index, thread, timeline, &chosen, &mut requests);
+    }
+    let mut facts = timeline.functions.iter().filter(|fact| chosen.contains(&fact.id));
+    let partly = |list: &[FunctionId]| list.iter().any(|id| chosen.contains(id));
+    Calls {
+        requests,
+        entries_only: facts.any(|fact| !fact.exits_probed),
+        partly: partly(&timeline.partly_probed) || partly(&timeline.probes_removed),
+    }
+}
+
+/// The functions that are open in a thread.
+struct Open<'a> {
+    chosen: &'a FxHashSet<FunctionId>,
+    /// Whether each is a chosen one, the outermost first.
+    stack: Vec<bool>,
+    /// How many are.
+    depth: usize,
+    request: Request,
+    /// No request ends before an earlier one began.
+    last: Timestamp,
+}
+
+impl Open<'_> {
+    fn enter(&mut self, function: FunctionId, time: Timestamp, before: bool) {
+        let is_chosen = self.chosen.contains(&function);
+        self.stack.push(is_chosen);
+        if !is_chosen {
+            return;
+        }
+        self.depth += 1;
+        if self.depth == 1 {
+            self.last = self.last.max(time);
+            self.request = Request { begin: self.last, end: None, began_before: before, ..self.request };
+        }
+    }
+
+    fn leave(&mut self, end: Option<Timestamp>, requests: &mut Vec<Request>) {
+        if self.stack.pop() != Some(true) {
+            return;
+        }
+        self.depth = self.depth.saturating_sub(1);
+        if self.depth == 0 {
+            self.last = end.unwrap_or(self.last).max(self.last);
+            requests.push(Request { end: end.map(|_| self.last), ..self.request });
+        }
+    }
+}
+
+fn of_thread(
+    index: u32,
+    thread: &Thread,
+    timeline: &Timeline,
+    chosen: &FxHashSet<FunctionId>,
+    requests: &mut Vec<Request>,
+) {
+    let request = Request { begin_thread: index, end_thread: index, ..Request::default() };
+    let mut open = Open { chosen, stack: Vec::new(), depth: 0, request, last: thread.start };
+    let mut bases = thread.base_stacks.iter().peekable();
+    for (number, step) in (0u32..).zip(&thread.steps) {
+        while let Some(base) = bases.next_if(|base| base.first_step <= number) {
+            begin_anew(&mut open, base.time, &base.functions, requests);
+        }
+        match step.kind {
+            StepKind::Enter(function) => open.enter(function, step.time.min(timeline.end), false),
+            StepKind::Leave => open.leave(Some(step.time.min(timeline.end)), requests),
+            _ => {}
+        }
+    }
+    for base in bases {
+        begin_anew(&mut open, base.time, &base.functions, requests);
+    }
+    while !open.stack.is_empty() {
+        open.leave(None, requests);
+    }
+}
+
+/// At the thread's start and after each exec.
+fn begin_anew(open: &mut Open<'_>, time: Timestamp, functions: &[FunctionId], requests: &mut Vec<Request>) {
+    while !open.stack.is_empty() {
+        open.leave(None, requests);
+    }
+    functions.iter().rev().for_each(|function| open.enter(*function, time, true));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::{BaseStack, Step};
+
+    fn thread(steps: &[(u64, Option<FunctionId>)], base: &[FunctionId]) -> Thread {
+        let steps = steps.iter().map(|&(time, function)| Step {
+            time: Timestamp(time),
+            kind: function.map_or(StepKind::Leave, StepKind::Enter),
+        });
+        let base = BaseStack { first_step: 0, time: Timestamp(0), functions: base.to_vec() };
+        Thread { end: Timestamp(100), steps: steps.collect(), base_stacks: vec![base], ..Thread::default() }
+    }
+
+    fn found(thread: Thread) -> Vec<(u64, Option<u64>, bool)> {
+        let timeline = Timeline { end: Timestamp(100), threads: vec![thread], ..Timeline::default() };
+        let calls = calls(&timeline, &[7, 8]);
+        calls.requests.iter().map(|r| (r.begin.0, r.end.map(|end| end.0), r.began_before)).collect()
+    }
+
+    #[test]
+    fn only_outermost_calls_are_requests() {
+        let steps = [(10, Some(7)), (20, Some(3)), (30, Some(7)), (40, None), (50, None), (60, None)];
+        assert_eq!(found(thread(&steps, &[])), [(10, Some(60), false)]);
+        let one_in_other = [(10, Some(8)), (20, Some(7)), (30, None), (40, None), (50, Some(7)), (60, None)];
+        assert_eq!(found(thread(&one_in_other, &[])), [(10, Some(40), false), (50, Some(60), false)]);
+    }
+
+    #[test]
+    fn calls_at_the_edges_have_no_length() {
+        assert_eq!(
+            found(thread(&[(10, None), (20, Some(7))], &[7])),
+            [(0, Some(10), true), (20, None, false)]
+        );
+        let request = Request { end: Some(Timestamp(5)), began_before: true, ..Request::default() };
+        assert_eq!(request.latency_ns(), None);
+        assert_eq!(Request { began_before: false, ..request }.latency_ns(), Some(5));
+    }
+
+    #[test]
+    fn leaving_what_was_never_entered_is_nothing() {
+        assert_eq!(found(thread(&[(10, None), (20, None)], &[])), []);
+    }
+}

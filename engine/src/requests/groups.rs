@@ -1,0 +1,108 @@
+//! Fast and slow requests.
+
+/// Fewer requests than this have no slowest 1 % worth looking at.
+const MANY: usize = 100;
+/// This many of them are the slow ones at least, if there are many.
+const FEWEST_SLOW: usize = 10;
+
+/// Which requests are the slow ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum SlowGroup {
+    /// The slowest hundredth.
+    Percent,
+    /// The slowest ten, which are more than a hundredth.
+    Ten,
+    /// The slowest tenth, of fewer than 100.
+    Tenth,
+    /// The slowest one.
+    #[default]
+    One,
+}
+
+/// Latencies in order, and where the groups end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Groups {
+    /// In order, ns.
+    sorted: Vec<u64>,
+    /// How many belong to the fast half.
+    pub fast: usize,
+    /// How many are the slow ones.
+    pub slow: usize,
+    /// Which they are.
+    pub slow_group: SlowGroup,
+}
+
+/// Which group a request belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Group {
+    Fast = 0,
+    Middle = 1,
+    Slow = 2,
+}
+
+/// How many groups there are.
+pub(super) const GROUPS: usize = 3;
+
+impl Groups {
+    /// Of all latencies, ns.
+    pub fn of(mut latencies: Vec<u64>) -> Groups {
+        latencies.sort_unstable();
+        let count = latencies.len();
+        let (slow, slow_group) = match count {
+            _ if count >= MANY * FEWEST_SLOW => (count / MANY, SlowGroup::Percent),
+            _ if count >= MANY => (FEWEST_SLOW, SlowGroup::Ten),
+            _ if count >= 2 * FEWEST_SLOW => (count / FEWEST_SLOW, SlowGroup::Tenth),
+            _ => (count.min(1), SlowGroup::One),
+        };
+        let fast = count.div_ceil(2).min(count - slow);
+        Groups { sorted: latencies, fast, slow, slow_group }
+    }
+
+    /// The latency that this percentage of the requests does not exceed (nearest rank), ns; 0 without requests.
+    pub fn percentile_ns(&self, percent: u64) -> u64 {
+        rank(self.sorted.len(), percent).and_then(|place| self.sorted.get(place)).copied().unwrap_or(0)
+    }
+
+    /// The longest, ns.
+    pub fn longest_ns(&self) -> u64 {
+        self.sorted.last().copied().unwrap_or(0)
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.sorted.len()
+    }
+
+    /// The group of the request with this place in the order of latencies.
+    pub(super) fn at(&self, place: usize) -> Group {
+        match place {
+            _ if place >= self.sorted.len().saturating_sub(self.slow) => Group::Slow,
+            _ if place < self.fast => Group::Fast,
+            _ => Group::Middle,
+        }
+    }
+}
+
+/// The place of a percentile among this many.
+pub(super) fn rank(count: usize, percent: u64) -> Option<usize> {
+    let place = (count as u64).saturating_mul(percent.min(100)).div_ceil(100);
+    usize::try_from(place).ok()?.max(1).checked_sub(1).filter(|place| *place < count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slow_ones_are_named_for_what_they_are() {
+        let of = |count: u64| {
+            let groups = Groups::of((1..=count).rev().collect());
+            (groups.fast, groups.slow, groups.slow_group, groups.percentile_ns(99))
+        };
+        assert_eq!(of(5_000), (2_500, 50, SlowGroup::Percent, 4_950));
+        assert_eq!(of(300), (150, 10, SlowGroup::Ten, 297));
+        assert_eq!(of(57), (29, 5, SlowGroup::Tenth, 57));
+        assert_eq!(of(3), (2, 1, SlowGroup::One, 3));
+        assert_eq!(of(0), (0, 0, SlowGroup::One, 0));
+    }
+}

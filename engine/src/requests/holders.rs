@@ -1,0 +1,50 @@
+//! Who had a lock when, from its recorded operations.
+
+use crate::program::Occurrences;
+use rustc_hash::FxHashMap;
+
+/// By lock: sections in the order in which they began.
+#[derive(Debug, Default)]
+pub(super) struct Holders(FxHashMap<u32, Vec<Holder>>);
+
+/// A thread has a lock from `from` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Holder {
+    pub(super) from: u64,
+    pub(super) thread: u32,
+    /// It waited for the lock before.
+    pub(super) waited: bool,
+}
+
+/// A section of this thread is looked for among this many of the lock's: another one of the same thread cannot be far.
+const NEAR: usize = 64;
+
+impl Holders {
+    pub(super) fn of(occurrences: &Occurrences<'_>) -> Holders {
+        let mut holders: FxHashMap<u32, Vec<Holder>> = FxHashMap::default();
+        for section in occurrences.lock_sections() {
+            let holder =
+                Holder { from: section.from.0, thread: section.thread, waited: section.waited_ns > 0 };
+            holders.entry(section.object).or_default().push(holder);
+        }
+        holders.values_mut().for_each(|sections| sections.sort_unstable());
+        Holders(holders)
+    }
+
+    /// Since when this thread had the lock that it released about `time`.
+    pub(super) fn of_thread(&self, object: u32, thread: u32, time: u64) -> Option<Holder> {
+        let mut before = self.before_backwards(object, time).take(NEAR);
+        before.find(|holder| holder.thread == thread)
+    }
+
+    /// Who had it last before a section that began then.
+    pub(super) fn before(&self, object: u32, time: u64) -> Option<Holder> {
+        self.before_backwards(object, time).next()
+    }
+
+    fn before_backwards(&self, object: u32, time: u64) -> impl Iterator<Item = Holder> + '_ {
+        let all = self.0.get(&object).map_or(&[][..], Vec::as_slice);
+        let end = all.partition_point(|holder| holder.from < time);
+        all.get(..end).unwrap_or_default().iter().rev().copied()
+    }
+}

@@ -1,0 +1,101 @@
+//! What causes are called in rows.
+
+use super::cause::{Cause, LockRef, Source};
+use super::groups::GROUPS;
+use super::model::{Row, RowKind};
+use super::shares::Shares;
+use super::sums::{Key, Sums};
+use crate::program::{FunctionRef, Program};
+use crate::timeline::Timeline;
+use rustc_hash::FxHashMap;
+
+/// Names what causes are about.
+pub(super) struct Namer<'a> {
+    timeline: &'a Timeline,
+    pub(super) program: &'a Program,
+    /// By kind of wait: the function that all those waits are in of which that is known.
+    only: FxHashMap<(Source, &'static str), Option<FunctionRef>>,
+}
+
+impl<'a> Namer<'a> {
+    /// Of these sums.
+    pub(super) fn of(timeline: &'a Timeline, program: &'a Program, sums: &Sums) -> Namer<'a> {
+        let mut only: FxHashMap<(Source, &'static str), Option<FunctionRef>> = FxHashMap::default();
+        for key in &sums.keys {
+            let Cause::Waiting(outside) = key.cause else { continue };
+            let Some(function) = outside.function else { continue };
+            let known = only.entry((outside.source, outside.name)).or_insert(Some(function));
+            if *known != Some(function) {
+                *known = None;
+            }
+        }
+        Namer { timeline, program, only }
+    }
+
+    pub(super) fn function(&self, function: Option<FunctionRef>) -> String {
+        let function = function.and_then(|function| self.program.functions.get(function.0 as usize));
+        function.map(|function| function.name.clone()).unwrap_or_default()
+    }
+
+    pub(super) fn thread(&self, thread: Option<u32>) -> String {
+        let thread = thread.and_then(|thread| self.timeline.threads.get(thread as usize));
+        thread.map(|thread| thread.comm.clone()).unwrap_or_default()
+    }
+
+    /// A lock; all that were first used on one line have one name.
+    pub(super) fn lock(&self, lock: LockRef) -> String {
+        let (LockRef::Object(number) | LockRef::Word(number)) = lock;
+        let object = self.program.recorded.objects.get(number as usize);
+        let group = object.and_then(|object| Some(format!("{} {}", object.kind, object.group.as_ref()?)));
+        let name = || match lock {
+            LockRef::Object(number) => self.program.objects.get(number as usize).cloned(),
+            LockRef::Word(_) => object.map(|object| object.name.clone()),
+        };
+        group.or_else(name).unwrap_or_default()
+    }
+
+    /// What a cause without a lock around it is called, computing aside.
+    pub(super) fn cause(&self, key: &Key) -> (RowKind, String) {
+        match key.cause {
+            Cause::Computing(top) => (RowKind::Computing, self.function(top)),
+            Cause::Woken => (RowKind::Woken, String::new()),
+            Cause::NoCpu => (RowKind::NoCpu, String::new()),
+            Cause::NoCpuOthers => (RowKind::NoCpuOthers, String::new()),
+            Cause::Queued => (RowKind::Queue, self.thread(key.thread)),
+            Cause::Unknown => (RowKind::Unknown, String::new()),
+            Cause::NotFollowed => (RowKind::NotFollowed, String::new()),
+            Cause::Waiting(outside) => {
+                let kind = match outside.source {
+                    Source::Disk => RowKind::Disk,
+                    Source::Peer => RowKind::Peer,
+                    Source::Timer => RowKind::Timer,
+                    Source::Process => RowKind::Process,
+                    Source::Other => RowKind::Other,
+                };
+                // A stack was not sampled at each sleep.
+                let only = || self.only.get(&(outside.source, outside.name)).copied().flatten();
+                let function = self.function(outside.function.or_else(only));
+                let place = if function.is_empty() { function } else { format!(" in {function}") };
+                (kind, format!("{}{place}", outside.name))
+            }
+        }
+    }
+}
+
+impl Namer<'_> {
+    /// How much of a key belongs to a row, by group, of 1.
+    pub(super) fn belongs(&self, number: u32, key: &Key, row: &Row, shares: &Shares) -> [f64; GROUPS] {
+        let whole = |belongs: bool| [if belongs { 1.0 } else { 0.0 }; GROUPS];
+        match (key.lock, key.cause) {
+            (Some(lock), _) => whole(row.kind == RowKind::Lock && self.lock(lock) == row.name),
+            (None, Cause::Computing(_)) if row.kind == RowKind::Computing => {
+                std::array::from_fn(|group| shares.part(self, group, number, &row.name))
+            }
+            (None, Cause::Computing(_)) => whole(false),
+            (None, _) => {
+                let (kind, name) = self.cause(key);
+                whole(kind == row.kind && name == row.name)
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What walking requests needs of a recording, and how much walking there may be.
+
+use super::answers::Answers;
+use super::calls::Request;
+use super::cause::Part;
+use super::cpu_waits::CpuWaits;
+use super::holders::Holders;
+use super::tops::Tops;
+use super::waits::Waits;
+use super::walk::Walk;
+use crate::program::Occurrences;
+use crate::timeline::Timeline;
+
+/// Threads that wait for each other are followed this far down.
+pub const DEEPEST: usize = 64;
+/// Steps of one request, at most.
+pub const MOST_STEPS: u64 = 20_000;
+/// Steps of all requests together for each interval, change of the innermost function, and request, at most.
+pub const STEPS_PER_EVENT: u64 = 64;
+
+/// Walks requests of a recording.
+#[derive(Debug)]
+pub struct Paths<'a> {
+    pub(super) timeline: &'a Timeline,
+    pub(super) waits: Waits<'a>,
+    pub(super) tops: Tops,
+    pub(super) cpus: CpuWaits,
+    pub(super) holders: Holders,
+    pub(super) answers: Answers,
+    /// Steps that are left for all.
+    budget: u64,
+    walk: Walk,
+}
+
+impl<'a> Paths<'a> {
+    /// For these requests of a timeline. `program` was made from it, `occurrences` from both.
+    pub fn new(
+        timeline: &'a Timeline,
+        program: &'a crate::program::Program,
+        occurrences: &'a Occurrences<'a>,
+        requests: &[Request],
+    ) -> Paths<'a> {
+        let waits = Waits::of(timeline, program, occurrences);
+        let tops = Tops::of(timeline);
+        let intervals: usize = timeline.threads.iter().map(|thread| thread.intervals.len()).sum();
+        let events = intervals.saturating_add(tops.count()).saturating_add(requests.len()) as u64;
+        Paths {
+            timeline,
+            answers: Answers::of(timeline, requests, &waits),
+            waits,
+            tops,
+            cpus: CpuWaits::of(timeline),
+            holders: Holders::of(occurrences),
+            budget: events.saturating_mul(STEPS_PER_EVENT),
+            walk: Walk::default(),
+        }
+    }
+
+    /// The request's path from its begin to its end: in order, without overlap or hole, so that the lengths add up to its
+    /// latency. Empty for one without a begin or an end in the recording. The next request gives the slice its parts.
+    pub fn path(&mut self, request: &Request) -> &[Part] {
+        let mut walk = std::mem::take(&mut self.walk);
+        let steps = walk.request(self, request, self.budget.min(MOST_STEPS));
+        self.budget = self.budget.saturating_sub(steps);
+        self.walk = walk;
+        &self.walk.parts
+    }
+}

@@ -1,0 +1,79 @@
+//! How samples divide what requests computed.
+
+use super::cause::Cause;
+use super::groups::GROUPS;
+use super::names::Namer;
+use super::sampled::users_function;
+use super::sums::{Hits, Sums};
+use crate::program::FunctionRef;
+use rustc_hash::FxHashMap;
+
+/// A part of a key's time that samples give to a function.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Share {
+    pub(super) function: Option<FunctionRef>,
+    /// Of 1.
+    pub(super) part: f64,
+    /// Variance of that.
+    pub(super) variance: f64,
+}
+
+/// How samples divide the computing of each key in each group.
+pub(super) struct Shares(FxHashMap<(usize, u32), Vec<Share>>);
+
+impl Shares {
+    pub(super) fn of(namer: &Namer<'_>, sums: &Sums) -> Shares {
+        let mut shares = FxHashMap::default();
+        for (number, key, _) in sums.all() {
+            let Cause::Computing(top) = key.cause else { continue };
+            let all: Vec<(usize, &Hits)> = (0..GROUPS)
+                .filter_map(|group| Some((group, sums.hits.get(&(group, number))?)))
+                .filter(|(_, hits)| hits.samples() > 0)
+                .collect();
+            for group in 0..GROUPS {
+                // A group without samples is taken to be as the others are.
+                let own: Vec<&Hits> = match all.iter().find(|(other, _)| *other == group) {
+                    Some((_, hits)) => vec![hits],
+                    None => all.iter().map(|(_, hits)| *hits).collect(),
+                };
+                shares.insert((group, number), divided(namer, &own, top));
+            }
+        }
+        Shares(shares)
+    }
+
+    pub(super) fn at(&self, group: usize, number: u32) -> &[Share] {
+        self.0.get(&(group, number)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The part of a key's time in a group that belongs to the function of this name.
+    pub(super) fn part(&self, namer: &Namer<'_>, group: usize, number: u32, name: &str) -> f64 {
+        let own = self.at(group, number).iter().filter(|share| namer.function(share.function) == name);
+        own.map(|share| share.part).sum()
+    }
+}
+
+/// Without samples everything belongs to the innermost function with probes. The variance of a share p of n samples is
+/// p(1−p)/n, with p as of one sample more, half of it in the function: a single one is not certain.
+fn divided(namer: &Namer<'_>, hits: &[&Hits], top: Option<FunctionRef>) -> Vec<Share> {
+    let mut counts: FxHashMap<Option<FunctionRef>, u64> = FxHashMap::default();
+    for (stack, count) in hits.iter().flat_map(|hits| &hits.stacks) {
+        let function = users_function(namer.program, *stack).or(top);
+        *counts.entry(function).or_insert(0) += u64::from(*count);
+    }
+    let all: u64 = counts.values().sum();
+    if all == 0 {
+        return vec![Share { function: top, part: 1.0, variance: 0.0 }];
+    }
+    let samples = hits.iter().map(|hits| hits.samples()).sum::<usize>().max(1) as f64;
+    let mut shares: Vec<Share> = counts
+        .into_iter()
+        .map(|(function, count)| {
+            let part = count as f64 / all as f64;
+            let seen = (part * samples + 0.5) / (samples + 1.0);
+            Share { function, part, variance: seen * (1.0 - seen) / samples }
+        })
+        .collect();
+    shares.sort_by_key(|share| share.function);
+    shares
+}

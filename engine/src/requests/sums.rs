@@ -1,0 +1,161 @@
+//! The parts of all requests, summed up by cause and group.
+
+use super::calls::Request;
+use super::cause::{Cause, LockRef, Part};
+use super::groups::{GROUPS, Group, Groups};
+use super::paths::Paths;
+use super::sampled;
+use crate::timeline::Timeline;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// What parts are summed up by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) lock: Option<LockRef>,
+    pub(super) cause: Cause,
+    /// Index of a thread, the first one of its name: of those that held a lock, or did other requests.
+    pub(super) thread: Option<u32>,
+}
+
+/// Samples of one key in one group.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Hits {
+    /// By number of the stack: in how many requests' parts it was found.
+    pub(super) stacks: FxHashMap<u32, u32>,
+    /// The samples, each once: a stretch may be on the path of many requests.
+    distinct: FxHashSet<(u32, u32)>,
+}
+
+impl Hits {
+    /// How many samples there are.
+    pub(super) fn samples(&self) -> usize {
+        self.distinct.len()
+    }
+
+    fn add(&mut self, thread: u32, sample: sampled::SampledStack) {
+        self.distinct.insert((thread, sample.place));
+        let count = self.stacks.entry(sample.stack).or_insert(0);
+        *count = count.saturating_add(1);
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Sums {
+    pub(super) keys: Vec<Key>,
+    numbers: FxHashMap<Key, u32>,
+    /// By group, by number of the key, ns.
+    pub(super) ns: [Vec<u64>; GROUPS],
+    /// By group and number of the key.
+    pub(super) hits: FxHashMap<(usize, u32), Hits>,
+    /// How many requests each group has.
+    pub(super) counts: [usize; GROUPS],
+    /// By request: its group, its latency, and where its causes end in `causes`.
+    pub(super) requests: Vec<(Group, u64, usize)>,
+    /// What each request spent, by number of the key, ns.
+    pub(super) causes: Vec<(u32, u64)>,
+    /// How many requests were not followed to their begin.
+    pub(super) not_followed: usize,
+    /// By number of the key: its last place in `causes`.
+    places: Vec<usize>,
+}
+
+impl Sums {
+    /// Of the requests that have begin and end.
+    pub(super) fn of(
+        timeline: &Timeline,
+        paths: &mut Paths<'_>,
+        requests: &[Request],
+        groups: &Groups,
+    ) -> Sums {
+        let first_of_name = first_of_name(timeline);
+        let mut latencies: Vec<(u64, usize)> = requests
+            .iter()
+            .enumerate()
+            .filter_map(|(number, request)| Some((request.latency_ns()?, number)))
+            .collect();
+        latencies.sort_unstable();
+        let mut sums = Sums::default();
+        for (place, (latency, number)) in latencies.into_iter().enumerate() {
+            let Some(request) = requests.get(number) else { continue };
+            let group = groups.at(place);
+            let parts = paths.path(request);
+            sums.add(timeline, parts, group, &first_of_name);
+            sums.requests.push((group, latency, sums.causes.len()));
+        }
+        sums
+    }
+
+    fn add(&mut self, timeline: &Timeline, parts: &[Part], group: Group, first_of_name: &[u32]) {
+        let from = self.causes.len();
+        let mut is_followed = true;
+        for part in parts {
+            let number = self.number(part, first_of_name);
+            let length = part.length_ns();
+            match part.cause {
+                Cause::Computing(_) => {
+                    let hits = self.hits.entry((group as usize, number)).or_default();
+                    sampled::between(timeline, part.thread, part.from.0, part.to.0)
+                        .for_each(|sample| hits.add(part.thread, sample));
+                }
+                Cause::NotFollowed => is_followed = false,
+                _ => {}
+            }
+            let place = self.places.get(number as usize).copied().filter(|place| *place >= from);
+            match place.and_then(|place| self.causes.get_mut(place)) {
+                Some((_, sum)) => *sum = sum.saturating_add(length),
+                None => {
+                    if let Some(place) = self.places.get_mut(number as usize) {
+                        *place = self.causes.len();
+                    }
+                    self.causes.push((number, length));
+                }
+            }
+        }
+        self.not_followed += usize::from(!is_followed);
+        self.counts[group as usize] += 1;
+        let ns = &mut self.ns[group as usize];
+        for (number, length) in self.causes.get(from..).unwrap_or_default() {
+            if let Some(sum) = ns.get_mut(*number as usize) {
+                *sum = sum.saturating_add(*length);
+            }
+        }
+    }
+
+    fn number(&mut self, part: &Part, first_of_name: &[u32]) -> u32 {
+        let is_named = part.lock.is_some() || part.cause == Cause::Queued;
+        let thread = first_of_name.get(part.thread as usize).copied().filter(|_| is_named);
+        let key = Key { lock: part.lock, cause: part.cause, thread };
+        let next = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
+        let number = *self.numbers.entry(key).or_insert(next);
+        if number == next {
+            self.keys.push(key);
+            self.places.push(usize::MAX);
+            self.ns.iter_mut().for_each(|ns| ns.push(0));
+        }
+        number
+    }
+
+    /// The keys with their sums by group, ns.
+    pub(super) fn all(&self) -> impl Iterator<Item = (u32, Key, [u64; GROUPS])> + '_ {
+        let of = |number: usize| self.ns.each_ref().map(|ns| ns.get(number).copied().unwrap_or(0));
+        (0u32..).zip(&self.keys).map(move |(number, key)| (number, *key, of(number as usize)))
+    }
+
+    /// What each request spent: its group, its latency, its causes.
+    pub(super) fn each(&self) -> impl Iterator<Item = (Group, u64, &[(u32, u64)])> + '_ {
+        let mut from = 0;
+        self.requests.iter().map(move |(group, latency, to)| {
+            let causes = self.causes.get(from..*to).unwrap_or_default();
+            from = *to;
+            (*group, *latency, causes)
+        })
+    }
+}
+
+/// By thread: the first thread with its name.
+fn first_of_name(timeline: &Timeline) -> Vec<u32> {
+    let mut first: FxHashMap<&str, u32> = FxHashMap::default();
+    let threads = (0u32..).zip(&timeline.threads);
+    threads.map(|(index, thread)| *first.entry(thread.comm.as_str()).or_insert(index)).collect()
+}

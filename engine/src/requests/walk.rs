@@ -1,0 +1,244 @@
+//! The walk along one request, back from its end. Iterative: threads that the walk is in lie on a stack.
+
+use super::calls::Request;
+use super::cause::{Cause, LockRef, Part};
+use super::cpu_waits::Wish;
+use super::paths::{DEEPEST, Paths};
+use crate::time::Timestamp;
+use crate::timeline::{Birth, Interval, State};
+
+/// A thread that the walk is in, from some instant back to `low`.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    thread: u32,
+    /// The walk leaves the thread here: the one above it slept from here on.
+    low: u64,
+    /// Above `low`: the thread's own part of the story begins here.
+    floor: u64,
+    /// What was before `floor`.
+    below: Below,
+    /// The lock that was waited for.
+    lock: Option<LockRef>,
+}
+
+/// What was before the thread's own part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Below {
+    Nothing,
+    /// The thread did other requests.
+    Queue,
+    /// The same; before that, the request was in the thread in which it began.
+    Served,
+    /// Another thread had this lock.
+    Holder(u32),
+}
+
+/// A walk, with memory that is used again.
+#[derive(Debug, Default)]
+pub(super) struct Walk {
+    /// After a walk: the path.
+    pub(super) parts: Vec<Part>,
+    stack: Vec<Frame>,
+    at: u64,
+    /// The walk is in the thread in which the request began, and stays there.
+    stays: bool,
+}
+
+impl Walk {
+    /// Walks with at most this many steps; returns how many it took.
+    pub(super) fn request(&mut self, paths: &Paths<'_>, request: &Request, most: u64) -> u64 {
+        self.parts.clear();
+        self.stack.clear();
+        let Some(end) = request.end.filter(|_| request.latency_ns().is_some()) else { return 0 };
+        self.at = end.0;
+        self.stays = request.begin_thread == request.end_thread;
+        let mut first = frame(request.end_thread, request.begin.0, None);
+        if !self.stays
+            && let Some(last) = paths.answers.last_end(request.end_thread, end.0)
+            && last > first.low
+        {
+            (first.floor, first.below) = (last, Below::Served);
+        }
+        self.stack.push(first);
+        let mut steps = 0;
+        while let Some(frame) = self.stack.last().copied() {
+            if self.at <= frame.low {
+                self.stack.pop();
+                continue;
+            }
+            steps += 1;
+            if steps > most || self.stack.len() > DEEPEST {
+                let low = if steps > most { request.begin.0 } else { frame.low };
+                self.part(&frame, low, Cause::NotFollowed);
+                continue;
+            }
+            if self.at <= frame.floor {
+                self.below(paths, frame, request);
+            } else {
+                self.step(paths, frame, request);
+            }
+        }
+        self.parts.reverse();
+        steps.min(most)
+    }
+
+    /// From `low` to where the walk is, which then is at `low`.
+    fn part(&mut self, frame: &Frame, low: u64, cause: Cause) {
+        let (from, to) = (Timestamp(low), Timestamp(self.at));
+        if from >= to {
+            return;
+        }
+        self.at = low;
+        let part = Part { from, to, thread: frame.thread, cause, lock: frame.lock };
+        match self.parts.last_mut() {
+            Some(next) if Part { from: next.from, to: next.to, ..part } == *next => next.from = from,
+            _ => self.parts.push(part),
+        }
+    }
+
+    /// The walk is where the thread's own part begins.
+    fn below(&mut self, paths: &Paths<'_>, frame: Frame, request: &Request) {
+        match frame.below {
+            Below::Nothing => self.set(Frame { floor: frame.low, ..frame }),
+            Below::Queue => self.part(&frame, frame.low, Cause::Queued),
+            Below::Served => {
+                let left = handed_over(paths, request).min(self.at).max(frame.low);
+                self.part(&frame, left, Cause::Queued);
+                self.stay(request);
+            }
+            Below::Holder(object) => match paths.holders.before(object, self.at) {
+                Some(holder) => {
+                    // The time of the section that was left lies behind: this one began earlier.
+                    let (floor, below) = if holder.waited || holder.from <= frame.low {
+                        (frame.low, Below::Nothing)
+                    } else {
+                        (holder.from, frame.below)
+                    };
+                    self.set(Frame { thread: holder.thread, floor, below, ..frame });
+                }
+                // Nobody knows who had it: the thread that woke the other one is the best guess.
+                None => self.set(Frame { floor: frame.low, ..frame }),
+            },
+        }
+    }
+
+    /// From here on it is the thread in which the request began: what the other one did before was for others.
+    fn stay(&mut self, request: &Request) {
+        self.stays = true;
+        self.stack.clear();
+        self.stack.push(self::frame(request.begin_thread, request.begin.0, None));
+    }
+
+    fn set(&mut self, frame: Frame) {
+        if let Some(last) = self.stack.last_mut() {
+            *last = frame;
+        }
+    }
+
+    /// One interval of the thread, or a part of it.
+    fn step(&mut self, paths: &Paths<'_>, frame: Frame, request: &Request) {
+        let low = frame.low.max(frame.floor);
+        let Some(thread) = paths.timeline.threads.get(frame.thread as usize) else {
+            return self.part(&frame, frame.low, Cause::Unknown);
+        };
+        if thread.end.0 < self.at {
+            return self.part(&frame, thread.end.0.max(low), Cause::Unknown);
+        }
+        let next = thread.intervals.partition_point(|interval| interval.start.0 < self.at);
+        let Some((place, interval)) =
+            next.checked_sub(1).and_then(|place| Some((place, thread.intervals.get(place)?)))
+        else {
+            return match thread.birth {
+                Birth::By(creator) if creator != frame.thread => self.set(Frame { thread: creator, ..frame }),
+                _ => self.part(&frame, low, Cause::Unknown),
+            };
+        };
+        let from = interval.start.0.max(low);
+        match interval.state {
+            State::Running { .. } => {
+                let (since, top) = paths.tops.before(frame.thread, self.at);
+                self.part(&frame, from.max(since), Cause::Computing(top));
+            }
+            State::Runnable => {
+                let after = thread.intervals.get(place + 1).map(|next| next.state);
+                let before = place.checked_sub(1).and_then(|before| thread.intervals.get(before));
+                self.ready(paths, &frame, from, after, before);
+            }
+            State::Blocked(number) => self.blocked(paths, frame, request, number, interval.start.0, from),
+            State::Unknown(_) => self.part(&frame, from, Cause::Unknown),
+        }
+    }
+
+    fn ready(
+        &mut self,
+        paths: &Paths<'_>,
+        frame: &Frame,
+        from: u64,
+        after: Option<State>,
+        before: Option<&Interval>,
+    ) {
+        let cpu = match after {
+            Some(State::Running { cpu }) => cpu,
+            _ => None,
+        };
+        let woken = !matches!(before.map(|before| before.state), Some(State::Running { .. }));
+        let [(first, length), (then, _)] = paths.cpus.split(Wish { from, to: self.at, cpu, woken });
+        self.part(frame, from.saturating_add(length), then);
+        self.part(frame, from, first);
+    }
+
+    fn blocked(
+        &mut self,
+        paths: &Paths<'_>,
+        frame: Frame,
+        request: &Request,
+        number: u32,
+        start: u64,
+        from: u64,
+    ) {
+        let lock = paths.waits.lock(frame.thread, number);
+        let of_lock = frame.lock.or(lock);
+        let Some(waker) = paths.waits.ended_by(frame.thread, number) else {
+            let cause = paths.waits.outside(frame.thread, number, start, &paths.tops);
+            return self.part(&Frame { lock: of_lock, ..frame }, from, cause);
+        };
+        if !self.stays && of_lock.is_none() && waker == request.begin_thread {
+            return self.stay(request);
+        }
+        let mut inner = self::frame(waker, from, of_lock);
+        match lock {
+            Some(LockRef::Object(object)) => {
+                if let Some(holder) = paths.holders.of_thread(object, waker, self.at)
+                    && holder.from > from
+                    && !holder.waited
+                {
+                    (inner.floor, inner.below) = (holder.from, Below::Holder(object));
+                }
+            }
+            Some(LockRef::Word(_)) => {}
+            None if of_lock.is_none() => {
+                if let Some(last) = paths.answers.last_to_another(waker, frame.thread, from, self.at) {
+                    (inner.floor, inner.below) = (last, Below::Queue);
+                }
+            }
+            None => {}
+        }
+        self.stack.push(inner);
+    }
+}
+
+fn frame(thread: u32, low: u64, lock: Option<LockRef>) -> Frame {
+    Frame { thread, low, floor: low, below: Below::Nothing, lock }
+}
+
+/// Until when the thread in which a request began did something for it: it slept after that, or began another one.
+fn handed_over(paths: &Paths<'_>, request: &Request) -> u64 {
+    let begin = request.begin.0;
+    let next = paths.answers.next_begin(request.begin_thread, begin).unwrap_or(u64::MAX);
+    let Some(thread) = paths.timeline.threads.get(request.begin_thread as usize) else { return begin };
+    let place = thread.intervals.partition_point(|interval| interval.start.0 < begin);
+    let rest = thread.intervals.get(place..).unwrap_or_default().iter();
+    let mut near = rest.take(DEEPEST).take_while(|interval| interval.start.0 < next);
+    let slept = near.find(|interval| matches!(interval.state, State::Blocked(_)));
+    slept.map_or(next, |interval| interval.start.0).min(thread.end.0).max(begin)
+}

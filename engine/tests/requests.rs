@@ -1,0 +1,328 @@
+//! Paths of single requests, on timelines that are drawn: a line for each thread, a sign for each 100 ns.
+//!
+//! | sign | the thread |
+//! |---|---|
+//! | `R` | is on CPU 0; `S`: on CPU 1 |
+//! | `r` | wants a CPU |
+//! | a digit | sleeps until the thread with this number wakes it |
+//! | `l`, `m` | the same for a lock that thread 1, thread 2 has |
+//! | `d`, `n`, `t`, `x` | sleeps until the disk, the network, a timer, or nobody knows what wakes it |
+//! | `?` | does what nobody knows |
+
+use engine::event::FutexFact;
+use engine::program::{Occurrences, Program};
+use engine::requests::{
+    Calls, Cause, Latencies, Part, Paths, Request, RowKind, SlowGroup, Source, Summary, calls, summarize,
+};
+use engine::time::Timestamp;
+use engine::timeline::{
+    External, FirstUse, Interval, Lock, LockOperation, NO_OBJECT, State, Step, StepKind, Thread, Timeline,
+    UnknownReason, Wait, WaitReason, Wake, Wakeup,
+};
+use engine::translation::unsimulated_from_timeline;
+use probe_abi::{Call, Descriptor, SyncOperation};
+
+const UNIT: u64 = 100;
+
+fn waiting(number: u32) -> WaitReason {
+    let call = Call { number, ..Call::NONE };
+    WaitReason::Kernel { task_state: 1, call, descriptor: Descriptor::Socket }
+}
+
+fn wake(sign: char) -> Option<u32> {
+    match sign {
+        'l' => Some(1),
+        'm' => Some(2),
+        _ => sign.to_digit(10),
+    }
+}
+
+/// See the module.
+fn drawn(lines: &[&str]) -> Timeline {
+    let end = lines.iter().map(|line| line.len()).max().unwrap_or(0) as u64 * UNIT;
+    let mut timeline = Timeline { end: Timestamp(end), ..Timeline::default() };
+    timeline.locks = vec![Lock {
+        pid: 7,
+        address: 0x40,
+        kind: engine::event::SyncObject::Mutex,
+        first: FirstUse::default(),
+        put_back: false,
+    }];
+    for (index, line) in (0u32..).zip(lines) {
+        let mut thread = Thread {
+            pid: 7,
+            tid: 7 + index,
+            comm: format!("T{index}"),
+            end: Timestamp(line.len() as u64 * UNIT),
+            ..Thread::default()
+        };
+        let signs: Vec<char> = line.chars().collect();
+        let mut operations = Vec::new();
+        let mut from = 0;
+        while let Some(&sign) = signs.get(from) {
+            let to = from + signs[from..].iter().take_while(|other| **other == sign).count();
+            let (start, woken) = (Timestamp(from as u64 * UNIT), Timestamp(to as u64 * UNIT));
+            let state = match sign {
+                'R' => State::Running { cpu: Some(0) },
+                'S' => State::Running { cpu: Some(1) },
+                'r' => State::Runnable,
+                '?' => State::Unknown(UnknownReason::Gap),
+                _ => {
+                    let number = thread.waits.len() as u32;
+                    let ended = match wake(sign) {
+                        Some(waker) => {
+                            let wakeup = Wakeup { time: woken, waker, wakee: index, ended: Some(number) };
+                            timeline.wakeups.push(wakeup);
+                            Wake::By(timeline.wakeups.len() as u32 - 1)
+                        }
+                        None => Wake::External(match sign {
+                            'd' => External::Block,
+                            'n' => External::Network,
+                            't' => External::Timer,
+                            _ => External::NotSeen,
+                        }),
+                    };
+                    let call = if sign == 't' {
+                        35
+                    } else if sign == 'd' {
+                        75
+                    } else {
+                        45
+                    };
+                    let is_lock = sign.is_ascii_lowercase() && wake(sign).is_some();
+                    let word = FutexFact { word: 0x40, operation: 128, words: 0 };
+                    let wait = Wait {
+                        reason: if is_lock { WaitReason::Futex(word) } else { waiting(call) },
+                        wake: ended,
+                        cut_at_start: false,
+                        moved_to: None,
+                        from_now: false,
+                    };
+                    thread.waits.push(wait);
+                    if is_lock {
+                        operations.push((start, woken));
+                    }
+                    State::Blocked(number)
+                }
+            };
+            let first_step = operations.iter().filter(|(_, ended)| *ended <= start).count() as u32;
+            thread.intervals.push(Interval { start, state, first_step });
+            from = to;
+        }
+        add_locks(&mut timeline, &mut thread, index, &operations);
+        timeline.threads.push(thread);
+    }
+    timeline
+}
+
+/// Takes the lock, from when to when.
+fn add_locks(timeline: &mut Timeline, thread: &mut Thread, index: u32, taken: &[(Timestamp, Timestamp)]) {
+    for &(began, ended) in taken {
+        let used = timeline.lock_operations.len() as u32;
+        timeline.lock_operations.push(LockOperation {
+            began,
+            ended,
+            value: 0,
+            caller: 0,
+            thread: index,
+            object: 0,
+            second: NO_OBJECT,
+            outcome: 0,
+            operation: SyncOperation::MutexLock,
+            flags: 0,
+            after_hole: false,
+            times: 1,
+        });
+        thread.steps.push(Step { time: ended, kind: StepKind::Operated(used) });
+    }
+}
+
+fn request(begin: (u32, u64), end: (u32, u64)) -> Request {
+    Request {
+        begin_thread: begin.0,
+        begin: Timestamp(begin.1 * UNIT),
+        end_thread: end.0,
+        end: Some(Timestamp(end.1 * UNIT)),
+        began_before: false,
+    }
+}
+
+#[track_caller]
+pub(crate) fn assert_adds_up(parts: &[Part], request: &Request) {
+    let sum: u64 = parts.iter().map(Part::length_ns).sum();
+    assert_eq!(Some(sum), request.latency_ns(), "{request:?} {parts:?}");
+    let mut at = request.begin;
+    for part in parts {
+        assert_eq!(part.from, at, "{parts:?}");
+        assert!(part.to > part.from, "{parts:?}");
+        at = part.to;
+    }
+}
+
+/// The path of the first of these requests: thread, a letter for what it did, how many units. A star: for a lock.
+fn path(lines: &[&str], requests: &[Request]) -> String {
+    let timeline = drawn(lines);
+    let program = unsimulated_from_timeline(&timeline);
+    let occurrences = Occurrences::of(&timeline, &program);
+    let mut paths = Paths::new(&timeline, &program, &occurrences, requests);
+    let parts = paths.path(&requests[0]).to_vec();
+    assert_adds_up(&parts, &requests[0]);
+    let words = parts.iter().map(|part| {
+        let letter = match part.cause {
+            Cause::Computing(_) => 'c',
+            Cause::Woken => 'w',
+            Cause::NoCpu => 'r',
+            Cause::NoCpuOthers => 'o',
+            Cause::Queued => 'q',
+            Cause::Unknown => 'x',
+            Cause::NotFollowed => '-',
+            Cause::Waiting(outside) => match outside.source {
+                Source::Disk => 'd',
+                Source::Peer => 'n',
+                Source::Timer => 't',
+                Source::Process | Source::Other => '!',
+            },
+        };
+        let lock = if part.lock.is_some() { "*" } else { "" };
+        format!("{}{letter}{}{lock}", part.thread, part.length_ns() / UNIT)
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_wait_is_what_the_thread_did_that_ended_it() {
+    let one = |line: &str| path(&[line, "SSSSSSSSSSSSSSSS"], &[request((0, 0), (0, 10))]);
+    assert_eq!(one("RRRdddrRRR"), "0c3 0d3 0w1 0c3");
+    assert_eq!(one("RRRnnnrRRR"), "0c3 0n3 0w1 0c3");
+    assert_eq!(one("RRRtttrRRR"), "0c3 0t3 0w1 0c3");
+    assert_eq!(one("RRRxxxr?RR"), "0c3 0x3 0w1 0x1 0c2");
+    assert_eq!(one("RRR1111rRR"), "0c3 1c4 0w1 0c2");
+    let two = ["RR111111rR", "222ddddSSS", "RRSRRRRRRR"];
+    assert_eq!(path(&two, &[request((0, 0), (0, 10))]), "0c2 2c1 1d4 1c1 0r1 0c1");
+    // The middle of an interval, and of a wait.
+    assert_eq!(path(&two, &[request((0, 1), (0, 9))]), "0c1 2c1 1d4 1c1 0r1");
+}
+
+#[test]
+fn a_cpu_is_taken_by_the_program_by_others_or_not_at_all() {
+    let of = |own: &str, other: &str| path(&[own, other], &[request((0, 0), (0, own.len() as u64))]);
+    assert_eq!(of("RRrrrrRR", "rrRRRRdd"), "0c2 0r4 0c2");
+    assert_eq!(of("RRrrrrRR", "SSSSSSSS"), "0c2 0o4 0c2");
+    assert_eq!(of("RdrrrrRR", "SSRRSSSS"), "0c1 0d1 0r2 0w2 0c2");
+    let long = format!("Rd{}R", "r".repeat(3_000));
+    assert_eq!(of(&long, "SSSS"), "0c1 0d1 0o3000 0c1");
+}
+
+#[test]
+fn what_its_holder_does_is_waiting_for_the_lock() {
+    let lines = ["RRllllrRR", "SSSddSSSS"];
+    assert_eq!(path(&lines, &[request((0, 0), (0, 9))]), "0c2 1c1* 1d2* 1c1* 0w1 0c2");
+    // The one that had it waited for another one that had it.
+    let two = ["RRllllllrR", "SmmmmrSSSS", "RRRRRRRRRR"];
+    assert_eq!(path(&two, &[request((0, 0), (0, 10))]), "0c2 2c3* 1w1* 1c2* 0r1 0c1");
+}
+
+/// A worker that answered another request before did that one until then.
+#[test]
+fn before_its_answer_to_another_request_a_worker_was_not_there() {
+    let lines = ["RR11111111", "SSSSSSSSSS", "R11111rrRR"];
+    let requests = [request((0, 0), (0, 10)), request((2, 0), (2, 10))];
+    assert_eq!(path(&lines, &requests), "0c2 1q4 1c4");
+    assert_eq!(path(&lines, &requests[..1]), "0c2 1c8");
+}
+
+/// Received in one thread, answered in another.
+#[test]
+fn a_request_that_changes_threads_stays_where_it_began() {
+    let lines = ["RRRRRRnnnn", "0000rSSSSS"];
+    assert_eq!(path(&lines, &[request((0, 1), (1, 10))]), "0c3 1w1 1c5");
+    // The other one was busy with an earlier request until 6.
+    let busy = ["RRRRnnnnnn", "SSSSSSSSSS"];
+    let both = [request((0, 2), (1, 10)), request((0, 0), (1, 6))];
+    assert_eq!(path(&busy, &both), "0c2 1q2 1c4");
+}
+
+#[test]
+fn cycles_and_nonsense_end() {
+    // Each woke the other at the same time.
+    assert_eq!(path(&["R11111rR", "S00000rS"], &[request((0, 0), (0, 8))]), "0c1 0-5 0w1 0c1");
+    // A thread that does not exist, and one that had ended.
+    assert_eq!(path(&["R9999rRR"], &[request((0, 0), (0, 8))]), "0c1 0x4 0w1 0c2");
+    assert_eq!(path(&["R1111rRR", "SS"], &[request((0, 0), (0, 8))]), "0c1 1c1 1x3 0w1 0c2");
+    assert_eq!(path(&["RR"], &[request((0, 0), (5, 8))]), "5x8");
+    let backwards = Request { end: Some(Timestamp(0)), ..request((0, 5), (0, 5)) };
+    assert_eq!(backwards.latency_ns(), None);
+}
+
+/// A thousand threads wait for one, which has many intervals: the work is bounded, and the rest is counted.
+#[test]
+fn many_requests_on_one_long_stretch_are_followed_within_bounds() {
+    const WAITERS: usize = 1_000;
+    let waiter = format!("R{}R", "1".repeat(5_000));
+    let worker = "Sd".repeat(2_501);
+    let mut lines = vec![waiter.as_str(); WAITERS];
+    lines[1] = &worker;
+    let timeline = drawn(&lines);
+    let requests: Vec<Request> = (0..WAITERS as u32)
+        .filter(|thread| *thread != 1)
+        .map(|thread| request((thread, 0), (thread, 5_002)))
+        .collect();
+    let calls = Calls { requests, ..Calls::default() };
+    let summary = summarize(&timeline, &unsimulated_from_timeline(&timeline), &calls);
+    assert_eq!(summary.count, WAITERS - 1);
+    assert!(summary.not_followed > 0);
+    assert_sums(&summary);
+}
+
+#[track_caller]
+pub(crate) fn assert_sums(summary: &Summary) {
+    let alike =
+        |a: f64, b: f64| assert!((a - b).abs() <= 1e-6 * a.abs().max(b.abs()) + 1e-3, "{a} is not {b}");
+    let Summary { rows, latencies, .. } = summary;
+    if summary.fast > 0 {
+        alike(rows.iter().map(|row| row.fast_ns).sum(), latencies.fast_mean_ns);
+    }
+    if summary.slow > 0 {
+        alike(rows.iter().map(|row| row.slow_ns).sum(), latencies.slow_mean_ns);
+    }
+    for row in rows.iter().filter(|row| row.kind == RowKind::Lock) {
+        alike(row.details.iter().map(|detail| detail.slow_ns).sum(), row.slow_ns);
+    }
+    for without in &summary.without {
+        assert!(without.p99_ns < latencies.p99_ns, "{summary:?}");
+    }
+}
+
+/// 40 requests, one of which waits for the disk ten times as long.
+#[test]
+fn the_first_row_is_what_slow_requests_have_more_of() {
+    let mut line = String::new();
+    let mut requests = Vec::new();
+    for number in 0..40u64 {
+        let begin = line.len() as u64;
+        line +=
+            &if number == 17 { "RR".to_owned() + &"d".repeat(80) + "rR" } else { "RRddddddddrR".to_owned() };
+        requests.push(request((0, begin), (0, line.len() as u64)));
+    }
+    requests.push(Request { end: None, ..request((0, line.len() as u64 - 5), (0, 0)) });
+    let timeline = drawn(&[&line]);
+    let calls = Calls { requests, ..Calls::default() };
+    let summary = summarize(&timeline, &unsimulated_from_timeline(&timeline), &calls);
+    assert_sums(&summary);
+    assert_eq!((summary.count, summary.unfinished, summary.unfinished_ns), (40, 1, 5 * UNIT));
+    assert_eq!((summary.fast, summary.slow, summary.slow_group), (20, 4, SlowGroup::Tenth));
+    let Latencies { p50_ns, p99_ns, .. } = summary.latencies;
+    assert_eq!((p50_ns, p99_ns), (12 * UNIT, 84 * UNIT));
+    let first = &summary.rows[0];
+    assert_eq!((first.kind, first.name.as_str()), (RowKind::Disk, "sync"));
+    assert_eq!((first.fast_ns, first.slow_ns), (8.0 * UNIT as f64, (80.0 + 3.0 * 8.0) / 4.0 * UNIT as f64));
+    assert_eq!(summary.without[0].kind, RowKind::Disk);
+    assert_eq!(summary.without[0].p99_ns, 4 * UNIT);
+    assert_eq!(program_without_requests(), 0);
+}
+
+fn program_without_requests() -> usize {
+    let summary = summarize(&Timeline::default(), &Program::default(), &calls(&Timeline::default(), &[1]));
+    assert_eq!(summary, Summary::default());
+    summary.count
+}
