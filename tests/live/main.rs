@@ -15,6 +15,7 @@ mod predict;
 mod requests;
 mod samples;
 mod screen;
+mod served;
 mod waits;
 mod watching;
 mod workloads;

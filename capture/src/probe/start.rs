@@ -7,6 +7,7 @@ use std::{
     time::Instant,
 };
 
+use aya::Ebpf;
 use engine::event::HitCosts;
 
 use super::overhead::{
@@ -17,7 +18,7 @@ use super::overhead::{
     cost_accounting::{CostAccounting, Costs},
 };
 use super::{
-    attach::{attach_kernel, attach_network, kernel_programs},
+    attach::{Link, attach_kernel, attach_network, kernel_programs},
     capture::Capture,
     clocks::{OwnTime, now_ns},
     cpu_ring_reader::Rings,
@@ -81,11 +82,7 @@ impl Capture {
             sampling_clock::start_at_events(&mut ebpf, &kernel)?;
         }
         stages.end("samples at events");
-        let (mut contention, mut requests) = (Vec::new(), None);
-        if !is_early {
-            contention = kernel_locks::attach(&mut ebpf, &kernel);
-            requests = RequestCounter::begin(&mut ebpf, &kernel, &options.pids);
-        }
+        let (contention, requests) = count(&mut ebpf, &kernel, &options.pids, is_early);
         stages.end("kernel's locks and requests");
         let hit_costs = costs.and_then(HitCosting::end);
         stages.end("cost of a hit");
@@ -198,6 +195,19 @@ impl Capture {
         self.controller = Some((stop, thread));
         Ok(())
     }
+}
+
+/// Has waits for locks of the kernel, and requests, counted, unless that comes `later`.
+fn count(
+    ebpf: &mut Ebpf,
+    kernel: &KernelLayout,
+    pids: &[u32],
+    later: bool,
+) -> (Vec<Link>, Option<RequestCounter>) {
+    if later {
+        return (Vec::new(), None);
+    }
+    (kernel_locks::attach(ebpf, kernel), RequestCounter::begin(ebpf, kernel, pids))
 }
 
 /// Tells what processes map from now on, if probes or samples need to know.

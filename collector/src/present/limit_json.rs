@@ -118,7 +118,7 @@ struct Of<'a> {
     thread: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     threads: Option<usize>,
-    /// Threads that wait for it, or want a CPU, on average; of open requests how many there are.
+    /// Threads that wait for it, or want a CPU, on average.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -214,6 +214,8 @@ impl<'a> Of<'a> {
                 length_ns: Some(*every_ns),
                 ..Of::default()
             },
+            // How many requests are open is in `requests`.
+            Kind::OpenRequests { busy, .. } => Of { busy: Some(*busy), ..Of::default() },
             Kind::SpunWaits { waiting } => Of { waiting: Some(*waiting), ..Of::default() },
             Kind::Turns { threads, .. } => Of { threads: Some(*threads), ..Of::default() },
             Kind::Imbalance { function: of } => Of { function: function(of), ..Of::default() },
@@ -257,9 +259,6 @@ impl<'a> Of<'a> {
             },
             Kind::Unexplained { predicted_ns, measured_ns } => {
                 Of { missing: Some(1.0 - predicted_ns / measured_ns), ..Of::default() }
-            }
-            Kind::OpenRequests { open, busy, .. } => {
-                Of { waiting: Some(*open), busy: Some(*busy), ..Of::default() }
             }
             Kind::NotKnown { missing } => Of { missing: Some(*missing), ..Of::default() },
             Kind::Timers | Kind::Spinning | Kind::Deadlock { .. } | Kind::Nothing => Of::default(),

@@ -3,11 +3,11 @@
 use crate::cell::{duration, grouped};
 use engine::program::Endpoint;
 
-/// Of so few nothing is told on the first screen.
+/// With fewer requests the first screen has no line of them.
 const FEWEST: u64 = 10;
-/// A smaller part of their time that requests lie in the socket is not told.
+/// A smaller part of their time that requests lie in the socket is left out.
 const QUEUED: f64 = 0.1;
-/// Waiting for answers of others is told from so many open requests on.
+/// With fewer requests open at others, the first screen has no line of them.
 const ASKED: f64 = 0.05;
 
 /// What a program serves and asks, the largest of each, a label and a sentence.

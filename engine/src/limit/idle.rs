@@ -1,6 +1,7 @@
 //! Whether a program waited for work or for time while it was recorded. Its prediction may not show that: waits that never
 //! ended are no part of it, and what limits its few milliseconds of computing is not what takes the time.
 
+use super::loaded::loaded;
 use super::{Kind, Limit};
 use crate::program::{Program, Recorded, RecordedWait};
 use crate::time::Ticks;
@@ -17,8 +18,11 @@ pub(super) struct Rest {
 }
 
 impl Rest {
-    /// `None` if it computed, was held up by something, or the recording does not tell.
+    /// `None` if it computed, was held up by something, clients waited for it, or the recording does not tell.
     pub(super) fn of(program: &Program, recorded: &Recorded) -> Option<Rest> {
+        if loaded(recorded).is_some() {
+            return None;
+        }
         let wall_ns = program.overhead.map(|cost| cost.wall_ns).filter(|wall_ns| *wall_ns > 0)? as f64;
         let computed = program.compute_times();
         let all = computed.functions.iter().fold(computed.elsewhere.0, |sum, own| sum.saturating_add(own.0));

@@ -7,6 +7,7 @@
 //! is. Of CPU time that was seen, [`SEEN`] is expected. Where two are about the same, a simulated one comes first, and of these the
 //! one that says more precisely what to change. A row that could bring more than the first one stands below it on the screen.
 
+use super::loaded::loaded;
 use super::row::{Evidence, Row};
 use super::search::Search;
 use super::watched_run::WatchedRun;
@@ -353,7 +354,7 @@ impl Search {
             let waits = self.recorded.waits.iter().filter(|wait| wait.idle == idle && is_of(wait));
             waits.fold(0u64, |sum, wait| sum.saturating_add(wait.wait_ns))
         };
-        run.busy() < AT_REST && sum(true) > sum(false)
+        run.busy() < AT_REST && sum(true) > sum(false) && loaded(&self.recorded).is_none()
     }
 
     /// What rows are ordered by. A word that nobody was seen to use as a lock is only known to be waited for: it comes before what most

@@ -21,6 +21,7 @@ mod fixes;
 mod holders;
 mod idle;
 mod ledger;
+mod loaded;
 mod model_fit;
 mod more_threads;
 mod open_requests;

@@ -4,6 +4,7 @@
 //! that run goroutines, or other work that is not theirs, do not show what for.
 
 use super::ledger::{Cause, Claim};
+use super::loaded::loaded;
 use super::row::Evidence;
 use super::search::Search;
 use super::watched_run::WatchedRun;
@@ -11,25 +12,15 @@ use super::{Kind, WORTH};
 use crate::cpus::Cpus;
 use crate::program::Endpoint;
 
-/// Fewer requests say nothing.
-const REQUESTS: u64 = 10;
-/// The part of their time that connections have a request open, from which on their own pace sets the rate no longer.
-const LOADED: f64 = 0.5;
-/// So many times as many requests are open as CPUs are busy: most of them wait.
+/// If this many times as many requests are open as CPUs are busy, most of them wait.
 const WAITING: f64 = 2.0;
 /// A larger part of the CPUs in use leaves none for them.
 const FULL: f64 = 0.8;
 
 impl Search {
-    /// The requests of a server whose clients wait for it most of the time; of several ports those of which most are open.
-    fn loaded(&self) -> Option<&Endpoint> {
-        let served = self.recorded.traffic.iter().filter(|end| end.served && end.count >= REQUESTS);
-        served.filter(|end| end.load >= LOADED && end.open >= 1.0).max_by(|a, b| a.open.total_cmp(&b.open))
-    }
-
     /// Waiting for requests is no limit while they are open: another cause is, or it is not visible.
     pub(super) fn claim_open_requests(&self, claims: &mut Vec<Claim>, run: &WatchedRun) {
-        let Some(requests) = self.loaded() else { return };
+        let Some(requests) = loaded(&self.recorded) else { return };
         let is_idle = |claim: &Claim| claim.cause == Cause::Idle;
         if !claims.iter().any(is_idle) && !claims.iter().all(|claim| claim.cause == Cause::Work) {
             return;
@@ -53,7 +44,9 @@ impl Search {
 
     /// In the program's words.
     pub(super) fn of_open_requests(&self, busy: f64) -> Kind {
-        let Some(Endpoint { open, mean_ns, queued, .. }) = self.loaded() else { return Kind::Nothing };
+        let Some(Endpoint { open, mean_ns, queued, .. }) = loaded(&self.recorded) else {
+            return Kind::Nothing;
+        };
         Kind::OpenRequests { open: *open, mean_ns: *mean_ns, queued: *queued, busy, hidden: self.hidden }
     }
 }

@@ -369,9 +369,7 @@ fn follow_packets(common: &Common, probes: &mut Probes, watch: &mut PacketWatch)
 /// Requests are counted while that is cheap, and else in stretches.
 fn count_requests(probes: &mut Probes) {
     let Probes { ebpf, requests: Some(requests), accounting, .. } = probes else { return };
-    if requests.look(ebpf) {
-        accounting.measure_soon();
-    }
+    accounting.charge(requests.look(ebpf));
 }
 
 /// Removes probes for a while, the most expensive first, when recording costs more than it may, and restores

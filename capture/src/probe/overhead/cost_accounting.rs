@@ -348,6 +348,11 @@ impl CostAccounting {
         self.next_sample_ns = 0;
     }
 
+    /// Counting requests has cost this, too.
+    pub(crate) fn charge(&mut self, cost_ns: u64) {
+        self.event_ns += cost_ns as f64;
+    }
+
     /// Whether recording may cost only so much.
     pub(crate) fn has_budget(&self) -> bool {
         self.budget_ppm.is_some()

@@ -4,15 +4,17 @@ use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 
 use aya::Ebpf;
 
-use super::super::counters;
+use super::super::{counters, requests};
 
 /// Time of the programs that run for network interrupts and packets, and of all others but those on functions, which are
-/// counted by their hits.
+/// counted by their hits, and those that count requests.
 pub(super) fn kernel_programs_ns(ebpf: &Ebpf) -> (u64, u64) {
     let (mut network_ns, mut others_ns) = (0u64, 0u64);
     for program in counters::program_costs(ebpf) {
         match &*program.name {
             "function_probe" | "operation_probe" => {}
+            // They are not there all the time: what they cost is counted by requests.
+            _ if requests::counts_only(&program) => {}
             "softirq_entry" | "napi_poll" | "netif_receive_skb" | "net_dev_start_xmit" => {
                 network_ns = network_ns.saturating_add(program.total_ns);
             }

@@ -4,11 +4,14 @@ use crate::cell::{duration, grouped};
 use crate::present::cpu_words::cpus;
 use crate::present::short::short;
 use engine::event::SupportSubject;
-use engine::limit::{Limit, WORTH};
+use engine::limit::{Kind, Limit, WORTH};
 use engine::program::{LockWaits, bare_name};
 
 /// Waits for locks of the kernel that take less of the threads' time are not worth a word.
 const TOLD: f64 = 0.01;
+
+/// The larger part of their time that requests lie in the socket.
+const UNREAD: f64 = 0.5;
 
 /// Threads that are busy for this share of the time are always busy.
 const ALWAYS: f64 = 0.95;
@@ -178,6 +181,20 @@ pub(super) fn of_too_few_threads(threads: usize, function: Option<String>, busy:
         busy => format!("busy {:.0} % of the time", busy * 100.0),
     };
     format!("too few threads: the {threads}{run} are {when}{more}.")
+}
+
+/// Of requests that wait for what is not visible.
+pub(super) fn of_open_requests(kind: &Kind) -> String {
+    let Kind::OpenRequests { open, mean_ns, queued, busy, hidden } = kind else { return String::new() };
+    let where_ = match *queued {
+        queued if queued >= UNREAD => format!("{:.0} % of that unread in the socket", queued * 100.0),
+        _ => "in the program".to_owned(),
+    };
+    let what = if *hidden { "what goroutines wait for: a lock, a channel, a timer" } else { "what for" };
+    format!(
+        "not known: {open:.1} requests wait at a time, {} each, {where_}, and only {busy:.2} CPUs are busy. Not visible is {what}.",
+        duration(*mean_ns)
+    )
 }
 
 #[cfg(test)]

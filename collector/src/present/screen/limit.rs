@@ -1,7 +1,7 @@
 //! LIMIT and FIX: what limits, and the changes that bring most.
 
 use super::constraint::{
-    of_cache_line, of_cost, of_hand_over, of_lock, of_permits, of_polling, of_support_work,
+    of_cache_line, of_cost, of_hand_over, of_lock, of_open_requests, of_permits, of_polling, of_support_work,
     of_too_few_threads, of_too_many_threads, of_woken,
 };
 use super::fix::{at_largest, gain, last_part, minus, name_of, what};
@@ -25,8 +25,6 @@ const MARGIN: &str = "       ";
 const STUCK: usize = 3;
 /// Where computing is this share of the critical path, nothing else takes long.
 const NEARLY_ALL: f64 = 0.95;
-/// The larger part of their time that requests lie in the socket.
-const UNREAD: f64 = 0.5;
 /// Causes told that may bring more than what limits.
 const MAY_BE_MORE: usize = 2;
 
@@ -281,20 +279,6 @@ fn no_constraint(kind: &Kind, share: f64) -> String {
         }
         _ => "nothing to make faster: no thread computes anything.".to_owned(),
     }
-}
-
-/// Of requests that wait for what is not visible.
-fn of_open_requests(kind: &Kind) -> String {
-    let Kind::OpenRequests { open, mean_ns, queued, busy, hidden } = kind else { return String::new() };
-    let where_ = match *queued {
-        queued if queued >= UNREAD => format!("{:.0} % of that unread in the socket", queued * 100.0),
-        _ => "in the program".to_owned(),
-    };
-    let what = if *hidden { "what goroutines wait for: a lock, a channel, a timer" } else { "what for" };
-    format!(
-        "not known: {open:.1} requests wait at a time, {} each, {where_}, and only {busy:.2} CPUs are busy. Not visible is {what}.",
-        duration(*mean_ns)
-    )
 }
 
 /// Of a futex that threads wait for; whether it is a lock's is not certain.

@@ -66,6 +66,7 @@ fn hot() -> (Report, Limits, About) {
         gain_at_largest: Some(gain + 0.1),
     };
     let limits = Limits {
+        traffic: Vec::new(),
         asleep: None,
         costs: None,
         more_threads: None,

@@ -149,7 +149,7 @@ fn the_newest_part_is_one_whole_file_that_is_never_too_large() {
         assert!(end.loss.dropped.abs_diff(chunks) <= 1, "{} of {chunks}", end.loss.dropped);
         assert_eq!(end.threads, super::end().threads);
         // What is counted from the start of the recording to its end is not of this part.
-        assert_eq!((end.samples, end.kernel_locks), (None, None));
+        assert_eq!((end.samples, end.kernel_locks, end.requests), (None, None, None));
         // Every stack that a record of it may name, each once, and which of them are cut.
         let stacks: Vec<(u32, bool)> = recording
             .notes
@@ -183,6 +183,7 @@ fn a_recording_that_fits_is_as_any_other() {
             assert_eq!(recording.facts.start_ns, 1_000_000_000);
             let found = recording.facts.end.expect("ended");
             assert_eq!((found.samples, found.kernel_locks), (end().samples, end().kernel_locks));
+            assert_eq!(found.requests, end().requests);
         }
         turned += usize::from(state.turns == 1);
     }

@@ -14,7 +14,7 @@ use crate::{ClockAnchor, Meta, SessionError, SessionInfo, read_from};
 use engine::event::{
     AddressFact, CallGraph, Facts, FunctionFact, GapReason, HitCost, HitCosts, KernelLockWaits, KernelLocks,
     LeftOut, LossCounts, MappingFact, Note, NoteKind, Overhead, PendingOperation, ProcessFact, Recording,
-    SampleCounts, SamplingFact, ThreadFact, ThreadState, WindowEnd,
+    RequestSums, Requests, SampleCounts, SamplingFact, ThreadFact, ThreadState, WindowEnd,
 };
 use probe_abi::{Kind, Record};
 use std::io::Cursor;
@@ -160,6 +160,17 @@ fn end() -> WindowEnd {
         }],
         kernel_locks: Some(KernelLocks {
             waits: vec![KernelLockWaits { pid: 1, call: Some(11), count: 2, ..KernelLockWaits::default() }],
+            lost: 1,
+        }),
+        requests: Some(Requests {
+            sums: vec![RequestSums {
+                pid: 1,
+                served: true,
+                count: 2,
+                buckets: vec![0, 2],
+                ..RequestSums::default()
+            }],
+            counted_ns: 9,
             lost: 1,
         }),
         left_out: LeftOut::default(),
