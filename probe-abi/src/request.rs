@@ -30,6 +30,10 @@ pub struct RequestCounts {
     pub answered_ns: u64,
     /// From one answer until the next request on the same socket, nanoseconds.
     pub between_ns: u64,
+    /// Requests that came after an answer on their socket, and how long these took, nanoseconds.
+    pub again: u64,
+    /// See `again`.
+    pub again_ns: u64,
     /// The longest of the first two together, nanoseconds.
     pub longest_ns: u64,
     /// How many took how long, the first two together (see [`request_bucket`]).
@@ -41,10 +45,10 @@ pub struct RequestCounts {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct OpenSocket {
-    /// Its address in the kernel.
+    /// The number that the kernel has given it; it gives none twice.
     pub socket: u64,
-    /// Both ports as the kernel has them: another one at the same address is another socket.
-    pub ports: u64,
+    /// Of an asked one: something came in that nobody had asked for, or it was read before the asking was noticed.
+    pub unasked: u64,
     /// Number of the stretch in which requests are counted.
     pub stretch: u64,
     /// What its requests count for.
@@ -61,7 +65,7 @@ pub struct OpenSocket {
 pub const OPEN_SOCKETS: u32 = 1 << 16;
 
 impl OpenSocket {
-    /// The place of a socket at this address (multiplicative hashing, Knuth 6.4).
+    /// The place of a socket of this number (multiplicative hashing, Knuth 6.4).
     pub const fn place(socket: u64) -> u32 {
         (socket.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as u32
     }
@@ -111,7 +115,7 @@ pub const fn bucket_begins_ns(bucket: usize) -> u64 {
 
 const _: () = assert!(size_of::<RequestKey>() == 16);
 const _: () = assert!(size_of::<OpenSocket>() == 64 && OPEN_SOCKETS == 1 << 16);
-const _: () = assert!(size_of::<RequestCounts>() == 40 + 8 * REQUEST_BUCKETS);
+const _: () = assert!(size_of::<RequestCounts>() == 56 + 8 * REQUEST_BUCKETS);
 
 #[cfg(test)]
 mod tests {

@@ -10,9 +10,8 @@
 use core::mem::offset_of;
 
 use aya_ebpf::{
-    EbpfContext as _,
     bindings::BPF_F_NO_PREALLOC,
-    helpers::bpf_probe_read_kernel,
+    helpers::generated::bpf_get_socket_cookie,
     macros::{btf_tracepoint, map},
     maps::{Array, HashMap, PerCpuArray, PerCpuHashMap},
     programs::BtfTracePointContext,
@@ -48,6 +47,10 @@ static STRETCH: Array<u64> = Array::with_max_entries(1, 0);
 /// Ports that recorded processes listen on. The user side has put those in that were there before.
 #[map]
 static LISTENING: HashMap<u16, u8> = HashMap::with_max_entries(MAX_LISTENING, 0);
+
+/// Messages of recorded processes: what makes these programs run.
+#[map]
+static MESSAGES: PerCpuArray<u64> = PerCpuArray::with_max_entries(1, 0);
 
 /// Requests that were not counted, because another socket had the same place, or there was no room for the sums.
 #[map]
@@ -112,7 +115,7 @@ pub fn sock_send_length(arguments: BtfTracePointContext) -> i32 {
 /// Something for a thread lies in a socket, on whichever CPU that was noticed. Argument: `sock`.
 #[btf_tracepoint(function = "sk_data_ready")]
 pub fn sk_data_ready(arguments: BtfTracePointContext) -> i32 {
-    let socket = address(&arguments);
+    let socket = number(&arguments);
     let Some(open) = place(socket) else { return 0 };
     if is_of(open, socket) && get!(open, began_ns) == 0 && get!(open, arrived_ns) == 0 {
         set!(open, arrived_ns, ring::now_ns());
@@ -135,17 +138,19 @@ pub fn inet_sock_set_state(arguments: BtfTracePointContext) -> i32 {
 /// A message came in, or went out.
 #[inline(always)]
 fn message(arguments: &BtfTracePointContext, pid: u32, is_read: bool) {
-    let (socket, address) = (Socket(arguments.arg(0)), address(arguments));
-    let Some(open) = place(address) else { return };
-    let ports = u64::from(socket.ports());
-    if !is_of(open, address) || get!(open, ports) != ports {
+    let (socket, number) = (Socket(arguments.arg(0)), number(arguments));
+    let Some(open) = place(number) else { return };
+    if let Some(messages) = MESSAGES.get_ptr_mut(0) {
+        plus(messages, 1);
+    }
+    if !is_of(open, number) {
         let Some(key) = key(socket, pid) else { return };
         if get!(open, socket) != 0 && get!(open, began_ns) != 0 && get!(open, stretch) == stretch() {
             lost();
         }
-        set!(open, socket, address);
-        set!(open, ports, ports);
+        set!(open, socket, number);
         set!(open, stretch, stretch());
+        set!(open, unasked, 0);
         set!(open, arrived_ns, 0);
         set!(open, began_ns, 0);
         set!(open, ended_ns, 0);
@@ -155,35 +160,52 @@ fn message(arguments: &BtfTracePointContext, pid: u32, is_read: bool) {
     let key = key_of(open);
     let began_ns = get!(open, began_ns);
     if is_read == (key.served == 1) {
-        // More of the same request.
-        if began_ns != 0 {
-            return;
-        }
-        let now_ns = ring::now_ns();
-        if !is_read || get!(open, arrived_ns) == 0 {
-            set!(open, arrived_ns, now_ns);
-        }
-        set!(open, began_ns, now_ns);
+        begin(open, is_read, began_ns);
         return;
     }
     if began_ns == 0 {
+        if is_read {
+            set!(open, unasked, 1);
+        }
         return;
     }
     let (arrived_ns, ended_ns) = (get!(open, arrived_ns), get!(open, ended_ns));
     let now_ns = ring::now_ns();
-    let between_ns = if ended_ns == 0 { 0 } else { arrived_ns.saturating_sub(ended_ns) };
     set!(open, began_ns, 0);
     set!(open, arrived_ns, 0);
     set!(open, ended_ns, now_ns);
+    // Two threads have answered it at once.
+    if arrived_ns == 0 {
+        lost();
+        return;
+    }
     // Of processes that share the socket the one that answers.
-    count(&RequestKey { pid, ..key }, [arrived_ns, began_ns, now_ns], between_ns);
+    count(&RequestKey { pid, ..key }, [ended_ns, arrived_ns, began_ns, now_ns]);
 }
 
-/// The first argument as a number: the verifier lets nobody compute with a pointer that it knows the type of.
+/// A request, or more of the same one.
 #[inline(always)]
-fn address(arguments: &BtfTracePointContext) -> u64 {
-    // SAFETY: the helper checks the address itself.
-    unsafe { bpf_probe_read_kernel(arguments.as_ptr().cast::<u64>()) }.unwrap_or(0)
+fn begin(open: *mut OpenSocket, is_read: bool, began_ns: u64) {
+    // What was answered before its asking was noticed has ended.
+    if began_ns != 0 {
+        if get!(open, unasked) == 0 {
+            return;
+        }
+        set!(open, unasked, 0);
+    }
+    let now_ns = ring::now_ns();
+    if !is_read || get!(open, arrived_ns) == 0 {
+        set!(open, arrived_ns, now_ns);
+    }
+    set!(open, began_ns, now_ns);
+}
+
+/// The number of the socket that is the first argument.
+#[inline(always)]
+fn number(arguments: &BtfTracePointContext) -> u64 {
+    let socket: *const u8 = arguments.arg(0);
+    // SAFETY: a socket that the kernel passed as a typed pointer.
+    unsafe { bpf_get_socket_cookie(socket.cast_mut().cast()) }
 }
 
 /// The place of a socket.
@@ -255,10 +277,11 @@ fn key(socket: Socket, pid: u32) -> Option<RequestKey> {
     Some(RequestKey { pid, address, port: socket.peer_port(), family, served: 0 })
 }
 
-/// A request is answered: when it arrived, was taken up, and was answered, and how long its socket had rested before.
+/// A request is answered: when the one before it on its socket was (0: not known), when it arrived, was taken up, and was answered.
 #[inline(always)]
-fn count(key: &RequestKey, [arrived_ns, began_ns, now_ns]: [u64; 3], between_ns: u64) {
-    let all_ns = now_ns.wrapping_sub(arrived_ns);
+fn count(key: &RequestKey, [before_ns, arrived_ns, began_ns, now_ns]: [u64; 4]) {
+    // Another CPU's time may be a little later.
+    let all_ns = now_ns.saturating_sub(arrived_ns);
     let counts = match REQUESTS.get_ptr_mut(key) {
         Some(counts) => counts,
         None => {
@@ -273,9 +296,13 @@ fn count(key: &RequestKey, [arrived_ns, began_ns, now_ns]: [u64; 3], between_ns:
         }
     };
     add!(counts, count, 1);
-    add!(counts, queued_ns, began_ns.wrapping_sub(arrived_ns));
-    add!(counts, answered_ns, now_ns.wrapping_sub(began_ns));
-    add!(counts, between_ns, between_ns);
+    add!(counts, queued_ns, began_ns.saturating_sub(arrived_ns));
+    add!(counts, answered_ns, now_ns.saturating_sub(began_ns));
+    if before_ns != 0 {
+        add!(counts, between_ns, arrived_ns.saturating_sub(before_ns));
+        add!(counts, again, 1);
+        add!(counts, again_ns, all_ns);
+    }
     let longest = memory::word(counts, offset_of!(RequestCounts, longest_ns));
     // SAFETY: a word of a map value.
     if unsafe { memory::load(longest) } < all_ns {

@@ -170,14 +170,14 @@ fn without(summary: &Summary, style: &Style, out: &mut dyn Write) -> io::Result<
     }
     writeln!(out)?;
     let now = duration(summary.latencies.p99_ns as f64);
-    let title = format!("WITHOUT IT 99 % WOULD TAKE, instead of {now}, at least");
+    let title = format!("WITHOUT ITS OWN PART 99 % WOULD TAKE, instead of {now}");
     writeln!(out, "{}", style.paint(Paint::Bold, &style.text(&title)))?;
     for row in summary.without.iter().take(WITHOUT) {
         let line = format!("{:>9}  {}", duration(row.p99_ns as f64), words(row.kind, &row.name));
         writeln!(out, "{}", clip(&style.text(&line), style.width, style))?;
     }
     let mut out = out;
-    let bound = "A bound: as if the cause took no time and no other wait became longer.";
+    let bound = "As if it took no time there, and locks and queues stayed as long: these may get shorter, too.";
     table::wrap(&mut out, style, Paint::Dim, "", bound, "")
 }
 
@@ -298,9 +298,10 @@ all: its mean latency                     820 µs     10.8 ms            +10.0 m
 Means of 1,155 and 23 requests; ±: half of the 95 % interval, where samples
 divide computing.
 
-WITHOUT IT 99 % WOULD TAKE, instead of 12.1 ms, at least
+WITHOUT ITS OWN PART 99 % WOULD TAKE, instead of 12.1 ms
   1.90 ms  mutex table
-A bound: as if the cause took no time and no other wait became longer.
+As if it took no time there, and locks and queues stayed as long: these may get
+shorter, too.
 ";
         assert_eq!(text(&summary, Some(2)), expected);
     }

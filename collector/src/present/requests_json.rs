@@ -74,7 +74,7 @@ struct RequestsJson<'a> {
     slow: GroupJson,
     /// Those first that slow requests have most more of than fast ones.
     causes: Vec<CauseJson<'a>>,
-    /// What the 99th percentile would be at least, the lowest first.
+    /// What the 99th percentile would be without a cause's own part, the lowest first.
     without: Vec<WithoutJson<'a>>,
     not_followed: usize,
     entries_only: bool,
@@ -129,9 +129,7 @@ struct HeldByJson<'a> {
 struct WithoutJson<'a> {
     kind: &'static str,
     name: &'a str,
-    p99_at_least_ns: u64,
-    /// How the number is known, as in a report's limits.
-    evidence: &'static str,
+    p99_without_ns: u64,
 }
 
 fn cause(row: &Row) -> CauseJson<'_> {
@@ -157,5 +155,5 @@ fn held_by(detail: &Detail) -> HeldByJson<'_> {
 }
 
 fn without(row: &WithoutRow) -> WithoutJson<'_> {
-    WithoutJson { kind: row.kind.into(), name: &row.name, p99_at_least_ns: row.p99_ns, evidence: "bounded" }
+    WithoutJson { kind: row.kind.into(), name: &row.name, p99_without_ns: row.p99_ns }
 }

@@ -32,8 +32,9 @@ pub(crate) fn sentence(end: &Endpoint) -> String {
     } else {
         String::new()
     };
+    let seen = if end.in_stretches { " (of those up to 1 s)" } else { "" };
     format!(
-        "{} requests/s, {}: {:.1} open at a time, {} each, 99 % within {}{queued}",
+        "{} requests/s, {}: {:.1} open at a time, {} each, 99 % within {}{seen}{queued}",
         rate(end.per_second),
         end.name,
         end.open,

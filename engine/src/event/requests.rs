@@ -14,25 +14,12 @@ pub struct Requests {
     pub sums: Vec<RequestSums>,
     /// How long they were counted, nanoseconds: of a busy server only a part of the time.
     pub counted_ns: u64,
+    /// How often counting paused: requests that took longer than a stretch were not seen then.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub pauses: u64,
     /// Requests that could not be counted.
     #[serde(skip_serializing_if = "is_zero")]
     pub lost: u64,
-}
-
-impl Requests {
-    /// Those of a part of the recording, if they are spread evenly.
-    pub(crate) fn scaled(mut self, share: f64) -> Requests {
-        let part = |whole: &mut u64| *whole = (*whole as f64 * share) as u64;
-        part(&mut self.counted_ns);
-        for sums in &mut self.sums {
-            part(&mut sums.count);
-            part(&mut sums.queued_ns);
-            part(&mut sums.answered_ns);
-            part(&mut sums.between_ns);
-            sums.buckets.iter_mut().for_each(part);
-        }
-        self
-    }
 }
 
 /// All requests that a process answered at a port, or sent to one.
@@ -57,6 +44,10 @@ pub struct RequestSums {
     pub answered_ns: u64,
     /// From one answer until the next request on the same connection, summed, nanoseconds.
     pub between_ns: u64,
+    /// Requests that came after an answer on their connection, and how long these took, summed, nanoseconds.
+    pub again: u64,
+    /// See `again`.
+    pub again_ns: u64,
     /// The longest of the first two together, nanoseconds.
     pub longest_ns: u64,
     /// How many took how long, the first two together, up to the last one that is not 0 ([`probe_abi::request_bucket`]).
@@ -70,6 +61,8 @@ impl RequestSums {
         self.queued_ns = self.queued_ns.saturating_add(other.queued_ns);
         self.answered_ns = self.answered_ns.saturating_add(other.answered_ns);
         self.between_ns = self.between_ns.saturating_add(other.between_ns);
+        self.again = self.again.saturating_add(other.again);
+        self.again_ns = self.again_ns.saturating_add(other.again_ns);
         self.longest_ns = self.longest_ns.max(other.longest_ns);
         let buckets = &other.buckets;
         let used =

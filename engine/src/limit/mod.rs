@@ -376,6 +376,8 @@ pub enum Kind {
     },
     /// Requests wait in the program, though CPUs are free, for what is not visible.
     OpenRequests {
+        /// Where they come in.
+        port: String,
         /// How many are open on average.
         open: f64,
         /// How long each takes until its answer begins, nanoseconds.
@@ -386,6 +388,8 @@ pub enum Kind {
         busy: f64,
         /// Goroutines run.
         hidden: bool,
+        /// Whom they wait for, and how many requests are open there, if that is most of them.
+        asked: Option<(String, f64)>,
     },
     /// The work itself.
     Work {
@@ -435,7 +439,7 @@ impl Kind {
             self,
             Kind::NotKnown { .. }
                 | Kind::Unexplained { .. }
-                | Kind::OpenRequests { .. }
+                | Kind::OpenRequests { asked: None, .. }
                 | Kind::LocksNotRecorded { is_lock: false, .. }
         )
     }

@@ -10,10 +10,11 @@ use super::search::Search;
 use super::watched_run::WatchedRun;
 use super::{Kind, WORTH};
 use crate::cpus::Cpus;
-use crate::program::Endpoint;
 
 /// If this many times as many requests are open as CPUs are busy, most of them wait.
 const WAITING: f64 = 2.0;
+/// If this many times as many requests are open at others, they wait for these.
+const ASKED: f64 = 0.5;
 /// A larger part of the CPUs in use leaves none for them.
 const FULL: f64 = 0.8;
 
@@ -44,9 +45,17 @@ impl Search {
 
     /// In the program's words.
     pub(super) fn of_open_requests(&self, busy: f64) -> Kind {
-        let Some(Endpoint { open, mean_ns, queued, .. }) = loaded(&self.recorded) else {
-            return Kind::Nothing;
-        };
-        Kind::OpenRequests { open: *open, mean_ns: *mean_ns, queued: *queued, busy, hidden: self.hidden }
+        let Some(served) = loaded(&self.recorded) else { return Kind::Nothing };
+        let asked = self.recorded.traffic.iter().filter(|end| !end.served && end.open >= ASKED * served.open);
+        let asked = asked.max_by(|a, b| a.open.total_cmp(&b.open));
+        Kind::OpenRequests {
+            port: served.name.clone(),
+            open: served.open,
+            mean_ns: served.mean_ns,
+            queued: served.queued,
+            busy,
+            hidden: self.hidden,
+            asked: asked.map(|end| (end.name.clone(), end.open)),
+        }
     }
 }

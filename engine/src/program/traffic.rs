@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 
 /// `AF_UNIX`
 const UNIX: u16 = 1;
+/// Fewer requests on connections that had one before say nothing about these.
+const ENOUGH: u64 = 10;
 
 /// Requests that were answered at one port, or sent to one, by all recorded processes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -37,13 +39,16 @@ pub struct Endpoint {
     pub longest_ns: u64,
     /// The part of their time in which they lay in the socket, unread.
     pub queued: f64,
-    /// The part of their connections' time in which one was open.
-    pub load: f64,
+    /// The part of their connections' time in which one was open; `None`: too few came after another one on their connection.
+    pub load: Option<f64>,
+    /// Requests that take longer than a second may be missing: they were counted in stretches.
+    pub in_stretches: bool,
 }
 
 /// By port, what is served first, that with most requests first.
 pub fn endpoints(requests: Option<&Requests>) -> Vec<Endpoint> {
     let counted_ns = requests.map_or(0, |requests| requests.counted_ns).max(1) as f64;
+    let in_stretches = requests.is_some_and(|requests| requests.pauses > 0);
     let mut ends: BTreeMap<(bool, String), (RequestSums, Vec<u32>)> = BTreeMap::new();
     for sums in requests.iter().flat_map(|requests| &requests.sums) {
         let (all, pids) = ends.entry((sums.served, name(sums))).or_default();
@@ -55,7 +60,7 @@ pub fn endpoints(requests: Option<&Requests>) -> Vec<Endpoint> {
         .map(|((served, name), (sums, mut pids))| {
             pids.sort_unstable();
             pids.dedup();
-            endpoint(served, name, &sums, pids.len(), counted_ns)
+            Endpoint { in_stretches, ..endpoint(served, name, &sums, pids.len(), counted_ns) }
         })
         .collect();
     ends.sort_by_key(|end| (!end.served, std::cmp::Reverse(end.count)));
@@ -63,7 +68,7 @@ pub fn endpoints(requests: Option<&Requests>) -> Vec<Endpoint> {
 }
 
 fn endpoint(served: bool, name: String, sums: &RequestSums, processes: usize, counted_ns: f64) -> Endpoint {
-    let open_ns = sums.all_ns() as f64;
+    let (open_ns, again_ns) = (sums.all_ns() as f64, sums.again_ns as f64);
     let share = |part: f64, all: f64| if all > 0.0 { part / all } else { 0.0 };
     Endpoint {
         served,
@@ -77,7 +82,8 @@ fn endpoint(served: bool, name: String, sums: &RequestSums, processes: usize, co
         p99_ns: sums.quantile_ns(0.99),
         longest_ns: sums.longest_ns,
         queued: share(sums.queued_ns as f64, open_ns),
-        load: share(open_ns, open_ns + sums.between_ns as f64),
+        load: (sums.again >= ENOUGH).then(|| share(again_ns, again_ns + sums.between_ns as f64)),
+        in_stretches: false,
     }
 }
 
@@ -106,15 +112,17 @@ mod tests {
             queued_ns: 300 * count,
             answered_ns: 100 * count,
             between_ns: 400 * count,
+            again: count / 2,
+            again_ns: 200 * count,
             ..RequestSums::default()
         };
         let asked = RequestSums { address: [10, 0, 0, 7], ..of(1, false, 5432, 9) };
         let sums = vec![asked, of(1, true, 80, 100), of(2, true, 80, 300)];
-        let ends = endpoints(Some(&Requests { sums, counted_ns: 1_000_000, lost: 0 }));
+        let ends = endpoints(Some(&Requests { sums, counted_ns: 1_000_000, ..Requests::default() }));
         let names: Vec<_> = ends.iter().map(|end| (end.name.as_str(), end.processes, end.count)).collect();
         assert_eq!(names, [("port 80", 2, 400), ("10.0.0.7:5432", 1, 9)]);
         assert_eq!((ends[0].per_second, ends[0].open, ends[0].mean_ns), (400_000.0, 0.16, 400.0));
-        assert_eq!((ends[0].queued, ends[0].load), (0.75, 0.5));
+        assert_eq!((ends[0].queued, ends[0].load, ends[1].load), (0.75, Some(1.0 / 3.0), None));
         assert!(endpoints(None).is_empty());
     }
 }

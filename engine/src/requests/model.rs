@@ -24,7 +24,7 @@ pub struct Summary {
     pub slow_group: SlowGroup,
     /// Causes; those first that slow requests have most more of than fast ones. Each column adds up to its mean latency.
     pub rows: Vec<Row>,
-    /// What the 99th percentile would be at least without one cause, the lowest first.
+    /// What the 99th percentile would be without one cause's own part, the lowest first.
     pub without: Vec<WithoutRow>,
     /// Requests that were not followed to their begin.
     pub not_followed: usize,

@@ -9,8 +9,8 @@ use super::sums::Sums;
 /// Causes that are tried: those with the most time in slow requests.
 const TRIED: usize = 16;
 
-/// For each cause: the latencies with its parts taken away, and what 99 of 100 do not exceed then. A bound: other waits may
-/// become longer, and part of a cause always stays. `p99_ns` is what it is with everything. Causes without any gain are left out.
+/// For each cause: the latencies with its parts taken away, and what 99 of 100 do not exceed then. Queues and locks
+/// stay as long, though these may get shorter with it. `p99_ns` is what it is with everything. Causes without any gain are left out.
 pub(super) fn without(
     namer: &Namer<'_>,
     sums: &Sums,

@@ -13,7 +13,7 @@ pub fn extent(recording: &Recording) -> (u64, u64) {
 
 /// What was recorded from one instant to another, both included: what came before it becomes facts. Costs and counts of
 /// samples are those of all of it, in proportion to the records: `all` is how many there are in all of it. Counts of lost
-/// records stay those of all of it.
+/// records, and of requests, stay those of all of it.
 pub fn excerpt(recording: Recording, from_ns: u64, to_ns: u64, all: u64) -> Recording {
     let (begin_ns, end_ns) = extent(&recording);
     let (from_ns, to_ns) = (from_ns.max(begin_ns), to_ns.min(end_ns));
@@ -22,8 +22,6 @@ pub fn excerpt(recording: Recording, from_ns: u64, to_ns: u64, all: u64) -> Reco
     window.advance(from_ns);
     let mut cut = window.into_ending(WindowEnd { end_ns: to_ns, ..WindowEnd::default() });
     let share = cut.events.len() as f64 / all.max(1) as f64;
-    // Their rate is that of all of it.
-    let of_time = to_ns.saturating_sub(from_ns) as f64 / end_ns.saturating_sub(begin_ns).max(1) as f64;
     let is_last = to_ns == end_ns;
     cut.facts.end = end.map(|end| WindowEnd {
         end_ns: to_ns,
@@ -31,7 +29,6 @@ pub fn excerpt(recording: Recording, from_ns: u64, to_ns: u64, all: u64) -> Reco
         pending: if is_last { end.pending } else { Vec::new() },
         overhead: end.overhead.map(|cost| cost.scaled(share)),
         kernel_locks: end.kernel_locks.map(|locks| locks.scaled(share)),
-        requests: end.requests.map(|requests| requests.scaled(of_time)),
         samples: end.samples.map(|counts| counts.scaled(share)),
         ..end
     });

@@ -252,8 +252,8 @@ pub(crate) fn run(
             follow(common, &mut probes, &mut online);
             if let Some(watch) = &mut packets {
                 follow_packets(common, &mut probes, watch);
-                count_requests(&mut probes);
             }
+            count_requests(&mut probes);
         }
         let before = std::mem::replace(&mut version, probes.version());
         let probed = probes.functions.functions().next().is_some();
@@ -369,7 +369,7 @@ fn follow_packets(common: &Common, probes: &mut Probes, watch: &mut PacketWatch)
 /// Requests are counted while that is cheap, and else in stretches.
 fn count_requests(probes: &mut Probes) {
     let Probes { ebpf, requests: Some(requests), accounting, .. } = probes else { return };
-    accounting.charge(requests.look(ebpf));
+    accounting.charge(requests.look(ebpf, accounting.has_budget()));
 }
 
 /// Removes probes for a while, the most expensive first, when recording costs more than it may, and restores

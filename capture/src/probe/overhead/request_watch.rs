@@ -2,8 +2,8 @@
 
 /// What counting may cost of one CPU.
 const SHARE: f64 = 0.004;
-/// The shortest stretch, nanoseconds: longer requests than that would be missed in each.
-const LEAST_NS: u64 = 250_000_000;
+/// The shortest stretch, nanoseconds: longer requests than that are missed in each.
+const LEAST_NS: u64 = 1_000_000_000;
 /// The longest pause, nanoseconds.
 const MOST_NS: u64 = 10_000_000_000;
 
@@ -54,6 +54,11 @@ impl RequestWatch {
         self.stretches
     }
 
+    /// How often counting has paused.
+    pub(crate) fn pauses(&self) -> u64 {
+        self.stretches.saturating_add(u64::from(self.pause_ns > 0))
+    }
+
     /// How long requests have been counted by now, nanoseconds.
     pub(crate) fn counted_ns(&self, now_ns: u64) -> u64 {
         let this_ns = if self.pause_ns > 0 { 0 } else { now_ns.saturating_sub(self.since_ns) };
@@ -78,7 +83,7 @@ mod tests {
     #[test]
     fn what_costs_much_is_counted_in_stretches_that_cost_their_share() {
         let (mut watch, mut is_on, mut cost_ns, mut changes) = (RequestWatch::begin(0), true, 0u64, 0);
-        let (step_ns, all_ns) = (100_000_000u64, 60_000_000_000u64);
+        let (step_ns, all_ns) = (100_000_000u64, 300_000_000_000u64);
         for now_ns in (step_ns..=all_ns).step_by(step_ns as usize) {
             if is_on {
                 cost_ns += step_ns / 50;

@@ -183,16 +183,24 @@ pub(super) fn of_too_few_threads(threads: usize, function: Option<String>, busy:
     format!("too few threads: the {threads}{run} are {when}{more}.")
 }
 
-/// Of requests that wait for what is not visible.
+/// Of requests that wait for others, or for what is not visible.
 pub(super) fn of_open_requests(kind: &Kind) -> String {
-    let Kind::OpenRequests { open, mean_ns, queued, busy, hidden } = kind else { return String::new() };
-    let where_ = match *queued {
-        queued if queued >= UNREAD => format!("{:.0} % of that unread in the socket", queued * 100.0),
-        _ => "in the program".to_owned(),
+    let Kind::OpenRequests { port, open, mean_ns, queued, busy, hidden, asked } = kind else {
+        return String::new();
+    };
+    if let Some((whom, waiting)) = asked {
+        return format!(
+            "waiting for answers of {whom}: {waiting:.1} requests are open there at a time, and {open:.1} here ({port})."
+        );
+    }
+    let unread = match *queued {
+        queued if queued >= UNREAD => format!(", {:.0} % of that unread in the socket", queued * 100.0),
+        _ => String::new(),
     };
     let what = if *hidden { "what goroutines wait for: a lock, a channel, a timer" } else { "what for" };
     format!(
-        "not known: {open:.1} requests wait at a time, {} each, {where_}, and only {busy:.2} CPUs are busy. Not visible is {what}.",
+        "not known: {open:.1} requests wait at a time ({port}), {} each{unread}, and only {busy:.2} CPUs are busy. \
+         Not visible is {what}.",
         duration(*mean_ns)
     )
 }
