@@ -13,18 +13,23 @@ pub(super) struct SampledStack {
     pub(super) stack: u32,
 }
 
-/// The clock's samples of a thread from one instant up to another.
-pub(super) fn between(
-    timeline: &Timeline,
+/// The clock's samples of a thread from one instant up to another. `left`: how many may still be looked at; beyond that there are
+/// none.
+pub(super) fn between<'t>(
+    timeline: &'t Timeline,
     thread: u32,
     from: u64,
     to: u64,
-) -> impl Iterator<Item = SampledStack> + '_ {
+    left: &mut u64,
+) -> impl Iterator<Item = SampledStack> + use<'t> {
     let all = timeline.threads.get(thread as usize).map_or(&[][..], |thread| thread.samples.as_slice());
     let first = all.partition_point(|sample| sample.time.0 < from);
-    let rest = all.get(first..).unwrap_or_default().iter();
+    let until = all.partition_point(|sample| sample.time.0 < to);
+    let found = all.get(first..until).unwrap_or_default();
+    let is_room = found.len() as u64 <= *left;
+    *left = left.saturating_sub(found.len() as u64);
     (first..)
-        .zip(rest.take_while(move |sample| sample.time.0 < to))
+        .zip(if is_room { found } else { &[] })
         .filter(|(_, sample)| sample.reason == SampleReason::Tick && sample.stack != NO_STACK)
         .filter_map(|(place, sample)| {
             Some(SampledStack { place: u32::try_from(place).ok()?, stack: sample.stack })

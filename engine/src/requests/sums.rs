@@ -3,7 +3,7 @@
 use super::calls::Request;
 use super::cause::{Cause, LockRef, Part};
 use super::groups::{GROUPS, Group, Groups};
-use super::paths::Paths;
+use super::paths::{Paths, STEPS_PER_EVENT};
 use super::sampled;
 use crate::timeline::Timeline;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -56,6 +56,8 @@ pub(super) struct Sums {
     pub(super) causes: Vec<(u32, u64)>,
     /// How many requests were not followed to their begin.
     pub(super) not_followed: usize,
+    /// Samples that may still be looked at.
+    samples_left: u64,
     /// By number of the key: its last place in `causes`.
     places: Vec<usize>,
 }
@@ -75,7 +77,10 @@ impl Sums {
             .filter_map(|(number, request)| Some((request.latency_ns()?, number)))
             .collect();
         latencies.sort_unstable();
-        let mut sums = Sums::default();
+        // A stretch with many samples may be on the path of many requests.
+        let samples = timeline.threads.iter().map(|thread| thread.samples.len() as u64);
+        let most = samples.fold(requests.len() as u64, u64::saturating_add).saturating_mul(STEPS_PER_EVENT);
+        let mut sums = Sums { samples_left: most, ..Sums::default() };
         // Should the work run out, it is the fast ones that are not followed.
         for (place, (latency, number)) in latencies.into_iter().enumerate().rev() {
             let Some(request) = requests.get(number) else { continue };
@@ -96,7 +101,8 @@ impl Sums {
             match part.cause {
                 Cause::Computing(_) => {
                     let hits = self.hits.entry((group as usize, number)).or_default();
-                    sampled::between(timeline, part.thread, part.from.0, part.to.0)
+                    let left = &mut self.samples_left;
+                    sampled::between(timeline, part.thread, part.from.0, part.to.0, left)
                         .for_each(|sample| hits.add(part.thread, sample));
                 }
                 Cause::NotFollowed => is_followed = false,
