@@ -74,7 +74,7 @@ mod tests {
             end(false, "10.0.0.7:5432", 20, 0.01),
         ];
         let lines = super::lines(&ends);
-        let expected = "2,250 requests/s, port 80: 15.9 open at a time, 390 us each, 99 % within 560 us; \
+        let expected = "2,250 requests/s, port 80: 15.9 open at a time, 390 µs each, 99 % within 560 µs; \
                         94 % of that they lie in the socket, unread (and 1 more)";
         assert_eq!(lines, [("SERVES ", expected.to_owned())]);
     }
