@@ -131,14 +131,24 @@ fn counted(ebpf: &Ebpf) -> Option<Requests> {
         let sum = sums.entry(key).or_insert_with(|| none.clone());
         for &words in of_cpus.iter() {
             let counts: RequestCounts = zerocopy::transmute!(words);
-            let RequestCounts { count, queued_ns, answered_ns, between_ns, again, again_ns, longest_ns, buckets } =
-                counts;
+            let RequestCounts {
+                count,
+                queued_ns,
+                answered_ns,
+                between_ns,
+                again,
+                again_ns,
+                longest_ns,
+                buckets,
+            } = counts;
             let buckets = buckets.to_vec();
             let one = RequestSums {
                 count,
                 queued_ns,
                 answered_ns,
                 between_ns,
+                again,
+                again_ns,
                 longest_ns,
                 buckets,
                 ..none.clone()

@@ -177,7 +177,8 @@ fn without(summary: &Summary, style: &Style, out: &mut dyn Write) -> io::Result<
         writeln!(out, "{}", clip(&style.text(&line), style.width, style))?;
     }
     let mut out = out;
-    let bound = "As if it took no time there, and locks and queues stayed as long: these may get shorter, too.";
+    let bound =
+        "As if it took no time there, and locks and queues stayed as long: these may get shorter, too.";
     table::wrap(&mut out, style, Paint::Dim, "", bound, "")
 }
 

@@ -171,6 +171,7 @@ fn end() -> WindowEnd {
                 ..RequestSums::default()
             }],
             counted_ns: 9,
+            pauses: 1,
             lost: 1,
         }),
         left_out: LeftOut::default(),
