@@ -131,26 +131,15 @@ fn counted(ebpf: &Ebpf) -> Option<Requests> {
         let sum = sums.entry(key).or_insert_with(|| none.clone());
         for &words in of_cpus.iter() {
             let counts: RequestCounts = zerocopy::transmute!(words);
-            let RequestCounts {
-                count,
-                queued_ns,
-                answered_ns,
-                between_ns,
-                again,
-                again_ns,
-                longest_ns,
-                buckets,
-            } = counts;
-            let buckets = buckets.to_vec();
             let one = RequestSums {
-                count,
-                queued_ns,
-                answered_ns,
-                between_ns,
-                again,
-                again_ns,
-                longest_ns,
-                buckets,
+                count: counts.count,
+                queued_ns: counts.queued_ns,
+                answered_ns: counts.answered_ns,
+                between_ns: counts.between_ns,
+                again: counts.again,
+                again_ns: counts.again_ns,
+                longest_ns: counts.longest_ns,
+                buckets: counts.buckets.to_vec(),
                 ..none.clone()
             };
             sum.add(&one);
