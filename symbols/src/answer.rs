@@ -22,7 +22,7 @@ pub struct Location {
     pub symbol: Result<SymbolHit, Reason>,
     /// Functions inlined there, innermost first; the last one is the function itself.
     pub frames: Result<Vec<Frame>, Reason>,
-    /// It lies in a loop that only waits.
+    /// The place lies in a loop that only waits.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waits: bool,
     /// That loop tries to take a lock, and keeps the CPU.

@@ -1,24 +1,24 @@
 //! Which word of memory an atomic instruction has just changed.
 //!
-//! A CPU needs a cache line for itself to do so, and waits until the others have given it away (Intel SDM, volume 3, section 10.1).
-//! So it is there that a clock finds threads that change one line together: on the instruction behind the atomic one.
+//! To execute such an instruction a CPU needs the cache line for itself, and waits until other CPUs have released it (Intel
+//! SDM, volume 3, section 10.1). So samples of threads that change one line lie on the instruction after the atomic one.
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
-/// The shortest instruction with an operand in memory and a prefix.
+/// Length of the shortest instruction with an operand in memory and a prefix, bytes.
 const SHORTEST: usize = 2;
 
-/// The address of the word that the instruction before `next` has changed atomically. `code` ends there. `register`: what general
-/// registers hold after it, by their DWARF numbers. `None`: it is another instruction, or the operand is on the stack (a fence) or
-/// in a segment of its own.
+/// The address of the word that the instruction before `next` has changed atomically. `code` ends at `next`; `register`
+/// returns a general register's value after the instruction, by DWARF number. `None`: the instruction is not atomic, its
+/// operand is relative to the stack pointer (a fence) or to a segment register, or a register is not known.
 pub fn changed_atomically(code: &[u8], next: u64, register: impl Fn(u8) -> Option<u64>) -> Option<u64> {
-    // Instructions are not decoded backwards: the longest one that ends there has the prefixes of shorter ones.
+    // The longest atomic instruction that ends there is right: shorter ones that end there lack its prefixes.
     let instruction = (SHORTEST..=code.len()).rev().find_map(|length| ending(code, length, next))?;
     address_of(&instruction, register)
 }
 
-/// The address of an instruction's operand in memory; `None`: it has none, it is on the stack or in a segment of its own, or a
-/// register is not known.
+/// The address of an instruction's operand in memory. `None`: it has none, the operand is relative to the stack pointer or
+/// has a segment prefix, or a register is not known.
 pub(super) fn address_of(instruction: &Instruction, register: impl Fn(u8) -> Option<u64>) -> Option<u64> {
     let base = instruction.memory_base();
     if matches!(base, Register::RSP | Register::ESP) || instruction.segment_prefix() != Register::None {
@@ -33,7 +33,7 @@ pub(super) fn address_of(instruction: &Instruction, register: impl Fn(u8) -> Opt
     instruction.virtual_address(memory, 0, value).filter(|address| *address != 0)
 }
 
-/// The atomic instruction of this many bytes at the end of the code, if that is one.
+/// The atomic instruction of `length` bytes at the end of the code, if there is one.
 fn ending(code: &[u8], length: usize, next: u64) -> Option<Instruction> {
     let bytes = code.get(code.len().checked_sub(length)?..)?;
     let mut decoder = Decoder::with_ip(64, bytes, next.wrapping_sub(length as u64), DecoderOptions::NONE);
@@ -42,7 +42,7 @@ fn ending(code: &[u8], length: usize, next: u64) -> Option<Instruction> {
     (instruction.len() == length && !instruction.is_invalid() && is_atomic).then_some(instruction)
 }
 
-/// DWARF's numbers (System V ABI for AMD64, figure 3.36).
+/// A general register's number in DWARF (System V ABI for AMD64, figure 3.36).
 pub(super) fn dwarf(register: Register) -> Option<u8> {
     Some(match register {
         Register::RAX => 0,
@@ -68,7 +68,7 @@ pub(super) fn dwarf(register: Register) -> Option<u8> {
 mod tests {
     use super::*;
 
-    /// Each register holds 0x1000 times its number, so that a mistaken one is seen.
+    /// Each register holds 0x1000 times its number, so that an address made from the wrong one differs.
     fn changed(code: &[u8]) -> Option<u64> {
         let mut all = vec![0x90; 16 - code.len()];
         all.extend_from_slice(code);

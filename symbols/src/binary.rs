@@ -1,6 +1,6 @@
-//! A file with code that may get probes. What was read stays open, and probes go onto what is open: by its path, or by
-//! `/proc/PID/exe`, another file may be found a moment later, into which breakpoints at the places of the first one would be
-//! written.
+//! A file with code that may get probes. The file that was read stays open, and probes are attached through its descriptor.
+//! A path, or `/proc/PID/exe`, may name another file a moment later: breakpoints for the first file would be written into
+//! it.
 
 use crate::file_key::FileKey;
 use std::collections::{BTreeMap, HashMap};
@@ -12,29 +12,29 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Files open for probes at the same time: each is a descriptor for as long as something has probes there.
+/// Most files open for probes at the same time. Each keeps a descriptor as long as it has probes.
 const MOST_OPEN: usize = 512;
-/// Bytes of code that are remembered of each place: the longest instruction has 15.
+/// Bytes of code that are kept for each place: the longest instruction has 15.
 const CODE: usize = 16;
 
-/// See the module.
+/// A file with code that may get probes; see the module.
 #[derive(Debug)]
 pub struct Binary {
     file: File,
     key: FileKey,
     name: String,
     opened_by: PathBuf,
-    /// Whether it had a name when it was opened, until it is known to have lost it.
+    /// Whether the file had a name when it was opened. Cleared when the loss of the last name is reported.
     has_name: AtomicBool,
     known: Mutex<Known>,
 }
 
-/// What is known of a file's content.
+/// What is known about the file's content.
 #[derive(Debug)]
 struct Known {
-    /// The original bytes at the places that have got probes, by offset in the file.
+    /// The original bytes at the places of probes, by offset in the file.
     code: BTreeMap<u64, [u8; CODE]>,
-    /// The file's identity when all of these held that.
+    /// The file's identity when all these places were last found unchanged.
     as_of: FileKey,
 }
 
@@ -47,7 +47,7 @@ impl PartialEq for Binary {
 impl Eq for Binary {}
 
 impl Binary {
-    /// Opens what lies at `path` now; `name` is what people call it. A pipe or device is not waited for.
+    /// Opens the file at `path`; `name` is for messages. Does not wait for a pipe or device.
     ///
     /// # Errors
     ///
@@ -58,11 +58,11 @@ impl Binary {
         Binary::of(file, path, name)
     }
 
-    /// Of a file that is open already.
+    /// The same for a file that is already open.
     ///
     /// # Errors
     ///
-    /// If the kernel does not say which one it is.
+    /// If the kernel does not return the file's metadata.
     pub fn of(file: File, opened_by: &Path, name: &str) -> io::Result<Binary> {
         let metadata = file.metadata()?;
         let key = FileKey::of(&metadata);
@@ -76,60 +76,59 @@ impl Binary {
         })
     }
 
-    /// Which file it is, as of its opening.
+    /// The file's identity when it was opened.
     pub fn key(&self) -> FileKey {
         self.key
     }
 
-    /// What people call it.
+    /// The file's name in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The path that it was opened by, which may lead elsewhere by now: for messages, and for files next to
-    /// it.
+    /// The path that the file was opened by, for messages and for files next to it. It may name another file by now.
     pub fn opened_by(&self) -> &Path {
         &self.opened_by
     }
 
-    /// The file.
+    /// The open file.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// A path that opens it in this process as long as it is open, even if it was renamed.
+    /// A path that opens this file in this process, even after a rename. Valid as long as the file is open.
     pub fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
     }
 
-    /// Whether it has lost its last name, being replaced or deleted, since it was opened; says so once.
+    /// Whether the file has lost its last name (was replaced or deleted) since it was opened. True only once.
     pub fn has_just_lost_its_name(&self) -> bool {
         self.has_name.load(Ordering::Relaxed)
             && self.file.metadata().is_ok_and(|now| now.nlink() == 0)
             && self.has_name.swap(false, Ordering::Relaxed)
     }
 
-    /// Whether both are the same file as of now.
+    /// Whether both are the same file in its present state.
     pub fn is_same_file(&self, other: &Binary) -> bool {
         let now = || self.key_now().is_ok_and(|key| other.key_now().is_ok_and(|other| key == other));
         std::ptr::eq(self, other) || now()
     }
 
-    /// Identifies the file's present state: any change to it changes this, also renaming or deleting it.
+    /// The file's present identity. Any change changes it, a rename or deletion included.
     ///
     /// # Errors
     ///
-    /// If the kernel does not say.
+    /// If the kernel does not return the file's metadata.
     pub fn key_now(&self) -> io::Result<FileKey> {
         Ok(FileKey::of(&self.file.metadata()?))
     }
 
-    /// Whether these places hold what they held when the file was read: to be asked before each attaching. What has been
-    /// renamed or deleted since is the same program; what has been written to is not, and no place in it is known.
+    /// Whether the code at these offsets is as it was when the file was read. To be called before each attaching. A rename
+    /// or deletion since then does not matter. After a write, only offsets whose bytes are known can be confirmed.
     ///
     /// # Errors
     ///
-    /// Why not, for people.
+    /// Why not, as a message.
     pub fn vouch(&self, offsets: impl Iterator<Item = u64>) -> Result<(), String> {
         let unreadable = |error: io::Error| format!("{} cannot be read: {error}", self.name);
         let changed = || format!("{} has been changed since it was read", self.name);
@@ -151,15 +150,15 @@ impl Binary {
                 _ => return Err(changed()),
             }
         }
-        // It may have been changed just now.
+        // The file may have been changed during the comparison.
         if self.key_now().is_ok_and(|now| now == before) { Ok(()) } else { Err(changed()) }
     }
 
-    /// Whether all places that have got probes hold what they held then.
+    /// Whether the code at all places of probes is as it was when they got them.
     ///
     /// # Errors
     ///
-    /// Why not, for people.
+    /// Why not, as a message.
     pub fn vouch_for_all(&self) -> Result<(), String> {
         let (places, as_of): (Vec<u64>, FileKey) = {
             let known = self.known();
@@ -180,7 +179,7 @@ impl Binary {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Zeros after the end.
+    /// The bytes at an offset, with zeros after the end of the file.
     fn code_at(&self, offset: u64) -> io::Result<[u8; CODE]> {
         let (mut code, mut have) = ([0; CODE], 0);
         while let Some(rest) = code.get_mut(have..).filter(|rest| !rest.is_empty()) {
@@ -195,27 +194,27 @@ impl Binary {
     }
 }
 
-/// The files that are open: one descriptor for each, however many processes run it.
+/// The open binaries: one descriptor for each file, however many processes run it.
 #[derive(Debug, Default)]
 pub struct Binaries {
     open: HashMap<FileKey, Weak<Binary>>,
 }
 
 impl Binaries {
-    /// Opens what lies at `path` now, or returns what is open of it already.
+    /// Opens the file at `path`, or returns the binary that is already open for it.
     ///
     /// # Errors
     ///
-    /// If it cannot be opened, or too many others are open.
+    /// If it cannot be opened, or too many other files are open.
     pub fn open(&mut self, path: &Path, name: &str) -> io::Result<Arc<Binary>> {
         self.share(Binary::open(path, name)?)
     }
 
-    /// What is open of this file already, or else this.
+    /// Returns the binary that is already open for this file, or else keeps this one.
     ///
     /// # Errors
     ///
-    /// If too many others are open.
+    /// If too many other files are open.
     pub fn share(&mut self, binary: Binary) -> io::Result<Arc<Binary>> {
         if let Some(open) = self.open.get(&binary.key).and_then(Weak::upgrade) {
             return Ok(open);
@@ -235,7 +234,7 @@ mod tests {
     use super::*;
 
     fn wait_for_the_clock_of_files(binary: &Binary) {
-        // It goes in steps of some milliseconds.
+        // The file system's clock goes in steps of some milliseconds.
         let beside = tempfile::NamedTempFile::new().expect("file");
         let key = || FileKey::of(&std::fs::metadata(beside.path()).expect("metadata"));
         let first = key();
@@ -268,7 +267,7 @@ mod tests {
         assert_eq!(binary.vouch_for_all(), Ok(()));
         assert!(binary.has_just_lost_its_name() && !binary.has_just_lost_its_name(), "said once");
         assert_eq!(std::fs::read(binary.path()).expect("read")[3], 3, "and it is what was opened");
-        // Its content when it was read is not known.
+        // The original bytes at this offset were never read.
         assert!(binary.vouch([32].into_iter()).is_err());
     }
 
@@ -288,7 +287,7 @@ mod tests {
             let file = File::options().write(true).open(&path).expect("open");
             wait_for_the_clock_of_files(&binary);
             spoil(&file).expect("spoiled");
-            // Its time of modification can be set back, that of its change cannot.
+            // The time of modification (mtime) can be set back, the time of change (ctime) cannot.
             let time = std::fs::metadata(folder.path()).and_then(|folder| folder.modified()).expect("time");
             file.set_modified(time).expect("set back");
             let why = binary.vouch([16].into_iter()).expect_err("changed");

@@ -16,9 +16,9 @@ pub struct Body {
     pub function: Function,
     index: usize,
     pieces: Vec<Piece>,
-    /// Of all pieces, in order of address.
+    /// Instructions of all pieces, by address.
     pub steps: Vec<Step>,
-    /// Where exceptions land; `None` if some table of them cannot be read.
+    /// Addresses of the landing pads of exceptions; `None` if one of their tables cannot be read.
     pub landing: Option<Vec<u64>>,
 }
 
@@ -29,7 +29,7 @@ struct Piece {
 }
 
 impl Body {
-    /// Reads and decodes the function at this index of the module, with all that belongs to it.
+    /// Reads and decodes the function at this index of the module, and all its pieces.
     pub fn read(
         module: &ModuleFunctions,
         unwind: Option<&UnwindTables>,
@@ -78,7 +78,7 @@ impl Body {
         if !module.elf().sections.is_empty() && !module.elf().sections.iter().any(section_ends) {
             return Err(UnknownExits::Unreadable);
         }
-        // Aliases follow their function; the next function has to start at its end or later.
+        // Aliases follow their function in the list; the next function has to start at or after its end.
         let next = module.functions().partition_point(|other| other.address <= function.address);
         if module.functions().get(next).is_some_and(|other| other.address < end) {
             return Err(UnknownExits::Overlap);
@@ -125,8 +125,8 @@ impl Body {
     }
 }
 
-/// The unwind tables' word on the stack's height, if it can be trusted: tables that are only right at calls
-/// (synchronous ones) do not know that a frame has been taken down before a `ret`.
+/// Whether the unwind tables say that the stack is level, where they can be trusted. Tables that are right only at calls
+/// (synchronous ones) do not show that the frame is gone before a `ret`.
 pub struct Levels<'a> {
     pieces: &'a [Piece],
 }
@@ -143,7 +143,7 @@ impl<'a> Levels<'a> {
         }
     }
 
-    /// Whether the stack pointer is as at the entry.
+    /// Whether the stack pointer is as at the function's entry; `None`: not known.
     pub fn at(&self, address: u64) -> Option<bool> {
         let piece = self.pieces.iter().find(|piece| (piece.start..piece.end).contains(&address))?;
         piece.facts.as_ref()?.is_level(address)

@@ -1,4 +1,4 @@
-//! The number a linker gives a build: tells whether two files belong together.
+//! Build-ids: the number that a linker gives a build. Two files with the same one belong together.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -24,7 +24,7 @@ impl BuildId {
 
     /// The first GNU build-id in a note section or segment.
     pub fn in_notes(mut notes: &[u8]) -> Option<BuildId> {
-        // Each note: name size, description size, type (3 × u32), then both padded to 4 bytes.
+        // A note: name size, description size, type (3 × u32), then name and description, each padded to 4 bytes.
         loop {
             let header = notes.first_chunk::<12>()?;
             let word =

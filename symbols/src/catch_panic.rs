@@ -1,10 +1,10 @@
-//! A last line of defence around parsers that are not ours.
+//! Protects longpole against panics in parsers of other crates.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs a parser of another crate on untrusted data. Should it panic after all (an overflow in a sum of two
-/// numbers from the file is enough, since overflow checks are on), the answer is `None` and longpole lives.
+/// Runs another crate's parser on untrusted data and returns `None` if it panics. With overflow checks on, a sum of two
+/// numbers from the file is enough for a panic.
 pub fn catch_panic<T>(parse: impl FnOnce() -> T) -> Option<T> {
-    // The parser's remains are thrown away with it: callers pass in nothing that outlives a failure.
+    // Callers pass in nothing that is used after a panic, so no half-changed state can be seen.
     catch_unwind(AssertUnwindSafe(parse)).ok()
 }

@@ -1,5 +1,5 @@
-//! Which of a binary's functions get probes: the largest ones of the program's own, each with its entry and
-//! exits, and a count with a reason for all that are left out.
+//! Which functions of a binary get probes: the largest ones of the program's own, each with entry and exits. The others are
+//! counted by the reason for leaving them out.
 
 use super::exits::{Analysis, Entry, Exits, analyse};
 use super::functions::{Function, FunctionKind, ModuleFunctions};
@@ -18,20 +18,20 @@ use std::collections::BTreeMap;
 /// What the user wants probed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selection {
-    /// At most this many functions; the largest ones count most.
+    /// At most this many functions; the largest are chosen.
     pub max_functions: usize,
-    /// Names and patterns (`*`, `?`) of what to probe. Given any, nothing else is probed; and what they name is probed
-    /// even if it belongs to a runtime or to Rust's standard library.
+    /// Names and patterns (`*`, `?`) of functions to probe. If there are any, nothing else is probed, and what they name is
+    /// probed even if it belongs to a runtime or to Rust's standard library.
     pub include: Vec<String>,
-    /// Names and patterns of what not to probe. They win over `include`.
+    /// Names and patterns of functions not to probe; stronger than `include`.
     pub exclude: Vec<String>,
-    /// Places in the file, ascending. Given any, nothing is probed but functions that one of them lies in.
+    /// Offsets in the file, ascending. If there are any, only functions that contain one of them are probed.
     pub places: Vec<u64>,
-    /// Names are whole, or without parameters, not their beginnings: in libraries, where too much begins like that.
+    /// A name has to match whole, or whole without parameters: in libraries too many names begin alike.
     pub whole: bool,
-    /// Limit on the depth of open probed calls per thread (`--depth`), as in the 2001 paper, section 3.2: calls
-    /// below it are not recorded and count for the caller at the limit. Depth is known only while the program
-    /// runs, so it does not narrow the choice: it is passed on in [`Choice::depth`] to the kernel side.
+    /// Limit on the depth of open probed calls per thread (`--depth`), as in the 2001 paper, section 3.2. Deeper calls are
+    /// not recorded and count for the caller at the limit. Depth is known only at run time, so it does not narrow the
+    /// choice: [`Choice::depth`] passes it on to the kernel programs.
     pub depth: Option<u32>,
     /// Number of the first function chosen, so that several modules can share one table.
     pub first_id: u32,
@@ -60,11 +60,11 @@ pub struct ChosenFunction {
     pub address: u64,
     /// Bytes.
     pub size: u64,
-    /// File offset of the entry probe: the first instruction, or one after nothing but `nop`s.
+    /// File offset of the entry probe: at the first instruction, or at a later one after nothing but `nop`s.
     pub entry_offset: u64,
-    /// File offsets of the exit probes; empty if it never returns or if `unsure` says why there are none.
+    /// File offsets of the exit probes; empty if the function never returns, or for the reason in `unsure`.
     pub exit_offsets: Vec<u64>,
-    /// Why only its entry is probed.
+    /// Why only the entry is probed, if so.
     pub unsure: Option<UnknownExits>,
 }
 
@@ -73,15 +73,15 @@ pub struct ChosenFunction {
 pub struct Choice {
     /// The functions to probe, largest first; their numbers count up from [`Selection::first_id`].
     pub chosen: Vec<ChosenFunction>,
-    /// Function symbols there are: those chosen and all that are left out.
+    /// Number of function symbols, the chosen ones and those left out.
     pub total: usize,
-    /// How many are left out, by reason.
+    /// How many functions are left out, by reason.
     pub left_out: BTreeMap<SkipReason, usize>,
-    /// How many of the chosen are probed by entry only, by reason.
+    /// How many of the chosen functions have only an entry probe, by reason.
     pub entry_only: BTreeMap<UnknownExits, usize>,
     /// See [`Selection::depth`].
     pub depth: Option<u32>,
-    /// Names that may be one of several functions; nothing is chosen for them.
+    /// Names that may stand for several functions; none of these is chosen.
     pub unclear: Vec<Unclear>,
 }
 
@@ -141,7 +141,7 @@ pub fn choose(module: &ModuleFunctions, selection: &Selection) -> Choice {
         (Reverse(function.size), function.address)
     });
 
-    // Some turn out unfit only when they are decoded; the next largest take their places.
+    // Some functions turn out unfit only when they are decoded; the next largest take their places.
     let unwind = UnwindTables::read(module.elf());
     let proofs = Proofs::new(module, unwind.as_ref());
     let before = candidates.len();
@@ -167,7 +167,7 @@ pub fn choose(module: &ModuleFunctions, selection: &Selection) -> Choice {
     choice
 }
 
-/// Whether one of these places lies in a function; all do if none is asked for.
+/// Whether the function contains one of these places; true if there are none.
 fn holds_one(function: &Function, places: &[u64]) -> bool {
     let next = places.partition_point(|place| *place < function.file_offset);
     let end = function.file_offset.saturating_add(function.size);
@@ -207,14 +207,14 @@ fn left_out(
     origin::is_rust_standard(&raw, &rust).then_some(SkipReason::RustStandard)
 }
 
-/// Decodes functions on a few threads: they are independent, and order does not depend on timing.
+/// Decodes functions on up to four threads. They are independent, and the order of results does not depend on timing.
 fn analyse_all(module: &ModuleFunctions, unwind: Option<&UnwindTables>, indices: &[usize]) -> Vec<Analysis> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
     // A confined process has one thread.
     if threads == 1 || indices.len() < 256 || module.elf().may_map() {
         return indices.iter().map(|&index| analyse(module, unwind, index)).collect();
     }
-    // Dealt out in turn, since the functions are sorted by size.
+    // Each thread takes every `threads`-th function, because the list is sorted by size.
     let shares: Vec<Vec<Analysis>> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
             .map(|first| {

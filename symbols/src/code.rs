@@ -1,4 +1,4 @@
-//! A function's instructions, reduced to what matters for its exits: where each starts and where it can go on.
+//! A function's instructions, reduced to what its exits need: where each starts and where control can go from it.
 
 use super::elf_file::ElfFile;
 use super::probeable::can_hold_probe;
@@ -15,7 +15,7 @@ pub struct Step {
     pub address: u64,
     /// Bytes.
     pub len: u8,
-    /// Where control goes.
+    /// Where control goes after it.
     pub flow: Flow,
     /// Whether the kernel lets a probe replace it.
     pub can_hold_probe: bool,
@@ -26,9 +26,9 @@ pub struct Step {
 pub enum Flow {
     /// To the next instruction.
     Next,
-    /// To the next one, which does nothing or traps: padding if nothing reaches it.
+    /// To the next instruction. This one does nothing or traps, so it is padding if control never reaches it.
     Padding,
-    /// To the next one after a call, unless the called function does not return.
+    /// To the next instruction after the call returns, if the called function returns.
     Call(Option<u64>),
     /// To the caller.
     Return,
@@ -47,7 +47,7 @@ pub enum Flow {
 }
 
 impl Step {
-    /// Address after it.
+    /// Address after its last byte.
     pub fn end(&self) -> u64 {
         self.address.wrapping_add(u64::from(self.len))
     }
@@ -56,9 +56,9 @@ impl Step {
 /// How many instructions before an indirect jump are looked at to recognise a jump table.
 const WINDOW: usize = 8;
 
-/// Decodes `bytes` as instructions from the first to the last byte. Anything that compiled code does not
-/// contain (invalid, privileged, zeros, an instruction that reaches beyond the end) means that there is data
-/// in between. Then no address in there can be trusted.
+/// Decodes all of `bytes` as instructions. Code that compilers do not write means that data lies in between: invalid or
+/// privileged instructions, zeros, an instruction that reaches beyond the end. Then no decoded address can be trusted, and
+/// this is an error.
 pub fn decode(bytes: &[u8], address: u64) -> Result<Vec<Step>, UnknownExits> {
     let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
     let mut steps = Vec::with_capacity(bytes.len() / 4);
@@ -86,18 +86,18 @@ pub fn decode(bytes: &[u8], address: u64) -> Result<Vec<Step>, UnknownExits> {
     Ok(steps)
 }
 
-/// Reads instructions one by one from an address of a file on.
+/// Reads a file's instructions one by one, beginning at an address.
 pub struct Walker<'a> {
     elf: &'a ElfFile,
     address: u64,
-    /// Bytes from `bytes_at` on.
+    /// Bytes of the file, beginning at the address `bytes_at`.
     bytes: Vec<u8>,
     bytes_at: u64,
     window: [Instruction; WINDOW],
 }
 
 impl<'a> Walker<'a> {
-    /// At this address.
+    /// A walker that begins at this address.
     pub fn new(elf: &'a ElfFile, address: u64) -> Walker<'a> {
         Walker {
             elf,
@@ -113,7 +113,7 @@ impl<'a> Walker<'a> {
         self.address
     }
 
-    /// The next instruction, and whether it writes the register of the first argument.
+    /// The next instruction, and whether it writes the register of the first argument (`rdi`).
     pub fn step(&mut self) -> Result<(Step, bool), UnknownExits> {
         let instruction = self.instruction()?;
         let own = self.own_bytes(&instruction);
@@ -136,12 +136,12 @@ impl<'a> Walker<'a> {
         Ok((step, writes))
     }
 
-    /// The instruction that was stepped over last.
+    /// The instruction that `step` returned last.
     pub fn last(&self) -> &Instruction {
         &self.window[WINDOW - 1]
     }
 
-    /// The next instruction, unchanged; steps over it.
+    /// The next instruction as decoded; moves past it.
     pub fn instruction(&mut self) -> Result<Instruction, UnknownExits> {
         const LONGEST: u64 = 15;
         const CHUNK: u64 = 256;
@@ -149,7 +149,7 @@ impl<'a> Walker<'a> {
         if at.saturating_add(LONGEST) > self.bytes.len() as u64 {
             let unreadable = UnknownExits::Unreadable;
             let offset = self.elf.code_offset_of(self.address).ok_or(unreadable)?;
-            // At the end of a segment less is there.
+            // Near the end of a segment fewer bytes can be read.
             let read = |size| self.elf.read(offset, size, "a function", CHUNK).ok();
             let inside =
                 |&size: &u64| self.elf.code_offset_of(self.address.saturating_add(size - 1)).is_some();
@@ -173,7 +173,7 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// Valid encodings that no compiler puts into a function, but that data often looks like.
+/// Valid encodings that compilers do not put into functions, but that data often looks like.
 fn is_foreign(instruction: &Instruction, bytes: &[u8]) -> bool {
     let far = matches!(
         instruction.mnemonic(),
@@ -234,8 +234,8 @@ fn indirect(jump: &Instruction, window: &[Instruction; WINDOW]) -> Flow {
     if is_relative_table(jump.op0_register(), window) { Flow::TableJump } else { Flow::UnknownJump }
 }
 
-/// `movslq (base,index,4),r; add base,r; jmp *r`: distances to the table's own start, which is what compilers
-/// write for a `switch` in position-independent code and for nothing else.
+/// `movslq (base,index,4),r; add base,r; jmp *r`: a table of distances from its own start. Compilers write this for a `switch`
+/// in position-independent code and for nothing else.
 fn is_relative_table(target: Register, window: &[Instruction; WINDOW]) -> bool {
     let mut recent = window.iter().rev().take_while(|instruction| {
         matches!(instruction.flow_control(), FlowControl::Next) && !instruction.is_invalid()

@@ -1,5 +1,5 @@
-//! A binary's separate debug file: found by build-id, else by debug link and checksum; one that does not
-//! belong to the binary is refused, with a reason.
+//! A binary's separate debug file: found by build-id, else by debug link and checksum. A file that does not belong to the
+//! binary is refused with a reason.
 
 use super::debug_link::{checksum, debug_link};
 use super::elf_file::ElfFile;
@@ -14,7 +14,7 @@ const MAX_REFUSED: usize = 8;
 pub struct Search {
     /// The debug file.
     pub found: Option<ElfFile>,
-    /// For each file that was there but does not belong to the binary: which, and why not.
+    /// For each file that was found but does not belong to the binary: its path and the reason.
     pub refused: Vec<String>,
 }
 
@@ -27,7 +27,7 @@ impl Search {
     }
 }
 
-/// Looks for the debug file.
+/// Looks for the binary's debug file.
 pub fn find(elf: &ElfFile, files: &mut dyn Files) -> Search {
     let mut outcome = Search::default();
     if let Some(id) = &elf.build_id {
@@ -44,7 +44,7 @@ pub fn find(elf: &ElfFile, files: &mut dyn Files) -> Search {
     outcome
 }
 
-/// With a build-id on both sides that decides; without, the checksum does.
+/// Whether a file belongs to the binary: by build-id if both have one, otherwise by checksum.
 fn check(elf: &ElfFile, candidate: Candidate, sum: Option<u32>, outcome: &mut Search) -> Option<ElfFile> {
     let path = safe_path(&candidate.path);
     let debug = match elf.open_companion(candidate.file, &candidate.path) {
@@ -66,7 +66,7 @@ fn check(elf: &ElfFile, candidate: Candidate, sum: Option<u32>, outcome: &mut Se
         }
         _ => {}
     }
-    // The link of a file to itself names no debug file.
+    // A debug link that leads back to a file without debug sections names no debug file.
     let is_itself = debug.section(b".debug_info").is_none() && debug.section(b".symtab").is_none();
     match sum {
         Some(_) if is_itself => None,

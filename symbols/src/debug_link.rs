@@ -5,7 +5,7 @@ use super::elf_file::{ElfFile, text_at};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Largest file that gets a checksum.
+/// Largest file whose checksum is computed, bytes.
 const MAX_SUMMED: u64 = 16 << 30;
 
 /// `.gnu_debuglink`: a file name and a checksum of the whole file.
@@ -32,7 +32,7 @@ fn parse_link(bytes: &[u8]) -> Option<DebugLink> {
     plain.then(|| DebugLink { name: name.to_owned(), checksum })
 }
 
-/// The supplement of a debug file: its path and build-id.
+/// A debug file's link to its supplement (the file that several debug files share): path and build-id.
 pub fn supplement_link(elf: &ElfFile) -> Option<(String, Option<BuildId>)> {
     let section = elf.section(b".gnu_debugaltlink").or_else(|| elf.section(b".debug_sup"))?;
     let bytes = elf.section_bytes(section, "the link to its supplement", 8192).ok()?;

@@ -1,5 +1,5 @@
-//! Where debug files lie: the places of distributions and debuggers, starting from the root folder of the
-//! process that runs the binary (a container has its own), then from ours.
+//! Where debug files lie: the places of distributions and debuggers, first below the root folder of the process that runs
+//! the binary (a container has its own), then below longpole's.
 
 use super::files::{Candidate, Fetch, FileRequest, Files};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
@@ -12,11 +12,11 @@ use std::sync::Arc;
 /// Where distributions install debug files.
 const DEBUG_ROOT: &str = "/usr/lib/debug";
 
-/// After the last place.
+/// Place number of a fetched file: after all others.
 const FETCHED: u32 = u32::MAX;
 
-/// Opens debug files of one binary. Only ordinary ELF files are opened, and only those that everybody may read or that
-/// belong to the binary's own owner: a binary must not make root read what its owner could not.
+/// Opens debug files of one binary. Only regular ELF files are opened, and only those that everybody may read or that
+/// belong to the binary's owner. A binary must not make root read what its owner could not.
 #[derive(Debug)]
 pub struct HostFiles {
     /// Root folders to look below.
@@ -30,7 +30,7 @@ pub struct HostFiles {
 }
 
 impl HostFiles {
-    /// For a binary by the path that opens it: an ordinary one, or `/proc/PID/exe` and `/proc/PID/map_files/…`.
+    /// For a binary at a path: an ordinary one, `/proc/PID/exe` or `/proc/PID/map_files/…`.
     pub fn of(binary: &Path) -> HostFiles {
         let mut roots = Vec::new();
         if let Some(process) = process_folder(binary) {
@@ -53,37 +53,37 @@ impl HostFiles {
         }
     }
 
-    /// For a binary that is not there any more: only its path is known.
+    /// For a binary that no longer exists, by its former path.
     pub fn of_path(binary: &Path) -> HostFiles {
         let roots = open_root(Path::new("/")).into_iter().collect();
         HostFiles { roots, binary: binary.to_owned(), owner: None, folders: Vec::new(), fetch: None }
     }
 
-    /// None at all.
+    /// Opens nothing.
     pub fn none() -> HostFiles {
         HostFiles { roots: Vec::new(), binary: PathBuf::new(), owner: None, folders: Vec::new(), fetch: None }
     }
 
-    /// Looks into these folders first. The user chose them: files there may have any owner.
+    /// Looks into these folders first. The user chose them, so files there may have any owner.
     #[must_use]
     pub fn with_folders(mut self, folders: &[PathBuf]) -> HostFiles {
         self.folders = folders.to_vec();
         self
     }
 
-    /// Whether files may come from elsewhere, which takes its time.
+    /// Whether missing files are fetched from a server, which takes time.
     pub fn fetches(&self) -> bool {
         self.fetch.is_some()
     }
 
-    /// Gets from elsewhere what is nowhere here.
+    /// Fetches files that are in none of the places.
     #[must_use]
     pub fn with_fetch(mut self, fetch: Option<Arc<dyn Fetch>>) -> HostFiles {
         self.fetch = fetch;
         self
     }
 
-    /// Places for a request, in order: below the user's folders, then below the roots.
+    /// Places for a request, in order: paths in the user's folders, paths below the roots.
     fn places(&self, request: &FileRequest) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let beside = self.binary.parent().unwrap_or(Path::new("/"));
         let (mut own, mut below) = (Vec::new(), Vec::new());
@@ -116,8 +116,8 @@ impl HostFiles {
                     in_folders(&Path::new(".build-id").join(&by_id));
                     below.push(Path::new(DEBUG_ROOT).join(".build-id").join(&by_id));
                 }
-                // Relative to the debug file, which is next to the binary or in the debug folder's copy of
-                // its folder.
+                // The path is relative to the debug file, which is next to the binary or in the debug folder's copy of the
+                // binary's folder.
                 below.push(beside.join(path));
                 if path.is_relative() {
                     below.push(Path::new(DEBUG_ROOT).join(relative(beside)).join(path));
@@ -144,7 +144,7 @@ impl HostFiles {
                 in_folders(Path::new(&package));
                 below.push(beside.join(&package));
                 below.push(Path::new(DEBUG_ROOT).join(relative(beside)).join(&package));
-                // A stripped copy lies next to the program that was built.
+                // A stripped copy may lie next to the binary that was built, whose name has no suffix.
                 if let Some(stem) = self.binary.file_stem().filter(|stem| *stem != name) {
                     let mut package = stem.to_owned();
                     package.push(".dwp");
@@ -229,10 +229,10 @@ fn open_root(path: &Path) -> Option<OwnedFd> {
 
 const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
-/// Links in the path stay below the root, too.
+/// Opens a regular file below a root; links in the path cannot lead out of it.
 fn open_below(root: &OwnedFd, path: &Path) -> Option<File> {
     let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    // A regular file before it is opened for reading: opening a device may do something.
+    // The type is checked without opening for reading: opening a device may have an effect.
     let found = openat2(root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve).ok()?;
     if !File::from(found).metadata().is_ok_and(|metadata| metadata.is_file()) {
         return None;

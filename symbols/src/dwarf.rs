@@ -1,4 +1,4 @@
-//! Source lines and inline chains out of DWARF, for many addresses of one module at once.
+//! Source lines and inline chains from DWARF, for many addresses of one module at once.
 
 use super::answer::Reason;
 use super::catch_panic::catch_panic;
@@ -23,11 +23,11 @@ const MAX_FRAMES: usize = 128;
 pub struct DebugInformation<'a> {
     module: &'a ModuleFunctions,
     sections: DwarfSections<Bytes>,
-    /// What several debug files have in common.
+    /// DWARF that several debug files share (made by dwz).
     supplement: Option<DwarfSections<Bytes>>,
     supplement_missing: bool,
     parts: Parts,
-    /// A process that may be lost need not look for nesting that is too deep beforehand.
+    /// Whether the check for too deep nesting is omitted, because the process may be lost.
     trusted: bool,
 }
 
@@ -73,12 +73,12 @@ impl<'a> DebugInformation<'a> {
         })
     }
 
-    /// Whether the file that holds what is common to several debug files is missing: some names are unknown then.
+    /// Whether the supplement, the file that several debug files share, is missing: then some names are unknown.
     pub fn supplement_missing(&self) -> bool {
         self.supplement_missing
     }
 
-    /// What `work` finds in the sections.
+    /// Calls `work` with the sections; `None` if it panics.
     pub(super) fn with<'s, T>(&'s self, work: impl FnOnce(gimli::Dwarf<Slice<'s>>) -> T) -> Option<T> {
         let borrow = |bytes| EndianSlice::new(bytes, LittleEndian);
         catch_panic(|| {
@@ -101,7 +101,7 @@ impl<'a> DebugInformation<'a> {
     }
 }
 
-/// Looks addresses up.
+/// Finds the inline chains of addresses.
 pub struct Lines<'a> {
     context: addr2line::Context<Slice<'a>>,
     split: Split<'a>,
@@ -142,7 +142,7 @@ impl<'a> Lines<'a> {
             return Err(Reason::NoLineForAddress);
         }
         if self.parts_missing.get() && frames.iter().all(|frame| frame.function.is_none()) {
-            // A line without its function: it may be that of a function inlined there.
+            // A line without a function may be one of a function that is inlined there.
             let unit = self.loaded(self.context.find_dwarf_and_unit(address));
             if unit
                 .is_some_and(|unit| unit.dwo_name().is_ok_and(|name| name.is_some()) && !has_children(&unit))
@@ -153,7 +153,7 @@ impl<'a> Lines<'a> {
         Ok(frames)
     }
 
-    /// The result of a search, with all split parts that it needs.
+    /// The result of a search; loads the split parts that it needs.
     fn loaded<L: LookupContinuation<Buf = Slice<'a>>>(&self, mut result: LookupResult<L>) -> L::Output {
         loop {
             match result {
@@ -174,14 +174,14 @@ fn says_nothing(frames: &[FrameNumbers]) -> bool {
     frames.iter().all(|frame| frame.function.is_none() && frame.line.is_none())
 }
 
-/// A skeleton unit of split debug information has a head and nothing below.
+/// Whether a unit has entries. A skeleton unit of split debug information has only its head.
 fn has_children(unit: &gimli::UnitRef<'_, Slice<'_>>) -> bool {
     let mut entries = unit.entries();
     entries.next_dfs().is_ok_and(|entry| entry.is_some_and(|entry| entry.has_children()))
 }
 
-/// Whether inlined calls nest no deeper than addr2line's recursion can follow, in all of the file: units of a
-/// hostile file can overlap, so it is not known beforehand which ones a search will enter.
+/// Whether inlined calls in the whole file nest no deeper than addr2line's recursion can follow. Units of a hostile file
+/// can overlap, so which ones a search will enter is not known beforehand.
 fn is_shallow(dwarf: &gimli::Dwarf<Slice<'_>>) -> bool {
     let mut units = dwarf.units();
     // addr2line gives up at a damaged header too.

@@ -1,8 +1,8 @@
 //! One ELF file, opened once and read piece by piece: headers, segments, sections, address ↔ file offset.
 //!
-//! The file is untrusted. It stays open, so that everything read later comes from the same inode even if the
-//! path is replaced. It is mapped only in a process that may be lost ([`ElfFile::let_map`]): else cutting it short has to
-//! give an error and not a SIGBUS.
+//! The file is untrusted. It stays open, so that later reads come from the same inode even if the path is replaced. Only a
+//! process that may be lost maps it ([`ElfFile::let_map`]): elsewhere a file that gets shorter has to give an error, not a
+//! SIGBUS.
 
 use super::build_id::BuildId;
 use super::error::SymbolError;
@@ -21,7 +21,7 @@ const MAX_SECTION_NAMES: u64 = 16 << 20;
 const MAX_NOTES: u64 = 1 << 20;
 /// Longest path of a loader.
 const MAX_LOADER_NAME: u64 = 4096;
-/// Extended numbering starts here; no linked program needs it.
+/// Section numbers from here on need ELF's extended numbering; no linked program has that many.
 const MAX_SECTIONS: u16 = 0xff00;
 
 /// An open ELF file.
@@ -31,7 +31,7 @@ pub struct ElfFile {
     path: PathBuf,
     len: u64,
     may_map: bool,
-    /// Whether it is x86-64 code, the only one whose instructions are understood.
+    /// Whether it is x86-64 code, the only kind whose instructions are decoded.
     pub is_x86_64: bool,
     /// Address of the first instruction, 0 if none.
     pub entry: u64,
@@ -39,13 +39,13 @@ pub struct ElfFile {
     pub segments: Vec<Segment>,
     /// Sections; empty if the file has no section table.
     pub sections: Vec<Section>,
-    /// Whether a part of it, or the stack, can be both written to and executed.
+    /// Whether a segment or the stack is both writable and executable.
     pub writes_code: bool,
     /// Its build-id, if it has one.
     pub build_id: Option<BuildId>,
-    /// Bytes of its thread-local variables, as they lie below a static program's thread pointer.
+    /// Bytes of its thread-local variables, aligned. In a static program they lie below the thread pointer.
     pub thread_local_bytes: Option<u64>,
-    /// The loader that it names; a statically linked program names none.
+    /// The loader that the file names; a statically linked program names none.
     pub interpreter: Option<PathBuf>,
 }
 
@@ -102,7 +102,7 @@ impl ElfFile {
         ElfFile::from_file(file, path)
     }
 
-    /// Reads the headers of an open file; `path` is only what messages call it.
+    /// Reads the headers of an open file; `path` is only for messages.
     pub fn from_file(file: File, path: &Path) -> Result<ElfFile, SymbolError> {
         let metadata =
             file.metadata().map_err(|source| SymbolError::Open { path: path.to_owned(), source })?;
@@ -127,24 +127,24 @@ impl ElfFile {
         Ok(elf)
     }
 
-    /// As [`ElfFile::from_file`] for a file that belongs to this one, under the same rules.
+    /// As [`ElfFile::from_file`], for a debug file of this one; it may be mapped if this one may be.
     pub fn open_companion(&self, file: File, path: &Path) -> Result<ElfFile, SymbolError> {
         let mut elf = ElfFile::from_file(file, path)?;
         elf.may_map = self.may_map;
         Ok(elf)
     }
 
-    /// From now on large parts are mapped instead of read: for a process that may be lost.
+    /// Large parts are mapped from now on instead of read. Only for a process that may be lost.
     pub fn let_map(&mut self) {
         self.may_map = true;
     }
 
-    /// Whether this process may be lost by what it reads.
+    /// Whether parts may be mapped, because this process may be lost.
     pub fn may_map(&self) -> bool {
         self.may_map
     }
 
-    /// `size` bytes at `offset` without reading them, if that is allowed and possible.
+    /// Maps `size` bytes at `offset`; `None` if this is not allowed or fails.
     pub fn map(&self, offset: u64, size: u64) -> Option<Mapping> {
         if !self.may_map || size == 0 {
             return None;
@@ -152,7 +152,7 @@ impl ElfFile {
         Mapping::new(&self.file, offset, size).ok()
     }
 
-    /// What messages call it.
+    /// The file's path in messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -162,7 +162,7 @@ impl ElfFile {
         &self.file
     }
 
-    /// `size` bytes at `offset`; `what` and `limit` are for the message if that is too much.
+    /// Reads `size` bytes at `offset`. More than `limit` is an error; `what` names the bytes in its message.
     pub fn read(
         &self,
         offset: u64,
@@ -189,7 +189,7 @@ impl ElfFile {
         self.sections.iter().find(|section| section.name == name)
     }
 
-    /// The sections that hold instructions. An honest file has about ten; more than 1,024 are not looked at.
+    /// The sections with instructions, at most 1,024. An honest file has about ten.
     pub fn code_sections(&self) -> Vec<&Section> {
         self.sections
             .iter()
@@ -198,7 +198,7 @@ impl ElfFile {
             .collect()
     }
 
-    /// A section's bytes in the file (as they are, compressed or not). `SHT_NOBITS` has none.
+    /// A section's bytes in the file, compressed or not; none for `SHT_NOBITS`.
     pub fn section_bytes(
         &self,
         section: &Section,
@@ -232,7 +232,7 @@ impl ElfFile {
         })
     }
 
-    /// Only little-endian files of 64 bits are read.
+    /// Refuses everything but little-endian 64-bit files.
     fn check_class(&self, start: &[u8]) -> Result<(), SymbolError> {
         let not_elf = |reason: &str| Err(SymbolError::not_elf(&self.path, reason));
         let unsupported = |what| Err(SymbolError::Unsupported { path: self.path.clone(), what });
@@ -329,7 +329,7 @@ impl ElfFile {
         Ok(())
     }
 
-    /// What cannot be read is a loader all the same, with no name.
+    /// The loader's name, empty if it cannot be read: the program has a loader all the same.
     fn loader_name(&self, offset: u64, size: u64) -> PathBuf {
         let name = self.read(offset, size, "the loader's name", MAX_LOADER_NAME).unwrap_or_default();
         let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
@@ -363,7 +363,7 @@ impl Segment {
     }
 }
 
-/// Opens a file for reading. A pipe or device is not waited for.
+/// Opens a file for reading, without waiting for a pipe or device.
 pub fn open_plain(path: &Path) -> Result<File, SymbolError> {
     File::options()
         .read(true)
@@ -372,10 +372,10 @@ pub fn open_plain(path: &Path) -> Result<File, SymbolError> {
         .map_err(|source| SymbolError::Open { path: path.to_owned(), source })
 }
 
-/// The NUL-ended text at an offset of a string table, at most `max` bytes of it; empty outside.
+/// The NUL-terminated text at an offset of a string table, at most `max` bytes of it; empty if the offset is outside.
 pub fn text_at(table: &[u8], offset: u32, max: usize) -> &[u8] {
     let rest = table.get(offset as usize..).unwrap_or_default();
     let rest = &rest[..rest.len().min(max)];
-    // Names of C++ are long, and a browser has a million.
+    // memchr, because names of C++ are long and a browser has a million of them.
     memchr::memchr(0, rest).map_or(rest, |end| &rest[..end])
 }

@@ -1,4 +1,4 @@
-//! Why a binary's symbols cannot be read: one line for people, one hint.
+//! Why a binary's symbols cannot be read: a message of one line and a hint.
 
 use super::name::safe_path;
 use super::name_match::listed;
@@ -16,7 +16,7 @@ pub enum SymbolError {
         /// What the kernel said.
         source: std::io::Error,
     },
-    /// The file cannot be read as far as its own headers say it reaches.
+    /// The file is shorter than its headers say, or reading fails.
     #[error("cannot read {}: {what}", safe_path(path))]
     Read {
         /// Which file.
@@ -46,7 +46,7 @@ pub enum SymbolError {
         /// The kind, with its article.
         what: &'static str,
     },
-    /// Some part is larger than any honest file's.
+    /// A part is larger than in any honest file.
     #[error("{}: {what} is larger than {limit} bytes", safe_path(path))]
     TooLarge {
         /// Which file.
@@ -56,34 +56,34 @@ pub enum SymbolError {
         /// The limit, bytes.
         limit: u64,
     },
-    /// The process that reads symbols was lost to this file.
+    /// The process that reads symbols ended while it read this file.
     #[error("cannot read {}: the process that reads its symbols {what}", safe_path(path))]
     Parser {
         /// Which file.
         path: PathBuf,
-        /// What became of it, as the rest of the sentence.
+        /// How it ended, as the end of the sentence.
         what: String,
     },
-    /// A name may be one of several functions.
+    /// A name may stand for several functions.
     #[error("{} functions may be meant by '{name}': {}", may_be.len(), listed(may_be))]
     Unclear {
-        /// As it was given.
+        /// The name as the user gave it.
         name: String,
-        /// What it may be.
+        /// The functions that it may stand for.
         may_be: Vec<String>,
     },
-    /// What the process that reads symbols says.
+    /// An error in the process that reads symbols.
     #[error("{text}")]
     Told {
-        /// What kind of failure.
+        /// The kind of failure.
         kind: FailureKind,
-        /// One line.
+        /// The message, one line.
         text: String,
     },
 }
 
 impl SymbolError {
-    /// What the user can do, one line.
+    /// What the user can do, in one line.
     pub fn hint(&self) -> &'static str {
         match self {
             SymbolError::Open { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
@@ -116,15 +116,15 @@ impl SymbolError {
     }
 }
 
-/// See [`SymbolError`].
+/// The kind of a [`SymbolError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// It cannot be opened or read.
+    /// The file is not an ELF file.
     Unreadable,
-    /// It is not an ELF file.
+    /// It is an ELF file of a kind that is not understood.
     NotElf,
-    /// It is one of a kind that is not understood.
+    /// An ELF file of a kind that is not understood.
     Unsupported,
 }
 

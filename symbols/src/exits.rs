@@ -1,19 +1,18 @@
-//! Where a function is left: every `ret` and every jump to another function, as addresses for exit probes.
+//! Where control leaves a function: every `ret` and every jump to another function, as addresses for exit probes.
 //!
-//! An exit probe finds the frame that ends by its stack pointer: it has to be the one at the function's
-//! entry, where it points at the return address.
-//! - At a `ret` it is, since that is where `ret` takes the return address from.
-//! - At a jump to another function's start (a tail call) it is by the ABI: that function returns to the
-//!   address on top of the stack, so it has to be our caller's. Where there are unwind tables they must
-//!   agree.
+//! An exit probe finds the frame that ends by its stack pointer. So at the probe the stack must be level: the stack pointer has
+//! to be the one at the function's entry, where it points to the return address.
+//! - At a `ret` the stack is level, because `ret` takes the return address from there.
+//! - At a jump to another function's start (a tail call) it is level by the ABI: that function returns to the address on top of
+//!   the stack, which has to be in the caller. Unwind tables must agree if there are any.
 //! - A jump inside the function, to its `.cold` part or through a `switch` table is no exit.
-//! - A conditional jump to another function would fire the probe whether it is taken or not: such a function is
+//! - A conditional jump to another function would fire the probe whether it is taken or not: the exits of such a function are
 //!   [`UnknownExits::ConditionalTailCall`].
 //! - A jump to the function's own start is a tail call of itself: one exit, then one entry.
 //!
-//! A probe in the middle of an instruction destroys the program, a missed exit makes a function run for ever: a
-//! function is [`Exits::Sure`] only if every byte is explained, as instructions that direct jumps, landing pads
-//! or a recognised `switch` table reach, or as padding.
+//! A probe in the middle of an instruction destroys the program; after a missed exit a function seems to run forever. So exits
+//! are [`Exits::Sure`] only if every byte is explained: as padding, or as an instruction that direct jumps, landing pads or a
+//! recognised `switch` table reach.
 
 use super::body::{Body, Levels};
 use super::code::{Flow, Step};
@@ -25,25 +24,25 @@ use super::unwind::UnwindTables;
 /// A function's exits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exits {
-    /// All of them, as file offsets in order. None at all if it never returns.
+    /// All exits, as file offsets in order. Empty if the function never returns.
     Sure(Vec<u64>),
-    /// They are not known with certainty: probe its entry only.
+    /// The exits are not known with certainty: only the entry can be probed.
     Unsure(UnknownExits),
 }
 
 /// Where a function's entry is probed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// Offset in bytes from its first one: 0, or the length of the `nop`s that must not be replaced
+    /// Distance from the function's first byte, bytes: 0, or the length of the `nop`s that must not be replaced
     /// ([`super::probeable::is_rewritten`]). Registers and stack are there as at the first instruction.
     At(u64),
-    /// The kernel lets no probe replace it.
+    /// The kernel allows no probe on the first instruction.
     Closed,
-    /// It is such a `nop`, and the code after it may not be passed exactly once for each call.
+    /// The first instruction is such a `nop`, and the code after it may not run exactly once for each call.
     Rewritten,
 }
 
-/// What [`analyse`] found out about a function.
+/// The exits and the entry of a function, as [`analyse`] finds them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Analysis {
     /// Its exits.
@@ -58,7 +57,7 @@ pub struct Analysis {
     pub exits_stepped: bool,
 }
 
-/// Finds the exits of a function of the module. `unwind` are the module's tables, if it has any.
+/// Finds the exits of a function of the module; `unwind`: the module's unwind tables, if it has any.
 pub fn analyse(module: &ModuleFunctions, unwind: Option<&UnwindTables>, index: usize) -> Analysis {
     let Some(&function) = module.functions().get(index) else {
         return Analysis {
@@ -103,7 +102,7 @@ pub fn analyse(module: &ModuleFunctions, unwind: Option<&UnwindTables>, index: u
 struct Start {
     entry: Entry,
     stepped: bool,
-    /// File offset of the first instruction other than `endbr64` or padding.
+    /// File offset of the first instruction other than `endbr64` or `nop`.
     first_work: Option<u64>,
 }
 
@@ -137,8 +136,8 @@ fn start_of(module: &ModuleFunctions, function: &Function) -> Start {
 }
 
 impl Body {
-    /// Whether anything inside jumps to after the first instruction, up to its end: a probe there would count
-    /// that as another entry.
+    /// Whether an instruction of the function jumps behind its start, up to the place of a probe `shift` bytes behind it. The
+    /// probe would count the jump as another entry.
     fn leads_into(&self, start: u64, shift: u64) -> bool {
         self.steps.iter().any(|step| match step.flow {
             Flow::Jump(to) | Flow::Branch(to) | Flow::Call(Some(to)) => {
@@ -148,7 +147,7 @@ impl Body {
         })
     }
 
-    /// Their file offsets, and whether the kernel has to step over every one of them.
+    /// The file offsets of all exits, and whether the kernel has to single-step every one of them.
     fn exits(&self, module: &ModuleFunctions) -> Result<(Vec<u64>, bool), UnknownExits> {
         let levels = Levels::new(self);
         let mut exits = self.direct_exits(module, &levels)?;
@@ -169,7 +168,7 @@ impl Body {
         module.elf().code_offset_of(step.address).ok_or(UnknownExits::Unreadable)
     }
 
-    /// Returns and direct jumps out, as indices of steps.
+    /// Returns and direct jumps out of the function, as indices of steps.
     fn direct_exits(&self, module: &ModuleFunctions, levels: &Levels) -> Result<Vec<usize>, UnknownExits> {
         let mut exits = Vec::new();
         for (index, step) in self.steps.iter().enumerate() {
@@ -208,7 +207,7 @@ impl Body {
         if levels.at(step.address) == Some(false) { Err(UnknownExits::StackNotLevel) } else { Ok(()) }
     }
 
-    /// Follows control flow from the entry and the landing pads: which steps are reached.
+    /// Which steps control flow reaches from the entry and the landing pads.
     fn reached(&self) -> Result<Vec<bool>, UnknownExits> {
         let mut reached = vec![false; self.steps.len()];
         let mut open: Vec<usize> = self.step_at(self.function.address).into_iter().collect();
@@ -228,7 +227,7 @@ impl Body {
             if matches!(step.flow, Flow::Next | Flow::Padding | Flow::Call(_) | Flow::Branch(_)) {
                 match self.step_at(step.end()) {
                     Some(next) => open.push(next),
-                    // A call at the very end calls something that does not return.
+                    // A call at the very end calls a function that does not return.
                     None if matches!(step.flow, Flow::Call(_)) => {}
                     None => return Err(UnknownExits::FallsThrough),
                 }
@@ -237,7 +236,7 @@ impl Body {
         Ok(reached)
     }
 
-    /// Decides what each indirect jump is, and whether all bytes are explained.
+    /// Returns the indirect jumps that are exits. An error if one is unclear, or if some bytes stay unexplained.
     fn indirect_exits(&self, levels: &Levels, reached: &[bool]) -> Result<Vec<usize>, UnknownExits> {
         let all_reached =
             self.steps.iter().zip(reached).all(|(step, &reached)| reached || step.flow == Flow::Padding);
@@ -246,17 +245,17 @@ impl Body {
         let table = self.steps.iter().any(|step| step.flow == Flow::TableJump);
         let level = |&index: &usize| levels.at(self.steps[index].address);
         if all_reached {
-            // Nothing inside is left for an indirect jump to lead to: it leaves, if the stack agrees.
+            // No unreached code is left for an indirect jump to lead to. So it leaves the function, if the stack is level.
             return match unknown.iter().all(|index| level(index) == Some(true)) {
                 true => Ok(unknown),
                 false => Err(UnknownExits::IndirectJump),
             };
         }
-        // With its frame still on the stack a jump cannot be a tail call, so it leads to the unreached bytes.
+        // A jump with the frame still on the stack cannot be a tail call, so it leads to the unreached bytes.
         if !unknown.iter().all(|index| level(index) == Some(false)) {
             return Err(UnknownExits::IndirectJump);
         }
-        // Landing pads that cannot be read explain anything, as a table does.
+        // Landing pads that cannot be read, or a jump table, explain any unreached bytes.
         if self.landing.is_none() || table || !unknown.is_empty() {
             Ok(Vec::new())
         } else {

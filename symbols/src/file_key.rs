@@ -1,25 +1,24 @@
-//! The identity of a file, independent of its name.
+//! The identity of a file's content, independent of its name.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-/// The content of a file, independent of its name. An inode alone is not enough: a program that is built
-/// again may get the number of the one before, or be written over it, and probes in the old places would
-/// destroy it.
+/// The identity of a file's content, independent of its name. An inode is not enough: a rebuilt program may get the old one's
+/// inode number, or be written over it. Probes at the old places would destroy the new program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileKey {
     device: u64,
     inode: u64,
     bytes: u64,
-    /// The kernel's time of the last change (seconds, nanoseconds), which no user can set.
+    /// Time of the last change (ctime: seconds, nanoseconds), which no user can set.
     changed: (i64, i64),
 }
 
 impl FileKey {
-    /// The kernel's own library, which is not a file.
+    /// The key of the vDSO, the kernel's own library, which is not a file.
     pub const VDSO: FileKey = FileKey { device: 0, inode: 0, bytes: 0, changed: (0, 0) };
 
-    /// Of a file that is there.
+    /// The key of an existing file.
     pub fn of(metadata: &Metadata) -> FileKey {
         FileKey {
             device: metadata.dev(),
@@ -29,17 +28,17 @@ impl FileKey {
         }
     }
 
-    /// Of one that is gone, as far as its number tells; never that of a file.
+    /// The key of a deleted file, of which only the inode number is known; never equal to an existing file's.
     pub fn gone(inode: u64) -> FileKey {
         FileKey { device: u64::MAX, inode, bytes: 0, changed: (0, 0) }
     }
 
-    /// Its number on its device.
+    /// The inode number.
     pub fn inode(&self) -> u64 {
         self.inode
     }
 
-    /// Whether both are, or were at different times, the same file by number.
+    /// Whether both have the same inode. Not the same content: a file may have changed, or the inode may be in use again.
     pub fn is_same_inode(&self, other: &FileKey) -> bool {
         (self.device, self.inode) == (other.device, other.inode)
     }
@@ -54,7 +53,7 @@ impl FileKey {
 mod tests {
     use super::*;
 
-    /// Functions were chosen once for each inode: what was built again there got its predecessor's probes.
+    /// Functions are chosen for each key: with the same one, a rebuilt program would get its predecessor's probes.
     #[test]
     fn a_program_written_over_another_one_is_another_one() {
         let folder = tempfile::tempdir().expect("folder");
@@ -69,7 +68,7 @@ mod tests {
         assert_eq!((longer.device, longer.inode), (first.device, first.inode), "this must be the same inode");
         assert_ne!(longer, first);
         assert!(!longer.is_as_long_as(&first));
-        // The clock of files goes in steps of some milliseconds.
+        // The file system's clock goes in steps of some milliseconds.
         let as_long = || key("LONGER THAN THAT") != longer;
         assert!((0..1_000).any(|_| as_long() || {
             std::thread::sleep(std::time::Duration::from_millis(1));

@@ -1,13 +1,12 @@
-//! Further files that a binary's symbols may lie in, and the interface that opens them. A parser without
-//! rights asks for them through this interface; the process that has the rights decides which file it may
-//! read.
+//! Other files that may have a binary's symbols, and the interface that opens them. A parser without rights asks through this
+//! interface; the process with rights decides which files the parser may read.
 
 use super::build_id::BuildId;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::path::PathBuf;
 
-/// A file that is wanted. Everything in it comes from the binary, so it is as untrusted as that.
+/// A file that is wanted. Its fields come from the binary and are as untrusted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileRequest {
@@ -15,7 +14,7 @@ pub enum FileRequest {
     BuildId(BuildId),
     /// The file that `.gnu_debuglink` names.
     DebugLink(String),
-    /// What several debug files have in common (`.gnu_debugaltlink`, made by dwz).
+    /// The file that several debug files share (`.gnu_debugaltlink`, made by dwz).
     Supplement {
         /// Its path as the debug file names it.
         path: String,
@@ -29,34 +28,34 @@ pub enum FileRequest {
         /// Its path as the compiler named it.
         name: String,
     },
-    /// The `.dwp` file that holds all of them.
+    /// The `.dwp` file that holds all `.dwo` files.
     SplitPackage,
 }
 
-/// A file that may be the wanted one: the caller has to compare build-id, checksum or number.
+/// A file that may be the wanted one. The caller has to compare build-id, checksum or number.
 #[derive(Debug)]
 pub struct Candidate {
     /// The open file.
     pub file: File,
     /// Where it lies, for messages.
     pub path: PathBuf,
-    /// Where to go on if it is not the right one.
+    /// The place number to continue the search from, if it is the wrong file.
     pub next: u32,
 }
 
 /// Opens files.
 pub trait Files: Send {
-    /// The first file that is there among the places for a request, from place number `from` on.
+    /// Opens the first existing file among the places for a request, from place number `from` on.
     fn open(&mut self, request: &FileRequest, from: u32) -> Option<Candidate>;
 }
 
-/// Gets files from elsewhere when they are nowhere here.
+/// Fetches files that are not on this machine, for instance from a server.
 pub trait Fetch: Send + Sync + std::fmt::Debug {
-    /// The debug file of a build-id, and where it lies now.
+    /// The debug file of a build-id, and its path now.
     fn debug_file(&self, id: &BuildId) -> Option<(File, PathBuf)>;
 }
 
-/// Opens nothing: for a binary that is looked at alone.
+/// Opens no files: for reading a binary alone.
 #[derive(Clone, Copy, Debug)]
 pub struct NoFiles;
 
@@ -69,7 +68,7 @@ impl Files for NoFiles {
 /// Most candidates looked at for one request.
 const MAX_CANDIDATES: u32 = 64;
 
-/// Goes through the candidates until one is right.
+/// Opens candidates until `right` accepts one.
 pub fn search<T>(
     files: &mut dyn Files,
     request: &FileRequest,

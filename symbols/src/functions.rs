@@ -1,4 +1,4 @@
-//! The functions that a binary's symbol table names.
+//! The functions in a binary's symbol table.
 
 use super::build_id::BuildId;
 use super::debug_file::{self, Search};
@@ -20,16 +20,16 @@ use std::sync::{Mutex, PoisonError};
 /// Most sections of linker stubs looked at; an honest file has three.
 const MAX_STUB_SECTIONS: usize = 16;
 
-/// Every function that a binary's symbol table names, in order of address. The file stays open: later reads
-/// (instructions, debug information) use the same file.
+/// All functions in a binary's symbol table, by address. The file stays open: later reads (instructions, debug information) use
+/// the same file.
 #[derive(Debug)]
 pub struct ModuleFunctions {
     elf: ElfFile,
     debug: Option<ElfFile>,
-    /// The small symbol table that is packed into some stripped binaries.
+    /// The small symbol table packed into some stripped binaries (`.gnu_debugdata`).
     mini: Option<ElfFile>,
     go: Option<GoTable>,
-    /// Debug files that do not belong to the binary.
+    /// One sentence for each debug file that was refused.
     refused: Vec<String>,
     files: OtherFiles,
     module: String,
@@ -65,7 +65,7 @@ pub enum SymbolSource {
     PackedTable,
     /// Go's own table of functions (`.gopclntab`).
     GoTable,
-    /// None: nothing is named.
+    /// There is no table, so no function has a name.
     None,
 }
 
@@ -74,13 +74,13 @@ pub enum SymbolSource {
 pub struct Function {
     /// Address as linked. An `endbr64` at the start belongs to the function.
     pub address: u64,
-    /// Place of its first instruction in the file.
+    /// Place of the first instruction in the file, bytes.
     pub file_offset: u64,
-    /// Bytes; 0 if the symbol does not say.
+    /// Bytes; 0 if the symbol has no size.
     pub size: u64,
-    /// How the linker treats the name.
+    /// The symbol's binding.
     pub binding: Binding,
-    /// What it is apart from an ordinary function.
+    /// What kind of function it is.
     pub kind: FunctionKind,
     name_at: u32,
 }
@@ -106,32 +106,32 @@ impl Binding {
     }
 }
 
-/// What a function symbol is. Of several that apply, the first one here counts.
+/// The kind of a function symbol. If several apply, the first in this order counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FunctionKind {
-    /// Another name of the function at the same address; the index is the one that counts.
+    /// Another name of the function at the same address; the index is that of the function's entry in the list.
     Alias(usize),
-    /// Runs in the dynamic linker, to choose an implementation.
+    /// Chooses an implementation of a function; runs in the dynamic linker.
     IfuncResolver,
     /// A linker's stub.
     Plt,
     /// `_start`, `.init`, `.fini`.
     Startup,
-    /// The rarely executed rest of another function (`.cold`), reached by jumps.
+    /// The rarely executed part of another function (`.cold`), reached by jumps.
     Cold,
-    /// The outlined rest of another function (`.part`).
+    /// The outlined part of another function (`.part`).
     Part,
     /// None of these.
     Ordinary,
 }
 
-/// The functions of an ELF file, by its symbol table, else that of a separate debug file with the same build-id,
-/// else its dynamic symbols. A file without any gives an empty list, not an error.
+/// The functions of an ELF file: from its symbol table, else from a separate debug file with the same build-id, else from its
+/// dynamic symbols. A file without any gives an empty list, not an error.
 pub fn functions_of(path: &Path) -> Result<ModuleFunctions, SymbolError> {
     ModuleFunctions::read(ElfFile::open(path)?)
 }
 
-/// As [`functions_of`] with folders that debug files are looked for in first.
+/// As [`functions_of`], with folders to search first for debug files.
 pub fn functions_with(path: &Path, folders: &[PathBuf]) -> Result<ModuleFunctions, SymbolError> {
     let files = HostFiles::of(path).with_folders(folders);
     ModuleFunctions::load(ElfFile::open(path)?, Box::new(files))
@@ -154,7 +154,7 @@ impl ModuleFunctions {
         let named = has_table(&elf) || debug.as_ref().is_some_and(has_table);
         let mini = if named { None } else { mini_debug::read(&elf) };
         let go = if is_go { GoTable::read(&elf) } else { None };
-        // Asked for at every jump, and a hostile file may have 65,000 sections.
+        // Stubs are looked up at every jump, and a hostile file may have 65,000 sections.
         let stubs = elf.sections.iter().filter(|section| section.name.starts_with(b".plt"));
         let stubs = stubs.take(MAX_STUB_SECTIONS).cloned().collect();
         let mut functions = ModuleFunctions {
@@ -176,22 +176,22 @@ impl ModuleFunctions {
         Ok(functions)
     }
 
-    /// File name of the binary, for people. That of `/proc/PID/exe` is `exe`: see [`ModuleFunctions::rename`].
+    /// File name of the binary, for messages. It is `exe` for `/proc/PID/exe`: see [`ModuleFunctions::rename`].
     pub fn module(&self) -> &str {
         &self.module
     }
 
-    /// Gives the module the name that people know it by.
+    /// Sets the module's name in messages.
     pub fn rename(&mut self, module: &str) {
         self.module = name::safe_within(module, 255);
     }
 
-    /// Every function symbol, by address; of those at one address, the one that is not an alias comes first.
+    /// All function symbols, by address. At each address the one that is not an alias comes first.
     pub fn functions(&self) -> &[Function] {
         &self.functions
     }
 
-    /// Where the names come from.
+    /// The table that the names come from.
     pub fn source(&self) -> &SymbolSource {
         &self.source
     }
@@ -201,17 +201,17 @@ impl ModuleFunctions {
         self.elf.build_id.as_ref()
     }
 
-    /// Whether it was built by Go: its stacks move, so that a stack pointer does not tell a frame.
+    /// Whether Go built it: Go moves stacks, so a stack pointer does not identify a frame.
     pub fn is_go(&self) -> bool {
         self.is_go
     }
 
-    /// Whether Rust's standard library is in it, as far as names tell: every program with it has this function.
+    /// Whether it contains Rust's standard library, known by a function that every such program has.
     pub fn is_rust(&self) -> bool {
         self.functions.iter().any(|function| self.raw_name_bytes(function) == b"rust_eh_personality")
     }
 
-    /// Function symbols that lie outside the file's code and are left out.
+    /// Number of function symbols outside the file's code, which are left out.
     pub fn outside(&self) -> usize {
         self.outside
     }
@@ -226,7 +226,7 @@ impl ModuleFunctions {
         self.debug.as_ref()
     }
 
-    /// Debug files that were there but do not belong to the binary: one sentence for each.
+    /// One sentence for each debug file that was found but does not belong to the binary.
     pub fn refused(&self) -> &[String] {
         &self.refused
     }
@@ -236,13 +236,13 @@ impl ModuleFunctions {
         self.go.as_ref()
     }
 
-    /// Opens further files of the module.
+    /// Calls `open` with the interface that opens the module's other files.
     pub(super) fn with_files<T>(&self, open: impl FnOnce(&mut dyn Files) -> T) -> T {
         let mut files = self.files.0.lock().unwrap_or_else(PoisonError::into_inner);
         open(files.as_mut())
     }
 
-    /// The symbol as it is in the file (at most [`MAX_RAW_BYTES`] of it).
+    /// The symbol as in the file, at most [`MAX_RAW_BYTES`].
     pub fn raw_name(&self, function: &Function) -> Cow<'_, str> {
         String::from_utf8_lossy(self.raw_name_bytes(function))
     }
@@ -259,15 +259,15 @@ impl ModuleFunctions {
         self.functions.get(at).is_some_and(|function| function.address == address).then_some(at)
     }
 
-    /// The function whose bytes hold the address.
+    /// The function that contains the address.
     pub fn containing(&self, address: u64) -> Option<&Function> {
         let end = self.functions.partition_point(|function| function.address <= address);
-        // Functions hardly nest: a few neighbours suffice, and a hostile file cannot make this long.
+        // Functions hardly nest, so a few neighbours suffice. A hostile file cannot make this search long.
         let is_alias = |function: &Function| matches!(function.kind, FunctionKind::Alias(_));
         let mut found: Option<&Function> = None;
         for function in self.functions[..end].iter().rev().take(16) {
             match found {
-                // The nearest one that reaches this far, rather by its own name than by another.
+                // The nearest function that reaches this far; at one address, the one that is not an alias.
                 Some(nearer) if function.address < nearer.address || !is_alias(nearer) => break,
                 Some(_) if is_alias(function) => {}
                 _ if address - function.address < function.size => found = Some(function),
@@ -277,13 +277,13 @@ impl ModuleFunctions {
         found
     }
 
-    /// Functions whose names lie at the same place have the same name; `None` if this one has none.
+    /// Where the function's name lies; functions with the same place have the same name. `None` if it has no name.
     pub(super) fn name_place(&self, function: &Function) -> Option<u32> {
         self.names.get(function.name_at as usize).filter(|&&first| first != 0).map(|_| function.name_at)
     }
 
-    /// The symbol that an address belongs to: one that holds it, else one without a size that starts before
-    /// it in the same section (hand-written assembly), if nothing else starts between them.
+    /// The symbol that an address belongs to. If none contains it: the last symbol before it, if that has no size and starts in
+    /// the same section (hand-written assembly).
     pub fn covering(&self, address: u64) -> Option<&Function> {
         self.containing(address).or_else(|| {
             let end = self.functions.partition_point(|function| function.address <= address);
@@ -330,8 +330,8 @@ impl ModuleFunctions {
         Ok(())
     }
 
-    /// The file offset of an address that may hold instructions: in an executable segment, and in a section of
-    /// code if there are sections at all.
+    /// The file offset of an address that may hold instructions. It has to be in an executable segment and, if the file has
+    /// sections, in one with code.
     fn code_offset(&self, address: u64, code: &[&Section]) -> Option<u64> {
         let offset = self.elf.code_offset_of(address)?;
         (self.elf.sections.is_empty() || code.iter().any(|section| section.contains(address)))
@@ -340,7 +340,7 @@ impl ModuleFunctions {
 
     fn sort_and_classify(&mut self) {
         let mut functions = std::mem::take(&mut self.functions);
-        // Cheap keys only: a hostile table may hold millions of names for one address.
+        // Comparing names would be slow: a hostile table may hold millions of names for one address.
         functions.sort_unstable_by_key(|function| {
             (function.address, function.size == 0, function.binding, function.name_at)
         });
@@ -365,7 +365,7 @@ impl ModuleFunctions {
         self.functions = functions;
     }
 
-    /// The best name has the least: with a size, exported rather than local, few leading underscores, short.
+    /// Order of the names at one address, best first: with a size, exported, few leading underscores, short.
     fn rank(&self, function: &Function) -> (bool, Binding, usize, usize, &[u8]) {
         let raw = self.raw_name_bytes(function);
         let underscores = raw.iter().take_while(|&&byte| byte == b'_').count();
@@ -390,17 +390,17 @@ impl ModuleFunctions {
     }
 }
 
-/// What a place without a symbol is called.
+/// The name of a place without a symbol.
 pub fn unnamed(module: &str, file_offset: u64) -> String {
     format!("{module}+{file_offset:#x}")
 }
 
-/// `f` for `f.cold` and `f.cold.3`: code that belongs to `f` and is reached by jumps.
+/// `f` for `f.cold` and `f.cold.3`: code of `f` that is reached by jumps.
 pub fn cold_parent(raw: &[u8]) -> Option<&[u8]> {
     suffix_parent(raw, b".cold")
 }
 
-/// `f` for `f.part.0` (also with what a compiler appends to that).
+/// `f` for `f.part.0`, also if the compiler has appended more.
 fn part_parent(raw: &[u8]) -> Option<&[u8]> {
     let at = raw.windows(6).position(|window| window == b".part.")?;
     raw.get(at + 6).is_some_and(u8::is_ascii_digit).then(|| &raw[..at])

@@ -1,4 +1,4 @@
-//! Go's own table of functions and lines (`.gopclntab`), which is there in stripped programs, too: Go's runtime needs it.
+//! Go's own table of functions and lines (`.gopclntab`). Stripped programs have it, too: Go's runtime needs it.
 //!
 //! Layout: Go's `runtime/symtab.go` and `internal/abi/symtab.go`, versions 1.16, 1.18 and 1.20.
 
@@ -9,16 +9,16 @@ use super::sections::Bytes;
 
 /// Largest table read.
 const MAX_TABLE: u64 = 1 << 30;
-/// Most steps in a table of values of one function.
+/// Most entries that are read of one function's table of values.
 const MAX_STEPS: usize = 1 << 20;
 /// Most functions.
 const MAX_FUNCTIONS: usize = 2_000_000;
 
-/// The table.
+/// Go's table of functions and lines.
 #[derive(Debug)]
 pub struct GoTable {
     bytes: Bytes,
-    /// With 4-byte offsets from the start of the code instead of addresses (1.18).
+    /// Whether addresses are 4-byte offsets from the start of the code (from 1.18 on).
     relative: bool,
     quantum: u64,
     count: usize,
@@ -113,8 +113,8 @@ impl GoTable {
         text_at(self.bytes.get(self.names..).unwrap_or_default(), name_at, MAX_RAW_BYTES)
     }
 
-    /// Function, file and line at an address. Of code that was inlined there, it is the inlined line: Go keeps the chain in
-    /// a place that a stripped program does not name.
+    /// Function, file and line at an address. In inlined code it is the inlined line, under the outer function's name: where Go
+    /// keeps the inline chain, a stripped program does not name.
     pub fn frame(&self, address: u64) -> Option<Frame> {
         let (mut low, mut high) = (0, self.count);
         while low < high {
@@ -142,7 +142,7 @@ impl GoTable {
         })
     }
 
-    /// Address and place of the description of a function; one after the last gives the end.
+    /// Address of a function and the place of its description. The row after the last has the end address.
     fn row(&self, index: usize) -> Option<(u64, usize)> {
         if index > self.count {
             return None;
@@ -158,7 +158,7 @@ impl GoTable {
         }
     }
 
-    /// The value at an address in a table of changes: signed change of the value, distance to where it holds no longer.
+    /// The value at an address. A table lists signed changes of the value, each with the distance for which it holds.
     fn value(&self, table: u32, start: u64, address: u64) -> Option<i64> {
         let mut at = self.values.checked_add(table as usize)?;
         let (mut value, mut place) = (-1i64, start);
@@ -201,7 +201,7 @@ impl GoTable {
     }
 }
 
-/// Where the code starts if the header leaves it to the dynamic linker: its relocation says, else the section.
+/// Where the code starts if the header has no address: from the relocation of that field, else from `.text`.
 fn text_start(elf: &ElfFile, table: &Section) -> Option<u64> {
     let field = table.address.checked_add(8 + 2 * 8)?;
     let relocated = [&b".rela"[..], b".rela.dyn"].iter().find_map(|name| {

@@ -1,27 +1,27 @@
-//! What a program asks its libraries for, and where its instructions refer to it.
+//! The functions and variables that a program imports from its libraries, and the slots by which instructions refer to them.
 
 use super::elf_file::{ElfFile, Section, text_at};
 
-/// Most bytes of symbols, of their names and of relocations that are looked at.
+/// Most bytes read of symbols, of their names and of relocations.
 const MOST: u64 = 16 << 20;
 const SYMBOL: usize = 24;
 const RELOCATION: usize = 24;
-/// `SHT_RELA`, and the relocations of x86-64 that fill a slot which calls go through (System V ABI, AMD64 supplement).
+/// `SHT_RELA`, and the x86-64 relocations that fill a slot for calls (System V ABI, AMD64 supplement).
 const RELA: u32 = 4;
 const GLOB_DAT: u32 = 6;
 const JUMP_SLOT: u32 = 7;
 
-/// A function or variable that a file asks others for.
+/// A function or variable that a file imports.
 pub struct Import {
     /// Its name, without a version.
     pub name: Vec<u8>,
-    /// Linked addresses of the slots that hold its address at run time and that instructions refer to.
+    /// Linked addresses of the slots that instructions refer to and that hold the import's address at run time.
     pub slots: Vec<u64>,
-    /// Its address lies in data, too, or is a constant of the program: it can be called through a pointer.
+    /// Whether its address is also in data or a constant of the program: then it can be called through a pointer.
     pub taken: bool,
 }
 
-/// All of them. What cannot be read counts as nothing.
+/// All imports of a file. Tables that cannot be read count as empty.
 pub fn imports(elf: &ElfFile) -> Vec<Import> {
     let bytes = |section: &Section| elf.section_bytes(section, "the names it asks for", MOST).ok();
     let named = |name: &[u8]| bytes(elf.section(name)?);
@@ -32,7 +32,7 @@ pub fn imports(elf: &ElfFile) -> Vec<Import> {
     for (number, symbol) in symbols.iter().enumerate().skip(1).filter(|(_, symbol)| symbol[6..8] == [0, 0]) {
         numbers[number] = Some(imports.len());
         let offset = u32::from_le_bytes([symbol[0], symbol[1], symbol[2], symbol[3]]);
-        // Where code is not position-independent, an undefined symbol has a value if its address is taken.
+        // In code that is not position-independent, an undefined symbol has a value if its address is taken.
         let taken = symbol[8..16] != [0; 8];
         imports.push(Import { name: text_at(&names, offset, 64).to_vec(), slots: Vec::new(), taken });
     }

@@ -1,11 +1,11 @@
-//! Where exceptions land in a function: the call-site table of `.gcc_except_table` (Itanium C++ ABI, exception
+//! The landing pads of a function's exceptions: the call-site table of `.gcc_except_table` (Itanium C++ ABI, exception
 //! handling, section 7.3; Rust uses the same form).
 
 use gimli::constants as pe;
 use gimli::{DwEhPe, EndianSlice, LittleEndian, Reader as _};
 
-/// The landing pads in the table whose bytes start at `bytes`, linked at address `at`, for a function that
-/// starts at `function`. `None` if the table has a form that is not understood.
+/// The landing pads in a table. Its bytes start at `bytes` and are linked at address `at`; its function starts at `function`.
+/// `None` if the form of the table is not understood.
 pub fn read(bytes: &[u8], at: u64, function: u64) -> Option<Vec<u64>> {
     let mut cursor = Cursor { bytes: EndianSlice::new(bytes, LittleEndian), at };
     let start = match cursor.encoding()? {
@@ -24,7 +24,7 @@ pub fn read(bytes: &[u8], at: u64, function: u64) -> Option<Vec<u64>> {
         cursor.value(encoding)?;
         let pad = cursor.value(encoding)?;
         cursor.uleb()?;
-        // 0 says "none": pads count from the function's start, which is never one itself.
+        // 0 means none: pads are distances from the function's start, which is never a landing pad.
         if pad != 0 {
             pads.push(start.checked_add(pad)?);
         }
@@ -55,7 +55,7 @@ impl Cursor<'_> {
         self.counted(|cursor| cursor.bytes.read_uleb128())
     }
 
-    /// A number in one of the encodings that compilers use here: plain or relative to its own place.
+    /// Reads a number in one of the encodings that compilers use here: plain, or relative to its own place.
     fn value(&mut self, encoding: DwEhPe) -> Option<u64> {
         let place = self.at;
         let value = self.counted(|cursor| match encoding.format() {

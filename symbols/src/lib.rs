@@ -1,12 +1,11 @@
-//! What a binary says about its functions: names, places, exits, source lines. Every binary is untrusted input:
-//! nothing here panics on it, sizes are bounded, and names are safe to print.
+//! Facts about a binary's functions: names, places, exits, source lines. Every binary is untrusted input: nothing here panics
+//! on it, sizes are bounded, and names are safe to print.
 //!
-//! [`functions_of`] reads the symbol table, and [`choose`] picks functions to probe with the file offsets of
-//! their entries and exits. [`locate`] answers what lies at an address, serializable,
-//! so that a sandboxed child can do it. [`sandbox`] is that child: a process without rights.
-//! [`symbolize`] gives names to a recording later.
+//! [`functions_of`] reads the symbol table. [`choose`] picks functions to probe, with the file offsets of entries and exits.
+//! [`locate`] finds what lies at an address; its answers can be serialized, because a sandboxed child gives them. [`sandbox`]
+//! is that child, a process without rights. [`symbolize`] adds names to a finished recording.
 
-// They panic when their reader is gone.
+// These macros panic when nobody reads the output any more.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod answer;

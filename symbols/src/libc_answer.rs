@@ -1,5 +1,5 @@
-//! A C library's functions in the answer of a parser without rights. The parser does not decide which
-//! operation a name stands for, and every place must lie in the file where the file's own headers put it.
+//! A C library's functions in the answer of a parser without rights. Which operation a name stands for is decided here, and
+//! every place must lie in the file where the file's own headers put it.
 
 use super::libc_functions::{CodePlace, ErrnoPlace, LibcCall, LibcFunctions};
 use super::libc_names::known;
@@ -8,11 +8,11 @@ use crate::outline::Outline;
 use probe_abi::MutexLayout;
 use serde::{Deserialize, Serialize};
 
-/// Most functions of a library, and places in one of them. glibc has some hundred functions with up to ten.
+/// Most functions of a library, and most places in one of them. glibc has some hundred functions with up to ten places.
 const MOST_FUNCTIONS: usize = 1024;
 const MOST_PLACES: usize = 256;
 
-/// See [`LibcFunctions`].
+/// A [`LibcFunctions`] as the parser sends it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LibcAnswer {
     functions: Vec<Call>,
@@ -68,7 +68,7 @@ impl From<LibcFunctions> for LibcAnswer {
 }
 
 impl LibcAnswer {
-    /// What it stands for, `outline` being the file's; `None` if it cannot be true.
+    /// The functions, checked against the file's own headers (`outline`); `None` if the answer cannot be true.
     pub fn believed(self, outline: &Outline) -> Option<LibcFunctions> {
         let lies = |place: &CodePlace| outline.code_offset_of(place.address) != Some(place.offset);
         let call = |told: Call| -> Option<LibcCall> {

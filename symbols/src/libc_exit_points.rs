@@ -1,11 +1,11 @@
-//! Through which instructions a call of a function comes back, wherever jumps lead: libc's functions are stripped of
-//! the names that [`super::exits`] needs to tell a jump inside a function from one to another function.
+//! The `ret` instructions by which a call of a function may return, wherever its jumps lead. libc's functions are stripped of
+//! the names by which [`super::exits`] distinguishes a jump inside a function from one to another function.
 //!
-//! The walk begins at a function's first instruction and follows every path: after a call to the next
-//! instruction, at a jump to its target, at a branch to both. A jump to another function is no end: that one
-//! returns to our caller. So every `ret` it finds ends a call of this function, whichever function it belongs
-//! to by name; a probe there knows from the stack pointer whose call ends. All addresses are reached by
-//! instructions from a function's start: no probe is inside an instruction.
+//! The walk begins at a function's first instruction and follows every path: after a call to the next instruction, at a jump to
+//! its target, at a branch to both. A jump to another function is no end, because that function returns to the same caller. So
+//! every `ret` that is found ends a call of this function, whichever function it belongs to by name; a probe there knows from
+//! the stack pointer which call ends. Each address is reached by instructions from a function's start, so no probe is inside
+//! one.
 
 use super::code::{Flow, Walker, decode};
 use super::elf_file::ElfFile;
@@ -14,28 +14,28 @@ use super::unwind::UnwindTables;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 
-/// Instructions on the ways of one function: the largest has some 2,000.
+/// Most instructions on the paths of one function: the largest has some 2,000.
 const MOST_STEPS: usize = 20_000;
 
-/// Largest function with a table, bytes.
+/// Largest function with a jump table that is decoded, bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// What the walk has found; addresses as linked, in order.
+/// The result of the walk; addresses as linked, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExitPoints {
     /// Every `ret`.
     pub returns: Vec<u64>,
     /// Every call through a register or a variable.
     pub indirect_calls: Vec<u64>,
-    /// The first argument's register is the same at each `ret` as at the start.
+    /// Whether the first argument's register is the same at each `ret` as at the start.
     pub keeps_first_argument: bool,
 }
 
-/// What is known of a file's functions, by unwind tables and symbols; either may be missing.
+/// The bounds of a file's functions, from unwind tables and symbols; either may be missing.
 pub struct Bounds<'a> {
     /// The unwind tables.
     pub unwind: Option<&'a UnwindTables>,
-    /// Start → end of functions, as symbols give it; a function without a size ends where it starts.
+    /// Start → end of functions, from symbols; of a function without a size the end is its start.
     pub symbols: &'a BTreeMap<u64, u64>,
 }
 
@@ -44,7 +44,7 @@ impl Bounds<'_> {
         self.symbols.contains_key(&address) || self.unwind.is_some_and(|tables| tables.starts_at(address))
     }
 
-    /// Start and end of the function that holds the address.
+    /// Start and end of the function that contains the address.
     pub(super) fn around(&self, address: u64) -> Option<(u64, u64)> {
         let by_symbol = || {
             let (&start, &end) = self.symbols.range(..=address).next_back()?;
@@ -54,8 +54,8 @@ impl Bounds<'_> {
     }
 }
 
-/// Walks the function that starts at `start`. What runs into the start of another function without a jump is what follows
-/// a call that does not come back.
+/// Walks the function that starts at `start`. A path also ends where it runs into another function's start without a jump: the
+/// call before it does not return.
 pub fn exit_points(elf: &ElfFile, bounds: &Bounds<'_>, start: u64) -> Result<ExitPoints, UnknownExits> {
     let mut ways = ExitPoints { keeps_first_argument: true, ..ExitPoints::default() };
     let mut seen = FxHashSet::default();
@@ -106,7 +106,7 @@ pub fn exit_points(elf: &ElfFile, bounds: &Bounds<'_>, start: u64) -> Result<Exi
     Ok(ways)
 }
 
-/// Where a jump through a table may lead: to every place in its function that is not reached from the instruction before.
+/// The possible targets of a jump through a table: each instruction in its function after one that control does not pass.
 /// Compilers put nothing but instructions there.
 pub(super) fn beginnings(elf: &ElfFile, bounds: &Bounds<'_>, jump: u64) -> Result<Vec<u64>, UnknownExits> {
     let (start, end) = bounds.around(jump).ok_or(UnknownExits::IndirectJump)?;
