@@ -45,15 +45,15 @@ pub enum Entry {
 /// The exits and the entry of a function, as [`analyse`] finds them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Analysis {
-    /// Its exits.
+    /// The exits.
     pub exits: Exits,
-    /// Where the probe for its entry goes, or why nowhere.
+    /// Where the entry probe goes, or why there is none.
     pub entry: Entry,
-    /// Whether it does nothing but leave: its first instruction (after `endbr64`) is an exit.
+    /// Whether the function only leaves: its first instruction (after `endbr64` or `nop`s) is an exit.
     pub is_stub: bool,
-    /// The kernel has to step over its first instruction when that has a probe.
+    /// Whether the kernel has to single-step the first instruction when it has a probe.
     pub entry_stepped: bool,
-    /// The same for every one of its exits.
+    /// The same for all of its exits.
     pub exits_stepped: bool,
 }
 

@@ -1,7 +1,7 @@
-//! The synchronization functions of a C library's file, with the places where probes see each call begin and end.
+//! The synchronization functions in a C library's file, with the places of probes at the begin and end of each call.
 //!
-//! A C library exports them under a few names and versions each; what a program calls under any of them is the same
-//! operation. A statically linked program has them under the same names in its own symbol table.
+//! A C library exports each operation under a few names and versions; all of them count as the same operation. A statically
+//! linked program has the functions under the same names in its own symbol table.
 
 use super::code::Walker;
 use super::elf_file::{ElfFile, text_at};
@@ -24,31 +24,31 @@ const MAX_TABLE: u64 = 256 << 20;
 /// Longest name of interest.
 const MAX_NAME: usize = 64;
 
-/// What a file has. Addresses are as linked.
+/// The synchronization functions in a file. Addresses are as linked.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LibcFunctions {
-    /// In order of address.
+    /// By address.
     pub functions: Vec<LibcCall>,
-    /// Those that cannot be probed, and why.
+    /// Functions that cannot be probed, and why.
     pub unsure: Vec<(&'static str, UnknownExits)>,
     /// Where a thread's `errno` is.
     pub errno: Option<ErrnoPlace>,
-    /// How mutexes look.
+    /// How mutexes are laid out in memory.
     pub layout: MutexLayout,
-    /// Its code, from here up to there.
+    /// Linked addresses of its code: the first, and the one after the last.
     pub text: (u64, u64),
     /// The file's first instruction.
     pub start: Option<CodePlace>,
-    /// It is a program that names no loader.
+    /// Whether it is a statically linked program: it names no loader.
     pub is_static: bool,
 }
 
-/// An instruction.
+/// The place of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodePlace {
-    /// Address.
+    /// Address, as linked.
     pub address: u64,
-    /// Place in the file.
+    /// Offset in the file, bytes.
     pub offset: u64,
 }
 
@@ -59,40 +59,40 @@ pub struct LibcCall {
     pub name: &'static str,
     /// Which operation it does.
     pub operation: SyncOperation,
-    /// What it does, as a probe's cookie says it.
+    /// What it does with its arguments and result, as a probe's cookie encodes it.
     pub function: LibcFunction,
     /// Its first instruction.
     pub entry: CodePlace,
-    /// No probe of its own can be on its first instruction: its `ret`s see whole calls.
+    /// Whether its first instruction cannot have an entry probe of its own. The probes on its `ret`s then record whole calls.
     pub entry_is_closed: bool,
-    /// Its `ret`s; empty if it does not come back.
+    /// Its `ret`s; empty if it does not return.
     pub leaves: Vec<CodePlace>,
-    /// Where it calls the routine of `once`.
+    /// The calls of the routine in `once`.
     pub ran: Vec<CodePlace>,
 }
 
-/// Where `errno` is, as a distance from the thread pointer.
+/// Where `errno` is: how to find its distance from the thread pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrnoPlace {
-    /// Always the same.
+    /// The distance itself, bytes.
     At(i64),
-    /// The loader has written it to this address (as linked).
+    /// The loader writes the distance to this address (as linked).
     In(u64),
 }
 
-/// Reads the file at `path`, a C library or a statically linked program. Empty for one that has none of the functions.
+/// Reads the file at `path`, a C library or a statically linked program. Empty if the file has none of the functions.
 ///
 /// # Errors
-/// It cannot be read or is no ELF file.
+/// If the file cannot be read or is no ELF file.
 pub fn libc_functions(path: &Path) -> Result<LibcFunctions, SymbolError> {
     functions_in(&ElfFile::open(path)?)
 }
 
-/// As [`libc_functions`] for a file that is open.
+/// As [`libc_functions`] for an open file.
 ///
 /// # Errors
-/// Its symbol tables cannot be read.
+/// If its symbol tables cannot be read.
 pub fn functions_in(elf: &ElfFile) -> Result<LibcFunctions, SymbolError> {
     let mut found = LibcFunctions::default();
     if !elf.is_x86_64 {
@@ -120,7 +120,7 @@ pub fn functions_in(elf: &ElfFile) -> Result<LibcFunctions, SymbolError> {
     let unwind = UnwindTables::read(elf);
     let bounds = Bounds { unwind: unwind.as_ref(), symbols: &symbols.ends };
     for (&address, &known) in &symbols.known {
-        // One address for two operations: it is unknown which of them a call is.
+        // Two operations at one address: which of them a call does is unknown.
         let Some(known) = known else { continue };
         match call(elf, &bounds, address, known) {
             Ok(call) => found.functions.push(call),
@@ -159,7 +159,7 @@ fn call(
         return if call.entry_is_closed { Err(UnknownExits::NotProbeable) } else { Ok(call) };
     }
     let ways = exit_points(elf, bounds, address)?;
-    // One that does nothing but return begins and ends in one place.
+    // A function that only returns begins and ends with the same instruction.
     call.entry_is_closed |= ways.returns.contains(&address);
     if call.entry_is_closed && !ways.keeps_first_argument {
         return Err(UnknownExits::NotProbeable);
@@ -171,15 +171,15 @@ fn call(
     Ok(call)
 }
 
-/// What the symbol tables say.
+/// Facts from the symbol tables.
 #[derive(Default)]
 struct Symbols {
-    /// Address → function; `None` if it has names of different operations.
+    /// Address → function; `None` if names of different operations have this address.
     known: BTreeMap<u64, Option<&'static Known>>,
-    /// Start → end of each function.
+    /// Start → end of each function, as linked.
     ends: BTreeMap<u64, u64>,
     errno_location: Option<u64>,
-    /// Place of `errno` among the file's thread-local variables.
+    /// Place of `errno` among the file's thread-local variables, bytes.
     errno_variable: Option<u64>,
     is_glibc: bool,
     is_musl: bool,
@@ -232,7 +232,7 @@ impl Symbols {
     }
 
     fn layout(&self) -> MutexLayout {
-        // An old libpthread has not its libc's names, but some that musl has not.
+        // An old libpthread lacks the names by which glibc is known, but has one that musl lacks.
         if self.is_glibc
             || self.known.values().flatten().any(|known| known.name == "pthread_mutex_consistent_np")
         {
@@ -245,8 +245,8 @@ impl Symbols {
     }
 }
 
-/// Reads `__errno_location`, which only computes its address: the thread pointer (`fs:0`) plus a number,
-/// which is in the code or, where the loader decides, in a variable.
+/// Reads `__errno_location`, which only computes the address of `errno`: the thread pointer (`fs:0`) plus a number. The number
+/// is in the code or, where the loader decides, in a variable.
 fn errno_place(elf: &ElfFile, address: u64) -> Option<ErrnoPlace> {
     let mut walker = Walker::new(elf, address);
     let (mut number, mut variable, mut thread_pointer) = (0i64, None, 0);
@@ -325,7 +325,7 @@ mod tests {
     fn everything_of_glibc_can_be_probed() {
         let Some(found) = read("everything_of_glibc_can_be_probed", GLIBC) else { return };
         assert_eq!(found.unsure, []);
-        // One code sets a spin lock free and makes it; falling silent is no call.
+        // glibc has the same code for initialising and unlocking a spin lock. `ThreadSilent` is no call of libc.
         let no_call = [SyncOperation::SpinInit, SyncOperation::ThreadSilent];
         let but = |operation: &SyncOperation| !no_call.contains(operation);
         all_of(&found, &SyncOperation::ALL.iter().copied().filter(but).collect::<Vec<_>>());
@@ -337,7 +337,7 @@ mod tests {
             assert_eq!(call.leaves.is_empty(), exits, "{}", call.name);
             assert_eq!(call.ran.is_empty(), call.operation != SyncOperation::Once, "{}", call.name);
         }
-        // Condition variables have two versions: two codes for one name.
+        // Condition variables have two versions, so one name has two functions.
         let waits = found.functions.iter().filter(|call| call.name == "pthread_cond_wait").count();
         assert_eq!(waits, 2);
     }
@@ -346,7 +346,7 @@ mod tests {
     fn everything_of_musl_can_be_probed() {
         let Some(found) = read("everything_of_musl_can_be_probed", MUSL) else { return };
         assert_eq!(found.unsure, []);
-        // Falling silent is no call.
+        // `ThreadSilent` is no call of libc.
         let is_call = |operation: &SyncOperation| *operation != SyncOperation::ThreadSilent;
         all_of(&found, &SyncOperation::ALL.iter().copied().filter(is_call).collect::<Vec<_>>());
         assert_eq!(found.layout, MutexLayout::Musl);
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn a_program_without_a_libc_inside_has_none_of_its_functions() {
-        // It calls some; that is not a function of its own.
+        // It imports some of the functions but contains none.
         let found = libc_functions(Path::new("/proc/self/exe")).expect("this test");
         assert_eq!(found.functions, []);
     }
@@ -372,7 +372,7 @@ mod tests {
             std::fs::write(&path, &whole[..length]).expect("written");
             let _ = libc_functions(&path);
         }
-        // Tables that say something else.
+        // Damaged tables.
         for at in (0..whole.len()).step_by(whole.len() / 40) {
             let mut changed = whole.clone();
             let end = (at + 64).min(changed.len());

@@ -3,12 +3,12 @@
 use probe_abi::SyncOperation::{self, *};
 use probe_abi::{LibcFunction, ObjectFrom, OutcomeFrom, SecondFrom};
 
-/// A function that is known by name.
+/// A synchronization function of libc that is known by name.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Known {
-    /// Without leading underscores.
+    /// Its name without leading underscores.
     pub name: &'static str,
-    /// What it does.
+    /// The operation that it does.
     pub operation: SyncOperation,
     object: ObjectFrom,
     second: SecondFrom,
@@ -16,7 +16,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// As a probe's cookie says it.
+    /// What it does with its arguments and result, as a probe's cookie encodes it.
     pub fn function(&self) -> LibcFunction {
         LibcFunction {
             operation: self.operation as u8,
@@ -27,11 +27,11 @@ impl Known {
         }
     }
 
-    /// Which of two functions at one address it is; `None` if that is unknown. glibc has one code for the two
-    /// that set a spin lock free: the first use of one is then taken for its release, which frees nothing.
+    /// Which of two functions with the same address counts; `None` if that is unknown. glibc has one code for initialising and
+    /// unlocking a spin lock: an initialisation then counts as an unlock of a lock that is free.
     pub fn or(&'static self, other: &'static Known) -> Option<&'static Known> {
         match (self.operation, other.operation) {
-            // musl has one code for a C11 name and the older one, with the older one's result.
+            // musl has one code for a C11 function and the older one, and the older one's result.
             (a, b) if a == b && self.outcome == OutcomeFrom::C11 => Some(other),
             (a, b) if a == b => Some(self),
             (SpinInit, SpinUnlock) => Some(other),
@@ -41,7 +41,7 @@ impl Known {
     }
 }
 
-/// The function of that name, with any underscores before it.
+/// The function of that name; leading underscores are ignored.
 pub fn known(name: &[u8]) -> Option<&'static Known> {
     let name = std::str::from_utf8(name).ok()?.trim_start_matches('_');
     KNOWN.iter().find(|known| known.name == name)
@@ -57,7 +57,7 @@ const fn new(
     Known { name, operation, object, second, outcome }
 }
 
-/// It has one object and returns the error.
+/// A function that has one object and returns the error.
 const fn plain(name: &'static str, operation: SyncOperation) -> Known {
     new(name, operation, ObjectFrom::Argument, SecondFrom::Nothing, OutcomeFrom::Error)
 }
@@ -67,17 +67,17 @@ const fn wait(name: &'static str, operation: SyncOperation) -> Known {
     new(name, operation, ObjectFrom::Argument, SecondFrom::Mutex, OutcomeFrom::Error)
 }
 
-/// It returns −1 and leaves the error in `errno`.
+/// A function that returns −1 and leaves the error in `errno`.
 const fn errno(name: &'static str, operation: SyncOperation) -> Known {
     new(name, operation, ObjectFrom::Argument, SecondFrom::Nothing, OutcomeFrom::Errno)
 }
 
-/// It returns one of `thrd_*`.
+/// A function that returns one of `thrd_*`.
 const fn c11(name: &'static str, operation: SyncOperation) -> Known {
     new(name, operation, ObjectFrom::Argument, SecondFrom::Nothing, OutcomeFrom::C11)
 }
 
-/// It returns nothing.
+/// A function that returns nothing.
 const fn void(name: &'static str, operation: SyncOperation) -> Known {
     new(name, operation, ObjectFrom::Argument, SecondFrom::Nothing, OutcomeFrom::Nothing)
 }

@@ -1,17 +1,17 @@
-//! What lies at places of a binary that has been read.
+//! Finds what lies at places of a binary whose symbols have been read.
 
 use super::answer::{Location, Place};
 use super::functions::ModuleFunctions;
 use super::locator::Locator;
 use engine::event::FunctionFact;
 
-/// One location for each place, in the same order. Never fails as a whole: what is not known says why.
+/// One location for each place, in the same order. Never fails as a whole: a location says why a part of it is unknown.
 pub fn locate(module: &ModuleFunctions, places: &[Place]) -> Vec<Location> {
     Locator::with(module, |locator| locator.locate(places)).locations()
 }
 
-/// Fills in `file:line` of functions of this module (the others are left alone): the place of the function's own
-/// opening line, not of what is inlined there.
+/// Fills in `file:line` of functions of this module; others do not change. It is the line where the function itself opens, not
+/// one of a function inlined there.
 pub fn locate_functions<'a>(
     module: &ModuleFunctions,
     functions: impl IntoIterator<Item = &'a mut FunctionFact>,
@@ -19,7 +19,7 @@ pub fn locate_functions<'a>(
     Locator::with(module, |locator| locate_with(locator, functions));
 }
 
-/// As [`locate_functions`] with a locator that is there.
+/// As [`locate_functions`], with an existing locator.
 pub fn locate_with<'a>(locator: &mut Locator<'_>, functions: impl IntoIterator<Item = &'a mut FunctionFact>) {
     let module = locator.module().to_owned();
     let mut own: Vec<&mut FunctionFact> =

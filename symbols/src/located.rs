@@ -1,5 +1,5 @@
-//! Locations of many places in a form that is small: each text once, everything else numbers. This is how a sandboxed
-//! parser answers; [`Located::location`] gives one place in words.
+//! Locations of many places in a compact form: each text once, everything else as numbers. A sandboxed parser answers with it;
+//! [`Located::locations`] expands it.
 
 use super::answer::{Frame, Location, Reason, SymbolHit};
 use super::build_id::BuildId;
@@ -7,31 +7,31 @@ use super::name::{MAX_NAME_BYTES, is_unsafe, safe};
 use super::packed;
 use serde::{Deserialize, Serialize};
 
-/// Locations, in the order in which they were asked for.
+/// Locations, in the order of the places in the request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Located {
-    /// What people call the binary.
+    /// The binary's name in messages.
     pub module: String,
     /// Its build-id.
     pub build_id: Option<BuildId>,
-    /// Every text that occurs.
+    /// The texts, each once.
     pub(super) texts: Vec<String>,
-    /// Every reason that occurs.
+    /// The reasons, each once.
     pub(super) reasons: Vec<Reason>,
     #[serde(with = "packed")]
     pub(super) rows: Vec<Row>,
-    /// All frames, one place's after the other's.
+    /// The frames of all places, place after place.
     #[serde(with = "packed")]
     pub(super) frames: Vec<PackedFrame>,
-    /// Which of the places lie in loops that only wait, and whether these try to take a lock.
+    /// The places that lie in loops that only wait, and whether the loop tries to take a lock.
     pub(super) waits: Vec<(u32, bool)>,
 }
 
-/// Name, symbol (number of a text or of a reason), distance from the symbol, frames (number of them, or of a reason).
+/// One place: name, symbol (number of a text or reason), distance from it in bytes, frames (their count, or a reason's number).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Row(pub u32, pub Known, pub u64, pub Known);
 
-/// A number, or the number of the reason why there is none. As one number: even is yes.
+/// A number, or the number of the reason why there is none. Packed into one number, even means `Yes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     Yes(u32),
@@ -60,17 +60,17 @@ impl Default for Known {
     }
 }
 
-/// Function, file, line and column, each plus one; 0 is none.
+/// Function, file, line and column of a frame, each plus one; 0: none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PackedFrame(pub u32, pub u32, pub u32, pub u32);
 
-/// One more than a number, to leave 0 for none.
+/// A number plus one; 0: none.
 pub(super) fn plus_one(number: Option<u32>) -> u32 {
     number.map_or(0, |number| number.saturating_add(1))
 }
 
 impl Located {
-    /// How many places.
+    /// Number of places.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
@@ -80,12 +80,12 @@ impl Located {
         self.rows.is_empty()
     }
 
-    /// Frames of all places together.
+    /// Number of frames of all places.
     pub fn frame_count(&self) -> usize {
         self.frames.len()
     }
 
-    /// Safe to print, whatever the texts contain.
+    /// Makes all texts safe to print.
     pub(super) fn make_safe(&mut self) {
         self.texts.iter_mut().for_each(|text| {
             if text.len() > MAX_NAME_BYTES || text.chars().any(is_unsafe) {
@@ -94,7 +94,7 @@ impl Located {
         });
     }
 
-    /// Every place in words.
+    /// All locations, in order.
     pub fn locations(&self) -> Vec<Location> {
         let mut next = 0;
         let mut locations: Vec<Location> =

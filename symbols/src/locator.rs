@@ -1,4 +1,4 @@
-//! Looks places of one module up, in its symbols and in its debug information, which is read once.
+//! Finds places of one module in its symbols and in its debug information, which is read once.
 
 use super::answer::{Place, Reason};
 use super::dwarf::{DebugInformation, FrameNumbers, Lines};
@@ -8,23 +8,23 @@ use super::string_table::StringTable;
 use super::wait_places::WaitPlaces;
 use rustc_hash::FxHashMap;
 
-/// See the module.
+/// Finds places of one module; see the module's documentation.
 pub struct Locator<'a> {
     module: &'a ModuleFunctions,
     lines: Result<Lines<'a>, Reason>,
     texts: StringTable,
-    /// Texts of symbols by where their names lie: many functions have the same one.
+    /// Text number of each symbol's name, by the name's place in the table: many functions have the same name.
     symbols: FxHashMap<u32, u32>,
     waits: WaitPlaces,
 }
 
 impl Locator<'_> {
-    /// Reads a module's debug information and returns a locator for it.
+    /// Reads a module's debug information and calls `work` with a locator for it.
     pub fn with<T>(module: &ModuleFunctions, work: impl FnOnce(&mut Locator<'_>) -> T) -> T {
         Locator::over(module, &DebugInformation::of(module), work)
     }
 
-    /// As [`Locator::with`] over debug information that is read.
+    /// As [`Locator::with`], with debug information that has been read already.
     pub(super) fn over<T>(
         module: &ModuleFunctions,
         debug: &Result<DebugInformation<'_>, Reason>,
@@ -38,12 +38,12 @@ impl Locator<'_> {
         work(&mut Locator { module, lines, texts, symbols, waits })
     }
 
-    /// What people call the module.
+    /// The module's name in messages.
     pub(super) fn module(&self) -> &str {
         self.module.module()
     }
 
-    /// Why there are no lines at all, if so.
+    /// Why no lines are known at all, if so.
     pub fn no_lines(&self) -> Option<&Reason> {
         match self.module.go() {
             Some(_) => None,
@@ -54,7 +54,7 @@ impl Locator<'_> {
     /// One location for each place, in the same order.
     pub fn locate(&mut self, places: &[Place]) -> Located {
         let mut packed = Packer::default();
-        // In order of address: what is next to each other lies in the same unit, which is in the caches then.
+        // By address: neighbours mostly lie in the same unit, which is cached then.
         let elf = self.module.elf();
         let addresses: Vec<Option<u64>> = places
             .iter()
@@ -84,7 +84,7 @@ impl Locator<'_> {
             frames: Vec::new(),
             waits,
         };
-        // Only the texts of this answer, numbered again.
+        // The answer gets only its own texts, numbered again.
         let mut numbers = vec![u32::MAX; self.texts.all().len()];
         let mut renumber = |texts: &mut Vec<String>, number: u32| {
             let slot = &mut numbers[number as usize];
@@ -117,7 +117,7 @@ impl Locator<'_> {
         located
     }
 
-    /// What lies at a place. Its chain is added to `frames`.
+    /// The location of a place; adds its frames to `frames`.
     fn row(
         &mut self,
         place: Place,
@@ -185,7 +185,7 @@ impl Locator<'_> {
     }
 }
 
-/// Reasons by number.
+/// Collects reasons and numbers them.
 #[derive(Default)]
 struct Packer {
     reasons: Vec<Reason>,

@@ -1,11 +1,10 @@
-//! Which places of a function come after a call that takes a lock and before any that releases it: a thread
-//! that is there holds the lock (ours: calls are known from the stacks of threads that waited and of those
-//! that woke them).
+//! Which places of a function come after a call that takes a lock and before any call that releases it. A thread at such a
+//! place holds the lock. (Ours: the calls are known from stacks of threads that waited for the lock and of threads that woke
+//! them.)
 //!
-//! The walk begins where the taking call returns and takes every way on, as [`super::libc_exit_points`] does,
-//! up to the releasing calls and to the function's end. Where taking and releasing are inlined, only the slow
-//! paths are calls, and an atomic instruction shortly before the call that wakes a waiter frees the lock: the
-//! walk ends there, too.
+//! The walk begins where the taking call returns and follows every path, as [`super::libc_exit_points`] does, up to the
+//! releasing calls and to the function's end. Where taking and releasing are inlined, only their slow paths are calls. There an
+//! atomic instruction shortly before the call that wakes a waiter frees the lock, so the walk ends at it, too.
 
 use super::code::{Flow, Step, Walker};
 use super::elf_file::ElfFile;
@@ -19,29 +18,29 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 
-/// Instructions after one call: more is no critical section that samples could distinguish from the rest.
+/// Most instructions after one call: samples could not separate a longer critical section from the rest.
 const MOST_STEPS: usize = 20_000;
-/// At most this many instructions after freeing a lock, the waiter has been woken.
+/// Most instructions between the one that frees a lock and the call that wakes the waiter.
 const WAKES_WITHIN: usize = 12;
-/// Most calls and places of one question.
+/// Most calls in one request.
 pub const MOST_CALLS: usize = 1 << 12;
-/// See [`MOST_CALLS`].
+/// Most places in one request.
 pub const MOST_PLACES: usize = 1 << 16;
 
-/// A call that takes a lock, and those in the same function that give it back. Places are file offsets of the byte before
-/// that to which the call returns.
+/// A call that takes a lock, and the calls in the same function that release it. A call is given by the file offset of the last
+/// byte before the address to which it returns.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockCall {
-    /// After it the thread holds the lock.
+    /// The call after which the thread holds the lock.
     pub taken: u64,
-    /// After these it does not.
+    /// The calls after which it does not.
     pub given: Vec<u64>,
 }
 
-/// By call: the indices of those places (file offsets) that lie under the lock; `None` if its code cannot be followed.
+/// For each call: indices of the places (file offsets) under the lock; `None` if the code cannot be followed.
 pub type LockRegions = Vec<Option<Vec<u32>>>;
 
-/// Which of these places come after which of these calls. x86-64 only.
+/// Finds which places lie under the lock of which call. x86-64 only.
 pub fn lock_regions(module: &ModuleFunctions, calls: &[LockCall], places: &[u64]) -> LockRegions {
     let elf = module.elf();
     if !elf.is_x86_64 {
@@ -68,7 +67,7 @@ pub fn lock_regions(module: &ModuleFunctions, calls: &[LockCall], places: &[u64]
     calls.iter().enumerate().map(|(n, call)| (n < MOST_CALLS).then(|| of_call(call)).flatten()).collect()
 }
 
-/// Where jumps through tables may lead ([`beginnings`]), by their function: one function may have hundreds of them, all alike.
+/// Targets of jumps through tables ([`beginnings`]), by function: hundreds of such jumps in one function have the same targets.
 #[derive(Default)]
 struct Tables(FxHashMap<u64, Vec<u64>>);
 
@@ -83,7 +82,7 @@ impl Tables {
     }
 }
 
-/// The instructions after a call, with the lock held.
+/// The instructions after a call that takes a lock, as far as the lock is held.
 #[derive(Debug, Default)]
 struct Section {
     steps: BTreeMap<u64, Seen>,
@@ -157,8 +156,8 @@ impl Section {
                         open.extend(Some(to).filter(|&to| !is_elsewhere(module, bounds, to)));
                         break;
                     }
-                    // With the lock held a jump through a register is a table's, however it is computed: a
-                    // function that releases the lock does not leave before.
+                    // With the lock held, any jump through a register is one through a table, however the address is computed:
+                    // a function that releases the lock does not leave before that.
                     Flow::TableJump | Flow::UnknownJump => {
                         let (function, places) = tables.of(module.elf(), bounds, step.address)?;
                         if opened.insert(function) {
@@ -168,7 +167,7 @@ impl Section {
                     }
                     Flow::Return | Flow::Stop | Flow::SlotJump => break,
                 }
-                // What follows a call that does not come back is another function, or none.
+                // What follows a call that does not return is another function, or nothing.
                 let ends = || bounds.around(step.address).is_some_and(|(_, end)| end <= step.end());
                 if is_elsewhere(module, bounds, step.end()) || matches!(step.flow, Flow::Call(_)) && ends() {
                     break;
@@ -178,7 +177,7 @@ impl Section {
         Ok(())
     }
 
-    /// Atomic instructions shortly before a releasing call.
+    /// Addresses of atomic instructions shortly before a releasing call.
     fn freeing(&self) -> FxHashSet<u64> {
         let atomic = self.steps.values().filter(|seen| seen.is_atomic);
         atomic.map(|seen| seen.step.address).filter(|&from| self.gives_soon(from)).collect()
@@ -215,7 +214,7 @@ impl Section {
     }
 }
 
-/// Whether another function starts there, which returns to our caller.
+/// Whether another function starts at the address: it returns to the same caller.
 fn is_elsewhere(module: &ModuleFunctions, bounds: &Bounds<'_>, address: u64) -> bool {
     match module.starting_at(address) {
         Some(index) => module.functions().get(index).is_some_and(|found| found.kind != FunctionKind::Cold),

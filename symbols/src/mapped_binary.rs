@@ -1,4 +1,4 @@
-//! A binary at the place where a process has it: what lies at addresses of that process.
+//! A binary as a process has it in memory: what lies at addresses of that process.
 
 use super::answer::{Frame, Location, Place};
 use super::debug_paths::HostFiles;
@@ -9,22 +9,22 @@ use crate::outline::Outline;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// The symbols of one binary. The file stays open: its process may end before it is read.
+/// The symbols of one binary. The file stays open, because the process may end before the symbols are read.
 #[derive(Debug)]
 pub struct MappedBinary {
     file: File,
     path: PathBuf,
     outline: Outline,
-    /// Places of its debug files, found while the process is there.
+    /// Places of its debug files, collected while the process exists.
     files: Option<HostFiles>,
     parsers: Parsers,
     parser: Option<Parser>,
 }
 
-/// What is known of a call.
+/// The caller and the line of a call, as far as known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallPlace {
-    /// The function that called, if it has a name.
+    /// The calling function, if it has a name.
     pub function: Option<String>,
     /// `file:line` of the call.
     pub location: Option<String>,
@@ -44,12 +44,12 @@ impl MappedBinary {
         self.outline.bias(start, file_offset)
     }
 
-    /// The linked address of an address in a process. Only the low 32 bits of the page where its instructions
-    /// begin are known. `None` if it does not lie in this binary.
+    /// The linked address of an address in a process. `first_page`: the low 32 bits of the page where the process has the
+    /// binary's first instructions. `None` if the address is not in this binary.
     pub fn linked_at(&self, first_page: u32, address: u64) -> Option<u64> {
         const PAGE_BITS: u32 = 12;
         let first = self.segments_with_code().map(|segment| segment.address).min()?;
-        // User space has 47 bits of address: three are missing.
+        // User addresses have 47 bits, so page numbers have 35: three bits are missing.
         (0..8u64).find_map(|top| {
             let page = top << 32 | u64::from(first_page);
             let bias = (page << PAGE_BITS).wrapping_sub(first >> PAGE_BITS << PAGE_BITS);
@@ -62,7 +62,7 @@ impl MappedBinary {
         self.outline.segments.iter().filter(|segment| segment.executable)
     }
 
-    /// Whether a linked address lies in what the binary has in memory.
+    /// Whether a linked address lies in one of the binary's loaded segments.
     pub fn holds(&self, linked: u64) -> bool {
         let inside = |from: u64, size: u64| linked.checked_sub(from).is_some_and(|at| at < size);
         self.outline.segments.iter().any(|segment| inside(segment.address, segment.memory_size))
@@ -78,7 +78,7 @@ impl MappedBinary {
         self.outline.build_id.as_ref().map(ToString::to_string)
     }
 
-    /// Opens what has not been opened yet. `name` is what people call the binary.
+    /// Opens a parser for the symbols, the first time. `name` is the binary's name in messages.
     pub fn read(&mut self, name: &str) -> Result<(), SymbolError> {
         if let Some(files) = self.files.take() {
             let path = &self.path;
@@ -94,9 +94,8 @@ impl MappedBinary {
         self.parser.as_mut()?.variables(&[linked]).ok()?.pop()?
     }
 
-    /// Where calls were made that return to these linked addresses, in the same order. Lines of the standard
-    /// library's headers are not the program's: the line that it was inlined into is returned instead, or
-    /// none.
+    /// The places of calls that return to these linked addresses, in the same order. Lines in the standard library's headers
+    /// are not the program's. Such a call has the line that the header's code is inlined into, or none.
     pub fn calls(&mut self, returns: &[u64]) -> Vec<CallPlace> {
         let places: Vec<Place> =
             returns.iter().map(|linked| Place::Address(linked.wrapping_sub(1))).collect();
@@ -107,8 +106,7 @@ impl MappedBinary {
     }
 }
 
-/// The part of a location that is reported for a call: lines of the standard library's headers are not the
-/// program's.
+/// A call's function and line, without frames in the standard library's headers, which are not the program's.
 pub fn call_place(location: &Location) -> CallPlace {
     let frames = location.frames.as_deref().unwrap_or_default();
     let own = frames.iter().find(|frame| !is_standard(frame));
@@ -175,7 +173,7 @@ mod tests {
         let bias = placed.bias(number(start), number(offset)).expect("a segment");
         let linked = here.wrapping_sub(bias);
         assert!(placed.holds(linked));
-        // As the kernel says it of a new program.
+        // The page number as in the kernel's record of a new process image.
         let first = placed.segments_with_code().map(|segment| segment.address).min().expect("code");
         let first_page = (first.wrapping_add(bias) >> 12) as u32;
         assert_eq!(placed.linked_at(first_page, here), Some(linked));

@@ -1,7 +1,6 @@
-//! Which member of a variable lies at a distance from its start: `.queue.mutex`, out of DWARF. A convenience:
-//! what is not simple (several names of one place, types of other files, bit fields) has no answer, and the
-//! distance is shown instead. The inside of a library's own types (`Mutex`'s `inner.futex`) is private: their
-//! members are passed through and not named.
+//! Which member of a variable lies at a distance from its start: `.queue.mutex`, from DWARF. Cases that are not simple have no
+//! answer (several names of one place, types of other files, bit fields); the distance is shown instead. Members of a library's
+//! own types (`Mutex`'s `inner.futex`) are private: they are followed but not named.
 
 use super::split::Slice;
 use gimli::{
@@ -14,31 +13,31 @@ type Unit<'a> = gimli::Unit<Slice<'a>>;
 
 /// Largest `.debug_info` that is searched for variables: some hundred milliseconds of work.
 const MAX_BYTES: usize = 256 << 20;
-/// Variables kept.
+/// Most variables kept.
 const MAX_VARIABLES: usize = 1_000_000;
-/// Types within types, and names for one type, that are followed.
+/// Most nested types, and names of one type, that are followed.
 const MAX_STEPS: usize = 32;
-/// Members of one type that are looked at.
+/// Most members of one type that are read.
 const MAX_MEMBERS: usize = 4_096;
-/// Types of libraries kept.
+/// Most types of libraries kept.
 const MAX_LIBRARY_TYPES: usize = 4_000_000;
-/// Namespaces of types whose members are their own business.
+/// Namespaces of types with private members.
 const LIBRARIES: [&[u8]; 8] =
     [b"std", b"core", b"alloc", b"lock_api", b"parking_lot", b"parking_lot_core", b"spin", b"__gnu_cxx"];
 /// Longest answer, bytes.
 const MAX_TEXT: usize = 120;
 
-/// Where the types of a binary's variables are described.
+/// Where DWARF describes the types of a binary's variables.
 #[derive(Debug, Default)]
 pub(super) struct Members {
-    /// By linked address: the unit and in it the type.
+    /// Linked address of a variable → its unit, and the type's place in it.
     types: FxHashMap<u64, (usize, UnitOffset)>,
-    /// Types in namespaces of libraries: the unit and in it the type.
+    /// Types in namespaces of libraries: unit and place in it.
     of_libraries: FxHashSet<(usize, UnitOffset)>,
 }
 
 impl Members {
-    /// Looks for all variables outside of functions.
+    /// Reads all variables outside of functions.
     pub(super) fn read(dwarf: &Dwarf<Slice<'_>>) -> Members {
         let mut members = Members::default();
         if dwarf.debug_info.reader().slice().len() > MAX_BYTES {
@@ -61,9 +60,9 @@ impl Members {
             Some(_) => entries.next_dfs()?,
             None => return Ok(()),
         };
-        // Since which depth all lies in a library's namespace.
+        // Depth of the library's namespace that the current entry lies in.
         let mut library: Option<isize> = None;
-        // Only what lies in the unit itself and in its namespaces: the rest is passed over.
+        // Only entries of the unit itself and of its namespaces are read, not those below others.
         while let Some(found) = entry {
             let tag = found.tag();
             library = library.filter(|&depth| found.depth() > depth);
@@ -88,7 +87,7 @@ impl Members {
             let depth = found.depth();
             entry = match entries.next_sibling()? {
                 Some(_) => entries.current(),
-                // The end of a namespace: what follows it.
+                // The end of a namespace: goes on with the entry after it.
                 None if depth > 1 => entries.next_dfs()?,
                 None => None,
             };
@@ -96,8 +95,7 @@ impl Members {
         Ok(())
     }
 
-    /// What is this far after the start of the variable at this linked address; an empty text for the
-    /// variable itself.
+    /// The member at this distance from the start of the variable at this linked address, bytes; empty for the variable itself.
     pub(super) fn at(&self, dwarf: &Dwarf<Slice<'_>>, variable: u64, distance: u64) -> Option<String> {
         let &(at, kind) = self.types.get(&variable)?;
         let header = dwarf.debug_info.header_from_offset(DebugInfoOffset(at)).ok()?;
@@ -125,7 +123,7 @@ fn address(dwarf: &Dwarf<Slice<'_>>, unit: &Unit<'_>, entry: &Entry<'_>) -> Opti
     }
 }
 
-/// A definition may leave its type to its declaration.
+/// The type of a variable: a definition may have it in its declaration only.
 fn type_of_variable(unit: &Unit<'_>, entry: &Entry<'_>) -> Option<UnitOffset> {
     if let Some(AttributeValue::UnitRef(kind)) = entry.attr_value(dw::DW_AT_type) {
         return Some(kind);
@@ -140,7 +138,7 @@ fn type_of_variable(unit: &Unit<'_>, entry: &Entry<'_>) -> Option<UnitOffset> {
 struct Walk<'a, 'd> {
     dwarf: &'a Dwarf<Slice<'d>>,
     unit: &'a Unit<'d>,
-    /// Where the unit is.
+    /// Offset of the unit in `.debug_info`.
     at: usize,
     of_libraries: &'a FxHashSet<(usize, UnitOffset)>,
 }
@@ -172,11 +170,11 @@ impl<'d> Walk<'_, 'd> {
                             }
                             (kind, left) = (inner, left - start);
                         }
-                        // Its inside is private, and the wanted part begins where it does.
+                        // The inside is private: the answer ends here if the wanted place is its start.
                         None => return (left == 0).then_some(text),
                     }
                 }
-                // The use of a union is unknown, and all else has no members.
+                // Which member of a union is in use is unknown; other types have no members.
                 _ => return (left == 0).then_some(text),
             }
             if text.len() > MAX_TEXT {
@@ -193,7 +191,7 @@ impl<'d> Walk<'_, 'd> {
         }
     }
 
-    /// The member that reaches there: the last one to begin, since some have no size.
+    /// The member that reaches to this distance. Of several, the one that begins last, because some have no size.
     fn member(&self, kind: UnitOffset, distance: u64) -> Option<Member> {
         let mut entries = self.unit.entries_at_offset(kind).ok()?;
         entries.next_dfs().ok()??;
@@ -219,7 +217,7 @@ impl<'d> Walk<'_, 'd> {
         if entry.attr_value(dw::DW_AT_data_bit_offset).is_some() {
             return None;
         }
-        // Members that all objects share have no place in any.
+        // Static members have no place in an object.
         let start = entry.attr_value(dw::DW_AT_data_member_location)?.udata_value()?;
         let kind = self.type_of(entry)?;
         let within = distance.checked_sub(start)?;
@@ -236,7 +234,7 @@ impl<'d> Walk<'_, 'd> {
         Some(Member { name, kind, start })
     }
 
-    /// Bytes of a type.
+    /// Size of a type, bytes.
     fn size(&self, kind: UnitOffset) -> Option<u64> {
         let mut kind = kind;
         for _ in 0..MAX_STEPS {
@@ -245,7 +243,7 @@ impl<'d> Walk<'_, 'd> {
                 return size.udata_value();
             }
             if entry.tag() == dw::DW_TAG_array_type {
-                // Its last member, should it be one without a length.
+                // An array without a byte size may have no length, as a last member.
                 return None;
             }
             kind = self.type_of(&entry)?;
@@ -270,14 +268,14 @@ impl<'d> Walk<'_, 'd> {
 }
 
 struct Member {
-    /// Members of an unnamed member count as the outer type's.
+    /// `None`: the members of an unnamed member count as the outer type's.
     name: Option<String>,
     kind: UnitOffset,
     start: u64,
 }
 
 impl Member {
-    /// Names that C and C++ reserve for the implementation: `__data`, `_M_mutex`.
+    /// Whether C and C++ reserve the name for the implementation: `__data`, `_M_mutex`.
     fn is_reserved(&self) -> bool {
         let mut letters = self.name.iter().flat_map(|name| name.chars());
         letters.next() == Some('_')

@@ -1,7 +1,8 @@
-//! Which word of memory the instruction before a place has read or written, by a plain load or store.
+//! Which word of memory the instruction before an address has read or written with a plain load or store.
 //!
-//! A load waits for its cache line, and a clock finds its thread at the instruction behind it. A store does not wait: it goes into a
-//! buffer. So a thread that changes a word waits at the load. Whether it writes to the same line, the code behind tells.
+//! A load waits for its cache line, so a sample finds the thread at the instruction after it. A store goes into a buffer and
+//! does not wait. So a thread that changes a word waits at the load; the code after the load shows whether it stores to the
+//! same line.
 
 use super::atomic_access::{address_of, dwarf};
 use iced_x86::{
@@ -10,23 +11,23 @@ use iced_x86::{
 
 /// Bytes of a cache line.
 const LINE: u64 = 64;
-/// Instructions that are looked at behind a load.
+/// Most instructions that are decoded after a load.
 const MOST_BEHIND: usize = 12;
 
 /// A plain access of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryAccess {
-    /// Of the word, not 0.
+    /// Address of the word, not 0.
     pub address: u64,
-    /// The instruction reads it.
+    /// Whether the instruction reads the word.
     pub reads: bool,
-    /// The instruction writes it, or one behind it writes to the same line before the code branches.
+    /// Whether the instruction writes the word, or a later one writes to the same line before the code branches.
     pub writes: bool,
 }
 
-/// What the instruction before `next` has read or written. `before` ends there, `behind` begins there, and may be empty. `register`:
-/// what general registers hold now, by their DWARF numbers. `None`: it is no plain access of memory, its address is not known any
-/// more, or it is on the stack or in a segment of its own.
+/// The access of the instruction before `next`. `before` is the code up to `next`, `behind` the code from there on, maybe
+/// empty. `register` returns a general register's value now, by DWARF number. `None`: no plain access of memory, its address is
+/// no longer known, or it is relative to the stack pointer or has a segment prefix.
 pub fn last_access(
     before: &[u8],
     behind: &[u8],
@@ -48,14 +49,14 @@ pub fn last_access(
     Some(MemoryAccess { address, reads, writes })
 }
 
-/// The instruction that ends with the code. Code is not decoded backwards, but decoding from any byte soon meets the true instructions.
-/// The one that more than half of the early beginnings meet counts.
+/// The instruction at the end of the code. x86 cannot be decoded backwards, but decoding from any byte soon meets the true
+/// instructions. So it is the one that more than half of the early starting points lead to.
 fn last(code: &[u8], next: u64) -> Option<Instruction> {
-    // It cannot be read.
+    // Code that could not be read is all zeros.
     if code.iter().all(|byte| *byte == 0) {
         return None;
     }
-    // Where the last instruction begins if one begins at this byte. `None`: something is invalid, or the last one goes on.
+    // For each byte: where the last instruction begins if one begins here. `None`: decoding fails or goes beyond the end.
     let mut lasts: Vec<Option<usize>> = vec![None; code.len()];
     for from in (0..code.len()).rev() {
         let end = from + at(code, from, next).map_or(0, |instruction| instruction.len());
@@ -64,7 +65,7 @@ fn last(code: &[u8], next: u64) -> Option<Instruction> {
             *place = last.filter(|_| end > from);
         }
     }
-    // Those that begin late had no room to meet the true ones.
+    // Starting points near the end have no room to meet the true instructions.
     let met = lasts.get(..=code.len() / 2)?;
     let votes = |last: usize| met.iter().filter(|other| **other == Some(last)).count();
     let all = met.iter().flatten().count();
@@ -72,7 +73,7 @@ fn last(code: &[u8], next: u64) -> Option<Instruction> {
     at(code, last, next)
 }
 
-/// The instruction at this byte.
+/// The instruction that begins at this byte.
 fn at(code: &[u8], from: usize, next: u64) -> Option<Instruction> {
     let bytes = code.get(from..)?;
     let start = next.wrapping_sub(bytes.len() as u64);
@@ -80,7 +81,7 @@ fn at(code: &[u8], from: usize, next: u64) -> Option<Instruction> {
     (!instruction.is_invalid()).then_some(instruction)
 }
 
-/// Whether code writes to the line of this address before it branches.
+/// Whether the code writes to the cache line of this address before it branches.
 fn is_line_stored(
     code: &[u8],
     start: u64,
@@ -88,7 +89,7 @@ fn is_line_stored(
     facts: &mut InstructionInfoFactory,
     register: &impl Fn(u8) -> Option<u64>,
 ) -> bool {
-    // Registers that do not hold any more what they hold now.
+    // Registers that have changed since `register` was valid.
     let mut changed = 0;
     for instruction in Decoder::with_ip(64, code, start, DecoderOptions::NONE).into_iter().take(MOST_BEHIND) {
         if instruction.is_invalid() || instruction.flow_control() != FlowControl::Next {
@@ -106,8 +107,8 @@ fn is_line_stored(
     false
 }
 
-/// How an instruction uses its one operand in memory (`None`: it has none or several), and the general registers that it changes: a bit
-/// for each, by DWARF's number.
+/// How an instruction uses its one operand in memory (`None`: none or several), and the general registers that it changes, a
+/// bit for each DWARF number.
 fn effects(instruction: &Instruction, facts: &mut InstructionInfoFactory) -> (Option<OpAccess>, u32) {
     let info = facts.info(instruction);
     let access = match info.used_memory() {
@@ -118,7 +119,7 @@ fn effects(instruction: &Instruction, facts: &mut InstructionInfoFactory) -> (Op
     (access, changed.fold(0, |changed, used| changed | bit(used.register())))
 }
 
-/// Whether one of these registers is part of an instruction's address.
+/// Whether one of these registers is part of the instruction's address.
 fn uses_any(instruction: &Instruction, registers: u32) -> bool {
     (bit(instruction.memory_base()) | bit(instruction.memory_index())) & registers != 0
 }
@@ -141,7 +142,7 @@ mod tests {
 
     const NEXT: u64 = 0x40_0010;
 
-    /// Each register holds 0x1000 times its number and 8, so that a mistaken one is seen.
+    /// Each register holds 0x1000 times its number plus 8, so that an address made from the wrong one differs.
     fn access(before: &[u8], behind: &[u8]) -> Option<(u64, bool, bool)> {
         let mut code = vec![0x90; 16 - before.len()];
         code.extend_from_slice(before);
@@ -183,7 +184,7 @@ mod tests {
         assert_eq!(access(&[0x01, 0xd0], &[]), None, "add %edx, %eax");
     }
 
-    /// A random number generator: it waits at the load, and stores several instructions later.
+    /// A random number generator waits at the load and stores several instructions later.
     #[test]
     fn a_load_writes_its_line_where_the_code_behind_stores_there() {
         let load = [0x8b, 0x07]; // mov (%rdi), %eax

@@ -12,7 +12,7 @@ const MAX_UNPACKED: u64 = 256 << 20;
 /// Memory that unpacking may take, KiB; `xz -9` needs 65 MiB.
 const MAX_WORK_KIB: u32 = 128 << 10;
 
-/// The file in the section, unpacked into memory.
+/// Unpacks the section's ELF file into memory.
 pub fn read(elf: &ElfFile) -> Option<ElfFile> {
     let section = elf.section(b".gnu_debugdata")?;
     let packed = elf.section_bytes(section, "the packed symbol table", MAX_PACKED).ok()?;

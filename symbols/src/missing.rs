@@ -1,4 +1,4 @@
-//! What of a binary's symbols is missing, and what to do about it.
+//! What is missing of a binary's symbols, and how to get it.
 
 use super::answer::Reason;
 use super::functions::SymbolSource;
@@ -9,13 +9,13 @@ use memchr::memmem::Finder;
 use std::io::Read;
 use std::path::Path;
 
-/// Most lists of installed files looked through.
+/// Most lists of installed files that are searched.
 const MOST_LISTS: usize = 20_000;
 /// Most bytes of one list.
 const MOST_BYTES: u64 = 8 << 20;
 
 impl Summary {
-    /// One sentence on what is missing, without the module's name; `None`: nothing is. `path` is the binary's.
+    /// One sentence on what is missing, without the module's name; `None` if nothing is. `path` is the binary's path.
     pub fn missing(&self, path: &str) -> Option<String> {
         let mut parts: Vec<String> = Vec::new();
         let names = match &self.source {
@@ -50,7 +50,7 @@ impl Summary {
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
-    /// As a fact of a recording.
+    /// The module as a fact of a recording.
     pub fn fact(&self, path: &str) -> ModuleFact {
         ModuleFact {
             name: self.module.clone(),
@@ -66,7 +66,7 @@ impl Summary {
     }
 }
 
-/// How to get debug information.
+/// How to get debug information for the binary at `path`.
 fn fix(path: &str) -> String {
     match package_of(Path::new("/var/lib/dpkg/info"), path) {
         Some(package) => format!("install {package}-dbgsym (or -dbg), or try --debuginfod"),
@@ -74,7 +74,7 @@ fn fix(path: &str) -> String {
     }
 }
 
-/// The Debian package that a file belongs to. Its lists may name the file with or without `/usr`.
+/// The Debian package that a file belongs to. The package's list may name the file with or without `/usr`.
 fn package_of(folder: &Path, path: &str) -> Option<String> {
     if !path.starts_with("/usr/")
         && !path.starts_with("/lib")
@@ -97,7 +97,7 @@ fn package_of(folder: &Path, path: &str) -> Option<String> {
     Some(name::safe(package.split(':').next().unwrap_or(package)))
 }
 
-/// Whether a line of the text is this path, with or without `/usr` before it.
+/// Whether a line of the text is this path, with or without `/usr` in front.
 fn is_line(path: &Finder<'_>, text: &[u8]) -> bool {
     path.find_iter(text).any(|at| {
         let (before, after) = (&text[..at], &text[at + path.needle().len()..]);
