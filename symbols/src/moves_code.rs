@@ -1,23 +1,22 @@
-//! Whether a program may copy, move or patch its own instructions: a copy of a function with a probe contains
-//! a breakpoint that the kernel does not know, which ends the program by SIGTRAP. A patch over a probe is
-//! lost when the probe is removed.
+//! Whether a program may copy, move or patch its own instructions. A copy of a function with a probe contains a breakpoint that
+//! the kernel does not know: it ends the program by SIGTRAP. A patch over a probe is lost when the probe is removed.
 //!
-//! To run a copy a program has to make memory executable: by `mmap`, `mprotect`, `pkey_mprotect` (the third argument says
-//! it) or `mremap`, or by the same calls through libc's `syscall` or instructions of its own. So each place that refers
-//! to one of them must show a constant protection without execution, else the program counts as one that may. So must
-//! `shmat`, whose flags say it. After `personality` all memory may be executable, and it is where a program asks for
-//! writable code or an executable stack. To patch itself without them it opens `/proc/self/mem`: that name counts.
+//! To run a copy, a program has to make memory executable: by `mmap`, `mprotect`, `pkey_mprotect` (third argument) or `mremap`,
+//! or by the same calls through libc's `syscall` or its own instructions. So each place that refers to one of them must show a
+//! constant protection without execution, and each `shmat` such flags, else the program counts as one that may. After
+//! `personality` all memory may be executable; writable code and an executable stack count, too. To patch itself without such
+//! calls a program opens `/proc/self/mem`, so that name counts.
 //!
-//! A program that compares its code with its file finds a breakpoint. It opens `/proc/self/exe` or reads where its code
-//! lies, in `/proc/self/maps`: these names count, except where they are only handed to `readlink` or executed. Modules
-//! with a checksum of their code are known by their marks.
+//! A program that compares its code with its file finds a breakpoint. It opens `/proc/self/exe`, or reads in `/proc/self/maps`
+//! where its code lies. These names count, except where they are only passed to `readlink` or executed. Modules with a checksum
+//! of their code are known by their marks.
 //!
-//! Rust's standard library calls `mprotect`, `mmap` and `syscall` for stacks, debug information and locks, and names the
-//! two files: of Rust programs only the rest counts. Libraries, which map and move data, count where they show an
-//! execution, and by marks: hooks are made so.
+//! Rust's standard library calls `mprotect`, `mmap` and `syscall` for stacks, debug information and locks, and contains the two
+//! names. So these do not count for Rust programs. Libraries map and move data: they count only where they clearly ask for
+//! execution, as hooks do, and by marks.
 //!
-//! Static programs name nothing, and their C library makes such calls: its functions may get probes there, the program's own
-//! do not. A system call whose number is computed is not visible.
+//! Static programs import nothing, and their C library makes such calls: functions of that library may get probes there, the
+//! program's own do not. A system call whose number is computed is not visible.
 
 use super::elf_file::ElfFile;
 use super::imports::{Import, imports};
@@ -28,7 +27,7 @@ use super::protecting_calls::{
 use iced_x86::Register;
 use serde::{Deserialize, Serialize};
 
-/// Parts of names of symbols between which a module of cryptography computes its checksum: BoringSSL's, OpenSSL's.
+/// Parts of the names of symbols that enclose checksummed code in modules of cryptography: BoringSSL, OpenSSL.
 const CHECKED: [&[u8]; 2] = [b"bcm_text_start", b"FIPS_text_start"];
 
 /// What a program may do with its own instructions.
@@ -36,13 +35,13 @@ const CHECKED: [&[u8]; 2] = [b"bcm_text_start", b"FIPS_text_start"];
 pub enum MovesCode {
     /// Nothing.
     No,
-    /// It contains calls that may make memory executable and its C library, which may be what calls them.
+    /// It contains its C library and calls that may make memory executable; these may all be the library's.
     WithItsLibc,
     /// It may copy, move, patch or compare them.
     Yes,
 }
 
-/// See the module.
+/// What a program may do with its own instructions; see the module's documentation.
 pub fn moves_code(elf: &ElfFile, is_rust: bool) -> MovesCode {
     let imports = imports(elf);
     if !may_move(elf, &imports, is_rust) {
@@ -88,8 +87,8 @@ fn may_move(elf: &ElfFile, imports: &[Import], is_rust: bool) -> bool {
     executes || own.are_read()
 }
 
-/// Whether a library shows that it makes memory executable, as those do that put hooks into functions: a copy of a
-/// function's first instructions is run there.
+/// Whether a library makes memory executable, as libraries do that put hooks into functions: they run a copy of a function's
+/// first instructions there.
 pub fn library_moves_code(elf: &ElfFile) -> bool {
     let imports = imports(elf);
     let named = |name: &str| imports.iter().any(|import| import.name == name.as_bytes());
@@ -107,7 +106,7 @@ pub fn library_moves_code(elf: &ElfFile) -> bool {
     any_piece(elf, code, true, |code, at| maps && has_arguments(code) || references.execute(code, at))
 }
 
-/// Code that can be written to, a stack that can be executed, or symbols around code whose checksum is computed.
+/// Whether it has writable code, an executable stack, or symbols around code with a checksum.
 fn has_marks(elf: &ElfFile) -> bool {
     let names = [&b".strtab"[..], b".dynstr"].into_iter().filter_map(|name| elf.section(name));
     let mut names = names.filter_map(|section| elf.section_bytes(section, "names", MOST_BYTES).ok());
@@ -115,9 +114,8 @@ fn has_marks(elf: &ElfFile) -> bool {
         || names.any(|names| CHECKED.iter().any(|mark| memchr::memmem::find(&names, mark).is_some()))
 }
 
-/// Whether a system call instruction may make memory executable: after the number of such a call, or after an
-/// unknown number if the third argument is such a protection. Bytes that only look like the instruction have
-/// neither before them.
+/// Whether a system call instruction may make memory executable: after the number of such a call, or after an unknown number if
+/// the third argument is such a protection. Bytes that only look like a system call have neither in front.
 fn calls_itself(code: &[u8]) -> bool {
     let mut syscalls = (0..code.len().saturating_sub(1)).filter(|&at| code[at..at + 2] == [0x0f, 0x05]);
     syscalls.any(|at| {
@@ -131,7 +129,7 @@ fn calls_itself(code: &[u8]) -> bool {
     })
 }
 
-/// Whether a string names the file of the program's own memory, or a function that only a lookup by name would reach.
+/// Whether a string names the program's own memory file, or a function that can only be reached by a lookup by name.
 fn opens_own_memory(elf: &ElfFile, looks_up: bool) -> bool {
     const FILE: &[u8] = b"/mem";
     let folders: [&[u8]; 6] =
@@ -155,13 +153,12 @@ fn opens_own_memory(elf: &ElfFile, looks_up: bool) -> bool {
     )
 }
 
-/// Whether `mov $PROT, %edx` and `mov $FLAGS, %ecx`, the third and fourth arguments of a call, are near each
-/// other, with execution in the one and anonymous memory in the other. The same call may be reached with
-/// other constants, too.
+/// Whether `mov $PROT, %edx` and `mov $FLAGS, %ecx`, third and fourth argument of `mmap`, are near each other, with execution
+/// and anonymous memory. Other constants may lead to the same call.
 fn has_arguments(code: &[u8]) -> bool {
     const NEAR: usize = 32;
     const ANONYMOUS: u32 = 0x20;
-    /// Flags that there are (asm-generic/mman.h), without types that no memory has.
+    /// All existing flags (asm-generic/mman.h) except types that `mmap` does not make.
     const FLAGS: u32 = 0x001f_f973;
     let value = |at: usize, opcode: u8| {
         let bytes = code.get(at..at.checked_add(5)?)?;
@@ -187,7 +184,7 @@ mod tests {
             code
         };
         assert!(has_arguments(&call(7, 0x22, 0)) && has_arguments(&call(5, 0x21, 20)));
-        // The last one is a number of a line.
+        // The last one contains a line number.
         let line = vec![0xb9, 0xba, 0x06, 0, 0, 0xba, 7, 0, 0, 0, 0xe8, 0, 0, 0, 0];
         for no in [call(3, 0x22, 0), call(7, 0x02, 0), call(7, 0x22, 60), call(9, 0x22, 0), Vec::new(), line]
         {

@@ -1,14 +1,13 @@
-//! Names out of untrusted files: demangled, bounded in length, and without characters that a terminal obeys.
+//! Names from untrusted files: demangled, bounded in length, and without characters that a terminal obeys.
 
 use super::catch_panic::catch_panic;
 use std::fmt::{self, Write};
 use std::path::Path;
 
-/// Longest name that is returned, in bytes. Real C++ names reach some hundred bytes, template monsters some
-/// thousand.
+/// Longest returned name, bytes. Real C++ names have some hundred bytes, those of large templates some thousand.
 pub const MAX_NAME_BYTES: usize = 2048;
 
-/// Longest symbol name that is read; the rest of a longer one is cut off.
+/// Most bytes read of a symbol's name.
 pub const MAX_RAW_BYTES: usize = 16 * 1024;
 
 /// Replaces what must not reach a terminal ([`is_unsafe`]) and cuts to [`MAX_NAME_BYTES`].
@@ -30,13 +29,13 @@ pub fn safe_path(path: &Path) -> String {
 /// As [`safe`] with another bound.
 pub fn safe_within(text: &str, max_bytes: usize) -> String {
     let mut bounded = Bounded { text: String::new(), max_bytes };
-    // An error only says that the bound was reached.
+    // The only possible error means that the bound is reached.
     let _ = bounded.write_str(text);
     bounded.finish()
 }
 
-/// The name for people of a symbol's raw name: C++ (Itanium) and Rust (legacy and v0) are demangled, with
-/// parameters, without Rust's hash; any other name is unchanged. Always safe to print.
+/// The readable name of a symbol, always safe to print. C++ (Itanium) and Rust (legacy and v0) are demangled, with parameters,
+/// without Rust's hash; other names are unchanged.
 pub fn demangled(raw: &str) -> String {
     if let Some(name) = demangled_rust(raw) {
         return name;
@@ -49,7 +48,7 @@ pub fn demangled(raw: &str) -> String {
     safe(raw)
 }
 
-/// The name without its parameter list, if it is a C++ name: what one types into a pattern.
+/// A C++ name without parameters and return type, as users type it in patterns; `None` for other names.
 pub fn demangled_without_parameters(raw: &str) -> Option<String> {
     if !is_itanium(raw) || rustc_demangle::try_demangle(raw).is_ok() {
         return None;
@@ -78,7 +77,7 @@ fn demangled_cpp(raw: &str, options: cpp_demangle::DemangleOptions) -> Option<St
     if raw.len() >= MAX_RAW_BYTES {
         return None;
     }
-    // The text of a small symbol can grow without bound through substitutions: the writer stops it.
+    // Through substitutions the text of a small symbol can grow without bound. The writer's bound stops it.
     catch_panic(|| {
         let symbol = cpp_demangle::Symbol::new(raw).ok()?;
         let mut bounded = Bounded { text: String::new(), max_bytes: MAX_NAME_BYTES };
@@ -87,7 +86,7 @@ fn demangled_cpp(raw: &str, options: cpp_demangle::DemangleOptions) -> Option<St
     })?
 }
 
-/// Writes safe characters until a bound, then fails: the way to stop a demangler that would go on for ever.
+/// Writes safe characters up to a bound, then fails: an error is the only way to stop a demangler.
 struct Bounded {
     text: String,
     max_bytes: usize,
@@ -122,8 +121,8 @@ impl fmt::Write for Bounded {
     }
 }
 
-/// Whether a terminal would obey the character (control characters), show text in another order or place because of
-/// it (direction marks, line and paragraph separators), or show nothing at all.
+/// Whether the character can do harm in a terminal: control characters, characters that change the order or place of text
+/// (direction marks, line and paragraph separators), invisible characters.
 pub fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,

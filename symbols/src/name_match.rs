@@ -1,14 +1,16 @@
-//! Which of many names a user means who types one of them, or as much of it as is needed. This is the only
-//! place that decides this, for every command and option that takes a function or a lock by name.
+//! Which of many names a user means by one name or a part of it. All commands and options that take a function or a lock by
+//! name use this.
 //!
-//! The first of these that any name fits decides:
-//! 1. the very name; or, with a wildcard, all names that match, with or without their parameters;
-//! 2. the name without what tells it from others of that name (` (shop.c:7)`, `#2`);
-//! 3. without parameters and return type (`update` for `update(int)`), 4. without template arguments, too;
+//! Rules, in order. The first that fits any name decides:
+//! 1. the exact name; or, with a wildcard, all names that match, with or without parameters;
+//! 2. the name without the suffix that distinguishes names in a report (` (shop.c:7)`, `#2`);
+//! 3. without parameters and return type (`update` for `update(int)`);
+//! 4. also without template arguments;
 //! 5. without the namespaces, classes or packages before it (`insert` for `shop::Cart::insert(int)`);
-//! 6. its beginning, 7. the beginning of what follows a namespace, class or package.
+//! 6. its beginning;
+//! 7. the beginning of a part after a namespace, class or package.
 //!
-//! From 2 on, different names that fit equally well are [`NameMatch::Several`], without a guess.
+//! From rule 2 on, different names that fit equally well are [`NameMatch::Several`]: nothing is guessed.
 
 use engine::glob;
 
@@ -17,19 +19,19 @@ use engine::glob;
 pub enum NameMatch {
     /// No name fits.
     Nothing,
-    /// The names with these places in the list. Several only for a pattern, or where several things have one name.
+    /// Indices of the names in the list. Several only for a pattern, or if several things have the same name.
     These(Vec<usize>),
-    /// Different names fit equally well: a place in the list for each of them.
+    /// Different names fit equally well: an index in the list for each of them.
     Several(Vec<usize>),
 }
 
-/// Which of these names `typed` stands for. Takes at most length × length steps for each name.
+/// Finds the names that `typed` stands for. Takes at most length × length steps for each name.
 pub fn match_name<N: AsRef<str>>(typed: &str, names: impl Iterator<Item = N>) -> NameMatch {
     match_within(typed, names, Fit::BeginningOfPart)
 }
 
-/// The same for whole names, with or without parameters and template arguments: for cases with a great number
-/// of names, where some begin like any other.
+/// As [`match_name`] for whole names, with or without parameters and template arguments. For lists so long that beginnings
+/// would often fit by chance.
 pub fn match_whole_name<N: AsRef<str>>(typed: &str, names: impl Iterator<Item = N>) -> NameMatch {
     match_within(typed, names, Fit::WithoutTemplate)
 }
@@ -63,12 +65,12 @@ fn match_within<N: AsRef<str>>(typed: &str, names: impl Iterator<Item = N>, wors
     NameMatch::These(found.into_iter().map(|(place, _)| place).collect())
 }
 
-/// Whether it is a pattern of names, not one name.
+/// Whether `typed` is a pattern instead of one name.
 pub fn is_pattern(typed: &str) -> bool {
     typed.contains(['*', '?'])
 }
 
-/// Names for an error: the first few, those of template monsters without their middle, and how many more there are.
+/// A list of names for an error message: the first few, long ones without their middle, and the number of the others.
 pub fn listed<N: AsRef<str>>(names: &[N]) -> String {
     const SHOWN: usize = 8;
     const LETTERS: usize = 80;
@@ -116,7 +118,7 @@ fn fit(typed: &str, name: &str) -> Option<Fit> {
         let matches = glob::matches(typed, name) || glob::matches(typed, without_parameters(plain));
         return matches.then_some(Fit::Pattern);
     }
-    // Whatever is left out below, the rest has these letters in this order.
+    // All rules below keep the first letters of `typed` as they are: a name without them cannot fit.
     let first = typed.trim_start_matches(['<', '*', '&']);
     let head = first.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(first.len());
     if !name.contains(first.get(..head)?) {
@@ -144,12 +146,12 @@ fn fit(typed: &str, name: &str) -> Option<Fit> {
     beginnings.any(|is_one| is_one).then_some(Fit::BeginningOfPart)
 }
 
-/// Whether what follows this text is a name in a namespace, class, package or file.
+/// Whether this text ends so that a name in a namespace, class, package or file can follow.
 fn ends_a_part(before: &str) -> bool {
     before.ends_with([':', '.', '/', '*', '~', '^', ' '])
 }
 
-/// Without what reports add to names that there are several of: a number, a line, a place in a file.
+/// The name without a report's suffix for equal names: a number, a line, a place in a file.
 fn without_place(name: &str) -> &str {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let name = match name.rsplit_once('#') {
@@ -165,8 +167,8 @@ fn without_place(name: &str) -> &str {
     if is_line || is_offset { before } else { name }
 }
 
-/// Without the list of parameters and what follows it, and without the return type that templates have. What
-/// compilers for JavaScript and Python add is left out in the same way.
+/// The name without parameters, what follows them, and the return type that templates have. For JavaScript and Python, without
+/// what their compilers add.
 fn without_parameters(name: &str) -> &str {
     if let Some(script) = of_script(name) {
         return script;
@@ -195,7 +197,7 @@ fn without_parameters(name: &str) -> &str {
     let mut last = None;
     for (at, byte) in text.bytes().enumerate().take(head) {
         match byte {
-            // An arrow is none.
+            // The end of an arrow (`->`, `=>`) is no bracket.
             b'>' if at > 0 && matches!(text.as_bytes()[at - 1], b'-' | b'=') => {}
             b'<' | b'(' | b'[' | b'{' => depth += 1,
             b'>' | b')' | b']' | b'}' => depth -= 1,
@@ -206,7 +208,7 @@ fn without_parameters(name: &str) -> &str {
     last.and_then(|at| text.get(at + 1..)).filter(|rest| !rest.is_empty()).unwrap_or(text)
 }
 
-/// Where the parenthesis begins that the last one closes.
+/// Where the parenthesis begins that the text's last one closes.
 fn opening(text: &str) -> Option<usize> {
     let mut depth = 0i32;
     for (at, byte) in text.bytes().enumerate().rev() {
@@ -222,7 +224,7 @@ fn opening(text: &str) -> Option<usize> {
     None
 }
 
-/// `add` for `JS:*add /srv/shop.js:3:9`, `work` for `py::work:/srv/shop.py`.
+/// The function's name in a script: `add` for `JS:*add /srv/shop.js:3:9`, `work` for `py::work:/srv/shop.py`.
 fn of_script(name: &str) -> Option<&str> {
     if let Some(rest) = name.strip_prefix("py::") {
         return rest.split(":/").next().and_then(|name| name.split(":<").next());
@@ -232,22 +234,22 @@ fn of_script(name: &str) -> Option<&str> {
     rest.trim_start_matches(['*', '~', '^', '+']).split(' ').next().filter(|name| !name.is_empty())
 }
 
-/// Without template arguments; `<A as B>::f` is `A::f`.
+/// The name without template arguments; `A::f` for `<A as B>::f`.
 fn without_template(name: &str) -> String {
     let head = name.find("operator").unwrap_or(name.len());
     let (before, operator) = name.split_at(head);
     let mut text = String::with_capacity(name.len());
     let mut depth = 0i32;
-    // For a name that begins with a type in angle brackets, the type is used, without the trait.
+    // A name that begins with `<Type as Trait>` keeps the type.
     let mut inside = before.starts_with('<');
     let from = usize::from(inside);
     for (at, c) in before.char_indices().skip(from) {
         match c {
-            // An arrow is none.
+            // The end of an arrow (`->`, `=>`) is no bracket.
             '>' if before.get(..at).is_some_and(|before| before.ends_with(['-', '='])) => {}
             '>' if depth == 0 => {
                 inside = false;
-                // The trait.
+                // Removes the trait.
                 if let Some(at) = text.find(" as ") {
                     text.truncate(at);
                 }
@@ -360,7 +362,7 @@ mod tests {
         assert_eq!(of("ha", &overloads).map_err(|several| several.len()), Err(3));
         assert_eq!(of("hash*", &overloads).map(|found| found.len()), Ok(3));
         assert_eq!(of("hash(*)", &overloads).map(|found| found.len()), Ok(2));
-        // Two of exactly the same name both match.
+        // Two equal names both match.
         assert_eq!(of("work", &["work", "work", "worker"]).map(|found| found.len()), Ok(2));
         assert_eq!(of("work", &["work (a.c:1)", "work (b.c:1)"]).map_err(|several| several.len()), Err(2));
     }

@@ -1,4 +1,4 @@
-//! Which functions of a binary the user has named.
+//! Which functions of a binary the user means by names and patterns.
 
 use super::functions::{Function, FunctionKind, ModuleFunctions};
 use super::name;
@@ -7,30 +7,30 @@ use engine::glob;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// How many names are listed if a name is ambiguous.
+/// Most functions listed for an ambiguous name.
 const MOST_TOLD: usize = 32;
 
-/// A name that may be one of several functions.
+/// A name that may stand for several functions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unclear {
-    /// As it was given.
+    /// The name as the user gave it.
     pub name: String,
-    /// What it may be.
+    /// The functions that it may stand for.
     pub may_be: Vec<String>,
 }
 
-/// What names and patterns stand for in a binary.
+/// The functions that names and patterns stand for in a binary.
 #[derive(Debug)]
 pub(super) struct NamedFunctions<'p> {
-    /// The user has named something.
+    /// Whether the user has given any.
     pub(super) asked: bool,
     patterns: Vec<&'p str>,
-    /// Addresses of functions that names stand for.
+    /// Addresses of the functions that names stand for.
     places: BTreeSet<u64>,
 }
 
 impl<'p> NamedFunctions<'p> {
-    /// Finds out what these stand for, and which of them are not clear. See [`super::Selection::whole`].
+    /// Resolves names and patterns; also returns the ambiguous names. For `whole` see [`super::Selection::whole`].
     pub(super) fn of(
         module: &ModuleFunctions,
         given: &'p [String],
@@ -54,7 +54,7 @@ impl<'p> NamedFunctions<'p> {
         if self.places.len() > before {
             return None;
         }
-        // Pieces that compilers cut off have names of their own that begin like their functions'.
+        // Parts that compilers split off (`.part`) have names that begin like their function's.
         let is_whole = |function: &&Function| {
             matches!(function.kind, FunctionKind::Ordinary | FunctionKind::Alias(_))
                 || given.contains(".part")
@@ -71,7 +71,7 @@ impl<'p> NamedFunctions<'p> {
             .filter_map(|&place| functions.get(place))
             .map(|function| function.address)
             .collect();
-        // Several names of one function are clear.
+        // Several names of one function are not ambiguous.
         if matches!(found, NameMatch::Several(_)) && found_at.len() > 1 {
             let may_be = places.iter().filter_map(|&place| functions.get(place)).take(MOST_TOLD);
             let may_be = may_be.map(|function| module.name(function)).collect();
@@ -81,8 +81,8 @@ impl<'p> NamedFunctions<'p> {
         None
     }
 
-    /// Whether one of the names at an address matches: patterns match the readable name, the same without
-    /// parameters, or the raw one.
+    /// Whether one of the names at an address matches. Patterns are compared with the readable name, the same without
+    /// parameters, and the raw name.
     pub(super) fn holds(&self, module: &ModuleFunctions, names: &[Function]) -> bool {
         if names.first().is_some_and(|function| self.places.contains(&function.address)) {
             return true;

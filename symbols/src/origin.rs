@@ -1,8 +1,8 @@
-//! Where a function comes from, as far as its name tells: the program, a compiler's runtime, or Rust's standard
-//! library with everything it instantiates in the program.
+//! A function's origin by its name: the program, a compiler's runtime, or Rust's standard library with all code that it
+//! instantiates in the program.
 
-/// Parts of Rust's standard library, and the crates that come with it (hash tables, and what prints panic
-/// messages). A program that uses one of the latter itself can still have it probed by naming it.
+/// Parts of Rust's standard library, and crates built into it (hash tables, the printing of panic messages). If a program uses
+/// such a crate itself, the user can name its functions to have them probed.
 const RUST_STANDARD: [&str; 20] = [
     "core",
     "alloc",
@@ -87,8 +87,8 @@ pub fn is_compiler_runtime(raw: &str) -> bool {
         || is_libgcc_arithmetic(raw)
 }
 
-/// `__udivti3`, `__mulxc3`, …: two underscores, an operation, a mode (`si`, `di`, `ti`, `sf`, `df`, `tf`, `xf`,
-/// `hf`, `sc`, `dc`, `xc`, `tc`), the number of operands.
+/// Whether it is an arithmetic function of libgcc: `__udivti3`, `__mulxc3`, …. The name is two underscores, an operation, a
+/// mode (`si`, `di`, `ti`, `sf`, `df`, `tf`, `xf`, `hf`, `sc`, `dc`, `xc`, `tc`) and the number of operands.
 fn is_libgcc_arithmetic(raw: &str) -> bool {
     let Some(name) = raw.strip_prefix("__").and_then(|name| name.strip_suffix(['2', '3'])) else {
         return false;
@@ -104,13 +104,13 @@ fn is_libgcc_arithmetic(raw: &str) -> bool {
     MODES.contains(&mode)
         && (OPERATIONS.contains(&operation)
             || OPERATIONS.iter().any(|known| {
-                // Conversions name both modes: __extendhfsf2, __truncdfhf2.
+                // Names of conversions have both modes: __extendhfsf2, __truncdfhf2.
                 operation.strip_prefix(known).is_some_and(|from| MODES.contains(&from))
             }))
 }
 
-/// Whether the function's code is in Rust's standard library, generic code instantiated for the program's own
-/// types included. `raw` is the symbol, `demangled` its readable name.
+/// Whether the function's code is in Rust's standard library; its generic code counts even for the program's own types. `raw`
+/// is the symbol, `demangled` its readable name.
 pub fn is_rust_standard(raw: &str, demangled: &str) -> bool {
     if let Some(path) = raw.strip_prefix("_R") {
         return super::rust_v0::defining_crate(path).is_some_and(|name| RUST_STANDARD.contains(&name));
@@ -118,8 +118,8 @@ pub fn is_rust_standard(raw: &str, demangled: &str) -> bool {
     rustc_demangle::try_demangle(raw).is_ok() && is_standard_path(demangled)
 }
 
-/// Legacy names: the path's first name is the crate, except in `<Type as Trait>::method`. Such code is in the
-/// crate of the type or of the trait (orphan rule): standard if neither is the program's own.
+/// For legacy names. The path's first name is the crate, except in `<Type as Trait>::method`: such code is in the crate of the
+/// type or of the trait (orphan rule), so it is standard if neither is the program's own.
 fn is_standard_path(demangled: &str) -> bool {
     let Some(inner) = demangled.strip_prefix('<') else {
         return RUST_STANDARD.contains(&demangled.split("::").next().unwrap_or_default());
@@ -129,7 +129,7 @@ fn is_standard_path(demangled: &str) -> bool {
         None => (inner, "core"),
     };
     let standard = |name: &str| RUST_STANDARD.contains(&name);
-    // References, slices, tuples and bare generic parameters belong to no crate; a path inside them does.
+    // References, slices, tuples and bare generic parameters belong to no crate; paths inside them do.
     let mut words = kind.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
     let foreign = words.any(|word| {
         let mut parts = word.split("::");

@@ -1,10 +1,9 @@
-//! The outline of an ELF file: what longpole itself, with all its rights, reads of binaries that it does not trust.
+//! The outline of an ELF file: the part of an untrusted binary that longpole itself reads, with all its rights.
 //!
-//! Everything else is read by a process without rights ([`crate::sandbox`]). This here is needed before such
-//! a process is started, or would need one for twenty bytes, so it is harmless by design: no other parser,
-//! and no loop or memory whose size the file decides. It reads at most [`MOST_BYTES`] at a time into existing
-//! memory, and only compares numbers from the file or adds them with a check. A file that is cut or wrong is
-//! treated as a file without these things.
+//! All other parts are read by a process without rights ([`crate::sandbox`]). The outline is needed before such a process
+//! starts, or is too little to start one. So this code is harmless by design. It uses no other parser, and no loop or memory
+//! has a size that the file decides. It reads at most [`MOST_BYTES`] at a time and only compares numbers from the file, or adds
+//! them with a check. A truncated or wrong file counts as a file without these parts.
 
 use crate::{BuildId, Segment};
 use std::ffi::OsStr;
@@ -15,12 +14,12 @@ use std::path::{Path, PathBuf};
 
 /// Most bytes read at once.
 const MOST_BYTES: usize = 64 << 10;
-/// Most program headers looked at: linkers make about a dozen.
+/// Most program headers read: linkers make about a dozen.
 const MOST_SEGMENTS: usize = 256;
-/// Most areas of notes looked at, and libraries that a program links.
+/// Most note segments or sections read, and most libraries that a program links.
 const MOST_NOTES: usize = 32;
 const MOST_NEEDED: usize = 512;
-/// Longest path of a loader, and name of a library.
+/// Longest path of a loader, and longest name of a library, bytes.
 const LONGEST_PATH: usize = 4096;
 const LONGEST_NAME: usize = 255;
 
@@ -29,18 +28,18 @@ const PROGRAM_HEADER: usize = 56;
 const SECTION_HEADER: usize = 64;
 const DYNAMIC_ENTRY: usize = 16;
 
-/// See the module.
+/// The outline of an ELF file; see the module's documentation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outline {
     /// `e_machine`.
     pub machine: u16,
-    /// What is loaded.
+    /// Loaded segments.
     pub segments: Vec<Segment>,
     /// The build-id, if there is one.
     pub build_id: Option<BuildId>,
-    /// The loader that it names; a statically linked program names none. Empty: its name cannot be read.
+    /// The loader that the file names; a statically linked program names none. Empty if the name cannot be read.
     pub interpreter: Option<PathBuf>,
-    /// Place and size of the loader's information.
+    /// Offset and size of the dynamic section.
     dynamic: Option<(u64, u64)>,
 }
 
@@ -50,8 +49,8 @@ impl Outline {
     /// `e_machine` of 64-bit ARM.
     pub const AARCH64: u16 = 183;
 
-    /// Opens a file. `None`: it cannot be opened, or is not a regular 64-bit little-endian ELF file. A pipe
-    /// or device is not waited for.
+    /// Opens a file, without waiting for a pipe or device. `None`: it cannot be opened, or is not a regular 64-bit
+    /// little-endian ELF file.
     pub fn open(path: &Path) -> Option<(File, Outline)> {
         let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
         let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
@@ -59,7 +58,7 @@ impl Outline {
         Some((file, outline))
     }
 
-    /// As [`Outline::open`] for a file that is open.
+    /// The outline of an open file; see [`Outline::open`].
     pub fn of(file: &File) -> Option<Outline> {
         if !file.metadata().ok()?.is_file() {
             return None;
@@ -75,7 +74,7 @@ impl Outline {
             outline.add(file, entry, &mut notes);
         }
         outline.build_id = build_id(file, &notes).or_else(|| {
-            // Of a file that is not to be loaded only the sections tell.
+            // A file that is not for loading (a debug file) has its notes only in sections.
             let most = MOST_BYTES / SECTION_HEADER;
             let sections = entries(file, long(&header, 40)?, half(&header, 60)?, SECTION_HEADER, most);
             let notes: Vec<(u64, u64)> = sections.iter().filter_map(|entry| note_section(entry)).collect();
@@ -108,30 +107,30 @@ impl Outline {
         }
     }
 
-    /// Where the byte at a linked address lies in the file, if it is an instruction.
+    /// The file offset of the byte at a linked address, if it is in an executable segment.
     pub fn code_offset_of(&self, address: u64) -> Option<u64> {
         self.segments.iter().filter(|segment| segment.executable).find_map(|segment| place(segment, address))
     }
 
-    /// The number to add to linked addresses in a process that has mapped `file_offset`, where instructions
-    /// are, at `start`. Wraps around.
+    /// The load bias of a process that has mapped `file_offset`, in an executable segment, at `start`: the number to add to
+    /// linked addresses. Wraps around.
     pub fn bias(&self, start: u64, file_offset: u64) -> Option<u64> {
         let mut code = self.segments.iter().filter(|segment| segment.executable);
         code.find_map(|segment| bias(segment, start, file_offset))
     }
 
-    /// The same for anything that is loaded.
+    /// As [`Outline::bias`] for any loaded segment.
     pub fn bias_of(&self, start: u64, file_offset: u64) -> Option<u64> {
         self.segments.iter().find_map(|segment| bias(segment, start, file_offset))
     }
 
-    /// The libraries that it links, by name. Names that are not text are left out.
+    /// The names of the libraries that it links. Names that are not UTF-8 are omitted.
     pub fn needed(&self, file: &File) -> Vec<String> {
         const NEEDED: u64 = 1;
         self.dynamic_texts(file, &[NEEDED], LONGEST_NAME)
     }
 
-    /// Where it has these searched first: folders with colons between them, `$ORIGIN` for its own.
+    /// Where it has its libraries searched first: folders separated by colons; `$ORIGIN` is its own folder.
     pub fn run_paths(&self, file: &File) -> Vec<String> {
         const RPATH: u64 = 15;
         const RUNPATH: u64 = 29;
@@ -162,7 +161,7 @@ fn bias(segment: &Segment, start: u64, file_offset: u64) -> Option<u64> {
     if !(first..end.max(first.saturating_add(1))).contains(&file_offset) {
         return None;
     }
-    // Modulo the page both are the same: the kernel maps nothing else.
+    // `start` and the linked address are equal modulo the page size: the kernel maps nothing else.
     let linked = segment.address.wrapping_add(file_offset.wrapping_sub(segment.offset));
     Some(start.wrapping_sub(linked))
 }
@@ -172,7 +171,7 @@ fn place(segment: &Segment, address: u64) -> Option<u64> {
     segment.offset.checked_add(at)
 }
 
-/// `SHT_NOTE`: its place and size.
+/// Offset and size of a section that is `SHT_NOTE`.
 fn note_section(entry: &[u8]) -> Option<(u64, u64)> {
     const NOTE: u32 = 7;
     (word(entry, 4)? == NOTE).then_some((long(entry, 24)?, long(entry, 32)?))
@@ -185,7 +184,7 @@ fn build_id(file: &File, notes: &[(u64, u64)]) -> Option<BuildId> {
     })
 }
 
-/// Up to this many bytes, and fewer where the file ends.
+/// Reads up to `most` bytes, fewer where the file ends.
 fn read(file: &File, offset: u64, most: usize) -> Vec<u8> {
     let mut bytes = vec![0; most.min(MOST_BYTES)];
     let mut count = 0;
@@ -200,14 +199,14 @@ fn read(file: &File, offset: u64, most: usize) -> Vec<u8> {
     bytes
 }
 
-/// Whole entries of a table, at most this many.
+/// The first whole entries of a table, at most `most`.
 fn entries(file: &File, offset: u64, count: u16, size: usize, most: usize) -> Vec<Vec<u8>> {
     let bytes = read(file, offset, usize::from(count).min(most).saturating_mul(size));
     let entries = bytes.chunks_exact(size).map(<[u8]>::to_vec);
     if offset == 0 { Vec::new() } else { entries.collect() }
 }
 
-/// Up to the first NUL.
+/// Reads text up to the first NUL.
 fn text(file: &File, offset: u64, longest: usize) -> Vec<u8> {
     let bytes = read(file, offset, longest);
     bytes.split(|&byte| byte == 0).next().unwrap_or_default().to_vec()
@@ -234,7 +233,7 @@ mod tests {
     const REAL: [&str; 4] =
         ["/proc/self/exe", "/bin/sh", "/lib/x86_64-linux-gnu/libc.so.6", "/lib/x86_64-linux-gnu/libm.so.6"];
 
-    /// The parser without rights reads the same headers by other code.
+    /// The parser without rights reads the same headers with other code.
     #[test]
     fn real_files_look_as_the_large_parser_sees_them() {
         for path in REAL.map(Path::new).into_iter().filter(|path| path.exists()) {
@@ -275,7 +274,7 @@ mod tests {
         assert!(Outline::open(&fifo).is_none(), "and nobody waited for a writer");
     }
 
-    /// Headers that promise the largest of everything.
+    /// Headers with the largest number in each count and place.
     #[test]
     fn a_file_that_lies_costs_no_more_than_an_honest_one() {
         let mut bytes = std::fs::read("/bin/sh").expect("a shell");
@@ -306,7 +305,7 @@ mod tests {
         }
     }
 
-    /// Real files, a few bytes changed, cut somewhere: nothing panics, and what comes out is of limited size.
+    /// Real files with a few bytes changed, cut somewhere: nothing panics, and results are bounded.
     #[test]
     fn ten_thousand_spoiled_files() {
         let mut seed = 0x9e37_79b9_7f4a_7c15u64;

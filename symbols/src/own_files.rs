@@ -1,4 +1,4 @@
-//! Whether a program reads its own file, or where its code is mapped: one that compares its code with the file finds a
+//! Whether a program reads its own file or the list of its mappings. A program that compares its code with the file finds a
 //! breakpoint.
 
 use super::elf_file::ElfFile;
@@ -6,19 +6,19 @@ use super::imports::Import;
 use super::protecting_calls::{Asked, References, any_piece, relative};
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 
-/// Names of a program's own file and of the list of its mappings, and how its instructions use them.
+/// The places of the names of a program's own file and of the list of its mappings, and how instructions use them.
 #[derive(Default)]
 pub(super) struct OwnFiles {
     /// Linked addresses of the names.
     names: Vec<u64>,
-    /// What gets them without opening anything.
+    /// References to functions that take a path and open nothing.
     paths: References,
     uses: usize,
     reads: usize,
 }
 
 impl OwnFiles {
-    /// A program that asks for nothing is its own C library, which uses both names for itself.
+    /// Finds the names. A program without imports contains its C library, which uses both names itself: none counts there.
     pub(super) fn of(elf: &ElfFile, imports: &[Import]) -> OwnFiles {
         const NAMES: [&[u8]; 2] = [b"/proc/self/exe\0", b"/proc/self/maps\0"];
         let mut own = OwnFiles::default();
@@ -48,14 +48,14 @@ impl OwnFiles {
         own
     }
 
-    /// Counts uses in a piece of code that lies at this address.
+    /// Counts uses of the names in a piece of code at this address.
     pub(super) fn look(&mut self, code: &[u8], at: u64) {
         if self.names.is_empty() {
             return;
         }
         for place in 0..code.len() {
             let (named, length) = match code[place..] {
-                // The name's address is put into a register, from its distance or as it is.
+                // An instruction that loads the name's address, relative or absolute.
                 [0x48 | 0x4c, 0x8d, mode, ..] if mode & 0xc7 == 0x05 => (relative(code, place + 3, at), 7),
                 [0xb8..=0xbf, a, b, c, d, ..] => (Some(u64::from(u32::from_le_bytes([a, b, c, d]))), 5),
                 _ => continue,
@@ -70,13 +70,13 @@ impl OwnFiles {
         }
     }
 
-    /// Whether one of the files may be read. A name that no instruction uses is reached by a pointer.
+    /// Whether one of the files may be read. A name that no instruction uses counts: a pointer may refer to it.
     pub(super) fn are_read(&self) -> bool {
         !self.names.is_empty() && (self.uses == 0 || self.reads > 0)
     }
 }
 
-/// What the first call in this code goes to: a function, or the slot of one.
+/// The target of the first call in this code: a function, or the slot of one.
 fn called_next(code: &[u8], at: u64) -> Option<u64> {
     const MOST: usize = 32;
     let decoder = Decoder::with_ip(64, code, at, DecoderOptions::NONE);

@@ -1,7 +1,7 @@
-//! Many numbers as one text: what longpole and a parser tell each other is JSON, and a hundred thousand places as lists of
-//! lists take longer to read than to find.
+//! Many numbers as one text. longpole and its parser exchange JSON, and to read a hundred thousand places as lists of lists
+//! would take longer than to find them.
 //!
-//! Each character is one of 64 and carries five bits, the lowest first, and whether more follow: as source maps do it.
+//! As in source maps, each character is one of 64: five bits of a number, lowest first, and a bit for whether more follow.
 
 use super::answer::Place;
 use super::located::{Known, PackedFrame, Row};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serializer};
 
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const MORE: u8 = 32;
-/// Anything other than one of these letters.
+/// The value of all other bytes.
 const NONE: u8 = 64;
 const VALUES: [u8; 256] = {
     let mut values = [NONE; 256];
@@ -22,11 +22,11 @@ const VALUES: [u8; 256] = {
     values
 };
 
-/// Something made of numbers, always as many.
+/// A value that consists of `N` numbers.
 pub trait Numbers<const N: usize>: Sized {
     /// The numbers.
     fn numbers(&self) -> [u64; N];
-    /// Made of them again; `None`: nothing can be.
+    /// The value of these numbers; `None` if there is none.
     fn of(numbers: [u64; N]) -> Option<Self>;
 }
 
@@ -123,7 +123,7 @@ fn next(letters: &mut std::str::Bytes<'_>) -> Option<u64> {
             return None;
         }
         let bits = u64::from(digit & (MORE - 1));
-        // The last digit of a large number has room for four bits only.
+        // The last digit of a 64-bit number has room for four bits only.
         if bits << shift >> shift != bits {
             return None;
         }
