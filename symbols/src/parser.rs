@@ -1,4 +1,4 @@
-//! Symbols of one binary, read by a process without rights ([`super::serve`]) or, for tests and tools, right here.
+//! Symbols of one binary, read by a process without rights ([`super::serve`]) or, for tests and tools, by this process.
 
 use super::answer::Place;
 use super::choose::{Choice, Selection, choose};
@@ -31,13 +31,13 @@ use std::time::{Duration, Instant};
 
 /// How long one answer may take.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Most files that a parser may ask for in one answer.
+/// Most requests for files by a parser for one answer.
 const MOST_WISHES: u32 = 100_000;
 
 /// How binaries are read.
 #[derive(Clone, Debug)]
 pub struct Parsers {
-    /// The program that knows the hidden subcommand; `None`: this process reads.
+    /// The program with the hidden subcommand; `None`: this process reads.
     program: Option<PathBuf>,
     folders: Vec<PathBuf>,
     fetch: Option<Arc<dyn Fetch>>,
@@ -46,7 +46,7 @@ pub struct Parsers {
 }
 
 impl Parsers {
-    /// In this process: for tests and tools that read binaries which they trust.
+    /// Reads in this process: for tests, and tools that trust the binaries.
     pub fn here() -> Parsers {
         Parsers {
             program: None,
@@ -57,12 +57,12 @@ impl Parsers {
         }
     }
 
-    /// In processes of their own, started from longpole's program.
+    /// Reads in processes of their own, which run longpole's `program`.
     pub fn sandboxed(program: &Path) -> Parsers {
         Parsers { program: Some(program.to_owned()), ..Parsers::here() }
     }
 
-    /// As this longpole does it: in processes of their own.
+    /// Reads in processes of their own, which run this longpole.
     pub fn of_longpole() -> Parsers {
         Parsers::sandboxed(Path::new("/proc/self/exe"))
     }
@@ -74,14 +74,14 @@ impl Parsers {
         self
     }
 
-    /// Gets debug files from elsewhere that are nowhere here. Never while recording: it may take its time.
+    /// Fetches debug files that are not on this machine. Never while recording: it may take long.
     #[must_use]
     pub fn with_fetch(mut self, fetch: Arc<dyn Fetch>) -> Parsers {
         self.fetch = Some(fetch);
         self
     }
 
-    /// Other limits than the usual ones.
+    /// Sets the limits of a parser's process, and the time for one answer.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits, patience: Duration) -> Parsers {
         self.limits = limits;
@@ -89,18 +89,18 @@ impl Parsers {
         self
     }
 
-    /// Another patience than the usual one.
+    /// Sets the time for one answer.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Parsers {
         Parsers { patience, ..self }
     }
 
-    /// Opens a binary. `name` is what people call it.
+    /// Opens a binary; `name` is for messages.
     pub fn open(&self, path: &Path, name: &str) -> Result<Parser, SymbolError> {
         self.open_file(super::elf_file::open_plain(path)?, path, name, HostFiles::of(path))
     }
 
-    /// As [`Parsers::open`] for a file that stays open: what is read is what may get probes.
+    /// As [`Parsers::open`] for a file that stays open: the file that is read is the one that gets probes.
     pub fn open_binary(&self, binary: &Binary, name: &str) -> Result<Parser, SymbolError> {
         let path = binary.opened_by();
         let file = binary.file().try_clone();
@@ -108,7 +108,7 @@ impl Parsers {
         self.open_file(file, path, name, HostFiles::of(path))
     }
 
-    /// As [`Parsers::open`] for a file that is open already, with the places of its debug files.
+    /// As [`Parsers::open`] for an open file, with the places of its debug files.
     pub fn open_file(
         &self,
         file: File,
@@ -145,7 +145,7 @@ impl Parsers {
         believed.ok_or_else(|| SymbolError::Parser { path: path.to_owned(), what: NONSENSE.to_owned() })
     }
 
-    /// How the callers of a binary's functions are found; `None` if it does not say.
+    /// The unwind rows of a binary, by which the callers of its functions are found; `None` if it has none.
     pub fn unwind_rows(&self, file: &File, path: &Path) -> Result<Option<UnwindRows>, SymbolError> {
         let rows = match self.look(file, path, Look::UnwindRows)? {
             (FromParser::UnwindRows(None), _) => return Ok(None),
@@ -156,7 +156,7 @@ impl Parsers {
         rows.ok_or_else(nonsense).map(Some)
     }
 
-    /// Whether a library shows that it makes memory executable.
+    /// Whether a library makes memory executable; see [`super::library_moves_code`].
     pub fn library_moves_code(&self, file: &File, path: &Path) -> Result<bool, SymbolError> {
         match self.look(file, path, Look::MovesCode)? {
             (FromParser::MovesCode(moves), _) => Ok(moves),
@@ -180,10 +180,10 @@ impl Parsers {
     }
 }
 
-/// What a parser did that answered something else.
+/// How a parser ended that gave an impossible answer, as the end of a sentence.
 const NONSENSE: &str = "said what makes no sense and was ended";
 
-/// One binary.
+/// The reader of one binary's symbols.
 #[derive(Debug)]
 pub struct Parser {
     name: String,
@@ -197,7 +197,7 @@ enum Work {
 }
 
 impl Parser {
-    /// The process that reads; `None`: this one.
+    /// PID of the process that reads; `None`: this process.
     pub fn process(&self) -> Option<u32> {
         match &self.work {
             Work::Here(_) => None,
@@ -205,7 +205,7 @@ impl Parser {
         }
     }
 
-    /// What its functions are known by.
+    /// Which symbols and debug information the binary has.
     pub fn summary(&mut self) -> Result<Summary, SymbolError> {
         match &mut self.work {
             Work::Here(module) => {
@@ -233,7 +233,7 @@ impl Parser {
             }
             Work::There(worker) => match worker.question(Question::Choose(selection.clone()))? {
                 FromParser::Choice(mut choice) => {
-                    // Even if the parser was manipulated: numbers and names are ours.
+                    // The parser may be under a hostile file's control, so numbers and module names are set here.
                     choice.chosen.truncate(selection.max_functions);
                     for (number, chosen) in choice.chosen.iter_mut().enumerate() {
                         let number = u32::try_from(number).unwrap_or(u32::MAX);
@@ -255,7 +255,7 @@ impl Parser {
         }
     }
 
-    /// What lies at these places, in the same order.
+    /// The locations of these places, in the same order.
     pub fn locate(&mut self, places: &[Place]) -> Result<Located, SymbolError> {
         match &mut self.work {
             Work::Here(module) => Ok(Locator::with(module, |locator| locator.locate(places))),
@@ -270,7 +270,7 @@ impl Parser {
         }
     }
 
-    /// Which of these places (file offsets) come after which calls that take locks.
+    /// Which of these places (file offsets) lie under the lock of which call.
     pub fn lock_regions(&mut self, calls: &[LockCall], places: &[u64]) -> Result<LockRegions, SymbolError> {
         match &mut self.work {
             Work::Here(module) => Ok(lock_regions(module, calls, places)),
@@ -306,18 +306,18 @@ fn make_safe(text: &mut String) {
     *text = name::safe(text);
 }
 
-/// A parser's process.
+/// A parser's process and the connection to it.
 #[derive(Debug)]
 struct Worker {
     child: Child,
-    /// Counts its CPU time until it is waited for.
+    /// Adds its CPU time to longpole's cost until the process is waited for.
     helper: Option<Helper>,
     socket: UnixStream,
     files: HostFiles,
     path: PathBuf,
     limits: Limits,
     patience: Duration,
-    /// Why it has been given up.
+    /// How the process ended, if it is no longer used.
     gone: Option<String>,
 }
 
@@ -339,7 +339,7 @@ impl Worker {
             .args([memory.to_string(), cpu_s.to_string()])
             .env_clear()
             .current_dir("/")
-            // ^C is for longpole, which still wants its last names then.
+            // A process group of its own, so that ^C does not end the parser: longpole needs it for the last names.
             .process_group(0)
             .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
             .stdout(Stdio::null())
@@ -366,7 +366,7 @@ impl Worker {
         self.converse(told, file).map(|(said, _)| said)
     }
 
-    /// Tells something and waits for the answer, opening files on the way.
+    /// Sends a message and waits for the answer; meanwhile opens the files that the parser asks for.
     fn converse(
         &mut self,
         told: &ToParser,
@@ -375,7 +375,7 @@ impl Worker {
         if let Some(what) = &self.gone {
             return Err(SymbolError::Parser { path: self.path.clone(), what: what.clone() });
         }
-        // One deadline for all of it: what is sent, each part of what comes, and files on the way.
+        // One deadline for everything: sending, all parts of the answer, and files in between.
         let mut until = Instant::now() + self.patience;
         self.send(told, file, until)?;
         for _ in 0..MOST_WISHES {
@@ -389,7 +389,7 @@ impl Worker {
                     let asked = Instant::now();
                     let found = self.files.open(&request, from);
                     if self.files.fetches() {
-                        // Getting a file from elsewhere is not the parser's time.
+                        // The time to fetch a file is not the parser's.
                         until += asked.elapsed();
                     }
                     match found {
@@ -409,15 +409,15 @@ impl Worker {
         Err(self.nonsense())
     }
 
-    /// It has answered what was not asked.
+    /// Gives up a parser after an answer that fits no question.
     fn nonsense(&mut self) -> SymbolError {
         self.given_up(&io::ErrorKind::InvalidData.into())
     }
 
-    /// Ends the process and says why.
+    /// Ends the process and returns the reason.
     fn given_up(&mut self, error: &io::Error) -> SymbolError {
         let slow = matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock);
-        // One that has closed its socket is about to end by itself, and how tells why.
+        // A process that has closed its socket is about to end by itself, and its exit status is the reason.
         if !slow {
             let until = Instant::now() + Duration::from_secs(2);
             while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
@@ -435,7 +435,7 @@ impl Worker {
         SymbolError::Parser { path: self.path.clone(), what }
     }
 
-    /// How it has ended, as the rest of a sentence.
+    /// How the process ended, as the end of a sentence.
     fn end(&self, status: ExitStatus) -> String {
         let mib = self.limits.memory >> 20;
         match status.signal() {
@@ -456,7 +456,7 @@ impl Worker {
     }
 
     fn finish(&mut self) {
-        // Ended already: nothing to do.
+        // An error means that it has ended already.
         let _ = self.child.kill();
         self.helper = None;
         let _ = self.child.wait();

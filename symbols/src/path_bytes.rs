@@ -1,4 +1,4 @@
-//! Paths in messages, as bytes: a file's name need not be UTF-8.
+//! Paths in messages between longpole and parsers, as bytes: a file's name need not be UTF-8.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ mod tests {
     use std::ffi::OsString;
     use std::os::unix::ffi::OsStringExt;
 
-    /// A binary of such a name had no symbols: "path contains invalid UTF-8 characters".
+    /// serde's own form of a path refuses such a name ("path contains invalid UTF-8 characters").
     #[test]
     fn a_name_that_is_not_utf_8_comes_over() {
         let name = OsString::from_vec(b"/tmp/wor\xffker".to_vec());

@@ -1,14 +1,13 @@
-//! Which instructions the kernel lets a probe replace. One refused address makes a whole group of probes fail, so
-//! they are sorted out before.
+//! Which instructions the kernel lets a probe replace. One refused address makes a whole group of probes fail, so such
+//! addresses are removed before attaching.
 
 use iced_x86::{Code, EncodingKind, FlowControl, Instruction, Mnemonic, Register};
 
 /// Whether `bytes` (one instruction, decoded as `instruction`) can carry a uprobe on x86-64.
 ///
-/// A conservative reading of `validate_insn_64bits` and its tables in the kernel's arch/x86/kernel/uprobes.c.
-/// Refused are: `lock` or segment prefixes other than fs and gs; instructions of three opcode bytes or with a
-/// VEX or EVEX prefix (older kernels refuse those); privileged ones, traps and system calls. Also what
-/// [`is_rewritten`].
+/// A conservative reading of `validate_insn_64bits` and its tables in the kernel's arch/x86/kernel/uprobes.c. Refused are
+/// `lock` and segment prefixes other than fs and gs; instructions with three opcode bytes, or with a VEX or EVEX prefix, which
+/// older kernels refuse; privileged instructions, traps and system calls; and all instructions that [`is_rewritten`] accepts.
 pub fn can_hold_probe(instruction: &Instruction, bytes: &[u8]) -> bool {
     if instruction.is_invalid() || instruction.is_privileged() {
         return false;
@@ -24,8 +23,8 @@ pub fn can_hold_probe(instruction: &Instruction, bytes: &[u8]) -> bool {
     let rest = &bytes[prefixes..];
     let rex = rest.first().copied().filter(|byte| byte & 0xf0 == 0x40);
     let rest = if rex.is_some() { &rest[1..] } else { rest };
-    // `xchg %rax, %r8` (49 90): the kernel looks at its last byte only, takes it for `nop` and leaves the exchange out
-    // (`branch_setup_xol_ops`). Go's write barriers begin with it.
+    // `xchg %rax, %r8` (49 90), with which Go's write barriers begin: the kernel looks only at the last byte, takes it for
+    // `nop` and does not execute the exchange (`branch_setup_xol_ops`).
     if rex.is_some_and(|rex| rex & 1 != 0) && rest.first() == Some(&0x90) {
         return false;
     }
@@ -36,7 +35,7 @@ pub fn can_hold_probe(instruction: &Instruction, bytes: &[u8]) -> bool {
             | [0x0f, 0xa6 | 0xa7 | 0xae | 0xb8 | 0xd0 | 0xf0 | 0xff, ..]
             | [0x6c..=0x6f | 0xcc..=0xcf | 0xd6 | 0xe4..=0xe7 | 0xec..=0xef | 0xf1 | 0xf4 | 0xfa | 0xfb, ..]
     );
-    // mov ss and pop ss hold back the trap that the kernel needs.
+    // mov ss and pop ss delay the trap that the kernel needs after them.
     !opcode_refused
         && instruction.mnemonic() != Mnemonic::Syscall
         && instruction.code() != Code::Mov_Sreg_rm16
@@ -44,9 +43,9 @@ pub fn can_hold_probe(instruction: &Instruction, bytes: &[u8]) -> bool {
         && instruction.code() != Code::Mov_Sreg_r64m16
 }
 
-/// Whether kernels make a call of this instruction as soon as its probe is hit: a `nop` of five bytes (`can_optimize` in
-/// the same file, since Linux 6.18). The call leads to a page that forked children do not inherit, so that they end by
-/// SIGSEGV. Every `nop` of that length counts as one here, and `lea` of a register into itself.
+/// Whether kernels replace this instruction by a call when its probe is first hit: a `nop` of five bytes (`can_optimize` in the
+/// same file, since Linux 6.18). The call leads to a page that forked children do not inherit, so they end by SIGSEGV. Here
+/// every `nop` of five bytes counts, and `lea` of a register into itself.
 pub fn is_rewritten(instruction: &Instruction, bytes: &[u8]) -> bool {
     let lea_nothing = instruction.mnemonic() == Mnemonic::Lea
         && instruction.memory_displacement64() == 0
@@ -56,10 +55,9 @@ pub fn is_rewritten(instruction: &Instruction, bytes: &[u8]) -> bool {
     bytes.len() == 5 && (nop || lea_nothing)
 }
 
-/// Whether the kernel executes the probed instruction out of line, with a second trap after it, instead of
-/// emulating it: all but `push` of a register, a one-byte `nop` and direct jumps and calls
-/// (`branch_setup_xol_ops` and `push_setup_xol_ops` in arch/x86/kernel/uprobes.c). Only what a hit costs
-/// depends on it.
+/// Whether the kernel executes the probed instruction out of line, with a second trap after it, instead of emulating it. It
+/// emulates `push` of a register, a one-byte `nop` and direct jumps and calls (`branch_setup_xol_ops` and `push_setup_xol_ops`
+/// in arch/x86/kernel/uprobes.c). Only the cost of a hit depends on this.
 pub fn is_stepped(instruction: &Instruction, bytes: &[u8]) -> bool {
     let push = matches!(bytes, [0x50..=0x57] | [0x40..=0x4f, 0x50..=0x57]);
     let direct = matches!(
@@ -109,7 +107,7 @@ mod tests {
         assert!(stepped(&[0xf3, 0x0f, 0x1e, 0xfa]) && stepped(&[0xc3]) && stepped(&[0x48, 0x83, 0xec, 8]));
     }
 
-    /// Children of a program with such a probe ended by SIGSEGV at their first call.
+    /// With such a probe, forked children end by SIGSEGV at their first call.
     #[test]
     fn what_the_kernel_makes_a_call_of_is_refused() {
         for bytes in [

@@ -1,35 +1,35 @@
-//! Calls by which memory becomes executable, found in machine code by what they refer to and the constants before them.
+//! Calls that make memory executable, found in machine code by their targets and by the constants loaded before them.
 
 use super::elf_file::ElfFile;
 use super::imports::Import;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, OpAccess, Register};
 use rustc_hash::FxHashMap;
 
-/// Instructions and constants are read in pieces of this many bytes, up to a limit for each file.
+/// Sections are read in pieces of this many bytes, up to a limit for each file.
 const PIECE: u64 = 1 << 20;
 pub(super) const MOST_BYTES: u64 = 256 << 20;
-/// How far before a call its arguments are looked for, bytes. Pieces overlap by as much.
+/// Bytes before a call in which its arguments are searched. Pieces overlap by this much.
 const BEFORE: usize = 96;
 /// `PROT_EXEC`.
 pub(super) const EXECUTE: u32 = 4;
 /// `SHM_EXEC`, among the flags of `shmat`.
 const SHARED_EXECUTE: u32 = 0o100_000;
-/// `mmap`, `mprotect` and `pkey_mprotect`, whose third argument is a protection; `shmat`; `mremap` and `personality`
-/// (asm/unistd_64.h).
+/// System call numbers (asm/unistd_64.h): `mmap`, `mprotect` and `pkey_mprotect`, whose third argument is a protection;
+/// `shmat`; `mremap` and `personality`.
 pub(super) const PROTECTING: [u32; 3] = [9, 10, 329];
 pub(super) const SHMAT: u32 = 30;
 pub(super) const ALWAYS: [u32; 2] = [25, 135];
 
-/// What a function is asked for.
+/// Which argument of a function decides.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// Memory of a protection: its third argument.
+    /// Makes memory with a protection, the third argument.
     Protection,
-    /// Shared memory: its third argument are flags.
+    /// Attaches shared memory; the third argument has flags.
     Shared,
-    /// Any system call: its first argument is the number.
+    /// Does any system call; the first argument is its number.
     AnyCall,
-    /// Something about a path, which opens nothing.
+    /// Takes a path and opens nothing.
     Path,
 }
 
@@ -43,7 +43,7 @@ impl Asked {
         }
     }
 
-    /// What only tells where a path leads, or executes what is there.
+    /// `Path` for functions that return facts about a path, or execute the file there.
     pub(super) fn about_paths(name: &[u8]) -> Option<Asked> {
         let plain = name.strip_prefix(b"__").and_then(|name| name.strip_suffix(b"_chk")).unwrap_or(name);
         let is_such = plain.starts_with(b"exec")
@@ -52,7 +52,7 @@ impl Asked {
         is_such.then_some(Asked::Path)
     }
 
-    /// Whether the call at this place of the code may make memory executable.
+    /// Whether the call at this place of the code may make memory executable: its constants do not exclude it.
     pub(super) fn may_execute(self, code: &[u8], at: usize) -> bool {
         let harmless = |prot: Option<u32>| prot.is_some_and(|prot| prot & EXECUTE == 0);
         match self {
@@ -67,7 +67,7 @@ impl Asked {
         }
     }
 
-    /// Whether the call at this place makes memory executable, as its constants say.
+    /// Whether the constants of the call at this place ask for executable memory.
     pub(super) fn executes(self, code: &[u8], at: usize) -> bool {
         let has = |register, bit| constant(code, at, register).is_some_and(|value| value & bit != 0);
         match self {
@@ -86,7 +86,7 @@ pub(super) fn shares_code(flags: Option<u32>) -> bool {
     flags.is_none_or(|flags| flags & SHARED_EXECUTE != 0)
 }
 
-/// Where instructions refer to functions of others: by the slots that hold their addresses, and by the linker's stubs.
+/// Where a file refers to imported functions: slots that hold their addresses, and the linker's stubs. Linked addresses.
 #[derive(Default)]
 pub(super) struct References {
     slots: FxHashMap<u64, Asked>,
@@ -124,22 +124,23 @@ impl References {
         references
     }
 
-    /// Whether one of them is at this address, as a stub or a slot.
+    /// Whether a stub or slot of one of the functions is at this address.
     pub(super) fn has(&self, at: u64) -> bool {
         self.stubs.contains_key(&at) || self.slots.contains_key(&at)
     }
 
-    /// Whether code that lies at this address uses one of them in another way than with a harmless constant.
+    /// Whether code at this address may make memory executable: by a call without a harmless constant, or by a pointer to a
+    /// function.
     pub(super) fn may_execute(&self, code: &[u8], at: u64) -> bool {
         self.any(code, at, true, Asked::may_execute)
     }
 
-    /// Whether code that lies at this address calls one of them with a constant that says execution.
+    /// Whether code at this address calls one of the functions with a constant that asks for execution.
     pub(super) fn execute(&self, code: &[u8], at: u64) -> bool {
         self.any(code, at, false, Asked::executes)
     }
 
-    /// Whether this is true of a call; or, if `pointers` count, whether a pointer to one of them is loaded.
+    /// Whether `is_so` holds for a call; or, with `pointers`, whether a pointer to one of the functions is loaded.
     fn any(&self, code: &[u8], at: u64, pointers: bool, is_so: fn(Asked, &[u8], usize) -> bool) -> bool {
         if self.slots.is_empty() {
             return false;
@@ -150,7 +151,7 @@ impl References {
                 let asked = relative(code, place + 1, at).and_then(|to| self.stubs.get(&to));
                 asked.is_some_and(|asked| is_so(*asked, code, place))
             }
-            // A call through the slot, or a jump.
+            // A call or jump through a slot.
             [0xff, 0x15 | 0x25, ..] => {
                 let asked = relative(code, place + 2, at).and_then(|to| self.slots.get(&to));
                 asked.is_some_and(|asked| is_so(*asked, code, place))
@@ -164,13 +165,13 @@ impl References {
     }
 }
 
-/// The address that four bytes at a place are the distance to, from after them.
+/// The target of a relative reference: four bytes at `place` are its distance from the byte after them.
 pub(super) fn relative(code: &[u8], place: usize, at: u64) -> Option<u64> {
     let distance = i32::from_le_bytes(code.get(place..place + 4)?.try_into().ok()?);
     Some(at.wrapping_add(place as u64 + 4).wrapping_add_signed(i64::from(distance)))
 }
 
-/// The constant that a register holds at a place, where it is put there shortly before and left alone in between.
+/// The constant that a register holds at a place, if an instruction shortly before loads it and none in between changes it.
 pub(super) fn constant(code: &[u8], at: usize, register: Register) -> Option<u32> {
     let (put, cleared) = match register {
         Register::EAX => (0xb8, 0xc0),
@@ -183,14 +184,14 @@ pub(super) fn constant(code: &[u8], at: usize, register: Register) -> Option<u32
         [0x31 | 0x33, operands, ..] if *operands == cleared => Some((0, 2)),
         _ => None,
     };
-    // The last place from which instructions lead right to the call is the one that counts.
+    // Of several loads, the last one counts from which instructions lead exactly to the call.
     (at.saturating_sub(BEFORE)..at).rev().find_map(|from| {
         let (value, length) = value(from)?;
         is_kept(code.get(from + length..at)?, register).map(|kept| kept.then_some(value))
     })?
 }
 
-/// Whether these instructions leave a register alone and follow each other; `None`: they end beyond the last byte.
+/// Whether these instructions keep the register and run in sequence; `None`: they do not end with the last byte.
 fn is_kept(code: &[u8], register: Register) -> Option<bool> {
     let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
     let mut factory = InstructionInfoFactory::new();
@@ -212,7 +213,7 @@ fn is_kept(code: &[u8], register: Register) -> Option<bool> {
     Some(kept)
 }
 
-/// Whether `found` is true of a piece of the sections with such names, with the address of the piece.
+/// Whether `found` is true for a piece of the wanted sections; it gets the piece and its linked address.
 pub(super) fn any_piece(
     elf: &ElfFile,
     wanted: impl Fn(&[u8]) -> bool,
@@ -227,7 +228,7 @@ pub(super) fn any_piece(
         let size = section.size.min(left);
         left -= size;
         for from in (0..size).step_by(PIECE as usize) {
-            // Overlapping, since a call or a name may lie across the border.
+            // Pieces overlap, since a call or a name may lie across a border.
             let length = (size - from).min(PIECE + BEFORE as u64);
             let bytes = section.offset.checked_add(from).map(|at| elf.read(at, length, "code", length));
             if let Some(Ok(bytes)) = bytes
@@ -249,7 +250,7 @@ mod tests {
         let prot = |code: &[u8]| constant(code, code.len(), Register::EDX);
         assert_eq!(prot(&[0xba, 3, 0, 0, 0, 0x31, 0xff]), Some(3));
         assert_eq!(prot(&[0x31, 0xd2, 0x90]), Some(0));
-        // or $4, %edx; cmovge %r13d, %edx; a call that may change it; a jump away; nothing at all.
+        // or $4, %edx; cmovge %r13d, %edx; a call that may change it; a jump away; no constant at all.
         for code in [
             &[0xba, 3, 0, 0, 0, 0x83, 0xca, 4][..],
             &[0xba, 3, 0, 0, 0, 0x41, 0x0f, 0x4d, 0xd5],

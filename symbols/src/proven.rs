@@ -1,9 +1,9 @@
-//! Whether code starts where a symbol says so. A symbol alone proves nothing: hand-written tables are typed as functions,
-//! and a wrong one may lie in the middle of a function. A breakpoint in data is other data, and one inside an instruction
-//! another instruction.
+//! Whether code really starts at a function symbol. A symbol proves nothing: hand-written tables are typed as functions, and a
+//! wrong symbol may lie in the middle of a function. A breakpoint in data changes the data, and one inside an instruction makes
+//! it another instruction.
 //!
-//! Compilers and careful assembly describe each function in the unwind tables, by its very start. Where none are, a
-//! direct call to the address proves it. What is described as part of a function that starts elsewhere is none.
+//! Compilers and careful assembly describe each function in the unwind tables, by its exact start. Without an entry, a direct
+//! call to the address proves it. An address inside an entry that starts elsewhere is no start.
 
 use super::functions::ModuleFunctions;
 use super::unwind::UnwindTables;
@@ -16,7 +16,7 @@ const PIECE: u64 = 1 << 20;
 /// Bytes of a direct call.
 const CALL: u64 = 5;
 
-/// What proves the starts of a module's functions.
+/// Proofs of the starts of a module's functions.
 pub struct Proofs<'a> {
     module: &'a ModuleFunctions,
     unwind: Option<&'a UnwindTables>,
@@ -24,13 +24,13 @@ pub struct Proofs<'a> {
 }
 
 impl<'a> Proofs<'a> {
-    /// Of a module with these tables.
+    /// Proofs for a module with these unwind tables.
     pub fn new(module: &'a ModuleFunctions, unwind: Option<&'a UnwindTables>) -> Proofs<'a> {
         Proofs { module, unwind, called: OnceCell::new() }
     }
 
-    /// Whether a function starts at this linked address. Go's own table lists functions and nothing else; for other
-    /// architectures than x86-64 nothing is known of calls.
+    /// Whether a function is proven to start at this linked address. Always true for Go, whose own table lists only functions,
+    /// and for architectures other than x86-64, where calls cannot be read.
     pub fn starts_at(&self, address: u64) -> bool {
         if self.module.is_go() || !self.module.elf().is_x86_64 {
             return true;
@@ -47,7 +47,7 @@ impl<'a> Proofs<'a> {
     }
 }
 
-/// Starts of functions, by their symbols, that some direct call leads to.
+/// The starts of functions, by their symbols, to which a direct call leads.
 fn called(module: &ModuleFunctions) -> FxHashSet<u64> {
     let elf = module.elf();
     let starts: FxHashSet<u64> = module.functions().iter().map(|function| function.address).collect();
@@ -67,7 +67,7 @@ fn called(module: &ModuleFunctions) -> FxHashSet<u64> {
     called
 }
 
-/// Where the bytes lead to, wherever they could be a direct call.
+/// The targets of all bytes that may be a direct call.
 fn calls(code: &[u8], base: u64) -> impl Iterator<Item = u64> {
     code.windows(CALL as usize).enumerate().filter(|(_, bytes)| bytes[0] == 0xe8).map(move |(at, bytes)| {
         let distance = i32::from_le_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]);

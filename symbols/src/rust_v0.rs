@@ -1,6 +1,6 @@
 //! Just enough of Rust's v0 mangling (RFC 2603) to find the crate that contains a function's code.
 
-/// Paths nest; a hostile symbol may nest without end.
+/// Deepest nesting of paths that is followed; a hostile symbol may nest without end.
 const MAX_DEPTH: u32 = 64;
 
 /// The crate that defines the code of the path (the symbol without `_R`).
@@ -20,7 +20,7 @@ impl<'a> Parser<'a> {
         Some(byte)
     }
 
-    /// Steps over this byte, if it comes next.
+    /// Moves past this byte if it comes next.
     fn take(&mut self, byte: u8) -> bool {
         let is_next = self.text.as_bytes().get(self.at) == Some(&byte);
         self.at += usize::from(is_next);
@@ -46,7 +46,7 @@ impl<'a> Parser<'a> {
                 self.disambiguator()?;
                 self.path(depth + 1)
             }
-            // A trait's provided method: the code is where the trait is.
+            // A trait's provided method: its code is in the trait's crate.
             b'Y' => {
                 self.skip_type(depth + 1)?;
                 self.path(depth + 1)
@@ -88,7 +88,7 @@ impl<'a> Parser<'a> {
                 byte @ b'A'..=b'Z' => byte - b'A' + 36,
                 _ => return None,
             };
-            // "_" is 0 and "0_" is 1; back references count that way too.
+            // "_" is 0 and "0_" is 1, also in back references.
             value = value.checked_mul(62)?.checked_add(u64::from(digit))?;
             if self.take(b'_') {
                 return value.checked_add(1);
@@ -96,7 +96,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Skips the simple types; a provided method of a complex type stays unknown (`None`).
+    /// Skips a type; `None` if it is of a kind that is not understood.
     fn skip_type(&mut self, depth: u32) -> Option<()> {
         if depth > MAX_DEPTH {
             return None;
@@ -153,12 +153,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Lifetimes that a type introduces.
+    /// Skips the lifetimes that a type introduces.
     fn binder(&mut self) -> Option<()> {
         if self.take(b'G') { self.base62().map(drop) } else { Some(()) }
     }
 
-    /// Type and hexadecimal digits up to "_", a placeholder, or a back reference.
+    /// Skips a constant: type and hexadecimal digits up to "_", a placeholder, or a back reference.
     fn skip_constant(&mut self, depth: u32) -> Option<()> {
         if self.take(b'p') {
             return Some(());

@@ -1,4 +1,4 @@
-//! Bytes of debug sections: mapped or read, unpacked where they are compressed.
+//! Bytes of debug sections: mapped or read, and unpacked if they are compressed.
 
 use super::answer::Reason;
 use super::elf_file::{ElfFile, Section};
@@ -7,7 +7,7 @@ use gimli::DwarfSections;
 use object::{CompressedData, CompressionFormat};
 use std::ops::Deref;
 
-/// Largest amount of debug information read, unpacked, all sections of one file together.
+/// Most unpacked bytes of debug information, in all sections of one file.
 const MAX_BYTES: u64 = 4 << 30;
 
 /// Bytes of a section.
@@ -15,7 +15,7 @@ const MAX_BYTES: u64 = 4 << 30;
 pub enum Bytes {
     /// Read or unpacked.
     Read(Vec<u8>),
-    /// Left in the file.
+    /// Mapped from the file.
     Mapped(Mapping),
 }
 
@@ -36,7 +36,7 @@ impl Deref for Bytes {
     }
 }
 
-/// How much may still be read of a file.
+/// The number of bytes that may still be read of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget(u64);
 
@@ -75,7 +75,7 @@ pub fn named(elf: &ElfFile, name: &str, budget: &mut Budget) -> Result<Bytes, Re
     }
 }
 
-/// `.debug_info`, or `.zdebug_info` of older compilers.
+/// The section of that name (`.debug_info`), or as older compilers call it if compressed (`.zdebug_info`).
 fn find<'a>(elf: &'a ElfFile, name: &str) -> Option<&'a Section> {
     elf.section(name.as_bytes()).or_else(|| {
         let old = format!(".z{}", name.strip_prefix('.')?);
@@ -104,7 +104,7 @@ fn read(elf: &ElfFile, section: &Section, budget: &mut Budget) -> Result<Bytes, 
         let kind = header[0];
         unpacked(&bytes[24..], kind, size, budget)?
     } else if section.name.starts_with(b".z") {
-        // The older way: `ZLIB` and the size in the other byte order.
+        // The older format: `ZLIB` and the size, big-endian.
         let header: &[u8; 12] = bytes.first_chunk().ok_or(Reason::BadDebugInformation)?;
         if header[..4] != *b"ZLIB" {
             return Err(Reason::BadDebugInformation);

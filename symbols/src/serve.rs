@@ -1,5 +1,5 @@
-//! The parser's own process: `longpole __symbols`, started by [`super::Parsers`] with a socket as its standard input.
-//! It gives up all rights before it looks at the first byte of a binary.
+//! The parser's own process: `longpole __symbols`, started by [`super::Parsers`] with a socket as its standard input. It drops
+//! all rights before it reads the first byte of a binary.
 
 use super::dwarf::DebugInformation;
 use super::elf_file::ElfFile;
@@ -26,8 +26,8 @@ use std::sync::Arc;
 /// The hidden subcommand.
 pub const SUBCOMMAND: &str = "__symbols";
 
-/// What the hidden subcommand does; returns its exit code. 125: it was typed by hand, or could not be
-/// confined.
+/// Runs the hidden subcommand; returns its exit code. 125: standard input is no socket (it was typed by hand), or the process
+/// could not be confined.
 pub fn serve(limits: Limits) -> u8 {
     std::panic::set_hook(Box::new(|_| {}));
     let Ok(stdin) = io::stdin().as_fd().try_clone_to_owned() else { return 125 };
@@ -35,7 +35,7 @@ pub fn serve(limits: Limits) -> u8 {
     if socket.peer_addr().is_err() {
         return 125;
     }
-    // The copy has a number that confining would close: standard input itself is used.
+    // Confining would close the copy by its number, so standard input itself is used afterwards.
     drop(socket);
     if confine(limits).is_err() {
         return 125;
@@ -47,7 +47,7 @@ pub fn serve(limits: Limits) -> u8 {
     }
 }
 
-/// Answers until the other side closes.
+/// Answers questions until the other side closes the socket.
 fn converse(socket: &Arc<UnixStream>) -> io::Result<()> {
     let (path, name, file) = match wire::receive::<ToParser>(socket, MOST_ASKED, None)? {
         Some((ToParser::Binary { path, name }, Some(file))) => (path, name, file),
@@ -106,15 +106,15 @@ fn converse(socket: &Arc<UnixStream>) -> io::Result<()> {
     })
 }
 
-/// What a module answers with.
+/// Answers to questions about one module.
 struct Answers<'m> {
     module: &'m ModuleFunctions,
-    /// Its variables, read when they are first asked for; `None` inside where they cannot be read.
+    /// The module's variables, read at the first question; `Some(None)` if they cannot be read.
     variables: Option<Option<Named<'m>>>,
 }
 
 impl Answers<'_> {
-    /// Answers a question; some need a locator.
+    /// Answers one question; some questions need a locator.
     fn answer(&mut self, question: Question, locator: Option<&mut Locator<'_>>) -> FromParser {
         match (question, locator) {
             (Question::Choose(selection), Some(locator)) => {
@@ -143,7 +143,7 @@ impl Answers<'_> {
     }
 }
 
-/// Answers what is asked of one file alone.
+/// Answers a question about one file that needs no other file.
 pub fn look_at(file: File, path: &Path, look: Look) -> (FromParser, Option<File>) {
     let answer = ElfFile::from_file(file, path).and_then(|elf| match look {
         Look::LibcFunctions => Ok((FromParser::LibcFunctions(Box::new(functions_in(&elf)?.into())), None)),
@@ -167,7 +167,7 @@ fn in_memory(bytes: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// Files that longpole opens.
+/// Files that the parser asks longpole for.
 struct AskedFiles {
     socket: Arc<UnixStream>,
 }

@@ -1,4 +1,4 @@
-//! What longpole and a parser say to each other: questions about one binary, answers, and files that the parser asks for.
+//! The messages between longpole and a parser: questions about one binary, answers, and requests of the parser for files.
 
 use super::answer::{Place, Reason};
 use super::build_id::BuildId;
@@ -15,54 +15,54 @@ use super::unwind_rows::RowsTold;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Largest message to a parser: a million places.
+/// Largest message to a parser, bytes: enough for a million places.
 pub const MOST_ASKED: usize = 64 << 20;
-/// Largest message from a parser.
+/// Largest message from a parser, bytes.
 pub const MOST_ANSWERED: usize = 512 << 20;
 
-/// To the parser.
+/// A message to the parser.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToParser {
-    /// The binary comes with this message.
+    /// The binary to read; the open file comes with the message.
     Binary {
-        /// What messages call it.
+        /// Its path in messages.
         #[serde(with = "crate::path_bytes")]
         path: PathBuf,
-        /// What people call it.
+        /// Its name in messages.
         name: String,
     },
-    /// A file to look at comes with this message: the only question, and no further file is needed.
+    /// A file to look at, for one question that needs no other file; the open file comes with the message.
     Look {
-        /// What messages call it.
+        /// Its path in messages.
         #[serde(with = "crate::path_bytes")]
         path: PathBuf,
-        /// What for.
+        /// The question.
         look: Look,
     },
     /// A question.
     Question(Question),
-    /// The file that was asked for comes with this message.
+    /// A requested file; the open file comes with the message.
     File {
-        /// Where it lies.
+        /// Its path.
         #[serde(with = "crate::path_bytes")]
         path: PathBuf,
         /// See [`super::Candidate::next`].
         next: u32,
     },
-    /// There is no such file.
+    /// The requested file does not exist.
     NoFile,
 }
 
-/// What to look for in a file, without reading its symbols as a whole.
+/// A question about one file that needs only a part of its symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Look {
-    /// Synchronization functions of a C library.
+    /// The synchronization functions of a C library.
     LibcFunctions,
-    /// How to find callers.
+    /// The unwind rows, by which callers are found.
     UnwindRows,
-    /// Whether a library moves code.
+    /// Whether a library makes memory executable.
     MovesCode,
 }
 
@@ -70,15 +70,15 @@ pub enum Look {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Question {
-    /// What there is to know its functions by.
+    /// Which symbols and debug information the binary has.
     Summary,
     /// Which functions to probe, with their lines.
     Choose(Selection),
-    /// What lies at these places.
+    /// The locations of these places.
     Locate(#[serde(with = "packed")] Vec<Place>),
     /// The variable at each of these linked addresses.
     Variables(Vec<u64>),
-    /// Which of these places (file offsets) come after which calls that take locks.
+    /// Which of these places (file offsets) lie under the lock of which call.
     LockRegions {
         /// The calls.
         calls: Vec<LockCall>,
@@ -87,18 +87,18 @@ pub enum Question {
     },
 }
 
-/// From the parser.
+/// A message from the parser.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FromParser {
-    /// It needs a file.
+    /// The parser asks for a file.
     Want {
-        /// Which one.
+        /// Which file.
         request: FileRequest,
         /// See [`super::Files::open`].
         from: u32,
     },
-    /// The binary has been read: questions may come.
+    /// The binary has been read; questions may follow.
     Ready,
     /// The answer.
     Summary(Box<Summary>),
@@ -112,46 +112,46 @@ pub enum FromParser {
     LockRegions(LockRegions),
     /// The answer.
     LibcFunctions(Box<LibcAnswer>),
-    /// The answer, with a file of all rows; `None`: it has no tables, and nothing comes with it.
+    /// The answer; a file with all rows comes with it. `None`, without a file: the binary has no tables.
     UnwindRows(Option<Box<RowsTold>>),
     /// The answer.
     MovesCode(bool),
     /// The binary cannot be used.
     Failed {
-        /// What kind of failure.
+        /// The kind of failure.
         kind: FailureKind,
-        /// One line.
+        /// The message, one line.
         text: String,
     },
 }
 
-/// What a binary's functions are known by.
+/// Which symbols and debug information a binary has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
-    /// What people call the binary.
+    /// The binary's name in messages.
     pub module: String,
     /// Its build-id.
     pub build_id: Option<BuildId>,
     /// Where function names come from.
     pub source: SymbolSource,
-    /// Function symbols.
+    /// Number of function symbols.
     pub functions: usize,
     /// Whether Go built it.
     pub is_go: bool,
     /// Whether Rust's standard library is in it.
     pub is_rust: bool,
-    /// Whether it may copy or move its own instructions.
+    /// Whether it may copy, move, patch or compare its own instructions.
     pub moves_code: MovesCode,
     /// Why there are no lines and inline chains; `None` if there are.
     pub no_lines: Option<Reason>,
-    /// Debug files that are not the binary's: one sentence each.
+    /// One sentence for each debug file that was found but does not belong to the binary.
     pub refused: Vec<String>,
-    /// Whether what its debug file has in common with others is missing.
+    /// Whether the supplement, which several debug files share, is missing.
     pub supplement_missing: bool,
 }
 
 impl Summary {
-    /// Of a module that is read.
+    /// The summary of a module that has been read.
     pub fn of(module: &ModuleFunctions, no_lines: Option<Reason>, supplement_missing: bool) -> Summary {
         Summary {
             module: module.module().to_owned(),

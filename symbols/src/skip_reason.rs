@@ -28,14 +28,14 @@ pub enum SkipReason {
     TooSmall,
     /// The kernel takes no probe on its first instruction, or its first instruction is the head of a loop.
     NotProbeable,
-    /// Neither an unwind entry nor a direct call says that code starts there.
+    /// Neither an unwind entry nor a direct call proves that code starts there.
     Unproven,
-    /// It begins with an instruction that the kernel would make a call of (see `probeable`), and no other place will do.
+    /// It begins with an instruction that the kernel would replace by a call (see `probeable`), and no later place will do.
     Rewritten,
 }
 
 impl SkipReason {
-    /// What follows a count: `12 aliases`.
+    /// The reason as it follows a count: `12 aliases`.
     pub fn phrase(self) -> &'static str {
         match self {
             SkipReason::BeyondLimit => "smaller ones beyond --max-functions",

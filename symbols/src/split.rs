@@ -19,7 +19,7 @@ const MAX_OBJECTS: usize = 20_000;
 
 pub type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// Where the parts of a module's split debug information are kept once they are read.
+/// The parts of a module's split debug information that have been read.
 #[derive(Default)]
 pub struct Parts {
     objects: Arena<DwarfSections<Bytes>>,
@@ -57,7 +57,7 @@ pub struct Split<'a> {
 }
 
 impl<'a> Split<'a> {
-    /// Over the parts, which outlive it.
+    /// A finder over these parts, which outlive it.
     pub fn new(module: &'a ModuleFunctions, parts: &'a Parts) -> Split<'a> {
         let empty = EndianSlice::new(&[], LittleEndian);
         let package = parts.package.as_ref().and_then(|sections| {
@@ -66,7 +66,7 @@ impl<'a> Split<'a> {
         Split { module, parts, package, found: RefCell::default() }
     }
 
-    /// The part that a unit's skeleton asks for.
+    /// The part that a unit's skeleton names.
     pub fn load(&self, load: &SplitDwarfLoad<Slice<'a>>) -> Option<Arc<Dwarf<Slice<'a>>>> {
         if let Some(known) = self.found.borrow().get(&load.dwo_id.0) {
             return known.clone();
@@ -104,7 +104,7 @@ impl<'a> Split<'a> {
             let sections = self.parts.objects.alloc(split_sections(&elf).ok()?);
             let mut dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, LittleEndian));
             dwarf.make_dwo(&load.parent);
-            // An older or newer build of the same source has another number.
+            // An older or newer build of the same source has another id.
             let right = catch_panic(|| {
                 let header = dwarf.units().next().ok()??;
                 dwarf.unit(header).ok().map(|unit| unit.dwo_id == Some(load.dwo_id))

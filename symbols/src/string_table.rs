@@ -1,4 +1,4 @@
-//! Texts that occur again and again, kept once and called by number.
+//! Texts that occur often, kept once and identified by number.
 
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 pub struct StringTable {
     all: Vec<String>,
     by_text: HashMap<String, u32>,
-    /// Numbers by the place that a text was made from: making it (demangling) costs more than finding it.
+    /// Number of each text by the place of its source: making the text (demangling) costs more than finding the number.
     by_place: FxHashMap<(usize, usize), u32>,
 }
 
@@ -24,7 +24,7 @@ impl StringTable {
         number
     }
 
-    /// The number of the text made from `source`, which has to stay where it is as long as these texts are asked.
+    /// The number of the text that `make` makes of `source`. Sources have to stay in place as long as the table is in use.
     pub fn made_from(&mut self, source: &str, make: impl FnOnce(&str) -> String) -> u32 {
         let place = (source.as_ptr() as usize, source.len());
         if let Some(&number) = self.by_place.get(&place) {
@@ -35,12 +35,12 @@ impl StringTable {
         number
     }
 
-    /// The text of a number.
+    /// The text with a number.
     pub fn get(&self, number: u32) -> Option<&str> {
         self.all.get(number as usize).map(String::as_str)
     }
 
-    /// All of them, in the order of their numbers.
+    /// All texts, in the order of their numbers.
     pub fn all(&self) -> &[String] {
         &self.all
     }
