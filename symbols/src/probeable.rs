@@ -5,9 +5,9 @@ use iced_x86::{Code, EncodingKind, FlowControl, Instruction, Mnemonic, Register}
 
 /// Whether `bytes` (one instruction, decoded as `instruction`) can carry a uprobe on x86-64.
 ///
-/// A conservative reading of `validate_insn_64bits` and its tables in the kernel's arch/x86/kernel/uprobes.c. Refused are
-/// `lock` and segment prefixes other than fs and gs; instructions with three opcode bytes, or with a VEX or EVEX prefix, which
-/// older kernels refuse; privileged instructions, traps and system calls; and all instructions that [`is_rewritten`] accepts.
+/// A conservative reading of `validate_insn_64bits` and its tables in the kernel's arch/x86/kernel/uprobes.c. `lock` and
+/// segment prefixes other than fs and gs are refused. So are instructions with three opcode bytes, or with a VEX or EVEX
+/// prefix, which older kernels refuse; also privileged ones, traps, system calls, and [`is_rewritten`] ones.
 pub fn can_hold_probe(instruction: &Instruction, bytes: &[u8]) -> bool {
     if instruction.is_invalid() || instruction.is_privileged() {
         return false;

@@ -129,8 +129,7 @@ impl References {
         self.stubs.contains_key(&at) || self.slots.contains_key(&at)
     }
 
-    /// Whether code at this address may make memory executable: by a call without a harmless constant, or by a pointer to a
-    /// function.
+    /// Whether code at this address may make memory executable: by a call without a harmless constant, or by loading a pointer.
     pub(super) fn may_execute(&self, code: &[u8], at: u64) -> bool {
         self.any(code, at, true, Asked::may_execute)
     }

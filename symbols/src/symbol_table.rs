@@ -1,4 +1,4 @@
-//! Reading the function symbols of a binary, from the best table that there is.
+//! Reads the function symbols of a binary from the best table that it has.
 
 use super::elf_file::{ElfFile, text_at};
 use super::error::SymbolError;
@@ -21,7 +21,7 @@ pub struct Symbol {
     pub address: u64,
     /// Bytes; 0 if not known.
     pub size: u64,
-    /// How the linker treats it.
+    /// The symbol's binding.
     pub binding: Binding,
     /// Whether it is the resolver of an IFUNC.
     pub is_ifunc: bool,
@@ -34,9 +34,9 @@ pub struct Symbol {
 pub struct Table {
     /// In the order of the file.
     pub symbols: Vec<Symbol>,
-    /// NUL-ended names.
+    /// NUL-terminated names.
     pub names: Vec<u8>,
-    /// Where they are from.
+    /// The table that they are from.
     pub source: SymbolSource,
 }
 
@@ -49,8 +49,8 @@ fn index_of(elf: &ElfFile, kind: u32) -> Option<usize> {
     elf.sections.iter().position(|section| section.kind == kind && section.size > 0)
 }
 
-/// The binary's own table, else that of its debug file, else the remaining sources: dynamic symbols with the
-/// small table packed into the binary, Go's table.
+/// Reads the symbols from the binary's own table, else from its debug file's. Without both, all other sources are read: dynamic
+/// symbols, the small table packed into the binary, Go's table.
 pub fn read(
     elf: &ElfFile,
     debug: Option<&ElfFile>,
@@ -95,7 +95,7 @@ impl Table {
                 false => self.names.extend_from_slice(&names),
             }
         }
-        // A damaged table of names ends in the middle of one: not to run on into the next table's.
+        // A damaged table may end inside a name, which must not run on into the next table's names.
         self.names.push(0);
         let (symbols, _) =
             object::pod::slice_from_bytes::<Sym64<LE>>(&bytes, bytes.len() / size_of::<Sym64<LE>>())

@@ -7,37 +7,37 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnknownExits {
-    /// Go moves stacks, so that a stack pointer does not tell a frame.
+    /// Go moves stacks, so a stack pointer does not identify a frame.
     Go,
     /// Not x86-64.
     Architecture,
     /// The symbol gives no size.
     NoSize,
-    /// Larger than what is decoded.
+    /// It is too large to be decoded.
     TooLarge,
     /// Its bytes cannot be read, or lie beyond its section.
     Unreadable,
     /// Another function symbol lies inside it.
     Overlap,
-    /// It holds bytes that are not instructions of compiled code.
+    /// It contains bytes that are not instructions of compiled code.
     NotCode,
     /// A jump leads into the middle of an instruction.
     JumpIntoInstruction,
     /// A jump leads to a place where no function starts.
     JumpElsewhere,
-    /// A conditional jump leaves it: a probe there would fire without it being left.
+    /// A conditional jump leaves it: a probe there would fire also when it is not left.
     ConditionalTailCall,
     /// A conditional jump leads to its first instruction, which would look like a call.
     LoopToEntry,
     /// It calls into its own middle or into its `.cold` part.
     CallInside,
-    /// Some of its bytes are reached by nothing that is understood.
+    /// No understood jump reaches some of its bytes.
     UnreachedBytes,
     /// An indirect jump may stay inside or leave.
     IndirectJump,
-    /// At a jump to another function the unwind tables give another stack height than at the entry.
+    /// At a jump to another function, the unwind tables give a stack height other than at the entry.
     StackNotLevel,
-    /// It runs on into what follows it.
+    /// Control runs on into the next function.
     FallsThrough,
     /// The kernel takes no probe on one of its exits.
     NotProbeable,

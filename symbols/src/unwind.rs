@@ -1,7 +1,7 @@
-//! What the unwind tables say about a function: where its stack is as at its entry, and where exceptions land.
+//! Facts about a function from the unwind tables: where its stack is as at the entry, and where exceptions land.
 //!
-//! `.eh_frame` is the compiler's own statement of the stack's height at every instruction, which is what tells a
-//! tail call from a jump inside a function.
+//! In `.eh_frame` the compiler gives the stack's height at every instruction. This distinguishes a tail call from a jump inside
+//! a function.
 
 use super::catch_panic::catch_panic;
 use super::elf_file::ElfFile;
@@ -26,29 +26,29 @@ pub struct UnwindTables {
     bases: BaseAddresses,
 }
 
-/// What they say about one stretch of code.
+/// Facts from the tables about the code of one entry.
 #[derive(Debug, Default)]
 pub struct UnwindFacts {
-    /// Address ranges in order, with whether the stack pointer is what it was at the function's entry.
+    /// Address ranges, ascending, and whether the stack pointer there is as at the function's entry.
     level: Vec<(u64, u64, bool)>,
-    /// Where exceptions land.
+    /// The landing pads of exceptions.
     pub landing_pads: LandingPads,
 }
 
-/// Addresses that the unwinder jumps to.
+/// Addresses to which the unwinder jumps.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub enum LandingPads {
-    /// No exception is caught or cleaned up after here.
+    /// No exception is caught here, and none needs cleaning up.
     #[default]
     None,
-    /// All of them.
+    /// All landing pads.
     At(Vec<u64>),
-    /// There are some, but their table has an unknown form.
+    /// There are some, but the form of their table is not understood.
     Unreadable,
 }
 
 impl UnwindFacts {
-    /// Whether the stack pointer at the address is the one at the function's entry; `None` if no row tells.
+    /// Whether the stack pointer at the address is as at the function's entry; `None` if no row contains it.
     pub fn is_level(&self, address: u64) -> Option<bool> {
         let at = self.level.partition_point(|&(start, ..)| start <= address);
         let &(_, end, level) = self.level.get(at.checked_sub(1)?)?;
@@ -70,15 +70,15 @@ impl UnwindTables {
         Some(UnwindTables { header, header_at, frames, frames_at, exceptions, exceptions_at, bases })
     }
 
-    /// Where in `.eh_frame` the description of the function that starts here lies, by the sorted table in
-    /// `.eh_frame_hdr`. Only the form that every linker writes is read: rows of two signed 4-byte distances from
-    /// the header's own address, function and description.
+    /// The place in `.eh_frame` of the entry for the function that starts here, from the sorted table in `.eh_frame_hdr`. Only
+    /// the form that every linker writes is read: rows of two signed 4-byte distances (function, entry) from the header's own
+    /// address.
     fn frame_offset(&self, start: u64) -> Option<usize> {
         let (found, offset) = self.row_up_to(start)?;
         (found == start).then_some(offset)
     }
 
-    /// The last row whose function starts at this address or before it: that start, and the description's place.
+    /// The last row whose function starts at or before this address: the function's start and the place of its entry.
     fn row_up_to(&self, start: u64) -> Option<(u64, usize)> {
         let (&[1, _, 0x03, 0x3b], rest) = self.header.split_first_chunk::<4>()? else { return None };
         let (&[_, _, _, _, a, b, c, d], rows) = rest.split_first_chunk::<8>()?;
@@ -92,7 +92,7 @@ impl UnwindTables {
         Some((address(row, 0), usize::try_from(address(row, 4).checked_sub(self.frames_at)?).ok()?))
     }
 
-    /// Start and end of the described stretch of code that the address lies in.
+    /// Start and end of the code whose entry contains the address.
     pub fn stretch_of(&self, address: u64) -> Option<(u64, u64)> {
         let (start, offset) = self.row_up_to(address)?;
         let end = catch_panic(|| {
@@ -105,12 +105,12 @@ impl UnwindTables {
         (address < end).then_some((start, end))
     }
 
-    /// Whether they describe a stretch of code that starts at exactly this address.
+    /// Whether an entry starts at exactly this address.
     pub fn starts_at(&self, address: u64) -> bool {
         self.frame_offset(address).is_some()
     }
 
-    /// What is known about the code that starts at exactly this address.
+    /// The facts about the code whose entry starts at exactly this address.
     pub fn facts(&self, start: u64) -> Option<UnwindFacts> {
         catch_panic(|| self.read_facts(start))?
     }

@@ -1,9 +1,8 @@
-//! How a function's caller is found, for every instruction of a binary: its `.eh_frame` in a form of our own.
+//! How to find the caller of a function, for every instruction of a binary: its `.eh_frame` in a form of longpole's own.
 //!
-//! DWARF's tables are programs, with expressions that are programs again. A parser without rights runs them
-//! once, here. For the registers needed to follow a stack it keeps the forms that compilers use: two sums and
-//! what they point to. The result is rows of six bytes, looked up and applied by total functions, so that
-//! samples are unwound in longpole itself.
+//! DWARF's unwind tables are programs, and their expressions are programs, too. A parser without rights runs them once. For the
+//! registers that are needed to follow a stack it keeps the forms that compilers use: two sums, and what they point to. The
+//! result is rows of six bytes. Looking them up and applying them cannot fail, so longpole itself unwinds samples with them.
 
 use super::catch_panic::catch_panic;
 use super::elf_file::ElfFile;
@@ -19,55 +18,55 @@ use std::os::unix::fs::FileExt as _;
 const MAX_BYTES: u64 = 256 << 20;
 /// Most rows kept. libc has 40,000, a browser 3 million.
 const MOST_ROWS: usize = 8 << 20;
-/// Code shorter than this is a stub, independent of the rest of the binary.
+/// Code of at most this many bytes is a stub, which does not show how the binary was built.
 const STUB_BYTES: u64 = 16;
-/// Bytes of a row in a message: where it begins, and the number of its rule.
+/// Bytes of a row in a message: its start (`u32`) and the number of its rule (`u16`).
 const ROW: usize = 6;
-/// The number of no rule: no function is known there.
+/// The number that means no rule: no function is known there.
 pub const NO_RULE: u16 = u16::MAX;
 
-/// Where the caller's frame begins (DWARF's canonical frame address), in a frame whose stack pointer and frame pointer are known.
+/// Where the caller's frame begins (DWARF's canonical frame address), relative to the stack pointer or frame pointer. In bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FrameAt {
-    /// So far above the stack pointer.
+    /// This far above the stack pointer.
     Stack(i32),
-    /// So far above the frame pointer.
+    /// This far above the frame pointer.
     Pointer(i32),
-    /// In the word so far above the stack pointer: a signal's frame.
+    /// At the address in the word this far above the stack pointer: the frame of a signal.
     InStack(i32),
-    /// In the word so far above the frame pointer: a function that aligns its stack.
+    /// At the address in the word this far above the frame pointer: a function that aligns its stack.
     InPointer(i32),
-    /// In a linker's table of calls: 8 above the stack pointer, and 16 from this byte of each 16 on.
+    /// In a linker's table of calls (`.plt`): 8 above the stack pointer, and 16 from this byte of each 16-byte entry on.
     Calls(u8),
-    /// Not by these two registers.
+    /// It does not follow from these two registers.
     Unknown,
 }
 
-/// Where the caller's frame pointer is.
+/// Where the caller's frame pointer or the return address is. Distances in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Saved {
-    /// Still in its register.
+    /// The frame pointer: still in its register.
     Same,
-    /// So far above the caller's frame.
+    /// In the word this far above the caller's frame.
     Frame(i32),
-    /// So far above the stack pointer.
+    /// This far above the stack pointer.
     Stack(i32),
-    /// So far above the frame pointer.
+    /// This far above the frame pointer.
     Pointer(i32),
-    /// In another register, by its number in DWARF: known of the innermost function only.
+    /// In another register, by DWARF number. Its value is known for the innermost function only.
     Register(u8),
-    /// Nowhere.
+    /// It is not saved.
     Lost,
 }
 
 /// How the caller of one instruction's function is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rule {
-    /// Its frame.
+    /// Where the caller's frame begins.
     pub frame: FrameAt,
-    /// Its frame pointer.
+    /// The caller's frame pointer.
     pub pointer: Saved,
     /// The return address; [`Saved::Lost`]: there is no caller.
     pub back: Saved,
@@ -75,20 +74,20 @@ pub struct Rule {
     pub is_signal: bool,
 }
 
-/// See the module.
+/// The unwind rows of a binary; see the module's documentation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnwindRows {
     base: u64,
-    /// Distances from the base, ascending.
+    /// Distances from `base`, ascending, bytes.
     starts: Vec<u32>,
     numbers: Vec<u16>,
     rules: Vec<Rule>,
-    /// All functions keep frame pointers. One that does not would hide its caller, and gcc leaves them out of those that call
-    /// none, which is where the time goes.
+    /// Whether all functions keep frame pointers. One without would hide its caller. gcc omits them in functions that call
+    /// none, where most of the time is spent.
     pub keeps_frame_pointers: bool,
 }
 
-/// What comes with the bytes of all rows.
+/// The metadata of rows; their bytes come with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowsTold {
     base: u64,
@@ -98,7 +97,7 @@ pub struct RowsTold {
 }
 
 impl UnwindRows {
-    /// Those of a file; `None` if it has none.
+    /// The rows of a file; `None` if it has none.
     pub fn of(elf: &ElfFile) -> Result<Option<UnwindRows>, SymbolError> {
         let Some(section) = elf.section(b".eh_frame").filter(|_| elf.is_x86_64) else { return Ok(None) };
         let frames = elf.section_bytes(section, "the unwind tables", MAX_BYTES)?;
@@ -111,7 +110,7 @@ impl UnwindRows {
         Ok(UnwindRows::scan(&frames, section.address, elf.entry, &stubs))
     }
 
-    /// Reads `frames`, which lie at an address. What starts at `entry` or in `stubs` says nothing about frame pointers.
+    /// Reads the bytes of `.eh_frame`, linked at `at`. Code at `entry` or in `stubs` does not count for `keeps_frame_pointers`.
     pub fn scan(frames: &[u8], at: u64, entry: u64, stubs: &[(u64, u64)]) -> Option<UnwindRows> {
         catch_panic(|| UnwindRows::look_through(frames, at, entry, stubs)).flatten()
     }
@@ -147,7 +146,7 @@ impl UnwindRows {
                 }
             }
             if known_up_to < end {
-                // What cannot be read is not the same as code without an entry.
+                // An unreadable part gets a rule, which distinguishes it from code without an entry.
                 spans.push((known_up_to, end, rules.number(Rule::UNKNOWN)));
             }
             let is_function = end.saturating_sub(start) > STUB_BYTES
@@ -165,7 +164,7 @@ impl UnwindRows {
         UnwindRows::flat(spans, rules.list, keeps_frame_pointers)
     }
 
-    /// Rows without overlaps: of two entries for one instruction the one that begins first counts.
+    /// Makes rows of spans that may overlap: where two do, the one that begins first counts.
     pub fn flat(
         mut spans: Vec<(u64, u64, u16)>,
         rules: Vec<Rule>,
@@ -192,7 +191,7 @@ impl UnwindRows {
     }
 
     fn push(&mut self, from: u64, number: u16) {
-        // Code that lies 4 GiB apart is no compiler's.
+        // No compiler's code spans more than 4 GiB.
         let Some(start) = from.checked_sub(self.base).and_then(|start| u32::try_from(start).ok()) else {
             return;
         };
@@ -210,7 +209,7 @@ impl UnwindRows {
         self.rules.get(usize::from(number))
     }
 
-    /// Bytes of memory.
+    /// Bytes in memory.
     pub fn bytes(&self) -> usize {
         self.starts
             .len()
@@ -218,7 +217,7 @@ impl UnwindRows {
             .saturating_add(self.rules.len().saturating_mul(size_of::<Rule>()))
     }
 
-    /// To be sent to a process that does not trust us: the metadata, and all rows.
+    /// The metadata, and the bytes of all rows, for a process that does not trust this one.
     pub fn told(&self) -> (RowsTold, Vec<u8>) {
         let mut bytes = Vec::with_capacity(self.starts.len().saturating_mul(ROW));
         for (start, number) in self.starts.iter().zip(&self.numbers) {
@@ -231,7 +230,7 @@ impl UnwindRows {
 }
 
 impl RowsTold {
-    /// What it stands for, with the file of all rows; `None` if that makes no sense. The file is only copied from, once.
+    /// The rows, read from the file of all rows; `None` if they make no sense. The file is only read, and once.
     pub fn believed(self, file: &File) -> io::Result<Option<UnwindRows>> {
         let metadata = file.metadata()?;
         let size = self.count.saturating_mul(ROW);
@@ -250,7 +249,7 @@ impl RowsTold {
             rows.starts.push(u32::from_le_bytes([a, b, c, d]));
             rows.numbers.push(u16::from_le_bytes([e, f]));
         }
-        // A search in unsorted rows ends, too; but such rows are not ours.
+        // A search in unsorted rows would end, too, but an honest parser never sends them.
         Ok(rows.starts.is_sorted_by(|a, b| a < b).then_some(rows))
     }
 }
@@ -301,7 +300,7 @@ mod tests {
         assert_eq!(found, [None, None, first, first, second, second, None, second, second, None, None]);
     }
 
-    /// For any file: it ends, and the result can be looked up everywhere.
+    /// Any file is read to its end, and the result can be looked up everywhere.
     #[test]
     fn spoiled_tables_are_read_to_their_end() {
         let elf = ElfFile::open(Path::new("/bin/sh")).expect("a shell");

@@ -1,4 +1,4 @@
-//! What a row of DWARF's unwind tables comes down to for two registers: compilers use a handful of forms.
+//! Makes a rule for two registers of a row of DWARF's unwind tables. Compilers use a handful of forms.
 
 use super::unwind_rows::{FrameAt, NO_RULE, Rule, Saved};
 use gimli::{
@@ -9,8 +9,8 @@ use rustc_hash::FxHashMap;
 
 type Bytes<'a> = EndianSlice<'a, LittleEndian>;
 
-/// Rows of as many registers as compilers describe on x86-64: there are 17, and vectors are never saved. A row is copied for
-/// each function, and gimli's own have 192. A function with more counts as one whose entry cannot be read.
+/// Storage for rows of 32 registers. Compilers describe 17 on x86-64 (vectors are never saved), and gimli's own rows have 192:
+/// a row is copied for each function. An entry with more registers counts as unreadable.
 pub struct FewRegisters;
 
 impl UnwindContextStorage<usize> for FewRegisters {
@@ -18,15 +18,15 @@ impl UnwindContextStorage<usize> for FewRegisters {
     type Stack = Box<[UnwindTableRow<usize, FewRegisters>; 4]>;
 }
 
-/// In DWARF's numbering (System V ABI for AMD64, figure 3.36).
+/// DWARF's numbers (System V ABI for AMD64, figure 3.36).
 const FRAME_POINTER: Register = Register(6);
 const STACK_POINTER: Register = Register(7);
 const RETURN_ADDRESS: Register = Register(16);
-/// Most operations of an expression looked at: the longest form below has 9.
+/// Most operations read of an expression: the longest form below has 9.
 const MOST_OPERATIONS: usize = 10;
 
 impl Rule {
-    /// For code with a rule that needs more than two registers.
+    /// The rule for code whose caller cannot be found by two registers.
     pub const UNKNOWN: Rule =
         Rule { frame: FrameAt::Unknown, pointer: Saved::Lost, back: Saved::Lost, is_signal: false };
 }
@@ -35,12 +35,12 @@ impl Rule {
 #[derive(Default)]
 pub struct Rules {
     numbers: FxHashMap<Rule, u16>,
-    /// In order of their numbers.
+    /// By number.
     pub list: Vec<Rule>,
 }
 
 impl Rules {
-    /// The number of a rule. When there are too many different ones the rest is none.
+    /// The number of a rule, a new one if needed; [`NO_RULE`] if all numbers are in use.
     pub fn number(&mut self, rule: Rule) -> u16 {
         if let Some(&number) = self.numbers.get(&rule) {
             return number;
@@ -106,7 +106,7 @@ pub fn rule(
         Some(back) if entry.cie().return_address_register() == RETURN_ADDRESS => {
             Rule { frame, pointer, back, is_signal: entry.is_signal_trampoline() }
         }
-        // No end, but a caller that is not found.
+        // There is a caller, but it cannot be found.
         _ => Rule { frame: FrameAt::Unknown, ..Rule::UNKNOWN },
     }
 }

@@ -1,4 +1,4 @@
-//! The variables that a binary's symbol table names: what an address in its data is called.
+//! The variables in a binary's symbol table: names for addresses in its data.
 
 use super::dwarf::DebugInformation;
 use super::elf_file::{ElfFile, text_at};
@@ -14,10 +14,10 @@ use object::{LittleEndian as LE, elf};
 const MAX_TABLE: u64 = 512 << 20;
 /// Most variables kept.
 const MAX_VARIABLES: usize = 2_000_000;
-/// Symbols before an address that are looked at: variables do not nest, but a hostile table may say so.
+/// Most symbols compared before an address: variables do not nest, but those of a hostile table may.
 const NEIGHBOURS: usize = 16;
 
-/// Variables in order of address.
+/// Variables, by address.
 #[derive(Debug, Default)]
 pub struct Variables {
     all: Vec<Variable>,
@@ -33,8 +33,7 @@ struct Variable {
 }
 
 impl Variables {
-    /// The variables of a binary: by its own symbol table, else by that of its separate debug file, else those that it
-    /// exports.
+    /// The variables of a binary: from its own symbol table, else from its separate debug file's, else those that it exports.
     pub fn read(elf: &ElfFile, debug: Option<&ElfFile>) -> Result<Variables, SymbolError> {
         let of_kind = |elf: &ElfFile, kind: u32| {
             elf.sections.iter().position(|section| section.kind == kind && section.size > 0)
@@ -76,9 +75,9 @@ impl Variables {
         Ok(Variables { all, names })
     }
 
-    /// What lies at a linked address: `queue_lock`, or `table[2].lock` inside of a larger one, at its start, too, or
-    /// `table+0x40` where `members`, which is given the variable's address and the distance, does not know better. `None` if no variable is known to
-    /// reach there.
+    /// The name of a linked address: `queue_lock`, `table[2].lock` inside a larger variable (also at its start), or
+    /// `table+0x40`. `members` gets the variable's address and the distance, and returns the member there. `None` if no
+    /// variable reaches there.
     pub fn at(&self, address: u64, members: impl FnOnce(u64, u64) -> Option<String>) -> Option<String> {
         let end = self.all.partition_point(|variable| variable.address <= address);
         let near = self.all.get(end.saturating_sub(NEIGHBOURS)..end)?;
@@ -86,7 +85,7 @@ impl Variables {
             let distance = address.saturating_sub(variable.address);
             distance < variable.size || (distance == 0 && variable.size == 0)
         };
-        // The nearest one; of several names of one place the exported one, then the shortest.
+        // The nearest variable; of several names of it the exported one, then the shortest.
         let best = near.iter().filter(holds).min_by_key(|variable| {
             let name = self.raw(variable);
             (std::cmp::Reverse(variable.address), name.is_empty(), variable.binding, name.len(), name)
@@ -108,7 +107,7 @@ impl Variables {
     }
 }
 
-/// Variables, and what is known of their members, which is read when it is first asked for.
+/// Variables and their members; the members are read when first needed.
 pub(super) struct Named<'a> {
     module: &'a ModuleFunctions,
     variables: Variables,

@@ -1,20 +1,19 @@
 //! Loops in which a thread only waits: they read the same memory again and again, compare, pause or give up the CPU, and store
 //! nothing. **Ours.**
 //!
-//! What is looked at are natural loops: a jump back to an instruction that all ways to the jump pass. One is a wait if
+//! Only natural loops count: a jump back to an instruction that all paths to the jump pass. Such a loop is a wait if
 //!
-//! 1. it stores nothing. A try to take a lock (`xchg`, `lock cmpxchg`, `lock bts`) with values that are the
-//!    same in each iteration stores nothing new while the lock is taken. One whose value depends on what was
-//!    read (a counter, a list) is itself the work;
-//! 2. every address that it reads is the same in each turn: a search or a comparison of texts goes on to the next one;
-//! 3. it is left on what it has read there, not only on what it has counted (or it does nothing but pause); and
-//! 4. it carries nothing from iteration to iteration, and uses no vector registers: it computes nothing. If
-//!    it has a pause, a yield or a try, it may count iterations, by constants or by doubling. Without these,
-//!    a loop that counts and looks at memory is most often one whose compiler could not know that the memory
-//!    does not change.
+//! 1. it stores nothing. An attempt to take a lock (`xchg`, `lock cmpxchg`, `lock bts`) with values that are the same in each
+//!    iteration stores nothing new while the lock is taken. If the value depends on what was read (a counter, a list), the
+//!    attempt is itself the work;
+//! 2. every address that it reads is the same in each iteration: a search or a comparison of texts moves on;
+//! 3. it ends on a value that it has read there, not only on a count (or it does nothing but pause); and
+//! 4. it carries no value from iteration to iteration and uses no vector registers: it computes nothing. With a pause, a yield
+//!    or an attempt it may count iterations, by constants or by doubling. Without them, a loop that counts and reads memory is
+//!    mostly one whose compiler could not know that the memory does not change.
 //!
-//! A call of anything but a yield makes it no wait, nor does a loop count that waits in a way not listed
-//! here: it is better to miss one than to call work waiting.
+//! A loop with any call but a yield is no wait. A loop that waits in a form not listed here does not count: to miss a wait is
+//! better than to call work waiting.
 
 use super::wait_values::{Kept, Turn, does_more, is_locked};
 use iced_x86::{
@@ -25,10 +24,10 @@ use std::ops::Range;
 
 /// Most instructions of a loop that waits.
 const MOST_INSTRUCTIONS: usize = 96;
-/// Most instructions that are passed in search of loops in one function.
+/// Most instructions visited to find the loops of one function.
 const MOST_VISITS: usize = 1 << 20;
 
-/// What a call leads to.
+/// The target of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Callee {
     /// A function or a linker's stub at this address.
@@ -42,17 +41,16 @@ pub enum Callee {
 pub struct WaitLoop {
     /// Addresses of its instructions.
     pub code: Range<u64>,
-    /// It tries to take a lock, and keeps the CPU.
+    /// Whether the loop tries to take a lock, and keeps the CPU.
     pub tries: bool,
 }
 
-/// Stretches of a function's code that are loops which only wait, ascending. `code` is the function's code from its first
-/// instruction at the address `start` on; `yields` says whether a call only gives up the CPU. Code that does not decode
-/// has none.
+/// The stretches of a function's code that are loops which only wait, ascending. `code` is the whole function, from the address
+/// `start` on; `yields` returns whether a call only gives up the CPU. Empty if the code does not decode.
 pub fn wait_loops(code: &[u8], start: u64, yields: &dyn Fn(Callee) -> bool) -> Vec<WaitLoop> {
     let Some(body) = Body::of(code, start) else { return Vec::new() };
     let mut search = Search::new(body.instructions.len());
-    // Whether it is in such a loop, and whether one of them tries.
+    // For each instruction: `None` if it is in no such loop, else whether one of its loops tries to take a lock.
     let mut found: Vec<Option<bool>> = vec![None; body.instructions.len()];
     for (from, to) in body.ways_back() {
         if let Some(nodes) = body.natural_loop(from, to, &mut search, yields)
@@ -74,7 +72,7 @@ pub fn wait_loops(code: &[u8], start: u64, yields: &dyn Fn(Callee) -> bool) -> V
     loops
 }
 
-/// What a linker's stub jumps through: the slot with the address of the function it stands for.
+/// The slot through which a linker's stub jumps; it holds the address of the function.
 pub fn slot_of_stub(code: &[u8], start: u64) -> Option<u64> {
     let decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
     let jump = decoder.into_iter().take(2).find(|instruction| instruction.mnemonic() != Mnemonic::Endbr64)?;
@@ -82,7 +80,7 @@ pub fn slot_of_stub(code: &[u8], start: u64) -> Option<u64> {
     is_slot.then(|| jump.ip_rel_memory_address())
 }
 
-/// A function's instructions, and which can come before and after each.
+/// A function's instructions, and for each its possible successors and predecessors.
 struct Body {
     instructions: Vec<Instruction>,
     next: Vec<[Option<usize>; 2]>,
@@ -122,7 +120,7 @@ impl Body {
         for (index, after) in next.iter().enumerate() {
             after.iter().flatten().for_each(|after| before[*after].push(index));
         }
-        // Padding that nothing reaches leads nowhere.
+        // Padding that is never reached leads nowhere.
         for (index, instruction) in instructions.iter().enumerate().skip(1) {
             if before[index].is_empty() && instruction.mnemonic() == Mnemonic::Nop {
                 for after in std::mem::take(&mut next[index]).into_iter().flatten() {
@@ -133,7 +131,7 @@ impl Body {
         Some(Body { instructions, next, before })
     }
 
-    /// Jumps, and falls into an instruction, to one that comes no later or that something else leads to as well.
+    /// The edges that may close a loop: jumps back, and all edges to instructions with several predecessors.
     fn ways_back(&self) -> impl Iterator<Item = (usize, usize)> {
         self.before.iter().enumerate().flat_map(|(to, before)| {
             let is_joined = before.len() > 1;
@@ -141,8 +139,8 @@ impl Body {
         })
     }
 
-    /// The instructions from which `from` is reached without passing `to`. `None`: `to` can be bypassed, so
-    /// that this is not a loop, or it is too long, or one of them is in no loop that only waits.
+    /// The instructions from which `from` is reached without passing `to`. `None`: `to` can be bypassed, so this is no loop; or
+    /// the loop is too long; or an instruction in it does more than wait.
     fn natural_loop(
         &self,
         from: usize,
@@ -162,7 +160,7 @@ impl Body {
                 continue;
             }
             search.visits = search.visits.checked_sub(1)?;
-            // The function's start, or what only a jump through a table leads to.
+            // The function's start, or code that only a jump through a table reaches.
             if node == 0 || self.before[node].is_empty() || nodes.len() >= MOST_INSTRUCTIONS {
                 return None;
             }
@@ -182,7 +180,7 @@ impl Body {
         instructions.clone().any(is_locked) && !instructions.any(is_call)
     }
 
-    /// Whether a loop only waits; all that it calls yields.
+    /// Whether a loop only waits, if all its calls yield.
     fn waits(&self, nodes: &[usize], head: usize) -> bool {
         let instructions = || nodes.iter().map(|node| &self.instructions[*node]);
         let pauses = instructions().any(|instruction| is_pause(instruction) || is_call(instruction));
@@ -191,7 +189,7 @@ impl Body {
         if !self.settle(nodes, head, &mut kept) {
             return false;
         }
-        // Left on what was read, or nothing is read at all and it pauses.
+        // The loop ends on a value that it has read; or it reads nothing and pauses.
         let leaves = |node: &&usize| {
             self.instructions[**node].is_jcc_short_or_near()
                 && self.next[**node].iter().any(|next| next.is_none_or(|next| !nodes.contains(&next)))
@@ -200,7 +198,7 @@ impl Body {
         is_left_on_memory || pauses && !instructions().any(reads_memory)
     }
 
-    /// Follows what registers hold through the loop until nothing changes. `false`: an instruction does more than wait.
+    /// Follows register values through the loop until nothing changes. `false`: an instruction does more than wait.
     fn settle(&self, nodes: &[usize], head: usize, kept: &mut Kept) -> bool {
         let mut open = vec![head];
         while let Some(node) = open.pop() {
@@ -215,14 +213,14 @@ impl Body {
     }
 }
 
-/// What the search for loops in one function has found out. Most instructions are in no loop that waits, so
-/// most searches end after a few steps.
+/// State of the search for loops in one function. Most instructions are in no loop that waits, so most searches end after a few
+/// steps.
 struct Search {
     visits: usize,
     turn: u32,
-    /// The turn in which each instruction was reached last.
+    /// For each instruction, the last turn in which it was reached.
     reached: Vec<u32>,
-    /// Of each instruction that was asked for: whether it is part of no loop that waits.
+    /// For each instruction, once computed: whether it does more than wait.
     does_more: Vec<Option<bool>>,
     factory: InstructionInfoFactory,
 }
@@ -251,7 +249,7 @@ fn is_call(instruction: &Instruction) -> bool {
     matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall)
 }
 
-/// Where a call leads to, if it tells that.
+/// The target of a call, if the instruction has it.
 fn callee(call: &Instruction) -> Option<Callee> {
     match call.flow_control() {
         FlowControl::Call if call.op0_kind() == OpKind::NearBranch64 => {

@@ -1,17 +1,17 @@
-//! Which places of a module lie in loops that only wait: its functions' code is read when it is first asked for.
+//! Which places of a module lie in loops that only wait. A function's code is read when it is first needed.
 
 use super::functions::ModuleFunctions;
 use super::imports::imports;
 use super::wait_loops::{Callee, WaitLoop, slot_of_stub, wait_loops};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Largest function whose loops are looked at, and the most bytes of a module's functions.
+/// Largest function that is searched for loops, and most bytes of all functions of a module.
 const LARGEST: u64 = 256 << 10;
 const MOST_BYTES: u64 = 64 << 20;
-/// Longest stub of a linker.
+/// Size of a linker's stub, bytes.
 const STUB: u64 = 16;
 
-/// Functions that only give up the CPU, as symbols have them: of C libraries, C++, Rust and Go.
+/// Symbols of functions that only give up the CPU: of C libraries, C++, Rust and Go.
 const YIELDS: [&[u8]; 6] = [
     b"sched_yield",
     b"__sched_yield",
@@ -21,22 +21,22 @@ const YIELDS: [&[u8]; 6] = [
     b"runtime.procyield",
 ];
 
-/// In the mangled names of Rust's `std::thread::yield_now`.
+/// A part of the mangled names of Rust's `std::thread::yield_now`.
 const YIELD_NOW: &[u8] = b"yield_now";
 
-/// See the module.
+/// Which places of a module lie in loops that only wait; see the module's documentation.
 #[derive(Default)]
 pub(super) struct WaitPlaces {
-    /// Loops of functions by their first addresses.
+    /// The loops of functions, by the address of the function.
     loops: FxHashMap<u64, Vec<WaitLoop>>,
-    /// Slots through which one of [`YIELDS`] is called.
+    /// Slots through which functions of [`YIELDS`] are called.
     slots: Option<FxHashSet<u64>>,
     bytes: u64,
 }
 
 impl WaitPlaces {
-    /// If the instruction at this address, as linked, is part of a loop that only waits, or of a stub that leads to a
-    /// yield: whether the loop tries to take a lock.
+    /// Whether the instruction at this linked address is in a loop that only waits, or in a stub that leads to a yield.
+    /// `Some(true)`: the loop tries to take a lock.
     pub(super) fn find(&mut self, module: &ModuleFunctions, address: u64) -> Option<bool> {
         if !module.elf().is_x86_64 {
             return None;

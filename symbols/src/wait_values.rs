@@ -1,5 +1,5 @@
-//! What registers hold within a loop, as far as it matters for [`super::wait_loops`]: the same in each turn, what memory at a
-//! fixed place says, or something that the turns before have made.
+//! Register values within a loop, as far as [`super::wait_loops`] needs them: the same in each iteration, read from memory at a
+//! fixed place, or made in earlier iterations.
 
 use iced_x86::{
     ConditionCode, FlowControl, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess,
@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 /// General registers, and the flags after them.
 const REGISTERS: usize = 17;
 const FLAGS: usize = 16;
-/// What a call may change (System V ABI).
+/// Registers that a call may change (System V ABI).
 const CALLEES: [Register; 9] = [
     Register::RAX,
     Register::RCX,
@@ -23,42 +23,42 @@ const CALLEES: [Register; 9] = [
     Register::R11,
 ];
 
-/// Of two that come together the greater one counts.
+/// What a register's value depends on. Where two paths meet, the greater one counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Value {
-    /// The same in each turn.
+    /// The same in each iteration.
     Same,
-    /// Made of what memory holds at places that are the same in each turn.
+    /// Made of memory at places that are the same in each iteration.
     Read,
-    /// Made in turns before.
+    /// Made in earlier iterations.
     Carried,
 }
 
-/// Whether anything was new.
+/// Whether values have changed when two paths met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// Something.
+    /// Some have.
     Changed,
-    /// Nothing.
+    /// None has.
     Settled,
 }
 
-/// What registers hold at one instruction.
+/// The values of all registers at one instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Values([Value; REGISTERS]);
 
-/// What registers hold at each instruction of a loop.
+/// The values of all registers at each instruction of a loop.
 pub(super) struct Kept {
     head: Values,
-    /// Before each instruction that was reached.
+    /// Values before each instruction that was reached.
     before: FxHashMap<usize, Values>,
     may_count: bool,
     factory: InstructionInfoFactory,
 }
 
 impl Kept {
-    /// At the first instruction of a loop of these ones: what one of them writes is carried. `may_count`: turns may be
-    /// counted. `None`: one does what no wait does.
+    /// At the head of a loop of these instructions: registers that one of them writes are carried. `may_count`: iterations may
+    /// be counted. `None`: an instruction does more than wait.
     pub(super) fn at_head<'a>(
         instructions: impl Iterator<Item = &'a Instruction>,
         may_count: bool,
@@ -85,7 +85,7 @@ impl Kept {
         Some(Kept { head: Values(head), before: FxHashMap::default(), may_count, factory })
     }
 
-    /// What holds after an instruction. `None`: it does more than a wait does.
+    /// The values after an instruction; `None`: it does more than wait.
     pub(super) fn step(&mut self, node: usize, head: usize, instruction: &Instruction) -> Option<Values> {
         if node == head {
             self.before.insert(node, self.head);
@@ -118,7 +118,7 @@ impl Kept {
             return None;
         }
         for used in info.used_registers().iter().filter(|used| writes(used.access())) {
-            // If a part of a register is written, compilers never use the rest.
+            // Compilers never use the rest of a register after writing a part of it.
             let keeps = used.access() == OpAccess::CondWrite;
             let old = if keeps { values.get(used.register()) } else { Value::Same };
             values.set(used.register(), result.max(old));
@@ -129,7 +129,7 @@ impl Kept {
         Some(values)
     }
 
-    /// Adds what holds before an instruction on one way to it.
+    /// Merges the values before an instruction on one path into the known ones.
     pub(super) fn join(&mut self, node: usize, values: &Values) -> Turn {
         let Some(known) = self.before.get_mut(&node) else {
             self.before.insert(node, *values);
@@ -142,7 +142,7 @@ impl Kept {
         if *known == was { Turn::Settled } else { Turn::Changed }
     }
 
-    /// Whether a branch depends on what memory held in this iteration.
+    /// Whether a branch depends on memory read in this iteration.
     pub(super) fn branches_on_memory(&self, node: usize) -> bool {
         self.before.get(&node).is_some_and(|values| values.0[FLAGS] == Value::Read)
     }
@@ -157,7 +157,7 @@ impl Values {
         place(register).into_iter().for_each(|at| self.0[at] = value);
     }
 
-    /// What the operands of an instruction make.
+    /// The value that an instruction makes of its operands.
     fn result(&self, instruction: &Instruction, info: &InstructionInfo) -> Value {
         let mut result = Value::Same;
         if info.used_memory().iter().any(|memory| reads(memory.access())) {
@@ -173,7 +173,7 @@ impl Values {
                 })
         };
         for used in info.used_registers().iter().filter(|used| reads(used.access())) {
-            // What a locked try expects and writes is asked of elsewhere; it then has what memory holds.
+            // `tries` checks what a locked attempt compares and writes; its result is the memory's value.
             if !is_address(used.register()) && !is_locked(instruction) {
                 result = result.max(self.get(used.register()));
             }
@@ -184,7 +184,7 @@ impl Values {
         result
     }
 
-    /// Whether an instruction that writes memory only tries to take something that others have.
+    /// Whether an instruction that writes memory only tries to take a lock.
     fn tries(&self, instruction: &Instruction) -> bool {
         let is_same = |operand: u32| {
             instruction.op_kind(operand) != OpKind::Register
@@ -205,7 +205,7 @@ impl Values {
         }
     }
 
-    /// Whether an instruction with something carried only counts, moves or compares.
+    /// Whether an instruction with a carried operand only counts, moves or compares.
     fn counts(&self, instruction: &Instruction) -> bool {
         let is_fixed = |operand: u32| match instruction.op_kind(operand) {
             OpKind::Register => self.get(instruction.op_register(operand)) == Value::Same,
@@ -216,17 +216,17 @@ impl Values {
             Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Inc | Mnemonic::Dec | Mnemonic::Lea => true,
             Mnemonic::Cwde | Mnemonic::Cdqe | Mnemonic::Neg | Mnemonic::Not => true,
             Mnemonic::Rdtsc | Mnemonic::Rdtscp => true,
-            // Also doubled.
+            // Adding a register to itself doubles it.
             Mnemonic::Add => is_fixed(1) || instruction.op0_register() == instruction.op1_register(),
             Mnemonic::Sub | Mnemonic::Shl | Mnemonic::Shr | Mnemonic::Sar => is_fixed(1),
             Mnemonic::And | Mnemonic::Or => is_fixed(1),
-            // Branches, and `cmovCC` and `setCC`, to bound a count.
+            // Branches, `cmovCC` and `setCC`: bounds of a count.
             _ => instruction.condition_code() != ConditionCode::None,
         }
     }
 }
 
-/// `xor r, r` and `sub r, r`.
+/// `xor r, r` or `sub r, r`: the result is zero.
 fn is_zero(instruction: &Instruction) -> bool {
     matches!(instruction.mnemonic(), Mnemonic::Xor | Mnemonic::Sub)
         && instruction.op0_kind() == OpKind::Register
@@ -238,14 +238,14 @@ fn is_call(instruction: &Instruction) -> bool {
     matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall)
 }
 
-/// An exchange with memory that no other thread can come into.
+/// Whether it is an atomic change of memory.
 pub(super) fn is_locked(instruction: &Instruction) -> bool {
     let is_memory = |operand: u32| instruction.op_kind(operand) == OpKind::Memory;
     instruction.has_lock_prefix()
         || instruction.mnemonic() == Mnemonic::Xchg && (is_memory(0) || is_memory(1))
 }
 
-/// What no loop that only waits has: vectors, text instructions, the stack, system calls, jumps through registers.
+/// Whether an instruction cannot be in a wait: vectors, strings, the stack, system calls, jumps through registers.
 fn is_foreign(instruction: &Instruction, info: &InstructionInfo) -> bool {
     let is_known =
         |register: Register| register.is_gpr() || register.is_segment_register() || register == Register::RIP;
@@ -260,7 +260,7 @@ fn is_foreign(instruction: &Instruction, info: &InstructionInfo) -> bool {
         || !info.used_registers().iter().all(|used| is_known(used.register()))
 }
 
-/// What a loop that only waits never has: the above, and a store that is not an attempt to take something.
+/// Whether an instruction cannot be in a wait: [`is_foreign`], or a store that is no attempt to take a lock.
 pub(super) fn does_more(instruction: &Instruction, info: &InstructionInfo) -> bool {
     let may_try = match instruction.mnemonic() {
         Mnemonic::Xchg => true,
@@ -271,7 +271,7 @@ pub(super) fn does_more(instruction: &Instruction, info: &InstructionInfo) -> bo
         || !may_try && info.used_memory().iter().any(|memory| writes(memory.access()))
 }
 
-/// Where [`Values`] has a register.
+/// Index of a register in [`Values`].
 fn place(register: Register) -> Option<usize> {
     let full = register.full_register();
     full.is_gpr64().then(|| full.number())

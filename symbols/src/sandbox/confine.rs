@@ -1,4 +1,4 @@
-//! Giving up everything but reading what is open already: user, capabilities, memory, time, system calls.
+//! Gives up all rights but to read open files: user, capabilities, memory, time, system calls.
 
 use super::seccomp;
 use rustix::process::{Resource, Rlimit, getpid, getrlimit, setrlimit};
@@ -7,11 +7,11 @@ use rustix::thread::{
 };
 use std::io;
 
-/// The user and group that has nothing.
+/// The user and group `nobody`, which has no rights.
 const NOBODY: u32 = 65_534;
-/// Addresses that may be mapped: files are, and debug files are large.
+/// Most address space, bytes: large debug files are mapped.
 const ADDRESS_SPACE: u64 = 64 << 30;
-/// Largest file (in memory, too) that may be written.
+/// Largest file that may be written, also in memory, bytes.
 const FILE_SIZE: u64 = 512 << 20;
 
 /// How much a confined process may use.
@@ -19,7 +19,7 @@ const FILE_SIZE: u64 = 512 << 20;
 pub struct Limits {
     /// Memory of its own, bytes; mapped files do not count.
     pub memory: u64,
-    /// Processor time, seconds.
+    /// CPU time, seconds.
     pub cpu_s: u64,
 }
 
@@ -29,17 +29,17 @@ impl Default for Limits {
     }
 }
 
-/// A parser competes for CPU time with the recorded program: it has a lower priority, but one high enough to
-/// finish on a busy machine.
+/// Nice value. A parser competes for CPUs with the recorded program, so its priority is lower, but high enough to finish on a
+/// busy machine.
 const NICE: i32 = 10;
 
-/// Confines this process permanently. After an error it must not go on.
+/// Confines this process permanently. After an error it must not continue.
 pub fn confine(limits: Limits) -> io::Result<()> {
     close_all_but_standard();
-    // Without it everything works, too.
+    // Without a lower priority everything works, too.
     let _ = rustix::process::setpriority_process(None, NICE);
     let limit = |resource, soft: u64, hard: u64| {
-        // A limit that is there already may be lower, and only root could raise it.
+        // The existing limit may be lower, and only root could raise it.
         let most = getrlimit(resource).maximum.unwrap_or(u64::MAX);
         setrlimit(resource, Rlimit { current: Some(soft.min(most)), maximum: Some(hard.min(most)) })
     };
@@ -57,13 +57,13 @@ pub fn confine(limits: Limits) -> io::Result<()> {
     seccomp::install(getpid().as_raw_nonzero().get())
 }
 
-/// Files that longpole itself was started with.
+/// Closes all files but the standard ones: longpole may have been started with more.
 pub fn close_all_but_standard() {
     // SAFETY: nothing in this process knows a descriptor above 2.
     let _ = unsafe { libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, 0u32) };
 }
 
-/// Only root can; other users have no user to give up, and a container may not know this one.
+/// Gives up the user. Only root can; other users have nothing to give up, and a container may not know `nobody`.
 fn become_nobody() {
     // SAFETY: an empty list of groups; the process has one thread.
     let _ = unsafe { libc::setgroups(0, std::ptr::null()) };

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-/// Processes that work for longpole and have not ended.
+/// Helpers: child processes that work for longpole and have not ended.
 static HELPERS: Mutex<Helpers> = Mutex::new(Helpers { running: Vec::new(), ended_ns: 0 });
 
 struct Helpers {
@@ -10,13 +10,12 @@ struct Helpers {
     ended_ns: u64,
 }
 
-/// A child process whose CPU time is longpole's, until this is dropped, which must be before the process is
-/// waited for.
+/// A child process whose CPU time counts as longpole's until this is dropped. To be dropped before the process is waited for.
 #[derive(Debug)]
 pub struct Helper(Option<libc::clockid_t>);
 
 impl Helper {
-    /// A child that was just started.
+    /// The helper of a child that was just started.
     pub fn of(pid: u32) -> Helper {
         let mut clock: libc::clockid_t = 0;
         let pid = libc::pid_t::try_from(pid).unwrap_or(0);
@@ -39,19 +38,19 @@ impl Drop for Helper {
     }
 }
 
-/// CPU time of this process, all of its threads, and of its helpers, those that have ended included; nanoseconds.
+/// CPU time of this process and of all its helpers, ended ones included; nanoseconds.
 pub fn own_cpu_time_ns() -> u64 {
     helpers_cpu_time_ns().saturating_add(cpu_time_ns(libc::CLOCK_PROCESS_CPUTIME_ID))
 }
 
-/// CPU time of the helpers of this process, those that have ended included; nanoseconds.
+/// CPU time of all helpers of this process, ended ones included; nanoseconds.
 pub fn helpers_cpu_time_ns() -> u64 {
     let helpers = HELPERS.lock().unwrap_or_else(PoisonError::into_inner);
     let running = helpers.running.iter().map(|&clock| cpu_time_ns(clock));
     running.fold(helpers.ended_ns, u64::saturating_add)
 }
 
-/// 0 if it cannot be read.
+/// The time of a CPU clock, ns; 0 if it cannot be read.
 fn cpu_time_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes one `timespec`, which is there.

@@ -1,16 +1,16 @@
-//! Part of a file in memory without reading it: only what is looked at is loaded.
+//! A part of a file, mapped into memory instead of read: only pages that are used are loaded.
 
 use std::fs::File;
 use std::io;
 use std::ops::Deref;
 
-/// A mapped stretch of a file. Anyone who may write to the file can change it while it is read, or truncate
-/// it, which kills the reader: only for expendable processes, see [`super`].
+/// A mapped part of a file. Anyone who may write to the file can change it while it is read, or truncate it, which kills the
+/// reader. So it is only for expendable processes, see [`super`].
 #[derive(Debug)]
 pub struct Mapping(memmap2::Mmap);
 
 impl Mapping {
-    /// Maps `len` bytes from `offset` on.
+    /// Maps `len` bytes at `offset`.
     pub fn new(file: &File, offset: u64, len: u64) -> io::Result<Mapping> {
         let end = offset.checked_add(len).ok_or(io::ErrorKind::InvalidInput)?;
         if file.metadata()?.len() < end {
