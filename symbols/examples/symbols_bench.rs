@@ -1,8 +1,8 @@
-//! Measures looking addresses up, for `./x bench symbols`.
+//! Measures how long it takes to look up addresses, for `./x bench symbols`.
 //!
-//! `symbols_bench addresses BINARY COUNT` prints addresses in its functions, the same ones each time.
-//! `symbols_bench lookup BINARY LONGPOLE ADDRESSES` looks them up as longpole does, in a process without rights, and prints
-//! one line of JSON: time until the first answer, time for all, frames, memory.
+//! `symbols_bench addresses BINARY COUNT` prints addresses in the binary's functions, the same ones each time. `symbols_bench
+//! lookup BINARY LONGPOLE ADDRESSES` looks them up as longpole does, in a process without rights. It prints one line of JSON:
+//! time to the first answer, time for all, frames, memory.
 
 use std::error::Error;
 use std::io::Write;

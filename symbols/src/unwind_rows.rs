@@ -70,7 +70,7 @@ pub struct Rule {
     pub pointer: Saved,
     /// The return address; [`Saved::Lost`]: there is no caller.
     pub back: Saved,
-    /// It was interrupted: the address is that of the instruction itself, not the one after a call.
+    /// Whether it was interrupted by a signal: the address is then that of an instruction, not the one after a call.
     pub is_signal: bool,
 }
 

@@ -1,6 +1,6 @@
-//! The same names, lines and inline chains as llvm-symbolizer, on programs built in the ways that
-//! distributions and build systems build them. The oracle always sees the unstripped program with its debug
-//! information inside; longpole sees the stripped parts and has to find the rest.
+//! Names, lines and inline chains are those of llvm-symbolizer, for programs built as distributions and build systems build
+//! them. The oracle always sees the unstripped program with its debug information. longpole sees the stripped parts and has to
+//! find the others.
 
 use super::sources::{Built, C, CPP, OTHER_C, build};
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ fn addresses(module: &ModuleFunctions) -> Vec<u64> {
     found.into_iter().step_by(every).collect()
 }
 
-/// Chains as llvm-symbolizer tells them, innermost first.
+/// Inline chains from llvm-symbolizer, innermost first.
 fn oracle(test: &str, binary: &Path, addresses: &[u64]) -> Option<Vec<Vec<Frame>>> {
     let mut command = Command::new("llvm-symbolizer");
     command.arg(format!("--obj={}", binary.display()));
@@ -92,15 +92,14 @@ fn normal(path: &str) -> String {
     parts.join("/")
 }
 
-/// Whether a name is one of those that the symbol table has for this place: of several, the two choose differently.
+/// Whether the symbol table has this name for this place: of several names, the two tools choose differently.
 fn is_alias(module: &ModuleFunctions, address: u64, name: &str) -> bool {
     let start = module.covering(address).map(|function| function.address);
     let mut names = module.functions().iter().filter(|function| Some(function.address) == start);
     names.any(|function| module.name(function) == name)
 }
 
-/// Compares a module with the oracle's view of `full`; returns the number of addresses with at least two
-/// frames.
+/// Compares a module with the oracle's view of `full`; returns the number of addresses with at least two frames.
 fn compare(test: &str, module: &ModuleFunctions, full: &Path) -> Option<usize> {
     let reference = functions_of(full).expect("the full program");
     let addresses = addresses(&reference);
@@ -119,7 +118,8 @@ fn compare(test: &str, module: &ModuleFunctions, full: &Path) -> Option<usize> {
         };
         let known = wanted.iter().any(|frame| frame.line.is_some());
         if !known {
-            // No debug information there: the name of the symbol only. (Both call a compiler's line 0 none.)
+            // Without debug information there, only the symbol's name. (Both tools take line 0, which compilers write, for
+            // none.)
             let name = wanted.last().and_then(|frame| frame.function.clone());
             let same = name.is_none_or(|name| name == found.name || is_alias(module, *address, &name));
             if !same && found.symbol.is_ok() {
@@ -240,13 +240,13 @@ fn separate_debug_file_by_debug_link() {
     assert!(matches!(module.source(), SymbolSource::DebugFile(_)), "{:?}", module.source());
     compare(test, &module, &built.binary);
 
-    // In the folder that debuggers look into, too.
+    // The same with the debug file in the folder `.debug`, where debuggers look.
     std::fs::create_dir(path(&built, ".debug")).expect("folder");
     std::fs::rename(path(&built, "program.debug"), path(&built, ".debug/program.debug")).expect("moved");
     let module = functions_of(&stripped).expect("readable");
     assert!(matches!(module.source(), SymbolSource::DebugFile(_)), "{:?}", module.source());
 
-    // One byte of it changed: the checksum is wrong, and the message says so.
+    // With one byte changed the checksum is wrong, and the message says so.
     let changed = path(&built, ".debug/program.debug");
     let mut bytes = std::fs::read(&changed).expect("read");
     let last = bytes.len() - 1;
@@ -313,7 +313,7 @@ fn split_debug_information_in_objects_and_in_a_package() {
         let Some(whole) = cpp(&test, &arguments) else { return };
         let Some(built) = cpp(&test, &["-O2", "-g", version, "-gsplit-dwarf"]) else { return };
         let folder = built.folder.path();
-        // The same code: the oracle may look at the program that is not split.
+        // The code is the same, so the oracle may read the program that is not split.
         let module = functions_of(&built.binary).expect("readable");
         if compare_moved(&test, &module, &whole.binary).is_none() {
             return;
@@ -453,7 +453,7 @@ fn rust_programs() {
     }
 }
 
-/// Large ones that happen to be here.
+/// Large programs that happen to be here.
 #[test]
 fn real_programs() {
     let real = ["/proc/self/exe".to_owned()];

@@ -1,4 +1,4 @@
-//! Symbols of programs compiled on the spot, with binutils as second opinion.
+//! Symbols of freshly compiled programs, with binutils as second opinion.
 
 use super::sources::{Built, C, CPP, OTHER_C, build};
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ fn main() {
 }
 "#;
 
-/// The C program of two files.
+/// The C program with two source files.
 fn build_c(test: &str, arguments: &[&str]) -> Option<Built> {
     build(test, "cc", arguments, &[("main.c", C), ("other.c", OTHER_C)])
 }
@@ -118,7 +118,7 @@ fn kinds_of_functions() {
     assert_eq!(kind("leaf"), FunctionKind::Ordinary);
     assert_eq!(kind("also_leaf"), FunctionKind::Alias(index_of(&module, "leaf")));
     assert_eq!(kind("_start"), FunctionKind::Startup);
-    // The resolver and the symbol it serves lie at one address.
+    // The resolver and its symbol have the same address.
     let resolvers =
         module.functions().iter().filter(|function| function.kind == FunctionKind::IfuncResolver).count();
     assert_eq!(resolvers, 1);
@@ -227,10 +227,10 @@ fn every_function_is_chosen_or_counted() {
     assert_eq!(names, largest);
     assert_eq!(three.chosen[2].fact.id, 102);
     assert!(three.sentence().contains("beyond --max-functions"), "{}", three.sentence());
-    // Named by another name of the same function.
+    // Selected by another name of the same function.
     let by_alias = Selection { include: vec!["also_leaf".into()], ..Selection::default() };
     assert_eq!(choose(&module, &by_alias).chosen[0].fact.name, "leaf");
-    // Two static functions of one name stay two.
+    // Two static functions with the same name stay two.
     let same = Selection { include: vec!["same".into()], ..Selection::default() };
     let same = choose(&module, &same).chosen;
     assert_eq!(same.len(), 2);
@@ -243,7 +243,7 @@ fn the_rust_standard_library_is_left_out() {
     for mangling in ["v0", "legacy"] {
         let arguments = ["-O", "-g", "-C", &format!("symbol-mangling-version={mangling}")];
         let arguments: Vec<&str> = match mangling {
-            // Only nightly knows the old one; it is what older toolchains write.
+            // Only nightly makes the old mangling, which older toolchains write.
             "legacy" => arguments.iter().copied().chain(["-Z", "unstable-options"]).collect(),
             _ => arguments.to_vec(),
         };
@@ -273,7 +273,7 @@ fn the_rust_standard_library_is_left_out() {
             assert!(!foreign.iter().any(|start| name.starts_with(start)), "{name}");
         }
         assert!(choice.left_out[&SkipReason::RustStandard] > 100);
-        // Named, it is probed all the same.
+        // A function that the user names is probed even there.
         let named = Selection { include: vec!["*print*".into()], ..Selection::default() };
         assert!(choose(&module, &named).chosen.iter().any(|chosen| chosen.fact.name.contains("std::")));
     }

@@ -1,5 +1,5 @@
-//! Exits of real binaries, with objdump as second opinion: no exit in the middle of an instruction, none that
-//! is neither a return nor a jump out, and none missed in a function whose exits are marked as sure.
+//! Exits of real binaries, with objdump as second opinion. No exit is inside an instruction, each is a return or a jump out,
+//! and none is missed in a function whose exits are sure.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use symbols::{Exits, FunctionKind, UnknownExits, UnwindTables, analyse, functions_of};
 
-/// What objdump says about the instruction at an address.
+/// The kind of an instruction, from objdump.
 enum Said {
     Return,
     Jump(Option<u64>),

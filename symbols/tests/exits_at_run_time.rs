@@ -1,6 +1,5 @@
-//! Entries and exits of running programs, by a debugger's breakpoints. At every exit the stack pointer is
-//! that of an open entry of the same function. Every call that is not unwound by an exception is left by one
-//! exit.
+//! Entries and exits of running programs, by a debugger's breakpoints. At every exit the stack pointer is that of an open entry
+//! of the same function. Every call ends with one exit, unless an exception unwinds it.
 
 use super::sources::{C, CPP, OTHER_C, build};
 use std::collections::BTreeMap;
@@ -9,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use symbols::{ChosenFunction, ModuleFunctions, Selection, choose, functions_of};
 
-/// Function, whether it is an entry, stack pointer: in the order in which they happened.
+/// Index of the function, whether it is an entry, stack pointer; in time order.
 type Hits = Vec<(usize, bool, u64)>;
 
 fn run_under_gdb(
@@ -58,7 +57,7 @@ fn replay(chosen: &[ChosenFunction], hits: &Hits) -> BTreeMap<String, (usize, us
     let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for &(index, is_entry, stack_pointer) in hits {
         let name = &chosen[index].fact.name;
-        // The stack grows down: a frame below the one in use is gone, and so is one whose place a new one takes.
+        // The stack grows down: a frame below the current one is gone, and so is one at the place of a new one.
         let is_gone = |top: u64| top < stack_pointer || (is_entry && top == stack_pointer);
         while let Some(&(gone, _)) = stack.last().filter(|&&(_, top)| is_gone(top)) {
             stack.pop();
@@ -108,7 +107,7 @@ fn calls_and_tail_calls_of_c() {
         }
         // Two functions have this name.
         assert_eq!(counts["same"], (2, 0), "{arguments:?}");
-        // The call tree for 5 has 15 nodes; some of them compilers turn into loops.
+        // The call tree for 5 has 15 nodes; compilers turn some of them into loops.
         let recursive = counts["recursive"];
         assert!((2..=15).contains(&recursive.0) && recursive.1 == 0, "{recursive:?} {arguments:?}");
         assert!(!counts.contains_key("never"));

@@ -1,4 +1,4 @@
-//! Programs built by Go, with and without what others need to name their functions.
+//! Programs built by Go, with and without the tables that other tools need to name functions.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -66,7 +66,7 @@ fn names(module: &ModuleFunctions) -> BTreeMap<String, u64> {
     module.functions().iter().map(|f| (module.raw_name(f).into_owned(), f.address)).collect()
 }
 
-/// `function` and `file:line` of addresses as Go's own tool tells them.
+/// `function` and `file:line` of addresses, from Go's own tool.
 fn oracle(binary: &Path, addresses: &[u64]) -> Vec<(String, String)> {
     let mut command = Command::new("go");
     command.args(["tool", "addr2line"]).arg(binary).env("HOME", "/tmp");
@@ -116,7 +116,7 @@ fn a_stripped_go_program_has_its_functions_and_lines() {
         {
             let frame = location.frames.as_ref().ok().and_then(|frames| frames.last().cloned());
             let Some(frame) = frame else { continue };
-            // Go's tool says `?` and line 0 where its table says nothing.
+            // Go's tool prints `?` and line 0 for addresses that its table does not have.
             if wanted == "?" || place.ends_with(":0") || place.ends_with(":-1") || place.starts_with('?') {
                 continue;
             }
@@ -126,7 +126,7 @@ fn a_stripped_go_program_has_its_functions_and_lines() {
             compared += 1;
         }
         if kind == "pie" {
-            // Go's own tool does not look into programs of this kind.
+            // Go's own tool cannot read position-independent programs.
             println!("{kind}: {compared} of {} addresses compared", addresses.len());
             let main =
                 Locator::with(&module, |locator| locator.locate(&[Place::Address(found["main.main"])]));

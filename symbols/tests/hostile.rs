@@ -1,4 +1,4 @@
-//! Damaged and hostile binaries: an answer or an error, never a panic, never without end.
+//! Damaged and hostile binaries: an answer or an error in bounded time, never a panic.
 
 use std::path::Path;
 use std::process::Command;
@@ -21,7 +21,7 @@ int main(int argc, char **) {
 }
 "#;
 
-/// Small, deterministic, good enough to damage files.
+/// A small, deterministic random number generator, good enough to damage files.
 struct Random(u64);
 
 impl Random {
@@ -44,7 +44,7 @@ fn example(folder: &Path) -> Option<Vec<u8>> {
     compiled.is_ok_and(|status| status.success()).then(|| std::fs::read(&binary).expect("binary"))
 }
 
-/// Everything that is ever done with a binary.
+/// Does everything that longpole does with a binary.
 fn use_it(path: &Path) -> usize {
     let Ok(module) = functions_of(path) else { return 0 };
     let selection = Selection { max_functions: 64, include: vec!["*i*".into()], ..Selection::default() };
@@ -65,7 +65,7 @@ fn use_it(path: &Path) -> usize {
     choice.chosen.len()
 }
 
-/// Names and places of sections, so that damage can aim.
+/// Offset and size of headers and sections, as targets for damage.
 fn sections(bytes: &[u8]) -> Vec<(usize, usize)> {
     let word = |at: usize, size: usize| -> usize {
         bytes[at..at + size].iter().rev().fold(0, |value, &byte| value << 8 | usize::from(byte))
@@ -192,7 +192,7 @@ fn a_name_of_a_megabyte_with_terminal_codes_is_cut_and_cleaned() {
     let mut names = b"\0\x1b[2J\x07".to_vec();
     names.extend(std::iter::repeat_n(b'a', 1 << 20));
     names.push(0);
-    // The call after the function leads to it.
+    // The call after the function leads to the function.
     let code = [0x90, 0x90, 0x31, 0xc0, 0xc3, 0xe8, 0xf6, 0xff, 0xff, 0xff];
     std::fs::write(&path, with_symbols(&code, &[(1, 4096, 5)], &names)).expect("written");
     let module = functions_of(&path).expect("readable");
@@ -221,7 +221,7 @@ fn overlapping_functions_are_not_decoded_again_and_again() {
     let folder = tempfile::tempdir().expect("folder");
     let path = folder.path().join("program");
     let mut code = vec![0x90u8; 1 << 20];
-    // Each of them is called.
+    // Each function is called.
     for (at, call) in code[1 << 19..].as_chunks_mut::<5>().0.iter_mut().take(100_000).enumerate() {
         let distance = at as i32 - ((1 << 19) + 5 * at as i32 + 5);
         call[0] = 0xe8;

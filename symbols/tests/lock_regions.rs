@@ -1,4 +1,4 @@
-//! What lies under a lock, in compiled functions: calls of `under` do, those of `outside` do not, wherever jumps lead.
+//! Which places lie under a lock, in compiled functions: calls of `under` do, calls of `outside` do not, wherever jumps lead.
 
 use super::sources::{Built, build};
 use std::process::Command;
@@ -70,7 +70,7 @@ __attribute__((section(".text.last"))) int last(int n) {
 int main(int n, char **words) { return last(n) + straight(n) + loops(n) + leaves_early(n) + switches(n) + inlined(&n); }
 "#;
 
-/// Where calls of a function return to, as linked.
+/// Return addresses of a function's calls to another one, as linked.
 fn calls(text: &str, function: &str, callee: &str) -> Vec<u64> {
     let start = text.find(&format!("<{function}>:\n")).unwrap_or_else(|| panic!("no {function}"));
     let body = text[start..].split("\n\n").next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Small programs for tests of symbols, and compiling them.
+//! Small programs for tests of symbols, and how to compile them.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -77,15 +77,15 @@ int main(int argc, char **) {
 }
 "#;
 
-/// A program and the folder it lies in.
+/// A compiled program and its folder.
 pub struct Built {
-    /// With the sources; removed when dropped.
+    /// The folder, with the sources; removed when dropped.
     pub folder: tempfile::TempDir,
     /// The program.
     pub binary: PathBuf,
 }
 
-/// Compiles, or says why not.
+/// Compiles a program, or prints why it cannot be compiled.
 pub fn build(test: &str, compiler: &str, arguments: &[&str], sources: &[(&str, &str)]) -> Option<Built> {
     let folder = tempfile::tempdir().expect("folder");
     let binary = folder.path().join("program");

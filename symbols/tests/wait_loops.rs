@@ -1,4 +1,4 @@
-//! Loops that only wait are distinguished from loops that look like them, as compilers write both.
+//! Loops that only wait are distinguished from similar loops that work, in the code of compilers.
 
 use super::sources::build;
 use symbols::{Locator, Place, functions_of};
@@ -154,7 +154,7 @@ int main(int count, char **words)
 }
 "#;
 
-/// By function: how many of its bytes begin in a loop that waits.
+/// For each function: number of addresses in it that lie in a loop that waits.
 fn waits(test: &str, compiler: &str, arguments: &[&str]) -> Option<Vec<(String, usize)>> {
     let built = build(test, compiler, arguments, &[("main.c", SOURCE)])?;
     let module = functions_of(&built.binary).expect("functions");
@@ -188,7 +188,7 @@ fn wait_loops_are_told_from_searches_and_sums() {
     }
 }
 
-/// Without optimization, variables live on the stack: what counts its turns there is missed, and nothing else is found.
+/// Without optimization, variables live on the stack: waits that count there are missed, but no work is called waiting.
 #[test]
 fn without_optimization_nothing_that_works_waits() {
     let Some(found) = waits("wait_loops_unoptimized", "cc", &["-O0"]) else { return };

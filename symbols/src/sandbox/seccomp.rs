@@ -1,9 +1,9 @@
-//! The list of system calls that a parser may make. Reading and mapping what is open, memory, words to longpole: anything
-//! else ends the process, except that opening files is politely refused, since the standard library tries it here and there.
+//! The system calls that a parser may make: to read and map open files, to use memory, to talk to longpole. Any other call ends
+//! the process, except that opening files and the like give an error: the standard library tries that here and there.
 
 use std::io;
 
-/// Calls that are let through.
+/// Allowed calls.
 const ALLOWED: [libc::c_long; 34] = [
     libc::SYS_read,
     libc::SYS_pread64,
@@ -58,7 +58,7 @@ const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
 const ANY_BIT: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
-/// Offsets in `seccomp_data`.
+/// Offsets of fields in `seccomp_data`.
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 const ARGUMENTS: u32 = 16;
@@ -70,7 +70,7 @@ fn statement(code: u16, k: u32) -> libc::sock_filter {
     libc::sock_filter { code, jt: 0, jf: 0, k }
 }
 
-/// If the comparison does not hold, the next `skip` statements are left out.
+/// Compares; skips the next `skip` statements if the comparison fails.
 fn unless(code: u16, k: u32, skip: u8) -> libc::sock_filter {
     libc::sock_filter { code, jt: 0, jf: skip, k }
 }
@@ -92,7 +92,7 @@ fn program(pid: i32) -> Vec<libc::sock_filter> {
     for call in REFUSED {
         list.extend([unless(EQUAL, call as u32, 1), refuse]);
     }
-    // Memory, but nothing that could be executed.
+    // Memory is allowed if it is not executable.
     for call in [libc::SYS_mmap, libc::SYS_mprotect] {
         list.extend([
             unless(EQUAL, call as u32, 4),
@@ -113,7 +113,7 @@ fn program(pid: i32) -> Vec<libc::sock_filter> {
     list
 }
 
-/// Installs the filter. It stays for ever.
+/// Installs the filter for the rest of the process's life.
 pub fn install(pid: i32) -> io::Result<()> {
     let mut list = program(pid);
     let program = libc::sock_fprog {

@@ -1,4 +1,4 @@
-//! Messages between longpole and a parser that it does not trust: a length, then JSON, and at most one open file with it.
+//! Messages between longpole and a parser that it does not trust: a length, then JSON, with at most one open file.
 
 use rustix::cmsg_space;
 use rustix::net::{
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// Length (u32, little-endian) of the JSON that follows.
 const HEAD: usize = 4;
 
-/// Sends a message, with an open file if there is one. `until`: all of it is sent by then, or
+/// Sends a message, with an open file if there is one. If sending takes longer than `until`, the error is
 /// [`io::ErrorKind::TimedOut`].
 pub fn send(
     socket: &UnixStream,
@@ -41,8 +41,8 @@ pub fn send(
     timed.write_all(&body)
 }
 
-/// Receives a message of at most `most` bytes. `None`: the other side has closed. `until`: as for [`send`], however small
-/// the pieces are in which it comes.
+/// Receives a message of at most `most` bytes; `None` if the other side has closed. `until` is one deadline for the whole
+/// message, however small its pieces.
 pub fn receive<T: DeserializeOwned>(
     socket: &UnixStream,
     most: usize,
@@ -75,7 +75,7 @@ pub fn receive<T: DeserializeOwned>(
         return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a message of {len} bytes")));
     }
     let mut body = Vec::new();
-    // Memory grows with what comes, not with what is announced.
+    // Memory grows with the bytes that arrive, not with the announced length.
     Read::take(&mut timed, len as u64).read_to_end(&mut body)?;
     if body.len() < len {
         return Err(io::ErrorKind::UnexpectedEof.into());
@@ -83,7 +83,7 @@ pub fn receive<T: DeserializeOwned>(
     Ok(Some((serde_json::from_slice(&body)?, file)))
 }
 
-/// A socket that is waited for until then and no longer, in however many steps.
+/// A socket with one deadline for all reads and writes.
 struct Timed<'a> {
     socket: &'a UnixStream,
     until: Option<Instant>,
@@ -164,7 +164,7 @@ mod tests {
         }
     }
 
-    /// Each byte had the whole patience to itself.
+    /// A deadline for each read would let each byte take the whole time.
     #[test]
     fn a_message_that_drips_has_one_deadline_for_all_of_it() {
         let (mut here, there) = UnixStream::pair().expect("pair");
@@ -184,7 +184,7 @@ mod tests {
             assert!(began.elapsed() >= patience && began.elapsed() < patience * 15, "{:?}", began.elapsed());
             drop(there);
         });
-        // A peer that does not read is not written to for longer.
+        // Sending to a peer that does not read ends by the deadline, too.
         let (here, _there) = UnixStream::pair().expect("pair");
         let much = "x".repeat(16 << 20);
         let error = send(&here, &much, None, Some(Instant::now() + patience)).expect_err("nobody reads");

@@ -1,14 +1,14 @@
-//! Facts about the code that sampled stacks are made of: functions, lines, what is inlined there, and what only waits.
+//! Facts about the code in sampled stacks: functions, lines, inlined calls, and loops that only wait.
 
 use crate::{Location, Parser, Parsers, Place};
 use engine::event::{CodeFact, CodePlace, InlinedFact, Recording, unnamed_code};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Places asked about at once: answers have a limited size.
+/// Most places in one request: answers have a limited size.
 const AT_ONCE: usize = 10_000;
 
-/// What a binary knows about places in it; the rest is left open, so that it may be found later.
+/// The facts that a binary has about places in it. Unknown parts stay empty, so that they may be found later.
 pub fn name_code(parser: &mut Parser, places: &[CodePlace]) -> Result<Vec<CodeFact>, String> {
     let mut facts = Vec::with_capacity(places.len());
     for places in places.chunks(AT_ONCE) {
@@ -32,7 +32,7 @@ pub fn name_code(parser: &mut Parser, places: &[CodePlace]) -> Result<Vec<CodeFa
     Ok(facts)
 }
 
-/// Nothing is known of a place but where it is.
+/// A fact with nothing but the place.
 pub fn unnamed(place: &CodePlace) -> CodeFact {
     CodeFact {
         path: place.path.clone(),
@@ -72,14 +72,14 @@ fn fact(place: &CodePlace, location: &Location) -> CodeFact {
     }
 }
 
-/// `file:line` of the function itself, regardless of inlining there.
+/// `file:line` of the function itself, not of a function inlined there.
 fn own_line(location: &Location) -> Option<String> {
     let frame = location.frames.as_ref().ok()?.last()?;
     Some(format!("{}:{}", frame.file.as_deref()?, frame.line?))
 }
 
-/// Names what stacks of a recording leave without a name, as far as their binaries are here: the same ones, by their
-/// build-ids. What was looked for before and has no name is looked for `again` only if that is asked for.
+/// Names places in stacks of a recording that have no name, if their binaries are here (the same ones, by build-id). With
+/// `again`, also places that were looked up before without finding a name.
 pub fn code_of(recording: &Recording, parsers: &Parsers, folders: &[PathBuf], again: bool) -> Vec<CodeFact> {
     let nameless = recording.facts.code.iter().filter(|fact| again && fact.function.is_none()).map(place_of);
     let mut by_binary: BTreeMap<(String, Option<String>), Vec<CodePlace>> = BTreeMap::new();

@@ -1,6 +1,7 @@
-//! A debuginfod client: debug files and binaries by build-id, fetched by curl, into the cache that other tools use, too.
+//! A debuginfod client: fetches debug files and binaries by build-id with curl, into the cache that other tools use, too.
 //!
-//! curl knows the machine's proxies and certificates, and keeps what a server sends out of this process. Never asked while a program is recorded. What it gets is checked by build-id like any other debug file.
+//! curl knows the machine's proxies and certificates, and keeps a server's data out of this process. No server is asked while a
+//! program is recorded. Fetched files are checked by build-id like any other debug file.
 
 use crate::{BuildId, Fetch};
 use std::collections::HashMap;
@@ -14,18 +15,18 @@ use std::time::{Duration, Instant};
 
 /// Largest file fetched.
 const MOST_BYTES: u64 = 8 << 30;
-/// Least time between two words on progress.
+/// Least time between two reports of progress.
 const SAY_EVERY: Duration = Duration::from_millis(500);
-/// Between two looks at a download.
+/// Time between two checks of a download.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// How far a download is: what, and bytes so far.
+/// Reports a download's progress: its name, and its bytes so far.
 pub type Progress = dyn Fn(&str, u64) + Send + Sync;
 
-/// Where to ask and where to keep it.
+/// Which servers are asked, and where files are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Servers, asked in order.
+    /// Servers, in the order in which they are asked.
     pub servers: Vec<String>,
     /// Where files are kept.
     pub cache: PathBuf,
@@ -34,8 +35,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// From `DEBUGINFOD_URLS`, `DEBUGINFOD_CACHE_PATH` (else `XDG_CACHE_HOME`, `HOME`) and `DEBUGINFOD_TIMEOUT` (seconds, 90 if
-    /// not given), as elfutils' client reads them. `Err`: what is missing.
+    /// From `DEBUGINFOD_URLS`, `DEBUGINFOD_CACHE_PATH` (else `XDG_CACHE_HOME`, `HOME`) and `DEBUGINFOD_TIMEOUT` (seconds, 90 by
+    /// default), as elfutils' client reads them. `Err`: what is missing.
     pub fn from(variable: impl Fn(&str) -> Option<OsString>) -> Result<Settings, &'static str> {
         let text = |name: &str| variable(name).and_then(|value| value.into_string().ok());
         let urls = text("DEBUGINFOD_URLS").unwrap_or_default();
@@ -56,30 +57,30 @@ impl Settings {
     }
 }
 
-/// Why a file was not got.
+/// Why a file was not fetched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
-    /// No server has it.
+    /// No server has the file.
     #[error("no debuginfod server has it")]
     Unknown,
-    /// A server did not answer as it should.
+    /// A server gave no proper answer.
     #[error("{server}: {what}")]
     Server {
-        /// Which one.
+        /// Which server.
         server: String,
         /// What happened.
         what: String,
     },
-    /// It cannot be kept.
+    /// The file cannot be written to the cache.
     #[error("the cache cannot be written: {0}")]
     Cache(String),
 }
 
-/// Asks the servers.
+/// Asks servers for files.
 pub struct Client {
     settings: Settings,
     progress: Box<Progress>,
-    /// What was not got: asked once.
+    /// Failed requests, so that each is made only once.
     failed: Mutex<HashMap<(String, &'static str), FetchError>>,
 }
 
@@ -90,7 +91,7 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// A client that tells its progress.
+    /// A client that reports its progress.
     pub fn new(settings: Settings, progress: Box<Progress>) -> Client {
         Client { settings, progress, failed: Mutex::default() }
     }
@@ -100,7 +101,7 @@ impl Client {
         self.get(id, "executable")
     }
 
-    /// Why the debug file of a build-id was not got, if it was asked for.
+    /// Why the debug file of a build-id was not fetched, if it was requested.
     pub fn why_not(&self, id: Option<&str>) -> Option<FetchError> {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         failed.get(&(id?.to_owned(), "debuginfo")).cloned()
@@ -110,7 +111,7 @@ impl Client {
         // Nothing but hexadecimal digits becomes part of a path or an address.
         let id = BuildId::try_from(id.to_owned()).map_err(|_| FetchError::Unknown)?.to_string();
         let place = self.settings.cache.join(&id).join(kind);
-        // Other clients leave an empty file for what no server has.
+        // Other clients leave an empty file for a build-id that no server has.
         if std::fs::metadata(&place).is_ok_and(|found| found.is_file() && found.len() > 0) {
             return Ok(place);
         }
@@ -135,7 +136,7 @@ impl Client {
         let folder = place.parent().unwrap_or(&self.settings.cache);
         let cache = |error: io::Error| FetchError::Cache(error.to_string());
         std::fs::create_dir_all(folder).map_err(cache)?;
-        // Visible to others only when it is complete.
+        // A temporary file: others see it under its name only when it is complete.
         let file = tempfile::NamedTempFile::new_in(folder).map_err(cache)?;
         let out = file.as_file().try_clone().map_err(cache)?;
         let mut curl = match self.curl(&format!("{server}/buildid/{id}/{kind}"), out).spawn() {
@@ -173,12 +174,12 @@ impl Client {
         Ok(())
     }
 
-    /// Writes the answer into the open file (its name could lead to another one by now). Standard error gets
-    /// what went wrong and, as the last line, the answer's number.
+    /// The command that fetches `url` into the open file: a file's name could lead to another file by now. Standard error gets
+    /// messages and, as the last line, the status of the answer.
     fn curl(&self, url: &str, to: File) -> Command {
         let seconds = |time: Duration| time.as_secs().max(1).to_string();
         let mut curl = Command::new("curl");
-        // Without a user's own configuration, which could write elsewhere.
+        // `--disable` ignores a user's own configuration, which could write elsewhere.
         curl.args(["--disable", "--globoff", "--fail", "--silent", "--show-error"]);
         curl.args(["--location", "--max-redirs", "5", "--proto", "=http,https"]);
         curl.args(["--connect-timeout", &seconds(self.settings.timeout.min(Duration::from_secs(10)))]);
@@ -190,15 +191,15 @@ impl Client {
     }
 }
 
-/// A curl that does not outlive the question.
+/// A curl process that ends with this value.
 struct Running(Child);
 
 impl Running {
-    /// What it has written on standard error, once it has ended: two lines at most.
+    /// Its standard error, at most 4,096 bytes; waits until it ends.
     fn words(&mut self) -> String {
         let mut text = Vec::new();
         if let Some(stream) = self.0.stderr.take() {
-            // What cannot be read is not reported.
+            // An error while reading leaves the text incomplete.
             let _ = stream.take(4096).read_to_end(&mut text);
         }
         String::from_utf8_lossy(&text).into_owned()
@@ -207,13 +208,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has ended already, or its receiver is gone.
+        // An error means that it has ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// What went wrong, in curl's words without its own name, or else by the answer's number.
+/// Why a request failed: curl's message without its own name, or else the status of the answer.
 fn reason(words: &str, number: &str) -> String {
     let Some(line) = words.lines().find_map(|line| line.strip_prefix("curl: ")) else {
         return format!("it answers {number} without a file");

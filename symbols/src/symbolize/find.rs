@@ -1,10 +1,10 @@
-//! Finding a binary of a recording on this machine: the same one by its build-id, not one of the same name.
+//! Finds a binary of a recording on this machine: the same one by build-id, not only by name.
 
 use crate::BuildId;
 use crate::outline::Outline;
 use std::path::{Path, PathBuf};
 
-/// The binary, at its own path or in one of the folders. `Err`: why not, for people.
+/// The path of the binary: its own, or in one of the folders. `Err`: why it was not found, as a message.
 pub fn binary(path: &str, build_id: Option<&str>, folders: &[PathBuf]) -> Result<PathBuf, String> {
     let wanted = build_id.and_then(|id| BuildId::try_from(id.to_owned()).ok());
     let Some(wanted) = wanted else {

@@ -1,6 +1,5 @@
-//! Names for a recording after it was made, for functions and calls whose place is known but not their name
-//! or line. It uses the debug information that there is here, in folders, or (only if asked for) on
-//! debuginfod servers.
+//! Names for a finished recording: for functions and calls with a known place but without name or line. They come from debug
+//! information on this machine, in given folders, or (only if requested) on debuginfod servers.
 
 mod code_facts;
 mod debuginfod;

@@ -1,4 +1,4 @@
-//! What can be named in a recording, and naming it.
+//! Finds the parts of a recording that can be named, and names them.
 
 use super::debuginfod::Client;
 use super::find;
@@ -8,21 +8,21 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What came of it.
+/// What was named.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Facts that are new or better than the recording's; empty if nothing is.
+    /// Facts that are new or better than those of the recording; may be empty.
     pub facts: Facts,
-    /// Functions that got a better name or a line.
+    /// Number of functions that got a better name or a line.
     pub functions: usize,
-    /// Calls that did.
+    /// Number of calls that got one.
     pub calls: usize,
-    /// Binaries looked for: name, and what of them is missing or why they cannot be used; `None`: all is there.
+    /// The binaries: name, and what is missing or why it cannot be used; `None` if nothing is missing.
     pub modules: Vec<(String, Option<String>)>,
 }
 
 impl Outcome {
-    /// Whether the recording has nothing to gain.
+    /// Whether nothing was found that the recording lacks.
     pub fn is_empty(&self) -> bool {
         self.functions == 0
             && self.calls == 0
@@ -32,7 +32,7 @@ impl Outcome {
     }
 }
 
-/// One binary, and what of the recording lies in it.
+/// One binary, and the functions and calls of the recording in it.
 #[derive(Default)]
 struct Wanted<'a> {
     name: String,
@@ -40,7 +40,7 @@ struct Wanted<'a> {
     calls: Vec<&'a AddressFact>,
 }
 
-/// Names what `facts` leaves unnamed. `folders` hold debug files and binaries; `client` fetches what is nowhere here.
+/// Names functions and calls without a name in `facts`, by files in `folders` and on this machine; `client` fetches others.
 pub fn symbolize(
     facts: &Facts,
     parsers: &Parsers,
@@ -83,7 +83,7 @@ pub fn symbolize(
     outcome
 }
 
-/// What lies where, by the binary's path and build-id.
+/// Functions and calls to name, by path and build-id of their binary.
 fn wanted<'a>(facts: &'a Facts, outcome: &mut Outcome) -> BTreeMap<(String, Option<String>), Wanted<'a>> {
     let mut all: BTreeMap<(String, Option<String>), Wanted<'a>> = BTreeMap::new();
     let mut by_name: BTreeMap<&str, Vec<&ModuleFact>> = BTreeMap::new();
@@ -125,14 +125,14 @@ fn wanted<'a>(facts: &'a Facts, outcome: &mut Outcome) -> BTreeMap<(String, Opti
 fn name(parser: &mut Parser, wanted: &Wanted<'_>, outcome: &mut Outcome) -> Result<(), String> {
     let mut places: Vec<Place> =
         wanted.functions.iter().map(|function| Place::FileOffset(function.offset)).collect();
-    // A call's place is that of the instruction before the one that it returns to.
+    // A call's place is the last byte before its return address.
     let calls = wanted.calls.iter().filter_map(|call| call.linked);
     places.extend(calls.map(|linked| Place::Address(linked.wrapping_sub(1))));
     let located = parser.locate(&places).map_err(|error| error.to_string())?.locations();
     let (functions, calls) = located.split_at(wanted.functions.len().min(located.len()));
     for (function, location) in wanted.functions.iter().zip(functions) {
         let mut better = (*function).clone();
-        // The same symbol table gives the same name; a better one names what had none.
+        // The same symbol table gives the same name, so only functions without a name get one.
         if let Ok(hit) = &location.symbol
             && hit.distance == 0
             && (function.name.is_empty() || function.name.starts_with(&format!("{}+0x", function.module)))
@@ -158,7 +158,7 @@ fn name(parser: &mut Parser, wanted: &Wanted<'_>, outcome: &mut Outcome) -> Resu
     Ok(())
 }
 
-/// What is missing now may be less than when it was recorded.
+/// Adds the module's fact if less is missing now than when it was recorded.
 fn tell(facts: &Facts, path: &str, id: Option<&str>, summary: &Summary, outcome: &mut Outcome) {
     let same = |module: &&ModuleFact| module.path == path && module.build_id.as_deref() == id;
     let Some(module) = facts.modules.iter().find(same) else { return };
