@@ -1,4 +1,4 @@
-//! Adding facts to a session file, so that it has them wherever it goes.
+//! Adds facts to an existing session file.
 
 use super::v1::{self, Limits};
 use engine::event::Facts;
@@ -7,11 +7,10 @@ use std::io::{self, BufReader, BufWriter, Write};
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::Path;
 
-/// Puts more facts into a whole session. The file is replaced in one step: a reader sees the old or the new
-/// one, and if this fails the old one stays. Owner and rights do not change. Returns how many entries the
-/// file had no room for.
+/// Adds facts to a whole session; returns how many entries the file had no room for. The file is replaced in one step: a reader
+/// sees the old or the new one, and after an error the old one stays. Owner and permissions do not change.
 pub fn add_facts(path: &Path, facts: &Facts) -> io::Result<u64> {
-    // A link stays a link.
+    // A symbolic link stays one.
     let path = path.canonicalize()?;
     let folder = path.parent().unwrap_or(Path::new("/"));
     let source = File::open(&path)?;

@@ -1,38 +1,38 @@
-//! What is missing from a session that could not be read to its end.
+//! What is missing of a session that could not be read to its end.
 
 use std::fmt;
 
-/// The session was read up to here; this describes the rest.
+/// Where reading a session stopped, and what is in the unread rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// What happened.
+    /// Why reading stopped.
     pub kind: DamageKind,
     /// Offset of the first byte that was not read.
     pub at_byte: u64,
     /// Bytes of the file from there to its end.
     pub unread_bytes: u64,
-    /// Whole chunks found among them.
+    /// Whole chunks found in the unread bytes.
     pub unread_chunks: u64,
-    /// Events those chunks say they hold.
+    /// Events in these chunks, by their headers.
     pub unread_events: u64,
 }
 
 /// Why reading stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DamageKind {
-    /// The file ends after a whole chunk, but without the end of the recording: the writer was killed.
+    /// The file ends after a whole chunk but has no end of the recording: the writer was killed.
     NoEnd,
     /// The file ends in the middle of a chunk.
     Cut {
-        /// Bytes that are missing from that chunk, as far as its header tells.
+        /// Bytes that are missing of that chunk, at least.
         missing_bytes: u64,
     },
-    /// A chunk is not what was written.
+    /// A chunk is not as it was written.
     Corrupt {
-        /// In what way.
+        /// How this was noticed.
         reason: &'static str,
     },
-    /// There is more in the file than the recording.
+    /// The file has bytes after the end of the recording.
     Trailing,
     /// The rest would not fit into memory.
     TooLarge,

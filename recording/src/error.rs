@@ -1,40 +1,40 @@
-//! Why a file cannot be read as a session at all. Damage further on is no error: see [`super::Damage`].
+//! Why a file cannot be read as a session at all. Damage after the header is no error: see [`super::Damage`].
 
 use std::io;
 
-/// See the variants.
+/// Why a file cannot be read as a session.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// Opening or reading failed.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// Nothing in it.
+    /// The file is empty.
     #[error("the file is empty")]
     Empty,
-    /// It does not start like a session.
+    /// The file does not start like a session.
     #[error("this is not a longpole session")]
     Foreign,
-    /// It ends within the file header.
+    /// The file ends within its header.
     #[error("the session is cut after {bytes} bytes, within its header")]
     HeaderCut {
-        /// Bytes there are.
+        /// Length of the file, bytes.
         bytes: u64,
     },
     /// The file header's checksum is wrong.
     #[error("the session's header is damaged")]
     HeaderCorrupt,
-    /// Written by a longpole of the future.
+    /// Written by a newer longpole, in a format with another major version.
     #[error("the session has format version {major}, this longpole reads version 1")]
     Newer {
-        /// Major version found.
+        /// The file's major version.
         major: u16,
     },
     /// The records have another layout.
     #[error("the session's records have layout {found}, this longpole knows layout {known}")]
     Layout {
-        /// [`probe_abi::ABI_VERSION`] found.
+        /// The file's [`probe_abi::ABI_VERSION`].
         found: u32,
-        /// Ours.
+        /// The one that this longpole reads.
         known: u32,
     },
 }
