@@ -1,6 +1,5 @@
-//! Creating output files as root in directories that others may write to: no file that exists is ever opened
-//! for writing, so no link can lead longpole into another file. Only a device or a pipe is, if an export is
-//! to go there.
+//! Creates output files as root in directories that others may write to. An existing file is never opened for writing, so no
+//! link can lead longpole into another file. The exception are devices and pipes, for exports.
 
 use super::{SudoUser, is_session};
 use std::fs::{File, FileType, OpenOptions};
@@ -12,13 +11,13 @@ use std::path::{Path, PathBuf};
 /// Which existing files may be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overwrite {
-    /// None.
+    /// No file.
     Nothing,
-    /// None; character devices and pipes are written to as they are: for exports.
+    /// No file; but character devices and pipes are opened and written to: for exports.
     Devices,
-    /// Any regular file but a session: for what is made again each time, and has no other way to say so.
+    /// Any regular file but a session: for outputs that are made again each time and have no option for this.
     Reports,
-    /// Any regular file: the user said so.
+    /// Any regular file, because the user said so.
     AnyFile,
 }
 
@@ -26,13 +25,13 @@ pub enum Overwrite {
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}", path.display())]
 pub struct CreateError {
-    /// Which.
+    /// Which file.
     pub path: PathBuf,
-    /// Why.
+    /// Why it could not be created.
     pub problem: CreateProblem,
 }
 
-/// See the variants.
+/// Why a file could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateProblem {
     /// The path ends in `..` or `/`.
@@ -41,22 +40,22 @@ pub enum CreateProblem {
     /// The last part of the path is a symbolic link.
     #[error("this is a symbolic link")]
     Link,
-    /// A directory, a device, a socket.
+    /// It is a directory, a device or a socket.
     #[error("this is not a regular file")]
     NotAFile,
-    /// There is a file of this name.
+    /// A file of this name exists.
     #[error("the file exists")]
     Exists,
-    /// There is one, and it holds a recording.
+    /// The file exists and is a recording.
     #[error("the file exists and is a recording")]
     IsSession,
-    /// The system says no.
+    /// An error of the system.
     #[error("{0}")]
     Io(io::Error),
 }
 
 impl CreateError {
-    /// An error of the system about `path`.
+    /// The error for `path` from an error of the system.
     pub fn io(path: &Path, error: io::Error) -> CreateError {
         CreateError { path: path.to_path_buf(), problem: CreateProblem::Io(error) }
     }
@@ -82,21 +81,21 @@ impl CreateError {
     }
 }
 
-/// Creates a new file that only its owner can read and write; under sudo the owner is the user who called it.
-/// An existing file of that name is unlinked first if `overwrite` allows it.
+/// Creates a new file that only its owner can read and write. Under sudo the owner is the user who called it. An existing file
+/// of that name is unlinked first if `overwrite` allows it.
 pub fn create_file(path: &Path, overwrite: Overwrite) -> Result<File, CreateError> {
     let fail = |problem| CreateError { path: path.to_path_buf(), problem };
     create(path, overwrite).map_err(fail)
 }
 
-/// Whether [`create_file`] would refuse what exists under the name, or its folder is missing; changes
-/// nothing. For callers that do much work before the file is needed; in the end [`create_file`] decides.
+/// Fails if [`create_file`] would refuse an existing file of this name, or if the folder is missing; changes nothing. For
+/// callers that do much work before they need the file; [`create_file`] decides in the end.
 pub fn check_file(path: &Path, overwrite: Overwrite) -> Result<(), CreateError> {
     place(path, overwrite).map(drop).map_err(|problem| CreateError { path: path.to_path_buf(), problem })
 }
 
-/// Where a file is to be created: the open folder, the place in it, and the kind of what is there and may be replaced
-/// or written to.
+/// Where a file is to be created: the open folder, the path in it, and the kind of an existing file that may be replaced or
+/// written to.
 pub(super) fn place(
     path: &Path,
     overwrite: Overwrite,
@@ -159,7 +158,7 @@ fn create(path: &Path, overwrite: Overwrite) -> Result<File, CreateProblem> {
     Ok(file)
 }
 
-/// The open file, if it is of the kind that was found: another one may have been put into its place.
+/// The open file, if it has the kind that was found before: meanwhile another file may have taken its place.
 fn still(kind: FileType, file: File) -> Result<File, CreateProblem> {
     let opened = file.metadata().map_err(CreateProblem::Io)?.file_type();
     if opened == kind { Ok(file) } else { Err(CreateProblem::NotAFile) }
@@ -173,7 +172,7 @@ fn replaceable(place: &Path, overwrite: Overwrite) -> Result<(), CreateProblem> 
     }
     let mut file = OpenOptions::new()
         .read(true)
-        // Should it have become a pipe since: do not wait for a writer.
+        // It may be a pipe by now: do not wait for a writer.
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
         .open(place)
         .map_err(CreateProblem::Io)?;
@@ -182,8 +181,8 @@ fn replaceable(place: &Path, overwrite: Overwrite) -> Result<(), CreateProblem> 
     if is_session(&start) { Err(CreateProblem::IsSession) } else { Ok(()) }
 }
 
-/// Creates a file of this name, or of the next one that is free: `a.lp`, `a-2.lp`, `a-3.lp` and so on; if a thousand are taken,
-/// its number is the time (nanoseconds since 1970). Two that do this at the same time get two files.
+/// Creates a file of this name or of the next free one: `a.lp`, `a-2.lp`, `a-3.lp` and so on. If a thousand names are taken,
+/// the number is the time (nanoseconds since 1970). Two callers at the same time get two files.
 pub fn create_unused(path: &Path) -> Result<(File, PathBuf), CreateError> {
     const TRIES: u128 = 1_000;
     let time = std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos());
@@ -204,7 +203,7 @@ pub fn create_unused(path: &Path) -> Result<(File, PathBuf), CreateError> {
         };
         match create_file(&name, Overwrite::Nothing) {
             Ok(file) => return Ok((file, name)),
-            // Anything there has the name: a link, too.
+            // Anything else has the name, even a link.
             Err(error) if !matches!(error.problem, CreateProblem::Io(_) | CreateProblem::NoName) => {
                 taken = Some(error);
             }
@@ -214,7 +213,7 @@ pub fn create_unused(path: &Path) -> Result<(File, PathBuf), CreateError> {
     Err(taken.unwrap_or(CreateError { path: path.to_path_buf(), problem: CreateProblem::NoName }))
 }
 
-/// `longpole-NAME-PID-TIME.lp`. `name` is the target's, so anything: what is not plain is replaced.
+/// `longpole-NAME-PID-TIME.lp`. `name` is the target's and may contain anything: letters that are not plain are replaced.
 pub fn default_name(name: &str, pid: u32, realtime_ns: u64) -> PathBuf {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._+-".contains(c) { c } else { '_' };
     let name: String = name.chars().take(64).map(plain).collect();
@@ -320,7 +319,7 @@ mod tests {
         create_file(Path::new("/dev/null"), Overwrite::Devices).expect("nothing to replace");
     }
 
-    /// Recordings that begin in one second got one name, and the later one took the place of the earlier.
+    /// Recordings that begin in the same second have the same default name; none may replace another.
     #[test]
     fn names_that_are_taken_are_counted_up_even_at_the_same_time() {
         let dir = tempfile::tempdir().expect("dir");
@@ -350,7 +349,7 @@ mod tests {
         assert!(matches!(create_unused(&none).expect_err("no folder").problem, CreateProblem::Io(_)));
     }
 
-    /// Once, the last ring of a recording had no name left.
+    /// The ring of a recording may be written more than a thousand times.
     #[test]
     fn after_a_thousand_names_the_time_is_one() {
         let dir = tempfile::tempdir().expect("dir");

@@ -1,8 +1,8 @@
-//! What is known about a session after reading it.
+//! What is known about a session's file after reading it.
 
 use super::{Damage, Meta};
 
-/// In addition to the recording: the file it came from.
+/// Facts about the file of a recording.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionInfo {
     /// Version of the format: major, minor.
@@ -19,7 +19,7 @@ pub struct SessionInfo {
     pub unknown_chunks: u64,
     /// Records of a kind that this version does not know.
     pub unknown_records: u64,
-    /// What is missing at the end; `None`: the session is whole.
+    /// What is missing at the end; `None` if the session is whole.
     pub damage: Option<Damage>,
 }
 

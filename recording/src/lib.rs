@@ -1,10 +1,10 @@
 //! The session file: the kernel's records, re-coded without loss, and the facts recorded with them.
 //!
-//! A session is a header and append-only chunks, each with its length and checksum. So it reads up to the
-//! last whole chunk, even after `kill -9`, on a full disk, or if the file is cut or damaged. There is one
-//! module per version of the format; `src/v1/mod.rs` describes the bytes.
+//! A session is a header and append-only chunks, each with its length and checksum. So it can be read up to the last whole
+//! chunk: after `kill -9`, on a full disk, or if the file is cut or damaged. Each version of the format has a module;
+//! `src/v1/mod.rs` describes the bytes.
 //!
-//! What a recording holds, in any program (all of it: `examples/contents.rs`):
+//! How any program reads a recording (its whole content: `examples/contents.rs`):
 //!
 //! ```no_run
 //! let (recording, about) = recording::read("longpole.lp".as_ref())?;
@@ -15,7 +15,7 @@
 //! # Ok::<(), recording::SessionError>(())
 //! ```
 
-// They panic when their reader is gone.
+// These macros panic when nobody reads the output any more.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod add;

@@ -1,4 +1,4 @@
-//! What a session says about itself: the recorder, the command, where, when and how.
+//! A session's description of itself: the recorder, the command, where, when and how.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Meta {
-    /// Version of the longpole that wrote it.
+    /// Version of the longpole that wrote the session.
     pub longpole_version: String,
     /// [`probe_abi::ABI_VERSION`] of the records.
     pub abi_version: u32,
@@ -22,7 +22,7 @@ pub struct Meta {
     pub cpu_count: u32,
     /// Ties the records' clock to the calendar.
     pub clock: ClockAnchor,
-    /// The command that was started, or that of the first process attached to; may be empty.
+    /// The command that was started, else that of the first process in the recording; may be empty.
     pub command: Vec<String>,
     /// Processes recorded from the start.
     pub pids: Vec<u32>,
@@ -41,7 +41,7 @@ pub struct ClockAnchor {
 }
 
 impl ClockAnchor {
-    /// Now: the caller knows the monotonic clock, the calendar is read here.
+    /// This instant: the caller passes the monotonic clock, the calendar is read here.
     pub fn now(monotonic_ns: u64) -> ClockAnchor {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         ClockAnchor { monotonic_ns, realtime_ns: u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX) }
@@ -49,7 +49,7 @@ impl ClockAnchor {
 }
 
 impl Meta {
-    /// This machine and this longpole; `command`, `pids` and `options` are the caller's to fill in.
+    /// Describes this machine and this longpole; the caller fills in `command`, `pids` and `options`.
     pub fn of_this_machine(clock: ClockAnchor) -> Meta {
         Meta {
             longpole_version: env!("CARGO_PKG_VERSION").to_string(),
@@ -70,7 +70,7 @@ fn kernel_text(path: &str) -> String {
     std::fs::read_to_string(path).map(|text| text.trim().to_string()).unwrap_or_default()
 }
 
-/// All CPUs of the machine, not only those longpole itself may run on.
+/// Number of all online CPUs of the machine, not only of those that longpole may run on.
 pub fn online_cpus() -> u32 {
     let text = kernel_text("/sys/devices/system/cpu/online");
     let count: u32 = text

@@ -13,20 +13,20 @@ pub struct SudoUser {
 }
 
 impl SudoUser {
-    /// The user that ran sudo, if we are root because of it.
+    /// The user who ran sudo, if this process is root because of it.
     pub fn from_environment() -> Option<SudoUser> {
         let is_root = rustix::process::geteuid().is_root();
         is_root.then(|| SudoUser::from_variables(|name| std::env::var(name).ok())).flatten()
     }
 
     fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Option<SudoUser> {
-        // The largest number means "leave it" to the kernel.
+        // For the kernel, the largest number means "unchanged".
         let number = |name: &str| variable(name)?.parse::<u32>().ok().filter(|&number| number != u32::MAX);
         let (uid, gid) = (number("SUDO_UID")?, number("SUDO_GID")?);
         (uid != 0).then_some(SudoUser { uid, gid })
     }
 
-    /// Makes an open file theirs, and readable and writable by no other user.
+    /// Gives an open file to the user, with access for no other user.
     pub fn give(&self, file: &File) -> io::Result<()> {
         use std::os::unix::fs::PermissionsExt;
         file.set_permissions(std::fs::Permissions::from_mode(0o600))?;

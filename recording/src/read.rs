@@ -1,4 +1,4 @@
-//! Reading: the file header tells the version, the version's module reads the rest.
+//! Reads sessions: the file header has the version, and the version's module reads the rest.
 
 use super::v1::{self, FileHeader, Limits, Outline};
 use super::{SessionError, SessionInfo};
@@ -7,8 +7,8 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Whether a file that starts with these bytes (8 are enough) wants to be a session. A shorter start counts as
-/// one, too, if it is a session's.
+/// Whether a file that starts with these bytes claims to be a session. 8 bytes are enough; fewer count if they are the start of
+/// a session's.
 pub fn is_session(start: &[u8]) -> bool {
     let length = start.len().min(v1::MAGIC.len());
     length > 0 && start[..length] == v1::MAGIC[..length]
@@ -19,13 +19,13 @@ pub fn read(path: &Path) -> Result<(Recording, SessionInfo), SessionError> {
     read_from(BufReader::with_capacity(1 << 20, File::open(path)?))
 }
 
-/// Reads a session from its first byte, wherever it comes from.
+/// Reads a session from any source, from its first byte.
 pub fn read_from<R: Read + Seek>(mut source: R) -> Result<(Recording, SessionInfo), SessionError> {
     let (header, file_bytes) = begin(&mut source)?;
     v1::read(source, &header, file_bytes, limits())
 }
 
-/// What the index of a session lists, so that a part of it can be read without the rest; `None`: it has no whole index.
+/// Reads the index of a session, so that a part can be read without the rest; `None` if there is no whole index.
 pub fn outline<R: Read + Seek>(mut source: R) -> Result<Option<Outline<R>>, SessionError> {
     let (header, file_bytes) = begin(&mut source)?;
     Ok(Outline::read(source, header, file_bytes, limits())?)
@@ -35,7 +35,7 @@ fn limits() -> Limits {
     Limits { events: event_budget(), ..Limits::FILE }
 }
 
-/// Reads the file header; with the size of the file.
+/// Reads the file header; also returns the size of the file in bytes.
 fn begin<R: Read + Seek>(source: &mut R) -> Result<(FileHeader, u64), SessionError> {
     let file_bytes = source.seek(SeekFrom::End(0))?;
     source.seek(SeekFrom::Start(0))?;
@@ -61,7 +61,7 @@ fn begin<R: Read + Seek>(source: &mut R) -> Result<(FileHeader, u64), SessionErr
     }
 }
 
-/// How many events may be read: half of the memory that is free now. The engine needs the other half.
+/// Most events that may be read: half of the free memory. The engine needs the other half.
 fn event_budget() -> u64 {
     const WITHOUT_PROC: u64 = 1 << 26;
     match free_memory() {
@@ -70,7 +70,7 @@ fn event_budget() -> u64 {
     }
 }
 
-/// Bytes that the machine could give programs now (`MemAvailable`); `None`: it does not say.
+/// Bytes that the machine could give programs now (`MemAvailable`); `None` if it cannot be read.
 pub fn free_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;

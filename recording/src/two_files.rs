@@ -1,4 +1,4 @@
-//! The two files of a recording that keeps its newest part: FILE and, next to it, the one before it.
+//! The two files of a recording that keeps only its newest part: FILE and, next to it, an older one.
 
 use super::v1::Shelf;
 use super::{CreateError, Overwrite, create_file, create_unused, write_whole};
@@ -6,14 +6,14 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// See the module.
+/// The two files of a recording that keeps only its newest part; see the module's documentation.
 pub struct TwoFiles {
     path: PathBuf,
     older: Option<PathBuf>,
 }
 
 impl TwoFiles {
-    /// FILE is there already.
+    /// For FILE, which exists already.
     pub fn new(path: &Path) -> TwoFiles {
         TwoFiles { path: path.to_path_buf(), older: None }
     }
@@ -36,7 +36,7 @@ impl Shelf for TwoFiles {
     fn turn(&mut self) -> io::Result<File> {
         match &self.older {
             Some(older) => std::fs::rename(&self.path, older)?,
-            // The name is ours from here on: nobody's file is replaced.
+            // From here on the name belongs to this recording: no other file is replaced.
             None => {
                 let (_, older) = create_unused(&self.name_of_older()).map_err(system)?;
                 let renamed = std::fs::rename(&self.path, &older);
@@ -57,7 +57,7 @@ impl Shelf for TwoFiles {
     fn replace(&mut self, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
         write_whole(&self.path, Overwrite::AnyFile, |out| write(out)).map_err(system)?;
         if let Some(older) = self.older.take() {
-            // All of it is in the one file: it is no failure that the other one is gone already, or stays.
+            // FILE has everything: an older file that is already gone, or cannot be removed, is no error.
             let _ = std::fs::remove_file(older);
         }
         Ok(())

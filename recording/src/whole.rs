@@ -1,5 +1,5 @@
-//! Files that are there whole or not at all: written without a name, or under another one in the same folder where the file
-//! system has no files without, and named in the end.
+//! Writes files that exist whole or not at all. While it is written a file has no name; on file systems without such files it
+//! has another name in the same folder.
 
 use super::file::place;
 use super::{CreateError, CreateProblem, Overwrite, SudoUser, create_file};
@@ -11,12 +11,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use tempfile::TempPath;
 
-/// Bytes that go to the system at a time.
+/// Bytes that are written at a time.
 const BUFFER: usize = 1 << 18;
 
-/// What `write` writes becomes the content of a file that only its owner can read and write; under sudo that
-/// is the user who called it. If anything fails, no file is left, and what existed under the name stays. A
-/// device or a pipe that may be written to gets it as it comes.
+/// Makes a file of what `write` writes. Only its owner can read and write it; under sudo that is the user who called it. After
+/// an error there is no new file, and an existing one stays. A permitted device or pipe is written to directly.
 ///
 /// # Errors
 /// Those of [`create_file`] and of `write`.
@@ -31,7 +30,7 @@ pub fn write_whole(
     if found.is_some_and(|kind| !kind.is_file()) {
         let mut out = BufWriter::with_capacity(BUFFER, create_file(path, overwrite)?);
         let written = write(&mut out).and_then(|()| out.flush());
-        // The rest of a failed write must not be tried again when the buffer is dropped.
+        // After an error, dropping the buffer must not write its rest again.
         let _ = out.into_parts();
         return written.map_err(to_system);
     }
@@ -47,7 +46,7 @@ pub fn write_whole(
     let named = new.named(folder).map_err(to_system)?;
     let renamed = match overwrite {
         Overwrite::AnyFile | Overwrite::Reports => named.persist(&place),
-        // Another process may have made one meanwhile.
+        // Another process may have created the file meanwhile.
         Overwrite::Nothing | Overwrite::Devices => named.persist_noclobber(&place),
     };
     renamed.map_err(|error| match error.error.kind() {
@@ -56,16 +55,16 @@ pub fn write_whole(
     })
 }
 
-/// A new file that is gone if it gets no name in the end.
+/// A new file that vanishes if it does not get its name in the end.
 struct New {
     file: File,
-    /// The name that it has until then.
+    /// Its name until then, where files without a name are not possible.
     name: Option<TempPath>,
 }
 
 impl New {
     fn begin(folder: &Path) -> io::Result<New> {
-        // Of such a file nothing is left however this process ends.
+        // A file without a name vanishes however this process ends.
         let unnamed = OpenOptions::new().write(true).mode(0o600).custom_flags(libc::O_TMPFILE).open(folder);
         if let Ok(file) = unnamed {
             return Ok(New { file, name: None });
@@ -120,7 +119,7 @@ mod tests {
             .expect("a device");
     }
 
-    /// Once, ^C while two recordings became one left a hidden file as large as both.
+    /// A process that is killed while it writes must not leave a large hidden file.
     #[test]
     fn a_process_that_ends_while_it_writes_leaves_nothing() {
         let folder = tempfile::tempdir().expect("folder");
@@ -132,7 +131,7 @@ mod tests {
             Ok(())
         })
         .expect("written");
-        // Where there are no files without a name.
+        // On a file system without such files.
         let (file, name) = usual_name().tempfile_in(folder.path()).expect("made").into_parts();
         let named = New { file, name: Some(name) }.named(folder.path()).expect("named");
         assert_eq!(names(), 2);

@@ -1,4 +1,4 @@
-//! Adding facts to a finished session: every chunk unchanged, the facts, a new index.
+//! Adds facts to a finished session: all chunks unchanged, then the facts and a new index.
 
 use super::chunk::{ChunkKind, Unpacker};
 use super::copy::{Copy, changed, next_chunk};
@@ -8,9 +8,8 @@ use super::{cut, stacks};
 use engine::event::Facts;
 use std::io::{self, Read, Write};
 
-/// Copies a whole session from `from` to `to`, with more facts at its end, as many as there is room for. The
-/// session has been read before, so any damage is an error here. Returns how many entries there was no room
-/// for.
+/// Copies a whole session from `from` to `to` and adds as many of the facts as there is room for; returns the number of the
+/// others. The session has been read before, so any damage is an error here.
 pub fn add_facts(mut from: impl Read, to: impl Write, facts: &Facts, limits: Limits) -> io::Result<u64> {
     let mut head = [0u8; FileHeader::BYTES];
     from.read_exact(&mut head)?;
@@ -23,7 +22,7 @@ pub fn add_facts(mut from: impl Read, to: impl Write, facts: &Facts, limits: Lim
         }
         copy.chunk(&header, &payload)?;
         let (items, bytes) = (header.items as usize, u64::from(header.raw_bytes));
-        // The existing facts stay, however much room they take.
+        // The existing facts stay, even if they take more room than there is.
         match ChunkKind::from_number(header.kind) {
             Some(ChunkKind::Facts) => room.count_facts(items, bytes),
             Some(ChunkKind::Notes) => room.count_notes(items, bytes),

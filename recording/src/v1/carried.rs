@@ -1,37 +1,37 @@
-//! What a recording that begins later needs from before it: facts, which functions have probes, and stacks that later
-//! samples may name.
+//! The state that a recording needs from the time before its start: facts, which functions have probes, and stacks that later
+//! samples may refer to.
 
 use super::merge::Merger;
 use super::{Limits, stacks};
 use engine::event::{Facts, Note, NoteKind, STACKS_AT_ONCE};
 use std::collections::VecDeque;
 
-/// Facts of a kind that programs make without end, such as names of code that comes and goes: the newest ones that are kept.
+/// Most facts of one kind that are kept, the newest. Programs make some kinds without end, such as names of generated code.
 const MOST_OF_A_KIND: usize = 1 << 17;
 
-/// Notes about probes and gaps that are kept.
+/// Most notes that are kept, stacks not included.
 const MOST_NOTES: usize = 1 << 16;
 
-/// Memory of a note that is no stack, in bytes: most list nothing.
+/// Memory of a note that is no stack, bytes: most have no list.
 const NOTE_BYTES: u64 = 128;
 
-/// See the module.
+/// The state from before the start of a recording; see the module's documentation.
 #[derive(Default)]
 pub struct Carried {
     facts: Merger,
     notes: VecDeque<Note>,
-    /// Stacks and what is known of them, in the order in which they came.
+    /// Stacks and notes about them, oldest first.
     stacks: VecDeque<Note>,
-    /// The latest number of a stack.
+    /// The highest number of a stack so far.
     latest_stack: u32,
     bytes: u64,
 }
 
 impl Carried {
-    /// Adds facts. [`Facts::end`] is none of them.
+    /// Adds facts, without [`Facts::end`].
     pub fn facts(&mut self, more: &Facts) {
         let all = Facts { end: None, ..more.clone() };
-        // More than any file takes: what is new is left out, as it would be there.
+        // Beyond the limit of a file new facts are omitted, as they would be in the file.
         let _ = self.facts.add(all, Limits::FILE.facts);
         let facts = self.facts.facts();
         let longest = facts.mappings.len().max(facts.code.len()).max(facts.addresses.len());
@@ -40,7 +40,7 @@ impl Carried {
         }
     }
 
-    /// A quarter more than is needed, so that this is rare.
+    /// Removes a quarter more than needed, so that this happens rarely.
     fn forget_oldest_facts(&mut self) {
         fn keep<T>(all: &mut Vec<T>) {
             let kept = MOST_OF_A_KIND - MOST_OF_A_KIND / 4;
@@ -73,29 +73,29 @@ impl Carried {
         }
     }
 
-    /// The latest number of a stack so far.
+    /// The highest number of a stack so far.
     pub fn latest_stack(&self) -> u32 {
         self.latest_stack
     }
 
-    /// Memory of notes and stacks, in bytes.
+    /// Memory of notes and stacks, bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Forgets what matters only before `start_ns`, when the latest stack had this number. A sample is older than the
-    /// latest stack at the moment at which it comes, so twice as many stay as one may name.
+    /// Removes notes that matter only before `start_ns`, and old stacks; `latest_stack` is the latest stack's number at that
+    /// time. A sample may refer to an older stack than the latest when it arrives, so twice as many stay as one can refer to.
     pub fn forget_before(&mut self, start_ns: u64, latest_stack: u32) {
         self.forget_stacks(latest_stack);
         self.notes.retain(|note| match note.kind {
             NoteKind::Gap { until_ns, .. } | NoteKind::EndedUnprobed { until_ns, .. } => until_ns > start_ns,
-            // They tell which functions have probes.
+            // The others say which functions have probes.
             _ => true,
         });
         self.bytes = self.stacks.iter().chain(&self.notes).map(memory).fold(0, u64::saturating_add);
     }
 
-    /// The same for stacks alone.
+    /// Removes old stacks, as [`Carried::forget_before`] does.
     pub fn forget_stacks(&mut self, latest_stack: u32) {
         let oldest = latest_stack.saturating_sub(STACKS_AT_ONCE.saturating_mul(2));
         while let Some(note) = self.stacks.front()
@@ -106,7 +106,7 @@ impl Carried {
         }
     }
 
-    /// The facts of a recording that begins where these processes and threads were seen.
+    /// The facts of a recording that begins when the processes and threads of `seen` were read.
     pub fn beginning(&self, seen: &Facts) -> Facts {
         let facts = self.facts.facts();
         let is_later = seen.start_ns > facts.start_ns;
@@ -118,19 +118,19 @@ impl Carried {
                 seen.processes.clone()
             },
             threads: seen.threads.clone(),
-            // A command is released once, at the start.
+            // A command is released once, at the start of the whole recording.
             launched: facts.launched.filter(|_| !is_later),
             ..facts.clone()
         }
     }
 
-    /// The notes of such a recording, without those later than its end.
+    /// The notes of such a recording up to its end.
     pub fn notes(&self, end_ns: u64) -> impl Iterator<Item = &Note> {
         self.stacks.iter().chain(self.notes.iter().filter(move |note| note.time_ns <= end_ns))
     }
 
-    /// All notes, but of the stacks only the newest: what they take in a file before they are packed is at most this much, in
-    /// bytes. A sample that names another one has an unknown stack.
+    /// All notes, but only as many of the newest stacks that the notes take at most this many bytes in a file before packing. A
+    /// sample with another stack has an unknown one.
     pub fn newest(&self, most_bytes: u64) -> impl Iterator<Item = &Note> {
         let (mut encoder, mut others) = (stacks::Encoder::default(), 0u64);
         let fits = |note: &&Note| {
@@ -147,7 +147,7 @@ impl Carried {
     }
 }
 
-/// The stack that a note is about.
+/// The number of the stack that a note is about.
 fn stack_of(note: &Note) -> Option<u32> {
     match note.kind {
         NoteKind::Stack { id, .. }

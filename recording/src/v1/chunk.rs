@@ -2,25 +2,25 @@
 
 use std::io;
 
-/// In front of every chunk; a reader that lost its way looks for it.
+/// The start of every chunk; a reader searches for it after damage.
 pub const CHUNK_MAGIC: [u8; 4] = *b"LPck";
 
 /// Most bytes of a payload, stored or raw.
 pub const MOST_BYTES: u32 = 16 << 20;
 
-/// The same for a draft: any chunk fits into one, with its header and what goes before it.
+/// The same for a draft, which has room for any chunk with its header and the chunks before it.
 pub const MOST_DRAFT_BYTES: u32 = 2 * MOST_BYTES;
 
 /// Most records in one chunk of events.
 pub const MOST_RECORDS: u32 = 1 << 16;
 
-/// A payload that packs better than this is stored plain, so that a small file cannot claim a lot of memory.
+/// Largest ratio of raw to packed bytes. Payloads beyond it are stored plain, so that a small file cannot claim much memory.
 pub const MOST_RATIO: u32 = 256;
 
 /// Flag: the payload is a zstd frame.
 const ZSTD: u16 = 1;
 
-/// What a chunk holds: the table in the module's documentation.
+/// Kinds of chunks: see the table in the module's documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkKind {
     Meta = 1,
@@ -75,10 +75,10 @@ impl ChunkHeader {
     /// Size in the file.
     pub const BYTES: usize = 44;
 
-    /// Of a payload that is `stored` in the file.
+    /// The header of a payload; `stored` are its bytes in the file.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`]: a reader would refuse it.
+    /// [`io::ErrorKind::InvalidInput`] if a reader would refuse the chunk.
     pub fn of(
         kind: ChunkKind,
         items: u32,
@@ -98,12 +98,12 @@ impl ChunkHeader {
             last_ns,
             payload_crc: crc32fast::hash(stored),
         };
-        // What is written is what is read: both sides ask the same.
+        // Writer and reader check the same limits.
         header.within_limits().map_err(refused)?;
         Ok(header)
     }
 
-    /// The bytes in the file.
+    /// The header's bytes in the file.
     pub fn encode(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..4].copy_from_slice(&CHUNK_MAGIC);
@@ -120,7 +120,7 @@ impl ChunkHeader {
         bytes
     }
 
-    /// `Err` says what is wrong.
+    /// Reads a header; `Err`: what is wrong with it.
     pub fn decode(bytes: &[u8; Self::BYTES]) -> Result<ChunkHeader, &'static str> {
         let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
@@ -145,7 +145,7 @@ impl ChunkHeader {
         Ok(header)
     }
 
-    /// Sizes that no writer makes are refused before anything is allocated.
+    /// Refuses sizes that no writer makes, before memory is allocated for them.
     fn within_limits(&self) -> Result<(), &'static str> {
         let most = if self.kind == ChunkKind::Draft as u16 { MOST_DRAFT_BYTES } else { MOST_BYTES };
         if self.stored_bytes > most || self.raw_bytes > most {
@@ -164,7 +164,7 @@ impl ChunkHeader {
     }
 }
 
-/// Packs payloads, keeping its work space from chunk to chunk.
+/// Packs payloads; reuses its work space.
 pub struct Packer {
     zstd: zstd::bulk::Compressor<'static>,
 }
@@ -177,7 +177,7 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// Unchanged.
+    /// A payload that is stored as it is.
     pub fn plain(raw: Vec<u8>) -> Packed {
         Packed { flags: 0, raw_bytes: raw.len(), bytes: raw }
     }
@@ -185,11 +185,11 @@ impl Packed {
 
 impl Packer {
     pub fn new() -> io::Result<Packer> {
-        // Level 1: a few hundred MB/s, and the columns have done most of the work already.
+        // Level 1 packs a few hundred MB/s, and the columns have done most of the work already.
         Ok(Packer { zstd: zstd::bulk::Compressor::new(1)? })
     }
 
-    /// Packed where that helps and stays within [`MOST_RATIO`], else unchanged.
+    /// Packs a payload if that makes it smaller and stays within [`MOST_RATIO`]; else leaves it plain.
     pub fn pack(&mut self, raw: Vec<u8>) -> io::Result<Packed> {
         let packed = self.zstd.compress(&raw)?;
         let helps = packed.len() < raw.len();
@@ -202,7 +202,7 @@ impl Packer {
     }
 }
 
-/// Unpacks payloads, keeping its work space from chunk to chunk.
+/// Unpacks payloads; reuses its work space.
 pub struct Unpacker {
     zstd: zstd::bulk::Decompressor<'static>,
 }
@@ -212,7 +212,7 @@ impl Unpacker {
         Ok(Unpacker { zstd: zstd::bulk::Decompressor::new()? })
     }
 
-    /// The raw payload, exactly `raw_bytes` long.
+    /// The raw payload, exactly `raw_bytes` long; `Err`: what is wrong with it.
     pub fn unpack(&mut self, header: &ChunkHeader, stored: Vec<u8>) -> Result<Vec<u8>, &'static str> {
         let raw_bytes = header.raw_bytes as usize;
         let raw = if header.flags & ZSTD == 0 {

@@ -1,17 +1,17 @@
-//! Copying whole chunks from file to file, unpacked by nobody: their content does not depend on where they lie. The copy gets
-//! an index of its own.
+//! Copies whole chunks from file to file without unpacking: their content does not depend on their place. The copy gets an
+//! index of its own.
 
 use super::chunk::{ChunkHeader, ChunkKind, Packed, Packer};
 use super::header::FileHeader;
 use super::index::{self, Entry};
 use std::io::{self, Read, Write};
 
-/// The error of a file that is another one than before.
+/// The error for a file that has changed since it was read.
 pub fn changed() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the session has changed while it was read")
 }
 
-/// Reads the next chunk of a file that has been read, or written, before: any damage is an error here.
+/// Reads the next chunk of a file that has been read or written before, so any damage is an error here.
 pub fn next_chunk(from: &mut impl Read) -> io::Result<(ChunkHeader, Vec<u8>)> {
     let mut bytes = [0u8; ChunkHeader::BYTES];
     from.read_exact(&mut bytes)?;
@@ -33,13 +33,13 @@ pub struct Copy<W> {
 }
 
 impl<W: Write> Copy<W> {
-    /// Begins with this file header.
+    /// Begins a file with this header.
     pub fn begin(mut to: W, head: &[u8; FileHeader::BYTES]) -> io::Result<Copy<W>> {
         to.write_all(head)?;
         Ok(Copy { to, packer: Packer::new()?, at: FileHeader::BYTES as u64, entries: Vec::new() })
     }
 
-    /// Adds a chunk as it is; a part of an index, which is of another file, is left out.
+    /// Adds a chunk unchanged. Parts of an index are omitted: they belong to the original file.
     pub fn chunk(&mut self, header: &ChunkHeader, payload: &[u8]) -> io::Result<()> {
         if header.kind == ChunkKind::IndexPart as u16 {
             return Ok(());

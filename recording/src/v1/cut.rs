@@ -1,4 +1,4 @@
-//! Facts, and the threads of an end, cut up for writing: entry by entry into chunks, as far as the file has room.
+//! Cuts facts, and the threads in the end of a recording, into chunks, entry by entry, as far as the file has room.
 
 use super::object::{Growing, List, MOST_ENTRY_BYTES};
 use super::room::Room;
@@ -9,16 +9,16 @@ use engine::event::{
 use serde::Serialize;
 use std::io;
 
-/// Names longer than this are cut: they come from the target and must not break the recording.
+/// Longest name, bytes; longer ones are cut. Names come from the target and must not break the recording.
 const MOST_NAME_BYTES: usize = 1024;
 
-/// Threads and pending operations of an end that has no parts.
+/// Most threads and pending operations of an end that is written without parts.
 const MOST_WHOLE: usize = 1 << 12;
 
-/// Takes the JSON of a chunk with this number of entries.
+/// Writes a chunk: its number of entries and its JSON.
 pub type Put<'a> = &'a mut dyn FnMut(u32, Vec<u8>) -> io::Result<()>;
 
-/// Puts facts into chunks. `end` is left out: see [`end`]. Returns how many entries there was no room for.
+/// Puts facts into chunks, without `end`: see [`end`]. Returns the number of entries without room.
 pub fn facts(facts: &Facts, room: &mut Room, put: Put<'_>) -> io::Result<u64> {
     let Facts {
         start_ns,
@@ -76,7 +76,7 @@ pub fn facts(facts: &Facts, room: &mut Room, put: Put<'_>) -> io::Result<u64> {
     cutter.finish()
 }
 
-/// The facts that are not lists; an absent one is left out.
+/// The facts that are no lists, without absent ones.
 fn single_facts(single: &Facts) -> serde_json::Result<serde_json::Map<String, serde_json::Value>> {
     let mut object = match serde_json::to_value(single)? {
         serde_json::Value::Object(object) if *single != Facts::default() => object,
@@ -86,8 +86,8 @@ fn single_facts(single: &Facts) -> serde_json::Result<serde_json::Map<String, se
     Ok(object)
 }
 
-/// Puts threads and pending operations into parts of the end, if they are many. Returns the end that is to be
-/// written after them, and how many there was no room for.
+/// Puts threads and pending operations into parts of the end if there are many. Returns the end to be written after them, and
+/// the number of entries without room.
 pub fn end(mut end: WindowEnd, room: &mut Room, put: Put<'_>) -> io::Result<(WindowEnd, u64)> {
     if end.threads.len() + end.pending.len() <= MOST_WHOLE {
         end.threads.iter_mut().for_each(shorten_thread);
@@ -102,7 +102,7 @@ pub fn end(mut end: WindowEnd, room: &mut Room, put: Put<'_>) -> io::Result<(Win
     Ok((end, cutter.finish()?))
 }
 
-/// Entries on their way into chunks.
+/// Collects entries into chunks.
 struct Cutter<'a> {
     json: Growing,
     room: &'a mut Room,
@@ -216,7 +216,7 @@ mod tests {
         FunctionFact { id, name: name.into(), ..FunctionFact::default() }
     }
 
-    /// The chunks, and how many entries were left out.
+    /// The chunks, and the number of entries left out.
     fn cut(all: &Facts, limits: Limits) -> (Vec<Facts>, u64) {
         let (mut room, mut chunks, mut bytes) = (Room::of(limits), Vec::new(), 0);
         let left_out = facts(all, &mut room, &mut |entries, json| {
@@ -244,7 +244,7 @@ mod tests {
         assert!(name.len() <= MOST_NAME_BYTES + 3 && name.ends_with('…'), "{} bytes", name.len());
     }
 
-    /// A function with as many lines inlined, and names as long, as a target likes: a chunk of them was larger than any may be.
+    /// A target decides how many lines are inlined and how long names are: chunks must not grow too large with them.
     #[test]
     fn no_chunk_grows_too_large() {
         let name = "\u{1}".repeat(900);

@@ -1,4 +1,4 @@
-//! Where the bytes of a session go.
+//! The file that a session is written to.
 
 use std::fs::File;
 use std::io::{self, Cursor};
@@ -6,13 +6,13 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 /// A file that is written from its first byte on.
 pub trait Disk {
-    /// Writes all of it there, over what was there.
+    /// Writes all of the bytes at this place, over existing ones.
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Forgets everything from this byte on.
+    /// Removes everything from this byte on.
     fn cut(&mut self, at: u64) -> io::Result<()>;
 
-    /// Whether the file can still be found.
+    /// Whether the file still has a name, so that it can be found.
     fn has_name(&self) -> io::Result<bool>;
 }
 

@@ -1,29 +1,28 @@
-//! Finding the last draft of a file whose writer was killed: see [`super::tail`].
+//! Finds the last draft in a file whose writer was killed: see [`super::tail`].
 
 use super::chunk::{ChunkHeader, ChunkKind};
 use super::walk::Walk;
 use std::collections::VecDeque;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// Drafts whose payload is looked at, the last ones first: a writer leaves at most a few that are not whole.
+/// Most drafts whose payload is read, the last ones first. A writer leaves only a few that are not whole.
 const MOST_LOOKED_AT: usize = 16;
 
-/// What comes after the chunks that stay.
+/// What lies after the final chunks of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Behind {
-    /// No data that a writer left.
+    /// Nothing that a writer left.
     Nothing,
-    /// Drafts of what has been written in full since, or the beginning of one.
+    /// Only drafts of chunks that have been written since, or the beginning of a draft.
     Remains,
-    /// The chunks of the last whole draft that do not stay yet. They are from `begin` on. If that is before
-    /// the end of the chunks that seemed to stay, some of these were remains of an older draft, ending
-    /// exactly where a chunk could have begun.
+    /// The last whole draft has chunks that are not final yet; they belong at `begin`. If `begin` is before the end of the
+    /// chunks that seemed to be final, some of these were remains of an older draft that ended exactly at the end of a chunk.
     Draft { begin: u64, chunks: Vec<u8> },
 }
 
-/// Looks through the rest of the file, from `kept` on, once.
+/// Searches the rest of the file once, from `kept` on.
 pub fn find(source: &mut (impl Read + Seek), kept: u64) -> io::Result<Behind> {
-    // The last ones of those that reach furthest.
+    // The last drafts among those for the furthest place in the file.
     let mut found: VecDeque<(u64, ChunkHeader)> = VecDeque::new();
     let mut remains = false;
     let mut walk = Walk::from(source, kept)?;
@@ -31,8 +30,7 @@ pub fn find(source: &mut (impl Read + Seek), kept: u64) -> io::Result<Behind> {
         if header.kind != ChunkKind::Draft as u16 || header.first_ns > kept {
             continue;
         }
-        // A recording that has ended has none, and one that is damaged earlier has them for places after
-        // that.
+        // A finished recording has no drafts. In a file with damage further ahead, drafts are for places after the damage.
         remains = true;
         let furthest = found.back().map_or(0, |(_, last)| last.first_ns);
         if header.first_ns > furthest {
@@ -54,11 +52,11 @@ pub fn find(source: &mut (impl Read + Seek), kept: u64) -> io::Result<Behind> {
         if !is_whole {
             continue;
         }
-        // The writer was killed while it wrote these chunks over the first draft: some of them are there.
+        // The writer was killed while it wrote these chunks over the first draft: the file has some of them.
         let begin = header.first_ns;
         source.seek(SeekFrom::Start(begin))?;
         let mut there = Vec::new();
-        // A file may claim that it began anywhere: one byte too many is enough to disprove that.
+        // A hostile draft may claim any beginning; one byte more than its payload is enough to disprove it.
         let most = payload.len() as u64 + 1;
         source.by_ref().take((kept - begin).min(most)).read_to_end(&mut there)?;
         return Ok(match payload.strip_prefix(there.as_slice()) {

@@ -1,32 +1,32 @@
-//! Records → chunks of events, in any thread: the decoder has the records in its cache, and the writer thread
-//! gets a twentieth of the bytes.
+//! Encodes records into chunks of events, in any thread. The decoder does it, because it has the records in its cache; the
+//! writer thread then gets a twentieth of the bytes.
 
 use super::chunk::{ChunkHeader, ChunkKind, Packed, Packer, Unpacker};
 use super::columns::{Encoder, decode};
 use probe_abi::Record;
 use std::io;
 
-/// Records per chunk: enough to pack well, few enough to lose little.
+/// Records per chunk: enough to pack well, few enough that the loss of one matters little.
 const RECORDS_PER_CHUNK: u32 = 1 << 14;
 
-/// Recorded time per chunk. A quiet target fills none, so the open one is also taken by a timer.
+/// Recorded time per chunk, ns. A quiet target does not fill one in this time, so a timer takes the open chunk, too.
 const NS_PER_CHUNK: u64 = 1_000_000_000;
 
-/// A record names another kind in its header than it is.
+/// A record's header names another kind than the record has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a record whose kind byte is wrong")]
 pub struct Contradiction;
 
-/// Some records as the file holds them, not yet packed.
+/// Records encoded as in the file, but not packed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EventChunk {
-    /// How many.
+    /// Number of records.
     pub records: u32,
-    /// Their size as the kernel wrote them.
+    /// Size of the records as the kernel wrote them, bytes.
     pub raw_bytes: u64,
-    /// Time of the earliest (`CLOCK_MONOTONIC` nanoseconds).
+    /// Time of the earliest record (`CLOCK_MONOTONIC` nanoseconds).
     pub first_ns: u64,
-    /// Time of the latest.
+    /// Time of the latest record.
     pub last_ns: u64,
     /// The columns: see [`super::columns`].
     pub(super) payload: Vec<u8>,
@@ -39,18 +39,18 @@ impl std::fmt::Debug for EventChunk {
 }
 
 impl EventChunk {
-    /// The same, packed as a file holds it.
+    /// Packs the chunk as in the file.
     pub(super) fn pack(self, packer: &mut Packer) -> io::Result<PackedEvents> {
         let EventChunk { records, raw_bytes, first_ns, last_ns, payload } = self;
         Ok(PackedEvents { records, raw_bytes, first_ns, last_ns, packed: packer.pack(payload)? })
     }
 
-    /// Bytes before it is packed.
+    /// Bytes before packing.
     pub(super) fn payload_bytes(&self) -> u64 {
         self.payload.len() as u64
     }
 
-    /// The records before an instant, and the others: each as one chunk or more, or none.
+    /// Splits the records into those before an instant and the others; each part has any number of chunks.
     pub(super) fn split(self, at_ns: u64) -> io::Result<(Vec<EventChunk>, Vec<EventChunk>)> {
         if self.last_ns < at_ns {
             return Ok((vec![self], Vec::new()));
@@ -66,7 +66,7 @@ impl EventChunk {
     }
 }
 
-/// What was encoded here decodes; if not, memory is broken.
+/// The records were encoded here, so an error means broken memory.
 const NO_RECORDS: &str = "records in memory do not decode";
 
 fn chunks_of(records: &[Record]) -> io::Result<Vec<EventChunk>> {
@@ -78,7 +78,7 @@ fn chunks_of(records: &[Record]) -> io::Result<Vec<EventChunk>> {
     Ok(chunks)
 }
 
-/// Some records as a file holds them.
+/// Records encoded and packed as in the file.
 pub(super) struct PackedEvents {
     /// See [`EventChunk`].
     pub records: u32,
@@ -94,7 +94,7 @@ impl PackedEvents {
         (ChunkHeader::BYTES + self.packed.bytes.len()) as u64
     }
 
-    /// Adds its records.
+    /// Appends the records to `records`.
     pub fn unpack(&self, unpacker: &mut Unpacker, records: &mut Vec<Record>) -> io::Result<()> {
         let Packed { flags, raw_bytes, bytes } = &self.packed;
         let times = (self.first_ns, self.last_ns);
@@ -105,7 +105,7 @@ impl PackedEvents {
     }
 }
 
-/// The chunk that records are added to.
+/// Encodes records; has one open chunk.
 #[derive(Default)]
 pub struct EventChunks {
     events: Encoder,
@@ -121,10 +121,10 @@ struct Open {
 }
 
 impl EventChunks {
-    /// Adds a record; the chunk, if it is full or a second long now.
+    /// Adds a record; returns the chunk if it is full now or a second long.
     ///
     /// # Errors
-    /// [`Contradiction`]; nothing was added.
+    /// [`Contradiction`]; then nothing was added.
     pub fn push(&mut self, record: &Record) -> Result<Option<EventChunk>, Contradiction> {
         if !self.events.push(record) {
             return Err(Contradiction);
@@ -139,14 +139,14 @@ impl EventChunks {
         Ok(if long || self.events.records() >= RECORDS_PER_CHUNK { self.take() } else { None })
     }
 
-    /// The open chunk as it would be now, if it holds anything. It stays open.
+    /// A copy of the open chunk, if it has records. The chunk stays open.
     pub fn draft(&self) -> Option<EventChunk> {
         let Open { first_ns, last_ns, raw_bytes, .. } = self.open?;
         let records = self.events.records();
         Some(EventChunk { records, raw_bytes, first_ns, last_ns, payload: self.events.payload() })
     }
 
-    /// The open chunk, if it holds anything.
+    /// Closes the open chunk and returns it, if it has records.
     pub fn take(&mut self) -> Option<EventChunk> {
         let Open { first_ns, last_ns, raw_bytes, .. } = self.open.take()?;
         let records = self.events.records();
