@@ -118,7 +118,7 @@ fn compare(test: &str, module: &ModuleFunctions, full: &Path) -> Option<usize> {
         };
         let known = wanted.iter().any(|frame| frame.line.is_some());
         if !known {
-            // Without debug information there, only the symbol's name. (Both tools take line 0, which compilers write, for
+            // Without debug information there: the symbol's name only. (Both tools take line 0, which compilers write, for
             // none.)
             let name = wanted.last().and_then(|frame| frame.function.clone());
             let same = name.is_none_or(|name| name == found.name || is_alias(module, *address, &name));
