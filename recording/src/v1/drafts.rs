@@ -15,8 +15,8 @@ pub enum Behind {
     Nothing,
     /// Only drafts of chunks that have been written since, or the beginning of a draft.
     Remains,
-    /// The last whole draft has chunks that are not final yet; they belong at `begin`. If `begin` is before the end of the
-    /// chunks that seemed to be final, some of these were remains of an older draft that ended exactly at the end of a chunk.
+    /// The last whole draft has chunks that are not final yet; they belong at `begin`. Chunks after `begin` that seemed to be
+    /// final were remains of an older draft that ended exactly at the end of a chunk.
     Draft { begin: u64, chunks: Vec<u8> },
 }
 

@@ -1,8 +1,7 @@
-//! The newest part of a recording on disk, in a file that never grows beyond a size.
+//! The newest part of a recording on disk, in files that together never exceed a size.
 //!
-//! There are two files, each a whole recording of its time and at most half as large. When the newer one is full, it becomes
-//! the older one, in place of the one there was, and a new one begins with all that is known by then. At the end both are
-//! joined.
+//! There are two files, each a whole recording of its time and at most half of the size. When the newer file is full, it
+//! replaces the older one, and a new file begins with all that is known by then. At the end both are joined.
 //!
 //! ```text
 //! FILE     ▓▓▓▓▓▓▓▓│                  │
@@ -21,52 +20,52 @@ use engine::event::{Facts, LossCounts, Note, Overhead, WindowEnd};
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
-/// Where the two files are.
+/// The storage of the two files.
 pub trait Shelf {
     /// A file that is being written.
     type Disk: Disk;
 
-    /// The newer file becomes the older one, in place of the one there was; returns a new and empty newer one.
+    /// Makes the newer file the older one, in place of the former older one; returns a new and empty newer file.
     fn turn(&mut self) -> io::Result<Self::Disk>;
 
     /// Reads the older file from its start, and the newer one from this byte on.
     fn read(&self, newer_from: u64) -> io::Result<(Box<dyn Read>, Box<dyn Read>)>;
 
-    /// What `write` writes takes the place of both files, as the newer one; if anything fails, both stay.
+    /// Replaces both files by what `write` writes, under the newer one's name; after an error both stay.
     fn replace(&mut self, write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> io::Result<()>;
 
     /// The name of the older file, if there is one.
     fn older(&self) -> Option<PathBuf>;
 }
 
-/// See the module.
+/// The newest part of a recording in two files; see the module's documentation.
 pub struct Generations<S: Shelf> {
     shelf: S,
     meta: Meta,
     most_bytes: u64,
     carried: Carried,
-    /// `None` only while one ends and the next begins, or when that has failed.
+    /// `None` between the end of one file and the begin of the next, or after an error there.
     writer: Option<Writer<Limited<S::Disk>>>,
     newer: Generation,
     older: Option<Generation>,
-    /// Losses and costs so far, up to this instant.
+    /// Losses and costs of the recording so far.
     so_far: SoFar,
-    /// The newer one ends here as soon as the records reach it.
+    /// A snapshot at which the newer file ends as soon as the records reach it.
     next: Option<Facts>,
 }
 
 /// One of the two files.
 #[derive(Clone, Copy, Debug, Default)]
 struct Generation {
-    /// Its size when the first record came: what comes before it repeats what the older one has, in bytes.
+    /// Its size in bytes before its first record. This part repeats what the older file has.
     begin_bytes: u64,
-    /// When it begins (`CLOCK_MONOTONIC` nanoseconds).
+    /// Start of its time (`CLOCK_MONOTONIC` nanoseconds).
     start_ns: u64,
-    /// It is the first one of the recording.
+    /// Whether it is the first file of the recording.
     is_first: bool,
-    /// What there had been when it began.
+    /// Losses and costs of the recording before it began.
     before: SoFar,
-    /// What it holds, if it has ended.
+    /// Its content, once it has ended.
     summary: Summary,
 }
 
@@ -76,31 +75,31 @@ struct SoFar {
     overhead: Option<Overhead>,
 }
 
-/// What there is at the end.
+/// The result of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
-    /// What the file holds.
+    /// The content of the file.
     pub summary: Summary,
-    /// An older part was given up.
+    /// Whether an older part of the recording was removed.
     pub is_cut: bool,
-    /// What became of the older file.
+    /// What happened to the older file.
     pub older: Older,
 }
 
-/// What became of the older file.
+/// What happened to the older file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Older {
-    /// The file has it, or there was none.
+    /// It was joined to the newer one, or there was none.
     #[default]
     Joined,
-    /// It is there, under this name: the two could not be joined.
+    /// It stays under this name: joining the two has failed.
     Apart(PathBuf),
-    /// Somebody has removed it.
+    /// It was removed by someone else.
     Removed,
 }
 
 impl<S: Shelf> Generations<S> {
-    /// Begins the first file, `disk`, which is new; with the description and the facts. At most `most_bytes` for both.
+    /// Begins the first file, `disk`, which is new, with description and facts. Both files together have at most `most_bytes`.
     pub fn new(
         shelf: S,
         disk: S::Disk,
@@ -124,10 +123,10 @@ impl<S: Shelf> Generations<S> {
         Ok(generations)
     }
 
-    /// More facts.
+    /// Adds facts.
     pub fn facts(&mut self, facts: &Facts) -> io::Result<()> {
         self.carried.facts(facts);
-        // Text packs to less than half; what begins now has them already.
+        // JSON packs to less than half. A file that begins now has these facts already.
         let bytes = serde_json::to_vec(facts)?.len() as u64 / 2;
         if self.is_full_with(bytes) {
             return self.turn_without_snapshot();
@@ -141,12 +140,12 @@ impl<S: Shelf> Generations<S> {
             self.turn_without_snapshot()?;
         }
         self.carried.note(note);
-        // No file begins before the latest one.
+        // The next file begins later than the latest stack.
         self.carried.forget_stacks(self.carried.latest_stack());
         self.writer()?.note(note)
     }
 
-    /// Adds records, later than those that were added before.
+    /// Adds records that are later than those added before.
     pub fn events(&mut self, chunk: EventChunk) -> io::Result<()> {
         let Some(next) = self.next.take_if(|next| next.start_ns <= chunk.last_ns) else {
             return self.of_this_file(chunk);
@@ -164,17 +163,17 @@ impl<S: Shelf> Generations<S> {
         self.writer()?.events(chunk)
     }
 
-    /// Writes what is held back as a draft: see [`Writer::draft`].
+    /// Writes data that is not final as a draft: see [`Writer::draft`].
     pub fn draft(&mut self, open: Option<EventChunk>) -> io::Result<()> {
         self.writer()?.draft(open)
     }
 
-    /// What had been lost, and what recording had cost, by now.
+    /// Sets the losses and costs of the recording so far.
     pub fn so_far(&mut self, loss: LossCounts, overhead: Option<Overhead>) {
         self.so_far = SoFar { loss, overhead: overhead.or(self.so_far.overhead) };
     }
 
-    /// The processes and threads of an instant: a file may begin there, if no later record is written yet.
+    /// Adds a snapshot, the processes and threads of an instant. A file may begin there if no later record is written yet.
     pub fn snapshot(&mut self, seen: &Facts) -> io::Result<()> {
         let written_ns = self.summary().last_ns.max(self.newer.start_ns);
         if self.wants_snapshot() && seen.start_ns > written_ns {
@@ -183,14 +182,14 @@ impl<S: Shelf> Generations<S> {
         self.writer()?.snapshot(seen)
     }
 
-    /// Whether the next snapshot should come soon: it is time for a new file.
+    /// Whether the next snapshot should come soon, because the newer file is half full.
     pub fn wants_snapshot(&self) -> bool {
         let begin_bytes = self.newer.begin_bytes;
         let room = self.half_bytes().saturating_sub(begin_bytes);
         self.next.is_none() && self.bytes() > begin_bytes.saturating_add(room / 2)
     }
 
-    /// Memory of what the next file begins with, in bytes.
+    /// Memory of the notes and stacks for the next file, bytes.
     #[cfg(test)]
     pub fn carried_bytes(&self) -> u64 {
         self.carried.bytes()
@@ -201,7 +200,7 @@ impl<S: Shelf> Generations<S> {
         self.writer.as_ref().map_or(Ok(true), Writer::has_name)
     }
 
-    /// What the newer file holds so far.
+    /// The content of the newer file so far.
     pub fn summary(&self) -> Summary {
         self.writer.as_ref().map_or(self.newer.summary, Writer::summary)
     }
@@ -211,7 +210,7 @@ impl<S: Shelf> Generations<S> {
         self.shelf.older()
     }
 
-    /// Ends the recording in an orderly way: there is one file.
+    /// Ends the recording in an orderly way and joins the files.
     pub fn finish(mut self, end: WindowEnd) -> io::Result<Kept> {
         let own = of_this(end.clone(), &self.newer);
         self.newer.summary = self.take_writer()?.finish(own)?;
@@ -241,7 +240,7 @@ impl<S: Shelf> Generations<S> {
         Ok(Kept { summary, is_cut: !older.is_first, older: Older::Joined })
     }
 
-    /// Both files become one.
+    /// Joins both files.
     fn join(&mut self, end: WindowEnd, joined: &mut Joined) -> io::Result<()> {
         let (first, second) = self.shelf.read(self.newer.begin_bytes)?;
         let (most_bytes, mut parts) = (self.most_bytes, Some((first, second, end)));
@@ -252,7 +251,7 @@ impl<S: Shelf> Generations<S> {
         })
     }
 
-    /// The newer file has ended; the next one begins with these processes and threads.
+    /// Ends the newer file and begins the next one with the processes and threads of a snapshot.
     fn turn(&mut self, seen: &Facts) -> io::Result<()> {
         let end = WindowEnd {
             end_ns: seen.start_ns,
@@ -269,14 +268,15 @@ impl<S: Shelf> Generations<S> {
         self.begin(disk, &facts)
     }
 
-    /// Records come faster than /proc can be read: what the threads did is known from their first records on.
+    /// Begins the next file without a snapshot, because records come faster than /proc can be read: threads are known from
+    /// records.
     fn turn_without_snapshot(&mut self) -> io::Result<()> {
         self.next = None;
         let start_ns = self.summary().last_ns.saturating_add(1);
         self.turn(&Facts { start_ns, ..Facts::default() })
     }
 
-    /// Begins a file with these facts, and with what is known of stacks and probes.
+    /// Begins a file with these facts, and with the known stacks and probes.
     fn begin(&mut self, disk: S::Disk, facts: &Facts) -> io::Result<()> {
         let mut writer = Writer::new(Limited::new(disk, self.half_bytes()), &self.meta)?;
         writer.facts(facts)?;
@@ -303,7 +303,7 @@ impl<S: Shelf> Generations<S> {
         self.most_bytes / 2
     }
 
-    /// From here on there is room for nothing but an end.
+    /// The size from which on a file has room for its end only, bytes.
     fn full_bytes(&self) -> u64 {
         self.half_bytes() - self.half_bytes() / 8
     }
@@ -312,7 +312,7 @@ impl<S: Shelf> Generations<S> {
         self.summary().bytes
     }
 
-    /// Whether so much more has no room, and the next file may have: without a record it would begin again where it begins.
+    /// Whether the newer file is too full for this many more bytes. Never before its first record: a new file would be as full.
     fn is_full_with(&self, bytes: u64) -> bool {
         let pending = self.writer.as_ref().map_or(0, Writer::pending_bytes);
         let bytes = self.bytes().saturating_add(pending).saturating_add(bytes);
@@ -335,7 +335,7 @@ fn no_file() -> io::Error {
     io::Error::other("beginning the next file has failed before")
 }
 
-/// An end whose losses and costs are those since this one began. What is counted for all of the recording is of no part of it.
+/// The end of one file: losses and costs since its start. Counts for the whole recording are kept only in the first file.
 fn of_this(end: WindowEnd, generation: &Generation) -> WindowEnd {
     let Generation { before, is_first, .. } = generation;
     let cost_before = before.overhead.unwrap_or_default();
@@ -358,7 +358,7 @@ fn added(one: engine::event::LeftOut, other: engine::event::LeftOut) -> engine::
     }
 }
 
-/// Takes as many bytes as there is room for.
+/// Writes up to `room` bytes; more is an error.
 struct Capped<W> {
     out: W,
     room: u64,

@@ -1,17 +1,17 @@
-//! The first 20 bytes.
+//! The file header, the first 20 bytes.
 
-/// Starts every session, of any version. The first byte is no text in any encoding, the line ends tell a file
-/// that went through a text-mode transfer.
+/// The start of every session of any version. Its first byte is no text in any encoding; its line ends show whether the file
+/// went through a text-mode transfer.
 pub const MAGIC: [u8; 8] = *b"\x9fLPS\r\n\x1a\n";
 
 /// The header after the magic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileHeader {
-    /// Readers refuse a newer one.
+    /// Major version; readers refuse a newer one.
     pub major: u16,
-    /// Readers ignore what a newer one adds.
+    /// Minor version; readers ignore what a newer one adds.
     pub minor: u16,
-    /// Layout of the records.
+    /// Version of the records' layout ([`probe_abi::ABI_VERSION`]).
     pub abi_version: u32,
 }
 
@@ -19,10 +19,10 @@ impl FileHeader {
     /// Size in the file.
     pub const BYTES: usize = 20;
 
-    /// What this version writes.
+    /// The versions that this longpole writes.
     pub const CURRENT: FileHeader = FileHeader { major: 1, minor: 0, abi_version: probe_abi::ABI_VERSION };
 
-    /// The bytes in the file.
+    /// The header's bytes in the file.
     pub fn encode(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
@@ -34,7 +34,7 @@ impl FileHeader {
         bytes
     }
 
-    /// `None` if the checksum is wrong. The magic has been looked at by the caller.
+    /// Reads a header whose magic the caller has checked; `None` if the checksum is wrong.
     pub fn decode(bytes: &[u8; Self::BYTES]) -> Option<FileHeader> {
         let [.., m0, m1, n0, n1, a0, a1, a2, a3, c0, c1, c2, c3] = *bytes;
         if crc32fast::hash(&bytes[..16]) != u32::from_le_bytes([c0, c1, c2, c3]) {

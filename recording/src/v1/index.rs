@@ -1,14 +1,14 @@
-//! The last chunk: where every other chunk lies, so that a reader can jump, and can tell that none is missing. A recording
-//! of many hours has parts of it on the way, each for the chunks since the one before, which it lists, too.
+//! The last chunk: the place of every other chunk, so that a reader can jump and can check that none is missing. A recording of
+//! many hours also has parts of an index in between. Each lists the chunks since the part before it, that part included.
 //!
 //! ```text
 //! payload = { kind:varint offset_difference:varint items:varint first_ns_difference:varint length_ns:varint }*
 //!           index_offset:u64 mark[8]
 //! ```
 //!
-//! Offsets count from the start of the file to a chunk's header; differences are to the entry before, times
-//! zigzag. The payload is stored plain, so that the last 16 bytes of a whole file say where the index is. A
-//! part has another mark, so that a file that is cut after it does not look whole.
+//! Offsets are from the start of the file to a chunk's header; differences are to the entry before, times zigzag. The payload
+//! is stored plain, so that the last 16 bytes of a whole file have the index's place. A part has another mark, so that a file
+//! cut after it does not look whole.
 
 use super::chunk::{ChunkHeader, ChunkKind};
 use super::varint::{put, take, unzigzag, zigzag};
@@ -19,10 +19,10 @@ const MARK: [u8; 8] = *b"LPindex\n";
 /// The last 8 bytes of a part.
 const PART_MARK: [u8; 8] = *b"LPinpart";
 
-/// Chunks in one part: each takes at most 28 bytes, mostly 10, of the 16 MiB that a chunk may have.
+/// Most chunks in one part: each takes at most 28 bytes, mostly 10, of the 16 MiB that a chunk may have.
 pub const MOST_ENTRIES: usize = 1 << 18;
 
-/// One chunk.
+/// The index's entry for one chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     pub kind: u16,
@@ -44,7 +44,7 @@ impl Entry {
     }
 }
 
-/// The payload of the index chunk, or part of one, that will lie at `index_offset`.
+/// The payload of an index, or of a part, that will lie at `index_offset`.
 pub fn encode(kind: ChunkKind, entries: &[Entry], index_offset: u64) -> Vec<u8> {
     let mut payload = Vec::with_capacity(entries.len() * 12 + 16);
     let (mut offset, mut first_ns) = (0, 0u64);
@@ -65,8 +65,7 @@ fn mark_of(kind: ChunkKind) -> &'static [u8; 8] {
     if kind == ChunkKind::IndexPart { &PART_MARK } else { &MARK }
 }
 
-/// Checks the index against what was read on the way to it, without keeping either: both sides fold their
-/// entries into one number.
+/// A checksum of entries, to compare the index with the chunks that were read before it: neither list has to be kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fold {
     entries: u64,
@@ -86,8 +85,7 @@ impl Fold {
         self.entries += 1;
     }
 
-    /// The fold of the payload of an index, or part of one, and the offset that it claims; `None` if it is
-    /// not one.
+    /// The fold of an index's or part's payload, and the offset in it; `None` if it is no index.
     pub fn of_index(kind: ChunkKind, payload: &[u8]) -> Option<(Fold, u64)> {
         let mut fold = Fold::default();
         let index_offset = decode(kind, payload, |entry| {
@@ -98,8 +96,8 @@ impl Fold {
     }
 }
 
-/// Goes through the entries of an index, or of a part of one, until `each` has seen enough. Returns the offset that it claims;
-/// `None` if it is not one, or one that was seen enough of.
+/// Reads the entries of an index or of a part, as long as `each` returns `Some`. Returns the offset in the payload; `None` if
+/// it is no index, or if `each` has stopped.
 pub fn decode(kind: ChunkKind, payload: &[u8], mut each: impl FnMut(Entry) -> Option<()>) -> Option<u64> {
     let (rest, mark) = payload.split_last_chunk::<8>()?;
     let (mut rest, index_offset) = rest.split_last_chunk::<8>()?;
@@ -118,10 +116,10 @@ pub fn decode(kind: ChunkKind, payload: &[u8], mut each: impl FnMut(Entry) -> Op
     Some(u64::from_le_bytes(*index_offset))
 }
 
-/// Bytes at the end of an index: its own offset and the mark.
+/// Bytes at the end of an index: its offset and the mark.
 pub const END_BYTES: usize = 16;
 
-/// Where the index lies, by the last bytes of a file; `None`: it is not whole.
+/// The offset of the index, from the last bytes of a file; `None` if the file is not whole.
 pub fn offset_of(end: &[u8; END_BYTES]) -> Option<u64> {
     let (offset, mark) = end.split_first_chunk::<8>()?;
     (mark == MARK).then(|| u64::from_le_bytes(*offset))

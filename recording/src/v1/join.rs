@@ -1,4 +1,4 @@
-//! Two files of one recording become one: the chunks of both, unchanged, without what the second one repeats.
+//! Joins two files of one recording: the chunks of both, unchanged, without those that the second repeats.
 
 use super::chunk::{ChunkHeader, ChunkKind, Unpacker};
 use super::copy::{Copy, changed, next_chunk};
@@ -8,19 +8,19 @@ use super::{cut, stacks};
 use engine::event::{LeftOut, WindowEnd};
 use std::io::{self, Read, Write};
 
-/// What became of it.
+/// The result of joining.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Joined {
-    /// Size of the file.
+    /// Size of the joined file, bytes.
     pub bytes: u64,
-    /// Records in it.
+    /// Records in the joined file.
     pub events: u64,
-    /// What the file had no room for.
+    /// Entries without room in the file.
     pub left_out: LeftOut,
 }
 
-/// Writes `older` and then `newer` to `to`; `newer` comes without its file header and what it repeats of `older`, so it begins
-/// with a chunk. Both are whole. `end` is about the time of both; what the two of them have left out is in it.
+/// Writes `older` and then `newer` to `to`; both are whole. `newer` comes without its file header and without what it repeats
+/// of `older`, so it begins with a chunk. `end` is for the time of both, and includes what both have left out.
 pub fn join(
     older: impl Read,
     newer: impl Read,
@@ -57,7 +57,7 @@ struct Join<W> {
     room: Room,
     unpacker: Unpacker,
     joined: Joined,
-    /// The last chunk of stacks had no room, so nothing about it has.
+    /// Whether the last chunk of stacks had no room: then notes about it are omitted, too.
     skips_cut_stacks: bool,
 }
 
@@ -77,7 +77,7 @@ impl<W: Write> Join<W> {
         }
     }
 
-    /// Each file alone keeps to what a reader takes; both together may not.
+    /// Whether a chunk has room: each file alone keeps within a reader's limits, both together may not.
     fn has_room(
         &mut self,
         kind: Option<ChunkKind>,

@@ -3,14 +3,14 @@
 use super::disk::Disk;
 use std::io;
 
-/// See the module. What would be written beyond it fails as on a full disk, before anything is written.
+/// A file that never grows beyond a size: a write beyond it fails as on a full disk, before anything is written.
 pub struct Limited<D> {
     disk: D,
     most_bytes: u64,
 }
 
 impl<D> Limited<D> {
-    /// At most this many bytes.
+    /// A file of at most `most_bytes` bytes.
     pub fn new(disk: D, most_bytes: u64) -> Limited<D> {
         Limited { disk, most_bytes }
     }

@@ -1,11 +1,11 @@
-//! Facts may come in several chunks: putting them together when reading.
+//! Merges facts from several chunks when reading.
 
 use engine::event::Facts;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
 
-/// Entries of all lists.
+/// Number of entries in all lists.
 pub fn entries(facts: &Facts) -> usize {
     facts.processes.len()
         + facts.threads.len()
@@ -18,7 +18,7 @@ pub fn entries(facts: &Facts) -> usize {
         + facts.cpu_runs.len()
 }
 
-/// Puts facts together, entry by entry.
+/// Merges facts, entry by entry.
 #[derive(Default)]
 pub struct Merger {
     facts: Facts,
@@ -32,8 +32,8 @@ pub struct Merger {
 }
 
 impl Merger {
-    /// Adds a chunk's facts: an entry with a known key replaces the old one, others are appended. `false`:
-    /// that would be too many entries. A writer counts replaced entries, too, so it never gets here.
+    /// Adds a chunk's facts: an entry with a known key replaces the old one, others are appended. `false` if there would be too
+    /// many entries. A writer counts replaced entries, too, so its files never have too many.
     pub fn add(&mut self, more: Facts, most: usize) -> bool {
         if entries(&self.facts) + entries(&more) > most {
             return false;
@@ -74,7 +74,7 @@ impl Merger {
         &self.facts
     }
 
-    /// The facts put together.
+    /// The merged facts.
     pub fn finish(self) -> Facts {
         self.facts
     }

@@ -7,7 +7,7 @@
 //!           first_ns:u64 last_ns:u64 payload_crc32:u32 header_crc32:u32        44 bytes, then stored_bytes of payload
 //! ```
 //!
-//! Flag 1 of a chunk: the payload is one zstd frame of `raw_bytes`. Kinds, and what the payload holds:
+//! Flag 1 of a chunk: the payload is one zstd frame of `raw_bytes`. The kinds of chunks, and their payloads:
 //!
 //! | kind | payload | items |
 //! |---|---|---|
@@ -24,12 +24,11 @@
 //! | 11 cut stacks | which of the stacks in the last chunk of them go on above their outermost frame: see [`stacks`]; none if none does | such stacks |
 //! | 12 snapshot | JSON `engine::event::Facts` of nothing but the processes and threads of an instant: a reader may begin there instead of at the start, as if recording had begun then | threads |
 //!
-//! A reader skips chunks of a kind it does not know. One that does not know kinds 10 and 11 misses threads at
-//! the end, which are a second opinion, and cut stacks look whole. No file can make a reader take unbounded
-//! memory. Chunks are at most 16 MiB unpacked (a draft 32 MiB), a writer stores a chunk plain rather than
-//! packed more than 256 : 1, and a reader stops when events would fill half of the free memory. Everything
-//! else has a limit in the file ([`room`]), which a writer keeps: the excess is left out, and counted at the
-//! end.
+//! A reader skips chunks of kinds that it does not know. Without kinds 10 and 11 it lacks threads at the end, which are a
+//! second opinion, and cut stacks look whole. No file can make a reader use unbounded memory. Chunks are at most 16 MiB
+//! unpacked (a draft 32 MiB), and a writer stores a chunk plain rather than packed more than 256 : 1. A reader stops when
+//! events would fill half of the free memory. Everything else has a limit in the file ([`room`]), which a writer keeps: entries
+//! beyond it are omitted, and counted at the end.
 
 mod add;
 mod carried;

@@ -1,12 +1,12 @@
-//! JSON that grows entry by entry. No chunk becomes too large, whatever an entry holds, and it is known in
-//! advance how much of a file's room an entry takes.
+//! JSON that grows entry by entry. No chunk becomes too large, whatever its entries hold, and the room that an entry takes in
+//! the file is known in advance.
 
 use std::borrow::Cow;
 
-/// Bytes from which on JSON becomes a chunk.
+/// Size from which on JSON becomes a chunk, bytes.
 const GOOD_BYTES: usize = 1 << 20;
 
-/// Most bytes of one entry: a chunk stays below what any chunk may have. Names are cut long before.
+/// Largest entry, bytes, so that a chunk stays below the limit for chunks. Names are cut long before.
 pub const MOST_ENTRY_BYTES: usize = 8 << 20;
 
 /// An object of lists, or one list alone.
@@ -20,9 +20,9 @@ pub struct Growing {
 /// The list that entries are added to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum List {
-    /// There is no object around it.
+    /// The list is not in an object.
     Alone,
-    /// It has this name in the object.
+    /// The list has this name in the object.
     Named(&'static str),
 }
 
@@ -44,7 +44,7 @@ impl List {
 }
 
 impl Growing {
-    /// Begins with an object that has no lists; nothing if it is empty.
+    /// Begins with an object that has no lists; with nothing if it is empty.
     pub fn beginning_with(
         object: &serde_json::Map<String, serde_json::Value>,
     ) -> serde_json::Result<Growing> {
@@ -52,12 +52,12 @@ impl Growing {
             return Ok(Growing::default());
         }
         let mut json = serde_json::to_vec(object)?;
-        // It is closed when all is in it.
+        // The object stays open until all lists are in it.
         json.pop();
         Ok(Growing { json, ..Growing::default() })
     }
 
-    /// Bytes so far; all there will be if nothing more is added.
+    /// Size of the JSON if nothing more is added, bytes.
     pub fn bytes(&self) -> usize {
         match self.list {
             Some(list) => self.json.len() + list.end().len(),
@@ -66,7 +66,7 @@ impl Growing {
         }
     }
 
-    /// How many bytes longer it is with an entry of this size in that list.
+    /// By how many bytes an entry of this size in that list makes the JSON longer.
     pub fn adds(&self, list: List, entry_bytes: usize) -> usize {
         let with_it = self.json.len() + self.before(list).len() + entry_bytes + list.end().len();
         with_it - self.bytes()
@@ -81,7 +81,7 @@ impl Growing {
         }
     }
 
-    /// Adds an entry. Lists come one after the other, and none twice.
+    /// Adds an entry. Lists come one after the other, and each only once.
     pub fn push(&mut self, list: List, entry: &[u8]) {
         let before = self.before(list);
         self.json.extend_from_slice(before.as_bytes());
@@ -90,17 +90,17 @@ impl Growing {
         self.list = Some(list);
     }
 
-    /// Entries so far.
+    /// Number of entries so far.
     pub fn entries(&self) -> u32 {
         self.entries
     }
 
-    /// Large enough for a chunk.
+    /// Whether it is large enough for a chunk.
     pub fn is_full(&self) -> bool {
         self.json.len() >= GOOD_BYTES
     }
 
-    /// Number of entries and JSON, if there is any. It stays.
+    /// A copy of the JSON and the number of entries, if there is any.
     pub fn draft(&self) -> Option<(u32, Vec<u8>)> {
         let mut json = self.json.clone();
         let end = self.list.map_or("}", List::end);
@@ -108,7 +108,7 @@ impl Growing {
         (!self.json.is_empty()).then_some((self.entries, json))
     }
 
-    /// Number of entries and JSON, if there is any. Empty from then on.
+    /// Takes the JSON and the number of entries, if there is any; empty afterwards.
     pub fn finish(&mut self) -> Option<(u32, Vec<u8>)> {
         let Growing { mut json, entries, list } = std::mem::take(self);
         if json.is_empty() {

@@ -1,4 +1,4 @@
-//! All chunks of a whole file, as its index lists them: who wants a part of a long recording reads no more than that.
+//! All chunks of a whole file, from its index: a part of a long recording can be read without the rest.
 
 use super::chunk::{ChunkHeader, ChunkKind, Unpacker};
 use super::columns;
@@ -12,10 +12,10 @@ use probe_abi::Record;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 
-/// Where the first chunk lies.
+/// Offset of the first chunk.
 const BEGIN: u64 = FileHeader::BYTES as u64;
 
-/// Bytes of an empty chunk.
+/// Size of a chunk's header, bytes.
 const HEADER: u64 = ChunkHeader::BYTES as u64;
 
 /// A chunk of events.
@@ -23,28 +23,28 @@ const HEADER: u64 = ChunkHeader::BYTES as u64;
 pub struct EventsAt {
     /// Records in it.
     pub records: u32,
-    /// Time of the earliest (`CLOCK_MONOTONIC` nanoseconds).
+    /// Time of the earliest record (`CLOCK_MONOTONIC` nanoseconds).
     pub first_ns: u64,
-    /// Time of the latest.
+    /// Time of the latest record.
     pub last_ns: u64,
 }
 
-/// See the module. Whatever does not lie where the index lists it gives `None`: then the file is to be read from its start,
-/// as one that is damaged.
+/// All chunks of a whole file, from its index. Methods return `None` if a chunk is not where the index lists it: then the file
+/// has to be read from its start, as a damaged one.
 pub struct Outline<R> {
     source: R,
     header: FileHeader,
     file_bytes: u64,
     limits: Limits,
     entries: Vec<Entry>,
-    /// Those of events and of snapshots, among them.
+    /// Indices of the entries for chunks of events, and for snapshots.
     events: Vec<usize>,
     snapshots: Vec<usize>,
     unpacker: Unpacker,
 }
 
 impl<R: Read + Seek> Outline<R> {
-    /// Reads the index at the end of a file with this header and all its parts.
+    /// Reads the index at the end of a file, with all its parts; `None` if it is not whole.
     pub fn read(
         mut source: R,
         header: FileHeader,
@@ -61,7 +61,7 @@ impl<R: Read + Seek> Outline<R> {
         Ok(Some(Outline { source, header, file_bytes, limits, entries, events, snapshots, unpacker }))
     }
 
-    /// The chunks of events in the order of the file, which is that of time in what a longpole writes.
+    /// The chunks of events in the order of the file; a longpole writes them in the order of time.
     pub fn events(&self) -> impl ExactSizeIterator<Item = EventsAt> + '_ {
         self.events.iter().map(|&number| {
             let Entry { items, first_ns, last_ns, .. } =
@@ -75,12 +75,12 @@ impl<R: Read + Seek> Outline<R> {
         self.snapshots.iter().map(|&number| self.entries.get(number).map_or(0, |entry| entry.first_ns))
     }
 
-    /// How many events there is memory for.
+    /// The number of events that there is memory for.
     pub fn most_events(&self) -> u64 {
         self.limits.events
     }
 
-    /// Everything except events and snapshots. [`SessionInfo::events`] counts those of all of it.
+    /// Everything except events and snapshots. [`SessionInfo::events`] counts the events of the whole file.
     pub fn without_events(&mut self) -> io::Result<Option<(Recording, SessionInfo)>> {
         let file = (&self.header, self.file_bytes);
         read_without_events(&mut self.source, file, &self.entries, self.limits)
@@ -91,12 +91,12 @@ impl<R: Read + Seek> Outline<R> {
         let Some((entry, payload)) = self.payload(self.events.get(number).copied())? else { return Ok(None) };
         let before = records.len();
         let unknown = columns::decode(&payload, records);
-        // Records of a later version are only counted by who reads all of it.
+        // Records of a newer version count as an error: only a reader of the whole file counts and skips them.
         let is_whole = unknown == Ok(0) && records.len() - before == entry.items as usize;
         Ok(is_whole.then_some(()))
     }
 
-    /// The processes and threads of a snapshot, and its instant as [`Facts::start_ns`].
+    /// The processes and threads of a snapshot; [`Facts::start_ns`] is its instant.
     pub fn snapshot(&mut self, number: usize) -> io::Result<Option<Facts>> {
         let Some((_, payload)) = self.payload(self.snapshots.get(number).copied())? else { return Ok(None) };
         let seen: Result<Facts, _> = serde_json::from_slice(&payload);
@@ -117,8 +117,8 @@ impl<R: Read + Seek> Outline<R> {
     }
 }
 
-/// All entries, from the last part of the index back to the first. Each part ends where the one that lists it begins, or
-/// before, so this ends for any content, and takes memory for no more entries than there is room for chunks in the file.
+/// All entries, from the last part of the index back to the first. Each part ends at or before the part that lists it. So this
+/// ends for any content, and memory for entries is bounded by the chunks that fit into the file.
 fn entries<R: Read + Seek>(
     source: &mut R,
     file_bytes: u64,
@@ -149,7 +149,7 @@ fn entries<R: Read + Seek>(
     Ok(Some(parts.into_iter().rev().flatten().collect()))
 }
 
-/// The entries of the index, or of the part of it, that lies there, in the order of the file and all before it.
+/// The entries of the index, or of a part of it, that lies there; in the order of the file and all before it.
 fn part<R: Read + Seek>(
     source: &mut R,
     at: Range<u64>,
@@ -157,7 +157,7 @@ fn part<R: Read + Seek>(
     unpacker: &mut Unpacker,
 ) -> io::Result<Option<Vec<Entry>>> {
     let Some(header) = header_at(source, at.start)? else { return Ok(None) };
-    // It is stored plain, so that a small file cannot list a lot.
+    // An index is stored plain, so that a small file cannot list many chunks.
     if header.kind != kind as u16
         || header.stored_bytes != header.raw_bytes
         || at.end.saturating_sub(at.start) < HEADER + u64::from(header.stored_bytes)
@@ -166,7 +166,7 @@ fn part<R: Read + Seek>(
     }
     let Some(payload) = payload(source, &Entry::new(at.start, &header), unpacker)? else { return Ok(None) };
     let (mut entries, mut from) = (Vec::new(), BEGIN);
-    // As soon as one is wrong: a hole of zeros in a file that takes no room on the disk lists millions.
+    // Each entry is checked before the next is read: a hole in a sparse file, all zeros, would list millions.
     let claimed = index::decode(kind, &payload, |entry: Entry| {
         if entry.offset < from || entry.offset >= at.start {
             return None;
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
     use std::io::Cursor;
 
-    /// A part of an index that lies there and lists these.
+    /// A file with a part of an index at `at` that lists these entries.
     fn listing(at: u64, entries: &[Entry]) -> Cursor<Vec<u8>> {
         let payload = index::encode(ChunkKind::IndexPart, entries, at);
         let header = ChunkHeader::of(ChunkKind::IndexPart, 0, (0, 0), (0, payload.len()), &payload);
@@ -198,7 +198,7 @@ mod tests {
         part(file, at, ChunkKind::IndexPart, &mut unpacker).expect("read").is_some()
     }
 
-    /// Once, all entries of all parts were kept before the first one was looked at: zeros took 100 GB of memory.
+    /// Entries must be checked while they are read: zeros in a sparse file would otherwise take 100 GB of memory.
     #[test]
     fn a_part_lists_chunks_that_can_be_where_it_says_and_lies_before_what_lists_it() {
         let of = |offsets: &[u64]| -> Vec<Entry> {

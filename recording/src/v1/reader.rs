@@ -1,4 +1,4 @@
-//! Reading a session up to its last whole chunk.
+//! Reads a session up to its last whole chunk.
 
 use super::chunk::{ChunkHeader, ChunkKind, Unpacker};
 use super::drafts::{self, Behind};
@@ -13,11 +13,11 @@ use engine::event::{Note, PendingOperation, Recording, ThreadFact, WindowEnd};
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::ops::Range;
 
-/// What follows the end of a session is searched for chunks up to this size, in bytes: a sparse file may have any.
+/// Most bytes after the end of a session that are searched for chunks: a sparse file may have any number.
 const SEARCHED: u64 = 1 << 30;
 
-/// Reads what follows the file header. `file_bytes` is the size of the whole file. What exceeds the limits is
-/// damage of the kind [`DamageKind::TooLarge`].
+/// Reads what follows the file header. `file_bytes` is the size of the whole file. If limits are exceeded, that is damage of
+/// the kind [`DamageKind::TooLarge`].
 pub fn read<R: Read + Seek>(
     source: R,
     header: &FileHeader,
@@ -32,8 +32,8 @@ pub fn read<R: Read + Seek>(
     Ok(reader.contents.finish(damage))
 }
 
-/// Reads the chunks of a whole file that its index lists, without events, snapshots and the index itself. `None`: something
-/// else lies there.
+/// Reads the chunks that a whole file's index lists, without events, snapshots and the index itself. `None` if a chunk is not
+/// where the index lists it.
 pub fn read_without_events<R: Read + Seek>(
     source: R,
     (header, file_bytes): (&FileHeader, u64),
@@ -50,7 +50,7 @@ pub fn read_without_events<R: Read + Seek>(
             }
             Some(ChunkKind::Snapshot | ChunkKind::IndexPart) => {}
             _ => {
-                // Chunks that lie over each other could be read again and again.
+                // Overlapping chunks could be read again and again.
                 if entry.offset < reader.at {
                     return Ok(None);
                 }
@@ -64,19 +64,19 @@ pub fn read_without_events<R: Read + Seek>(
             }
         }
     }
-    // The index itself, which lists all others.
+    // The index counts, too; it lists all others.
     reader.contents.info.chunks = entries.len() as u64 + 1;
     Ok(Some(reader.contents.finish(None)))
 }
 
-/// The header of the chunk that lies there; `None`: none does, or the file ends before.
+/// The header of the chunk at an offset; `None` if no chunk starts there, or the file ends in it.
 pub fn header_at<R: Read + Seek>(source: &mut R, offset: u64) -> io::Result<Option<ChunkHeader>> {
     source.seek(SeekFrom::Start(offset))?;
     let bytes = header_bytes(source)?;
     Ok(bytes.and_then(|bytes| ChunkHeader::decode(&bytes).ok()))
 }
 
-/// The bytes of the next chunk's header; `None` if the file ends before.
+/// The bytes of the next chunk's header; `None` if the file ends in it.
 fn header_bytes(source: &mut impl Read) -> io::Result<Option<[u8; ChunkHeader::BYTES]>> {
     let mut bytes = [0; ChunkHeader::BYTES];
     match source.read_exact(&mut bytes) {
@@ -86,7 +86,7 @@ fn header_bytes(source: &mut impl Read) -> io::Result<Option<[u8; ChunkHeader::B
     }
 }
 
-/// The unpacked payload of one chunk, if it is the one listed.
+/// The unpacked payload of one chunk; `None` if it is not the listed one or is damaged.
 pub fn payload<R: Read + Seek>(
     source: &mut R,
     entry: &Entry,
@@ -112,7 +112,7 @@ struct Reader<R> {
 
 enum Step {
     Next,
-    /// Nothing more to read: `None` if all is well.
+    /// There is nothing more to read; `None`: the session is whole.
     Stop(Option<DamageKind>),
 }
 
@@ -139,7 +139,7 @@ impl<R: Read + Seek> Reader<R> {
         })
     }
 
-    /// After the last good chunk: what a killed writer had not yet put into a full one, and what is missing.
+    /// Reads what follows the last good chunk: the last draft of a killed writer, if there is one. Returns what is missing.
     fn behind(&mut self, kind: DamageKind) -> io::Result<Option<Damage>> {
         let unfinished = Damage {
             kind: DamageKind::NoEnd,
@@ -173,14 +173,14 @@ impl<R: Read + Seek> Reader<R> {
         let stopped = draft.chunks()?;
         self.contents = draft.contents;
         Ok(match stopped {
-            // The end of the recording itself was in it.
+            // The draft had the end of the recording.
             None => None,
             Some(DamageKind::TooLarge) => Some(Damage { kind: DamageKind::TooLarge, ..unfinished }),
             Some(_) => Some(unfinished),
         })
     }
 
-    /// Reads the file again as if it ended there.
+    /// Reads the file again as if it ended at `end`.
     fn again_up_to(&mut self, end: u64) -> io::Result<()> {
         let Contents { info: SessionInfo { version, file_bytes, .. }, room, .. } = &self.contents;
         self.contents = Contents {
@@ -193,7 +193,7 @@ impl<R: Read + Seek> Reader<R> {
         self.chunks().map(|_| ())
     }
 
-    /// Reads all good chunks; why there are no more: `None` if all is well.
+    /// Reads all good chunks; returns why there are no more, or `None` if the session is whole.
     fn chunks(&mut self) -> io::Result<Option<DamageKind>> {
         loop {
             match self.chunk()? {
@@ -203,7 +203,7 @@ impl<R: Read + Seek> Reader<R> {
         }
     }
 
-    /// Reads the next chunk. `at` moves on only if it was good.
+    /// Reads the next chunk; `at` moves on only if it is good.
     fn chunk(&mut self) -> io::Result<Step> {
         let left = self.file_bytes.saturating_sub(self.at);
         match (left, self.contents.indexed) {
@@ -276,7 +276,7 @@ impl<R: Read + Seek> Reader<R> {
         Ok(Step::Next)
     }
 
-    /// Counts what follows the last good chunk by its headers, without unpacking.
+    /// Describes what follows the last good chunk: counts chunks by their headers, without unpacking.
     fn rest(&mut self, kind: DamageKind) -> io::Result<Damage> {
         let mut damage = Damage {
             kind,
@@ -290,7 +290,7 @@ impl<R: Read + Seek> Reader<R> {
         }
         let mut first = self.at;
         if matches!(damage.kind, DamageKind::Corrupt { .. }) {
-            // The damaged chunk itself is none of the whole ones.
+            // The damaged chunk does not count as whole.
             first += 1;
         }
         let mut walk = Walk::from(&mut self.source, first)?;
@@ -316,20 +316,20 @@ struct Contents {
     facts: Merger,
     info: SessionInfo,
     room: Room,
-    /// The chunks on the way, to be compared with the index.
+    /// Fold of the chunks since the last index, to be compared with the next.
     seen: Fold,
-    /// Threads and pending operations of the end that is to follow.
+    /// Threads and pending operations of the end that follows.
     end_parts: (Vec<ThreadFact>, Vec<PendingOperation>),
-    /// There were stacks.
+    /// Whether there were stacks.
     stacks: bool,
-    /// Those of the last chunk of stacks, among the notes.
+    /// Indices of the last chunk's stacks among the notes.
     last_stacks: Range<usize>,
-    /// The index has been read, so the session is whole.
+    /// Whether the index has been read, so that the session is whole.
     indexed: bool,
 }
 
 impl Contents {
-    /// Whether what a chunk says it holds may be added.
+    /// Whether there is room for what a chunk holds, by its header.
     fn has_room(&mut self, kind: Option<ChunkKind>, header: &ChunkHeader) -> bool {
         let bytes = u64::from(header.raw_bytes);
         match kind {
@@ -383,8 +383,8 @@ impl Contents {
                     return Err("a chunk of cut stacks does not decode");
                 }
             }
-            // They are taken where the room for them is known, and drafts where no other chunk follows. Who reads all of it begins
-            // at the start.
+            // Stacks are added where the room for them is known. Drafts are read after the last chunk. Snapshots are not needed
+            // by a reader that begins at the start.
             ChunkKind::Stacks | ChunkKind::Draft | ChunkKind::Snapshot => {}
             ChunkKind::EndPart => {
                 let WindowEnd { threads, pending, .. } =
@@ -414,7 +414,7 @@ impl Contents {
         Ok(())
     }
 
-    /// Stacks that take this many bytes of memory, for which there is room.
+    /// Adds stacks that take this many bytes of memory; the caller has checked that there is room.
     fn add_stacks(&mut self, notes: Vec<Note>, bytes: u64) -> Result<(), &'static str> {
         if !self.room.take_notes(notes.len(), bytes) {
             return Err("there are more stacks than any recording has");
@@ -429,7 +429,7 @@ impl Contents {
     fn finish(self, damage: Option<Damage>) -> (Recording, SessionInfo) {
         let mut recording = self.recording;
         if self.stacks {
-            // They have chunks of their own.
+            // Stacks come in chunks of their own, so they have to be sorted in.
             recording.notes.sort_by_key(|note| note.time_ns);
         }
         let end = recording.facts.end.take();

@@ -1,7 +1,7 @@
-//! The last stretch of a recording, in memory, as packed as in a file, until it is saved as one.
+//! The last stretch of a recording in memory, packed as in a file, until it is saved as one.
 //!
-//! It can begin at any snapshot of the threads, as a recording begins when it attaches. What lies between the last snapshot
-//! before the wanted start and that start is unpacked when the ring is saved, and turned into facts.
+//! It can begin at any snapshot of the threads, as a recording begins when it attaches. When the ring is saved, the records
+//! between the last snapshot before the wanted start and that start are unpacked and turned into facts.
 
 use super::carried::Carried;
 use super::chunk::{Packer, Unpacker};
@@ -14,25 +14,25 @@ use probe_abi::Record;
 use std::collections::VecDeque;
 use std::io;
 
-/// So long after the last snapshot that may be needed the start moves on without one: reading /proc may fail.
+/// When the ring is too long by more than this (ns), its start moves without a snapshot: reading /proc may fail.
 const LONGEST_WITHOUT_SNAPSHOT_NS: u64 = 30_000_000_000;
 
-/// Memory of a thread in a snapshot, in bytes.
+/// Memory of a thread in a snapshot, bytes.
 const THREAD_BYTES: u64 = 256;
 
-/// See the module.
+/// The last stretch of a recording in memory; see the module's documentation.
 pub struct Ring {
     span_ns: u64,
     most_bytes: u64,
     carried: Carried,
-    /// Where it can begin, in order of time; never empty.
+    /// Snapshots at which it can begin, in order of time; never empty.
     beginnings: VecDeque<Beginning>,
-    /// In order of time; the first ones may be from before the first beginning.
+    /// In order of time; the first ones may have records from before the first beginning.
     chunks: VecDeque<PackedEvents>,
     chunk_bytes: u64,
     /// Time of the latest record.
     latest_ns: u64,
-    /// Where the start had to move because there was no room, if it had to.
+    /// Where the start had to move for lack of room, if it had to.
     cut_to_ns: Option<u64>,
     packer: Packer,
 }
@@ -44,7 +44,7 @@ struct Beginning {
 }
 
 impl Ring {
-    /// Begins with the facts; `span_ns` long, in at most `most_bytes` of memory.
+    /// Begins with the facts; keeps the last `span_ns`, in at most `most_bytes` of memory.
     pub fn new(facts: &Facts, span_ns: u64, most_bytes: u64) -> io::Result<Ring> {
         let mut ring = Ring {
             span_ns,
@@ -62,7 +62,7 @@ impl Ring {
         Ok(ring)
     }
 
-    /// More facts.
+    /// Adds facts.
     pub fn facts(&mut self, facts: &Facts) {
         self.carried.facts(facts);
     }
@@ -72,7 +72,7 @@ impl Ring {
         self.carried.note(note);
     }
 
-    /// Adds records, later than those that were added before, and gives up what is too old.
+    /// Adds records that are later than those added before, and removes what is too old.
     pub fn events(&mut self, chunk: EventChunk) -> io::Result<()> {
         self.latest_ns = self.latest_ns.max(chunk.last_ns);
         let chunk = chunk.pack(&mut self.packer)?;
@@ -81,7 +81,7 @@ impl Ring {
         self.forget()
     }
 
-    /// The processes and threads of an instant: the ring may begin there.
+    /// Adds a snapshot, the processes and threads of an instant: the ring may begin there.
     pub fn snapshot(&mut self, seen: &Facts) {
         if self.beginnings.back().is_none_or(|last| last.seen.start_ns < seen.start_ns) {
             let latest_stack = self.carried.latest_stack();
@@ -89,25 +89,25 @@ impl Ring {
         }
     }
 
-    /// Where it begins if it ends there.
+    /// Where the ring begins if it ends at `end_ns`.
     pub fn start_ns(&self, end_ns: u64) -> u64 {
         end_ns.saturating_sub(self.span_ns).max(self.first_ns())
     }
 
-    /// Whether it is shorter than asked for if it ends there, because there is no room for more.
+    /// Whether a ring that ends at `end_ns` is shorter than its span for lack of room.
     pub fn is_cut(&self, end_ns: u64) -> bool {
         self.cut_to_ns.is_some_and(|cut_ns| cut_ns > end_ns.saturating_sub(self.span_ns))
     }
 
-    /// Its memory, in bytes.
+    /// Memory in use, bytes.
     pub fn bytes(&self) -> u64 {
         let threads = self.beginnings.iter().map(|beginning| beginning.seen.threads.len() as u64);
         let threads = threads.fold(0, u64::saturating_add).saturating_mul(THREAD_BYTES);
         self.chunk_bytes.saturating_add(self.carried.bytes()).saturating_add(threads)
     }
 
-    /// Writes what there is as a whole recording that ends at [`WindowEnd::end_ns`]; `end` is about the time from
-    /// [`Ring::start_ns`] on. `open` are the records that are not in a chunk yet. The ring goes on.
+    /// Writes the ring as a whole recording that ends at [`WindowEnd::end_ns`]; `end` is about the time from [`Ring::start_ns`]
+    /// on. `open` has the records that are not in a chunk yet. The ring does not change.
     pub fn save<D: Disk>(
         &self,
         mut writer: Writer<D>,
@@ -135,12 +135,12 @@ impl Ring {
         writer.finish(end)
     }
 
-    /// Where it begins if it could begin at any beginning it has.
+    /// The earliest instant at which it can begin, ns.
     fn first_ns(&self) -> u64 {
         self.beginnings.front().map_or(0, |beginning| beginning.seen.start_ns)
     }
 
-    /// Gives up what is older than the span, and what there is no room for.
+    /// Removes what is older than the span, and the oldest part if there is too little room.
     fn forget(&mut self) -> io::Result<()> {
         let wanted_ns = self.latest_ns.saturating_sub(self.span_ns);
         while self.beginnings.get(1).is_some_and(|next| next.seen.start_ns <= wanted_ns) {
@@ -153,7 +153,7 @@ impl Ring {
             let before = (self.chunks.len(), self.beginnings.len());
             let middle_ns = self.chunks.get(self.chunks.len() / 2).map_or(0, |chunk| chunk.first_ns);
             match self.beginnings.get(1) {
-                // What came before the last records is no use to anybody if it is all that is left.
+                // A beginning after the middle would leave less than half of the records.
                 Some(next) if next.seen.start_ns <= middle_ns => self.move_to_next(),
                 _ => self.move_to(middle_ns.max(self.first_ns().saturating_add(1)))?,
             }
@@ -170,7 +170,7 @@ impl Ring {
         self.forget_chunks();
     }
 
-    /// Begins at an instant without a snapshot.
+    /// Moves the start to an instant without a snapshot.
     fn move_to(&mut self, start_ns: u64) -> io::Result<()> {
         let begin = self.beginning_at(start_ns, &None)?;
         let latest_stack = self.beginnings.front().map_or(0, |first| first.latest_stack);
@@ -180,7 +180,7 @@ impl Ring {
         Ok(())
     }
 
-    /// What ends before the first beginning is gone.
+    /// Removes chunks, notes and stacks from before the first beginning.
     fn forget_chunks(&mut self) {
         let Some(first) = self.beginnings.front() else { return };
         let (start_ns, latest_stack) = (first.seen.start_ns, first.latest_stack);
@@ -191,8 +191,8 @@ impl Ring {
         self.carried.forget_before(start_ns, latest_stack);
     }
 
-    /// The facts at an instant that is not before the first beginning, by the last beginning before it and the records in
-    /// between.
+    /// Facts and records from an instant on, which is not before the first beginning. Made of the last beginning before it and
+    /// the records in between.
     fn beginning_at(&self, start_ns: u64, open: &Option<PackedEvents>) -> io::Result<Begin> {
         let last = self.beginnings.iter().rfind(|beginning| beginning.seen.start_ns <= start_ns);
         let Some(last) = last.or(self.beginnings.front()) else { return Ok(Begin::default()) };
@@ -220,9 +220,9 @@ impl Ring {
 #[derive(Default)]
 struct Begin {
     facts: Facts,
-    /// Records from then on that are in chunks with earlier ones.
+    /// Records from the start on in chunks that also have earlier ones.
     records: Vec<Record>,
-    /// Chunks before those that can go to the file as they are.
+    /// Number of chunks before those that can be copied to the file as they are.
     chunks: usize,
 }
 
