@@ -1,28 +1,28 @@
-//! How much one file may hold. The reader takes no more, so that it needs bounded memory for any file, and
-//! the writer leaves out the excess, by the same count.
+//! Limits on the content of one file. The reader takes no more, so it needs bounded memory for any file; the writer counts in
+//! the same way and omits the excess.
 
-/// Most that a file may hold.
+/// The most that a file may hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Events. The reader knows how many it has memory for; the writer writes any number.
+    /// Events. The reader sets this by its free memory; the writer writes any number.
     pub events: u64,
-    /// Bytes of unpacked JSON in all chunks of facts and notes, and memory of stacks, together. Counting entries is not
-    /// enough, because their lists and names have any length.
+    /// Bytes of unpacked JSON in all chunks of facts and notes, plus memory of stacks. Entries alone are not enough to count,
+    /// because their lists and names have any length.
     pub bytes: u64,
     /// Entries of facts.
     pub facts: usize,
     /// Notes and stacks together.
     pub notes: usize,
-    /// Bytes of unpacked JSON in all parts of the end. They have room of their own: there is an end to every recording.
+    /// Bytes of unpacked JSON in all parts of the end. The end has a limit of its own, because every recording needs one.
     pub end_bytes: u64,
     /// Threads and pending operations in all parts of the end.
     pub end_entries: usize,
 }
 
 impl Limits {
-    /// Those of every file. A recording of a million functions takes about as many bytes. In memory a byte of a list becomes
-    /// at most 8: `0,` in a list of rates, in a vector that has just doubled. A part of the end takes 1 kB for a thread that
-    /// may use 256 CPUs; no Linux has more threads than there may be entries.
+    /// The limits of every file. A recording of a million functions takes about `bytes`. In memory a byte of a list becomes at
+    /// most 8: `0,` in a list of rates, in a vector that has just doubled. A part of the end takes 1 kB for a thread that may
+    /// use 256 CPUs; no Linux has more than `end_entries` threads.
     pub const FILE: Limits = Limits {
         events: u64::MAX,
         bytes: 256 << 20,
@@ -39,7 +39,7 @@ impl Default for Limits {
     }
 }
 
-/// What a file holds so far.
+/// The content of a file so far, and its limits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Room {
     limits: Limits,
@@ -51,17 +51,17 @@ pub struct Room {
 }
 
 impl Room {
-    /// An empty file.
+    /// The room of an empty file.
     pub fn of(limits: Limits) -> Room {
         Room { limits, ..Room::default() }
     }
 
-    /// What it may hold.
+    /// The limits.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Bytes that are left for facts, notes and stacks.
+    /// Bytes of room for facts, notes and stacks.
     pub fn bytes_left(&self) -> u64 {
         self.limits.bytes.saturating_sub(self.bytes)
     }
@@ -72,25 +72,25 @@ impl Room {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// The same for notes, or for stacks with this many bytes of memory.
+    /// Counts notes with this many bytes of JSON, or stacks with this many bytes of memory, even without room.
     pub fn count_notes(&mut self, notes: usize, bytes: u64) {
         self.notes = self.notes.saturating_add(notes);
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// Takes room for facts with this many bytes of JSON. `false`: there is too little, and none was taken.
+    /// Counts facts with this many bytes of JSON if there is room for all; else returns `false`.
     pub fn take_facts(&mut self, entries: usize, bytes: u64) -> bool {
         let limits = self.limits;
         take((&mut self.facts, entries, limits.facts), (&mut self.bytes, bytes, limits.bytes))
     }
 
-    /// The same for notes, or for stacks with this many bytes of memory.
+    /// The same for notes with this many bytes of JSON, or stacks with this many bytes of memory.
     pub fn take_notes(&mut self, notes: usize, bytes: u64) -> bool {
         let limits = self.limits;
         take((&mut self.notes, notes, limits.notes), (&mut self.bytes, bytes, limits.bytes))
     }
 
-    /// The same for threads and pending operations of the end.
+    /// The same for threads and pending operations in parts of the end.
     pub fn take_end(&mut self, entries: usize, bytes: u64) -> bool {
         let limits = self.limits;
         take(
@@ -100,7 +100,7 @@ impl Room {
     }
 }
 
-/// Adds to both of what is there, what comes and what may be there at most, or to none.
+/// Adds to both counts if both stay within their limits, else to none. Each is given as count, addition, limit.
 fn take(entries: (&mut usize, usize, usize), bytes: (&mut u64, u64, u64)) -> bool {
     let ((entries, more, most), (bytes, more_bytes, most_bytes)) = (entries, bytes);
     let all = entries.saturating_add(more);

@@ -1,47 +1,47 @@
-//! Sampled stacks, packed: most share their callers with the one before.
+//! Sampled stacks, encoded: most have the same callers as the stack before.
 //!
 //! ```text
 //! payload = stack*
 //! stack   = time:near id:near pid:near shared:varint more:varint address:near[more]
 //! ```
 //!
-//! `near` is the zigzag difference to the same value of the stack before, an address's to the address before it.
-//! The `shared` outermost frames are those of the stack before; the others follow, the outermost first.
+//! `near` is the zigzag difference to the same value of the stack before; for an address, to the address before it. The
+//! `shared` outermost frames are those of the stack before; the other frames follow, outermost first.
 //!
-//! Which of them go on above their outermost frame is in a chunk of its own after them, if any do. For each
-//! such stack it has the number of stacks between it and the one before (a varint).
+//! If stacks are cut off (have more frames beyond their outermost), a chunk of its own after them lists these. For each it has
+//! the number of stacks between it and the listed one before (a varint).
 
 use super::varint::{put, take, unzigzag, zigzag};
 use engine::event::{MOST_FRAMES, Note, NoteKind};
 
-/// Why a payload is none.
+/// Why a payload cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoStacks {
-    /// An encoder does not make such bytes.
+    /// No encoder makes such bytes.
     Malformed,
-    /// More memory than there is room for.
+    /// The stacks need more memory than there is room for.
     TooLarge,
 }
 
-/// Memory of a stack in addition to its frames, in bytes.
+/// Memory of a stack without its frames, bytes.
 const EACH: u64 = 64;
 
-/// Memory that a stack with this number of frames takes when it is read, in bytes.
+/// Memory of a stack with this number of frames, bytes.
 pub fn memory(frames: usize) -> u64 {
     EACH + 8 * frames.min(MOST_FRAMES) as u64
 }
 
-/// What is predicted from.
+/// The values of the last stack, from which the next one's are predicted.
 #[derive(Default)]
 struct Last {
     time_ns: u64,
     id: u64,
     pid: u64,
-    /// The outermost first.
+    /// Outermost first.
     frames: Vec<u64>,
 }
 
-/// Collects the stacks of one chunk.
+/// Encodes the stacks of one chunk.
 #[derive(Default)]
 pub struct Encoder {
     last: Last,
@@ -51,27 +51,27 @@ pub struct Encoder {
     times: Option<(u64, u64)>,
 }
 
-/// Which stacks of a chunk are cut off.
+/// The stacks of a chunk that are cut off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cut {
-    /// How many.
+    /// Their number.
     pub stacks: u32,
-    /// Number of the first stack after the last of them.
+    /// Index of the stack after the last of them.
     behind: u32,
-    /// See the module.
+    /// The payload of the chunk that lists them; see the module's documentation.
     pub payload: Vec<u8>,
 }
 
-/// The stacks of one chunk, packed.
+/// The encoded stacks of one chunk.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Packed {
-    /// How many.
+    /// Number of stacks.
     pub stacks: u32,
-    /// Time of the first and of the last.
+    /// Time of the earliest and of the latest stack.
     pub times: (u64, u64),
-    /// See the module.
+    /// The payload; see the module's documentation.
     pub payload: Vec<u8>,
-    /// Those that are cut off.
+    /// The stacks that are cut off.
     pub cut: Cut,
 }
 
@@ -115,21 +115,20 @@ impl Encoder {
         self.stacks
     }
 
-    /// What there is so far, if there is anything. It stays.
+    /// A copy of the stacks so far, if there are any.
     pub fn draft(&self) -> Option<Packed> {
         let (stacks, times) = (self.stacks, self.times?);
         Some(Packed { stacks, times, payload: self.payload.clone(), cut: self.cut.clone() })
     }
 
-    /// The same; empty from then on.
+    /// Takes the stacks so far, if there are any; empty afterwards.
     pub fn finish(&mut self) -> Option<Packed> {
         let Encoder { payload, stacks, cut, times, .. } = std::mem::take(self);
         Some(Packed { stacks, times: times?, payload, cut })
     }
 }
 
-/// Marks those of a chunk's stacks that a payload says are cut off; returns how many. `None`: the payload is
-/// invalid.
+/// Marks the stacks of a chunk that a payload lists as cut off; returns their number. `None` if the payload is invalid.
 pub fn mark_cut(mut payload: &[u8], stacks: &mut [Note]) -> Option<u32> {
     let (mut rest, mut marked) = (stacks.iter_mut(), 0u32);
     while !payload.is_empty() {
@@ -141,7 +140,7 @@ pub fn mark_cut(mut payload: &[u8], stacks: &mut [Note]) -> Option<u32> {
     Some(marked)
 }
 
-/// The stacks of a payload as notes, with the memory that they take; at most `room` bytes of it.
+/// The stacks of a payload as notes, and their memory in bytes, which may be at most `room`.
 pub fn decode(mut payload: &[u8], room: u64) -> Result<(Vec<Note>, u64), NoStacks> {
     let rest = &mut payload;
     let mut last = Last::default();

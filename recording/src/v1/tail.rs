@@ -1,10 +1,9 @@
-//! The end of a file that is being written: whole chunks, and after them drafts of those that are not yet
-//! full.
+//! The end of a file that is being written: final chunks, and after them drafts of chunks that are not yet full.
 //!
-//! A chunk packs well when it holds thousands of records, but a killed recording should lose only a quarter
-//! of a second. So the content of a chunk that is not full is written repeatedly as a draft, with more in it
-//! each time, and the full chunk replaces the drafts. A draft is a chunk whose payload is the chunks that
-//! would be where the drafts begin; of several, the last whole one counts.
+//! A chunk packs well when it has thousands of records, but a killed recording should lose only a quarter of a second. So the
+//! content of a chunk that is not full is repeatedly written as a draft, each time with more in it. The full chunk then
+//! replaces the drafts. The payload of a draft is the chunks that would be at the place where the drafts begin; the last whole
+//! draft counts.
 //!
 //! ```text
 //! … chunk chunk │ draft draft draft            waiting
@@ -12,21 +11,21 @@
 //! … chunk chunk chunk │ remains of drafts      which is then written over the first
 //! ```
 //!
-//! A writer may be killed between any two bytes of this. Before the full chunk begins to take the first
-//! draft's place the last draft holds the same, further on than the full chunk reaches. Remains of drafts
-//! after the full chunk are recognized as older by the offset in their header. The next drafts are written
-//! over them; if none comes before, or at the end of the recording, they are cut off.
+//! A writer may be killed between any two bytes. When the full chunk begins to replace the first draft, the last draft has the
+//! same content, beyond the end of the full chunk. Remains of drafts after the full chunk are known to be older by the offset
+//! in their header. The next drafts are written over them; without such drafts, or at the end of the recording, they are cut
+//! off.
 
 use super::chunk::{ChunkHeader, ChunkKind};
 use super::disk::Disk;
 use std::io;
 
-/// See the module.
+/// The end of a file that is being written; see the module's documentation.
 pub struct Tail<D> {
     disk: D,
-    /// Offset after the last chunk that stays.
+    /// Offset after the last final chunk.
     kept: u64,
-    /// There is a draft after that.
+    /// Whether there is a draft after that.
     has_draft: bool,
     /// Offset after the last draft.
     drafts: u64,
@@ -40,26 +39,26 @@ impl<D: Disk> Tail<D> {
         Tail { disk, kept: 0, has_draft: false, drafts: 0, reach: 0 }
     }
 
-    /// Where it is written.
+    /// The file.
     pub fn disk(&self) -> &D {
         &self.disk
     }
 
-    /// There is a draft after what stays.
+    /// Whether there is a draft after the final chunks.
     pub fn has_draft(&self) -> bool {
         self.has_draft
     }
 
-    /// Writes chunks that stay in place of all drafts. After an error the file reads up to what stayed before, or up to the
-    /// last draft.
+    /// Writes final chunks in place of all drafts. After an error the file can be read up to the final chunks before, or up to
+    /// the last draft.
     pub fn keep(&mut self, chunks: &[u8]) -> io::Result<()> {
         let end = self.kept.saturating_add(chunks.len() as u64);
         if self.has_draft {
-            // Not where the header of the next draft will be written.
+            // Beyond the place where the header of the next draft will be written.
             let place = self.drafts.max(end + ChunkHeader::BYTES as u64);
             if let Err(error) = self.put(place, &draft(self.kept, 0, chunks)?) {
                 self.cut(self.drafts);
-                // On a full disk there is the room that the drafts take, and what else is needed is taken before one is lost.
+                // The disk may be full: the drafts' room can be used, and any further room is taken before a draft is lost.
                 let room = usize::try_from(self.drafts - self.kept).unwrap_or(usize::MAX);
                 if let Some(more) = chunks.get(room..)
                     && self.put(self.drafts, more).is_err()
@@ -70,7 +69,7 @@ impl<D: Disk> Tail<D> {
             }
             self.put(self.kept, chunks)?;
         } else {
-            // Half of the chunks before half of a draft would look like damage.
+            // Part of the new chunks before part of an old draft would look like damage.
             self.end()?;
             if let Err(error) = self.put(self.kept, chunks) {
                 self.cut(self.kept);
@@ -81,8 +80,7 @@ impl<D: Disk> Tail<D> {
         Ok(())
     }
 
-    /// Writes a draft of what will be kept, with this number of records. After an error the previous draft is
-    /// there.
+    /// Writes a draft of chunks that are not final yet, with this number of records. After an error the previous draft stays.
     pub fn draft(&mut self, records: u32, chunks: &[u8]) -> io::Result<()> {
         let bytes = draft(self.kept, records, chunks)?;
         if let Err(error) = self.put(self.drafts, &bytes) {
@@ -94,7 +92,7 @@ impl<D: Disk> Tail<D> {
         Ok(())
     }
 
-    /// Cuts off what remains of drafts.
+    /// Cuts off remains of drafts.
     pub fn end(&mut self) -> io::Result<()> {
         if self.reach > self.kept {
             self.disk.cut(self.kept)?;
@@ -103,13 +101,13 @@ impl<D: Disk> Tail<D> {
         Ok(())
     }
 
-    /// One write: mostly it is whole or not there.
+    /// Writes with one call, so that mostly all of it or nothing is written.
     fn put(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
         self.reach = self.reach.max(at.saturating_add(bytes.len() as u64));
         self.disk.write_at(at, bytes)
     }
 
-    /// After a write that failed: its beginning is of no use.
+    /// Cuts the file after a failed write, of which a part may be there.
     fn cut(&mut self, at: u64) {
         // The caller reports the earlier failure.
         if self.disk.cut(at).is_ok() {
@@ -118,7 +116,7 @@ impl<D: Disk> Tail<D> {
     }
 }
 
-/// A chunk that holds chunks, which would be at `kept`.
+/// A draft: a chunk whose payload is chunks that would be at `kept`.
 fn draft(kept: u64, records: u32, chunks: &[u8]) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(ChunkHeader::BYTES + chunks.len());
     bytes.extend_from_slice(&[0; ChunkHeader::BYTES]);

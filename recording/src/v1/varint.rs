@@ -4,7 +4,7 @@
 /// Appends `value`.
 #[inline]
 pub fn put(out: &mut Vec<u8>, value: u64) {
-    // Nearly all are short, and bytes whose number is known are stored instead of copied by a call.
+    // Nearly all numbers are short. A fixed number of bytes is stored directly, without a call that copies.
     if value < 0x80 {
         out.push(value as u8);
     } else if value < 1 << 14 {
@@ -28,7 +28,7 @@ fn put_long(out: &mut Vec<u8>, mut value: u64) {
     out.extend_from_slice(&bytes[..=length]);
 }
 
-/// Takes a number off the front of `bytes`; `None` if there is none or it does not fit into 64 bits.
+/// Takes a number from the front of `bytes`; `None` if there is none or it needs more than 64 bits.
 pub fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for (i, &byte) in bytes.iter().enumerate().take(10) {

@@ -1,29 +1,29 @@
-//! Looking for chunks where none is known to begin: after damage, and among drafts.
+//! Searches for chunks where no start of one is known: after damage, and among drafts.
 
 use super::chunk::{CHUNK_MAGIC, ChunkHeader};
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// Bytes that are read at once.
+/// Bytes read at once.
 const STEP: u64 = 1 << 16;
 
-/// Goes forward only, so that it takes time in proportion to the file, for any content.
+/// Searches forward only, so that its time is proportional to the size of the file, whatever it contains.
 pub struct Walk<'a, R> {
     source: &'a mut R,
-    /// `window[next..]`, which lies at `window_at + next` in the file, has not been looked at yet.
+    /// `window[next..]`, at `window_at + next` in the file, has not been searched yet.
     window: Vec<u8>,
     window_at: u64,
     next: usize,
 }
 
 impl<'a, R: Read + Seek> Walk<'a, R> {
-    /// From this byte on.
+    /// Searches from this byte on.
     pub fn from(source: &'a mut R, at: u64) -> io::Result<Walk<'a, R>> {
         source.seek(SeekFrom::Start(at))?;
         Ok(Walk { source, window: Vec::new(), window_at: at, next: 0 })
     }
 
-    /// The next header with its offset; `None` at the end of the file. It continues one byte after that: what
-    /// looks like a header may be in the middle of a chunk.
+    /// The next header and its offset; `None` at the end of the file. The search goes on one byte later: bytes inside a chunk
+    /// may look like a header.
     pub fn header(&mut self) -> io::Result<Option<(u64, ChunkHeader)>> {
         loop {
             let left = self.window.get(self.next..).unwrap_or_default();
@@ -46,13 +46,13 @@ impl<'a, R: Read + Seek> Walk<'a, R> {
                     }
                 }
                 Some(skip) => self.next += skip,
-                // The last bytes may be the beginning of one.
+                // The last bytes may be the beginning of a magic.
                 None => self.next = self.window.len() - (CHUNK_MAGIC.len() - 1),
             }
         }
     }
 
-    /// Goes on from this byte, which has not been looked at yet.
+    /// Goes on at this byte, which has not been searched yet.
     pub fn skip_to(&mut self, at: u64) -> io::Result<()> {
         match at.checked_sub(self.window_at).and_then(|into| usize::try_from(into).ok()) {
             Some(into) if into <= self.window.len() => self.next = into,
@@ -77,7 +77,7 @@ mod tests {
         [&header.expect("small").encode()[..], payload].concat()
     }
 
-    /// Wherever the steps of reading fall.
+    /// Headers are found wherever the borders of reads lie.
     #[test]
     fn headers_are_found_behind_anything() {
         let inner = chunk(b"abc");

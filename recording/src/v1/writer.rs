@@ -1,4 +1,4 @@
-//! Writing a session while it is recorded.
+//! Writes a session while it is recorded.
 
 use super::chunk::{ChunkHeader, ChunkKind, MOST_BYTES, Packed, Packer};
 use super::disk::Disk;
@@ -22,10 +22,10 @@ const NOTES_PER_CHUNK: u32 = 64;
 /// Bytes of stacks per chunk.
 const STACK_BYTES: usize = 256 << 10;
 
-/// Bytes of whole chunks that wait for a chunk of events.
+/// Most bytes of whole chunks that wait for a chunk of events.
 const MOST_HELD: usize = 1 << 20;
 
-/// What a finished session holds.
+/// The content of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Size of the file.
@@ -40,17 +40,17 @@ pub struct Summary {
     pub first_ns: u64,
     /// Time of the latest record.
     pub last_ns: u64,
-    /// What the file had no room for.
+    /// Entries without room in the file.
     pub left_out: LeftOut,
 }
 
-/// Appends chunks to a file, and after them drafts of those that are not yet full: see [`super::tail`]. After
-/// an error every further call fails: what was written before it stays readable. What no reader would take
-/// ([`Limits::FILE`]) is left out and counted, which is no error.
+/// Appends chunks to a file, and after them drafts of chunks that are not yet full: see [`super::tail`]. After an error every
+/// further call fails, and what was written before stays readable. Entries beyond a reader's limits ([`Limits::FILE`]) are
+/// omitted and counted, which is no error.
 pub struct Writer<D: Disk = File> {
     tail: Tail<D>,
     packer: Packer,
-    /// The open chunk.
+    /// The open chunk of events.
     events: EventChunks,
     /// Notes that wait for their chunk, and the time of the earliest and the latest.
     notes: Growing,
@@ -58,9 +58,9 @@ pub struct Writer<D: Disk = File> {
     stacks: stacks::Encoder,
     /// Whole chunks that go to the file with the next chunk of events.
     held: Vec<u8>,
-    /// What the last draft held: bytes of whole chunks, records, stacks and notes.
+    /// The content of the last draft: bytes of whole chunks, records, stacks and notes.
     drafted: (usize, u32, u32, u32),
-    /// Chunks that no part of the index lists yet.
+    /// Chunks that no index or part of one lists yet.
     entries: Vec<Entry>,
     most_entries: usize,
     summary: Summary,
@@ -69,13 +69,13 @@ pub struct Writer<D: Disk = File> {
 }
 
 impl Writer<File> {
-    /// Creates `path` (mode 0600; under sudo it belongs to the user who called it) and writes the header. See
-    /// [`create_file`] for what is refused.
+    /// Creates `path` (mode 0600; under sudo it belongs to the user who called it) and writes the header. [`create_file`] says
+    /// which paths are refused.
     pub fn create(path: &Path, overwrite: Overwrite, meta: &Meta) -> Result<Writer<File>, CreateError> {
         Writer::begin(create_file(path, overwrite)?, path, meta)
     }
 
-    /// The same under the first name that is free: see [`create_unused`]. With the name.
+    /// The same under the first free name, which is returned: see [`create_unused`].
     pub fn create_unused(path: &Path, meta: &Meta) -> Result<(Writer<File>, PathBuf), CreateError> {
         let (file, path) = create_unused(path)?;
         Ok((Writer::begin(file, &path, meta)?, path))
@@ -83,7 +83,7 @@ impl Writer<File> {
 
     fn begin(file: File, path: &Path, meta: &Meta) -> Result<Writer<File>, CreateError> {
         Writer::new(file, meta).map_err(|error| {
-            // It is new and holds nothing, and would be in the way of the next try.
+            // The new file is empty and would be in the way of another try.
             let _ = std::fs::remove_file(path);
             CreateError::io(path, error)
         })
@@ -114,8 +114,8 @@ impl<D: Disk> Writer<D> {
         Ok(writer)
     }
 
-    /// Writes facts at once, or with the next draft. May be called again with more of them: see the table in the module's documentation.
-    /// `Facts::end` is not written: [`Writer::finish`] does that.
+    /// Writes facts at once, or with the next draft. May be called again with more facts: see the table in the module's
+    /// documentation. `Facts::end` is not written: [`Writer::finish`] writes the end.
     pub fn facts(&mut self, facts: &Facts) -> io::Result<()> {
         self.check()?;
         let (times, mut room) = ((facts.start_ns, facts.start_ns), self.room);
@@ -128,8 +128,8 @@ impl<D: Disk> Writer<D> {
         Ok(())
     }
 
-    /// Writes the processes and threads of an instant (`start_ns`) while it is recorded: a reader may begin there. Of other
-    /// facts nothing is read. Too many threads for a chunk are left out: readers begin at another snapshot.
+    /// Writes a snapshot while recording: the processes and threads of an instant (`start_ns`), at which a reader may begin.
+    /// Readers ignore its other facts. A snapshot that is too large for a chunk is omitted: readers begin at another one.
     pub fn snapshot(&mut self, seen: &Facts) -> io::Result<()> {
         self.check()?;
         let json = serde_json::to_vec(seen)?;
@@ -141,9 +141,8 @@ impl<D: Disk> Writer<D> {
         self.keep_or_hold()
     }
 
-    /// Adds a record. It reaches the file with its chunk: when that is full, a second long, or flushed; until then with
-    /// drafts.
-    /// [`io::ErrorKind::InvalidInput`]: the record's kind byte contradicts its type; nothing was added.
+    /// Adds a record. It reaches the file with its chunk, which is written when it is full, a second long, or flushed; until
+    /// then with drafts. [`io::ErrorKind::InvalidInput`]: the record's kind byte contradicts its type, and nothing was added.
     pub fn push(&mut self, record: &Record) -> io::Result<()> {
         self.check()?;
         match self.events.push(record) {
@@ -153,7 +152,7 @@ impl<D: Disk> Writer<D> {
         }
     }
 
-    /// Adds records that another thread has put together, after all that were added before.
+    /// Adds records that another thread has encoded, after all that were added before.
     pub fn events(&mut self, chunk: EventChunk) -> io::Result<()> {
         self.check()?;
         if let Some(open) = self.events.take() {
@@ -162,7 +161,7 @@ impl<D: Disk> Writer<D> {
         self.whole(chunk)
     }
 
-    /// Adds a note; it reaches the file with the next chunk of events, or at a flush.
+    /// Adds a note. It reaches the file with the next chunk of events, at the latest at a flush.
     pub fn note(&mut self, note: &Note) -> io::Result<()> {
         self.check()?;
         if let NoteKind::Stack { id, pid, frames, cut } = &note.kind {
@@ -192,7 +191,7 @@ impl<D: Disk> Writer<D> {
         Ok(())
     }
 
-    /// Writes what is held back in chunks that stay, however few records they have.
+    /// Writes all data that is held back in final chunks, however few records these have.
     pub fn flush(&mut self) -> io::Result<()> {
         self.check()?;
         if let Some(open) = self.events.take() {
@@ -203,8 +202,8 @@ impl<D: Disk> Writer<D> {
         self.keep()
     }
 
-    /// Writes what is held back as a draft: it is in the file even if this process dies. `open` is the chunk
-    /// that the caller of [`Writer::events`] has begun.
+    /// Writes all data that is held back as a draft, so that it is in the file even if this process dies. `open` is the open
+    /// chunk of the caller of [`Writer::events`].
     pub fn draft(&mut self, open: Option<EventChunk>) -> io::Result<()> {
         self.check()?;
         let open = open.or_else(|| self.events.draft());
@@ -220,7 +219,7 @@ impl<D: Disk> Writer<D> {
             chunks.extend_from_slice(&raw);
             Ok(())
         };
-        // In the order in which they will stay.
+        // In the order of the final chunks.
         if let Some(stacks::Packed { stacks, times, payload, cut }) = self.stacks.draft() {
             add(ChunkKind::Stacks, stacks, times, payload)?;
             if cut.stacks > 0 {
@@ -235,7 +234,7 @@ impl<D: Disk> Writer<D> {
         }
         self.drafted = held;
         match self.tail.draft(records, &chunks) {
-            // Full chunks are much smaller, and take the drafts' room: only without room for them is the disk full.
+            // Full chunks are much smaller and use the drafts' room: the disk is full only if they have no room.
             Err(error) if is_no_room(&error) => Ok(()),
             written => {
                 self.broken |= written.is_err();
@@ -246,7 +245,7 @@ impl<D: Disk> Writer<D> {
 
     fn whole(&mut self, chunk: EventChunk) -> io::Result<()> {
         let EventChunk { records, raw_bytes, first_ns, last_ns, payload } = chunk;
-        // Before the samples that name them.
+        // Stacks have to come before the samples that refer to them.
         self.flush_stacks()?;
         self.chunk(ChunkKind::Events, records, (first_ns, last_ns), payload)?;
         self.count(records, raw_bytes, (first_ns, last_ns));
@@ -254,7 +253,7 @@ impl<D: Disk> Writer<D> {
         self.keep()
     }
 
-    /// Adds records that are packed already, after all that were added before.
+    /// Adds packed records, after all that were added before.
     pub(super) fn packed(&mut self, chunk: &PackedEvents) -> io::Result<()> {
         self.check()?;
         if let Some(open) = self.events.take() {
@@ -296,7 +295,7 @@ impl<D: Disk> Writer<D> {
         }
     }
 
-    /// Writes the whole chunks that are held back, in place of all drafts.
+    /// Writes the whole chunks that are held back; they replace all drafts.
     fn keep(&mut self) -> io::Result<()> {
         let written = if self.held.is_empty() { Ok(()) } else { self.tail.keep(&self.held) };
         self.broken |= written.is_err();
@@ -305,22 +304,22 @@ impl<D: Disk> Writer<D> {
         written
     }
 
-    /// The same, unless that would replace a draft for little.
+    /// Does the same, unless a draft would be replaced for little.
     fn keep_or_hold(&mut self) -> io::Result<()> {
         if self.tail.has_draft() && self.held.len() < MOST_HELD { Ok(()) } else { self.keep() }
     }
 
-    /// Whether the file still has a name: without one it cannot be found.
+    /// Whether the file still has a name, so that it can be found.
     pub fn has_name(&self) -> io::Result<bool> {
         self.tail.disk().has_name()
     }
 
-    /// What is held back and not yet packed, in bytes: it is not in [`Summary::bytes`].
+    /// Bytes held back and not yet packed; [`Summary::bytes`] does not include them.
     pub(super) fn pending_bytes(&self) -> u64 {
         (self.stacks.bytes() + self.notes.bytes()) as u64
     }
 
-    /// What has been written so far.
+    /// The content written so far.
     pub fn summary(&self) -> Summary {
         self.summary
     }
@@ -342,7 +341,7 @@ impl<D: Disk> Writer<D> {
         Ok(self.summary)
     }
 
-    /// Lists the chunks that no part of the index lists yet.
+    /// Writes an index, or a part of one, of the chunks that none lists yet.
     fn index(&mut self, kind: ChunkKind) -> io::Result<()> {
         let payload = index::encode(kind, &self.entries, self.summary.bytes);
         let items = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
@@ -350,14 +349,14 @@ impl<D: Disk> Writer<D> {
         self.stored(kind, items, (0, 0), &Packed::plain(payload))
     }
 
-    /// Begins a new part of the index after this many chunks.
+    /// Sets after how many chunks a part of an index is written.
     #[cfg(test)]
     pub fn with_parts_of(mut self, most_entries: usize) -> Writer<D> {
         self.most_entries = most_entries;
         self
     }
 
-    /// Less room than a file has.
+    /// Sets the limits of the file.
     #[cfg(test)]
     pub fn with_limits(mut self, limits: Limits) -> Writer<D> {
         self.room = Room::of(limits);
@@ -391,18 +390,17 @@ impl<D: Disk> Writer<D> {
     }
 }
 
-/// The disk is full, or a limit is reached.
+/// Whether the disk is full, or a limit is reached.
 fn is_no_room(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull)
 }
 
 impl<D: Disk> Drop for Writer<D> {
-    /// A recording that ends by an error or a panic keeps what was held back; it has no end, so readers call it
-    /// unfinished.
+    /// After an error or a panic the recording keeps the data held back. It has no end, so readers call it unfinished.
     fn drop(&mut self) {
         if !self.broken {
-            // The error cannot be reported; the reader will show what is missing.
+            // The error cannot be reported here; a reader will show what is missing.
             let _ = self.flush();
         }
     }

@@ -1,4 +1,4 @@
-//! Columns → records.
+//! Decodes columns into records.
 
 use super::super::varint;
 use super::layout::Width;
@@ -6,8 +6,8 @@ use super::model::{Direction, KIND, Malformed, Model};
 use super::{COLUMNS, ROOM};
 use probe_abi::Record;
 
-/// Appends the records of a payload to `records` and returns how many more there were of kinds that this version
-/// does not know. On an error nothing is appended.
+/// Appends the records of a payload to `records`; returns the number of further records, of kinds that this version does not
+/// know. After an error nothing is appended.
 pub fn decode(payload: &[u8], records: &mut Vec<Record>) -> Result<u64, Malformed> {
     let before = records.len();
     let result = decode_all(payload, records);
@@ -33,7 +33,7 @@ fn decode_all(payload: &[u8], records: &mut Vec<Record>) -> Result<u64, Malforme
             *known = bytes;
         }
     }
-    // One byte at least per record, so that a count alone takes no memory.
+    // Each record takes at least one byte, so a count alone cannot claim memory.
     if count > columns.bytes[KIND].len() as u64 {
         return Err(Malformed);
     }

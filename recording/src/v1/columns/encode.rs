@@ -1,4 +1,4 @@
-//! Records → columns.
+//! Encodes records into columns.
 
 use super::super::varint;
 use super::layout::Width;
@@ -7,7 +7,7 @@ use super::{COLUMNS, ROOM};
 use probe_abi::{Kind, Record};
 use rustc_hash::FxHashMap;
 
-/// Collects the records of one chunk.
+/// Encodes the records of one chunk.
 pub struct Encoder {
     model: Model,
     columns: Columns,
@@ -21,7 +21,7 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// An empty chunk.
+    /// An encoder with an empty chunk.
     pub fn new() -> Encoder {
         Encoder {
             model: Model::new(),
@@ -33,13 +33,12 @@ impl Encoder {
         }
     }
 
-    /// Records so far.
+    /// Number of records so far.
     pub fn records(&self) -> u32 {
         self.records
     }
 
-    /// Adds a record. `false`: it contradicts itself (its kind byte names another kind of record) and was not
-    /// added.
+    /// Adds a record. `false`: it contradicts itself (its kind byte names another kind of record) and was not added.
     pub fn push(&mut self, record: &Record) -> bool {
         let bytes = record.as_bytes();
         if Kind::from_byte(record.header().kind) != Some(record.kind()) {
@@ -47,11 +46,11 @@ impl Encoder {
         }
         let mut room = [0; ROOM];
         match record {
-            // A number of bytes that is known is no call.
+            // Copying a fixed number of bytes needs no call.
             Record::Operation(operation) => room = zerocopy::transmute!(*operation),
             _ => room[..bytes.len()].copy_from_slice(bytes),
         }
-        // The encoder's direction has nothing that could fail.
+        // Nothing in the encoder's direction can fail.
         let walked = self.model.walk(&mut self.columns, &mut room);
         self.records += 1;
         walked.is_ok()
@@ -70,7 +69,7 @@ impl Encoder {
         payload
     }
 
-    /// The payload; the encoder is empty again, and keeps its memory.
+    /// Takes the payload; the encoder is empty afterwards and keeps its memory.
     pub fn finish(&mut self) -> Vec<u8> {
         let payload = self.payload();
         self.columns.bytes.iter_mut().for_each(Vec::clear);
@@ -83,7 +82,7 @@ impl Encoder {
 
 struct Columns {
     bytes: Box<[Vec<u8>; COLUMNS]>,
-    /// Thread ids in this chunk so far, with their numbers in order of appearance.
+    /// Thread ids in this chunk so far, numbered in order of appearance.
     threads: FxHashMap<u32, u32>,
 }
 
@@ -107,7 +106,7 @@ impl Direction for Columns {
 
     #[inline]
     fn thread(&mut self, column: usize, guess: u32, value: u32) -> Result<u32, Malformed> {
-        // What is guessed has been written before, unless nothing has.
+        // A guessed id has been written before, unless none has.
         if value == guess && value != 0 {
             debug_assert!(self.threads.contains_key(&value), "guessed a thread that was never written");
             self.bytes[column].push(0);
@@ -116,7 +115,7 @@ impl Direction for Columns {
         let next = self.threads.len() as u32;
         let number = *self.threads.entry(value).or_insert(next);
         let code = if number == next {
-            // New: written out.
+            // New: the id itself follows.
             varint::put(&mut self.bytes[column], 1);
             u64::from(value)
         } else if value == guess {

@@ -1,15 +1,15 @@
-//! Which fields a record's body has, and what predicts each.
+//! The fields of a record's body, and how each is predicted.
 
 use probe_abi::Kind;
 
-/// One field.
+/// One field of a record's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     pub width: Width,
     pub code: Code,
 }
 
-/// Bytes of a field.
+/// Size of a field, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
     One = 1,
@@ -18,23 +18,23 @@ pub enum Width {
     Eight = 8,
 }
 
-/// How a field is written.
+/// How a field is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// Unchanged.
     Plain,
-    /// The difference to the last value in this column.
+    /// As difference to the last value in this column.
     Last,
-    /// The difference to the value this column last had for the header's thread.
+    /// As difference to the last value in this column for the header's thread.
     SameThread,
-    /// The difference to the value this column last had for this value of the field before.
+    /// As difference to the last value in this column for the same value of the preceding field.
     SameAsFor,
-    /// The difference to the value that this part of a system call last had for the thread that sleeps or is
-    /// woken, or to no call at all if it does not sleep.
+    /// A part of a system call: as difference to the last value of this part for the thread that sleeps or is woken; to no call
+    /// at all if the thread does not sleep.
     Sleeper(u8),
-    /// A thread id: a number in the chunk's list of threads.
+    /// A thread id: as number in the chunk's list of threads.
     Thread,
-    /// A time shortly before the header's: the difference to it.
+    /// A time shortly before the header's: as difference to it.
     Time,
 }
 

@@ -1,5 +1,5 @@
-//! What the next value of each field is likely to be, and the one walk over a record that encoding and decoding
-//! share. A prediction is only ever a guess: a wrong one costs a byte, never a wrong value.
+//! Predicts the next value of each field, and walks over a record in the one function that encoding and decoding share. A wrong
+//! prediction costs a byte and never makes a wrong value.
 
 use super::layout::{self, Code, Field, Width};
 use super::{COLUMNS, ROOM};
@@ -19,12 +19,12 @@ const fn body_column(kind: Kind, i: usize) -> usize {
     16 + 16 * kind as usize + i
 }
 
-/// The payload is not what an encoder makes.
+/// The payload is not one that an encoder makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
-/// One direction of the walk. The encoder gets each value and writes it; the decoder ignores its argument and
-/// returns what was written. Both return the value.
+/// One direction of the walk. The encoder writes the value that it gets; the decoder ignores its argument and reads the value.
+/// Both return the value.
 pub trait Direction {
     /// A plain number.
     fn plain(&mut self, column: usize, width: Width, value: u64) -> Result<u64, Malformed>;
@@ -34,35 +34,35 @@ pub trait Direction {
     fn thread(&mut self, column: usize, guess: u32, value: u32) -> Result<u32, Malformed>;
 }
 
-/// What is known of a record when one of its fields is walked over.
+/// The context of a field during the walk.
 #[derive(Clone, Copy)]
 struct Around {
     /// The header's time.
     time: u64,
     /// The header's thread.
     tid: u32,
-    /// The field before.
+    /// Value of the preceding field.
     before: u64,
-    /// Whose system call it tells.
+    /// The thread whose system call the record has.
     sleeper: Sleeper,
 }
 
-/// Columns of what is remembered of calls: between the header's and the first body's.
+/// Columns of the parts of system calls in the tables: between the header's columns and the first body's.
 const CALL: usize = 8;
 
-/// Entries of a table: a power of two. Keys that share an entry only guess worse.
+/// Entries of a table, a power of two. Keys that share an entry only make predictions worse.
 const ENTRIES: usize = 1024;
 
-/// Samples of a CPU are numbered apart from its other records.
+/// XORed with a CPU's key for samples, which are numbered apart from the CPU's other records.
 const SAMPLES_OF_CPU: u64 = ENTRIES as u64 / 2;
 
-/// What has come so far in this chunk; the same on both sides.
+/// The chunk's values so far, from which predictions are made; the same in both directions.
 pub struct Model {
-    /// Last value per column.
+    /// Last value of each column.
     last: Box<[u64; COLUMNS]>,
-    /// Value per column and key; none until used.
+    /// Last value by column and key; `None` until a column uses its table.
     tables: Box<[Option<Box<Table>>; COLUMNS]>,
-    /// Per CPU: the thread on it.
+    /// The thread on each CPU.
     running: Box<[u32; ENTRIES]>,
 }
 
@@ -77,7 +77,7 @@ impl Model {
         }
     }
 
-    /// As new.
+    /// Forgets all values, as for a new chunk.
     pub fn forget(&mut self) {
         self.last.fill(0);
         self.tables.iter_mut().flatten().for_each(|table| table.fill(0));
@@ -90,8 +90,8 @@ impl Model {
         &mut table[slot(key)]
     }
 
-    /// Walks over one record: `bytes` is read by an encoder and filled by a decoder. `Ok(None)`: the record is of a
-    /// kind that this version does not know; only its header has been walked over.
+    /// Walks over one record: an encoder reads `bytes`, a decoder fills it. `Ok(None)`: this version does not know the kind of
+    /// the record, and only its header was walked over.
     pub fn walk(
         &mut self,
         direction: &mut impl Direction,
@@ -116,7 +116,7 @@ impl Model {
         *last = pid;
         put(bytes, 20, Width::Four, pid);
 
-        // Records of no CPU are numbered by each thread's own ring.
+        // Records without a CPU are numbered by their thread's own ring.
         let numbered_by = match cpu {
             _ if kind == Kind::Sample as u64 => SAMPLES_OF_CPU ^ cpu,
             _ if cpu == u64::from(probe_abi::Header::NO_CPU) => u64::from(tid),
@@ -133,7 +133,7 @@ impl Model {
         };
         let around = Around { time, tid, before: 0, sleeper: Sleeper::default() };
         match kind {
-            // By the million, where everything else comes by the thousand: each field is known when this is compiled.
+            // Operations come by the million, most other kinds by the thousand: `body` is compiled for their fields.
             Kind::Operation => self.body::<{ Kind::Operation as u8 }>(direction, around, bytes)?,
             Kind::Switch => {
                 self.body::<{ Kind::Switch as u8 }>(direction, around, bytes)?;
@@ -145,7 +145,7 @@ impl Model {
         Ok(Some(kind))
     }
 
-    /// The body of a record of a kind that comes by the thousand; none of these tells a system call.
+    /// The body of a record of a rare kind; none of these has a system call.
     fn any_body(
         &mut self,
         kind: Kind,
@@ -164,7 +164,8 @@ impl Model {
         Ok(())
     }
 
-    /// The body of a record of a kind whose number is `KIND`: the same, with nothing left to find out for each record.
+    /// The body of a record of the kind with the number `KIND`: compiled for its fields, so that nothing is looked up for each
+    /// record.
     #[expect(unused_assignments, reason = "the last field is before no other")]
     #[inline(always)]
     fn body<const KIND: u8>(
@@ -179,7 +180,7 @@ impl Model {
                 None => Kind::Ran,
             }
         }
-        /// The field, and where it begins.
+        /// The i-th field and its offset in the record.
         const fn field(kind: Kind, i: usize) -> Option<(Field, usize)> {
             let body = layout::body(kind);
             let (mut at, mut before) = (size_of::<probe_abi::Header>(), 0);
@@ -218,7 +219,7 @@ impl Model {
         match field.code {
             Code::Plain => direction.plain(column, field.width, value),
             Code::Thread => {
-                // A thread id is often the one of the record before.
+                // A thread id is often that of the record before.
                 let guess = self.last[column] as u32;
                 let value = direction.thread(column, guess, value as u32)?;
                 self.last[column] = u64::from(value);
@@ -253,7 +254,7 @@ impl Model {
     }
 }
 
-/// Whose system call a record tells, as far as its fields have been walked over.
+/// The thread whose system call a record has, as far as its fields have been read.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sleeper {
     tid: u32,
@@ -282,7 +283,7 @@ fn slot(key: u64) -> usize {
     ((key ^ (key >> 10) ^ (key >> 20)) % ENTRIES as u64) as usize
 }
 
-/// Each width by itself: copying a number of bytes that is not known beforehand is a call, eight of them for each record.
+/// Each width has code of its own: copying a number of bytes that is only known at run time is a call, eight for each record.
 #[inline(always)]
 fn get(bytes: &[u8; ROOM], at: usize, width: Width) -> u64 {
     fn read<const N: usize>(bytes: &[u8; ROOM], at: usize) -> [u8; N] {

@@ -1,4 +1,4 @@
-//! Cut and damaged files: what is read is a prefix, and what is missing is reported.
+//! Cut and damaged files: a prefix is read, and what is missing is reported.
 
 use super::{likely_record, opened, session};
 use crate::v1::chunk::ChunkHeader;
@@ -60,7 +60,7 @@ fn cut_at_every_byte_gives_the_records_before_the_cut() {
                     DamageKind::NoEnd => assert_eq!(damage.unread_bytes, 0),
                     DamageKind::Cut { missing_bytes } => {
                         assert!(missing_bytes > 0);
-                        // What it says is missing is really there in the whole file.
+                        // The missing bytes do exist in the whole file.
                         assert!(length as u64 + missing_bytes <= whole.len() as u64);
                     }
                     other => panic!("cut to {length}: {other:?}"),
@@ -75,7 +75,7 @@ fn cut_at_every_byte_gives_the_records_before_the_cut() {
 fn a_damaged_chunk_in_the_middle_ends_the_reading_and_the_rest_is_counted() {
     let records: Vec<Record> = (0..100).map(likely_record).collect();
     let mut bytes = session(&records, 10);
-    // The fourth chunk of events: after meta and facts.
+    // The fourth chunk of events, after meta and facts.
     let mut at = FileHeader::BYTES;
     for _ in 0..5 {
         let header = ChunkHeader::decode(bytes[at..].first_chunk().expect("a header")).expect("a chunk");
@@ -87,7 +87,7 @@ fn a_damaged_chunk_in_the_middle_ends_the_reading_and_the_rest_is_counted() {
     let damage = info.damage.expect("damage");
     assert_eq!(damage.at_byte, at as u64);
     assert_eq!(damage.unread_bytes, (bytes.len() - at) as u64);
-    // Six chunks of events, stacks, those that are cut, notes, end and index.
+    // Six chunks of events, stacks, cut stacks, notes, end and index.
     assert_eq!((damage.unread_chunks, damage.unread_events), (11, 60));
     let text = damage.to_string();
     assert!(text.contains("11 whole chunks with 60 events"), "{text}");

@@ -1,4 +1,4 @@
-//! The newest part of a recording on disk, and never more of it than it may be.
+//! The newest part of a recording on disk, never larger than allowed.
 
 use super::{end, facts, likely_record, meta, opened};
 use crate::v1::{Disk, EventChunks, Generations, Kept, Older, Shelf};
@@ -10,7 +10,7 @@ use std::io::{self, Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// Two files in memory, on a disk with so much room.
+/// Two files in memory, on a disk with `room` bytes.
 #[derive(Default)]
 struct State {
     newer: Vec<u8>,
@@ -90,7 +90,7 @@ fn time(record: &Record) -> u64 {
     record.header().time_ns
 }
 
-/// How a recording of these records goes, with a snapshot whenever one is wanted, or never; after each chunk `look` sees it.
+/// Records these records, with a snapshot whenever one is wanted, or without any; calls `look` after each chunk.
 fn recorded(
     disk: &Memory,
     most_bytes: u64,
@@ -109,7 +109,7 @@ fn recorded(
         generations.so_far(loss, None);
         if has_snapshots && generations.wants_snapshot() {
             let threads = vec![ThreadFact { tid: id, pid: 7, ..ThreadFact::default() }];
-            // In the middle of the chunk that comes next.
+            // The snapshot is in the middle of the next chunk.
             generations.snapshot(&Facts { start_ns: time(&part[50]), threads, ..Facts::default() })?;
         }
         let mut chunks = EventChunks::default();
@@ -143,14 +143,14 @@ fn the_newest_part_is_one_whole_file_that_is_never_too_large() {
         assert!(recording.facts.start_ns <= first_ns && recording.facts.start_ns > 1_000_000_000);
         assert_eq!(recording.facts.functions.len(), 200, "all that is known by then");
         assert_eq!(recording.facts.threads.len(), usize::from(has_snapshots), "those of its start");
-        // Losses are those in it.
+        // Losses are those of this part.
         let end = recording.facts.end.expect("ended");
         let chunks = (recording.events.len() as u64).div_ceil(100);
         assert!(end.loss.dropped.abs_diff(chunks) <= 1, "{} of {chunks}", end.loss.dropped);
         assert_eq!(end.threads, super::end().threads);
-        // What is counted from the start of the recording to its end is not of this part.
+        // Counts for the whole recording are not given for a part of it.
         assert_eq!((end.samples, end.kernel_locks, end.requests), (None, None, None));
-        // Every stack that a record of it may name, each once, and which of them are cut.
+        // Every stack that a record may refer to, each once, and which of them are cut.
         let stacks: Vec<(u32, bool)> = recording
             .notes
             .iter()
@@ -169,7 +169,7 @@ fn a_recording_that_fits_is_as_any_other() {
     let disk = Memory::with_room(usize::MAX);
     let kept = recorded(&disk, 1 << 20, &records, true, |_| {}).expect("recorded");
     assert_eq!((kept.is_cut, kept.summary.events, disk.0.borrow().turns), (false, 2_000, 0));
-    // Two files, but nothing is given up.
+    // Two files, but nothing is removed.
     let mut turned = 0;
     for count in (100..=2_000).step_by(300) {
         let disk = Memory::with_room(usize::MAX);
@@ -190,7 +190,7 @@ fn a_recording_that_fits_is_as_any_other() {
     assert!(turned > 0);
 }
 
-/// Whenever it is killed, the older file is whole and the newer one has all that was written.
+/// Whenever the process is killed, the older file is whole and the newer one has everything that was written.
 #[test]
 fn each_file_can_be_read_by_itself_at_any_moment() {
     let records: Vec<Record> = (0..12_000).map(likely_record).collect();
@@ -210,8 +210,8 @@ fn each_file_can_be_read_by_itself_at_any_moment() {
     recorded(&disk, 40_000, &records, true, look).expect("recorded");
 }
 
-/// Reading /proc takes longer than the records need to the file: once, a file began before what the one before it has, and
-/// that one ended before its last record.
+/// Reading /proc may take longer than writing the records. Even then a file must not begin before the end of the file before
+/// it, which must not end before its last record.
 #[test]
 fn a_snapshot_that_comes_late_makes_no_hole() {
     let records: Vec<Record> = (0..12_000).map(likely_record).collect();
@@ -226,7 +226,7 @@ fn a_snapshot_that_comes_late_makes_no_hole() {
         if let Some(seen) = late.take() {
             generations.snapshot(&seen).expect("written");
         }
-        // In the middle of what is written already when it comes.
+        // The snapshot comes when the records around it have been written.
         late = generations.wants_snapshot().then(|| Facts { start_ns: time(&part[50]), ..Facts::default() });
         let state = disk.0.borrow();
         let Some(older) = &state.older else { continue };
@@ -239,7 +239,7 @@ fn a_snapshot_that_comes_late_makes_no_hole() {
     assert!(disk.0.borrow().turns > 2);
 }
 
-/// Of a disk that fills, what was written can be read; joining needs room for both once more, or leaves them.
+/// On a full disk, what was written can be read. Joining needs room for both files once more; without it both stay.
 #[test]
 fn a_disk_that_fills_leaves_what_was_written() {
     let records: Vec<Record> = (0..8_000).map(likely_record).collect();
@@ -283,7 +283,7 @@ fn a_size_in_which_nothing_fits_is_an_error_and_no_loop() {
     }
 }
 
-/// A chunk that is larger than the room of a file.
+/// A chunk that is larger than the room in a file.
 #[test]
 fn a_chunk_that_fits_into_no_file_ends_the_recording() {
     let disk = Memory::with_room(usize::MAX);
@@ -337,7 +337,7 @@ fn files_of_others_are_left_alone_and_one_file_is_left() {
     assert!(records.ends_with(&recording.events));
 }
 
-/// Once, all stacks of a file stayed in memory until the next one began.
+/// Stacks of a file must not stay in memory until the next file begins.
 #[test]
 fn stacks_that_no_sample_may_name_any_more_take_no_memory() {
     let disk = Memory::with_room(usize::MAX);
@@ -354,7 +354,7 @@ fn stacks_that_no_sample_may_name_any_more_take_no_memory() {
     assert_eq!(generations.carried_bytes(), bytes);
 }
 
-/// Once, a recording failed whose older file somebody had removed. Another program's file is in the usual place of it.
+/// An older file that someone has removed is no failure. Another program's file has the usual name of the older file.
 #[test]
 fn an_older_file_that_is_gone_or_stays_costs_nothing_of_the_newer_one() {
     for is_gone in [true, false] {
@@ -372,7 +372,7 @@ fn an_older_file_that_is_gone_or_stays_costs_nothing_of_the_newer_one() {
             std::fs::remove_file(&older).expect("removed");
             Older::Removed
         } else {
-            // Nobody can join it.
+            // An empty file cannot be joined.
             std::fs::write(&older, "").expect("emptied");
             Older::Apart(older)
         };
@@ -384,8 +384,8 @@ fn an_older_file_that_is_gone_or_stays_costs_nothing_of_the_newer_one() {
     }
 }
 
-/// Programs whose stacks are all different: once, those that had not been written yet were not counted, and those that the
-/// next file begins with left no room for it.
+/// A program whose stacks are all different. Stacks that are not written yet must be counted, and those that the next file
+/// begins with must leave room.
 #[test]
 fn stacks_do_not_end_a_recording() {
     let records: Vec<Record> = (0..3_000).map(likely_record).collect();
@@ -395,7 +395,7 @@ fn stacks_do_not_end_a_recording() {
     for part in records.chunks(100) {
         for _ in 0..100 {
             id += 1;
-            // Nothing that packs.
+            // Frames that do not compress.
             let frame = |n: u64| {
                 let mixed = (u64::from(id) << 8 | n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
                 (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
