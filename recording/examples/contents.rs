@@ -1,4 +1,4 @@
-//! What a recording holds: `contents FILE`.
+//! Prints the content of a recording: `contents FILE`.
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -1,5 +1,5 @@
-//! Whether columns are worth their code: `plain_frames FILE...` compares the events of session files as they are stored with the same
-//! records as they come from the kernel, in zstd frames of as many records. Sizes, and CPU time to write and to read them.
+//! Whether columns are worth their code: `plain_frames FILE...` compares the stored events of session files with the same
+//! records as the kernel writes them, in zstd frames of as many records. It prints sizes, and CPU time to write and to read.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -9,9 +9,9 @@ use std::time::Instant;
 use probe_abi::Record;
 use recording::{EventChunks, Writer};
 
-/// As in a chunk of columns.
+/// Records in a frame.
 const RECORDS: usize = 1 << 16;
-/// Of each time, the shortest of this many runs.
+/// Each time is the shortest of this many runs.
 const TIMES: usize = 5;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Frames of records, each behind its length, with their size unpacked.
+/// Frames of records, each record after its length; a frame has its unpacked size in bytes.
 fn plain(events: &[Record]) -> std::io::Result<Vec<(usize, Vec<u8>)>> {
     let mut zstd = zstd::bulk::Compressor::new(1)?;
     let mut frames = Vec::new();
@@ -82,7 +82,7 @@ fn plain(events: &[Record]) -> std::io::Result<Vec<(usize, Vec<u8>)>> {
     Ok(frames)
 }
 
-/// What the chunks of events of a file take (kind 3; docs of `recording`'s version 1).
+/// Bytes of the chunks of events in a file (kind 3; see the documentation of version 1 of the format).
 fn event_bytes(file: &[u8]) -> Result<usize, Box<dyn Error>> {
     let (mut at, mut sum) = (20, 0);
     while let Some(header) = file.get(at..at + 44) {
@@ -94,7 +94,7 @@ fn event_bytes(file: &[u8]) -> Result<usize, Box<dyn Error>> {
     Ok(sum)
 }
 
-/// Milliseconds.
+/// The shortest time that `work` takes, ms.
 fn shortest<T>(mut work: impl FnMut() -> Option<T>) -> f64 {
     let times = (0..TIMES).map(|_| {
         let begin = Instant::now();

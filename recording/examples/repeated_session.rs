@@ -1,5 +1,5 @@
-//! Writes the middle of a recording again and again, for benchmarks of large ones: `repeated_session FROM TO TIMES`. Prints how
-//! many records that are.
+//! Writes the middle of a recording again and again, for benchmarks of large recordings: `repeated_session FROM TO TIMES`.
+//! Prints the number of records.
 
 use engine::event::Facts;
 use engine::timeline::{excerpt, extent};
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (recording, info) = recording::read(Path::new(from))?;
     let (begin_ns, end_ns) = extent(&recording);
     let tenth_ns = end_ns.saturating_sub(begin_ns) / 10;
-    // Its threads live all the time.
+    // The middle of a recording, so that its threads live all the time.
     let all = recording.events.len() as u64;
     let middle = excerpt(recording, begin_ns + tenth_ns, end_ns - tenth_ns, all);
     let (begin_ns, end_ns) = extent(&middle);
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     middle.notes.iter().try_for_each(|note| writer.note(note))?;
     let (times, mut records) = (times.parse::<u64>()?, 0u64);
     for turn in 0..times {
-        // Each turn begins with the threads of the first one, as `record` writes them meanwhile.
+        // Each repetition begins with the threads of the first, as in the snapshots that `record` writes.
         let start_ns = begin_ns + turn * length_ns;
         let mut seen = Facts { start_ns, threads: middle.facts.threads.clone(), ..Facts::default() };
         seen.threads.iter_mut().for_each(|thread| thread.seen_ns += turn * length_ns);
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The same, so much later. The time is what each record begins with.
+/// The same record, later by `by_ns`. Each record begins with its time.
 fn later(event: &Record, by_ns: u64) -> Result<Record, Box<dyn Error>> {
     let mut bytes = event.as_bytes().to_vec();
     let time = bytes.first_chunk_mut::<8>().ok_or("a record without a time")?;

@@ -1,4 +1,4 @@
-//! Files of a writer that means harm: checksums right, everything else wrong.
+//! Files of a hostile writer: checksums right, everything else wrong.
 
 use super::{facts, likely_record, notes, opened, session};
 use crate::v1::chunk::{ChunkHeader, ChunkKind, Unpacker};
@@ -23,7 +23,7 @@ proptest! {
     }
 }
 
-/// A chunk as a hostile writer makes them: checksums right, everything else wrong.
+/// A chunk of a hostile writer: checksums right, everything else wrong.
 fn chunk(kind: u16, flags: u16, raw_bytes: u32, items: u32, payload: &[u8]) -> Vec<u8> {
     let header = ChunkHeader {
         kind,
@@ -118,7 +118,7 @@ fn unknown_chunks_are_skipped() {
 
 #[test]
 fn records_of_unknown_kinds_are_counted() {
-    // One record, kind 200, everything else 0: one byte in each of the header's columns.
+    // One record of the kind 200, everything else 0: one byte in each of the header's columns.
     let mut payload = vec![1];
     for column in 0..7u8 {
         match column {
@@ -145,11 +145,11 @@ fn more_events_than_fit_into_memory_are_left_out_and_counted() {
     assert_eq!(recording.events, &records[..30]);
     let damage = info.damage.expect("something is left out");
     assert_eq!(damage.kind, DamageKind::TooLarge);
-    // Seven chunks of events, stacks, those that are cut, notes, end and index.
+    // Seven chunks of events, stacks, cut stacks, notes, end and index.
     assert_eq!((damage.unread_chunks, damage.unread_events), (12, 70));
 }
 
-/// Once, notes were counted, but not what they list: a file of 64 MB took more than 32 GB of memory.
+/// The lists in notes must be counted, too: a file of 64 MB could otherwise take more than 32 GB of memory.
 #[test]
 fn a_few_notes_with_endless_lists_are_too_large() {
     let zeros = |count: usize| "0,".repeat(count) + "0";
@@ -215,7 +215,7 @@ fn listed(bytes: Vec<u8>, others: &[Entry]) -> Vec<u8> {
     file
 }
 
-/// Once, each of them was read, with all that it had in common with the others.
+/// Overlapping chunks must not be read, or each would be read with all that it shares with the others.
 #[test]
 fn chunks_that_lie_over_each_other_are_not_read_again() {
     let begin = (FileHeader::BYTES + ChunkHeader::BYTES) as u64;
@@ -230,7 +230,7 @@ fn chunks_that_lie_over_each_other_are_not_read_again() {
     }
 }
 
-/// Once, this was an error of the system, and the file was not read from its start.
+/// No error of the system: then the file is read from its start.
 #[test]
 fn a_listed_chunk_of_which_the_file_has_no_whole_header_is_none() {
     let header = ChunkHeader::of(ChunkKind::Events, 0, (0, 0), (0, 1), b"x").expect("small");

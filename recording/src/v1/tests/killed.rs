@@ -13,14 +13,14 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
-/// What was done to a file.
+/// A change of a file.
 #[derive(Clone)]
 enum Done {
     Write(u64, Vec<u8>),
     Cut(u64),
 }
 
-/// Remembers everything that is done to it.
+/// Records all changes of a file.
 #[derive(Clone, Default)]
 struct Watched(Rc<RefCell<Vec<Done>>>);
 
@@ -45,7 +45,7 @@ fn function(id: u32) -> Facts {
     Facts { functions, ..Facts::default() }
 }
 
-/// What one step of a recording adds, before all of it is drafted.
+/// What one step of a recording adds, before it is drafted.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     records: u16,
@@ -60,7 +60,7 @@ fn step() -> impl Strategy<Value = Step> {
         .prop_map(|(records, fill, fact, note, stack)| Step { records, fill, fact, note, stack })
 }
 
-/// What is known to be in the file once so much was done to it: records, functions and notes.
+/// Number of changes, after which the file has these records, functions and notes.
 type Promise = (usize, (usize, usize, usize));
 
 fn recorded(steps: &[Step], by_writer: bool) -> (Vec<Done>, Vec<Promise>, Vec<Record>) {
@@ -110,7 +110,7 @@ fn recorded(steps: &[Step], by_writer: bool) -> (Vec<Done>, Vec<Promise>, Vec<Re
     (done, promises, all)
 }
 
-/// The file after this was done, and the beginning of one thing more.
+/// The file after these changes, and after the beginning of one more.
 fn file(done: &[Done], begun: Option<(&Done, usize)>) -> Vec<u8> {
     let mut file: Vec<u8> = Vec::new();
     for done in done {
@@ -129,7 +129,7 @@ fn check(steps: &[Step], by_writer: bool, every: usize) {
     let (done, promises, records) = recorded(steps, by_writer);
     let (recording, info) = opened(&file(&done, None)).expect("read");
     assert_eq!((info.damage, recording.events.as_slice()), (None, records.as_slice()));
-    // The header and the description are there before anything is recorded.
+    // The header and the description are in the file before anything is recorded.
     let began = promises[0].0;
     for number in began..done.len() {
         let promised = promises.iter().rfind(|(count, _)| *count <= number).expect("the first").1;
@@ -168,7 +168,7 @@ proptest! {
     }
 }
 
-/// At every single byte.
+/// Killed at every single byte.
 #[test]
 fn a_writer_that_is_killed_at_any_byte_loses_nothing_that_was_drafted() {
     let step = |records, fill, fact| Step { records, fill, fact, note: fact, stack: fill };
@@ -183,7 +183,7 @@ fn a_writer_that_is_killed_at_any_byte_loses_nothing_that_was_drafted() {
     check(&steps, true, 1);
 }
 
-/// A quiet program's recording was written again all the time.
+/// The draft of a quiet program's recording must not be written again and again.
 #[test]
 fn nothing_new_is_not_written_again() {
     let disk = Watched::default();
@@ -199,7 +199,7 @@ fn nothing_new_is_not_written_again() {
     assert_eq!(count(), begun + 1);
 }
 
-/// A disk with so much room.
+/// A disk with `room` bytes.
 struct Small {
     bytes: Vec<u8>,
     room: usize,
@@ -221,8 +221,8 @@ impl Disk for Small {
     }
 }
 
-/// Of a disk that was full after 400 kB nothing could be read: what did not fit lay in the middle of a chunk that was the
-/// first one. Drafts take the room of nothing that stays.
+/// A chunk that does not fit must not be left half written: a file could be unreadable from its first chunk on. Drafts take no
+/// room from final chunks.
 #[test]
 fn a_full_disk_holds_as_many_full_chunks_as_it_has_room_for() {
     for room in 1_000..4_000 {
@@ -256,8 +256,8 @@ fn a_full_disk_holds_as_many_full_chunks_as_it_has_room_for() {
     }
 }
 
-/// A chunk that was written over drafts ended just where a chunk in one of them began: that was read, too, though what stays
-/// holds its records already.
+/// A chunk written over drafts may end exactly where a chunk in a draft begins. That chunk must not be read: its records are in
+/// the final chunks.
 #[test]
 fn remains_of_drafts_are_not_taken_for_chunks_that_stay() {
     let mut chunks = EventChunks::default();
@@ -279,7 +279,7 @@ fn remains_of_drafts_are_not_taken_for_chunks_that_stay() {
     let (recording, info) = opened(&bytes).expect("read");
     assert_eq!((recording.events.len(), info.chunks), (0, 1));
     assert_eq!(info.damage.expect("no end").kind, DamageKind::NoEnd);
-    // With what comes later.
+    // The same with more records later.
     let mut tail = Tail::new(&mut bytes);
     tail.keep(&[&FileHeader::CURRENT.encode()[..], &short].concat()).expect("kept");
     tail.draft(records, &[&events[..], &events].concat()).expect("drafted");

@@ -1,4 +1,4 @@
-//! What the writer writes the reader reads, however much there is: beyond the limits it is left out, counted and said.
+//! The reader reads all that the writer writes; what exceeds the limits is omitted, counted and reported.
 
 use super::{end, facts, likely_record, meta, opened};
 use crate::SessionInfo;
@@ -28,7 +28,7 @@ fn kinds(bytes: &[u8]) -> Vec<u16> {
     kinds
 }
 
-/// Twenty thousand threads that may each run on 256 CPUs were an end larger than a chunk may be: the recording had none.
+/// The end with twenty thousand threads that may each run on 256 CPUs is larger than a chunk may be.
 #[test]
 fn many_threads_on_many_cpus_are_written_and_read() {
     let cpus: Vec<u32> = (1_000..1_256).collect();
@@ -41,7 +41,7 @@ fn many_threads_on_many_cpus_are_written_and_read() {
     let all = Facts { threads: threads.clone(), ..facts() };
     writer.facts(&all).expect("facts");
     writer.push(&likely_record(0)).expect("pushed");
-    // What was drafted is in the way of chunks that stay.
+    // A draft is in the way of final chunks.
     writer.draft(None).expect("drafted");
     let last = WindowEnd { threads, pending, ..end() };
     let summary = writer.finish(last.clone()).expect("finished");
@@ -51,7 +51,7 @@ fn many_threads_on_many_cpus_are_written_and_read() {
     assert!(recording.facts == Facts { end: Some(last), ..all }, "what goes in comes out");
     let parts = kinds(&bytes).into_iter().filter(|&kind| kind == ChunkKind::EndPart as u16).count();
     assert!(parts > 10, "{parts} parts");
-    // Names that are found later change nothing of that.
+    // Adding names later does not change this.
     let mut more = Vec::new();
     assert_eq!(add_facts(bytes.as_slice(), &mut more, &facts(), Limits::FILE).expect("added"), 0);
     let (again, info) = opened(&more).expect("read");
@@ -59,7 +59,7 @@ fn many_threads_on_many_cpus_are_written_and_read() {
     assert!(again.facts.end == recording.facts.end);
 }
 
-/// A reader that knows no parts takes the end for one without threads, and the file for whole.
+/// A reader that does not know parts finds an end without threads, and a whole file.
 #[test]
 fn without_the_parts_the_end_is_still_one() {
     let thread = |tid: u32| ThreadFact { tid, pid: 1, ..ThreadFact::default() };
@@ -113,7 +113,7 @@ struct Counts {
     events: u64,
 }
 
-/// What was given to the writer; the file; what it said of it.
+/// The items given to the writer, the file, and the writer's count of items left out.
 fn written(steps: &[Step], threads: usize, limits: Limits) -> (Counts, Vec<u8>, LeftOut) {
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes, &meta()).expect("started").with_limits(limits);
@@ -165,7 +165,7 @@ fn written(steps: &[Step], threads: usize, limits: Limits) -> (Counts, Vec<u8>, 
 
 fn check(steps: &[Step], threads: usize, limits: Limits) -> LeftOut {
     let (given, bytes, left_out) = written(steps, threads, limits);
-    // The same limits on both sides.
+    // The reader has the same limits.
     let (recording, info) = read(&bytes, limits);
     assert_eq!(info.damage, None, "{limits:?}");
     let is_stack = |note: &&Note| matches!(note.kind, NoteKind::Stack { .. });
@@ -212,8 +212,7 @@ fn threads_without_room_at_the_end_are_counted() {
     assert!((1..7_000).contains(&some.end), "{some:?}");
 }
 
-/// Stacks without end made a file that was read up to some of them: the threads at its end, the names of its code and the
-/// events that came later were lost.
+/// A file full of stacks must be read to its end: threads at its end, names of its code and later events must not be lost.
 #[test]
 fn a_file_that_is_full_of_stacks_is_read_to_its_end() {
     let deepest: Vec<u64> = (0..MOST_FRAMES as u64).collect();
@@ -233,7 +232,7 @@ fn a_file_that_is_full_of_stacks_is_read_to_its_end() {
     assert_eq!(recording.events, [likely_record(0)]);
 }
 
-/// `longpole symbolize` made a file of a full one that was not read to its end any more.
+/// `longpole symbolize` must not make a full file one that cannot be read to its end.
 #[test]
 fn facts_that_are_added_later_have_the_room_that_is_left() {
     let steps = [Step::Functions(9, 9), Step::Gap, Step::Stack(9), Step::Stack(20), Step::Flush];

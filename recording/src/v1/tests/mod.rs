@@ -1,4 +1,4 @@
-//! Whole files: what goes in comes out, and a cut or damaged file gives a prefix.
+//! Whole files: the reader returns what was written, and a prefix of a cut or damaged file.
 
 mod damage;
 mod generations;
@@ -32,11 +32,11 @@ fn meta() -> Meta {
     }
 }
 
-/// A record as a kernel writes them: small numbers, time going on.
+/// A record as kernels write them: small numbers, increasing time.
 fn likely_record(i: u64) -> Record {
     let mut bytes = [0u8; 64];
     let kind = Kind::ALL[(i * 7) as usize % Kind::ALL.len()];
-    // Not too regular: times never are.
+    // Times are never quite regular.
     let jitter = (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % 1_500;
     bytes[..8].copy_from_slice(&(1_000_000_000 + i * 1_777 + jitter).to_le_bytes());
     bytes[8..12].copy_from_slice(&((i / 2) as u32).to_le_bytes());
@@ -178,7 +178,7 @@ fn end() -> WindowEnd {
     }
 }
 
-/// A session of some chunks: a flush after every `per_chunk` records.
+/// A session of several chunks: a flush after every `per_chunk` records.
 fn session(records: &[Record], per_chunk: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes, &meta()).expect("started");

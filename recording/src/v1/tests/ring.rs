@@ -13,7 +13,7 @@ fn begin() -> Facts {
     Facts { start_ns: 1_000_000_000, ..facts() }
 }
 
-/// Adds records, some in a chunk.
+/// Adds records, `per_chunk` in a chunk.
 fn push(ring: &mut Ring, records: &[Record], per_chunk: usize) {
     for records in records.chunks(per_chunk) {
         let mut chunks = EventChunks::default();
@@ -98,7 +98,7 @@ fn records_that_are_not_in_a_chunk_yet_are_saved_too() {
     assert!(recording.events.iter().all(|record| time(record) >= end_ns - 500_000));
 }
 
-/// From a snapshot on, the file is as if recording had begun there.
+/// A file that begins at a snapshot is as if recording had begun there.
 #[test]
 fn it_begins_at_a_snapshot() {
     let records: Vec<Record> = (0..10_000).map(likely_record).collect();
@@ -118,7 +118,7 @@ fn it_begins_at_a_snapshot() {
     assert!(ring.bytes() < 20_000, "what is older is gone: {} bytes", ring.bytes());
 }
 
-/// Without snapshots, too.
+/// With and without snapshots.
 #[test]
 fn it_never_takes_more_memory_than_it_may_and_says_that_it_is_shorter() {
     let records: Vec<Record> = (0..60_000).map(likely_record).collect();
@@ -180,7 +180,7 @@ fn stacks_of_its_samples_are_in_the_file() {
     assert_eq!(recording.notes, [stack(1), stack(2)], "a sample may name an old one");
 }
 
-/// A disk that is full at once.
+/// A disk that is full after 2,000 bytes.
 struct Full;
 
 impl Disk for Full {

@@ -1,4 +1,4 @@
-//! The writer: what goes in comes out, in few bytes, and a failure leaves a readable prefix.
+//! The writer: everything is read again, takes few bytes, and a failure leaves a readable prefix.
 
 use super::{end, facts, likely_record, meta, notes, opened, session};
 use crate::DamageKind;
@@ -70,13 +70,13 @@ fn likely_records_take_few_bytes() {
     let records: Vec<Record> = (0..50_000).map(likely_record).collect();
     let bytes = session(&records, 50_000);
     let per_event = bytes.len() as f64 / records.len() as f64;
-    // 42 bytes each in the ring.
+    // Each record has 42 bytes in the ring.
     assert!(per_event < 1.0, "{per_event} bytes per event");
     let (recording, _) = opened(&bytes).expect("read");
     assert_eq!(recording.events, records);
 }
 
-/// Notes that list a lot, and names without end, were more than a chunk, or a draft, may hold: the recording ended there.
+/// Long lists in notes and long names must not exceed a chunk or a draft, which would end the recording.
 #[test]
 fn large_facts_and_notes_do_not_end_a_recording() {
     let mut bytes = Vec::new();
@@ -87,7 +87,7 @@ fn large_facts_and_notes_do_not_end_a_recording() {
         |id| FunctionFact { id, name: format!("{:01000}", u64::from(id) << 20), ..Default::default() };
     writer.push(&likely_record(0)).expect("pushed");
     for round in 0..2 {
-        // Something is in the file that has to give way.
+        // The file has a draft, which has to be replaced.
         writer.push(&likely_record(1 + round)).expect("pushed");
         writer.draft(None).expect("drafted");
         for _ in 0..12 {
@@ -119,7 +119,7 @@ fn a_note_larger_than_a_chunk_is_left_out() {
     assert_eq!((info.damage, recording.notes.as_slice()), (None, &notes()[..1]));
 }
 
-/// The index of a recording of half a day was larger than a chunk may be: it could not be ended.
+/// The index of a recording of half a day would be larger than a chunk may be, so it has parts.
 #[test]
 fn a_very_long_recording_has_its_index_in_parts() {
     let records: Vec<Record> = (0..100).map(likely_record).collect();
@@ -134,12 +134,12 @@ fn a_very_long_recording_has_its_index_in_parts() {
     assert!(parts > 10, "{parts} parts in {} chunks", summary.chunks);
     let (recording, info) = opened(&bytes).expect("read");
     assert_eq!((info.damage, recording.events.as_slice()), (None, records.as_slice()));
-    // With more facts it is whole, too.
+    // The file is whole with added facts, too.
     let mut more = Vec::new();
     add_facts(bytes.as_slice(), &mut more, &facts(), Limits::FILE).expect("added");
     let (recording, info) = opened(&more).expect("read");
     assert_eq!((info.damage, recording.events.as_slice()), (None, records.as_slice()));
-    // A chunk that is missing in the middle is noticed by the next part: here the second one of events, of many alike.
+    // The next part shows that a chunk is missing: here the second one of events, among many alike.
     let starts: Vec<usize> =
         bytes.windows(4).enumerate().filter(|(_, magic)| magic == b"LPck").map(|(at, _)| at).collect();
     let mut cut = bytes.clone();
@@ -148,7 +148,7 @@ fn a_very_long_recording_has_its_index_in_parts() {
     let damage = info.damage.expect("a chunk is missing");
     assert!(matches!(damage.kind, DamageKind::Corrupt { .. }), "{damage:?}");
     assert!(recording.events.len() < 40, "{}", recording.events.len());
-    // Cut after a part it does not look whole.
+    // A file cut after a part does not look whole.
     let part = bytes.windows(8).position(|bytes| bytes == b"LPinpart").expect("above") + 8;
     let (_, info) = opened(&bytes[..part]).expect("read");
     assert_eq!(info.damage.expect("no end").kind, DamageKind::NoEnd);
