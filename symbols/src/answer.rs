@@ -70,7 +70,7 @@ pub enum Reason {
     NoLineForAddress,
     /// The debug information contradicts itself.
     BadDebugInformation,
-    /// There is more debug information than is read.
+    /// The debug information is larger than longpole reads.
     TooLarge,
 }
 
@@ -98,7 +98,7 @@ impl fmt::Display for Reason {
 }
 
 impl Location {
-    /// `file:line` of the function itself, not of what is inlined there.
+    /// `file:line` of the function itself, not of a function inlined there.
     pub fn line(&self) -> Option<String> {
         let frame = self.frames.as_ref().ok()?.last()?;
         Some(format!("{}:{}", frame.file.as_deref()?, frame.line?))

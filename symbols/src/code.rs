@@ -53,7 +53,7 @@ impl Step {
     }
 }
 
-/// How many instructions before an indirect jump are looked at to recognise a jump table.
+/// Instructions before an indirect jump in which a jump table is recognised.
 const WINDOW: usize = 8;
 
 /// Decodes all of `bytes` as instructions. Code that compilers do not write means that data lies in between: invalid or

@@ -19,9 +19,9 @@ const FETCHED: u32 = u32::MAX;
 /// belong to the binary's owner. A binary must not make root read what its owner could not.
 #[derive(Debug)]
 pub struct HostFiles {
-    /// Root folders to look below.
+    /// Root folders in which to look.
     roots: Vec<OwnedFd>,
-    /// The binary's path below them.
+    /// The binary's path below each root.
     binary: PathBuf,
     owner: Option<u32>,
     /// Folders with debug files that the user named.
@@ -144,7 +144,7 @@ impl HostFiles {
                 in_folders(Path::new(&package));
                 below.push(beside.join(&package));
                 below.push(Path::new(DEBUG_ROOT).join(relative(beside)).join(&package));
-                // A stripped copy may lie next to the binary that was built, whose name has no suffix.
+                // A stripped copy has a suffix in its name; the package lies next to the binary without it.
                 if let Some(stem) = self.binary.file_stem().filter(|stem| *stem != name) {
                     let mut package = stem.to_owned();
                     package.push(".dwp");

@@ -13,7 +13,7 @@ pub enum SymbolError {
     Open {
         /// Which file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file is shorter than its headers say, or reading fails.

@@ -65,7 +65,7 @@ impl Files for NoFiles {
     }
 }
 
-/// Most candidates looked at for one request.
+/// Most candidates opened for one request.
 const MAX_CANDIDATES: u32 = 64;
 
 /// Opens candidates until `right` accepts one.

@@ -17,7 +17,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Most sections of linker stubs looked at; an honest file has three.
+/// Most sections of linker stubs; an honest file has three.
 const MAX_STUB_SECTIONS: usize = 16;
 
 /// All functions in a binary's symbol table, by address. The file stays open: later reads (instructions, debug information) use
@@ -57,7 +57,7 @@ impl fmt::Debug for OtherFiles {
 pub enum SymbolSource {
     /// The binary's own symbol table.
     SymbolTable,
-    /// A stripped binary's dynamic symbols: what it exports, no more.
+    /// A stripped binary's dynamic symbols: only the functions that it exports.
     DynamicSymbols,
     /// The symbol table of its separate debug file.
     DebugFile(PathBuf),

@@ -1,4 +1,4 @@
-//! The synchronization functions in a C library's file, with the places of probes at the begin and end of each call.
+//! The synchronization functions in a C library's file, with the places of probes at the start and end of each call.
 //!
 //! A C library exports each operation under a few names and versions; all of them count as the same operation. A statically
 //! linked program has the functions under the same names in its own symbol table.

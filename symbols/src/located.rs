@@ -1,5 +1,5 @@
 //! Locations of many places in a compact form: each text once, everything else as numbers. A sandboxed parser answers with it;
-//! [`Located::locations`] expands it.
+//! `Located::locations` expands it.
 
 use super::answer::{Frame, Location, Reason, SymbolHit};
 use super::build_id::BuildId;

@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(access(&load, &cut_off), Some((0x5008, true, false)));
     }
 
-    /// `mov 0x2dc9(%rip), %r8; add $1, %rdi; mov (%rdx,%rdi,8), %rax`, whose end alone is `mov (%rdx,%rdi,8), %eax` too.
+    /// `mov 0x2dc9(%rip), %r8; add $1, %rdi; mov (%rdx,%rdi,8), %rax`; its end alone is also `mov (%rdx,%rdi,8), %eax`.
     #[test]
     fn the_instruction_is_found_in_code_of_any_lengths() {
         let code = [0xc9, 0x2d, 0, 0, 0x48, 0x83, 0xc7, 0x01, 0x0f, 0x1f, 0x40, 0x00, 0x48, 0x8b, 0x04, 0xfa];

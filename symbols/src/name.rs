@@ -10,7 +10,7 @@ pub const MAX_NAME_BYTES: usize = 2048;
 /// Most bytes read of a symbol's name.
 pub const MAX_RAW_BYTES: usize = 16 * 1024;
 
-/// Replaces what must not reach a terminal ([`is_unsafe`]) and cuts to [`MAX_NAME_BYTES`].
+/// Replaces characters that must not reach a terminal ([`is_unsafe`]), and cuts to [`MAX_NAME_BYTES`].
 pub fn safe(text: &str) -> String {
     safe_within(text, MAX_NAME_BYTES)
 }

@@ -30,7 +30,7 @@ pub fn match_name<N: AsRef<str>>(typed: &str, names: impl Iterator<Item = N>) ->
     match_within(typed, names, Fit::BeginningOfPart)
 }
 
-/// As [`match_name`] for whole names, with or without parameters and template arguments. For lists so long that beginnings
+/// As `match_name` for whole names, with or without parameters and template arguments. For lists so long that beginnings
 /// would often fit by chance.
 pub fn match_whole_name<N: AsRef<str>>(typed: &str, names: impl Iterator<Item = N>) -> NameMatch {
     match_within(typed, names, Fit::WithoutTemplate)

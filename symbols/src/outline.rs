@@ -119,7 +119,7 @@ impl Outline {
         code.find_map(|segment| bias(segment, start, file_offset))
     }
 
-    /// As [`Outline::bias`] for any loaded segment.
+    /// As `Outline::bias` for any loaded segment.
     pub fn bias_of(&self, start: u64, file_offset: u64) -> Option<u64> {
         self.segments.iter().find_map(|segment| bias(segment, start, file_offset))
     }
@@ -323,7 +323,7 @@ mod tests {
             for _ in 0..2500 {
                 let mut bytes = whole.clone();
                 for _ in 0..1 + random(8) {
-                    // Most of them in the headers.
+                    // Three of four changes are in the headers.
                     let within = if random(4) == 0 { bytes.len() } else { 1024.min(bytes.len()) };
                     let at = random(within);
                     bytes[at] = [0, 0xff, 0x7f, random(256) as u8][random(4)];

@@ -156,7 +156,7 @@ impl Parsers {
         rows.ok_or_else(nonsense).map(Some)
     }
 
-    /// Whether a library makes memory executable; see [`super::library_moves_code`].
+    /// Whether a library makes memory executable; see `library_moves_code`.
     pub fn library_moves_code(&self, file: &File, path: &Path) -> Result<bool, SymbolError> {
         match self.look(file, path, Look::MovesCode)? {
             (FromParser::MovesCode(moves), _) => Ok(moves),

@@ -1,4 +1,4 @@
-//! Texts that occur often, kept once and identified by number.
+//! Texts that occur often, stored once and identified by number.
 
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;

@@ -40,7 +40,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// The number of a rule, a new one if needed; [`NO_RULE`] if all numbers are in use.
+    /// The number of a rule, a new one if needed; `NO_RULE` if all numbers are in use.
     pub fn number(&mut self, rule: Rule) -> u16 {
         if let Some(&number) = self.numbers.get(&rule) {
             return number;

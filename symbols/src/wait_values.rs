@@ -260,7 +260,7 @@ fn is_foreign(instruction: &Instruction, info: &InstructionInfo) -> bool {
         || !info.used_registers().iter().all(|used| is_known(used.register()))
 }
 
-/// Whether an instruction cannot be in a wait: [`is_foreign`], or a store that is no attempt to take a lock.
+/// Whether an instruction cannot be in a wait: `is_foreign`, or a store that is no attempt to take a lock.
 pub(super) fn does_more(instruction: &Instruction, info: &InstructionInfo) -> bool {
     let may_try = match instruction.mnemonic() {
         Mnemonic::Xchg => true,

@@ -195,7 +195,7 @@ impl Client {
 struct Running(Child);
 
 impl Running {
-    /// Its standard error, at most 4,096 bytes; waits until it ends.
+    /// Its standard error, at most 4,096 bytes; for a process that has ended.
     fn words(&mut self) -> String {
         let mut text = Vec::new();
         if let Some(stream) = self.0.stderr.take() {
