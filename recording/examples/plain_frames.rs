@@ -1,5 +1,5 @@
 //! Whether columns are worth their code: `plain_frames FILE...` compares the stored events of session files with the same
-//! records as the kernel writes them, in zstd frames of as many records. It prints sizes, and CPU time to write and to read.
+//! records as the kernel writes them, in zstd frames. It prints sizes, and CPU time to write and to read.
 
 use std::error::Error;
 use std::hint::black_box;

@@ -95,7 +95,7 @@ impl Carried {
         self.bytes = self.stacks.iter().chain(&self.notes).map(memory).fold(0, u64::saturating_add);
     }
 
-    /// Removes old stacks, as [`Carried::forget_before`] does.
+    /// Removes old stacks, as `Carried::forget_before` does.
     pub fn forget_stacks(&mut self, latest_stack: u32) {
         let oldest = latest_stack.saturating_sub(STACKS_AT_ONCE.saturating_mul(2));
         while let Some(note) = self.stacks.front()
@@ -129,8 +129,8 @@ impl Carried {
         self.stacks.iter().chain(self.notes.iter().filter(move |note| note.time_ns <= end_ns))
     }
 
-    /// All notes, but only as many of the newest stacks that the notes take at most this many bytes in a file before packing. A
-    /// sample with another stack has an unknown one.
+    /// All notes, but of the stacks only the newest: these take at most this many bytes in a file before packing. A sample with
+    /// another stack has an unknown one.
     pub fn newest(&self, most_bytes: u64) -> impl Iterator<Item = &Note> {
         let (mut encoder, mut others) = (stacks::Encoder::default(), 0u64);
         let fits = |note: &&Note| {

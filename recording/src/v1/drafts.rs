@@ -16,7 +16,7 @@ pub enum Behind {
     /// Only drafts of chunks that have been written since, or the beginning of a draft.
     Remains,
     /// The last whole draft has chunks that are not final yet; they belong at `begin`. Chunks after `begin` that seemed to be
-    /// final were remains of an older draft that ended exactly at the end of a chunk.
+    /// final were remains of an older draft: the last final chunk ended exactly where a chunk of that draft begins.
     Draft { begin: u64, chunks: Vec<u8> },
 }
 

@@ -182,7 +182,7 @@ impl<S: Shelf> Generations<S> {
         self.writer()?.snapshot(seen)
     }
 
-    /// Whether the next snapshot should come soon, because the newer file is half full.
+    /// Whether the next snapshot should come soon: the newer file has used half of its room.
     pub fn wants_snapshot(&self) -> bool {
         let begin_bytes = self.newer.begin_bytes;
         let room = self.half_bytes().saturating_sub(begin_bytes);

@@ -11,7 +11,7 @@ pub struct FileHeader {
     pub major: u16,
     /// Minor version; readers ignore what a newer one adds.
     pub minor: u16,
-    /// Version of the records' layout ([`probe_abi::ABI_VERSION`]).
+    /// Version of the records' layout (`probe_abi::ABI_VERSION`).
     pub abi_version: u32,
 }
 

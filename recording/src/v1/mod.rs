@@ -17,12 +17,12 @@
 //! | 4 notes | JSON array of `engine::event::Note` | notes |
 //! | 5 end | JSON `engine::event::WindowEnd`: the recording ended in an orderly way | 1 |
 //! | 6 index | one entry per chunk since the last part of an index, then its own offset and a mark; the last chunk: see [`index`] | chunks |
-//! | 7 stacks | stacks that samples name: see [`stacks`]; among the notes when read | stacks |
-//! | 8 index part | the same as an index in the middle of a very long recording, whose index would be larger than a chunk may be | chunks |
-//! | 9 draft | chunks that are not yet full, which would stand at the offset in `first_ns`: see [`tail`]; none in a recording that has ended | records |
-//! | 10 end part | JSON `engine::event::WindowEnd` of nothing but threads and pending operations; they are those of the end that follows, before its own; only if they are many | threads and operations |
-//! | 11 cut stacks | which of the stacks in the last chunk of them go on above their outermost frame: see [`stacks`]; none if none does | such stacks |
-//! | 12 snapshot | JSON `engine::event::Facts` of nothing but the processes and threads of an instant: a reader may begin there instead of at the start, as if recording had begun then | threads |
+//! | 7 stacks | stacks that samples refer to: see [`stacks`]; a reader adds them to the notes | stacks |
+//! | 8 index part | as an index, in the middle of a very long recording: a single index would be larger than a chunk may be | chunks |
+//! | 9 draft | chunks that are not yet full and belong at the offset in `first_ns`: see [`tail`]; none in a recording that has ended | records |
+//! | 10 end part | JSON `engine::event::WindowEnd` with threads and pending operations only, which belong to the end that follows, before its own; only if there are many | threads and operations |
+//! | 11 cut stacks | which stacks of the last chunk of stacks have more frames beyond their outermost: see [`stacks`]; no such chunk if none has | such stacks |
+//! | 12 snapshot | JSON `engine::event::Facts` with the processes and threads of an instant only: a reader may begin there instead of at the start, as if recording had begun then | threads |
 //!
 //! A reader skips chunks of kinds that it does not know. Without kinds 10 and 11 it lacks threads at the end, which are a
 //! second opinion, and cut stacks look whole. No file can make a reader use unbounded memory. Chunks are at most 16 MiB

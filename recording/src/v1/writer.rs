@@ -32,7 +32,7 @@ pub struct Summary {
     pub bytes: u64,
     /// Records written.
     pub events: u64,
-    /// Size of those records as the kernel wrote them.
+    /// Size of the records as the kernel wrote them, bytes.
     pub raw_bytes: u64,
     /// Chunks written.
     pub chunks: u64,
