@@ -144,7 +144,7 @@ impl HostFiles {
                 in_folders(Path::new(&package));
                 below.push(beside.join(&package));
                 below.push(Path::new(DEBUG_ROOT).join(relative(beside)).join(&package));
-                // A stripped copy has a suffix in its name; the package lies next to the binary without it.
+                // A stripped copy (`program.stripped`) may lie next to the package of the built program (`program.dwp`).
                 if let Some(stem) = self.binary.file_stem().filter(|stem| *stem != name) {
                     let mut package = stem.to_owned();
                     package.push(".dwp");

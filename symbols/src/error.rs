@@ -120,11 +120,11 @@ impl SymbolError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// The file is not an ELF file.
+    /// The file cannot be opened or read.
     Unreadable,
-    /// It is an ELF file of a kind that is not understood.
+    /// The file is not an ELF file.
     NotElf,
-    /// An ELF file of a kind that is not understood.
+    /// The file is an ELF file of a kind that is not understood.
     Unsupported,
 }
 

@@ -136,8 +136,8 @@ fn start_of(module: &ModuleFunctions, function: &Function) -> Start {
 }
 
 impl Body {
-    /// Whether an instruction of the function jumps behind its start, up to the place of a probe `shift` bytes behind it. The
-    /// probe would count the jump as another entry.
+    /// Whether an instruction of the function jumps to a place after its start, up to `shift` bytes after it. A probe there
+    /// would count the jump as another entry.
     fn leads_into(&self, start: u64, shift: u64) -> bool {
         self.steps.iter().any(|step| match step.flow {
             Flow::Jump(to) | Flow::Branch(to) | Flow::Call(Some(to)) => {
