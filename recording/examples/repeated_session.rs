@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (recording, info) = recording::read(Path::new(from))?;
     let (begin_ns, end_ns) = extent(&recording);
     let tenth_ns = end_ns.saturating_sub(begin_ns) / 10;
-    // The middle of a recording, so that its threads live all the time.
+    // Only the middle is repeated: its threads live all the time.
     let all = recording.events.len() as u64;
     let middle = excerpt(recording, begin_ns + tenth_ns, end_ns - tenth_ns, all);
     let (begin_ns, end_ns) = extent(&middle);

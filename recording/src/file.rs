@@ -203,7 +203,7 @@ pub fn create_unused(path: &Path) -> Result<(File, PathBuf), CreateError> {
         };
         match create_file(&name, Overwrite::Nothing) {
             Ok(file) => return Ok((file, name)),
-            // Anything else has the name, even a link.
+            // Another file has the name, or a link.
             Err(error) if !matches!(error.problem, CreateProblem::Io(_) | CreateProblem::NoName) => {
                 taken = Some(error);
             }

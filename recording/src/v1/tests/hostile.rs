@@ -230,7 +230,7 @@ fn chunks_that_lie_over_each_other_are_not_read_again() {
     }
 }
 
-/// No error of the system: then the file is read from its start.
+/// This is no error of the system: the file is read from its start instead.
 #[test]
 fn a_listed_chunk_of_which_the_file_has_no_whole_header_is_none() {
     let header = ChunkHeader::of(ChunkKind::Events, 0, (0, 0), (0, 1), b"x").expect("small");
