@@ -164,8 +164,7 @@ impl Model {
         Ok(())
     }
 
-    /// The body of a record of the kind with the number `KIND`: compiled for its fields, so that nothing is looked up for each
-    /// record.
+    /// The body of a record of the kind with the number `KIND`; compiled for its fields, without a lookup for each record.
     #[expect(unused_assignments, reason = "the last field is before no other")]
     #[inline(always)]
     fn body<const KIND: u8>(
