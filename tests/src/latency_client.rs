@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// Between an answer and the next question.
 const PAUSE: Duration = Duration::from_millis(1);
-/// No answer of a server that lives takes longer.
+/// A server that still works answers within this time.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// The client; it asks until it is stopped.
@@ -27,7 +27,7 @@ pub struct Answered {
 }
 
 impl LatencyClient {
-    /// Sends a request over an existing connection. An answer is what comes in one piece.
+    /// Asks over an existing connection. Each read that returns bytes counts as one answer.
     pub fn start<S: Read + Write + Send + 'static>(mut server: S, question: &'static [u8]) -> LatencyClient {
         let stop = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&stop);
@@ -70,7 +70,7 @@ pub fn lengths(answers: &[Answered], from: Instant, to: Instant) -> Vec<f64> {
     lengths
 }
 
-/// The length below which this share of them lies; not a number if there is none.
+/// The length at this quantile of sorted lengths; NaN if there are none.
 pub fn quantile(lengths: &[f64], share: f64) -> f64 {
     let at = (lengths.len() as f64 * share) as usize;
     lengths.get(at.min(lengths.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)

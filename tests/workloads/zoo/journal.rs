@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex};
 
 struct Journal {
     file: Mutex<File>,
-    // Lines not yet written; how many batches have begun, and how many are on the disk.
+    // Lines not yet written; the number of batches begun; the number of batches on the disk.
     open: Mutex<(Vec<u8>, u64, u64)>,
     changed: Condvar,
 }
