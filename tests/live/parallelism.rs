@@ -49,7 +49,7 @@ fn logging_that_is_two_percent_of_the_cpu_time_is_named_first_on_eighteen_cpus()
     let text = Longpole::with(["parallelism", "--cpus", "18"]).and(&recorded.file).ok().stdout;
     assert!(text.starts_with("Parallelize LogStructures: "), "{text}");
     assert!(text.lines().count() <= 40 && text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    // What the workers do is done for main, which created them.
+    // The workers' time counts for main, which created them.
     let main = row(&run, "thread", &first_thread(&run));
     assert_eq!(ns(main, "normalized_total_ns") + ns(&run, "nobody_busy_ns"), ns(&run, "elapsed_ns"));
 }
@@ -66,9 +66,8 @@ fn is_it(own: &str, name: &str) -> bool {
     own.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with("::<"))
 }
 
-/// Work that two functions of the main thread pass to others counts for them, in the proportion of three to
-/// one. Some of it may count for no function: wake-ups with neither a stack nor a probe, and work that was
-/// there without a wait.
+/// Work that two functions of the main thread pass to other threads counts for these functions, in the proportion of three to
+/// one. Some work may count for no function: after wake-ups with neither a stack nor a probe, or found without a wait.
 fn counts_for_who_ordered(what: &str, recorded: &Recorded, names: [&str; 3]) {
     counts_within(what, recorded, names, 5.0);
 }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use targets::{Busy, Target};
 use terminal::{PATIENCE, Screen};
 
-/// What runs inside the terminal; does nothing unless asked for by [`Screen::start`].
+/// The program inside the terminal; does nothing unless [`Screen::start`] asks for it.
 #[test]
 #[ignore = "runs only as the child of the other tests"]
 fn child() {
@@ -201,7 +201,7 @@ fn a_terminated_screen_gives_the_terminal_back() {
     assert!(text.contains("left because Some(Terminated)"), "{text}");
 }
 
-/// A program that calls [`hang_up_target`] until its input ends; does nothing unless asked for.
+/// A program that calls [`hang_up_target`] until its input ends; does nothing unless `LONGPOLE_TEST_TARGET` is set.
 #[test]
 #[ignore = "runs only as the target of other tests"]
 fn target() {
@@ -314,7 +314,7 @@ fn a_screen_leaves_by_itself_when_its_time_is_up() {
     target.runs_on();
 }
 
-/// Functions are chosen again while it is attached: one gets probes, the other loses them, and gets them back.
+/// Functions are chosen again while longpole is attached: one gets probes, the other loses them, then gets them again.
 #[test]
 fn functions_are_chosen_while_it_runs() {
     skip_unless_live!();

@@ -32,7 +32,7 @@ fn edges(program: &Program) -> BTreeMap<(String, String, String), usize> {
     edges
 }
 
-/// Waits of a thread that no thread of the recording ended, by name.
+/// Number of a thread's waits with this name that no recorded thread ended.
 fn waits(program: &Program, comm: &str, kind: &str) -> usize {
     let of_thread = program.operations().filter(|(thread, _)| thread.split('/').next() == Some(comm));
     of_thread.filter(|(_, operation)| operation.get(2).is_some_and(|name| name == kind)).count()
@@ -102,8 +102,8 @@ fn a_completion_is_the_doing_of_who_made_the_request_complete() {
     }
 }
 
-/// What is typed into a terminal is passed on by a thread of the kernel: no recorded thread has woken the
-/// reader, which waited for anything to do.
+/// A thread of the kernel passes on what is typed into a terminal: no recorded thread wakes the reader, whose wait counts as
+/// idle.
 #[test]
 fn a_read_from_a_terminal_is_a_wait_for_the_world() {
     let program = skip_unless_live!("waits.c");
@@ -139,8 +139,8 @@ fn what_a_disk_is_asked_for_is_waited_for_from_the_disk() {
     let recorded = Recorded::good(&["--interpose", "never"], &program, &[file, &rounds]);
     let program = recorded.program();
     let (reads, syncs) = (waits(&program, "disk", "file read"), waits(&program, "disk", "file sync"));
-    // A disk may be done before the thread is off its CPU, all the more where a busy machine holds the thread up: few
-    // waits are no fault, more than there were reads are.
+    // A disk may be done before the thread is off its CPU, all the more where a busy machine holds the thread up: fewer waits
+    // than reads are no error, more are.
     assert!((FEWEST..=ROUNDS + 2).contains(&reads), "{reads} reads");
     // The file system's own threads may be waited for in between.
     assert!(syncs >= FEWEST, "{syncs} syncs");

@@ -33,7 +33,7 @@ fn once_gives_json_and_text_without_a_terminal() {
     assert!(target.is_running().unwrap());
 }
 
-/// `longpole top --once --json -- COMMAND`, with a folder of its own for what the command says.
+/// `longpole top --once --json -- COMMAND`, with a folder of its own for the command's output.
 fn watched(folder: &Path, options: &[&str]) -> Longpole {
     let mut call = Longpole::with(["top", "--once", "--json"]);
     call.command().env("TMPDIR", folder).args(options).arg("--");

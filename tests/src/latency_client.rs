@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Between an answer and the next question.
+/// Pause between an answer and the next question.
 const PAUSE: Duration = Duration::from_millis(1);
 /// A server that still works answers within this time.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -20,9 +20,9 @@ pub struct LatencyClient {
 /// An answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Answered {
-    /// When it was asked.
+    /// When the question was sent.
     pub at: Instant,
-    /// How long it took.
+    /// Time until the answer.
     pub took: Duration,
 }
 
@@ -52,7 +52,7 @@ impl LatencyClient {
         LatencyClient { stop, thread }
     }
 
-    /// All answers.
+    /// Stops the client, and returns all answers.
     ///
     /// # Errors
     /// The server is gone.

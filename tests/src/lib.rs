@@ -1,4 +1,4 @@
-//! What the suites share: workloads, the longpole binary, what may run here, goldens, and answers read back.
+//! What the test suites share: workloads, the longpole binary, checks of what may run here, goldens, and parsed answers.
 
 pub mod documents;
 mod golden;

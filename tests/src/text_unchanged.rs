@@ -75,7 +75,7 @@ struct Code<'a> {
 }
 
 impl Code<'_> {
-    /// From a line of `/proc/PID/maps`, if it is one.
+    /// Parses a line of `/proc/PID/maps`; `None` if it is no executable mapping of a file.
     fn parse(line: &str) -> Option<Code<'_>> {
         let mut words = line.split_ascii_whitespace();
         let (from, to) = words.next()?.split_once('-')?;

@@ -86,7 +86,7 @@ fn answers_come_as_fast_while_longpole_attaches_and_detaches() {
     assert!(report.at(1).functions().iter().any(|name| name.starts_with("HotStep")), "samples show it");
 }
 
-/// Named functions get their probes at once, locks too, and a message says what that costs.
+/// Functions that the user names, locks among them, get probes at once; a message says what a call then costs.
 #[test]
 fn what_is_named_is_probed_at_once() {
     let program = skip_unless_live!("answers.c");

@@ -1,4 +1,4 @@
-//! A program that hung before longpole came.
+//! Attaching to a program that hangs already.
 
 use longpole_tests::{Background, Longpole, skip_unless_live};
 use serde_json::Value;

@@ -30,8 +30,8 @@ fn a_zombie_is_named_as_one() {
     record(&folder, &pid).fails(1, "zombie");
 }
 
-/// A target that ends, executes or forks at any step of attaching (they follow within 0.1 s) goes on as it would alone, and
-/// longpole ends well or says why not.
+/// A target that ends, executes or forks at any step of attaching goes on as it would alone, and longpole ends well or says
+/// why not. The steps follow within 0.1 s.
 #[test]
 fn targets_that_end_execute_or_fork_while_being_attached_to() {
     skip_unless_live!();
@@ -113,7 +113,7 @@ fn a_thread_that_is_not_the_leader_replaces_the_program() {
         assert_eq!(report.findings("probes_late").len(), 1, "{next:?}: {}", report.0);
         let program = Longpole::export(&file);
         assert_eq!((program.entries("BeforeExec"), program.entries("AfterExec")), (14 + 17, 60), "{next:?}");
-        // The previous leader, the thread that became the new one, and that one's worker.
+        // The previous leader, the thread that replaced the program, and a worker of the new program.
         assert_eq!(program.threads(), 3, "{next:?}");
     }
 }
@@ -141,7 +141,7 @@ fn an_ordinary_user_is_told_what_is_missing() {
     assert!(ended.stderr.contains("setcap") || ended.stderr.contains("sudo"), "{}", ended.stderr);
 }
 
-/// Root of a user namespace is root already: another hint, before the command is started or the target looked at.
+/// Root of a user namespace is not told to become root: another hint, before the command starts or the target is read.
 #[test]
 fn root_of_a_user_namespace_is_not_told_to_become_root() {
     skip_unless_live!();

@@ -37,7 +37,7 @@ fn record(loader: &Path, library: &Path, options: &[&str]) -> Option<(Program, R
         std::thread::sleep(Duration::from_millis(100));
         let so_far = Longpole::with(["export", "--format", "program"]).and(&file).run();
         if so_far.code == Some(0) && Program::parse(&so_far.stdout).entries("plugin_early") > 10 {
-            // Its locks' probes come at about the same time.
+            // Probes of the library's locks come at about the same time.
             std::thread::sleep(Duration::from_millis(500));
             break;
         }

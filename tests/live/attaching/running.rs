@@ -116,7 +116,7 @@ fn the_end_of_the_target_is_the_end() {
     let mut command = Command::new(program);
     let mut target = Background::start(command.args(["101", "4", "300"]).env("WORKLOAD_WAIT", "1")).unwrap();
     assert_eq!(target.line(LIMIT).unwrap(), "ready");
-    // Named, so that it is probed at once.
+    // Named functions get their probes at once.
     let options = ["--overhead", "none", "--functions", "ShortLife"];
     let (mut record, _folder, file) = Recorded::attach_in_background(&options, target.pid());
     record.wait_for_stderr("recording ", LIMIT).unwrap();

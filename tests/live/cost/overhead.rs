@@ -51,7 +51,7 @@ fn a_hot_function_is_let_go_to_keep_to_the_budget() {
     // the share is ten times as much.
     assert!(cost["share"].as_f64().unwrap() < 1.0, "{cost}");
     assert!(cost["hits"].as_u64().unwrap() > 100, "{cost}");
-    // The function around it keeps its probes.
+    // The function that calls it keeps its probes.
     assert!(report.at(1).function("Seldom", "calls").unwrap_or(0.0) > 10.0, "{}", report.0);
     let told = Longpole::told_cost(&file);
     assert!(told.starts_with("overhead ") && told.contains("(budget 2 %)"), "{told}");

@@ -81,7 +81,7 @@ fn kill_at_any_moment(program: &Path, tries: u64) {
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
 }
 
-/// Without a process that holds the probes, 5 of 31 kills while detaching left up to 105 breakpoints, and lines in the kernel's log.
+/// Without a process that holds the probes, 5 of 31 kills while detaching left up to 105 breakpoints in the program.
 #[test]
 fn a_longpole_killed_at_any_moment_leaves_no_breakpoint() {
     kill_at_any_moment(&skip_unless_live!("hundreds.c"), 30);

@@ -79,7 +79,7 @@ fn strace(pid: u32) -> Background {
     strace
 }
 
-/// Lets strace go, which leaves the program alone.
+/// Ends strace, which detaches from the program.
 fn detach(strace: Background) {
     strace.signal("INT").expect("it runs");
     let ended = strace.wait(LIMIT).expect("strace ends");
@@ -171,7 +171,7 @@ fn a_command_that_is_run_by_strace() {
         let most = locks.filter_map(|row| row["acquisitions"].as_u64()).max().unwrap_or(0);
         assert!((least..=69).contains(&most), "{interpose}: {}", report.0);
     }
-    // Its exit code is passed on.
+    // strace's exit code is passed on.
     let recorded = Recorded::launch(
         &["--children"],
         Path::new("strace"),

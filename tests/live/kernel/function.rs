@@ -32,7 +32,7 @@ fn calls_are_counted_exactly() {
     assert_eq!(recorded.entries_and_exits(0), (5003 + 4001, 5003 + 4001));
     assert_eq!(recorded.entries_and_exits(1), (10007, 10007));
     assert_eq!(recorded.entries_and_exits(2), (4001, 4001));
-    // `main` was running when the probes came: it has an end but no start.
+    // `main` was running when the probes were set: it has an end but no start.
     assert_eq!(recorded.entries_and_exits(3), (0, 1));
     assert_eq!(recorded.calls, [5003 + 4001, 10007, 4001, 0]);
 }

@@ -95,7 +95,7 @@ fn one_cpu_shows_what_a_lock_does_to_eight() {
     }
 }
 
-/// Waits without a lock: the start of the recording, and unknown time.
+/// Length of all waits without a lock: the start of the recording, and unknown time.
 fn waits_ns(recorded: &Recorded) -> f64 {
     let program = recorded.program();
     let waits = program.operations().filter_map(|(_, operation)| match operation {

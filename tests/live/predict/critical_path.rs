@@ -40,8 +40,8 @@ fn the_long_branch_is_critical_only_with_enough_cpus() {
         // All 23, except rounds in which a busy machine delayed a short branch for longer, or lost sight of a long one.
         let calls = many.function("LongBranch", "calls").unwrap_or(0.0);
         within(calls, 12.0, 23.0, "calls of the long branch on the path");
-        // Seven short branches of one unit and a long one of four: 11 units of work on a path of 4, give or take what
-        // branches that share a core slow each other down.
+        // Seven short branches of one unit and a long one of four: 11 units of work on a path of 4. Branches that share a core
+        // slow each other down.
         within(many.speedup(), 2.0, 3.5, "the speed-up of 11 units on a path of 4");
         let short = many.function("ShortBranch", "tet_ns").unwrap_or(0.0);
         let long = many.function("LongBranch", "tet_ns").unwrap_or(0.0);

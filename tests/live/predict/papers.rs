@@ -87,9 +87,9 @@ fn a_watchdog_counts_on_one_cpu_only() {
     within(own(&two, "Work") / own(&one, "Work"), 0.99, 1.01, "the work's weight");
 }
 
-/// 2001, section 4.3, Fig. 18: Writer is worth most on one and two CPUs, Sorter on three and more; Reader is
-/// worth more than Writer from four on. On one CPU hardly any semaphore makes a thread wait, so this is right
-/// only if the waits are decided again for each number of CPUs.
+/// 2001, section 4.3, Fig. 18: Writer is worth most on one and two CPUs, Sorter on three and more; Reader is worth more than
+/// Writer from four on. On one CPU hardly any semaphore makes a thread wait, so this is right only if the waits are
+/// simulated for each number of CPUs.
 #[test]
 fn of_the_billing_gateway_the_sorter_dominates_from_three_cpus_on() {
     let program = skip_unless_live!("billing.c");

@@ -113,7 +113,7 @@ fn a_daemon_that_the_command_leaves_behind_is_told() {
     skip_unless_live!();
     let folder = tempfile::tempdir().expect("a folder");
     let pids = folder.path().join("pids");
-    // In a session of its own, sharing nothing with its parent: only its ancestry shows whose it is.
+    // A daemon in a session of its own that shares nothing with its parent: only its ancestry shows where it comes from.
     let script = format!("setsid env -i sleep 60 >/dev/null 2>&1 & echo $! >> {}; true", pids.display());
     let ended = Longpole::with([
         "validate",

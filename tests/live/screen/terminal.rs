@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 pub(super) const LINES: u16 = 24;
 pub(super) const COLUMNS: u16 = 80;
-/// Far more than anything takes, even on a busy machine.
+/// Limit of each wait: far more than any of them takes, even on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The child in its terminal.

@@ -138,7 +138,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The rows of what limits on one number of CPUs: a lock with its name, work of the kernel or a runtime with what it is about.
+/// The limits on one number of CPUs: a lock with its name, work of the kernel or a runtime with its object.
 fn limits(limit: &Value) -> Vec<(String, f64)> {
     let kind = |row: &Value| match (row["kind"].as_str().unwrap_or("nothing"), &row["object"], &row["lock"]) {
         ("support_work", Value::String(object), _) => format!("support_work {object}"),
@@ -169,7 +169,7 @@ fn widest(report: &Value) -> Option<(f64, String)> {
             }
         }
     }
-    // A value that is not a number is the oddest of all.
+    // NaN counts as the farthest of all.
     let odd = |share: f64| if share.is_finite() { (share - 0.5).abs() } else { f64::INFINITY };
     shares.into_iter().max_by(|a, b| odd(a.0).total_cmp(&odd(b.0)))
 }
@@ -187,7 +187,7 @@ fn deadlock_in(answer: &Value) -> Option<String> {
     deadlock(answer).or_else(|| limits().map(|result| format!("limits on {} CPUs", result["cpus"])))
 }
 
-/// Every function that is named anywhere in what limits and what to change.
+/// Every function that the limits and the changes name.
 fn functions_in(limit: &Value) -> Vec<String> {
     match limit {
         Value::Object(fields) => fields

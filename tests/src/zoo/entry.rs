@@ -11,8 +11,8 @@ pub struct Entry {
     pub made_with: &'static str,
     /// Where it comes from.
     pub source: Source,
-    /// The command: variables of its environment, then its words. `PROGRAM` stands for the built program, `N` for the amount of
-    /// work, `FILES` for the data file that many times, `WORK` for the folder with input, in which the program may write.
+    /// The command: variables of its environment, then its words. `PROGRAM` stands for the built program, `N` for the amount
+    /// of work, `FILES` for the data file that many times. `WORK` is the folder with input, in which the program may write.
     pub line: &'static str,
     /// Amount of work: two seconds or so on two CPUs.
     pub size: u32,

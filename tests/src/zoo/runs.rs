@@ -14,12 +14,12 @@ use crate::workload::fnv;
 
 /// A run that takes longer has failed.
 const LIMIT: Duration = Duration::from_secs(90);
-/// Between the start of a program and attaching to it.
+/// Time between the start of a program and attaching to it.
 const WARM: Duration = Duration::from_millis(500);
 /// Length of an attached recording; the second where times are not asked for.
 const WINDOW: Duration = Duration::from_millis(4500);
 const SHORT_WINDOW: Duration = Duration::from_millis(2000);
-/// How long after its start a launched program's code is looked at.
+/// Time from the start of a launched program until its code is compared with its files.
 const LOOK: Duration = Duration::from_millis(400);
 
 /// How a program ended, reduced to what is the same each time.
@@ -52,18 +52,18 @@ pub struct Figures {
     pub cost: Option<f64>,
 }
 
-/// One run.
+/// Result of one run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub ending: Ending,
     /// Bytes of its code that differed from its files; `None` if nothing was compared.
     pub changed: Option<usize>,
     pub wall_s: f64,
-    /// CPU time, if this machine tells.
+    /// CPU time, if this machine has control groups.
     pub cpu_s: Option<f64>,
 }
 
-/// A run that was attached to.
+/// Result of a run that longpole attached to.
 pub(super) struct Attached {
     pub ending: Ending,
     /// Bytes of its code that differed from its files; `None` if nothing was compared.
@@ -73,7 +73,7 @@ pub(super) struct Attached {
     pub cost: Option<f64>,
 }
 
-/// What a run needs.
+/// Settings of a run.
 pub(super) struct Stage<'a> {
     pub entry: &'a Entry,
     pub mode: Mode,

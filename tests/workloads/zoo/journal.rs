@@ -1,5 +1,5 @@
-//! Six threads that book transfers and write each to a journal on the disk: synced under the journal's lock (each), or by one thread
-//! for all that came meanwhile (batch). Arguments: which, transfers of each thread, folder.
+//! Six threads that book transfers and write each to a journal on the disk: synced under the journal's lock (each), or by
+//! one thread for all that came meanwhile (batch). Arguments: which, transfers of each thread, folder.
 
 use std::fs::File;
 use std::io::Write;

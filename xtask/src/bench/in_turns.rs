@@ -7,9 +7,9 @@ use anyhow::{Result, bail};
 use longpole_tests::Group;
 
 /// Length of a turn. Not shorter: the clock goes on while a program is frozen. So work that it does twenty times a second is
-/// due again at the beginning of each turn, and every thread is woken to continue. With a tenth of a second, longpole had 50 %
-/// more wake-ups, and a Redis under load seemed 6 to 10 % slower, although the server needed only 2.4 % more CPU time
-/// with longpole than without.
+/// due again at the beginning of each turn, and every thread is woken to continue. With a tenth of a second, longpole had
+/// 50 % more wake-ups. A Redis under load seemed 6 to 10 % slower, although the server needed only 2.4 % more CPU time with
+/// longpole than without.
 const TURN: Duration = Duration::from_millis(500);
 /// Time between two looks whether a work is done.
 const LOOK: Duration = Duration::from_millis(1);

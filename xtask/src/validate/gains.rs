@@ -1,6 +1,6 @@
 //! Which share of a function best predicts the gain of making it faster. Candidates that cannot explode are compared with the
-//! simulated gain of making the function a tenth faster and a tenth slower, over the recordings under
-//! tests/data/recordings and the first launched one of each program that `./x zoo` has left.
+//! simulated gain of making the function a tenth faster and a tenth slower. Recordings: those under tests/data/recordings, and
+//! the first launched one of each program that `./x zoo` has left.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -5,8 +5,8 @@ use crate::locks::support::{Recorded, c};
 use longpole_tests::skip_unless_live;
 use probe_abi::{Burst, Record, SyncOperation};
 
-/// Takes and releases a mutex: as often as the first argument says in the first thread, 999,983 times in a thread that ends,
-/// and 13 times in a child that is forked between an acquisition and its release. The second argument says how the program
+/// Takes and releases a mutex: as often as the first argument says in the first thread, 999,983 times in a thread that ends.
+/// A child that is forked between an acquisition and its release does so 13 times. The second argument says how the program
 /// ends.
 const MANY: &str = r#"
 #include <pthread.h>

@@ -1,4 +1,4 @@
-//! Together with other preloaded libraries and sanitizers, and in programs that cannot have any.
+//! The library together with other preloaded libraries and sanitizers; and programs that cannot have a preloaded library.
 
 use crate::locks::support::{LIMIT, program, record_in};
 use longpole_tests::workload::{self, Problem};
@@ -187,10 +187,10 @@ fn a_limit_on_addresses_leaves_it_out_and_hurts_nobody() {
         let ended = ended.expect("a shell");
         (ended.code, ended.stdout, ended.stderr)
     };
-    // The command limits itself: it is recorded until then.
+    // The command sets the limit itself, and is recorded until then.
     let (code, stdout, stderr) = limited("always", "");
     assert_eq!((code, &*stdout), (Some(0), "hello\n"), "{stderr}");
-    // longpole is limited.
+    // longpole starts with the limit.
     let (code, stdout, stderr) = limited("auto", "ulimit -v 4000000;");
     assert_eq!((code, &*stdout), (Some(0), "hello\n"), "{stderr}");
     let locks = stderr.lines().find(|line| line.starts_with("locks ")).unwrap_or_default();

@@ -51,7 +51,7 @@ int main(void) {
 }
 "#;
 
-/// Killed at any moment, longpole leaves a program that runs on, with its libc's code as it was.
+/// If longpole is killed at any moment, the program runs on, and its libc's code is unchanged.
 #[test]
 fn a_killed_longpole_leaves_a_running_program() {
     let program = skip_unless_live!(program(BUSY, "cc", &[]));

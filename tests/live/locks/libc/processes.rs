@@ -191,7 +191,7 @@ fn owners_in_another_pid_namespace_are_known() {
     let ended = longpole.wait(LIMIT).expect("an end");
     let said = &ended.stderr;
     assert_eq!(ended.code, Some(0), "{said}");
-    // The number inside the container means nothing outside: the message names the right one.
+    // The number inside the container means nothing outside: the message names the outside number.
     assert!(said.contains(&format!("(pid {inner}, 1 in its PID namespace)")), "{said}");
     let info = Longpole::with(["info"]).and(&file).ok().stdout;
     assert!(info.contains(&format!("{inner} (1 in its PID namespace)")), "{info}");

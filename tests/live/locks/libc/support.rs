@@ -41,7 +41,7 @@ impl Program {
         read(&file, call.ok())
     }
 
-    /// Starts it, waits until it says so, and lets longpole attach before it goes on.
+    /// Starts it, waits until it says that it is up, and attaches longpole before it goes on.
     pub fn attached(&self, options: &[&str]) -> Recorded {
         let file = self.folder.path().join("attached.lp");
         let mut target = self.gated();
