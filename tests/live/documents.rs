@@ -27,7 +27,7 @@ fn commands_that_record_work() {
                 line = line.replace("PID", &target.pid().to_string());
             }
             if line.starts_with("longpole top") {
-                // A listener continues until it is stopped.
+                // `--listen` goes on until it is stopped.
                 let end = if line.contains("--listen") { " --batch -d 2s" } else { " --once" };
                 line = format!("{line}{end} --window 1s");
             }

@@ -1,4 +1,4 @@
-//! Nothing that happens harms the recorded program.
+//! Whatever happens during a recording, the recorded program is not harmed.
 
 mod killed;
 mod killed_with_probes;

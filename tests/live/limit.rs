@@ -1,4 +1,4 @@
-//! What limits programs whose limit is known.
+//! LIMIT of programs whose limit is known.
 
 use longpole_tests::{Longpole, Recorded, Report, skip_unless_built, skip_unless_live, workload};
 
@@ -9,7 +9,7 @@ fn limit(report: &Report, cpus: u64) -> serde_json::Value {
     found.unwrap_or_else(|| panic!("none for {cpus} in {}", report.0["limit"])).clone()
 }
 
-/// The lock was in no line of the report; what to do about it was to make the function under it faster.
+/// A hot lock is named as the limit, and the advice is about the lock, not about making the function under it faster.
 #[test]
 fn a_hot_lock_is_the_limit_and_splitting_it_is_advice() {
     let program = skip_unless_live!("convoy.c");
@@ -19,7 +19,7 @@ fn a_hot_lock_is_the_limit_and_splitting_it_is_advice() {
     let found = limit(&report, 8);
     assert_eq!((&found["kind"], &found["lock"]), (&"lock".into(), &"mutex hot".into()), "{found}");
     assert_eq!(found["threads"], 4, "{found}");
-    // What it computes is inlined into it.
+    // `UnderTheLock` has `burn`, which computes, inlined into it.
     let holders_run = found["function"].as_str().unwrap_or_default();
     assert!(["UnderTheLock", "burn"].contains(&holders_run), "{found}");
     assert!(found["waiting"].as_f64() > Some(1.0), "{found}");
@@ -42,7 +42,7 @@ fn threads_that_only_compute_want_cpus() {
     assert_eq!(found["kind"], "cpus", "{found}");
 }
 
-/// Threads that changed one line were "the work itself", and one more of them was to gain a third.
+/// Threads that change one cache line are limited by it: LIMIT is not "the work itself", to be helped by more threads.
 #[test]
 fn threads_that_change_one_cache_line_wait_for_each_other() {
     let program = skip_unless_live!("lines.c");
@@ -65,7 +65,7 @@ fn threads_that_change_one_cache_line_wait_for_each_other() {
     assert!(others.iter().all(|other| other["kind"] != "cache_line"), "{own}");
 }
 
-/// Without such runs only a model tells what one CPU takes: of these counters 834 ms, where 310 ms were measured.
+/// Only runs on one CPU show what one CPU takes. For these counters a model says 834 ms, where 310 ms were measured.
 #[test]
 fn runs_on_one_and_two_cpus_show_which_function_costs_more() {
     let program = skip_unless_live!("lines.c");
@@ -85,14 +85,14 @@ fn runs_on_one_and_two_cpus_show_which_function_costs_more() {
     assert_eq!(grown["function"], "count", "{runs}");
     let times = |of: f64| grown["many_ns"].as_f64() > grown["few_ns"].as_f64().map(|ns| of * ns);
     assert!(times(1.5), "{runs}");
-    // It says why, which the runs alone do not.
+    // LIMIT says why the function costs more, which the runs alone do not.
     assert_eq!(limit(&shared, 2)["kind"], "cache_line");
     let own = of("own");
     assert_eq!(own.0["limit"]["cpu_runs"]["counts"].as_array().map(Vec::len), Some(2));
     assert_ne!(limit(&own, 2)["kind"], "costs_more");
 }
 
-/// Counters of threads side by side, without an atomic instruction: "the work itself", and more threads were to help.
+/// Counters of threads in one cache line, without atomic instructions: LIMIT names the line, not "the work itself".
 #[test]
 fn threads_that_store_to_different_words_of_one_cache_line_wait_for_each_other() {
     let program = skip_unless_live!("lines.c");
@@ -120,7 +120,7 @@ fn threads_that_store_to_different_words_of_one_cache_line_wait_for_each_other()
     }
 }
 
-/// Threads that had 85 % of their time in the kernel were "the work itself", and more CPUs were to help.
+/// Threads with 85 % of their time in the kernel are limited by the kernel's work, not by "the work itself" or by CPUs.
 #[test]
 fn memory_that_is_given_back_and_asked_for_again_is_work_of_the_kernel() {
     let program = skip_unless_live!("fresh_memory.c");
@@ -137,7 +137,7 @@ fn memory_that_is_given_back_and_asked_for_again_is_work_of_the_kernel() {
     assert!(others.iter().chain([&kept]).all(|of| of["kind"] != "support_work"), "{kept}");
 }
 
-/// How long threads wait for each other in the kernel was in no row: only the CPU time there was.
+/// Waits of threads for each other in the kernel have a row, besides their CPU time there.
 #[test]
 fn threads_that_map_and_unmap_wait_for_the_lock_of_their_memory_map() {
     let program = skip_unless_live!("map_churn.c");

@@ -1,4 +1,4 @@
-//! Counts are exact, and what is missing is counted, too.
+//! Counts are exact, and missing records are counted, too.
 
 mod exact_counts;
 mod packets;

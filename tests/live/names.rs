@@ -1,4 +1,4 @@
-//! What functions are called.
+//! Names of functions.
 
 mod at_the_time;
 mod functions;

@@ -35,7 +35,7 @@ fn logging_that_is_two_percent_of_the_cpu_time_is_named_first_on_eighteen_cpus()
     let measured = parallelism(&recorded, &[]);
     adds_up(&measured);
     assert_eq!(measured["run"], "measured");
-    // A plain profile: 2 % of all that was computed.
+    // In a plain profile, 2 % of all computing.
     let rows = measured["rows"].as_array().expect("rows").iter();
     let busy: u64 = rows.filter(|row| row["kind"] == "thread").map(|row| ns(row, "busy_ns")).sum();
     let log = row(&measured, "function", "LogStructures");
@@ -49,31 +49,30 @@ fn logging_that_is_two_percent_of_the_cpu_time_is_named_first_on_eighteen_cpus()
     let text = Longpole::with(["parallelism", "--cpus", "18"]).and(&recorded.file).ok().stdout;
     assert!(text.starts_with("Parallelize LogStructures: "), "{text}");
     assert!(text.lines().count() <= 40 && text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    // What the workers do is done for main, which created them.
+    // The workers' time counts for main, which created them.
     let main = row(&run, "thread", &first_thread(&run));
     assert_eq!(ns(main, "normalized_total_ns") + ns(&run, "nobody_busy_ns"), ns(&run, "elapsed_ns"));
 }
 
-/// The thread with the most.
+/// The thread with the most normalized time.
 fn first_thread(run: &Value) -> String {
     let rows = run["rows"].as_array().expect("rows").iter();
     let thread = rows.filter(|row| row["kind"] == "thread").max_by_key(|row| ns(row, "normalized_total_ns"));
     thread.and_then(|row| row["name"].as_str()).expect("a thread").to_owned()
 }
 
-/// For any generic arguments.
+/// Whether the function has this name, with any generic arguments.
 fn is_it(own: &str, name: &str) -> bool {
     own.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with("::<"))
 }
 
-/// Work that two functions of the main thread pass to others counts for them, in the proportion of three to
-/// one. Some of it may count for no function: wake-ups with neither a stack nor a probe, and work that was
-/// there without a wait.
+/// Work that two functions of the main thread pass to other threads counts for these functions, in the proportion of three to
+/// one. Some work may count for no function: after wake-ups with neither a stack nor a probe, or found without a wait.
 fn counts_for_who_ordered(what: &str, recorded: &Recorded, names: [&str; 3]) {
     counts_within(what, recorded, names, 5.0);
 }
 
-/// With this as the largest proportion.
+/// The same, with `most` as the largest proportion.
 fn counts_within(what: &str, recorded: &Recorded, [large, small, work]: [&str; 3], most: f64) {
     let run = parallelism(recorded, &[]);
     adds_up(&run);
@@ -94,7 +93,7 @@ fn what_is_handed_over_counts_for_who_did_it() {
     for how in ["condition", "semaphore", "futex", "pipe", "socket", "io_uring"] {
         let recorded = Recorded::good(&["--exact"], &program, &[how]);
         counts_for_who_ordered(how, &recorded, ["OrderLarge", "OrderSmall", "Work"]);
-        // It computes one and a half times as much as all jobs, and passes no work on.
+        // `Prepare` computes one and a half times as much as all jobs, and passes no work on.
         let run = parallelism(&recorded, &[]);
         let busy = |name: &str| ns(&row(&run, "function", name)["total"], "busy_ns") as f64;
         let part = busy("Prepare") / busy("Work");
@@ -108,12 +107,12 @@ fn what_is_sent_through_channels_counts_for_who_sent_it() {
     for channel in ["mpsc_jobs", "crossbeam_jobs"] {
         let recorded = Recorded::good(&["--exact"], &program, &[channel, "201"]);
         let names = ["rust_locks::order_large", "rust_locks::order_small", "rust_locks::job"];
-        // Small jobs come while workers look for more, the more so on a busy machine: nobody waits for those.
+        // Workers often find small jobs without waiting, the more so on a busy machine: such work counts for no function.
         counts_within(channel, &recorded, names, 30.0);
     }
 }
 
-/// Whether the team sleeps between the regions or spins.
+/// Also where the team spins between the regions instead of sleeping.
 #[test]
 fn regions_of_openmp_count_for_their_functions() {
     let program = skip_unless_live!("regions.c");

@@ -10,7 +10,7 @@ fn first_cause(program: &std::path::Path, reason: &str) -> (String, String) {
     let folder = tempfile::tempdir_in(program.parent().expect("a folder")).expect("a folder");
     let file = folder.path().join("data");
     let file = file.to_str().expect("a name");
-    // With its probes all the time, so that the slow ones are among the calls.
+    // `serve` keeps its probes all the time, so that the slow requests are among its calls.
     let options = ["--per", "serve", "--overhead", "none"];
     let recorded = Recorded::good(&options, program, &[reason, REQUESTS, file]);
     assert!(recorded.ended.stderr.contains("report --per serve"), "{}", recorded.ended.stderr);

@@ -1,4 +1,4 @@
-//! Samples: which stacks they have and what is made of them.
+//! Samples: their stacks, and the results that come from them.
 
 mod against_perf;
 mod chosen;

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use targets::{Busy, Target};
 use terminal::{PATIENCE, Screen};
 
-/// What runs inside the terminal; does nothing unless asked for by [`Screen::start`].
+/// The program inside the terminal; does nothing unless [`Screen::start`] asks for it.
 #[test]
 #[ignore = "runs only as the child of the other tests"]
 fn child() {
@@ -73,7 +73,7 @@ fn reads_too_late() {
     let _inside = runtime.enter();
     let kind = tokio::signal::unix::SignalKind::hangup();
     let _survives = tokio::signal::unix::signal(kind).expect("a handler");
-    // The first look opens what later ones read.
+    // The first poll opens what later polls read.
     assert!(!crossterm::event::poll(Duration::from_millis(1)).expect("a terminal"));
     println!("waits for its end");
     let stdin = std::io::stdin();
@@ -88,7 +88,7 @@ fn reads_too_late() {
             Err(error) => panic!("{error}"),
         }
     }
-    // Whether it is an error does not matter, but it must come back.
+    // It may return an error, but it must return.
     let _ = crossterm::event::poll(Duration::from_millis(1));
     std::process::exit(7);
 }
@@ -129,7 +129,7 @@ fn synthetic() -> Recording {
 fn keys_do_what_the_bottom_line_says_and_q_gives_the_terminal_back() {
     let mut screen = Screen::start("run");
     screen.wait_for_text("synthetic (pid 100)");
-    // A report has come: of three CPU counts the largest.
+    // The report is shown for the largest of three CPU counts.
     screen.wait_for_text("LIMIT");
     screen.wait_for_text("[4]");
     assert!(screen.parser.screen().alternate_screen());
@@ -201,7 +201,7 @@ fn a_terminated_screen_gives_the_terminal_back() {
     assert!(text.contains("left because Some(Terminated)"), "{text}");
 }
 
-/// A program that calls [`hang_up_target`] until its input ends; does nothing unless asked for.
+/// A program that calls [`hang_up_target`] until its input ends; does nothing unless `LONGPOLE_TEST_TARGET` is set.
 #[test]
 #[ignore = "runs only as the target of other tests"]
 fn target() {
@@ -230,12 +230,12 @@ fn chosen_later(rounds: u64) -> u64 {
     (0..rounds).fold(1, |sum, round| sum ^ std::hint::black_box(round).wrapping_add(sum.rotate_left(3)))
 }
 
-/// What is asked of longpole about the target.
+/// Arguments for longpole that choose the target.
 fn asked(target: &Target) -> [String; 4] {
     ["--functions", "*hang_up_target", "-p", &target.pid.to_string()].map(str::to_owned)
 }
 
-/// The end of a program whose terminal is gone.
+/// Exit code and signal of a program whose terminal is gone.
 fn status(screen: &mut Screen) -> (u32, Option<String>) {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -247,7 +247,7 @@ fn status(screen: &mut Screen) -> (u32, Option<String>) {
     }
 }
 
-/// A terminal that hung up between the question whether there are keys and their reading held the screen for ever.
+/// A terminal that hangs up after the question whether there are keys, and before they are read, must not hold the screen.
 #[test]
 fn keys_of_a_terminal_that_is_gone_are_not_read_for_ever() {
     let mut screen = Screen::start("late");
@@ -256,13 +256,13 @@ fn keys_of_a_terminal_that_is_gone_are_not_read_for_ever() {
     assert_eq!(status(&mut screen), (7, None));
 }
 
-/// longpole ends well and alone, and the target runs on as if nothing had been there.
+/// longpole ends well and by itself, and the target runs on without probes.
 #[test]
 fn a_hang_up_ends_it_and_takes_the_probes_off() {
     skip_unless_live!();
     let target = Target::start();
     let mut command = CommandBuilder::new(binary());
-    // Where a hit costs much, the budget would take the probes off, and what samples know of takes more rows than there are.
+    // Without a goal: expensive hits would remove the probes. Without samples: their functions take more rows than there are.
     command.args(["top", "--refresh=300ms", "--overhead=none", "--freq=0"]);
     command.args(asked(&target));
     let mut screen = Screen::run(command);
@@ -274,7 +274,7 @@ fn a_hang_up_ends_it_and_takes_the_probes_off() {
     target.runs_on();
 }
 
-/// The same for a recording: what was recorded is a whole session.
+/// A recording that a hang-up ends is a whole session.
 #[test]
 fn a_hang_up_ends_a_recording_which_can_be_read() {
     skip_unless_live!();
@@ -299,7 +299,7 @@ fn a_hang_up_ends_a_recording_which_can_be_read() {
     assert!(entries > 50, "{entries}");
 }
 
-/// A user who asked for some minutes need not come back to end it.
+/// The screen ends by itself after `--duration`: a user who asked for some minutes need not come back.
 #[test]
 fn a_screen_leaves_by_itself_when_its_time_is_up() {
     skip_unless_live!();
@@ -314,13 +314,13 @@ fn a_screen_leaves_by_itself_when_its_time_is_up() {
     target.runs_on();
 }
 
-/// Functions are chosen again while it is attached: one gets probes, the other loses them, and gets them back.
+/// Functions are chosen again while longpole is attached: one gets probes, the other loses them, then gets them again.
 #[test]
 fn functions_are_chosen_while_it_runs() {
     skip_unless_live!();
     let target = Target::start();
     let mut command = CommandBuilder::new(binary());
-    // Without samples: what they know of takes more rows than there are.
+    // Without samples: their functions take more rows than there are.
     command.args(["top", "--refresh=300ms", "--window=1s", "--overhead=none", "--freq=0"]);
     command.args(asked(&target));
     let mut screen = Screen::run(command);
@@ -401,8 +401,7 @@ fn cpu_ns(pid: u32, name: &str) -> (u64, u64) {
     (all, named)
 }
 
-/// For a program that switches all the time, the whole window was analysed again each second: half a CPU and
-/// more.
+/// For a program that switches all the time, analysing the whole window again each second would take half a CPU and more.
 #[test]
 fn watching_a_busy_program_stays_as_cheap_as_it_was() {
     let program = skip_unless_live!("pingpong.c");
@@ -433,7 +432,7 @@ fn watching_a_busy_program_stays_as_cheap_as_it_was() {
     assert_eq!(screen.end().0, 0);
 }
 
-/// One object a line, each of a stretch of its own; a reader that goes ends it.
+/// One object a line, each of a stretch of its own; `top` ends when its reader is gone.
 #[test]
 fn a_batch_is_one_json_object_after_the_other() {
     skip_unless_live!();

@@ -1,4 +1,4 @@
-//! Requests over sockets: a server and its clients, each a process, whose requests are counted exactly.
+//! Requests over sockets: a server and its clients, each a process; their requests are counted exactly.
 
 use longpole_tests::{Longpole, Recorded, skip_unless_live};
 use serde_json::Value;
@@ -8,7 +8,7 @@ const REQUESTS: u64 = 200;
 /// How long each answer takes, microseconds.
 const EACH_US: u64 = 2000;
 
-/// Sums of the requests that were served, or asked: how many, nanoseconds unread and worked at, longest.
+/// Sums of requests, served or asked: count, nanoseconds unread, nanoseconds worked at, longest.
 fn sums(session: &Value, served: bool) -> [u64; 4] {
     let sums = session["requests"]["sums"].as_array().expect("sums");
     let of = |name: &str| -> u64 {
@@ -32,7 +32,7 @@ fn check(family: &str) {
     let [served, queued_ns, answered_ns, longest_ns] = sums(session, true);
     let [asked, unread_ns, waited_ns, _] = sums(session, false);
     assert_eq!((served, asked, unread_ns), (all, all, 0), "{}", session["requests"]);
-    // One thread answers them one after the other, and meanwhile those of the others lie in their sockets.
+    // One thread answers requests one after the other; meanwhile those of other clients lie in their sockets.
     let slept_ns = all * EACH_US * 1000;
     assert!(answered_ns >= slept_ns && queued_ns >= slept_ns, "{answered_ns} and {queued_ns} of {slept_ns}");
     assert!(longest_ns >= 2 * EACH_US * 1000 && waited_ns >= answered_ns, "{longest_ns}, {waited_ns}");
@@ -41,7 +41,7 @@ fn check(family: &str) {
     let end = &report["limit"]["requests"][0];
     let number = |name: &str| end[name].as_f64().expect("a number");
     assert!(number("open") > 1.5 && number("open") <= CLIENTS as f64 && number("load") > 0.8, "{end}");
-    // It is not idle: those who ask wait for it all the time, and it sleeps.
+    // The server sleeps but is not idle, because clients wait for it all the time.
     assert_eq!(report["limit"]["at"][0]["kind"], "timers", "{}", report["limit"]["at"]);
     let screen = Longpole::with(["report"]).and(&recorded.file).ok().stdout;
     assert!(screen.contains("\nSERVES ") && screen.contains("\nASKS "), "{screen}");

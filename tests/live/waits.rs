@@ -1,4 +1,4 @@
-//! Waits whose waker, call and descriptor are known: each must be ended by exactly that thread, and be called so.
+//! Waits whose waker, call and descriptor are known: each must be ended by exactly that thread, and have that name.
 
 use longpole_tests::{Longpole, Program, Recorded, run, skip, skip_unless_live};
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ fn edges(program: &Program) -> BTreeMap<(String, String, String), usize> {
     edges
 }
 
-/// Waits of a thread that no thread of the recording ended, by name.
+/// Number of a thread's waits with this name that no recorded thread ended.
 fn waits(program: &Program, comm: &str, kind: &str) -> usize {
     let of_thread = program.operations().filter(|(thread, _)| thread.split('/').next() == Some(comm));
     of_thread.filter(|(_, operation)| operation.get(2).is_some_and(|name| name == kind)).count()
@@ -46,7 +46,7 @@ fn row(recorded: &Recorded, name: &str) -> serde_json::Value {
     rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name}: {report}")).clone()
 }
 
-/// Records one kind of wait: the edges into the waiter, and the addresses of the two words.
+/// Records one kind of wait; returns the program, and the addresses of the two words.
 fn record(program: &std::path::Path, kind: &str, mode: &str) -> (Program, Vec<String>) {
     let recorded = Recorded::good(&OPTIONS, program, &[kind, &ROUNDS.to_string(), mode]);
     let words = recorded.ended.stdout.split_whitespace().map(str::to_owned).collect();
@@ -69,8 +69,8 @@ fn check(program: &std::path::Path, kind: &str, mode: &str, what: impl Fn(&[Stri
     assert_eq!(into_waiter, BTreeMap::from([(("waker", what.as_str()), ROUNDS)]), "{kind} {mode}: {edges:?}");
 }
 
-/// Pipe, eventfd, socket and futex between threads and between processes are edges: as many as there were
-/// wakes, and from no other thread.
+/// Wake-ups by pipe, eventfd, socket and futex between threads and between processes are edges: as many as there were wakes,
+/// and from no other thread.
 #[test]
 fn every_wake_through_a_descriptor_is_an_edge_from_its_waker() {
     let program = skip_unless_live!("waits.c");
@@ -102,8 +102,8 @@ fn a_completion_is_the_doing_of_who_made_the_request_complete() {
     }
 }
 
-/// What is typed into a terminal is passed on by a thread of the kernel: no recorded thread has woken the
-/// reader, which waited for anything to do.
+/// A thread of the kernel passes on what is typed into a terminal: no recorded thread wakes the reader, whose wait counts as
+/// idle.
 #[test]
 fn a_read_from_a_terminal_is_a_wait_for_the_world() {
     let program = skip_unless_live!("waits.c");
@@ -139,8 +139,8 @@ fn what_a_disk_is_asked_for_is_waited_for_from_the_disk() {
     let recorded = Recorded::good(&["--interpose", "never"], &program, &[file, &rounds]);
     let program = recorded.program();
     let (reads, syncs) = (waits(&program, "disk", "file read"), waits(&program, "disk", "file sync"));
-    // A disk may be done before the thread is off its CPU, all the more where a busy machine holds the thread up: few
-    // waits are no fault, more than there were reads are.
+    // A disk may be done before the thread is off its CPU, all the more where a busy machine holds the thread up: fewer waits
+    // than reads are no error, more are.
     assert!((FEWEST..=ROUNDS + 2).contains(&reads), "{reads} reads");
     // The file system's own threads may be waited for in between.
     assert!(syncs >= FEWEST, "{syncs} syncs");
@@ -150,9 +150,9 @@ fn what_a_disk_is_asked_for_is_waited_for_from_the_disk() {
     assert!(by_disk.is_some_and(|end| end["count"].as_u64() > Some(reads as u64 / 2)), "{row}");
 }
 
-/// A wait that began on one word and was moved to another is ended by the thread that wakes that one, and
-/// keeps the first one's name. A PI lock is passed on directly. Of several words it was the one that was
-/// woken, where that can be known.
+/// A wait that is requeued from one word to another is ended by the thread that wakes the second word, and keeps the first
+/// one's name. A PI lock is passed on directly. A wait for several words is named after the one that was woken, where that
+/// can be known.
 #[test]
 fn every_wake_of_a_futex_is_an_edge_and_names_its_word() {
     let program = skip_unless_live!("waits.c");
@@ -165,8 +165,8 @@ fn every_wake_of_a_futex_is_an_edge_and_names_its_word() {
     check(&program, "waitv", "processes", |words| format!("one of 2 futexes from {}", words[0]));
 }
 
-/// What a thread sends over the loopback device it mostly takes in itself, in a soft interrupt during its own system
-/// call: it is the waker. Where the kernel leaves that to another thread, the network is.
+/// A packet over the loopback device is mostly received in a soft interrupt during the sender's own system call: the sender is
+/// the waker. Where the kernel leaves that to another thread, the network is.
 #[test]
 fn a_packet_over_the_loopback_device_is_its_senders_doing() {
     let program = skip_unless_live!("waits.c");

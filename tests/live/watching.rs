@@ -17,11 +17,11 @@ fn once_gives_json_and_text_without_a_terminal() {
     assert_eq!(target.line(LIMIT).unwrap(), "started");
     let pid = target.pid().to_string();
     let once = |window: &str| Longpole::with(["top", "--once", "--window", window, "-p", &pid]);
-    // Where everything else on the machine computes, too, symbols may not have been read when the first window is over.
+    // On a busy machine, symbols may not have been read when the first window is over.
     for attempt in 1.. {
         let report = once("3s").and("--json").and("--cpus").and("1,4,inf").ok().stdout;
         let report = Report::parse(&report);
-        // Those that were asked for, and that of this machine.
+        // Results for the CPU counts that were asked for, and for this machine's.
         assert!(report.0["results"].as_array().is_some_and(|all| all.len() >= 3), "{}", report.0);
         if report.at(1).function("locked", "tetid_ns") > Some(0.0) {
             break;
@@ -33,7 +33,7 @@ fn once_gives_json_and_text_without_a_terminal() {
     assert!(target.is_running().unwrap());
 }
 
-/// `longpole top --once --json -- COMMAND`, with a folder of its own for what the command says.
+/// `longpole top --once --json -- COMMAND`, with a folder of its own for the command's output.
 fn watched(folder: &Path, options: &[&str]) -> Longpole {
     let mut call = Longpole::with(["top", "--once", "--json"]);
     call.command().env("TMPDIR", folder).args(options).arg("--");

@@ -1,4 +1,4 @@
-//! Programs of the zoo, launched and attached. How long things took is not asked: the machine may be shared.
+//! Programs of the zoo, launched and attached. Times are not judged: the machine may be shared.
 
 use longpole_tests::zoo::{Bounds, ENTRIES, Entry, Keep, judge, missing};
 use longpole_tests::{binary, skip_if, skip_unless_built, skip_unless_live};
@@ -69,8 +69,8 @@ macro_rules! runtimes {
     )*};
 }
 
-// Of each runtime one program that scales and one that does not: neither its own threads nor its locks, which show as waits
-// only, hide that. The bounds are what a busy machine leaves of 1.9 and of 1.0 to 1.25.
+// Of each runtime one program that scales and one that does not: the runtime's own threads and locks, which show as waits
+// only, must not hide that. The bounds are what a busy machine leaves of 1.9 and of 1.0 to 1.25.
 runtimes! {
     java_that_scales: "java-fork" gains 1.5..2.1,
     java_behind_a_monitor: "java-monitor" gains 0.8..1.45,

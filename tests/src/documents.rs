@@ -8,20 +8,20 @@ use tempfile::TempDir;
 use crate::data_folder;
 use crate::longpole::binary;
 
-/// A page for people.
+/// A Markdown page: README.md or one under docs/.
 pub struct Document {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// What it says.
+    /// Its text.
     pub text: String,
 }
 
 /// A picture of the terminal in a document: `<!-- screen: COMMAND -->`, then a block of text.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Screen<'a> {
-    /// What prints it.
+    /// The command that prints it.
     pub command: &'a str,
-    /// The text of the document.
+    /// The output, as the document shows it.
     pub shown: &'a str,
 }
 
@@ -55,7 +55,7 @@ impl Document {
             .collect()
     }
 
-    /// The same page with what `shown` says for each command.
+    /// The page's text, with each screen's output replaced by what `shown` returns for its command.
     pub fn with_screens(&self, mut shown: impl FnMut(&str) -> String) -> String {
         let mut parts = self.text.split(MARK);
         let mut text = parts.next().unwrap_or_default().to_owned();
@@ -119,7 +119,7 @@ impl Desk {
         self.0.path()
     }
 
-    /// A line of shell there, with `longpole` on the path and 80 columns.
+    /// A command that runs this line of shell in the folder, with `longpole` on the path and 80 columns.
     pub fn command(&self, line: &str) -> Command {
         let folder = binary().parent().map(Path::to_owned).unwrap_or_default();
         let others = std::env::var_os("PATH").unwrap_or_default();

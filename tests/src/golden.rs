@@ -7,7 +7,7 @@ pub fn data_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data")
 }
 
-/// Compares with the golden file of that path under tests/data; with `LONGPOLE_BLESS` set it is written instead.
+/// Compares `actual` with the golden file at `path` under tests/data; with `LONGPOLE_BLESS` set, writes that file instead.
 pub fn check_golden(path: &str, actual: &str) {
     let file = data_folder().join(path);
     if std::env::var_os("LONGPOLE_BLESS").is_some() {

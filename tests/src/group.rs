@@ -1,4 +1,4 @@
-//! Processes that can be held all at once, and whose CPU time is known to the microsecond: a control group.
+//! Control groups: their processes can be frozen all at once, and their CPU time is known to the microsecond.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 
 use crate::process::shell;
 
-/// Nothing takes longer on a machine that has anything left for it.
+/// Freezing takes less, even on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// A control group of version 2. Processes that are left in it when it is dropped are killed.
+/// A control group of version 2. Dropping it kills the processes that are still in it.
 pub struct Group {
     folder: PathBuf,
 }
 
 impl Group {
-    /// An empty one, thawed.
+    /// Makes an empty group that is not frozen.
     ///
     /// # Errors
-    /// There are no control groups of version 2, or they are not ours to make.
+    /// There are no control groups of version 2, or we may not make one.
     pub fn new(name: &str) -> io::Result<Group> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let mounts = std::fs::read_to_string("/proc/mounts")?;
@@ -41,21 +41,21 @@ impl Group {
         Ok(Group { folder })
     }
 
-    /// A line of shell that becomes a member before it becomes the program.
+    /// A command that runs this line of shell: the shell joins the group, then executes the program.
     pub fn shell(&self, line: &str) -> Command {
         let mut command = shell(&format!("echo $$ > \"$GROUP\" && exec {line}"));
         command.env("GROUP", self.folder.join("cgroup.procs")).env("LC_ALL", "C");
         command
     }
 
-    /// Returns when none of its processes runs any more.
+    /// Freezes the group; returns when none of its processes runs any more.
     ///
     /// # Errors
-    /// One of them cannot be held.
+    /// The kernel refuses, or a process is not frozen in time.
     pub fn hold(&self) -> io::Result<()> {
         self.put("cgroup.freeze", "1")?;
         let end = Instant::now() + LIMIT;
-        // A process may be in the middle of a disk's answer.
+        // A process that waits for a disk is frozen late.
         while !std::fs::read_to_string(self.folder.join("cgroup.events"))?.contains("frozen 1") {
             if Instant::now() > end {
                 return Err(io::Error::other(format!("{} cannot be held", self.folder.display())));
@@ -73,10 +73,10 @@ impl Group {
         self.put("cgroup.freeze", "0")
     }
 
-    /// CPU time of all that its processes have done so far, those that are gone included; seconds.
+    /// CPU time that its processes have used so far, ended ones included; seconds.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// `cpu.stat` cannot be read, or has no such number.
     pub fn cpu_s(&self) -> io::Result<f64> {
         let stat = std::fs::read_to_string(self.folder.join("cpu.stat"))?;
         let usage = stat.lines().find_map(|line| line.strip_prefix("usage_usec "));

@@ -13,41 +13,41 @@ use crate::recorded::Recorded;
 use crate::report::Report;
 
 const LIMIT: Duration = Duration::from_secs(60);
-/// Of the CPU time. The program knows its shares to some tenths of a percent: a call takes as long as a few turns of a loop,
-/// and a round is timed to that.
+/// Largest error of a share without ±, as a part of the CPU time. The program itself knows its shares to some tenths of a
+/// percent: a call takes as long as a few turns of a loop, and a round is timed to that.
 const EXACT: f64 = 0.005;
-/// A function with less may have no row: no sample fell into it.
+/// A function with a smaller share may have no row, because no sample fell into it.
 const UNSEEN: f64 = 0.02;
 
-/// Numbers set against the truth.
+/// Shares of reports compared with the known ones.
 #[derive(Clone, Debug, Default)]
 pub struct Compared {
-    /// How many were given without ±.
+    /// Number of shares given without ±.
     pub exact: usize,
-    /// Those of them that are more than 0.5 points off, in words.
+    /// Shares without ± that are more than 0.5 points off, in words.
     pub wrong: Vec<String>,
-    /// How many were given with ±.
+    /// Number of shares given with ±.
     pub sampled: usize,
-    /// Those of them whose interval does not hold the truth, in words.
+    /// Shares with ± whose interval does not contain the true share, in words.
     pub outside: Vec<String>,
-    /// How many recordings these numbers are of.
+    /// Number of recordings compared.
     pub recordings: usize,
-    /// Of deviations in parts of ±, summed.
+    /// Sum of squares of deviations, each divided by its ±.
     squares: f64,
 }
 
 impl Compared {
-    /// How many of those with ± hold the truth.
+    /// Number of shares with ± whose interval contains the true share.
     pub fn inside(&self) -> usize {
         self.sampled - self.outside.len()
     }
 
-    /// The deviations compared with those that ± promises: 1 where it is right, more where it is too narrow.
+    /// Deviations compared with those that ± promises: 1 where ± is right, more where it is too narrow.
     pub fn spread(&self) -> f64 {
         (self.squares / self.sampled as f64).sqrt() * 1.96
     }
 
-    /// One recording more: what its report says, and the `truth` lines that the program printed.
+    /// Adds a recording: its report, and the output of the program with its `truth` lines.
     pub fn add(&mut self, what: &str, report: &Report, said: &str) {
         let truths: Vec<Vec<&str>> = said
             .lines()
@@ -97,8 +97,8 @@ impl Compared {
     }
 }
 
-/// All CPU time of the program: of `forever`, which every thread runs from beginning to end. Where it had
-/// probes all the time, it leaves out what comes before and after it; attached, there is no such time.
+/// The CPU time that shares are parts of. If `forever`, which every thread runs from beginning to end, had probes all the
+/// time, it is its total, without what comes before and after. Else, as when attached, it is the time that samples divide.
 fn whole(report: &Report, forever: Option<&Value>) -> f64 {
     let samples = &report.0["samples"];
     let is_probed = |row: &&Value| row["uncounted"].is_null() && row["calls_partial"].is_null();
@@ -112,7 +112,7 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(0.0)
 }
 
-/// Every other eight programs have two threads.
+/// Of 16 seeds in a row, the first eight give one thread, the others two.
 fn threads(seed: u32) -> String {
     (1 + seed / 8 % 2).to_string()
 }
@@ -125,8 +125,8 @@ pub fn launched(program: &Path, seed: u32, compared: &mut Compared) {
     compared.add(&format!("launched {words:?}"), &recorded.report("1"), &recorded.ended.stdout);
 }
 
-/// The program of this seed, recorded for a part of its life. Programs with phases are left alone: of them the shares of a part
-/// are not known.
+/// The program of this seed, recorded for a part of its life. Programs with phases (one seed of eight) are skipped: the
+/// shares of a part are not known.
 ///
 /// # Errors
 /// The program cannot be started or ended.

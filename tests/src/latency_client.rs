@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Between an answer and the next question.
+/// Pause between an answer and the next question.
 const PAUSE: Duration = Duration::from_millis(1);
-/// No answer of a server that lives takes longer.
+/// A server that still works answers within this time.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// The client; it asks until it is stopped.
@@ -20,14 +20,14 @@ pub struct LatencyClient {
 /// An answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Answered {
-    /// When it was asked.
+    /// When the question was sent.
     pub at: Instant,
-    /// How long it took.
+    /// Time until the answer.
     pub took: Duration,
 }
 
 impl LatencyClient {
-    /// Sends a request over an existing connection. An answer is what comes in one piece.
+    /// Asks over an existing connection. Each read that returns bytes counts as one answer.
     pub fn start<S: Read + Write + Send + 'static>(mut server: S, question: &'static [u8]) -> LatencyClient {
         let stop = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&stop);
@@ -52,7 +52,7 @@ impl LatencyClient {
         LatencyClient { stop, thread }
     }
 
-    /// All answers.
+    /// Stops the client, and returns all answers.
     ///
     /// # Errors
     /// The server is gone.
@@ -70,7 +70,7 @@ pub fn lengths(answers: &[Answered], from: Instant, to: Instant) -> Vec<f64> {
     lengths
 }
 
-/// The length below which this share of them lies; not a number if there is none.
+/// The length at this quantile of sorted lengths; NaN if there are none.
 pub fn quantile(lengths: &[f64], share: f64) -> f64 {
     let at = (lengths.len() as f64 * share) as usize;
     lengths.get(at.min(lengths.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)

@@ -1,4 +1,4 @@
-//! What the suites share: workloads, the longpole binary, what may run here, goldens, and answers read back.
+//! What the test suites share: workloads, the longpole binary, checks of what may run here, goldens, and parsed answers.
 
 pub mod documents;
 mod golden;
@@ -22,10 +22,10 @@ pub use process::{Background, Ended, has_ended, must_run, run, shell, until};
 pub use recorded::Recorded;
 pub use report::{Answer, Program, Report};
 
-/// Leaves the test, visibly, where running programs cannot be recorded; with the name of a workload, or what building
-/// another program gives, also where that cannot be built. Its value is then the program.
+/// Skips the test, visibly, where running programs cannot be recorded. Prints `SKIP name: reason`, which the runner counts.
 ///
-/// Prints `SKIP name: reason`, which the test runner counts as skipped.
+/// With a workload's name, or the result of another build, it also skips the test where the compiler is missing. Its value
+/// is then the program.
 #[macro_export]
 macro_rules! skip_unless_live {
     () => {
@@ -40,7 +40,7 @@ macro_rules! skip_unless_live {
     }};
 }
 
-/// Leaves the test, visibly, for this reason.
+/// Skips the test, visibly, for this reason.
 #[macro_export]
 macro_rules! skip {
     ($($reason:tt)*) => {{
@@ -49,7 +49,7 @@ macro_rules! skip {
     }};
 }
 
-/// Leaves the test, visibly, if there is a reason to.
+/// Skips the test, visibly, if there is a reason to.
 #[macro_export]
 macro_rules! skip_if {
     ($reason:expr) => {
@@ -59,7 +59,7 @@ macro_rules! skip_if {
     };
 }
 
-/// Leaves the test, visibly, where the machine lacks a compiler.
+/// Skips the test, visibly, where the machine lacks a compiler; fails it if the program does not compile.
 #[macro_export]
 macro_rules! skip_unless_built {
     ($built:expr) => {

@@ -9,17 +9,17 @@ use std::time::Duration;
 use crate::process::{self, Background, Ended};
 use crate::report::{Program, Report};
 
-/// No call in a test takes this long.
+/// A call that takes longer fails the test.
 const LIMIT: Duration = Duration::from_secs(180);
 
 static BINARY: OnceLock<PathBuf> = OnceLock::new();
 
-/// Takes this binary. `false` if another has been taken already.
+/// Chooses the binary for all later calls; `false` if it is chosen already.
 pub fn take_binary(path: PathBuf) -> bool {
     BINARY.set(path).is_ok()
 }
 
-/// The binary: the one taken, `LONGPOLE_BIN`, the one that cargo built for the collector's own tests, or built now.
+/// The binary: by `take_binary`, else `LONGPOLE_BIN`, else as cargo built it for the collector's own tests, else built now.
 pub fn binary() -> &'static Path {
     BINARY.get_or_init(|| {
         let named = ["LONGPOLE_BIN", "CARGO_BIN_EXE_longpole", "NEXTEST_BIN_EXE_longpole"]
@@ -89,8 +89,8 @@ impl Longpole {
         ended
     }
 
-    /// Must fail with this code, one line that says what is wrong (holding `message`) and one line of hint; and
-    /// without a panic.
+    /// Runs to the end, which must be this exit code, with an error line that holds `message`, a line of hint, and without
+    /// a panic.
     pub fn fails(self, code: i32, message: &str) -> Ended {
         let shown = format!("{:?}", self.command);
         let ended = self.code(code);
@@ -113,7 +113,7 @@ impl Longpole {
         Report::parse(&ended.stdout)
     }
 
-    /// What `longpole report --wide` says recording cost, with its parts, on one line.
+    /// The cost of recording and its parts, as `longpole report --wide` prints them, on one line.
     pub fn told_cost(file: &Path) -> String {
         let text = Self::with(["report", "--wide"]).and(file).ok().stdout;
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");

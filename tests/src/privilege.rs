@@ -36,7 +36,7 @@ fn decide() -> Option<String> {
     let asker = match workload::build("bpf_allowed.c") {
         Ok(asker) => asker,
         Err(workload::Problem::NoCompiler(reason)) => return Some(reason),
-        // Let the tests run and show what is wrong.
+        // A source that does not compile must not skip the tests: they run and show it.
         Err(workload::Problem::Broken(_)) => return None,
     };
     let answer = process::run(&mut Command::new(asker), Duration::from_secs(60)).ok()?;

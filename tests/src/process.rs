@@ -30,7 +30,7 @@ pub fn run(command: &mut Command, limit: Duration) -> io::Result<Ended> {
     background.wait(limit)
 }
 
-/// The same for what must work for the test to mean anything.
+/// As `run`; panics if that fails.
 pub fn must_run(command: &mut Command, limit: Duration) -> Ended {
     run(command, limit).unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
@@ -42,7 +42,7 @@ pub fn shell(script: &str) -> Command {
     command
 }
 
-/// Waits until it is so, for a minute at most; `what` should be then.
+/// Waits until `is_so` holds, for a minute at most; panics with `what` after that.
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(60);
     while !is_so() {
@@ -94,7 +94,7 @@ impl Background {
         })
     }
 
-    /// The same for what must work for the test to mean anything.
+    /// As `start`; panics if that fails.
     pub fn must_start(command: &mut Command) -> Self {
         Self::start(command).unwrap_or_else(|error| panic!("{command:?}: {error}"))
     }
@@ -104,7 +104,7 @@ impl Background {
         self.child.id()
     }
 
-    /// Lets it see the end of its input.
+    /// Closes its standard input.
     pub fn close_stdin(&mut self) {
         self.stdin = None;
     }
@@ -208,7 +208,7 @@ impl Background {
         })
     }
 
-    /// The rest of its streams. A process that it left behind may hold them open: does not wait for that one.
+    /// Collects the rest of its output. Waits for 2 s at most: a process that it left behind may hold the streams open.
     fn drain(&mut self) {
         let end = Instant::now() + Duration::from_secs(2);
         while !self.readers.iter().all(JoinHandle::is_finished) && Instant::now() < end {
@@ -222,7 +222,7 @@ impl Background {
 impl Drop for Background {
     fn drop(&mut self) {
         if self.status.is_none() {
-            // Gone already, or killed now; either way nothing is left to report.
+            // It may have ended already: errors say nothing.
             drop(self.child.kill());
             drop(self.child.wait());
         }

@@ -1,4 +1,4 @@
-//! A recording made for a test, gone with it.
+//! A recording made for a test, in a folder that is removed with it.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ impl Recorded {
         Self { ended: call.run(), file, folder }
     }
 
-    /// The same in the background, with the folder that holds the file.
+    /// As `launch`, in the background; with the folder that holds the file.
     pub fn launch_in_background(
         options: &[&str],
         program: &Path,
@@ -36,7 +36,7 @@ impl Recorded {
         (call.start(), folder, file)
     }
 
-    /// The same for a program that must end with code 0.
+    /// As `launch`, for a program that must end with code 0.
     pub fn good(options: &[&str], program: &Path, arguments: &[&str]) -> Self {
         let recorded = Self::launch(options, program, arguments);
         let ended = &recorded.ended;
@@ -50,7 +50,7 @@ impl Recorded {
         Self { ended: call.and("-p").and(pid.to_string()).ok(), file, folder }
     }
 
-    /// The same in the background, with the folder that holds the file.
+    /// As `attach`, in the background; with the folder that holds the file.
     pub fn attach_in_background(options: &[&str], pid: u32) -> (Background, TempDir, PathBuf) {
         let (call, folder, file) = record(options);
         (call.and("-p").and(pid.to_string()).start(), folder, file)
@@ -61,7 +61,7 @@ impl Recorded {
         Longpole::report(&self.file, cpus)
     }
 
-    /// What its threads did. Nothing may have been lost: exact counts would be chance.
+    /// The recording as a program. Panics if records were lost, because counts would not be exact.
     pub fn program(&self) -> Program {
         assert_eq!(self.report("1").trust("lost"), 0.0, "{}", self.ended.stderr);
         Longpole::export(&self.file)

@@ -14,7 +14,7 @@ pub struct Answer<'a>(&'a Value);
 pub struct Program(pub Value);
 
 impl Report {
-    /// From its text; anything else fails the test.
+    /// Parses the JSON text; anything else fails the test.
     pub fn parse(text: &str) -> Self {
         let value: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in:\n{text}"));
         assert_eq!(value["schema"], "longpole-report/1", "{text}");
@@ -29,7 +29,7 @@ impl Report {
         Answer(found.unwrap_or_else(|| panic!("no answer for {cpus} in {}", self.0)))
     }
 
-    /// A number of the trust part.
+    /// A number of the report's `trust` object.
     pub fn trust(&self, name: &str) -> f64 {
         number(&self.0["trust"][name], name, &self.0["trust"])
     }
@@ -83,7 +83,7 @@ impl Answer<'_> {
 }
 
 impl Program {
-    /// From its text; anything else fails the test.
+    /// Parses the JSON text; anything else fails the test.
     pub fn parse(text: &str) -> Self {
         let value: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in:\n{text}"));
         assert_eq!((&value["format"], &value["version"]), (&"longpole-program".into(), &1.into()));
@@ -114,7 +114,7 @@ impl Program {
         self.operations().filter(|(_, op)| op.first().is_some_and(|first| first == kind)).count()
     }
 
-    /// How many operations of a kind the threads do that ever enter this function.
+    /// Number of operations of a kind, in all threads that enter this function at least once.
     pub fn count_where(&self, kind: &str, function: &str) -> usize {
         let names = |op: &[Value]| op.get(1).is_some_and(|name| name == function);
         let enters =

@@ -1,22 +1,22 @@
-//! Whether the code that a process runs is the code in its files: what breakpoints in it would change.
+//! Compares the code that a process runs with the code in its files: breakpoints change bytes of it.
 
 use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// A byte of code that a process has another value of than its file.
+/// A byte of code whose value in a process differs from that in its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedByte {
     /// The file, as the process's mappings name it.
     pub file: String,
-    /// Where it is in the file.
+    /// Its place in the file.
     pub offset: u64,
-    /// Where it is in the process.
+    /// Its address in the process.
     pub address: u64,
-    /// What the file has.
+    /// Its value in the file.
     pub in_file: u8,
-    /// What the process has.
+    /// Its value in the process.
     pub in_memory: u8,
 }
 
@@ -27,8 +27,8 @@ impl fmt::Display for ChangedByte {
     }
 }
 
-/// Compares every executable mapping of a file with that file. Empty for a process that runs what its files say; what
-/// belongs to no file (`[vdso]`, `[uprobes]`, code made at run time) is left out.
+/// Compares every executable mapping of a file with that file; empty if all bytes are the same. Mappings without a file
+/// (`[vdso]`, `[uprobes]`, code made at run time) are skipped.
 ///
 /// # Errors
 /// There is no such process, or its memory may not be read.
@@ -59,7 +59,7 @@ pub fn changed_code(pid: u32) -> io::Result<Vec<ChangedByte>> {
     Ok(changed)
 }
 
-/// Fails the test, with the first places, if a process runs other code than its files have.
+/// Fails the test, and shows the first places, if a process's code differs from its files.
 pub fn assert_code_unchanged(pid: u32, when: &str) {
     let changed = changed_code(pid).unwrap_or_else(|error| panic!("code of process {pid}: {error}"));
     let first: Vec<String> = changed.iter().take(8).map(ToString::to_string).collect();
@@ -75,7 +75,7 @@ struct Code<'a> {
 }
 
 impl Code<'_> {
-    /// From a line of `/proc/PID/maps`, if it is one.
+    /// Parses a line of `/proc/PID/maps`; `None` if it is no executable mapping of a file.
     fn parse(line: &str) -> Option<Code<'_>> {
         let mut words = line.split_ascii_whitespace();
         let (from, to) = words.next()?.split_once('-')?;
@@ -89,7 +89,7 @@ impl Code<'_> {
     }
 }
 
-/// How much of `buffer` the file has from there on.
+/// Fills `buffer` from the file's `offset` on, and returns how many bytes there are.
 fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut known = 0;
     while known < buffer.len() {
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_changed_byte_is_found_with_its_place() {
-        // A program writes over its own code, as a debugger would: what follows is not run before its end.
+        // The program overwrites a byte of its code, as a debugger would: one that it does not execute before its end.
         let source = "f=open('/proc/self/maps').read().splitlines(); \
             a=next(int(l.split('-')[0],16) for l in f if ' r-xp ' in l and '/libc' in l); \
             m=open('/proc/self/mem','r+b',0); m.seek(a); b=m.read(1)[0]; m.seek(a); m.write(bytes([b^255])); \

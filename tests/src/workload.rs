@@ -37,7 +37,7 @@ pub fn source(name: &str) -> PathBuf {
 /// with a crate of its own (`work_stealing`), with debug information.
 ///
 /// # Errors
-/// No compiler here, or one that does not accept the source; for a crate also that what it needs cannot be had.
+/// There is no compiler, or the source does not compile; for a crate, also dependencies that cannot be downloaded.
 pub fn build(source: &str) -> Result<PathBuf, Problem> {
     let folder = sources();
     let path = folder.join(source);
@@ -50,11 +50,11 @@ pub fn build(source: &str) -> Result<PathBuf, Problem> {
     compile(&path, &text)
 }
 
-/// A program, or with such flags a library, of this source: `name` is its file's name, the language that of `compiler`
-/// (`cc`, `musl-gcc`, `c++`, `rustc`). Compiled once per content. `flags` stand behind the source, as libraries have to.
+/// Compiles `text` to a program, or with such flags a library, in a file called `name`, once per content.
+/// `compiler` (`cc`, `musl-gcc`, `c++`, `rustc`) decides the language. `flags` stand behind the source, as libraries have to.
 ///
 /// # Errors
-/// As [`build`]; a library that these flags ask for and that is not here is no fault of the source.
+/// As [`build`]. A library that `flags` name and that is missing counts as no compiler.
 pub fn compile_text(name: &str, compiler: &str, flags: &[&str], text: &str) -> Result<PathBuf, Problem> {
     let ending = match compiler {
         "rustc" => "rs",
@@ -91,7 +91,7 @@ pub fn build_with(source: &str, flags: &[&str]) -> Result<PathBuf, Problem> {
     let folder = sources();
     let text = read(&folder.join(source))?;
     let flags: Vec<&str> = C_FLAGS.iter().chain(flags).copied().chain(own_flags(&text)).collect();
-    // In one piece: programs are compiled once per content.
+    // With the header in it, because programs are compiled once per content.
     let whole = text.replace("#include \"common.h\"", &read(&folder.join("common.h"))?);
     compile_text(source.trim_end_matches(".c"), "cc", &flags, &whole)
 }
@@ -100,7 +100,7 @@ fn read(path: &Path) -> Result<String, Problem> {
     std::fs::read_to_string(path).map_err(broken("read", path))
 }
 
-/// A crate with one program of its folder's name; what it depends on comes from crates.io.
+/// Builds a crate with one program of its folder's name; its dependencies come from crates.io.
 fn build_crate(folder: &Path) -> Result<PathBuf, Problem> {
     let name = folder.file_name().and_then(OsStr::to_str).unwrap_or("workload");
     let text = ["Cargo.toml", "Cargo.lock", "src/main.rs"]
@@ -118,7 +118,7 @@ fn build_crate(folder: &Path) -> Result<PathBuf, Problem> {
         .current_dir(folder)
         .args(["build", "--release", "--locked", "--quiet", "--target-dir"])
         .arg(&target);
-    // What calls this is run by cargo, too.
+    // Cargo runs the tests, too, and its settings must not reach this build.
     for variable in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_TARGET", "CARGO_TARGET_DIR"] {
         cargo.env_remove(variable);
     }
@@ -134,12 +134,12 @@ fn build_crate(folder: &Path) -> Result<PathBuf, Problem> {
         });
     }
     std::fs::rename(target.join("release").join(name), &program).map_err(broken("write", &program))?;
-    // The program is all that is needed of it.
+    // Only the program is needed.
     let _ = std::fs::remove_dir_all(&target);
     Ok(program)
 }
 
-/// The same without any symbol.
+/// As `build`, stripped of all symbols.
 ///
 /// # Errors
 /// As [`build`]; or no `strip`.
@@ -224,9 +224,9 @@ fn compile(source: &Path, text: &str) -> Result<PathBuf, Problem> {
     if !program.exists() {
         put(&program, |temporary| {
             let mut command = Command::new(compiler);
-            // rust-toolchain.toml decides about rustc by the folder it is called in.
+            // rust-toolchain.toml chooses rustc by the folder that rustc is called in.
             command.current_dir(env!("CARGO_MANIFEST_DIR"));
-            // A lone file of Go, by the toolchain that is installed.
+            // Go compiles a single file, with the toolchain that is installed.
             command.env("GOFLAGS", "").env("GOTOOLCHAIN", "local").env("GO111MODULE", "off");
             command.args(&flags).arg("-o").arg(temporary).arg(source);
             command
@@ -235,14 +235,13 @@ fn compile(source: &Path, text: &str) -> Result<PathBuf, Problem> {
     Ok(program)
 }
 
-/// What a source asks the compiler for in its first comment: `flags: -fopenmp`.
+/// Compiler flags that a source's first comment names: `flags: -fopenmp`.
 fn own_flags(text: &str) -> Vec<&str> {
     let comment = text.split("*/").next().unwrap_or_default();
     comment.split_once("flags:").map_or_else(Vec::new, |(_, flags)| flags.split_whitespace().collect())
 }
 
-/// Makes a file under another name and moves it into place, so that tests running side by side see all of it or
-/// nothing.
+/// Makes a file under another name and moves it into place, so that parallel tests see all of it or nothing.
 fn put(program: &Path, command: impl FnOnce(&Path) -> Command) -> Result<(), Problem> {
     if let Some(folder) = program.parent() {
         std::fs::create_dir_all(folder).map_err(broken("make", folder))?;
@@ -280,7 +279,7 @@ pub fn fnv(bytes: impl AsRef<[u8]>) -> u64 {
     bytes.as_ref().iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// What could not be done with a file or folder.
+/// Makes an error that names what could not be done with a file or folder.
 fn broken(what: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Problem {
     move |error| Problem::Broken(format!("cannot {what} {}: {error}", path.display()))
 }

@@ -22,7 +22,7 @@ fn main() {
     let locks: Vec<&'static Mutex<u64>> =
         (0..contended).map(|_| &*Box::leak(Box::new(Mutex::new(0)))).collect();
     let guards: Vec<_> = locks.iter().map(|lock| lock.lock().unwrap()).collect();
-    // A thread in any case: there are operations of the C library.
+    // A thread in any case, so that there are operations of the C library.
     let _ = std::thread::spawn(|| ()).join();
     let threads: Vec<_> = locks
         .iter()
@@ -36,7 +36,7 @@ fn main() {
     while COMING.load(Ordering::SeqCst) < contended {
         std::thread::sleep(Duration::from_millis(1));
     }
-    // They come to their locks, also where the machine is busy.
+    // Time for the threads to reach their locks, also where the machine is busy.
     std::thread::sleep(Duration::from_millis(500));
     nobody_waits(&free);
     drop(guards);

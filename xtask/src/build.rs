@@ -1,4 +1,4 @@
-//! `./x build`: the release binary with the kernel programs inside.
+//! `./x build`: the release binary with the kernel programs embedded.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use crate::command;
 use crate::embed;
 use crate::workspace::Workspace;
 
-/// Builds and says where the binary is.
+/// Builds it, and prints its path.
 ///
 /// # Errors
 /// Something does not compile.
@@ -18,7 +18,7 @@ pub fn run() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// `target/release/longpole`; cargo's own progress is shown.
+/// Builds `target/release/longpole`, and shows cargo's own progress.
 ///
 /// # Errors
 /// It does not compile.

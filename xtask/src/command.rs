@@ -20,7 +20,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// It ended by itself with code 0.
+    /// Whether it ended by itself with code 0.
     pub fn success(&self) -> bool {
         self.status.is_some_and(|status| status.success())
     }
@@ -31,7 +31,7 @@ impl Outcome {
     }
 }
 
-/// A cargo command in `dir`, free of what an outer cargo or the user's shell would add to it.
+/// A cargo command in the workspace, without variables that an outer cargo or the user's shell would add.
 pub fn cargo(workspace: &Workspace) -> Command {
     let mut command = Command::new("cargo");
     command.current_dir(&workspace.root);
@@ -42,7 +42,7 @@ pub fn cargo(workspace: &Workspace) -> Command {
     command
 }
 
-/// Runs to the end or the limit, both streams caught in one text.
+/// Runs to the end or the limit; both streams are captured in one text.
 ///
 /// # Errors
 /// The program cannot be started.
@@ -52,7 +52,7 @@ pub fn capture(command: &mut Command, limit: Duration) -> Result<Outcome> {
     let copy = writer.try_clone().context("pipe")?;
     command.stdin(Stdio::null()).stdout(writer).stderr(copy);
     let mut child = command.spawn().with_context(|| format!("cannot start {name}"))?;
-    // The command holds the pipe's writing ends: without dropping them the reader would never see the end.
+    // The command holds writing ends of the pipe: if it kept them, the reader would never see the end.
     command.stdout(Stdio::null()).stderr(Stdio::null());
 
     let (sender, receiver) = mpsc::channel::<Vec<u8>>();
@@ -72,7 +72,7 @@ pub fn capture(command: &mut Command, limit: Duration) -> Result<Outcome> {
         match receiver.recv_timeout(Duration::from_millis(50)) {
             Ok(chunk) => bytes.extend(chunk),
             Err(mpsc::RecvTimeoutError::Disconnected) => break,
-            // A process it left behind may hold the pipe open: what it wrote itself has arrived by now.
+            // A process that it left behind may hold the pipe open: its own output has arrived by now.
             Err(mpsc::RecvTimeoutError::Timeout) if last_call.is_some_and(|call| Instant::now() >= call) => {
                 break;
             }
@@ -95,7 +95,7 @@ pub fn capture(command: &mut Command, limit: Duration) -> Result<Outcome> {
     Ok(Outcome { status: Some(status), output: String::from_utf8_lossy(&bytes).into_owned() })
 }
 
-/// Runs something that must succeed; its output is shown only if it does not.
+/// Runs a command that must succeed; its output is shown only if it does not.
 ///
 /// # Errors
 /// It cannot be started or ends with another code than 0; `what` names it.
@@ -121,7 +121,7 @@ pub fn text(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// A program that has ended with code 0; `name` is what an error calls it.
+/// Returns `ended` if its code is 0; `name` is the program's name in errors.
 ///
 /// # Errors
 /// It has ended in another way.
@@ -141,7 +141,7 @@ pub fn good(command: &mut Command, limit: Duration) -> Result<Ended> {
     well(run(command, limit).with_context(|| name.clone())?, &name)
 }
 
-/// Wall seconds of [`good`].
+/// Runs as [`good`]; returns wall seconds.
 ///
 /// # Errors
 /// As [`good`].
@@ -151,7 +151,7 @@ pub fn seconds(command: &mut Command, limit: Duration) -> Result<f64> {
     Ok(began.elapsed().as_secs_f64())
 }
 
-/// What [`good`] writes, which must be JSON.
+/// Runs as [`good`]; returns its output, which must be JSON.
 ///
 /// # Errors
 /// As [`good`]; or it writes something else.

@@ -12,9 +12,9 @@ use crate::build;
 use crate::command;
 use crate::workspace::Workspace;
 
-/// What limits the program, by construction.
+/// The lock that limits the program, by construction.
 const LOCK: &str = "mutex registry.gate";
-/// "Missing permission or kernel feature", as longpole itself ends (automake's "skip").
+/// Exit code "missing permission or kernel feature", as longpole's own (automake's "skip").
 const CANNOT_RECORD: u8 = 77;
 
 /// Builds, records, reports and cleans up.
@@ -38,7 +38,7 @@ pub fn run() -> Result<ExitCode> {
 fn live(workspace: &Workspace, longpole: &Path) -> Result<()> {
     let built = workload::build("store.c").map_err(|why| anyhow!("store.c: {why}"))?;
     let scratch = Scratch::new(workspace, "demo")?;
-    // Recorded as a user would, by a short path.
+    // A user would record it by a short path.
     std::fs::copy(&built, scratch.0.join("store")).context("cannot copy the program")?;
     println!("Four threads parse rows and store them in a registry with one lock (tests/workloads/store.c).");
     println!();
@@ -70,7 +70,7 @@ fn report(longpole: &Path, file: &Path) -> Command {
     command
 }
 
-/// Runs it on the terminal of this program, which it fits its text to.
+/// Runs it in this program's terminal, to which it fits its text.
 fn show(command: &mut Command) -> Result<()> {
     let status = command.stdin(Stdio::null()).status().context("cannot start longpole")?;
     if !status.success() {
@@ -83,7 +83,7 @@ fn json(longpole: &Path, file: &Path) -> Result<String> {
     Ok(command::good(report(longpole, file).arg("--json"), Duration::from_secs(300))?.stdout)
 }
 
-/// The lock limits on some number of CPUs, and there is something to do about it.
+/// Expects that the lock limits on some number of CPUs, and that there is a change to make.
 fn names_lock(json: &str) -> Result<()> {
     let report: serde_json::Value = serde_json::from_str(json).context("no JSON")?;
     let rows = |name: &str| report["limit"][name].as_array().map_or(&[][..], Vec::as_slice);

@@ -1,4 +1,4 @@
-//! BENCHMARKS.md and VALIDATION.md: one section for each measurement, replaced when it is measured again; the rest is left alone.
+//! BENCHMARKS.md and VALIDATION.md: each measurement replaces its own section and leaves the others alone.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use crate::command;
 use crate::workspace::Workspace;
 
-/// A page and its header.
+/// A page's file and header.
 pub struct Kind {
     file: &'static str,
     head: &'static str,
@@ -29,7 +29,7 @@ relative to one CPU.\nThe error is |measured − predicted| ÷ measured, as in t
 the middle of\nseveral runs, all numbers of CPUs in alternation.\n",
 };
 
-/// The page, written after every section so that a later failure loses nothing.
+/// A page, written after every section so that a later failure loses nothing.
 pub struct Page {
     path: PathBuf,
     text: String,
@@ -37,7 +37,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// Unchanged, or new.
+    /// Reads the page, or begins a new one.
     ///
     /// # Errors
     /// It exists but cannot be read.
@@ -51,7 +51,7 @@ impl Page {
         Ok(Self { path, text, machine: machine() })
     }
 
-    /// Prints a section and puts it in its place.
+    /// Prints a section, and puts it in the page in place of the former one.
     ///
     /// # Errors
     /// The page cannot be written.

@@ -1,5 +1,5 @@
-//! `./x recordings`: the small recordings of real programs under tests/data/recordings, made again. The documents' screens and
-//! the tests of every screen are made from them (`LONGPOLE_BLESS=1 ./x test -p collector`).
+//! `./x recordings`: makes the small recordings of real programs under tests/data/recordings again. The documents' screens and
+//! the tests of every screen use them (`LONGPOLE_BLESS=1 ./x test -p collector`).
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -12,11 +12,11 @@ use longpole_tests::{Background, workload};
 use crate::build;
 use crate::workspace::Workspace;
 
-/// A recording: its name, the workload, its arguments, and for how long it is attached to (`None`: launched).
+/// A recording: its name, the workload, its arguments, and how long longpole is attached (`None`: launched).
 type Entry = (&'static str, &'static str, &'static [&'static str], Option<&'static str>);
 
 const RECORDINGS: [Entry; 8] = [
-    // The lock of a registry limits it; split in eight it does not.
+    // A registry's lock limits; split in eight it does not.
     ("store", "store.c", &["4", "4000"], None),
     ("split", "store.c", &["4", "4000", "8"], None),
     ("attached", "store.c", &["4", "20000"], Some("1s")),
@@ -24,7 +24,7 @@ const RECORDINGS: [Entry; 8] = [
     ("pipeline", "pipeline.c", &["401"], None),
     // More CPUs help until the serial part limits.
     ("quicksort", "quicksort.c", &["3", "2000000", "50000"], None),
-    // One long branch and short ones, rounds that wait for all.
+    // One long branch and several short ones; each round waits for all.
     ("forkjoin", "forkjoin.c", &["50"], None),
     // Four threads between barriers, one with more work.
     ("phases", "phases.c", &["4", "200"], None),
@@ -46,7 +46,7 @@ pub fn run() -> Result<ExitCode> {
     std::fs::create_dir_all(&folder)?;
     for (name, source, arguments, attached) in RECORDINGS {
         let built = workload::build(source).map_err(|why| anyhow!("{source}: {why}"))?;
-        // Recorded as a user would, by a short path.
+        // A user would record it by a short path.
         let desk = tempfile::tempdir()?;
         let program = source.trim_end_matches(".c");
         std::fs::copy(&built, desk.path().join(program))?;
@@ -70,7 +70,7 @@ pub fn run() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Recordings are their owner's alone; these are everybody's.
+/// Makes a recording readable for everyone; recordings are their owner's alone.
 fn shared(file: &Path) -> Result<()> {
     std::fs::set_permissions(file, Permissions::from_mode(0o644)).with_context(|| file.display().to_string())
 }

@@ -2,23 +2,23 @@
 
 use std::fmt;
 
-/// Measurements of one thing.
+/// Measurements of one quantity.
 #[derive(Clone, Debug, Default)]
 pub struct Sample(Vec<f64>);
 
 impl Sample {
-    /// One more measurement.
+    /// Adds a measurement.
     pub fn push(&mut self, value: f64) {
         self.0.push(value);
         self.0.sort_by(f64::total_cmp);
     }
 
-    /// How many there are.
+    /// The number of measurements.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The middle one, or the mean of the middle two; 0 of none.
+    /// The median, of an even number the mean of the middle two; 0 of none.
     pub fn median(&self) -> f64 {
         let middle = self.0.len() / 2;
         match (self.0.get(middle.wrapping_sub(1)), self.0.get(middle)) {
@@ -28,8 +28,7 @@ impl Sample {
         }
     }
 
-    /// The standard error of the mean: the standard deviation divided by the root of their number; unknown
-    /// for fewer than two.
+    /// The standard error of the mean: standard deviation ÷ √count. `None` for fewer than two.
     pub fn standard_error(&self) -> Option<f64> {
         let count = self.0.len() as f64;
         let mean = self.0.iter().sum::<f64>() / count;
@@ -37,7 +36,7 @@ impl Sample {
         (self.0.len() > 1).then(|| (squares / (count - 1.0) / count).sqrt())
     }
 
-    /// Every measurement times this, for another unit.
+    /// Multiplies every measurement, for another unit.
     pub fn scaled(&self, factor: f64) -> Self {
         Self(self.0.iter().map(|value| value * factor).collect())
     }
@@ -85,7 +84,7 @@ mod tests {
         assert_eq!(sample.standard_error(), None);
         sample.push(1.0);
         assert_eq!(sample.standard_error(), None);
-        // Deviations 3, 1, 1, 3: 20 through 3, and through 4.
+        // Deviations 3, 1, 1, 3: their squares add up to 20, divided by 3, and by 4.
         for value in [3.0, 5.0, 7.0] {
             sample.push(value);
         }

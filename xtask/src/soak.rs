@@ -1,5 +1,5 @@
-//! `./x soak`: attaches to programs in seven languages and detaches again, as often as asked for. The test suite does the
-//! same a few times.
+//! `./x soak`: attaches to programs in seven languages and detaches again, as often as asked for. The test suite does it a
+//! few times.
 
 use std::process::ExitCode;
 
@@ -17,7 +17,7 @@ pub struct Options {
     rounds: u32,
 }
 
-/// Runs the soak tests; they say for each language how it went, or why it was left out.
+/// Runs the soak tests, which print the result for each language, or why it was left out.
 ///
 /// # Errors
 /// longpole cannot be built or cannot record here.

@@ -1,4 +1,4 @@
-//! `./x tidy`: the rules for source files that no lint knows. Also a test of this crate.
+//! `./x tidy`: rules for source files that no lint checks. Also a test of this crate.
 
 mod borders;
 mod files;
@@ -16,7 +16,7 @@ use crate::workspace::Workspace;
 /// `./x tidy`: complaints on standard output, one a line.
 ///
 /// # Errors
-/// Never; the signature is that of every command.
+/// Never; all commands have this signature.
 pub fn run() -> Result<ExitCode> {
     let complaints = check(&Workspace::find());
     for complaint in &complaints {
@@ -25,7 +25,7 @@ pub fn run() -> Result<ExitCode> {
     Ok(if complaints.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Everything that breaks a rule, as `path: what`. Soft limits are printed, not returned.
+/// Returns everything that breaks a rule, as `path: what`. Soft limits are only printed.
 pub fn check(workspace: &Workspace) -> Vec<String> {
     let mut complaints = Vec::new();
     let sources = match files::sources(workspace) {
@@ -54,7 +54,7 @@ pub fn check(workspace: &Workspace) -> Vec<String> {
         if NAMES_TESTS.contains(&document.path.as_str()) {
             wrong.extend(prose::named_tests(document, &sources));
         }
-        // What was there once has its place in the log of changes.
+        // CHANGELOG.md may name files that are gone.
         if document.path != "CHANGELOG.md" {
             wrong.extend(prose::named_paths(document, |path| workspace.root.join(path).exists()));
         }
@@ -63,7 +63,7 @@ pub fn check(workspace: &Workspace) -> Vec<String> {
     complaints
 }
 
-/// Documents with a table of promises, each with the tests that guard it.
+/// Documents with tables of promises, each row with the tests that guard it.
 const NAMES_TESTS: [&str; 2] = ["ARCHITECTURE.md", "docs/safety.md"];
 
 #[cfg(test)]

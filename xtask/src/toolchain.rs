@@ -10,13 +10,13 @@ use longpole_tests::workload::fnv;
 use crate::command;
 use crate::workspace::Workspace;
 
-/// The toolchain that builds both sides.
+/// The toolchain that builds kernel programs and user space.
 pub struct Toolchain {
-    /// Everything `rustc -vV` says: the key of tools built against it.
+    /// Output of `rustc -vV`, part of the key of tools built against it.
     pub version_text: String,
-    /// `release:` of it.
+    /// Its `release:`.
     pub release: String,
-    /// Major number of `LLVM version:`.
+    /// Major number of its `LLVM version:`.
     pub llvm_major: u32,
     /// `rustc --print sysroot`.
     pub sysroot: PathBuf,
@@ -46,10 +46,10 @@ impl Toolchain {
         format!("{}-{:016x}", self.release, fnv(&self.version_text))
     }
 
-    /// The inner error says that it is not the one of rust-toolchain.toml: another one makes other bytes.
+    /// Whether it is the one of rust-toolchain.toml; the inner error says that it is not: another toolchain makes other bytes.
     ///
     /// # Errors
-    /// That file cannot be read.
+    /// rust-toolchain.toml cannot be read.
     pub fn is_pinned(&self, workspace: &Workspace) -> Result<std::result::Result<(), String>> {
         let file = workspace.root.join("rust-toolchain.toml");
         let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
@@ -63,14 +63,14 @@ impl Toolchain {
         })
     }
 
-    /// A program that comes with it, as `rust-lld`.
+    /// Path of a program that comes with it, such as `rust-lld`.
     pub fn program(&self, name: &str) -> Option<PathBuf> {
         let host = field(&self.version_text, "host: ")?;
         let path = self.sysroot.join("lib/rustlib").join(host).join("bin").join(name);
         path.is_file().then_some(path)
     }
 
-    /// The shared LLVM library rustc itself uses.
+    /// The shared LLVM library that rustc itself uses.
     pub fn llvm_library(&self) -> Option<PathBuf> {
         let folder = self.sysroot.join("lib");
         let mut found: Vec<PathBuf> = std::fs::read_dir(folder)
@@ -93,7 +93,7 @@ fn is_llvm_name(path: &Path) -> bool {
         .is_some_and(|name| name.starts_with("libLLVM") && name.contains(".so"))
 }
 
-/// The toolchain also holds a linker script of a similar name.
+/// Whether the file is ELF: the toolchain also has a linker script of a similar name.
 fn is_elf(path: &Path) -> bool {
     let mut magic = [0; 4];
     std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && magic == *b"\x7fELF"

@@ -1,5 +1,5 @@
-//! `./x view`: makes the page of `longpole view` again from `view/`, or proves that what is checked in is
-//! what its sources give.
+//! `./x view`: makes the page of `longpole view` again from `view/`, or proves that the checked-in page is what its sources
+//! give.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use crate::command;
 use crate::workspace::Workspace;
 
-/// What is checked in: the pages of `longpole view` and of `top --listen`.
+/// Folder and names of the checked-in pages of `longpole view` and `top --listen`.
 const FOLDER: &str = "collector/embedded/page";
 const PAGES: [&str; 2] = ["page.html", "live.html"];
 
@@ -25,7 +25,7 @@ pub struct Options {
     pictures: bool,
 }
 
-/// Pictures: the recording, the file in docs/, what of the page is shown.
+/// Pictures: the recording, the file in docs/, and the page's state as a link.
 const PICTURES: [(&str, &str, &str); 1] = [(
     "store",
     "view.png",
@@ -35,7 +35,7 @@ const PICTURES: [(&str, &str, &str); 1] = [(
 /// Makes or checks the page.
 ///
 /// # Errors
-/// There is no Node.js, its packages cannot be had, or the sources do not compile.
+/// There is no Node.js, its packages cannot be downloaded, or the sources do not compile.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let workspace = Workspace::find();
     if options.check {
@@ -51,7 +51,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Draws what is in [`PICTURES`] with the longpole that was built.
+/// Draws [`PICTURES`] with the longpole in target/release.
 fn pictures(workspace: &Workspace) -> Result<()> {
     for (recording, picture, link) in PICTURES {
         let page = workspace.target.join("picture.html");
@@ -74,18 +74,18 @@ fn chromium() -> OsString {
     std::env::var_os("CHROMIUM").unwrap_or_else(|| "/usr/bin/chromium".into())
 }
 
-/// How fast a page is, milliseconds.
+/// Speed of a page, milliseconds.
 #[derive(serde::Deserialize)]
 pub struct Speed {
-    /// From the start until it can be used.
+    /// From the start until the page can be used.
     pub ready_ms: f64,
-    /// Drawing it once.
+    /// Median of drawing it once.
     pub median_ms: f64,
-    /// The same at worst.
+    /// Largest time of drawing it once.
     pub worst_ms: f64,
 }
 
-/// Opens a page and moves it; `None` without Node.js or Chromium.
+/// Measures a page that is opened and moved; `None` without Node.js or Chromium.
 ///
 /// # Errors
 /// The page does not work.
@@ -99,7 +99,7 @@ pub fn speed(workspace: &Workspace, page: &Path) -> Result<Option<Speed>> {
     Ok(Some(serde_json::from_str(&command::text(&mut drive)?)?))
 }
 
-/// What differs, and what the page's own tests complain about; or why nothing can be made here.
+/// Differences from the checked-in pages, and complaints of the page's own tests; or why nothing can be made here.
 ///
 /// # Errors
 /// The sources do not compile.
@@ -125,7 +125,7 @@ pub fn compare(workspace: &Workspace) -> Result<Result<Vec<String>, String>> {
     Ok(Ok(complaints))
 }
 
-/// Installs what `view/package-lock.json` says, once.
+/// Installs the packages of `view/package-lock.json`, once.
 fn packages(workspace: &Workspace) -> Result<Result<(), String>> {
     let folder = workspace.root.join("view");
     let is_there =

@@ -23,7 +23,7 @@ pub struct Options {
     whole: bool,
 }
 
-/// Where a line is changed, and which tests then give the first answer.
+/// Folders: a file in which a line is changed, and the tests that give the first answer.
 const CHANGES: [(&str, &str, &[&str]); 4] = [
     ("present", "collector/src/present/text.rs", &["-p", "collector", "--lib", "present::"]),
     ("capture", "capture/src/probe/overhead/controller.rs", &["-p", "capture", "--lib", "probe::"]),
@@ -80,7 +80,7 @@ fn change(workspace: &Workspace, file: &Path, tests: &[&str]) -> Result<Sample> 
     let before = Restored { path: file, text: std::fs::read_to_string(file)? };
     command::must(&mut nextest, "the tests before the change")?;
     let mut times = Sample::default();
-    // After the file's own comment: all that follows moves, as with most changes.
+    // The line follows the file's own comment, so that all code moves, as with most changes.
     let (head, rest) = before.text.split_once("\n\n").context("a file without a blank line")?;
     for run in 0..RUNS {
         std::fs::write(file, format!("{head}\n\n// Changed {run}.\n{}{rest}", "\n".repeat(run)))?;
@@ -91,7 +91,7 @@ fn change(workspace: &Workspace, file: &Path, tests: &[&str]) -> Result<Sample> 
     Ok(times)
 }
 
-/// A file that is again what it was when this goes out of scope.
+/// A file that gets its text again when this is dropped.
 struct Restored<'a> {
     path: &'a Path,
     text: String,
@@ -105,7 +105,7 @@ impl Drop for Restored<'_> {
     }
 }
 
-/// `./x test` from nothing, and again.
+/// `./x test` with nothing built, and again.
 fn whole(workspace: &Workspace) -> Result<String> {
     let mut text = String::from(
         "## The whole test run\n\nSeconds on two CPUs, registry downloaded.\n\n| | s |\n|---|---|\n",
@@ -144,8 +144,8 @@ fn whole(workspace: &Workspace) -> Result<String> {
     Ok(text)
 }
 
-/// Seconds that each test program takes to compile, by its name in the test runner: of cargo's own account, which it keeps as
-/// JSON in a page.
+/// Seconds that each test program takes to compile, by its name in the test runner: from cargo's timing report, a page that
+/// contains JSON.
 fn compile_times(workspace: &Workspace, folder: &Path) -> Result<BTreeMap<String, f64>> {
     let mut touched = Vec::new();
     for file in ["probe-abi/src/lib.rs", "probe-preload/src/lib.rs", "tests/src/lib.rs", "xtask/src/main.rs"]
@@ -172,7 +172,7 @@ fn compile_times(workspace: &Workspace, folder: &Path) -> Result<BTreeMap<String
     let mut times = BTreeMap::new();
     for unit in &units {
         let (Some(name), Some(target)) = (unit["name"].as_str(), unit["target"].as_str()) else { continue };
-        // As `live "test" (test)`.
+        // Such as `live "test" (test)`.
         let words: Vec<&str> = target.split_whitespace().collect();
         let program = match words[..] {
             [test, "\"test\"", "(test)"] => format!("{name}::{test}"),

@@ -1,8 +1,8 @@
-//! Where things are: the workspace root and what is put under its target folder.
+//! The workspace's root folder, and folders under its target.
 
 use std::path::{Path, PathBuf};
 
-/// The workspace this xtask was built from.
+/// The workspace that this xtask was built from.
 pub struct Workspace {
     /// Folder of the workspace's Cargo.toml.
     pub root: PathBuf,
@@ -11,7 +11,7 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// Found from the folder xtask's own manifest lies in.
+    /// Finds it by the folder of xtask's own manifest.
     pub fn find() -> Self {
         let own = Path::new(env!("CARGO_MANIFEST_DIR"));
         let root = own.parent().unwrap_or(own).to_path_buf();
@@ -20,12 +20,12 @@ impl Workspace {
         Self { root, target }
     }
 
-    /// Tools built for this toolchain, never in the user's home.
+    /// Folder of tools built for this toolchain, never in the user's home.
     pub fn tools(&self) -> PathBuf {
         self.target.join("tools")
     }
 
-    /// The kernel programs' own crate, which no host can compile.
+    /// Folder of the kernel programs' own crate, which no host can compile.
     pub fn ebpf_crate(&self) -> PathBuf {
         self.root.join("probe-ebpf")
     }

@@ -1,5 +1,5 @@
-//! `./x zoo`: programs that longpole was not tuned for, launched and attached, and how many of its answers
-//! are right. Keeps the score, with machine and date, in VALIDATION.md.
+//! `./x zoo`: programs that longpole was not tuned for, launched and attached, and how many of its answers are right. Keeps
+//! the score, with machine and date, in VALIDATION.md.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -42,13 +42,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// Whether programs are visited as for VALIDATION.md.
+    /// Whether programs run as for VALIDATION.md.
     fn whole(&self) -> bool {
         !(self.launched || self.attached || self.quick)
     }
 }
 
-/// The cells of a program, as they are kept in target/zoo/rows.
+/// The cells of a program, in the form kept in target/zoo/rows.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Row {
     name: String,
@@ -58,7 +58,7 @@ struct Row {
 }
 
 impl Row {
-    /// What an earlier run found out, if it did.
+    /// Results of an earlier run, if there are any.
     fn read(folder: &Path, entry: &Entry) -> Option<Row> {
         let text = std::fs::read(folder.join(format!("{}.json", entry.name))).ok()?;
         serde_json::from_slice(&text).ok()
@@ -126,7 +126,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A program in both ways, or why it is not here.
+/// Judges a program launched and attached; the error says why it cannot run here.
 fn visit(keep: &Keep, entry: &Entry, options: &Options, bounds: &Bounds) -> Result<Row, String> {
     if let Some(why) = missing(entry) {
         return Err(why);
@@ -158,7 +158,7 @@ fn progress(mode: &str, cells: &[Cell]) {
     }
 }
 
-/// The section of VALIDATION.md.
+/// Makes the section of VALIDATION.md.
 fn told(rows: &[Row], absent: &[String], runs: usize, exact: bool) -> Result<String> {
     let (mut launched, mut attached) = (Score::default(), Score::default());
     for row in rows {
@@ -233,7 +233,7 @@ fn told(rows: &[Row], absent: &[String], runs: usize, exact: bool) -> Result<Str
     Ok(text)
 }
 
-/// A figure that fits into a list of them, with nothing in it that a page takes for its own.
+/// A figure short enough for a list, without characters that Markdown would interpret.
 fn short(figure: &str) -> String {
     const LENGTH: usize = 160;
     let line = figure.replace(['\n', '`', '|', '<', '>'], " ");

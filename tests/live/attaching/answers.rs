@@ -9,7 +9,7 @@ use longpole_tests::latency_client::{LatencyClient, lengths, quantile};
 use longpole_tests::{Background, Longpole, Recorded, skip_unless_live};
 
 const LIMIT: Duration = Duration::from_secs(120);
-/// Each of the stretches that are compared.
+/// Length of each stretch that is compared.
 const STRETCH: Duration = Duration::from_secs(2);
 
 /// A server of 50 threads under the load of some clients; it ends with them.
@@ -37,7 +37,7 @@ impl Server {
     }
 }
 
-/// Redis answered after 160 to 277 ms instead of 9 while `record -p` attached to all of its functions and locks.
+/// Attaching to all functions and locks at once would delay answers: Redis then took 160 to 277 ms instead of 9.
 #[test]
 fn answers_come_as_fast_while_longpole_attaches_and_detaches() {
     let program = skip_unless_live!("answers.c");
@@ -60,7 +60,7 @@ fn answers_come_as_fast_while_longpole_attaches_and_detaches() {
     let after = lengths(&answers, gone, over);
     let with = lengths(&answers, attached, left);
     let leaving = lengths(&answers, left, gone);
-    // What else the machine does is in all of them; the worse of the two without longpole is what it does.
+    // Other load of the machine is in all stretches: the worse of the two stretches without longpole is the measure.
     let worst = |lengths: &[f64]| quantile(lengths, 1.0);
     let alone = worst(&before).max(worst(&after));
     let said = format!(
@@ -73,7 +73,7 @@ fn answers_come_as_fast_while_longpole_attaches_and_detaches() {
     assert!(worst(&with) < 5.0 * alone + 40.0 && worst(&leaving) < 5.0 * alone + 40.0, "{said}");
     assert!(server.server.is_running().expect("a server"));
 
-    // What is called all the time never got probes, and the recording says why.
+    // Functions and locks that are used all the time never got probes, and the recording says why.
     let summary = &ended.stderr;
     assert!(summary.contains("no probes on mutexes and condition variables: they are used "), "{summary}");
     let report = Longpole::report(&file, "1");
@@ -86,7 +86,7 @@ fn answers_come_as_fast_while_longpole_attaches_and_detaches() {
     assert!(report.at(1).functions().iter().any(|name| name.starts_with("HotStep")), "samples show it");
 }
 
-/// Named functions get their probes at once, locks too, and a message says what that costs.
+/// Functions that the user names, locks among them, get probes at once; a message says what a call then costs.
 #[test]
 fn what_is_named_is_probed_at_once() {
     let program = skip_unless_live!("answers.c");

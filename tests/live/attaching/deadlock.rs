@@ -1,11 +1,11 @@
-//! A program that hung before longpole came.
+//! Attaching to a program that hangs already.
 
 use longpole_tests::{Background, Longpole, skip_unless_live};
 use serde_json::Value;
 use std::process::Command;
 use std::time::Duration;
 
-/// A thread in a deadlock makes no event at all, and the recording was "nothing".
+/// A thread in a deadlock makes no event at all: its lock and the lock's holder are read from memory.
 #[test]
 fn who_waits_for_whose_lock_is_read_from_the_programs_memory() {
     let program = skip_unless_live!("deadlock.c");

@@ -30,8 +30,8 @@ fn a_zombie_is_named_as_one() {
     record(&folder, &pid).fails(1, "zombie");
 }
 
-/// Whenever the target ends, becomes another program or forks, it goes on as it would, and longpole ends well or says why
-/// not: it is attached to in steps, one after the other within 0.1 s.
+/// A target that ends, executes or forks at any step of attaching goes on as it would alone, and longpole ends well or says
+/// why not. The steps follow within 0.1 s.
 #[test]
 fn targets_that_end_execute_or_fork_while_being_attached_to() {
     skip_unless_live!();
@@ -88,8 +88,8 @@ fn a_go_program_gets_no_return_probes() {
     assert_eq!(target.wait(LIMIT).unwrap().code, Some(0));
 }
 
-/// A thread that does not lead its process replaces the program, by its own file or another one: what it becomes is
-/// recorded like what it was, from when its probes are there.
+/// A thread that is not its process's leader replaces the program, by its own file or another one: the new program is recorded
+/// like the old one, as soon as its probes are there.
 #[test]
 fn a_thread_that_is_not_the_leader_replaces_the_program() {
     let program = skip_unless_live!("exec_thread.c");
@@ -108,12 +108,12 @@ fn a_thread_that_is_not_the_leader_replaces_the_program() {
         assert_eq!(ended.code, Some(0), "{next:?}: {}", ended.stderr);
         assert!(ended.stdout.ends_with("60 calls after exec, probed\n"), "{next:?}: {}", ended.stdout);
         let report = Longpole::report(&file, "1");
-        // The leader may be killed while it notes that it has created a thread: a record that is begun and never ended.
+        // The leader may be killed while it writes the record of a thread's creation, which then never ends.
         assert!(report.trust("lost") <= 1.0, "{next:?}: {}", report.0);
         assert_eq!(report.findings("probes_late").len(), 1, "{next:?}: {}", report.0);
         let program = Longpole::export(&file);
         assert_eq!((program.entries("BeforeExec"), program.entries("AfterExec")), (14 + 17, 60), "{next:?}");
-        // The previous leader, the thread that became the new one, and that one's worker.
+        // The previous leader, the thread that replaced the program, and a worker of the new program.
         assert_eq!(program.threads(), 3, "{next:?}");
     }
 }
@@ -141,7 +141,7 @@ fn an_ordinary_user_is_told_what_is_missing() {
     assert!(ended.stderr.contains("setcap") || ended.stderr.contains("sudo"), "{}", ended.stderr);
 }
 
-/// Root of a user namespace is root already: another hint, before the command is started or the target looked at.
+/// Root of a user namespace is not told to become root: another hint, before the command starts or the target is read.
 #[test]
 fn root_of_a_user_namespace_is_not_told_to_become_root() {
     skip_unless_live!();

@@ -12,8 +12,8 @@ use longpole_tests::{
 const LIMIT: Duration = Duration::from_secs(60);
 const TIMES: usize = 211;
 
-/// Records a program that loads the library some time after longpole has come, and calls what it counts later still.
-/// `None`: it cannot load it.
+/// Records a program that loads the library some time after longpole has attached, and makes the counted calls later still.
+/// `None`: the program cannot load the library.
 fn record(loader: &Path, library: &Path, options: &[&str]) -> Option<(Program, Report)> {
     let mut command = Command::new(loader);
     command.arg(library).arg(TIMES.to_string()).env("WORKLOAD_WAIT", "1");
@@ -30,14 +30,14 @@ fn record(loader: &Path, library: &Path, options: &[&str]) -> Option<(Program, R
             return None;
         }
     }
-    // Until the recording has the library's function, which is called meanwhile; a loaded machine takes its
-    // time. If that function has no probe, nothing shows when it is enough.
+    // Waits until the recording has calls of the library's function, which the program makes all the time; a loaded machine
+    // takes its time. If that function has no probe, nothing shows when, and the wait has a fixed length.
     let end = Instant::now() + if options.is_empty() { Duration::from_millis(1_500) } else { LIMIT };
     while Instant::now() < end {
         std::thread::sleep(Duration::from_millis(100));
         let so_far = Longpole::with(["export", "--format", "program"]).and(&file).run();
         if so_far.code == Some(0) && Program::parse(&so_far.stdout).entries("plugin_early") > 10 {
-            // Its locks' probes come at about the same time.
+            // Probes of the library's locks come at about the same time.
             std::thread::sleep(Duration::from_millis(500));
             break;
         }
@@ -74,8 +74,7 @@ fn functions_of_a_library_that_is_loaded_later_are_probed_if_they_are_named() {
     assert_eq!(program.entries("plugin_late"), 0, "only the program's own unless asked for");
 }
 
-/// The C library came with the library: until its functions had probes, its lock operations were not
-/// recorded.
+/// A static program gets its C library with the plugin: lock operations before that library's probes are not recorded.
 #[test]
 fn a_c_library_that_is_loaded_later_is_probed() {
     let library = skip_unless_live!("plugin.c");

@@ -1,6 +1,5 @@
-//! Locks of running programs have no probes. Which one limits, how long it is held and what a second CPU
-//! gains come from waits, wake-ups and samples. The answers must agree with those for the same program,
-//! launched.
+//! Locks of an attached program, which has no probes: waits, wake-ups and samples must show which lock limits, how long it
+//! is held and what a second CPU gains, as for the same program launched.
 
 use longpole_tests::{
     Background, Longpole, Program, Recorded, skip_unless_built, skip_unless_live, workload,
@@ -9,22 +8,22 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// How long a program is recorded that was attached to.
+/// How long an attached program is recorded.
 const FOR: &str = "2500ms";
-/// Rounds of a program that is attached to: it is killed before it ends.
+/// Rounds of an attached program: it is killed before it ends.
 const ENDLESS: &str = "100000000";
 
-/// Speed-ups differ by no more than this part.
+/// Largest relative difference of two speed-ups.
 const NEAR: f64 = 0.15;
 
 /// A program whose locks are known.
 struct Case {
     source: &'static str,
-    /// Before the number of rounds.
+    /// Arguments before the number of rounds.
     words: &'static [&'static str],
-    /// Of a program that was launched.
+    /// Number of rounds when launched.
     rounds: &'static str,
-    /// The locks and the part of the CPU time for which each is held, the one that limits first.
+    /// The locks and the part of the CPU time for which each is held; the first one is the limit.
     held: &'static [(&'static str, f64)],
 }
 
@@ -57,7 +56,7 @@ impl Case {
         Recorded::attach(&["-d", FOR], target.pid())
     }
 
-    /// The lock that limits is the first one, with any speed-up.
+    /// The limit is the first lock, with any speed-up.
     fn names_the_lock(&self, limit: &Value) {
         let (first, _) = self.held[0];
         assert_eq!(
@@ -74,8 +73,8 @@ impl Case {
     }
 }
 
-/// From one CPU to two. How long an idle CPU takes to wake changes from minute to minute here, and decides what a convoy
-/// gains: it is the same for all.
+/// Predicted speed-up from one CPU to two. What waking an idle CPU takes differs from minute to minute on shared machines, and
+/// decides what a convoy gains: it is fixed here.
 fn speed_up(recorded: &Recorded) -> f64 {
     let call =
         Longpole::with(["predict", "--json", "--cpus", "2", "--wake-latency", "40us", "--wake-cost", "0"]);
@@ -83,7 +82,7 @@ fn speed_up(recorded: &Recorded) -> f64 {
     answer["results"][0]["speedup"].as_f64().expect("a speed-up")
 }
 
-/// Attached on one CPU and on two, the answers are those of the launched program.
+/// Attached on one CPU and on two, a program has the answers that it has when launched.
 fn agrees(case: &Case) {
     let program = skip_unless_live!(workload::build(case.source));
     let launched = speed_up(&Recorded::good(&[], &program, &case.words(case.rounds)));
@@ -109,14 +108,14 @@ fn a_hot_mutex_is_known_as_in_a_launched_program() {
     agrees(&HOT);
 }
 
-/// The one in the middle was held twice as long, half as often: sections without a waiter in between counted
-/// as one.
+/// Sections of a lock without a waiter in between must not count as one: the middle lock would be held twice as long, half as
+/// often.
 #[test]
 fn three_locks_are_told_apart() {
     agrees(&THREE);
 }
 
-/// Waits of queues are for conditions: no lock limits.
+/// A pipeline's threads wait for conditions, not for locks: no lock limits.
 #[test]
 fn a_pipeline_is_limited_by_its_slow_stage() {
     let program = skip_unless_live!("zoo/shapes.c");

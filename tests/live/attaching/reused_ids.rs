@@ -1,5 +1,4 @@
-//! Ids that the kernel reuses: a thread or a process is identified by its birth and its end, not by its
-//! number. Issue 3, "Life".
+//! The kernel reuses ids: a thread or process is identified by its birth and its end, not by its number. Issue 3, "Life".
 
 use std::process::Command;
 use std::time::Duration;
@@ -31,7 +30,7 @@ fn a_thread_and_a_process_with_the_number_of_one_that_is_gone() {
     let program = recorded.program();
     let calls = ["FirstLife", "SecondLife", "ChildOne", "ChildTwo"].map(|name| program.entries(name));
     assert_eq!(calls, [7, 11, 3, 5]);
-    // Each is a thread of its own, called by its own name.
+    // Each life is a thread of its own, with its own name.
     let names = names(&recorded);
     for life in ["first life", "second life", "child one", "child two"] {
         let of_this_life = names.iter().filter(|name| name.contains(life)).count();
@@ -42,8 +41,8 @@ fn a_thread_and_a_process_with_the_number_of_one_that_is_gone() {
     assert!(report.findings("stray_exit").is_empty(), "{}", report.0);
 }
 
-/// Found where a child got the number that one of longpole's own processes had just had: when the last trace
-/// of that one was removed, the child was forgotten.
+/// A child gets the number that one of longpole's own processes has just had. Removing the last trace of that process must
+/// not remove the child.
 #[test]
 fn a_child_with_the_number_of_a_stranger_that_is_just_gone() {
     let program = skip_unless_live!("reborn.c");
@@ -63,7 +62,7 @@ fn a_child_with_the_number_of_a_stranger_that_is_just_gone() {
     assert_eq!(Longpole::export(&file).entries("ChildOne"), 3);
 }
 
-/// A process that is not a child of the recording is not recorded, whatever number it has.
+/// A process outside of the recording is not recorded, even with the number of a recorded child that has ended.
 #[test]
 fn a_stranger_with_the_number_of_a_child_that_is_gone() {
     let program = skip_unless_live!("reborn.c");

@@ -1,6 +1,6 @@
-//! Breakpoints are in the chosen program and in no other, even if processes run another program, are born and
-//! die by the thousand, or have their file replaced. Issue 18, "The right program, always": about one child
-//! in 1,000 died of a breakpoint at an offset chosen for another program.
+//! Breakpoints are in the chosen program and in no other, even if processes run another program, are born and die by the
+//! thousand, or have their file replaced. Issue 18, "The right program, always": a breakpoint at an offset chosen for
+//! another program kills that process.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,12 +11,12 @@ use longpole_tests::{Background, Longpole, Recorded, skip_unless_live, workload}
 
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// Runs of each kind, and children of each run: `LONGPOLE_MORE=10` makes ten times as many.
+/// Factor for the runs of each kind and the children of each run: `LONGPOLE_MORE=10` makes ten times as many.
 fn more() -> usize {
     std::env::var("LONGPOLE_MORE").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
-/// The one that starts children, and the one without symbols that compares its own bytes with its file.
+/// The program that starts children, and a program without symbols that compares its own bytes with its file.
 fn programs() -> Result<(PathBuf, PathBuf), workload::Problem> {
     Ok((workload::build("breeder.c")?, workload::build_stripped("own_text.c")?))
 }
@@ -26,13 +26,13 @@ fn all_ended_well(recorded: &Recorded, children: usize) {
     let good = format!("{children} children, 0 bad");
     assert_eq!(ended.stdout.lines().last(), Some(&*good), "{}{}", ended.stdout, ended.stderr);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    // One of them checks its code, which a warning says where a pattern names functions.
+    // own_text checks its code; a warning says so where a pattern names functions.
     let is_odd = |line: &&str| line.contains("WARN") && !line.contains("probes may end own_text");
     let lines: Vec<&str> = ended.stderr.lines().filter(is_odd).collect();
     assert!(lines.is_empty(), "{lines:?}");
 }
 
-/// With the code of before 10 of 500 found a foreign byte. Both before their program is looked at, and just then.
+/// Children that change their program before it is looked at, and just then: ten of 500 found a foreign byte in one try.
 #[test]
 fn a_child_that_becomes_another_program_finds_no_foreign_byte() {
     let (parent, child) = skip_unless_live!(programs());
@@ -47,7 +47,7 @@ fn a_child_that_becomes_another_program_finds_no_foreign_byte() {
             let words = [&*count.to_string(), how, least, most, at_once, child, lives];
             all_ended_well(&Recorded::launch(&["--exact", "--children"], &parent, &words), count);
         }
-        // Attached, and with all functions from the beginning.
+        // Also with all functions from the beginning.
         let words = ["500", "fork", "0", "260", "40", child, "20"];
         let options = ["--children", "--functions", "*", "--overhead", "none"];
         all_ended_well(&Recorded::launch(&options, &parent, &words), 500);
@@ -62,7 +62,7 @@ fn children_by_fork_vfork_and_spawn_all_live() {
     all_ended_well(&Recorded::launch(&["--exact", "--children"], &parent, &words), count);
 }
 
-/// The program that children start is replaced by another one while they do.
+/// The program file of the children is replaced by another one while children start.
 #[test]
 fn a_program_that_is_replaced_on_disk() {
     let (parent, other) = skip_unless_live!(programs());
@@ -84,13 +84,13 @@ fn a_program_that_is_replaced_on_disk() {
     let said: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("WARN")).collect();
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(said[0].contains("program was replaced or deleted on disk"), "{said:?}");
-    // Both are in the recording, by their own names or as having none.
+    // Both files are in the recording: one with its names, one as having none.
     let known = Longpole::with(["info"]).and(&file).ok().stdout;
     assert!(known.contains("program: all symbols and lines there"), "{known}");
     assert!(known.contains("program: no debug info"), "{known}");
 }
 
-/// A program that had been replaced before it was looked at had samples of `[name]`, though all its symbols were there.
+/// A program whose file had been replaced before longpole read it still has its symbols: its samples are not `[name]`.
 #[test]
 fn a_program_that_was_replaced_before() {
     let (program, other) = skip_unless_live!(programs());

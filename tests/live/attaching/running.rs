@@ -1,4 +1,4 @@
-//! `longpole record -p PID`: a running program is recorded and goes on as if nothing had been.
+//! `longpole record -p PID`: a running program is recorded and goes on as before.
 
 use std::path::Path;
 use std::process::Command;
@@ -29,7 +29,7 @@ fn a_running_program_with_threads_born_later() {
     assert!(Longpole::export(&recorded.file).threads() > 20);
 }
 
-/// A thread that waited when we came is woken later: the wait has a start at the window's edge.
+/// A thread that waits when longpole attaches is woken later: its wait starts at the window's edge.
 #[test]
 fn threads_that_are_there_at_attach_are_known() {
     let program = skip_unless_live!("pipeline.c");
@@ -47,8 +47,7 @@ fn threads_that_are_there_at_attach_are_known() {
     assert!(time("StageTransform") > time("StageParse"), "{}", report.0);
 }
 
-/// A summary reported 3.7 µs where a second of the program had been recorded while longpole still read its
-/// symbols.
+/// The summary's duration includes the time in which longpole still reads the program's symbols.
 #[test]
 fn the_summary_tells_of_all_that_was_recorded() {
     let program = skip_unless_live!("turns.c");
@@ -69,12 +68,12 @@ fn the_summary_tells_of_all_that_was_recorded() {
     assert!((0.5..2.0).contains(&(told_ns / wall_ns)), "{told_ns} of {wall_ns} ns: {summary}");
 }
 
-/// While longpole attached SIGTERM ended it without a word.
+/// Before the recording begins, SIGTERM ends longpole with a line that nothing is recorded.
 #[test]
 fn terminated_at_any_moment_it_leaves_a_recording_or_a_line() {
     let program = skip_unless_live!("turns.c");
     let mut target = Background::must_start(Command::new(program).arg("1000000000"));
-    // What the kernel does before longpole's first instruction is not known.
+    // Before 100 ms, longpole may not have reached its first instruction.
     for delay in [100, 150, 200, 300, 400, 600, 1_000] {
         let (record, _folder, file) = Recorded::attach_in_background(&[], target.pid());
         std::thread::sleep(Duration::from_millis(delay));
@@ -117,18 +116,18 @@ fn the_end_of_the_target_is_the_end() {
     let mut command = Command::new(program);
     let mut target = Background::start(command.args(["101", "4", "300"]).env("WORKLOAD_WAIT", "1")).unwrap();
     assert_eq!(target.line(LIMIT).unwrap(), "ready");
-    // Named, so that it is probed at once.
+    // Named functions get their probes at once.
     let options = ["--overhead", "none", "--functions", "ShortLife"];
     let (mut record, _folder, file) = Recorded::attach_in_background(&options, target.pid());
     record.wait_for_stderr("recording ", LIMIT).unwrap();
     target.say("go").unwrap();
     assert_eq!(record.wait(LIMIT).unwrap().code, Some(0));
     assert_eq!(target.wait(LIMIT).unwrap().code, Some(0));
-    // Attached before the first thread was born: all of them are there.
+    // longpole attached before the first thread was born: calls of all threads are there.
     assert_eq!(Longpole::export(&file).entries("ShortLife"), 101);
 }
 
-/// Such a recording was given up, and with it all that it had: reading about thousands of threads takes a while.
+/// Reading about thousands of threads takes a while; if the program ends meanwhile, what was recorded is kept.
 #[test]
 fn a_program_that_ends_while_longpole_attaches_keeps_what_was_seen() {
     skip_unless_live!();
@@ -148,7 +147,7 @@ fn a_program_that_ends_while_longpole_attaches_keeps_what_was_seen() {
         let target = target.wait(LIMIT).unwrap();
         assert_eq!((target.code, target.signal), (Some(0), None), "{}", target.stderr);
         if ended.code == Some(1) {
-            // Nothing had been looked at yet.
+            // longpole had not looked at the program yet.
             let before = ["is a zombie", "ended while longpole was attaching", "no process with PID"];
             assert!(before.iter().any(|why| ended.stderr.contains(why)), "{}", ended.stderr);
             assert!(!file.exists(), "{}", ended.stderr);
@@ -157,7 +156,7 @@ fn a_program_that_ends_while_longpole_attaches_keeps_what_was_seen() {
         assert_eq!(ended.code, Some(0), "after {delay} ms: {}", ended.stderr);
         let info = Longpole::with(["info"]).and(&file).ok().stdout;
         let is_said = ended.stderr.contains("ended while longpole was attaching");
-        // What ended before anything was read of it has no name.
+        // A program that ends before anything was read of it has no name.
         assert!(is_said || info.contains("crowd"), "{info}");
         assert!(is_said || !ended.stderr.contains("events    0"), "after {delay} ms: {}", ended.stderr);
         kept += 1;

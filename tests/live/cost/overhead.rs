@@ -8,7 +8,7 @@ use longpole_tests::{Background, Longpole, Recorded, Report, must_run, run, skip
 
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Calls per second of CPU time, from this many lines of 100 ms each.
+/// Calls per second of CPU time, from this many of the target's lines, which come every 100 ms.
 fn speed(target: &mut Background, lines: usize) -> f64 {
     let (mut calls, mut cpu_ns) = (0.0, 0.0);
     for _ in 0..lines {
@@ -20,8 +20,8 @@ fn speed(target: &mut Background, lines: usize) -> f64 {
     calls / cpu_ns * 1e9
 }
 
-/// A small function that is called all the time would take many times as long with probes on it: they are gone within
-/// a moment, and the program runs as fast as before while it is recorded. Compared with itself, by its own CPU time.
+/// With probes, a small function that is called all the time takes many times as long. It loses its probes, and the program
+/// runs as fast as before while it is recorded. Compared with itself, by its own CPU time.
 #[test]
 fn a_hot_function_is_let_go_to_keep_to_the_budget() {
     let program = skip_unless_live!("dear.c");
@@ -35,7 +35,7 @@ fn a_hot_function_is_let_go_to_keep_to_the_budget() {
     let later = speed(&mut target, 20);
     let ended = record.wait(LIMIT).unwrap();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    // Without the overhead controller it is a tenth or less.
+    // Without the overhead controller, the speed is a tenth or less.
     assert!(later > 0.8 * before, "{before} calls a second before, {first} at first and {later} later");
     assert!(
         ended.stderr.contains("1 off (called too often, counted for their callers: SmallAndHot)"),
@@ -47,11 +47,11 @@ fn a_hot_function_is_let_go_to_keep_to_the_budget() {
     assert_eq!(report.findings("folded").len(), 1, "{}", report.0);
     let cost = &report.0["overhead"];
     assert_eq!(cost["budget"], 0.02, "{cost}");
-    // The excess that is tolerated, and the time to remove the probes, which is longer on a busy machine;
-    // without the limit it is ten times as much.
+    // The controller tolerates some excess and takes time to remove probes, longer on a busy machine; without the limit
+    // the share is ten times as much.
     assert!(cost["share"].as_f64().unwrap() < 1.0, "{cost}");
     assert!(cost["hits"].as_u64().unwrap() > 100, "{cost}");
-    // The function around it keeps its probes.
+    // The function that calls it keeps its probes.
     assert!(report.at(1).function("Seldom", "calls").unwrap_or(0.0) > 10.0, "{}", report.0);
     let told = Longpole::told_cost(&file);
     assert!(told.starts_with("overhead ") && told.contains("(budget 2 %)"), "{told}");
@@ -70,7 +70,7 @@ fn without_a_budget_every_call_is_kept() {
     assert!(recorded.ended.stderr.contains("(no goal)"), "{}", recorded.ended.stderr);
 }
 
-/// Time of the function in many calls ÷ time of the one in one call, which computes the same.
+/// Time of `InManyCalls` ÷ time of `InOneCall`, which compute the same.
 fn ratio(report: &Report) -> f64 {
     let time = |name| report.at(1).function(name, "tetid_ns").expect("both functions");
     time("InManyCalls") / time("InOneCall")
@@ -82,8 +82,8 @@ fn report_of(file: &Path, options: &[&str]) -> Report {
     Report::parse(&call.ok().stdout)
 }
 
-/// Probes make a function of many small calls look more expensive than it is. What they cost is known and taken out, so that
-/// the report is nearer to the program without probes; `--raw` leaves it in.
+/// Probes make a function of many small calls look more expensive than it is. The report subtracts their known cost, and so
+/// is nearer to the program without probes; `--raw` does not subtract it.
 #[test]
 fn what_probes_cost_is_not_the_programs() {
     let program = skip_unless_live!("known.c");
@@ -109,8 +109,8 @@ fn what_probes_cost_is_not_the_programs() {
     }
 }
 
-/// Each compiler of a `make` got probes, and its symbols were read: it took eight times as long. Programs that are gone
-/// within 200 ms get none, which is counted.
+/// If each compiler of a `make` got probes and its symbols were read, the `make` would take eight times as long. Programs that
+/// end within 200 ms get no probes, which is counted.
 #[test]
 fn a_storm_of_short_programs_is_hardly_slower() {
     let program = skip_unless_live!("storm.c");
@@ -126,7 +126,7 @@ fn a_storm_of_short_programs_is_hardly_slower() {
         let counted = words.windows(4).find(|words| words[1..] == ["processes", "ended", "before"]);
         let ended = counted.and_then(|words| words[0].parse::<usize>().ok());
         let ended = ended.unwrap_or_else(|| panic!("{}", storm.ended.stderr));
-        // On a full machine some of them live for longer.
+        // On a busy machine some of them live longer than 200 ms.
         assert!((PROCESSES / 2..=PROCESSES).contains(&ended), "{}", storm.ended.stderr);
         let calls = storm.program().entries("ChildTask");
         assert!(calls <= (PROCESSES - ended) * 50, "{calls} calls: {}", storm.ended.stderr);
@@ -136,7 +136,7 @@ fn a_storm_of_short_programs_is_hardly_slower() {
     assert!(recorded < 3.0 * alone, "{alone} µs alone, {recorded} µs recorded");
 }
 
-/// node with four workers did 21 rounds in its first second instead of 12,000: four thousand of its functions had probes.
+/// With probes on four thousand functions, node with four workers did 21 rounds in its first second instead of 12,000.
 #[test]
 fn a_program_with_thousands_of_functions_begins_without_probes() {
     let program = skip_unless_live!(workload::build_many_functions(1_500));
@@ -150,14 +150,14 @@ fn a_program_with_thousands_of_functions_begins_without_probes() {
     let usual = launch(&["--exact", "--overhead", "none"]);
     assert_eq!(on(&usual), 0, "{}", usual.ended.stderr);
     assert!(usual.ended.stderr.contains("too many to have probes at once"), "{}", usual.ended.stderr);
-    // The user gives a number, or takes no samples that could show them instead.
+    // The user gives a number of functions, or takes no samples that could choose among them.
     for options in [["--max-functions", "4000"], ["-F", "0"]] {
         let asked = launch(&[&["--exact", "--overhead", "none"], &options[..]].concat());
         assert!(on(&asked) > 1_000, "{options:?}: {}", asked.ended.stderr);
     }
 }
 
-/// Units per second of CPU time of each way of `moods`, from a second after it was begun: the middle of its lines.
+/// Units per second of CPU time of each way of `moods`: the median of its lines from a second after its start on.
 fn settled(output: &str) -> [f64; 3] {
     const LINES: usize = 20;
     let mut ways: [Vec<f64>; 3] = Default::default();
@@ -174,21 +174,21 @@ fn settled(output: &str) -> [f64; 3] {
     })
 }
 
-/// For any program, longpole has found within a second what may be recorded of it. By its own CPU time, alone
-/// and recorded, in turn.
+/// Within a second of a change, longpole has found what it may record of the program. By the program's own CPU time, alone
+/// and recorded, in turns.
 #[test]
 fn a_change_of_ways_is_dear_for_less_than_a_second() {
     let program = skip_unless_live!("moods.c");
     let alone = || settled(&run(Command::new(&program).args(["2000", "3"]), LIMIT).unwrap().stdout);
     let before = alone();
-    // Recorded it comes back to its first way.
+    // The recorded run comes back to its first way.
     let recorded = Recorded::launch(&[], &program, &["2000", "4"]);
     assert_eq!(recorded.ended.code, Some(0), "{}", recorded.ended.stderr);
     let with = settled(&recorded.ended.stdout);
     let after = alone();
     for way in 0..3 {
         let alone = before[way].min(after[way]);
-        // With probes on the small functions it is less than half, and with a record for each operation four fifths.
+        // With probes on the small functions the speed is less than half, with a record for each operation four fifths.
         assert!(with[way] > 0.8 * alone, "way {way}: {} of {alone}\n{}", with[way], recorded.ended.stderr);
     }
 }

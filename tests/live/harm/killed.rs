@@ -1,5 +1,5 @@
-//! What remains if longpole is killed, if its disk is full or if its limits are small: a readable file, a
-//! program that runs on, and nothing else.
+//! longpole is killed, its disk is full, or its limits are small: a readable file remains, the program runs on, and nothing
+//! else is left.
 
 use longpole_tests::{Background, Longpole, binary, run, shell, skip, skip_unless_live, until};
 use std::path::Path;
@@ -15,7 +15,7 @@ fn now_ns() -> u64 {
     now.and_then(|text| text.split(' ').next()?.parse().ok()).unwrap_or(0)
 }
 
-/// Processes other than `pid` that have this variable.
+/// Command lines of processes other than `pid` that have this variable.
 fn marked(mark: &str, pid: u32) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
     let marked = processes.filter(|process| {
@@ -28,7 +28,7 @@ fn marked(mark: &str, pid: u32) -> Vec<String> {
         .collect()
 }
 
-/// Everything of the first 1.3 s was lost, and the last 1.1 s later on.
+/// A kill loses less than 0.7 s of records, and leaves no process behind.
 #[test]
 fn a_killed_longpole_loses_the_last_moment_only_and_leaves_nothing_behind() {
     let program = skip_unless_live!("ticks.c");
@@ -46,7 +46,7 @@ fn a_killed_longpole_loses_the_last_moment_only_and_leaves_nothing_behind() {
         let mut target = attached.then(|| Background::must_start(&mut workload));
         let mut call = Longpole::with(["record", "-o"]).and(&file);
         match &target {
-            // Named, so that it is probed at once.
+            // Named functions get their probes at once.
             Some(target) => call.command().args(["--functions", "Tick", "-p", &target.pid().to_string()]),
             None => call.command().args(["--exact", "--"]).arg(&program).arg(&ticks).arg("3000"),
         };
@@ -59,7 +59,7 @@ fn a_killed_longpole_loses_the_last_moment_only_and_leaves_nothing_behind() {
         longpole.wait(LIMIT).unwrap();
         match target.take() {
             Some(target) => assert_eq!(target.wait(LIMIT).unwrap().code, Some(0)),
-            // It writes the last of its lines when it ends.
+            // The command writes the last of its lines when it ends.
             None => until("the command runs on to its end", || {
                 let lines = std::fs::read_to_string(&ticks).unwrap_or_default();
                 lines.ends_with('\n') && lines.lines().count() == 3000
@@ -75,7 +75,7 @@ fn a_killed_longpole_loses_the_last_moment_only_and_leaves_nothing_behind() {
         let ended = Longpole::with(["report", "--json", "--cpus", "1"]).and(&file).ok();
         assert!(ended.stdout.contains("missing") || ended.stderr.contains("missing"), "{}", ended.stdout);
         let recorded = Longpole::export(&file).entries("Tick");
-        // The first of an attached program were called before its probes were there.
+        // An attached program made its first calls before its probes were there, so calls have no known numbers.
         let last_ns = if attached { None } else { recorded.checked_sub(1).map(|last| made[last]) };
         if let Some(last_ns) = last_ns {
             let lost = Duration::from_nanos(killed_ns.saturating_sub(last_ns));
@@ -86,7 +86,7 @@ fn a_killed_longpole_loses_the_last_moment_only_and_leaves_nothing_behind() {
     }
 }
 
-/// With a small limit of its files longpole was ended by SIGXFSZ, and left nothing to read.
+/// A limit of file sizes must not end longpole by SIGXFSZ: it ends as on a full disk, with a readable file.
 #[test]
 fn a_limit_of_file_sizes_is_like_a_full_disk() {
     let program = skip_unless_live!("flood.c");
@@ -119,7 +119,7 @@ fn events(file: &Path) -> u64 {
     digits.parse().unwrap_or(0)
 }
 
-/// What longpole has SIGXFSZ do to itself, which is nothing, is not what it does to a command.
+/// longpole ignores SIGXFSZ for itself, but not for the command that it starts.
 #[test]
 fn a_command_ends_by_sigxfsz_if_it_would_alone() {
     skip_unless_live!();
@@ -136,7 +136,7 @@ fn a_command_ends_by_sigxfsz_if_it_would_alone() {
     assert_eq!(ended.stdout, "survived\n", "{}", ended.stderr);
 }
 
-/// It was some file that could not be opened.
+/// Too few file descriptors are named as the reason, not a file that could not be opened.
 #[test]
 fn too_few_descriptors_are_called_that() {
     skip_unless_live!();
@@ -155,7 +155,7 @@ fn too_few_descriptors_are_called_that() {
     );
 }
 
-/// A recording was replaced by the next one of the same name; and the command was started and probed first.
+/// An existing recording is not replaced, and the command is not started.
 #[test]
 fn a_recording_is_not_replaced_unasked() {
     skip_unless_live!();
@@ -163,7 +163,7 @@ fn a_recording_is_not_replaced_unasked() {
     let file = folder.path().join("a.lp");
     Longpole::with(["record", "-o"]).and(&file).and("--").and("true").ok();
     let before = std::fs::read(&file).unwrap();
-    // That there is no such command would be found out later.
+    // The missing command would be found only later.
     let ended = Longpole::with(["record", "-o"]).and(&file).and("--").and("/not/there").code(1);
     assert!(ended.stderr.contains("the file exists") && ended.stderr.contains("--force"), "{}", ended.stderr);
     assert!(std::fs::read(&file).unwrap() == before);
@@ -174,7 +174,7 @@ fn a_recording_is_not_replaced_unasked() {
     assert!(std::fs::read(&file).unwrap() != before);
 }
 
-/// It went on for hours, into a file that could not be found.
+/// Without this end, a recording would go on for hours, into a file that nobody can find.
 #[test]
 fn a_file_that_is_removed_meanwhile_ends_the_recording() {
     skip_unless_live!();
@@ -195,7 +195,7 @@ fn a_file_that_is_removed_meanwhile_ends_the_recording() {
     );
 }
 
-/// SIGTERM and SIGHUP were sent on to the command, which they ended.
+/// SIGTERM and SIGHUP end longpole, and are not sent on to the command, which they would end.
 #[test]
 fn a_longpole_that_is_told_to_end_leaves_the_command_running() {
     let program = skip_unless_live!("ticks.c");

@@ -1,4 +1,4 @@
-//! `kill -9` while there are breakpoints in a program: none is left behind, whenever it comes.
+//! `kill -9` while there are breakpoints in a program leaves none behind, whenever it comes.
 
 use longpole_tests::text_unchanged::{assert_code_unchanged, changed_code};
 use longpole_tests::{Background, Longpole, skip_unless_live, until};
@@ -8,14 +8,14 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Lines of the kernel's log about breakpoints that it has left behind; 0 where it may not be read.
+/// Lines of the kernel's log about breakpoints that were left behind; 0 where the log may not be read.
 fn leaks() -> usize {
     let log = Command::new("dmesg").output().map(|output| output.stdout).unwrap_or_default();
     let leaks = |line: &&str| line.contains("leaking uprobe");
     String::from_utf8_lossy(&log).lines().filter(leaks).count()
 }
 
-/// Processes that hold probes for this longpole, or did: its name is not that of longpole, so that `killall` leaves it alone.
+/// Processes that hold probes for this longpole. Their name is not longpole's, so that `killall` leaves them alone.
 fn holders(mark: &str) -> Vec<u32> {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
     let is_one = |folder: &Path| {
@@ -27,7 +27,7 @@ fn holders(mark: &str) -> Vec<u32> {
     found.filter_map(|process| process.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// A recording of every function of a process, marked in its environment.
+/// A recording of every function of a process, with `mark` in longpole's environment.
 fn recording(target: &Background, file: &Path, mark: &str) -> Background {
     let mut call = Longpole::with(["record", "--force", "--overhead", "none", "-o"]).and(file);
     call.command().args(["--functions", "*", "-p", &target.pid().to_string()]);
@@ -43,7 +43,7 @@ fn target(program: &Path) -> Background {
     target
 }
 
-/// This many recordings of one program are killed: a third while they detach, attach, or record.
+/// Kills this many recordings of one program: a third while they detach, attach, or record.
 fn kill_at_any_moment(program: &Path, tries: u64) {
     let folder = tempfile::tempdir().expect("a folder");
     let mut target = target(program);
@@ -51,7 +51,7 @@ fn kill_at_any_moment(program: &Path, tries: u64) {
     for number in 0..tries {
         let mark = format!("LONGPOLE_TEST={}-{number}", std::process::id());
         let mut longpole = recording(&target, &folder.path().join("killed.lp"), &mark);
-        // Moments that differ in each try, and are the same in each run.
+        // Moments differ between tries, and are the same in each run.
         let moment = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let (phase, most_us) = match number % 3 {
             0 => ("detaches", 60_000),
@@ -67,7 +67,7 @@ fn kill_at_any_moment(program: &Path, tries: u64) {
         }
         std::thread::sleep(Duration::from_micros(moment % most_us));
         probed += usize::from(!changed_code(target.pid()).expect("its code").is_empty());
-        // It may have ended by itself.
+        // longpole may have ended by itself.
         let _ = longpole.signal("KILL");
         longpole.wait(LIMIT).expect("longpole");
         until("nobody holds probes", || holders(&mark).is_empty());
@@ -81,7 +81,7 @@ fn kill_at_any_moment(program: &Path, tries: u64) {
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
 }
 
-/// Of 31 kills while detaching 5 left up to 105 breakpoints in the program, and lines in the kernel's log.
+/// Without a process that holds the probes, 5 of 31 kills while detaching left up to 105 breakpoints in the program.
 #[test]
 fn a_longpole_killed_at_any_moment_leaves_no_breakpoint() {
     kill_at_any_moment(&skip_unless_live!("hundreds.c"), 30);
@@ -93,7 +93,7 @@ fn a_hundred_kills_leave_no_breakpoint() {
     kill_at_any_moment(&skip_unless_live!("hundreds.c"), 100);
 }
 
-/// The other way round: probes are gone with the process that holds them, and longpole says so and goes on recording.
+/// If the process that holds the probes is killed, they are removed, and longpole says so and goes on recording.
 #[test]
 fn a_killed_holder_takes_its_probes_with_it_and_that_is_said() {
     let program = skip_unless_live!("hundreds.c");

@@ -1,5 +1,4 @@
-//! Programs that a probe would end: each runs as it does alone, and the messages about it are right. Issue
-//! 19.
+//! Programs that a probe would end: each runs as it does alone, and the messages about it are right. Issue 19.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,8 +8,8 @@ use longpole_tests::{Background, Recorded, skip_unless_built, skip_unless_live, 
 
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Since Linux 6.18 such an instruction becomes a call to a page that forked children do not have: each of them ended by
-/// SIGSEGV at its first call.
+/// Since Linux 6.18 a probed nop at a function's entry becomes a call to a page that forked children do not have: a child
+/// would end by SIGSEGV at its first call.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn forked_children_of_functions_that_begin_with_a_nop_live() {
@@ -21,7 +20,7 @@ fn forked_children_of_functions_that_begin_with_a_nop_live() {
         let recorded = Recorded::good(options, &program, &["211"]);
         let said = &recorded.ended;
         assert!(said.stdout.contains("211 children, 0 bad"), "{}{}", said.stdout, said.stderr);
-        // One of them is probed after its nop; the other would be counted again and again there.
+        // One function is probed after its nop; in the other, a loop would count the place behind the nop again and again.
         assert!(
             said.stderr.contains("1 of ") && said.stderr.contains("1 that begin with a nop"),
             "{}",
@@ -30,7 +29,7 @@ fn forked_children_of_functions_that_begin_with_a_nop_live() {
         if !options.contains(&"--children") {
             let report = recorded.report("1");
             assert_eq!(report.at(1).function("NopEntry", "calls"), Some(211.0), "{}", report.0);
-            // It may be in samples.
+            // Samples may show the function.
             assert_eq!(report.at(1).function("NopLoop", "calls").unwrap_or(0.0), 0.0, "{}", report.0);
         }
     }
@@ -48,8 +47,8 @@ fn forked_children_of_functions_that_begin_with_a_nop_live() {
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
 }
 
-/// The command's signals and standard streams were those of longpole's runtime: SIGPIPE at its default, nothing blocked,
-/// nothing closed.
+/// A command gets signals and standard streams as longpole got them, not as longpole's runtime sets them: SIGPIPE at its
+/// default, nothing blocked, nothing closed.
 #[test]
 fn signals_and_closed_streams_are_handed_on_as_they_are() {
     skip_unless_live!();
@@ -57,7 +56,7 @@ fn signals_and_closed_streams_are_handed_on_as_they_are() {
     let (file, out) = (folder.path().join("test.lp"), folder.path().join("out"));
     let longpole = longpole_tests::binary().display();
     let (file, out) = (file.display(), out.display());
-    // Ignored and blocked signals, as numbers, and the descriptors that are open.
+    // Ignored and blocked signals, as sets, and which of the first three descriptors are open.
     let asked = "grep -E 'Sig(Blk|Ign)' /proc/self/status; for i in 0 1 2; do test -e /proc/$$/fd/$i && echo $i; done; true";
     for before in ["", "trap '' PIPE;", "trap '' PIPE USR2; exec <&-;", "exec 2>&-;", "exec 0<&- 2>&-;"] {
         let run = |command: &str| {
@@ -66,7 +65,7 @@ fn signals_and_closed_streams_are_handed_on_as_they_are() {
             let ended = ended.expect("a shell");
             assert_eq!(ended.code, Some(0), "{script}: {}", ended.stderr);
             let answer = std::fs::read_to_string(folder.path().join("out")).expect("an answer");
-            // Without those that C libraries keep for themselves: they have none but their own actions.
+            // Without the signals that C libraries keep for themselves, which have no action but the library's.
             let plain = |line: &str| match line.split_once(":\t") {
                 Some((name, set)) => {
                     format!("{name} {:x}\n", u64::from_str_radix(set, 16).expect("a set") & 0x7fff_ffff)
@@ -81,9 +80,9 @@ fn signals_and_closed_streams_are_handed_on_as_they_are() {
     }
 }
 
-/// A copy of a function with a probe contains a breakpoint that the kernel does not know: all ended by
-/// SIGTRAP, in whichever way they get their memory. What is written over a probe is lost when the probe is
-/// removed. The last one finds breakpoints in its code, and ended with 3.
+/// A copy of a function with a probe contains a breakpoint that the kernel does not know: the program ends by SIGTRAP, in
+/// whichever way it gets the copy's memory. A program that writes over a probe loses that when the probe is removed.
+/// The last way finds breakpoints in its code, and would end with code 3.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn programs_that_copy_or_move_their_code_live() {
@@ -95,13 +94,13 @@ fn programs_that_copy_or_move_their_code_live() {
     for program in programs {
         lives_by_samples(&program, "may copy or move its own code");
     }
-    // Others are as they were.
+    // A program that copies nothing is not said to.
     let program = skip_unless_built!(workload::build("brief.c"));
     let recorded = Recorded::good(&["--exact"], &program, &["0"]);
     assert!(!recorded.ended.stderr.contains("may copy"), "{}", recorded.ended.stderr);
 }
 
-/// A library that the program links makes memory executable and copies a function there, and the program looked harmless.
+/// The program looks harmless, but a library that it links makes memory executable and copies a function there.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn programs_with_a_library_that_hooks_functions_live() {
@@ -111,7 +110,7 @@ fn programs_with_a_library_that_hooks_functions_live() {
     let library = skip_unless_built!(library).display().to_string();
     let program = skip_unless_built!(copies_code(&["-DHOOK", &library]));
     lives_by_samples(&program, "has libhooks.so, which may copy code");
-    // With -p: neither its functions nor its locks get probes.
+    // With -p, neither the program's functions nor its locks get probes.
     let mut target = Background::must_start(std::process::Command::new(&program).env("WAIT", "1"));
     let (mut record, _folder, _file) = Recorded::attach_in_background(&["--exact"], target.pid());
     record.wait_for_stderr("recording ", LIMIT).expect("a recording");
@@ -129,7 +128,7 @@ fn copies_code(flags: &[&str]) -> Result<PathBuf, workload::Problem> {
     workload::compile_text("copies_code", "cc", &[&["-O2", "-g", "-w"], flags].concat(), &text)
 }
 
-/// The program ends as it does alone, has no probes, and the summary says why.
+/// Expects that the program ends as it does alone and has no probes, and that the summary says why.
 fn lives_by_samples(program: &Path, why: &str) {
     let shown = program.display();
     let alone = longpole_tests::run(&mut std::process::Command::new(program), LIMIT).expect("a program");
@@ -141,7 +140,7 @@ fn lives_by_samples(program: &Path, why: &str) {
     assert!(said.contains("probes    0 functions on, 0 off"), "{shown}: {said}");
 }
 
-/// Symbols of functions over a table and inside an instruction: both were probed, so that the program read other numbers.
+/// Symbols of functions over a table and inside an instruction: with probes there, the program would read other numbers.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn no_probe_lies_where_no_code_is_proven() {

@@ -1,5 +1,5 @@
-//! Things that happen to programs while they are recorded. Each ends with a clear word and a readable file, and the
-//! program, which checks its own results, is none the worse for it. Issue 3, "Bad input".
+//! Things that happen to programs while they are recorded. longpole ends with a clear message and a readable file, and the
+//! program, which checks its own results, is not harmed. Issue 3, "Bad input".
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,7 +19,7 @@ pub(super) fn start(program: &Path, words: &[&str]) -> (Background, u32) {
     (target, pid.unwrap_or_else(|| panic!("{ready}")))
 }
 
-/// Lets it end, which it must do well.
+/// Lets the target end; it must end with code 0 and without wrong results.
 pub(super) fn finish(mut target: Background) {
     target.close_stdin();
     let ended = target.wait(LIMIT).expect("an end");
@@ -33,7 +33,7 @@ pub(super) fn wait_for_recording(record: &mut Background) {
     std::thread::sleep(Duration::from_millis(300));
 }
 
-/// With probes on everything at once: the test is about what they cause.
+/// Options for probes on everything at once, because these tests are about what probes cause.
 fn with_all<'a>(options: &[&'a str]) -> Vec<&'a str> {
     [&["--exact", "--functions", "*"], options].concat()
 }
@@ -42,12 +42,12 @@ pub(super) fn attach(options: &[&str], pid: u32) -> Recorded {
     Recorded::attach(&with_all(options), pid)
 }
 
-/// The same in the background.
+/// As `attach`, in the background.
 pub(super) fn attach_in_background(options: &[&str], pid: u32) -> (Background, tempfile::TempDir, PathBuf) {
     Recorded::attach_in_background(&with_all(options), pid)
 }
 
-/// The file is read, and calls of the workload's functions are in it: not all of them are on the path that a report shows.
+/// Expects that the file is read and has calls of the workload's functions. A report shows only calls on the path.
 pub(super) fn has_functions(file: &Path) {
     let report = Longpole::report(file, "1");
     for name in ["Outer", "Inner"] {
@@ -55,7 +55,7 @@ pub(super) fn has_functions(file: &Path) {
     }
 }
 
-/// Whether there are calls of this function. Where two programs have one, its place follows the name.
+/// Whether there are calls of this function. If two programs have a function of that name, its place follows the name.
 pub(super) fn has_calls(file: &Path, function: &str) -> bool {
     let program = Longpole::export(file);
     program.operations().any(|(_, operation)| match operation {
@@ -78,7 +78,7 @@ fn a_program_that_crashes() {
     assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
     assert_eq!(target.wait(LIMIT).unwrap().signal, Some(11), "its own end, not another one");
     has_functions(&file);
-    // One that longpole has started: its end is longpole's.
+    // Launched by longpole: longpole ends with the program's signal.
     let (mut call, _folder, file) = Recorded::launch_in_background(&["--exact"], &program, &["crash"]);
     assert!(call.line(LIMIT).unwrap().starts_with("ready "));
     std::thread::sleep(Duration::from_millis(300));
@@ -92,14 +92,14 @@ fn a_program_that_crashes() {
 fn a_program_that_is_stopped() {
     let program = skip_unless_live!("unharmed.c");
     let (target, pid) = start(&program, &["work"]);
-    // Stopped before longpole comes, and still when it goes.
+    // The program is stopped before longpole attaches, and until it has detached.
     target.signal("STOP").unwrap();
     let recorded = attach(&["-d", "500ms"], pid);
     assert!(recorded.ended.stderr.contains("nothing   was recorded"), "{}", recorded.ended.stderr);
     assert!(recorded.ended.stderr.contains("hint: "), "{}", recorded.ended.stderr);
     Longpole::with(["info"]).and(&recorded.file).ok();
     target.signal("CONT").unwrap();
-    // Stopped and set going in the middle.
+    // Stopped and continued during the recording.
     let (mut record, _folder, file) = attach_in_background(&[], pid);
     wait_for_recording(&mut record);
     target.signal("STOP").unwrap();
@@ -126,14 +126,14 @@ fn a_program_that_drops_its_privileges() {
     let ended = record.wait(LIMIT).unwrap();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     has_functions(&file);
-    // And one that has dropped them already.
+    // A program that has dropped them before longpole attaches.
     let recorded = attach(&["-d", "500ms"], pid);
     has_functions(&recorded.file);
     finish(target);
 }
 
-/// From outside, none of our code runs in it; from inside, the library read the clock, and each run ended by
-/// SIGSEGV.
+/// Recorded from outside, the program runs none of our code. Inside, the library must not read the clock: the program would
+/// end by SIGSEGV.
 #[test]
 fn a_program_under_strict_seccomp() {
     let program = skip_unless_live!("strict.c");
@@ -157,7 +157,7 @@ fn a_program_under_strict_seccomp() {
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(Longpole::report(&file, "1").at(1).time_ns() > 0.0, "{}", ended.stderr);
     ends_well(target);
-    // One that longpole has started, with its library inside.
+    // Launched by longpole, with the library inside.
     let (mut call, _folder, file) = Recorded::launch_in_background(&[], &program, &["17"]);
     assert!(call.line(LIMIT).unwrap().starts_with("ready "));
     ends_well(call);
@@ -172,7 +172,7 @@ fn a_program_whose_file_is_replaced() {
     let place: PathBuf = folder.path().join("program");
     std::fs::copy(&program, &place).unwrap();
     let (target, pid) = start(&place, &["work"]);
-    // Another program lies where it came from: what runs is looked at, not what lies there.
+    // Another program is at the path now: longpole must read the file that runs.
     let new = folder.path().join("new");
     std::fs::copy(&other, &new).unwrap();
     std::fs::rename(&new, &place).unwrap();
@@ -181,7 +181,7 @@ fn a_program_whose_file_is_replaced() {
     let report = recorded.report("1");
     assert!(report.at(1).function("InManyCalls", "calls").is_none(), "{}", report.0);
     finish(target);
-    // Replaced while it is recorded, and then it starts itself again: the new file's functions are found.
+    // The file is replaced during the recording, and the program executes itself again: the new file's functions are found.
     std::fs::remove_file(&place).unwrap();
     std::fs::copy(&other, &place).unwrap();
     std::fs::copy(&program, &new).unwrap();
@@ -200,7 +200,7 @@ fn a_program_whose_file_is_replaced() {
     finish(target);
 }
 
-/// Nothing to go by but system calls: no libc to look into, no names.
+/// A program without a libc that could be probed, and without names: system calls alone show what it does.
 #[test]
 fn a_static_program_without_any_symbol() {
     let program = skip_unless_live!(workload::build_with("unharmed.c", &["-static", "-s"]));
@@ -229,7 +229,7 @@ fn ten_thousand_threads() {
     let pid: u32 = ready.strip_prefix("ready ").unwrap().parse().unwrap();
     let recorded = attach(&["-d", "1s"], pid);
     let said = &recorded.ended.stderr;
-    // Should thousands of threads have wanted a CPU while longpole was still reading their names.
+    // Records may be lost if thousands of threads wanted a CPU while longpole was still reading their names.
     assert!(said.contains("\nlost      0\n") || said.contains("did not fit into the rings"), "{said}");
     let report = recorded.report("1,inf");
     assert!(report.at("inf").time_ns() > 0.0, "{}", report.0);
@@ -237,7 +237,7 @@ fn ten_thousand_threads() {
     finish(target);
 }
 
-/// A small file system of its own, gone with this.
+/// A small file system of its own, unmounted when dropped.
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
@@ -255,7 +255,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Lazily: what is still open goes when it is closed.
+        // Lazily: open files go when they are closed.
         drop(run(Command::new("umount").arg("-l").arg(self.0.path()), LIMIT));
     }
 }
@@ -278,7 +278,7 @@ fn a_full_disk() {
         "it ends when the disk is full, not when time is over"
     );
     assert!(ended.stderr.contains("No space left"), "{}", ended.stderr);
-    // What was written before is there.
+    // Records written before the disk was full are there.
     let info = Longpole::with(["info"]).and(&file).ok().stdout;
     assert!(info.contains("events"), "{info}");
     assert!(Longpole::report(&file, "1").at(1).time_ns() > 0.0);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use longpole_tests::{Background, Longpole, run, skip_if, skip_unless_live, workload};
 
 const LIMIT: Duration = Duration::from_secs(180);
-/// Unless asked otherwise: enough to find a program that cannot bear it at all.
+/// Number of rounds unless asked otherwise: enough to find a program that longpole harms each time.
 const ROUNDS: u32 = 2;
 
 fn rounds() -> u32 {
@@ -32,7 +32,7 @@ fn soak(name: &str, command: &mut Command) {
             _ => drop(call.command().args(["--functions", "*"])),
         }
         if round % 5 == 4 {
-            // In the middle of things, without a chance to clean up.
+            // Killed in the middle of things, without a chance to clean up.
             let record = call.start();
             std::thread::sleep(Duration::from_millis(u64::from(milliseconds)));
             record.signal("KILL").expect("a program that runs");
@@ -56,7 +56,7 @@ fn source(name: &str) -> PathBuf {
     workload::source("soak").join(name)
 }
 
-/// Whether there is such a program here, and why not.
+/// Why there is no such program here; `None` if it runs.
 fn missing(program: &str, question: &str) -> Option<String> {
     match run(Command::new(program).arg(question), LIMIT) {
         Ok(ended) if ended.code == Some(0) => None,
@@ -107,7 +107,7 @@ fn node() {
 fn python() {
     skip_unless_live!();
     skip_if!(missing("python3", "--version"));
-    // A launcher script would be in between: the interpreter itself.
+    // The interpreter itself: a launcher script would be another process.
     let which = "import sys; print(sys.executable)";
     let found = run(Command::new("python3").args(["-c", which]), LIMIT).unwrap();
     soak("Python", Command::new(found.stdout.trim()).arg(source("soak.py")));

@@ -1,4 +1,4 @@
-//! Debuggers and tracers that come to a program before longpole, or while it is recorded.
+//! Debuggers and tracers that attach to a program before longpole, or while it is recorded.
 
 use super::process_events::{
     LIMIT, attach, attach_in_background, finish, has_calls, has_functions, start, wait_for_recording,
@@ -32,8 +32,8 @@ fn a_program_under_gdb() {
     }
     let program = skip_unless_built!(workload::build("unharmed.c"));
     let (target, pid) = start(&program, &["work"]);
-    // A breakpoint of gdb's is passed some hundred times, then removed. Not on a function that longpole
-    // probes: there the kernel keeps one breakpoint only, and it is longpole's.
+    // gdb's breakpoint is passed some hundred times, then removed. It is not on a function that longpole probes: there the
+    // kernel keeps one breakpoint only, and it is longpole's.
     let mut gdb = Command::new("gdb");
     gdb.args(["-nx", "-batch", "-p", &pid.to_string(), "-ex", "break Outer", "-ex", "ignore 1 100"]);
     gdb.args(["-ex", "shell echo it is set >&2", "-ex", "continue", "-ex", "delete", "-ex", "detach"]);
@@ -41,7 +41,7 @@ fn a_program_under_gdb() {
     gdb.wait_for_stderr("it is set", LIMIT).expect("gdb comes");
     std::thread::sleep(Duration::from_millis(200));
     let recorded = attach(&["-d", "1s", "--exclude", "Outer"], pid);
-    // gdb may have passed its hundred already.
+    // gdb may have passed its hundred hits already.
     if is_traced(pid) {
         assert!(
             recorded.ended.stderr.contains("unharmed is traced by gdb (pid "),
@@ -63,7 +63,7 @@ fn is_traced(pid: u32) -> bool {
     status.lines().any(|line| line.strip_prefix("TracerPid:").is_some_and(|tracer| tracer.trim() != "0"))
 }
 
-/// Why there is no strace that may trace, if so.
+/// Why strace does not work here; `None` if it does.
 fn no_strace() -> Option<String> {
     let ended = run(Command::new("strace").args(["-o", "/dev/null", "true"]), LIMIT);
     let works = ended.as_ref().is_ok_and(|ended| ended.code == Some(0));
@@ -79,14 +79,14 @@ fn strace(pid: u32) -> Background {
     strace
 }
 
-/// Lets strace go, which leaves the program alone.
+/// Ends strace, which detaches from the program.
 fn detach(strace: Background) {
     strace.signal("INT").expect("it runs");
     let ended = strace.wait(LIMIT).expect("strace ends");
     assert!(ended.stderr.contains("detached"), "{}", ended.stderr);
 }
 
-/// Stops of threads are in the report, once, and are no waits for what their system calls would have waited for.
+/// Expects that the report tells stops of threads, once, and not as waits that their system calls would have made.
 fn tells_stops(file: &Path) {
     let report = Longpole::report(file, "1,4");
     assert_eq!(report.findings("stopped").len(), 1, "{}", report.0);
@@ -98,7 +98,7 @@ fn a_program_that_strace_traces_already() {
     skip_unless_live!();
     skip_if!(no_strace());
     let program = skip_unless_built!(workload::build("unharmed.c"));
-    // Threads that sleep now and then, so that there are system calls to stop at.
+    // With threads that sleep now and then, so that there are system calls to stop at.
     let (target, pid) = start(&program, &["work", "4", "2000"]);
     let tracer = strace(pid);
     for options in [&["-d", "1s"][..], &["-d", "1s", "--overhead", "none"], &["-d", "1s", "-F", "99"]] {
@@ -137,7 +137,7 @@ fn strace_comes_to_a_program_that_is_recorded() {
     has_functions(&file);
     tells_stops(&file);
     finish(target);
-    // One that longpole has started, with its library inside.
+    // Launched by longpole, with the library inside.
     let words = ["work", "4", "2000"];
     let (mut call, _folder, file) = Recorded::launch_in_background(&["--exact"], &program, &words);
     let ready = call.line(LIMIT).unwrap();
@@ -150,7 +150,7 @@ fn strace_comes_to_a_program_that_is_recorded() {
     tells_stops(&file);
 }
 
-/// strace itself is the command: what it starts is its child, which it stops before the first instruction.
+/// strace itself is the command: the workload is its child, which it stops before the first instruction.
 #[test]
 fn a_command_that_is_run_by_strace() {
     skip_unless_live!();
@@ -158,7 +158,7 @@ fn a_command_that_is_run_by_strace() {
     let program = skip_unless_built!(workload::build("convoy.c"));
     let path = program.to_string_lossy();
     let words = ["-f", "-o", "/dev/null", &path, "23", "3", "2000000"];
-    // From inside all of them; probes come to a child when it has begun.
+    // The library records all acquisitions; a child gets probes only after it has begun.
     for (interpose, least) in [("auto", 69), ("never", 1)] {
         let options = ["--exact", "--children", "--interpose", interpose, "--overhead", "none"];
         let recorded = Recorded::launch(&options, Path::new("strace"), &words);
@@ -171,7 +171,7 @@ fn a_command_that_is_run_by_strace() {
         let most = locks.filter_map(|row| row["acquisitions"].as_u64()).max().unwrap_or(0);
         assert!((least..=69).contains(&most), "{interpose}: {}", report.0);
     }
-    // Its exit code is passed on.
+    // strace's exit code is passed on.
     let recorded = Recorded::launch(
         &["--children"],
         Path::new("strace"),

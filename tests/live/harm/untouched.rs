@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(60);
-/// How long recordings go on that are not ended otherwise.
+/// How long a recording goes on before it is ended.
 const A_MOMENT: Duration = Duration::from_millis(700);
 
 /// The process of a command that longpole has started.
@@ -18,7 +18,7 @@ fn child_of(pid: u32, name: &str) -> Option<u32> {
     })
 }
 
-/// Default recordings wrote breakpoints into functions and the C library; programs that copy or check their code died of it.
+/// Programs that copy or check their code die of breakpoints: default recordings write none, into functions or the C library.
 #[test]
 fn no_byte_of_a_running_program_is_written_by_record_or_top_however_they_end() {
     let program = skip_unless_live!("store.c");
@@ -28,7 +28,7 @@ fn no_byte_of_a_running_program_is_written_by_record_or_top_however_they_end() {
     let file = folder.path().join("untouched.lp");
     let record = || Longpole::with(["record", "--force", "--children", "-p", &pid, "-o"]).and(&file);
     let top = || Longpole::with(["top", "--batch", "-p", &pid]);
-    // `None`: by its -d.
+    // `None`: ended by its -d.
     for (way, longpole, signal) in [
         ("record that is told to end", record(), Some("INT")),
         ("record that is killed", record(), Some("KILL")),
@@ -47,7 +47,7 @@ fn no_byte_of_a_running_program_is_written_by_record_or_top_however_they_end() {
     }
 }
 
-/// The same of a command and its children.
+/// As above, for a launched command and its children.
 #[test]
 fn no_byte_of_a_command_is_written_by_record() {
     let program = skip_unless_live!("store.c");
@@ -62,7 +62,7 @@ fn no_byte_of_a_command_is_written_by_record() {
     let pid = found.unwrap();
     std::thread::sleep(A_MOMENT);
     assert_code_unchanged(pid, "during record of a command");
-    // It has detached when it says so; its output is the command's, too, which runs on.
+    // Once longpole says this, it has detached. The command has the same output and runs on.
     longpole.wait_for_stderr("recorded ", LIMIT).unwrap();
     assert_code_unchanged(pid, "after record of a command");
 }

@@ -38,7 +38,7 @@ fn longjmp_out_of_a_recursion() {
     unchanged(&skip_unless_live!("longjmp.c"), &["401"]);
 }
 
-/// The kernel's own limit of return probes is 64 frames: nothing here may come near it.
+/// The kernel's return probes allow 64 frames; longpole's probes have no such limit.
 #[test]
 fn recursion_twenty_thousand_deep() {
     unchanged(&skip_unless_live!("recursion.c"), &["1", "20000"]);

@@ -1,4 +1,4 @@
-//! Probes are there while they should be, and gone afterwards, in all cases.
+//! Probes are there as long as they should be, and removed afterwards, in all cases.
 
 use std::{
     io::BufRead as _,
@@ -61,7 +61,7 @@ fn code_is_as_before_after_a_capture() {
     assert_eq!(target.finish(), plain);
 }
 
-/// The other side of [`a_killed_capture_leaves_nothing`]: captures the process in the environment until it is killed.
+/// Runs in a process of its own for [`a_killed_capture_leaves_nothing`]: captures the named process until it is killed.
 #[test]
 #[ignore = "started by a_killed_capture_leaves_nothing"]
 fn capture_until_killed() {
@@ -74,7 +74,7 @@ fn capture_until_killed() {
     std::thread::sleep(Duration::from_secs(60));
 }
 
-/// kill -9 takes every probe off as well.
+/// `kill -9` removes every probe, too.
 #[test]
 fn a_killed_capture_leaves_nothing() {
     let program = skip_unless_live!(worker());
@@ -101,8 +101,8 @@ fn a_killed_capture_leaves_nothing() {
     assert_eq!(outcome.code, Some(0));
 }
 
-/// A function that is called too often loses its probes, is named with its rate, and the other keeps its own. What
-/// was recorded of the hot one ends in one piece: no calls after the time that the note tells.
+/// A function that is called too often loses its probes and is named with its rate; the other one keeps its probes. Records
+/// of the hot function have a clean end: no call after the time in the note.
 #[test]
 fn hot_functions_lose_their_probes() {
     skip_unless_live!();
@@ -158,14 +158,14 @@ fn hot_functions_lose_their_probes() {
         .max()
         .expect("recorded at first");
     assert!(last_entry <= *off_ns, "no calls after the note");
-    // With its probes on it would have been called until the end; without them there is no count.
+    // Calls are counted only with probes. With them, calls would have gone on until the end.
     let all_hits_ns = recorded.records.last().expect("some").header().time_ns - off_ns;
     println!(
         "hot: {} calls counted; {} ms recorded after its end",
         recorded.calls[0],
         all_hits_ns / 1_000_000
     );
-    // Every window that begins before its probes are off lets this many through, and a busy machine takes its time.
+    // Every window that begins before the probes are removed lets this many calls through, and a busy machine takes its time.
     let calls_per_window = 2_000 * 134 / 1000;
     let first_entry = recorded
         .records
@@ -187,7 +187,7 @@ fn memory_is(target: &Target, program: &Program, name: &str, probed: bool) -> bo
     (target.memory(code.address, 1) == [BREAKPOINT]) == probed
 }
 
-/// While a hot function's probes go, the cold ones in the same link miss nothing.
+/// While a hot function loses its probes, no call of the cold function in the same link is missed.
 #[test]
 fn shedding_does_not_disturb_the_others() {
     skip_unless_live!();
@@ -213,7 +213,7 @@ fn shedding_does_not_disturb_the_others() {
     let mut target = program.start();
     let mut options = options(target.pid());
     options.functions = program.functions(&["hot", "cold"]);
-    // The cold one is called often, too, but the limit is a matter of the test: remove the other by hand.
+    // The cold function is called often, too: there is no rate limit, and the hot one's probes are removed by hand.
     options.max_rate_hz = 0;
     let mut capture = Capture::start(options).expect("capture");
     target.open_gate();

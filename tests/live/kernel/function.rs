@@ -3,8 +3,8 @@
 use super::support::{compile, record};
 use longpole_tests::{skip_unless_built, skip_unless_live};
 
-/// Prime numbers of calls come back exactly, entries and exits, for a function with two `ret`s and one that ends in a
-/// jump to another.
+/// Calls are counted exactly, entries and exits, in prime numbers: also of a function with two `ret`s, and of one that ends
+/// in a jump to another function.
 #[test]
 fn calls_are_counted_exactly() {
     skip_unless_live!();
@@ -32,7 +32,7 @@ fn calls_are_counted_exactly() {
     assert_eq!(recorded.entries_and_exits(0), (5003 + 4001, 5003 + 4001));
     assert_eq!(recorded.entries_and_exits(1), (10007, 10007));
     assert_eq!(recorded.entries_and_exits(2), (4001, 4001));
-    // `main` was running when the probes came: it has an end but no start.
+    // `main` was running when the probes were set: it has an end but no start.
     assert_eq!(recorded.entries_and_exits(3), (0, 1));
     assert_eq!(recorded.calls, [5003 + 4001, 10007, 4001, 0]);
 }
@@ -105,7 +105,7 @@ fn exceptions_pass_through_probed_frames() {
     assert_eq!(plain.stderr, "");
     let recorded = record(&program, &["catcher", "middle", "thrower", "deeper"]);
     assert_eq!(recorded.outcome, plain);
-    // 505 even numbers, 504 odd ones that throw and are tried again one lower and one function deeper.
+    // 505 even numbers; 504 odd ones throw and are tried again, one lower and one function deeper.
     assert_eq!(recorded.entries_and_exits(0), (1009, 1009));
     assert_eq!(recorded.entries_and_exits(1), (1009 + 504, 1009));
     assert_eq!(recorded.entries_and_exits(2), (1009 + 504, 1009));
@@ -114,7 +114,7 @@ fn exceptions_pass_through_probed_frames() {
     assert_eq!(recorded.loss.lost(), 0);
 }
 
-/// The same with longjmp, where the next call comes from below the stale frame without any probe in between.
+/// The same with longjmp: the next call comes from below the stale frame, without a probe hit in between.
 #[test]
 fn longjmp_leaves_no_frame_behind() {
     skip_unless_live!();
@@ -232,7 +232,7 @@ fn rust_panics_pass_through_probed_frames() {
     assert_eq!(recorded.entries_and_exits(2), (1013, 1013 - 338));
 }
 
-/// A thread with more open frames than the programs keep loses nothing; only recursion down there is not folded.
+/// A thread with more open frames than the kernel programs keep loses no record; only recursion below them is not folded.
 #[test]
 fn very_deep_stacks_are_recorded_to_the_bottom() {
     skip_unless_live!();

@@ -7,7 +7,7 @@ use probe_abi::Record;
 use super::support::{compile, drain, options, record, record_with};
 use longpole_tests::{skip_unless_built, skip_unless_live};
 
-/// Births, names and deaths of threads, each once and in order.
+/// Threads' births, names and ends are recorded, each once and in order.
 #[test]
 fn threads_are_born_named_and_die() {
     skip_unless_live!();
@@ -117,8 +117,7 @@ fn child_processes_are_recorded_if_asked_for() {
         let forks = recorded.records.iter().filter(|r| matches!(r, Record::Fork(f) if f.child_pid == child));
         assert_eq!(forks.count(), 1, "the fork itself is the parent's");
         if !children {
-            // The CPU goes from the child to a tracked thread and back: nothing else may be reported about
-            // it.
+            // The CPU goes from the child to a tracked thread and back: no other record may be about the child.
             assert!(
                 by_child.iter().all(|r| matches!(r, Record::Switch(_) | Record::Waking(_))),
                 "{by_child:?}"
@@ -136,7 +135,7 @@ fn child_processes_are_recorded_if_asked_for() {
             .expect("ran");
         let fork = recorded.records.iter().find(|r| matches!(r, Record::Fork(_))).expect("above");
         assert!(fork.header().time_ns < first_run.header().time_ns);
-        // Its last switch comes after its exit: the process id was not forgotten too early.
+        // The child's last switch comes after its exit: the kernel programs must not forget its process id before.
         let last =
             recorded.records.iter().rposition(|r| matches!(r, Record::Switch(s) if s.header.tid == child));
         let exit =
@@ -188,7 +187,7 @@ fn a_child_gets_its_own_probes() {
         }
         _ => false,
     });
-    // 101 calls, and after the exec of the same file 211 more: the probes stay with the process and the file.
+    // 101 calls, and 211 after executing the same file: the probes stay with the process and the file.
     assert_eq!(entries.count(), 101 + 211);
     let notes = capture.take_notes();
     assert_eq!(notes.len(), 1);
@@ -202,7 +201,7 @@ fn a_child_gets_its_own_probes() {
     }
 }
 
-/// No record of this process, with any request.
+/// There is no record of this process, which captures itself.
 #[test]
 fn own_events_are_never_recorded() {
     skip_unless_live!();
@@ -217,7 +216,7 @@ fn own_events_are_never_recorded() {
     assert_eq!((records.len(), bad), (0, 0), "{records:?}");
 }
 
-/// A child that has ended by then does not keep its parent from being captured; that it has no probes is noted.
+/// A child that has ended before its probes were set does not keep its parent from being captured; the failure is noted.
 #[test]
 fn a_child_that_cannot_be_probed_is_noted_and_does_no_harm() {
     let program = skip_unless_live!(compile("c", CHILD, &[]));
@@ -240,7 +239,7 @@ fn a_child_that_cannot_be_probed_is_noted_and_does_no_harm() {
     first.finish();
 }
 
-/// A process that is not there is named, with its number.
+/// An error about a missing process names its number.
 #[test]
 fn a_missing_process_is_a_target_error() {
     let program = skip_unless_live!(compile("c", CHILD, &[]));

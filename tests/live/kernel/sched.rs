@@ -43,8 +43,8 @@ const READ: u32 = 0;
 const FUTEX: u32 = 202;
 const CLOCK_NANOSLEEP: u32 = 230;
 
-/// Every wake that the futex calls say they made is there once, from the thread and the call that made it, and
-/// says which word the sleeper waited for.
+/// Every wake-up that futex calls report is recorded once, with its thread and call, and with the word that the sleeper
+/// waited for.
 #[test]
 fn every_futex_wake_is_recorded_once() {
     let program = skip_unless_live!(compile("c", PING_PONG, &[]));
@@ -74,8 +74,8 @@ fn every_futex_wake_is_recorded_once() {
     assert_eq!(recorded_wakes, woken, "of {} tries", 2 * 997);
 }
 
-/// The switch that takes a thread off its CPU says in which system call it sleeps, with its first arguments; one
-/// that a thread does not ask for names none.
+/// The switch that takes a thread off its CPU names the system call in which it sleeps, with its first arguments; a
+/// pre-emption names none.
 #[test]
 fn a_sleep_names_its_system_call() {
     skip_unless_live!();
@@ -121,7 +121,7 @@ fn a_sleep_names_its_system_call() {
     assert_eq!(reads, 47, "{preempted} switches without sleep");
 }
 
-/// A timer that fires on a busy thread's CPU is never taken for a wake by that thread.
+/// A timer that fires on a busy thread's CPU is never taken for a wake-up by that thread.
 #[test]
 fn timer_wakes_on_a_busy_threads_cpu_are_no_ones() {
     skip_unless_live!();
@@ -183,10 +183,10 @@ fn timer_wakes_on_a_busy_threads_cpu_are_no_ones() {
         _ => false,
     });
     let sleeps = sleeps.count();
-    // A timer may fire before the thread is off the CPU. And some virtual machines run no tracer in the
-    // context of their first process: wake-ups from there have no record.
+    // A timer may fire before the thread is off the CPU. Some virtual machines run no tracer in the context of their first
+    // process: wake-ups from there have no record.
     assert!(sleeps > 400 && timers >= sleeps * 9 / 10, "sleeps end with a wake: {sleeps}, {timers}");
-    // Most fire while the busy thread has the CPU; without contexts these would be its wakes.
+    // Most timers fire while the busy thread has the CPU; without the context, these wake-ups would count as its own.
     assert!(by_main > 100, "the test needs timers on the busy thread's back: {by_main} of {timers}");
     assert_eq!(wakes.iter().filter(as_task).count(), 0, "wakes by a thread that has woken no one");
     for waking in wakes.iter().filter(|waking| waking.flags & WakingFlags::NEW == 0) {
@@ -197,8 +197,8 @@ fn timer_wakes_on_a_busy_threads_cpu_are_no_ones() {
     }
 }
 
-/// Wake-ups by the network are the network's, also where its soft interrupt runs in the context of an
-/// unrelated busy thread. A signal is distinguished from a time limit.
+/// Wake-ups by packets are the network's, also where its soft interrupt runs in the context of an unrelated busy thread. A
+/// signal is distinguished from a time limit.
 #[test]
 fn network_and_signals_are_told_from_threads() {
     skip_unless_live!();
@@ -282,7 +282,7 @@ fn network_and_signals_are_told_from_threads() {
     assert!(signals.count() >= 1, "the timer's signal");
 }
 
-/// A thread that goes to sleep has saved its user stack pointer; switches chain without a gap on each CPU.
+/// A sleeping thread's user stack pointer is saved; on each CPU, one switch's next thread is the next switch's previous one.
 #[test]
 fn switches_chain_and_tell_the_stack_pointer() {
     let program = skip_unless_live!(compile("c", PING_PONG, &[]));
@@ -295,7 +295,7 @@ fn switches_chain_and_tell_the_stack_pointer() {
         assert_eq!(switch.flags & SwitchFlags::PREV_TRACKED != 0, switch.header.pid == target);
         assert_eq!(switch.flags & SwitchFlags::NEXT_TRACKED != 0, switch.next_pid == target);
         assert!(switch.header.pid == target || switch.next_pid == target);
-        // The thread that leaves is the one that came last, if that was a tracked one.
+        // The thread that leaves is the one that came last, if the last one was tracked.
         if let Some((tid, true)) =
             last_next.insert(switch.header.cpu, (switch.next_tid, switch.next_pid == target))
         {

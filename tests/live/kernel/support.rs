@@ -15,7 +15,7 @@ use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use probe_abi::Record;
 use symbols::binary::Binary;
 
-/// No target takes this long.
+/// A target that takes longer fails its test.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A small program.
@@ -23,8 +23,8 @@ pub struct Program {
     pub path: PathBuf,
 }
 
-/// Compiles C (`c`), C++ (`cpp`) or Rust (`rs`) with debug information and some optimization, as real programs are. C
-/// and C++ have a function `gate`.
+/// Compiles C (`c`), C++ (`cpp`) or Rust (`rs`) with debug information and some optimization, as real programs are. C and
+/// C++ have a function `gate`.
 pub fn compile(extension: &str, source: &str, flags: &[&str]) -> Result<Program, Problem> {
     let (compiler, usual): (_, &[&str]) = match extension {
         "rs" => ("rustc", &["-g", "--edition=2024"]),
@@ -44,7 +44,7 @@ impl Program {
     /// Runs it; the target waits for a byte on its standard input (see [`compile`]).
     pub fn start(&self) -> Target {
         let target = Target(Background::must_start(&mut Command::new(&self.path)));
-        // The loader is done when the target says so.
+        // Once the target waits, the loader is done.
         target.wait_for(|stat| stat.contains(" S "));
         target
     }
@@ -75,7 +75,7 @@ pub struct Code {
     pub bytes: Vec<u8>,
 }
 
-/// Before all C and C++ code: waits for a byte on standard input.
+/// Stands before all C and C++ code: waits for a byte on standard input.
 const GATE: &str =
     "#include <unistd.h>\nstatic void gate(void) { char c; if (read(0, &c, 1) != 1) _exit(99); }\n";
 
@@ -87,12 +87,12 @@ impl Target {
         self.0.pid()
     }
 
-    /// Lets it through its gate.
+    /// Sends the byte for which `gate` waits.
     pub fn open_gate(&mut self) {
         self.0.say("").expect("the target waits");
     }
 
-    /// Waits until /proc says something about it.
+    /// Waits until `seen` accepts the target's /proc/PID/stat and it is off the CPU.
     pub fn wait_for(&self, seen: impl Fn(&str) -> bool) {
         let start = Instant::now();
         while start.elapsed() < Duration::from_secs(10) {
@@ -106,7 +106,7 @@ impl Target {
         panic!("the target did not come to its gate");
     }
 
-    /// Its present memory.
+    /// Its memory as it is now.
     pub fn memory(&self, address: u64, length: usize) -> Vec<u8> {
         let file = std::fs::File::open(format!("/proc/{}/mem", self.pid())).expect("own child");
         let mut bytes = vec![0; length];
@@ -119,7 +119,7 @@ impl Target {
         !self.0.is_running().expect("own child")
     }
 
-    /// Lets it through its gate if it still waits there, and waits for its end.
+    /// Opens the gate if the target still waits there, and waits for its end.
     pub fn finish(mut self) -> Ended {
         let _ = self.0.say("");
         self.0.close_stdin();
@@ -127,7 +127,7 @@ impl Target {
     }
 }
 
-/// What a capture gave from a target's gate to its end.
+/// The records and counts of a capture, from a target's gate to its end.
 pub struct Recorded {
     pub outcome: Ended,
     pub records: Vec<Record>,
@@ -172,7 +172,7 @@ pub fn record_with(program: &Program, change: impl FnOnce(&mut CaptureOptions)) 
     let count = options.functions.len();
     let mut capture = Capture::start(options).expect("capture");
     assert_eq!(capture.take_refused(), Vec::<u32>::new());
-    // Through its gate, and through one more for targets that have a second.
+    // Opens the gate, and the second one that some targets have.
     target.open_gate();
     target.open_gate();
     let mut records = Vec::new();
@@ -197,7 +197,7 @@ pub fn record_with(program: &Program, change: impl FnOnce(&mut CaptureOptions)) 
     Recorded { outcome, records, notes, loss: summary.loss, calls, pid }
 }
 
-/// Drains until there is nothing left.
+/// Drains until no records are left.
 pub fn drain(capture: &mut Capture, records: &mut Vec<Record>, bad: &mut u64) {
     while capture.drain(&mut |_, bytes| match Record::decode(bytes) {
         Ok(record) => records.push(record),
@@ -209,7 +209,7 @@ pub fn drain(capture: &mut Capture, records: &mut Vec<Record>, bad: &mut u64) {
 impl Recorded {
     /// Entries and exits of one function.
     pub fn entries_and_exits(&self, number: u32) -> (usize, usize) {
-        // What only tells how many hits left no record is no entry.
+        // A record that only tells how many hits left no record is no entry.
         let is_entry =
             |e: &probe_abi::FunctionEnter| e.function == number && e.silent < probe_abi::SILENT_AT_ONCE;
         let entries = self.records.iter().filter(|r| matches!(r, Record::FunctionEnter(e) if is_entry(e)));

@@ -30,7 +30,7 @@ fn the_signal_is_passed_on() {
     }
 }
 
-/// With children recorded by default, `sh -c 'daemon &'` must not keep longpole until the daemon ends.
+/// Children are recorded by default, but with `sh -c 'daemon &'` the recording must not go on until the daemon ends.
 #[test]
 fn the_recording_ends_with_the_command_though_a_child_goes_on() {
     skip_unless_live!();
@@ -42,7 +42,7 @@ fn the_recording_ends_with_the_command_though_a_child_goes_on() {
     assert_eq!(recorded.ended.code, Some(3), "{}", recorded.ended.stderr);
 }
 
-/// It was 0: the time was over before the last of its children ended.
+/// The command's exit code is passed on although `-d` ends the recording before its last child ends.
 #[test]
 fn a_commands_exit_code_is_ours_though_its_children_outlive_it() {
     skip_unless_live!();
@@ -61,7 +61,7 @@ fn standard_input_reaches_the_command() {
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "through\n"), "{}", ended.stderr);
 }
 
-/// Exit codes of ecosystem's launchers (`env`, `timeout`): 127 not found, 126 not executable. Two lines, and no file.
+/// Exit codes as those of other launchers (`env`, `timeout`): 127 not found, 126 not executable. Two lines, and no file.
 #[test]
 fn a_command_that_cannot_start() {
     skip_unless_live!();
@@ -77,7 +77,7 @@ fn a_command_that_cannot_start() {
     }
 }
 
-/// Held at a gate until the probes are in place: even main's first call is recorded.
+/// The command waits at a gate until the probes are in place: even main's first call is recorded.
 #[test]
 fn nothing_runs_before_the_probes_are_in_place() {
     let program = skip_unless_live!("longjmp.c");
@@ -112,12 +112,12 @@ fn a_folder_that_is_not_there_is_said_like_everywhere() {
     assert!(said.contains("\nhint: make the directory first\n"), "{said}");
 }
 
-/// A target that slept the whole time: nothing to report, so no such command is proposed.
+/// The target slept the whole time: there is nothing to report, so `longpole report` is not proposed.
 #[test]
 fn a_recording_of_nothing_says_so() {
     skip_unless_live!();
     let mut sleeper = Background::start(std::process::Command::new("sleep").arg("600")).unwrap();
-    // Asleep, not on its way there.
+    // The target sleeps by then, and is not on its way there.
     std::thread::sleep(Duration::from_millis(300));
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("nothing.lp");
@@ -131,8 +131,7 @@ fn a_recording_of_nothing_says_so() {
     assert!(sleeper.is_running().unwrap());
 }
 
-/// -d ends the recording, not the command, which runs on unharmed; that is not a failure, and a message says
-/// so.
+/// -d ends the recording, not the command, which runs on unharmed. That is not a failure, and a message says so.
 #[test]
 fn a_recording_may_end_before_its_command() {
     let program = skip_unless_live!("quicksort.c");

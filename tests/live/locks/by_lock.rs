@@ -37,7 +37,7 @@ fn a_hot_lock_is_the_long_pole_and_its_numbers_are_exact() {
     assert!((1..ROUNDS * THREADS).contains(&contended), "{contended} of {}", ROUNDS * THREADS);
     assert!(report.findings("uncontended").is_empty());
 
-    // What is computed under the lock is what its function computes, at every CPU count; on many CPUs it is most of all.
+    // Time under the lock is the time of the function under it, at every CPU count; on many CPUs it is most of the run.
     for (place, answer) in [(0, report.at(1)), (1, report.at(4)), (2, report.at("inf"))] {
         let function = answer.function("UnderTheLock", "tetid_ns").expect("on the path");
         let held = held_ns(&report, place, &hot);
@@ -51,7 +51,7 @@ fn a_hot_lock_is_the_long_pole_and_its_numbers_are_exact() {
         assert!(held_ns(&report, place, &cold) < 0.2 * held);
     }
 
-    // The screen shows the same, and so does the report of the exported program.
+    // The screen shows the same row, and the report of the exported program has the same numbers.
     let text = Longpole::with(["report", "--by", "lock"]).and(&recorded.file).ok().stdout;
     let row = text.lines().find(|line| line.starts_with("hot ")).unwrap_or_default();
     assert!(row.ends_with("UnderTheLock") && row.contains(&format!(" {} ", ROUNDS * THREADS)), "{text}");
@@ -62,8 +62,7 @@ fn a_hot_lock_is_the_long_pole_and_its_numbers_are_exact() {
     assert_eq!(again.0["results"], report.0["results"]);
 }
 
-/// The lock that limits eight CPUs shows in a recording made on one, where hardly any thread ever waited for
-/// it.
+/// A recording made on one CPU shows the lock that limits eight CPUs, though hardly any thread ever waited for it.
 #[test]
 fn one_cpu_shows_what_a_lock_does_to_eight() {
     let program = skip_unless_live!("convoy.c");
@@ -72,7 +71,7 @@ fn one_cpu_shows_what_a_lock_does_to_eight() {
     let recorded = Recorded::good(&["--interpose", "always", "--cpu-list", "0"], &program, &arguments);
     let hot = "mutex hot";
     let report = recorded.report("1,2,8");
-    // On one CPU every weight is 1: this is all that is computed under it.
+    // On one CPU every weight is 1: this is all computing under the lock.
     let under = held_ns(&report, 0, hot);
     let (one, eight) = (report.at(1), report.at(8));
     assert!(under > 0.4 * one.time_ns(), "{under} of {}", one.time_ns());
@@ -83,7 +82,7 @@ fn one_cpu_shows_what_a_lock_does_to_eight() {
     for kind in ["replayed", "conditions_replayed", "simulated_deadlock", "locks_lost"] {
         assert!(report.findings(kind).is_empty(), "{:?}", report.findings(kind));
     }
-    // It is what a recording with true contention says, too.
+    // A recording with real contention predicts the same.
     let free = Recorded::good(&["--interpose", "always", "--overhead", "none"], &program, &arguments);
     let free = (free.report("1,2,8"), waits_ns(&free));
     let speedup = |(report, waits): (&Report, f64), cpus: u64| {
@@ -96,7 +95,7 @@ fn one_cpu_shows_what_a_lock_does_to_eight() {
     }
 }
 
-/// Waits without a lock: the start of the recording, and unknown time.
+/// Length of all waits without a lock: the start of the recording, and unknown time.
 fn waits_ns(recorded: &Recorded) -> f64 {
     let program = recorded.program();
     let waits = program.operations().filter_map(|(_, operation)| match operation {
@@ -106,8 +105,8 @@ fn waits_ns(recorded: &Recorded) -> f64 {
     waits.sum()
 }
 
-/// Bounded buffers of condition variables are decided again: a pipeline recorded on one CPU runs its stages at the same
-/// time on several, and is as fast as its slowest one.
+/// Bounded buffers of condition variables are simulated: a pipeline recorded on one CPU runs its stages at the same time on
+/// several, and is as fast as its slowest one.
 #[test]
 fn one_cpu_shows_how_a_pipeline_runs_on_several() {
     let program = skip_unless_live!("pipeline.c");
@@ -128,20 +127,20 @@ fn one_cpu_shows_how_a_pipeline_runs_on_several() {
     let share = eight.function("StageTransform", "tet_ns").unwrap_or(0.0) / (time - other);
     assert!(share > 0.7, "{share}");
     let program = recorded.program();
-    // Everything is taken from a buffer as often as it is put there.
+    // The buffers' conditions are semaphores now, with a wait for each item in each of two buffers, or more.
     assert_eq!(program.count("cond_wait"), 0);
     assert!(program.count("sem_wait") >= 2 * 211, "{}", program.count("sem_wait"));
     let mutexes = (program.count("lock"), program.count("unlock"));
     assert_eq!(mutexes, (4 * 211, 4 * 211));
 }
 
-/// Barriers, spin locks, adaptive mutexes, read-write locks and a pool with futures: all are decided again, and more CPUs
-/// are predicted to help where they do.
+/// Barriers, spin locks, adaptive mutexes, read-write locks and a pool with futures are all simulated, and more CPUs are
+/// predicted to help where they do.
 #[test]
 fn every_kind_of_object_is_decided_anew() {
     skip_unless_live!();
     let cases: [(&str, &[&str], f64); 4] = [
-        // Half a second: in a tenth of that, one thread that a busy machine delays decides what all wait for.
+        // Half a second: in a tenth of that, one thread that a busy machine delays decides how long all others wait.
         ("phases.c", &["4", "240", "200000"], 1.4),
         ("readers.c", &[], 1.3),
         ("spinblock.c", &["4", "1000", "3000"], 1.0),
@@ -160,22 +159,22 @@ fn every_kind_of_object_is_decided_anew() {
     }
 }
 
-/// Without records of its locks a report says why it has none.
+/// A recording without lock operations: the report says why it has no locks.
 #[test]
 fn a_recording_without_lock_operations_says_so() {
     let program = skip_unless_live!("convoy.c");
     let recorded = Recorded::good(&["--interpose", "never"], &program, &["11", "2", "1000"]);
     let text = Longpole::with(["report", "--by", "lock"]).and(&recorded.file).ok().stdout;
-    // A thread may have had to wait: then the futex has a row, of waits only.
+    // If a thread had to wait, the futex has a row, which shows waits only.
     let waited = text.contains("\nFUTEXES ");
     assert!(waited || text.contains("No lock operations are in this recording"), "{text}");
     assert!(!text.contains("taken "), "{text}");
     assert_eq!(recorded.report("1").findings("uncontended").len(), 1);
 }
 
-/// sqlite3, which has one thread, took ten million mutexes a second; it ran a tenth longer for it, and most
-/// of them were lost. No thread can have waited for them. A child process that continues from its parent's
-/// state is counted by itself.
+/// A program with one thread (sqlite3) takes ten million mutexes a second: recording all would make it a tenth slower, and
+/// lose most of them. No thread can have waited for them, so they are only counted. A child process that continues from its
+/// parent's state is counted by itself.
 #[test]
 fn a_thread_that_is_alone_leaves_out_what_costs_too_much() {
     skip_unless_live!();
@@ -198,11 +197,11 @@ fn a_thread_that_is_alone_leaves_out_what_costs_too_much() {
     let left_out = number(said, "libc);").unwrap_or_else(|| panic!("{said}"));
     let lost = number(said, "\nlost").expect("a count");
     let report = recorded.report("1,2");
-    // Since the second thread came nothing is missing.
+    // Nothing is missing after the second thread started.
     assert_eq!(acquisitions(&report, "mutex late"), 2 * LATER, "{said}");
     let recorded_early = acquisitions(&report, "mutex early");
     assert!(left_out > PAIRS, "{left_out} of {total}: {said}");
-    // Half a pair at each end of what is missing.
+    // Half a pair may be missing at each end of the stretch.
     let all = left_out + lost + 2 * recorded_early + 4 * LATER;
     assert!(all.abs_diff(total) <= 2 + lost, "{left_out} + {lost} + 2 * {recorded_early} of {total}");
     let text = &report.findings("operations_left_out")[..];
@@ -210,13 +209,13 @@ fn a_thread_that_is_alone_leaves_out_what_costs_too_much() {
     if lost == 0 {
         assert!(report.findings("loss").is_empty(), "{}", report.0);
     }
-    // The cost of each is reported. A slow machine may take a hundred nanoseconds, and no machine zero.
+    // The cost of each operation is reported. A slow machine may take a hundred nanoseconds, and no machine zero.
     let cost = Longpole::told_cost(&recorded.file);
     let (_, each) = cost.split_once(" left out/s × ").unwrap_or_else(|| panic!("{cost}"));
     let each_ns = each.split_once(" ns").and_then(|(each, _)| each.parse::<u64>().ok());
     assert!(each_ns.is_some_and(|each_ns| (1..=100).contains(&each_ns)), "{cost}");
 
-    // All are there where cost does not matter, and where another process may have waited.
+    // All operations are recorded where cost does not matter, and where another process may have waited.
     for (options, arguments) in [
         (&["--interpose", "always", "--no-children", "--overhead", "none"], &["10007", &later][..]),
         (&["--interpose", "always", "--no-children", "--overhead", "0.1%"], &["10007", &later, "shared"][..]),
@@ -224,7 +223,7 @@ fn a_thread_that_is_alone_leaves_out_what_costs_too_much() {
         let recorded = Recorded::good(options, &program, arguments);
         let report = recorded.report("1,2");
         assert_eq!(acquisitions(&report, "mutex early"), 10_007, "{}", recorded.ended.stderr);
-        // The mutex of its own may have gone without its last operation.
+        // The last operation of the private mutex `held` may be left out.
         let left_out = number(&recorded.ended.stderr, "libc);").unwrap_or(0);
         assert!(left_out <= u64::from(arguments.len() == 3), "{}", recorded.ended.stderr);
     }

@@ -1,4 +1,4 @@
-//! Probes on the synchronization functions of real C libraries: the same as the library inside records, call by call.
+//! Probes on the synchronization functions of real C libraries record what the library inside records, call by call.
 
 mod exit_points;
 mod lifecycle;

@@ -1,4 +1,4 @@
-//! What locks are called, of programs whose variables and lines are known.
+//! Names of locks, in programs whose variables and lines are known.
 
 use longpole_tests::{Longpole, Recorded, Report, skip_unless_live, workload};
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Locks outside the C library: what a recording shows of them, and that it says once what it cannot show,
-//! and for about how many objects. Issue 3, "Synchronization operations".
+//! Locks outside the C library: what a recording shows of them. A note says once what it cannot show, and for about how many
+//! objects. Issue 3, "Synchronization operations".
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use longpole_tests::{Longpole, Recorded, run, skip, skip_unless_live};
 
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// The note about what is not visible: it comes once, in every command and in every form.
+/// The note about what is not visible, which comes once in every command and in every form.
 fn said(recorded: &Recorded) -> String {
     let report = recorded.report("1,4");
     let findings = report.findings("uncontended");
@@ -24,7 +24,7 @@ fn said(recorded: &Recorded) -> String {
     text.clone()
 }
 
-/// Objects whose free acquisitions are not visible: how many were waited for at least so long in all, and how many less.
+/// Objects whose uncontended acquisitions are not visible: how many have at least `ns` of waits, and how many less.
 fn waited_for(recorded: &Recorded, ns: u64) -> (usize, usize) {
     let shown = Longpole::with(["report", "--json", "--by", "lock", "--cpus", "1"]).and(&recorded.file).ok();
     let report: serde_json::Value = serde_json::from_str(&shown.stdout).expect("JSON");
@@ -38,7 +38,7 @@ fn waited_for(recorded: &Recorded, ns: u64) -> (usize, usize) {
     (long, unseen.len() - long)
 }
 
-/// With the library inside and with probes on libc: Rust's locks are no calls of either.
+/// Rust's locks are no calls of libc: neither the library inside nor probes on libc see them.
 #[test]
 fn rusts_locks_are_counted_where_somebody_waited() {
     let program = skip_unless_live!("own_locks.rs");
@@ -47,8 +47,8 @@ fn rusts_locks_are_counted_where_somebody_waited() {
         for contended in [1, 3] {
             let recorded = Recorded::good(&options, &program, &[&contended.to_string()]);
             assert!(recorded.ended.stdout.contains("waited, 1009 did not"), "{}", recorded.ended.stdout);
-            // The C library has locks of its own, for which threads that end together may have to wait a moment: not half a
-            // second, as for the program's.
+            // Threads that end together may wait a moment for locks of the C library: not for half a second, as for the
+            // program's.
             let (long, short) = waited_for(&recorded, 250_000_000);
             assert_eq!(long, contended, "{interpose}: and {short} others");
             let objects = match long + short {
@@ -84,8 +84,8 @@ fn nothing_is_missing_of_the_c_librarys_locks() {
     assert!(report.findings("uncontended").is_empty(), "{}", report.0);
 }
 
-/// CPython's GIL is a mutex, a condition variable and a flag. It was "held 0.2 %", which is the mutex; threads of Python have
-/// it nearly all the time.
+/// CPython's GIL is a mutex, a condition variable and a flag. The mutex is held 0.2 % of the time, the GIL nearly all the
+/// time.
 #[test]
 fn the_gil_is_a_lock_and_held_as_it_is() {
     skip_unless_live!();

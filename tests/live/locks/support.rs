@@ -18,12 +18,12 @@ pub struct Program {
     pub path: PathBuf,
 }
 
-/// What was recorded.
+/// A recording of a program's operations.
 pub struct Recorded {
     pub ended: Ended,
     pub recording: Recording,
     pub file: PathBuf,
-    /// Those that are folded one by one.
+    /// All operations in order; bursts as single operations.
     operations: Vec<Operation>,
 }
 
@@ -40,7 +40,7 @@ pub fn c(source: &str) -> Result<Program, Problem> {
 }
 
 impl Program {
-    /// What it does and prints without a recording.
+    /// Its ending and output without a recording.
     pub fn alone(&self, words: &[&str]) -> Ended {
         must_run(Command::new(&self.path).args(words), LIMIT)
     }
@@ -69,7 +69,7 @@ pub fn record_in(
 }
 
 impl Recorded {
-    /// Of this file; nothing may be lost.
+    /// Reads the recording; panics if records were lost.
     pub fn read(file: &Path, ended: Ended) -> Recorded {
         let recording = match recording::read(file) {
             Ok((recording, _)) => recording,
@@ -92,7 +92,7 @@ impl Recorded {
         self.operations.iter()
     }
 
-    /// How many of each there are in a process, 0 for all.
+    /// Number of operations of each kind in a process; in all, if `pid` is 0.
     pub fn counts(&self, pid: u32) -> BTreeMap<SyncOperation, usize> {
         let mut counts = BTreeMap::new();
         for operation in self.operations().filter(|operation| pid == 0 || operation.header.pid == pid) {
@@ -102,12 +102,12 @@ impl Recorded {
         counts
     }
 
-    /// Those of one kind.
+    /// Operations of one kind.
     pub fn of(&self, kind: SyncOperation) -> Vec<Operation> {
         self.operations().filter(|operation| operation.operation == kind as u16).copied().collect()
     }
 
-    /// What had not come back at the end.
+    /// Calls that had not returned at the end.
     pub fn pending(&self) -> &[PendingOperation] {
         self.recording.facts.end.as_ref().map(|end| &*end.pending).unwrap_or_default()
     }

@@ -1,10 +1,9 @@
-//! Exact counts: operations that a workload does a known (prime) number of times are recorded exactly that
-//! many times.
+//! Operations that a workload does a known (prime) number of times are recorded exactly that many times.
 
 use longpole_tests::{Recorded, skip_unless_live};
 
-/// The overhead controller takes the probes off functions called very often, or whose probes cost too much:
-/// here every call must be recorded.
+/// Keeps every call: by default the overhead controller removes probes of functions that are called very often or cost too
+/// much.
 const KEEP_ALL: [&str; 5] = ["--exact", "--max-rate", "1000000000", "--overhead", "none"];
 
 #[test]
@@ -42,7 +41,7 @@ fn wakes_of_a_hand_off_chain() {
     assert!(program.count("release") >= 499, "{} wakes", program.count("release"));
 }
 
-/// The same recorded from inside: what is passed on is a semaphore, which is simulated, and no edge remains.
+/// The same recorded from inside: the token is a semaphore, which is simulated, and no edge remains.
 #[test]
 fn semaphores_of_a_hand_off_chain() {
     let program = skip_unless_live!("handoff.c");
@@ -68,9 +67,8 @@ fn recursion_a_thousand_deep_counts_once() {
     assert_eq!(program.entries("diver"), 2);
 }
 
-/// Every call counts, on the critical path or not. The report's numbers are those of the path, and on one CPU
-/// a wait (the machine gave the program no time) can be longer than all of one thread's work, which then is
-/// not on it.
+/// Every call counts, on the critical path or not. A report has only calls on the path: on one CPU, a wait (the machine gave
+/// the program no time) can be longer than all of one thread's work, which then is not on it.
 #[test]
 fn calls_that_end_in_an_exception() {
     let program = skip_unless_live!("exceptions.cpp");
@@ -127,7 +125,7 @@ fn the_depth_limit_keeps_the_outer_calls() {
     }
 }
 
-/// Of a thread its first function is the first level: work calls compute, and locked, which calls compute.
+/// A thread's first function is the first level: `work` calls `compute`, and `locked`, which calls `compute`.
 #[test]
 fn the_depth_limit_counts_from_each_threads_first_function() {
     let program = skip_unless_live!("turns.c");
@@ -141,9 +139,9 @@ fn the_depth_limit_counts_from_each_threads_first_function() {
 #[test]
 fn children_are_recorded_unless_they_are_left_out() {
     let program = skip_unless_live!("family.c");
-    // A child works only after longpole has had time to put its probes into it, too.
+    // The child works only after longpole has had time to put probes into it, too.
     let recorded = Recorded::good(&["--exact"], &program, &["2", "1500"]);
-    // The time without its probes is a gap.
+    // The time before the child has its probes is a gap.
     assert_eq!(recorded.report("1").findings("probes_late").len(), 1, "{}", recorded.ended.stderr);
     let with = recorded.program();
     assert_eq!(with.entries("ParentWork"), 2);

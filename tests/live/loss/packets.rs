@@ -1,8 +1,8 @@
-//! Packets over the loopback device that were not followed, to keep to the budget.
+//! Packets over the loopback device that longpole does not follow, to keep its goal.
 
 use longpole_tests::{Recorded, skip_unless_built, workload};
 
-/// A process that is not recorded sends packets for three seconds as fast as it can, which nobody waits for: they are not
+/// A process that is not recorded sends packets for three seconds as fast as it can, for which nobody waits: packets are not
 /// followed any more. Then threads of the program wake each other by packets.
 const SOURCE: &str = r#"
     #include <arpa/inet.h>
@@ -50,7 +50,7 @@ const SOURCE: &str = r#"
         return pthread_join(thread, 0);
     }"#;
 
-/// The first wake-ups were taken for the network's, and nothing said so.
+/// Wake-ups by packets that are not followed count as the network's; a note must say so.
 #[test]
 fn wake_ups_by_packets_that_were_not_followed_are_told() {
     let program = skip_unless_built!(workload::compile_text("packets", "cc", &["-pthread"], SOURCE));

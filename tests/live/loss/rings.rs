@@ -1,4 +1,4 @@
-//! What does not fit is counted, to the last record, and said.
+//! Records that do not fit are counted, to the last one, and reported.
 
 use std::process::Command;
 use std::time::Duration;
@@ -33,11 +33,11 @@ fn a_flood_of_calls_is_lost_to_the_last_record() {
             assert_eq!(count.as_u64(), Some(0), "{reason}: {session}");
         }
     }
-    // The holes in the numbers say the same as the kernel's counter.
+    // The holes in the sequence numbers add up to the kernel's counter.
     let report = recorded.report("1");
     assert_eq!(report.trust("lost"), lost as f64, "{}", report.0);
     assert!(session["gaps"].as_u64().unwrap() > 0, "{session}");
-    // An entry and an exit for each call, and what the scheduler did with one thread meanwhile.
+    // An entry and an exit for each call, and scheduler events of one thread.
     let events = session["events"].as_u64().unwrap();
     let others = (events + lost).checked_sub(2 * CALLS);
     assert!(others.is_some_and(|others| others < 20_000), "{events} and {lost} for {CALLS} calls");
@@ -45,12 +45,12 @@ fn a_flood_of_calls_is_lost_to_the_last_record() {
     assert!(summary.contains("did not fit into the rings"), "{summary}");
 }
 
-/// Losses before a CPU's first record and after its last one were counted, but no gap said when.
+/// Losses before a CPU's first record and after its last one lie in gaps, too.
 #[test]
 fn every_lost_record_lies_in_a_gap() {
     let program = skip_unless_live!("turns.c");
     let target = Background::must_start(Command::new(program).arg("1000000000"));
-    // Writing to small rings faster than they are emptied.
+    // The program writes to small rings faster than they are emptied.
     let options = ["-d", "700ms", "--ring-size", "4K", "--max-rate", "1000000", "--functions", "*"];
     let recorded = Recorded::attach(&options, target.pid());
     let said = &recorded.ended.stderr;
@@ -64,7 +64,7 @@ fn every_lost_record_lies_in_a_gap() {
     assert_eq!(in_gaps.sum::<u64>(), loss.dropped + loss.late, "{:?}", recording.notes);
 }
 
-/// The rings are not emptied while longpole is stopped: all that does not fit meanwhile is counted.
+/// The rings are not emptied while longpole is stopped: records that do not fit meanwhile are counted.
 #[test]
 fn a_reader_that_is_stopped_loses_what_it_says() {
     let program = skip_unless_live!("exact.c");
@@ -93,8 +93,8 @@ fn a_reader_that_is_stopped_loses_what_it_says() {
     assert!(others < 5_000, "{others} events beside the calls: {session}");
 }
 
-/// Records a thread that only takes and releases a lock, each operation by itself: how many operations came,
-/// how many were lost, and the text on stderr.
+/// Records a thread that only takes and releases a lock, without bursts: the number of events, the number of lost
+/// operations, and standard error.
 fn locks_of_pairs(options: &[&str], pairs: u64, work_ns: &str) -> Option<(u64, u64, String)> {
     let program = workload::build("pairs.c").ok()?;
     let options = [&["--interpose", "always", "-F", "0", "--overhead", "none"], options].concat();
@@ -110,8 +110,8 @@ fn locks_of_pairs(options: &[&str], pairs: u64, work_ns: &str) -> Option<(u64, u
     Some((session["events"].as_u64().expect("a count"), lost, recorded.ended.stderr.clone()))
 }
 
-/// A burst of locking in a program that was quiet: 80,000 operations in some 45 ms. Longpole comes by every 50 ms then, at
-/// most once in the burst, and the ring holds 32,704: without being rung for it would lose 14,592 at least.
+/// A quiet program suddenly makes 80,000 lock operations in some 45 ms. longpole then looks every 50 ms, at most once in the
+/// burst, and a ring holds 32,704: if the program did not wake longpole, at least 14,592 would be lost.
 #[test]
 fn a_thread_that_suddenly_does_nothing_but_locking_rings_before_its_ring_is_full() {
     skip_unless_live!();
@@ -123,7 +123,7 @@ fn a_thread_that_suddenly_does_nothing_but_locking_rings_before_its_ring_is_full
     assert!(others.is_some_and(|others| others < 20_000), "{events} and {lost} for {PAIRS} pairs");
 }
 
-/// A ring that fills within a quarter of a millisecond cannot be emptied in time: what did not fit is counted exactly.
+/// A ring that fills within a quarter of a millisecond cannot be emptied in time: lost operations are counted exactly.
 #[test]
 fn a_flood_of_operations_is_lost_to_the_last_one() {
     skip_unless_live!();

@@ -1,5 +1,5 @@
-//! Names and callers of code as it was at the time: addresses are used again, text moves, signals interrupt, and return
-//! addresses lie in registers. By samples alone, as without probes.
+//! Names and callers are those of the code at the time of a sample: addresses are reused, text moves, signals interrupt, and
+//! return addresses lie in registers. By samples alone, as without probes.
 
 use longpole_tests::{Longpole, Recorded, binary, skip, skip_unless_built, skip_unless_live, workload};
 use serde_json::Value;
@@ -27,7 +27,7 @@ fn stacks(file: &Path) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// How many of those stacks that begin in a function go on in these.
+/// Stacks that begin with `innermost`: how many of them go on with `callers`, and how many there are.
 fn followed(stacks: &[Vec<String>], innermost: &str, callers: &[&str]) -> (usize, usize) {
     let begins = |stack: &&Vec<String>| stack.first().is_some_and(|name| name.contains(innermost));
     let of_it: Vec<_> = stacks.iter().filter(begins).collect();
@@ -38,7 +38,7 @@ fn followed(stacks: &[Vec<String>], innermost: &str, callers: &[&str]) -> (usize
     (of_it.iter().filter(goes_on).count(), of_it.len())
 }
 
-/// Which part of the samples in two functions is in the first one.
+/// Expects that this share of the samples in two functions is in the first one.
 #[track_caller]
 fn assert_share(file: &Path, [first, second]: [&str; 2], share: f64) {
     let stacks = stacks(file);
@@ -54,7 +54,7 @@ fn only_x86_64() -> bool {
     cfg!(target_arch = "x86_64")
 }
 
-/// burn_alpha had 99.5 % of the time of two libraries with a half each.
+/// A library that is loaded in the place of another one has only its own time: each of the two has half.
 #[test]
 fn a_library_in_the_place_of_another_has_its_own_functions() {
     let program = skip_unless_live!("reload.c");
@@ -76,7 +76,7 @@ fn a_library_in_the_place_of_another_has_its_own_functions() {
     assert_share(&recorded.file, ["reload_first", "reload_second"], 0.5);
 }
 
-/// The function that came later had all of the time; one that had moved had no name where it had been.
+/// A function that is made in the place of another has only its own time; one that moves keeps its name for its old place.
 #[test]
 fn code_made_in_the_place_of_other_code_has_its_own_name() {
     let program = skip_unless_live!("reused.c");
@@ -96,7 +96,7 @@ fn code_made_in_the_place_of_other_code_has_its_own_name() {
     }
 }
 
-/// The caller was the function before the one that a signal had interrupted at its first instruction.
+/// A signal interrupts a function at its first instruction: the caller is that function, not the one before it in memory.
 #[test]
 fn a_function_that_a_signal_interrupts_at_its_first_instruction_is_the_caller() {
     let program = skip_unless_live!("interrupted.c");
@@ -113,18 +113,18 @@ fn a_function_that_a_signal_interrupts_at_its_first_instruction_is_the_caller() 
     assert!(callers.iter().all(|two| two[1] == "calls_victim") && callers.len() > 50, "{callers:?}");
 }
 
-/// glibc's vfork takes its return address off the stack before its system call: its stacks ended there.
+/// glibc's vfork takes its return address off the stack before its system call: its stacks must not end there.
 #[test]
 fn callers_of_vfork_are_known() {
     let program = skip_unless_live!("vforks.c");
-    // How many samples fall into the call is chance, and the machine's.
+    // How many samples fall into the call depends on chance and on the machine.
     let recorded = Recorded::good(&OPTIONS, &program, &["3000"]);
     let callers = ["vforks_spawns", "vforks_middle", "vforks_outer", "main"];
     let (whole, all) = followed(&stacks(&recorded.file), "vfork", &callers);
     assert!(all > 8 && whole * 10 > all * 8, "{whole} of {all}");
 }
 
-/// A sample in the first instructions of a short function had its caller's caller for its caller.
+/// In the first instructions of a short function, the caller is the function's caller, not that one's caller.
 #[test]
 fn short_functions_with_frame_pointers_keep_their_caller() {
     let program = skip_unless_live!("shorts.c");
@@ -139,7 +139,7 @@ fn short_functions_with_frame_pointers_keep_their_caller() {
     }
 }
 
-/// All but one of 497 stacks of fibers were called cut off, with the function before `__start_context` as their first.
+/// Stacks of fibers begin in `__start_context`: they do not count as cut off, and the function before it is not in them.
 #[test]
 fn stacks_of_fibers_are_whole() {
     let program = skip_unless_live!("fibers.c");
@@ -159,7 +159,7 @@ fn stacks_of_fibers_are_whole() {
     assert!(cut < 0.1 * all, "{said}");
 }
 
-/// Text on anonymous pages was "[code without a file]".
+/// Text on anonymous pages keeps its names: it is not "[code without a file]".
 #[test]
 fn text_that_was_moved_to_memory_without_a_file_keeps_its_names() {
     let program = skip_unless_live!("moves_text.c");
@@ -172,7 +172,7 @@ fn text_that_was_moved_to_memory_without_a_file_keeps_its_names() {
     assert!(all > 100 && right * 10 > all * 9, "{right} of {all}");
 }
 
-/// A program in a memfd was called by the number of its descriptor, which was another file of longpole's.
+/// A program in a memfd has its name. It must not be looked up by its descriptor, whose number is another file's in longpole.
 #[test]
 fn a_program_in_memory_has_its_name() {
     let program = skip_unless_live!("shorts.c");
@@ -199,7 +199,7 @@ fn a_program_in_memory_has_its_name() {
     }
 }
 
-/// "has no names: its debug symbols give them" was no reason.
+/// The message names 32 bits as the reason, not missing debug symbols.
 #[test]
 fn a_program_of_32_bits_is_said_to_have_no_names() {
     let program = skip_unless_live!(workload::compile_text(
@@ -213,7 +213,7 @@ fn a_program_of_32_bits_is_said_to_have_no_names() {
     assert_eq!(said.matches("is a 32-bit program, which longpole cannot read").count(), 1, "{said}");
 }
 
-/// The message was the name of a map, or the verifier's log.
+/// The message says how many files may be open and how many are needed, not a map's name or the verifier's log.
 #[test]
 fn too_few_descriptors_are_told_with_how_many_are_needed() {
     skip_unless_live!();

@@ -1,4 +1,4 @@
-//! What things are called in answers, and how much of a name one has to type.
+//! Names in answers, and how much of a name a user has to type.
 
 use longpole_tests::{Longpole, Recorded, Report, skip_unless_live};
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ fn acquisitions(report: &Report) -> BTreeMap<String, u64> {
     rows.iter().map(row).collect()
 }
 
-/// `work.first` was called `work`, which is also what `work.second` begins with.
+/// A first member lies where its variable begins: its lock is named `work.first`, not `work`.
 #[test]
 fn a_lock_keeps_its_member_wherever_in_its_variable_it_is() {
     let program = skip_unless_live!("names.cpp");
@@ -24,7 +24,7 @@ fn a_lock_keeps_its_member_wherever_in_its_variable_it_is() {
     assert_eq!(acquisitions(&recorded.report("1")), BTreeMap::from(expected));
 }
 
-/// A function was only found by all of its name.
+/// As much of a function's name as is clear is enough.
 #[test]
 fn as_much_of_a_name_as_is_needed_is_enough_everywhere() {
     let program = skip_unless_live!("names.cpp");
@@ -73,7 +73,7 @@ fn as_much_of_a_name_as_is_needed_is_enough_everywhere() {
     assert!(said.contains("2 functions may be meant by 'update'") && !unclear.stdout.contains("1"), "{said}");
 }
 
-/// `redis-server` was called `redis-check-rdb`, and the library that longpole puts into a command was in its profile.
+/// A program is called by the link that started it (`redis-server`, not `redis-check-rdb`); our library is in no profile.
 #[test]
 fn a_program_is_called_as_it_was_started_and_longpole_is_not_part_of_it() {
     let program = skip_unless_live!("names.cpp");
@@ -90,13 +90,13 @@ fn a_program_is_called_as_it_was_started_and_longpole_is_not_part_of_it() {
     }
 }
 
-/// It said "Make <u64>::wrapping_mul faster first".
+/// Advice does not name functions of the standard library, as "Make <u64>::wrapping_mul faster first" does.
 #[test]
 fn advice_is_about_the_users_own_functions() {
     let program = skip_unless_live!("standard.rs");
     let recorded = Recorded::good(&["--overhead", "none"], &program, &[]);
     let said = Longpole::with(["report", "--cpus", "1", "--top", "100"]).and(&recorded.file).ok().stdout;
     let advice: String = said.lines().take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
-    // Its closure is its own, too.
+    // The closure of `mix` is the user's own, too.
     assert!(advice.contains("mix") && !advice.contains("wrapping_mul"), "{said}");
 }

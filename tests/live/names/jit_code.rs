@@ -1,5 +1,5 @@
-//! Code that programs make while they run is called what the program calls it: of a small one that does it in all ways, and
-//! of the runtimes that people use.
+//! Code made at run time has the names that the program gives it: in a small program that names code in all ways, and in the
+//! runtimes that people use.
 
 use longpole_tests::{Background, Longpole, Recorded, run, skip, skip_unless_live, workload};
 use serde_json::Value;
@@ -12,7 +12,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const OPTIONS: [&str; 2] = ["--overhead", "none"];
 const NAMELESS: &str = "[code without a file]";
 
-/// A process's map, gone with the test.
+/// A process's perf map, removed when dropped.
 struct Map(u32);
 
 impl Drop for Map {
@@ -21,7 +21,7 @@ impl Drop for Map {
     }
 }
 
-/// For a launched command, the message contains the number.
+/// The map of a launched command, whose number is in the message.
 fn map_of(recorded: &Recorded) -> Map {
     map_in(&recorded.ended.stderr)
 }
@@ -31,7 +31,7 @@ fn map_in(said: &str) -> Map {
     Map(number.and_then(|(number, _)| number.parse().ok()).unwrap_or_else(|| panic!("no number in {said}")))
 }
 
-/// How many samples fell into functions whose names hold each of these: into their own code, or below them, too.
+/// How many samples are in functions whose names hold each of these: in their own code, or below them, too.
 fn samples(file: &Path, below: Below, names: [&str; 3]) -> [f64; 3] {
     let program = Longpole::export(file).0;
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -61,7 +61,7 @@ enum Below {
     Too,
 }
 
-/// That the first of two functions has about this share of what both compute, and that little else has no name.
+/// Expects that the first of two functions has about this share of what both compute, and that little else has no name.
 #[track_caller]
 fn assert_shares([hot, cold, nameless]: [f64; 3], share: f64) {
     let (found, both) = (hot / (hot + cold), hot + cold);
@@ -104,7 +104,7 @@ fn code_of_a_running_program_has_names_and_its_dump_has_lines() {
     }
 }
 
-/// Any user may write to /tmp.
+/// Any user may write to /tmp: a map that others may have written is refused.
 #[test]
 fn a_map_that_anybody_may_have_written_is_refused_in_words() {
     let program = skip_unless_live!(toy());
@@ -119,7 +119,7 @@ fn a_map_that_anybody_may_have_written_is_refused_in_words() {
     assert!(hot == 0.0 && nameless > 0.0, "{hot} {nameless}");
 }
 
-/// Whether a program is there and does what is asked. In a folder of its own, where it may leave something.
+/// Whether a program is there and ends with code 0. It runs in a folder of its own, where it may leave files.
 fn runs(program: &str, arguments: &[&str]) -> bool {
     let folder = tempfile::tempdir().expect("folder");
     let mut command = Command::new(program);
@@ -130,8 +130,7 @@ fn runs(program: &str, arguments: &[&str]) -> bool {
     child.wait(LIMIT).is_ok_and(|ended| ended.code == Some(0))
 }
 
-/// perf's answer for the same program, if there is a perf: the part of `expensive` in what it and `cheap`
-/// compute.
+/// perf's answer for the same program: the part of `expensive` in what it and `cheap` compute. `None` without perf.
 fn share_by_perf(folder: &Path, program: &str, arguments: &[&str]) -> Option<f64> {
     let data = folder.join("perf.data");
     let mut perf = Command::new("perf");
@@ -150,7 +149,7 @@ fn share_by_perf(folder: &Path, program: &str, arguments: &[&str]) -> Option<f64
     (hot + cold > 10.0).then(|| hot / (hot + cold))
 }
 
-/// Launched, against perf where there is one; the share that was expected.
+/// Records the program launched, and compares it with perf's share, without perf with five sixths; returns that share.
 fn launched(folder: &Path, program: &str, arguments: &[&str]) -> f64 {
     let with = |seconds: &'static str| [arguments, &[seconds]].concat();
     let mut call = Longpole::with(["record", "-o"]).and(folder.join("launched.lp"));
@@ -162,7 +161,7 @@ fn launched(folder: &Path, program: &str, arguments: &[&str]) -> f64 {
     share
 }
 
-/// Launched and attached, against perf where there is one.
+/// Records the program launched and attached, and compares both with that share.
 fn both_ways(folder: &Path, program: &str, arguments: &[&str]) {
     let share = launched(folder, program, arguments);
     let with = |seconds: &'static str| [arguments, &[seconds]].concat();
@@ -214,11 +213,11 @@ fn java_with_a_perf_map() {
     std::fs::write(folder.path().join("Hot.java"), class).expect("written");
     let compiled = run(Command::new("javac").arg("Hot.java").current_dir(folder.path()), LIMIT);
     assert!(compiled.is_ok_and(|ended| ended.code == Some(0)));
-    // Attached, its map is a snapshot that a JVM writes when it is asked: what is compiled later has no name in it.
+    // Not attached: a JVM writes its map only when it is asked, so code that is compiled later has no name in it.
     launched(folder.path(), "java", &[&options[..], &["Hot"]].concat());
 }
 
-/// A Python that can name its functions to perf (3.12 and later), wherever one may be.
+/// A Python that can name its functions to perf (3.12 and later), from the path or from pyenv.
 fn python() -> Option<String> {
     let mut candidates: Vec<String> =
         ["python3", "python3.14", "python3.13", "python3.12"].map(str::to_owned).into();
@@ -230,7 +229,7 @@ fn python() -> Option<String> {
     candidates.into_iter().find(|python| runs(python, &["-X", "perf", "-c", test]))
 }
 
-/// What a function of Python computes is the interpreter's: it counts for the function in totals.
+/// Functions of Python compute in the interpreter's code, which counts for them in totals.
 #[test]
 fn python_with_perf_support() {
     skip_unless_live!();

@@ -1,9 +1,9 @@
-//! Workloads whose critical path is known by construction: the report says so.
+//! Reports of workloads whose critical path is known by construction.
 
 use longpole_tests::{Answer, Longpole, Recorded, skip_unless_live};
 
-/// Functions keep their probes at any cost: with the usual budget it depends on the machine which ones do.
-/// And what they call counts for them: samples would separate it.
+/// Functions keep their probes at any cost: with the usual goal, the machine decides which ones do. Without samples, calls
+/// without probes count for their callers.
 const WHOLE: [&str; 5] = ["--exact", "--overhead", "none", "-F", "0"];
 
 /// The workload's own function that has the most time of its own, whatever else runs.
@@ -37,12 +37,11 @@ fn the_long_branch_is_critical_only_with_enough_cpus() {
     assert_eq!(most_of_its_own(&report.at(1)), "ShortBranch");
     for many in [report.at(16), report.at("inf")] {
         assert_eq!(most_of_its_own(&many), "LongBranch");
-        // All 23, except rounds in which a busy machine took a short branch for longer, or lost sight of a
-        // long one.
+        // All 23, except rounds in which a busy machine delayed a short branch for longer, or lost sight of a long one.
         let calls = many.function("LongBranch", "calls").unwrap_or(0.0);
         within(calls, 12.0, 23.0, "calls of the long branch on the path");
-        // Seven short branches of one unit and a long one of four: 11 units of work on a path of 4, give or take what
-        // branches that share a core slow each other down.
+        // Seven short branches of one unit and a long one of four: 11 units of work on a path of 4. Branches that share a core
+        // slow each other down.
         within(many.speedup(), 2.0, 3.5, "the speed-up of 11 units on a path of 4");
         let short = many.function("ShortBranch", "tet_ns").unwrap_or(0.0);
         let long = many.function("LongBranch", "tet_ns").unwrap_or(0.0);
@@ -63,8 +62,8 @@ fn the_slow_stage_of_a_pipeline_is_critical() {
     within(slow / report.at("inf").time_ns(), 0.9, 1.0, "the slow stage's share");
 }
 
-/// 2001, section 4.1. The machine decides where the crossover is; that there is parallelism and both functions have
-/// their part in it is in the program.
+/// 2001, section 4.1. Where the crossover is depends on the machine. That both functions have a part in the time, and that
+/// there is parallelism, is in the program.
 #[test]
 fn both_functions_of_the_quick_sort_are_found() {
     let program = skip_unless_live!("quicksort.c");
@@ -109,7 +108,7 @@ fn a_hot_function_is_folded_into_its_callers() {
     let folded = |name: &str| rows.iter().any(|row| row["function"] == name && row["folded"] == true);
     assert!(folded("SortRange"), "{rows:?}\n{}", recorded.ended.stderr);
     assert!(!folded("RecursiveQuickSort"), "{rows:?}");
-    // Its outermost call stays attributed through the wrapper.
+    // SortRange's time counts for its caller.
     let recursive = report.at(1).function("RecursiveQuickSort", "tetid_ns").unwrap_or(0.0);
     within(recursive / report.at(1).time_ns(), 0.4, 1.0, "the recursive sort's share");
 }

@@ -40,19 +40,19 @@ fn two_cpus_are_predicted_from_one() {
         assert_eq!(result["complete"], true, "{json}");
     }
     let speedup = number(1, "speedup");
-    // Three branches and a long one on two CPUs, and no more than that on eight.
+    // Three short branches and a long one: two CPUs at most double the speed, and eight do not lower it.
     assert!((1.2..=2.05).contains(&speedup), "{speedup}\n{json}");
     assert!(number(2, "speedup") >= speedup * 0.98, "{json}");
     let runs: Vec<(f64, f64)> =
         (0..RUNS).map(|_| (wall("0", &program, &arguments), wall("0,1", &program, &arguments))).collect();
-    // What others take of a CPU only makes runs longer: the shortest ones are the program's own.
+    // Other programs only make runs longer: the shortest runs are the program's own.
     let shortest = |of: fn(&(f64, f64)) -> f64| runs.iter().map(of).fold(f64::INFINITY, f64::min);
     let real = shortest(|run| run.0) / shortest(|run| run.1);
     assert!((0.45..=3.0).contains(&(speedup / real)), "predicted {speedup}, measured {real}: {runs:?}");
 }
 
-/// The one that is nice and the one that chose a CPU are known to be; the mask that all were started with is the recorded
-/// machine's.
+/// A thread's nice value and the CPU that it chose are exported. The mask that all threads were started with is not: it is the
+/// recorded machine's.
 #[test]
 fn threads_keep_the_nice_value_and_the_cpus_that_they_chose() {
     skip_unless_live!();
@@ -76,21 +76,21 @@ fn threads_keep_the_nice_value_and_the_cpus_that_they_chose() {
     assert_eq!(of("pinned"), [(0, vec![1])], "{json}");
     assert_eq!(of("plain"), [(0, vec![]), (0, vec![])], "{json}");
     assert_eq!(of("placed"), [(0, vec![])], "{json}");
-    // The launched command was held until the recording was ready: that is not a wait of the program's own.
+    // The launched command waited at the gate until the recording was ready: that is no wait of the program.
     let first = &threads[0]["ops"][0];
     assert_ne!(first[0], "io", "{first}");
     assert!(json["machine"]["idle_wake"]["latency_ns"].as_u64().is_none_or(|ns| ns > 0), "{json}");
 }
 
-/// A point in time does not move, whatever the thread did before; a length of time starts when the thread
-/// reaches it.
+/// A sleep until a point in time ends there, whatever the thread did before. A sleep for a length of time starts when the
+/// thread reaches it.
 #[test]
 fn deadlines_and_lengths_are_told_apart() {
     let program = skip_unless_live!("timers.c");
     let recorded = Recorded::good(&["--overhead", "none"], &program, &[]);
     let ended = Longpole::with(["export", "--format", "program"]).and(&recorded.file).ok();
     let json: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
-    // How often a thread waited in this way. A deadline that has passed is not waited for, as on a busy machine.
+    // How often a thread waited in this way. A deadline that has passed, as on a busy machine, is not waited for.
     let waits = |thread: &str, what: &[&str]| {
         let threads = json["threads"].as_array().expect("threads").iter();
         let mine = threads.filter(|it| it["name"].as_str().is_some_and(|name| name.starts_with(thread)));
@@ -118,15 +118,15 @@ fn who_waits_by_asking_again_and_again_is_told_with_the_time_that_takes() {
         skip!("one CPU only, on which who yields is hardly ever asked again");
     }
     let program = skip_unless_built!(workload::build("impatient.c"));
-    // Three threads share what the one that computes leaves of two CPUs. If other programs run, they get the
-    // yielded time, and no thread spins for long: then the test tries again.
+    // Three threads share the CPU time that the computing thread leaves on two CPUs. If other programs get the yielded time,
+    // no thread spins for long: then the test tries again.
     let options = ["--cpu-list", "0,1", "--overhead", "none"];
     let mut told = None;
     for again in 0..TRIES {
         std::thread::sleep(Duration::from_millis(500 * again));
         let recorded = Recorded::good(&options, &program, &[]);
         let report = recorded.report("1,2");
-        // What samples show counts as waiting, and else as computing.
+        // Spinning that samples show counts as waiting; without samples it counts as computing.
         let said = [report.findings("spinning"), report.findings("busy_wait")].concat();
         let is_said = !said.is_empty();
         told = Some((said, recorded.ended.stderr.clone(), report.0["findings"].clone()));
@@ -141,14 +141,14 @@ fn who_waits_by_asking_again_and_again_is_told_with_the_time_that_takes() {
         assert!(said[0].contains("in sched_yield, which they had for "), "{about:?}");
         assert!(said[0].contains("most often impatient/"), "{about:?}");
     }
-    // No thread is impatient here.
+    // A program whose threads do not spin has no such note.
     let patient = skip_unless_built!(workload::build("forkjoin.c"));
     let patient = Recorded::good(&["--cpu-list", "0"], &patient, &["3", "3"]);
     assert_eq!(patient.report("1").findings("busy_wait"), [""; 0]);
 }
 
-/// Started on one CPU of two by `taskset`, as a container's programs are, it was "recorded on 2 CPUs", for which half of the
-/// time was predicted that it had taken.
+/// `taskset` starts the program on one CPU of two, as a container does: it is recorded on one CPU. Counted as two, half of the
+/// time that it took would be predicted.
 #[test]
 fn cpus_that_the_program_may_not_use_are_not_the_recorded_machines() {
     skip_unless_live!();

@@ -1,4 +1,4 @@
-//! The programs of the papers, recorded on one CPU: the answers for other numbers of CPUs.
+//! The programs of the papers, recorded on one CPU: results for other numbers of CPUs.
 
 use longpole_tests::{Answer, Longpole, Recorded, Report, skip_unless_live};
 
@@ -10,12 +10,12 @@ fn within(value: f64, low: f64, high: f64, what: &str) {
     assert!((low..=high).contains(&value), "{what} is {value}, not between {low} and {high}");
 }
 
-/// Recorded on one CPU. A machine that was too busy to be believed is tried again: what is asked here is exact only if no
-/// switch is missing.
+/// A report of a recording made on one CPU. It is made again if it contradicts itself, as on a busy machine: results are exact
+/// only if no switch is missing.
 fn recorded(program: &std::path::Path, arguments: &[&str], cpus: &str) -> Report {
-    // Without samples, which would tell apart what the functions call.
+    // Without samples, which would separate calls without probes from their callers.
     let options = ["--exact", "--cpu-list", "0", "--overhead", "none", "-F", "0"];
-    // The weights of the papers are those of ideal sharing.
+    // The papers' weights are those of ideally shared CPUs.
     let record = || {
         let recorded = Recorded::good(&options, program, arguments);
         let report =
@@ -26,7 +26,7 @@ fn recorded(program: &std::path::Path, arguments: &[&str], cpus: &str) -> Report
     if first.findings("contradiction").is_empty() { first } else { record() }
 }
 
-/// A busy machine stretches one thread's work and not another's: the order is asked for up to three times.
+/// Checks up to three recordings: a busy machine may stretch one thread's work and not another's.
 fn crossings(program: &std::path::Path, check: impl Fn(&Answer<'_>, u32) -> Result<(), String>) {
     let mut wrong = String::new();
     for _ in 0..3 {
@@ -87,9 +87,9 @@ fn a_watchdog_counts_on_one_cpu_only() {
     within(own(&two, "Work") / own(&one, "Work"), 0.99, 1.01, "the work's weight");
 }
 
-/// 2001, section 4.3, Fig. 18: Writer is worth most on one and two CPUs, Sorter on three and more; Reader is
-/// worth more than Writer from four on. On one CPU hardly any semaphore makes a thread wait, so this is right
-/// only if the waits are decided again for each number of CPUs.
+/// 2001, section 4.3, Fig. 18: Writer is worth most on one and two CPUs, Sorter on three and more; Reader is worth more than
+/// Writer from four on. On one CPU hardly any semaphore makes a thread wait, so this is right only if the waits are
+/// simulated for each number of CPUs.
 #[test]
 fn of_the_billing_gateway_the_sorter_dominates_from_three_cpus_on() {
     let program = skip_unless_live!("billing.c");

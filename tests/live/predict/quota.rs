@@ -1,4 +1,4 @@
-//! A program that may not use all CPU time there is, as in a container.
+//! A program with a limit on its CPU time, as in a container.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,11 +7,11 @@ use std::{fs, io};
 
 use longpole_tests::{Background, Longpole, Recorded, skip, skip_unless_built, skip_unless_live, workload};
 
-/// A control group whose processes may use this many hundredths of a CPU; gone when it is dropped.
+/// A control group with a limit of this many hundredths of a CPU; removed when dropped.
 struct Limited(PathBuf);
 
 impl Limited {
-    /// `None`: no control groups here that limit CPU time.
+    /// `None`: no control groups here limit CPU time.
     fn to(hundredths: u32) -> io::Result<Option<Limited>> {
         let mounts = fs::read_to_string("/proc/mounts")?;
         let mut mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
@@ -55,8 +55,8 @@ impl Drop for Limited {
     }
 }
 
-/// In a container that might use 1.2 of two CPUs, busy threads seemed too few, and a run on two CPUs was predicted to take a third
-/// less than it had taken.
+/// A container may use 1.2 of two CPUs. Without that limit, its busy threads would seem too few, and two CPUs would be
+/// predicted to take a third less time than they took.
 #[test]
 fn a_containers_limit_is_read_simulated_and_named() {
     skip_unless_live!();
@@ -77,7 +77,7 @@ fn a_containers_limit_is_read_simulated_and_named() {
     assert_eq!(answer["machine"]["quota_percent"], 120, "{answer}");
     let limit = &answer["limit"]["at"][0];
     assert_eq!((&limit["kind"], &limit["quota_percent"]), (&"quota".into(), &120.into()), "{answer}");
-    // Without it, it would have two CPUs.
+    // Without the limit, the program would have two CPUs.
     let lifted =
         Longpole::with(["predict", "--json", "--cpus", "2", "--quota", "none"]).and(&recorded.file).ok();
     let lifted: serde_json::Value = serde_json::from_str(&lifted.stdout).expect("JSON");

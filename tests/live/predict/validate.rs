@@ -1,4 +1,4 @@
-//! `longpole validate`: what it runs, and that its figures are those of what it ran.
+//! `longpole validate`: which commands it runs, and that its figures are those of the runs.
 
 use longpole_tests::{Longpole, Recorded, run, shell, skip, skip_unless_built, skip_unless_live, workload};
 use serde_json::Value;
@@ -29,8 +29,8 @@ fn the_table_holds_what_was_measured_and_what_follows_from_it() {
     let measured = ["measured_low_ns", "measured_ns", "measured_high_ns"].map(|name| number(row, name));
     assert!(measured[0] > 0.0 && measured.is_sorted(), "{measured:?}");
     assert_eq!((number(row, "measured_speedup"), number(row, "error")), (1.0, 0.0));
-    // One CPU executes all there is: the prediction is the recorded CPU time, and that is what was measured, up to what
-    // a busy machine adds to either.
+    // One CPU executes everything: the prediction is the recorded CPU time, which is the measured time, up to what a busy
+    // machine adds to either.
     let ratio = number(row, "predicted_ns") / measured[0];
     assert!((0.3..3.0).contains(&ratio), "predicted and measured differ {ratio} times");
 }
@@ -54,7 +54,7 @@ fn two_cpus_beside_one_and_the_exit_code_of_an_error_too_large() {
     assert_eq!(ended.code, Some(if error > 0.0 { 3 } else { 0 }), "{}", ended.stderr);
     let range = ["predicted_speedup_low", "predicted_speedup_high"].map(|name| number(row, name));
     assert!(range[0] <= predicted && predicted <= range[1], "{row}");
-    // Two CPUs cannot more than double it.
+    // Two CPUs cannot more than double the speed.
     assert!((0.99..=2.01).contains(&predicted), "{row}");
 }
 
@@ -83,7 +83,7 @@ fn a_command_that_fails_says_nothing_about_speed() {
     assert_eq!(ended.stdout, "");
 }
 
-/// What a pipeline's parts do is in the prediction, which was 1.00 without a word about them.
+/// Children of the command are in the prediction, which would be 1.00 without them.
 #[test]
 fn children_are_part_of_the_command() {
     skip_unless_live!();
@@ -96,7 +96,7 @@ fn children_are_part_of_the_command() {
         validation(&["--runs", "1", "--cpus", "2", "--", "sh", "-c", &format!("{one} & {one} & wait")]);
     let predicted = number(&document["results"][1], "predicted_speedup");
     assert!((1.5..=2.05).contains(&predicted), "{document}");
-    // A run that does not record them says so.
+    // A recording without children says so.
     let recorded = Recorded::good(
         &["-F", "0", "--no-children"],
         std::path::Path::new("/bin/sh"),
@@ -113,7 +113,7 @@ fn a_daemon_that_the_command_leaves_behind_is_told() {
     skip_unless_live!();
     let folder = tempfile::tempdir().expect("a folder");
     let pids = folder.path().join("pids");
-    // In a session of its own, sharing nothing with its parent: only its ancestry shows whose it is.
+    // A daemon in a session of its own that shares nothing with its parent: only its ancestry shows where it comes from.
     let script = format!("setsid env -i sleep 60 >/dev/null 2>&1 & echo $! >> {}; true", pids.display());
     let ended = Longpole::with([
         "validate",
@@ -155,7 +155,7 @@ fn a_daemon_that_the_command_leaves_behind_is_told() {
         text.contains("3 processes") && pids.iter().all(|pid| text.contains(&format!("sleep (pid {pid})"))),
         "{text}"
     );
-    // A command that waits has no such processes.
+    // A command that waits for its children leaves no processes behind.
     let quiet = validation(&["--runs", "1", "--cpus", "1", "--", "sh", "-c", "sleep 0.05 | cat"]);
     let findings = quiet["findings"].as_array().cloned().unwrap_or_default();
     assert!(findings.iter().all(|finding| finding["kind"] != "left_running"), "{quiet}");

@@ -1,4 +1,4 @@
-//! Stacks by frame pointers, as perf takes them and as longpole does: the same names in the same order, as often.
+//! Stacks by frame pointers have the same names in the same order, as often, from perf and from longpole.
 
 use super::support::{KEPT, RATE_HZ, SECONDS, Sampled, compiled};
 use longpole_tests::{binary, run, skip, skip_unless_built, skip_unless_live};
@@ -10,13 +10,13 @@ use symbols::{Parsers, Place};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What lies outside of the program.
+/// Name of all places outside of the program.
 const ELSEWHERE: &str = "?";
 
 /// How often each stack was sampled, the innermost function first, up to `main`.
 type Stacks = BTreeMap<Vec<String>, usize>;
 
-/// Of a stack, what is below `main` is the C library's: its functions keep no frame pointers, and what is found there is
+/// Counts stacks up to `main`. Below it are functions of the C library, which keep no frame pointers: what is found there is
 /// chance.
 fn count(stacks: impl Iterator<Item = Vec<String>>) -> Stacks {
     let mut counts = Stacks::new();
@@ -24,7 +24,7 @@ fn count(stacks: impl Iterator<Item = Vec<String>>) -> Stacks {
         if let Some(main) = stack.iter().position(|name| name == "main") {
             stack.truncate(main + 1);
         }
-        // The program's position is where it was interrupted: not in the kernel, nor in the C library.
+        // Only stacks of which the program's own code was interrupted, not the kernel or the C library.
         if stack.first().is_some_and(|name| name != ELSEWHERE) {
             *counts.entry(stack).or_default() += 1;
         }
@@ -32,7 +32,7 @@ fn count(stacks: impl Iterator<Item = Vec<String>>) -> Stacks {
     counts
 }
 
-/// longpole's, named by longpole.
+/// longpole's stacks, with longpole's names.
 fn ours(sampled: &Sampled) -> Stacks {
     let ticks = sampled.places();
     let mut places: Vec<u64> = ticks.iter().flat_map(|(places, _)| places.iter().copied()).collect();
@@ -52,7 +52,7 @@ fn ours(sampled: &Sampled) -> Stacks {
     count(ticks.iter().map(|(places, _)| places.iter().map(name).collect()))
 }
 
-/// perf's, named by perf, or why there are none.
+/// perf's stacks, with perf's names, or why there are none.
 fn theirs(program: &Path, depth: u32) -> Result<Stacks, String> {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("perf.data");
@@ -84,7 +84,7 @@ fn theirs(program: &Path, depth: u32) -> Result<Stacks, String> {
     Ok(count(stacks))
 }
 
-/// How often each function was the innermost one, as a share.
+/// The number of stacks, and the share of each function as the innermost one.
 fn leaves(stacks: &Stacks) -> (f64, BTreeMap<&str, f64>) {
     let all: usize = stacks.values().sum();
     let mut shares = BTreeMap::new();
@@ -105,7 +105,7 @@ fn stacks_by_frame_pointers_are_those_that_perf_sees() {
         };
         let sampled = skip_unless_built!(Sampled::record(&KEPT, "fp", depth));
         let ours = ours(&sampled);
-        // What one of them sees more than now and then, the other sees.
+        // A stack that one of the two sees more than now and then, the other sees, too.
         for (who, some, other) in [("perf", &theirs, &ours), ("longpole", &ours, &theirs)] {
             for (stack, count) in some {
                 assert!(

@@ -1,11 +1,10 @@
-//! Numbers that must be right: programs whose functions have known shares of the CPU time, recorded as a user
-//! would. Functions of 60, 30 and 10 % that lost their probes while they were open showed totals of 99.5 %,
-//! without ±.
+//! Reports of programs whose functions have known shares of the CPU time, recorded as a user would. Functions of 60, 30 and
+//! 10 % that lose their probes while they are open must not have totals of 99.5 %, without ±.
 //!
-//! What is asked for is that a number with ± holds the truth in 93 to 97 % of the cases: `./x validate
-//! shares` measures that over 200 recordings. Some 150 numbers of 18 recordings, which are correlated within
-//! a recording, cannot distinguish 94 from 96. The bound here finds what is certainly wrong: of intervals
-//! half as wide as they should be, 67 % hold the truth.
+//! The aim: an interval of ± contains the true share in 93 to 97 % of the cases. `./x validate shares` measures that over 200
+//! recordings. Some 150 numbers of 18 recordings, which are correlated within a recording, cannot distinguish
+//! 94 from 96. The bound here finds what is certainly wrong: of intervals half as wide as they should be, 67 % contain the
+//! true share.
 
 use longpole_tests::known_shares::{self, Compared};
 use longpole_tests::skip_unless_live;
@@ -19,7 +18,7 @@ fn check(compared: &Compared) {
     );
     assert!(wrong.is_empty(), "of {exact} numbers without ±: {wrong:#?}");
     assert!(*sampled >= 60 && inside * 100 >= sampled * 78, "{inside} of {sampled}: {outside:#?}");
-    // Intervals that say nothing would hold everything.
+    // Intervals that are far too wide would contain everything.
     assert!(spread > 0.5, "{spread}");
 }
 

@@ -1,4 +1,4 @@
-//! Stacks of samples are the known chain of calls, however they are read.
+//! Stacks of samples are the known chain of calls, in whatever way they are read.
 
 use super::support::{KEPT, Sampled};
 use engine::event::CallGraph;
@@ -16,7 +16,7 @@ fn frame_pointers_give_the_known_chain_in_the_known_shares() {
     let sampled = skip_unless_live!(Sampled::record(&KEPT, "fp", 0));
     sampled.check(CallGraph::Fp);
     let share = share(&sampled);
-    // Between a call and the frame's own first instructions the caller is not visible.
+    // Until a function has set up its frame, its caller is not visible.
     assert!(share > 0.9, "{share}");
 }
 
@@ -57,7 +57,7 @@ fn how_stacks_are_read_is_chosen_by_what_the_binary_keeps() {
         sampled.check(CallGraph::Auto);
         let share = share(&sampled);
         assert!(share > 0.9, "{flags:?}: {share}");
-        // Up to the program's first instructions, also where frame pointers lead no further than to main.
+        // Stacks reach the program's first instructions, also where frame pointers lead no further than to main.
         let ticks = sampled.ticks();
         let deep = ticks.iter().filter(|(names, _)| names.len() > 5).count();
         assert!(deep * 10 > ticks.len() * 8, "{flags:?}: {deep} of {}", ticks.len());

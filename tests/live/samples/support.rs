@@ -15,7 +15,7 @@ pub const SECONDS: &str = "1.0";
 pub const KEPT: [&str; 2] = ["-fno-omit-frame-pointer", "-DKEPT"];
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A session with what the program used, and where its functions lie.
+/// A recording of the program, with the CPU time that the program used and the addresses of its functions.
 pub struct Sampled {
     pub recording: Recording,
     used_s: f64,
@@ -23,7 +23,7 @@ pub struct Sampled {
     pub program: PathBuf,
 }
 
-/// Compiles the program. By gcc: others keep frame pointers by other rules.
+/// Compiles the program by gcc: other compilers keep frame pointers by other rules.
 pub fn compiled(flags: &[&str]) -> Result<PathBuf, Problem> {
     let flags = [&["-O2", "-no-pie", "-g"], flags].concat();
     workload::compile_text("program", "gcc", &flags, include_str!("program.c"))
@@ -54,7 +54,7 @@ impl Sampled {
         Sampled::record_with(flags, &["--call-graph", how], depth)
     }
 
-    /// The same with all functions probed, at any cost.
+    /// As `record`, with all functions probed, at any cost.
     pub fn record_probed(flags: &[&str]) -> Result<Sampled, Problem> {
         Sampled::record_with(flags, &["--exact", "--overhead", "none"], 0)
     }
@@ -110,7 +110,7 @@ impl Sampled {
         places.map(|(places, flags)| (places.into_iter().map(|at| self.name(at)).collect(), flags)).collect()
     }
 
-    /// Of the ticks in the leaves: how many, and how many have the whole known chain.
+    /// Ticks in the leaves: how many there are, and how many have the whole known chain.
     pub fn chains(&self) -> (usize, usize) {
         let ticks = self.ticks();
         let in_leaf =
@@ -119,14 +119,14 @@ impl Sampled {
         (in_leaf.count(), whole.count())
     }
 
-    /// What holds however stacks are read.
+    /// Checks what must hold in whatever way stacks are read.
     pub fn check(&self, how: CallGraph) {
         let sampling = self.recording.facts.sampling.expect("a fact");
         assert_eq!((f64::from(sampling.rate_hz), sampling.call_graph), (RATE_HZ, how));
         let samples =
             self.recording.events.iter().filter(|record| matches!(record, Record::Sample(_))).count();
         let counts = self.recording.facts.end.as_ref().and_then(|end| end.samples).expect("counts");
-        // The last ones may lie after the end of the recording.
+        // The last samples may lie after the end of the recording.
         assert!(
             counts.taken >= samples as u64 && counts.taken <= samples as u64 + 20,
             "{counts:?}, {samples}"

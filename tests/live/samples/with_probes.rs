@@ -1,5 +1,4 @@
-//! Samples together with probes: the same program recorded with both and with samples alone, through to the
-//! report.
+//! Samples together with probes: the same program recorded with both and with samples alone, up to the report.
 
 use super::support::{KEPT, Sampled};
 use engine::attribution::Grouping;
@@ -15,7 +14,7 @@ fn report(recording: &Recording) -> Report {
     report_by(&program, &CPUS, Detail::Functions, Grouping::Function, &engine::predict::Model::default())
 }
 
-/// Share of the predicted time of a function with all it calls, and what that may be wrong by.
+/// A function's share of the predicted time, with all that it calls, and the error of that share.
 fn total(report: &Report, name: &str) -> (f64, f64) {
     let result = &report.results[0];
     let row = result.functions.iter().find(|row| row.function == name);
@@ -43,12 +42,12 @@ fn sums_are_the_same_with_samples_and_shares_from_them_those_of_the_probes_withi
         let estimated = report(&sampled.recording);
         for name in ["b", "leaf_three", "leaf_one"] {
             let (is, error) = total(&exact, name);
-            // Without samples it is what hits may have cost besides.
+            // Without samples, the error is what hits may have cost in addition.
             assert!(error < 0.2, "{name}: {error} with probes alone");
             let (seen, half_width) = total(&estimated, name);
             assert!(half_width > 0.0, "{name}: it says that it comes from samples");
-            // Half of a 95 % interval is two standard deviations; once in some thousand runs it is more than this. And a hit
-            // may cost more in the program than on longpole itself, up to a tenth of the shorter function's time.
+            // Half of a 95 % interval is two standard deviations; once in some thousand runs it is more than this. A hit may
+            // cost more in the program than longpole measured on itself, up to a tenth of the shorter function's time.
             assert!(
                 (is - seen).abs() <= 1.8 * half_width + 0.04 + error,
                 "{flags:?} {name}: {is} by probes, {seen} ± {half_width} by samples"
@@ -68,12 +67,12 @@ fn check_sums(probed: &Sampled) {
         assert_eq!((with.time_ns, with.speedup), (without.time_ns, without.speedup));
         let own = |rows: &[engine::report::FunctionRow]| rows.iter().map(|row| row.tet_ns).sum::<f64>();
         let (all_with, all_without) = (own(&with.functions), own(&without.functions));
-        // What is in no probed function has a row with samples only.
+        // Time outside of probed functions has a row with samples only.
         assert!(all_with >= all_without - 1.0 && all_with <= with.time_ns + 1.0, "{all_with} {all_without}");
     }
     for name in ["b", "leaf_three", "leaf_one"] {
         let (with, without) = (total(&with, name).0, total(&without, name).0);
-        // Samples in the function's probes that took longer than probes were measured to take.
+        // The difference: samples in probes that took longer than probes were measured to take.
         assert!((with - without).abs() < 0.02, "{name}: {with} and {without}: exact, whatever samples say");
     }
     let probes = with.results[0].functions.iter().find(|row| row.function.contains("[uprobes]"));

@@ -1,4 +1,4 @@
-//! Processes that longpole is attached to while its screen is looked at.
+//! Processes that longpole attaches to while its screen is looked at.
 
 use longpole_tests::until;
 
@@ -23,16 +23,16 @@ impl Drop for Busy {
     }
 }
 
-/// What the first byte of probed code is.
+/// First byte of probed code.
 const BREAKPOINT: u8 = 0xcc;
 
 /// The test `target` in a process of its own.
 pub(super) struct Target {
     pub(super) process: Busy,
-    /// It says something at its end, too.
+    /// Reads its output to the end, because the target writes something then, too.
     pub(super) output: std::thread::JoinHandle<()>,
     pub(super) pid: u32,
-    /// Where its two functions are.
+    /// Addresses of its two functions.
     pub(super) first: u64,
     pub(super) later: u64,
 }
@@ -67,12 +67,12 @@ impl Target {
         byte[0] == BREAKPOINT
     }
 
-    /// Waits until it is, or is not.
+    /// Waits until the function has a breakpoint, or has none.
     pub(super) fn until_probed(&self, address: u64, probed: bool) {
         until(&format!("probed: {probed}"), || self.is_probed(address) == probed);
     }
 
-    /// It runs on as if nothing had been there.
+    /// Expects that no breakpoint is left, and that the target runs on to its end.
     pub(super) fn runs_on(mut self) {
         assert!(!self.is_probed(self.first) && !self.is_probed(self.later), "a probe was left behind");
         drop(self.process.0.stdin.take());

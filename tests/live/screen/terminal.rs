@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 pub(super) const LINES: u16 = 24;
 pub(super) const COLUMNS: u16 = 80;
-/// Far more than anything takes, even on a busy machine.
+/// Limit of each wait: far more than any of them takes, even on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The child in its terminal.
@@ -22,7 +22,7 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    /// This test again, as the program in the terminal.
+    /// Starts this test again, as the program in the terminal.
     pub(super) fn start(what: &str) -> Screen {
         let mut command = CommandBuilder::new(std::env::current_exe().expect("own path"));
         command.args(["--exact", "screen::child", "--ignored", "--nocapture"]);
@@ -97,7 +97,7 @@ impl Screen {
         self.master = None;
     }
 
-    /// Waits for the end; returns the exit code.
+    /// Waits for the end; returns the exit code, the text, and whether the alternate screen is still on.
     pub(super) fn end(mut self) -> (u32, String, bool) {
         loop {
             match self.output.recv_timeout(PATIENCE) {

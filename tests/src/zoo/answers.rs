@@ -8,37 +8,37 @@ use serde_json::Value;
 
 use crate::process;
 
-/// A command that takes longer does not answer.
+/// A command that takes longer counts as failed.
 const LIMIT: Duration = Duration::from_secs(120);
-/// Asked for in every report.
+/// CPU counts of every report.
 const CPUS: &str = "1,2,4,8,16,inf";
 
-/// The messages about a recording.
+/// What longpole's commands say about one recording.
 #[derive(Clone, Debug)]
 pub struct Answers {
-    /// Predicted for the recorded machine, seconds.
+    /// Predicted time for the recorded machine, seconds.
     pub time_s: f64,
-    /// Measured, seconds.
+    /// Measured time, seconds.
     pub real_s: f64,
-    /// Predicted from one CPU to two.
+    /// Predicted speed-up from one CPU to two.
     pub speedup: f64,
-    /// The share that is farthest from one half, and of what.
+    /// The share that is farthest from one half, and the row that has it.
     pub widest: Option<(f64, String)>,
-    /// Other commands, and how far their times are from the report's, as a part of it.
+    /// Other commands, and the relative difference of their times from the report's.
     pub others: Vec<(&'static str, f64)>,
-    /// What leads on the recorded machine.
+    /// The function or lock that leads on the recorded machine, else the kind of the limit.
     pub leader: String,
     /// Kinds of limits on the recorded machine and the part of the time that goes without each; the first one limits.
     pub limits: Vec<(String, f64)>,
-    /// A finding that says so.
+    /// The text of a finding about a deadlock, if there is one.
     pub deadlock: Option<String>,
-    /// Functions that limit, and those that are named as a fix.
+    /// Functions that the limits and changes name.
     pub advice: String,
     /// Cost, as a part of the target's CPU time.
     pub told_cost: f64,
 }
 
-/// Asks for everything. `cpus` is the recorded machine's number; `thorough`: the slower commands, too.
+/// Asks all commands. `cpus` is the recorded machine's number of CPUs; `thorough`: the slower commands, too.
 ///
 /// # Errors
 /// A command fails, or says nothing that can be read.
@@ -82,9 +82,8 @@ pub fn ask(longpole: &Path, file: &Path, cpus: u32, real_s: f64, thorough: bool)
     })
 }
 
-/// Whether a change is claimed between two recordings, on a number of CPUs: by how much the predicted time
-/// grew, chance, both as parts of it, and whether diff calls it more than chance. Also how far its time is
-/// from the report's.
+/// Asks `diff` about two recordings on this number of CPUs. Returns the growth of the predicted time and chance, both as parts
+/// of the first recording's time; whether diff calls the change clear; and the first recording's time in seconds.
 ///
 /// # Errors
 /// As [`ask`].
@@ -130,7 +129,7 @@ fn time(results: &Value, cpus: Value) -> f64 {
     number(&at(results, cpus)["time_ns"])
 }
 
-/// NaN if there is none: that fulfils no bound.
+/// NaN if there is none, so that no bound holds.
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(f64::NAN)
 }
@@ -139,7 +138,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The rows of what limits on one number of CPUs: a lock with its name, work of the kernel or a runtime with what it is about.
+/// The limits on one number of CPUs: a lock with its name, work of the kernel or a runtime with its object.
 fn limits(limit: &Value) -> Vec<(String, f64)> {
     let kind = |row: &Value| match (row["kind"].as_str().unwrap_or("nothing"), &row["object"], &row["lock"]) {
         ("support_work", Value::String(object), _) => format!("support_work {object}"),
@@ -151,7 +150,7 @@ fn limits(limit: &Value) -> Vec<(String, f64)> {
     std::iter::once((kind(limit), first)).chain(others).collect()
 }
 
-/// Of functions, locks and waits, on every number of CPUs.
+/// The share farthest from one half, of functions, locks and waits on every number of CPUs.
 fn widest(report: &Value) -> Option<(f64, String)> {
     let mut shares = Vec::new();
     for result in list(&report["results"]) {
@@ -170,7 +169,7 @@ fn widest(report: &Value) -> Option<(f64, String)> {
             }
         }
     }
-    // A value that is not a number is the oddest of all.
+    // NaN counts as the farthest of all.
     let odd = |share: f64| if share.is_finite() { (share - 0.5).abs() } else { f64::INFINITY };
     shares.into_iter().max_by(|a, b| odd(a.0).total_cmp(&odd(b.0)))
 }
@@ -182,13 +181,13 @@ fn deadlock(answer: &Value) -> Option<String> {
     Some(finding["text"].as_str().unwrap_or("deadlock").to_owned())
 }
 
-/// In its findings, or as what limits on some number of CPUs.
+/// A deadlock among the findings, or as the limit on some number of CPUs.
 fn deadlock_in(answer: &Value) -> Option<String> {
     let limits = || list(&answer["limit"]["at"]).iter().find(|limit| limit["kind"] == "deadlock");
     deadlock(answer).or_else(|| limits().map(|result| format!("limits on {} CPUs", result["cpus"])))
 }
 
-/// Every function that is named anywhere in what limits and what to change.
+/// Every function that the limits and the changes name.
 fn functions_in(limit: &Value) -> Vec<String> {
     match limit {
         Value::Object(fields) => fields

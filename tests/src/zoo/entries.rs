@@ -20,7 +20,7 @@ const X264: &[(&str, &str)] = &[("x264", "x264")];
 const MAKE: &[(&str, &str)] = &[("make", "make"), ("cc", "gcc")];
 const SORT: &[(&str, &str)] = &[("sort", "coreutils")];
 
-/// All of them, by what they are made with.
+/// All programs of the zoo.
 pub const ENTRIES: &[Entry] = &[
     Entry::built("fsync", "C, pthread", "zoo/fsync.c", "PROGRAM N WORK", 600).led_by(&["encode"]),
     Entry::built("spin-lock", "C, pthread", "zoo/ledger.c", "PROGRAM pthread N", 9_000)
@@ -113,8 +113,8 @@ pub const ENTRIES: &[Entry] = &[
         .limited_by(&["cache_line"]),
     Entry::built("line-padded", "C++, std", "zoo/neighbours.cpp", "PROGRAM padded N", 180_000)
         .never(&["cache_line"]),
-    // What the kernel or a runtime does for them: memory that is mapped each time (75 %), a flush a line (58 %), a small heap (33 %),
-    // V8's young generation (37 % with a larger one).
+    // Work of the kernel or a runtime. Gains measured without it: memory mapped each time 75 %, a flush for each line 58 %,
+    // a small heap 33 %, V8's young generation 37 % (with a larger one).
     Entry::built(
         "scratch-mapped",
         "C++, std",
@@ -137,18 +137,18 @@ pub const ENTRIES: &[Entry] = &[
         .limited_by(&["support_work garbage collection"]),
     Entry::built("node-arrays", "Node", "zoo/objects.js", "PROGRAM arrays N", 8_000)
         .never(&["support_work garbage collection"]),
-    // Too few permits (65 %) or connections (70 %).
+    // Too few permits or connections. Gains measured with enough of them: 65 and 70 %.
     Entry::built("permits-two", "C++, std", "zoo/permits.cpp", "PROGRAM 2 N", 140).limited_by(&["permits"]),
     Entry::built("permits-enough", "C++, std", "zoo/permits.cpp", "PROGRAM 8 N", 400).never(&["permits"]),
     Entry::built("python-connections", "Python", "zoo/connections.py", "PROGRAM 2 N", 60)
         .limited_by(&["permits"]),
-    // A pool's threads sleep in each task, and there are more tasks (65 and 71 % with four times as many threads).
+    // A pool's threads sleep in each task, and there are more tasks. Gains measured with four times the threads: 65 and 71 %.
     Entry::built("python-fetch", "Python", "zoo/fetch.py", "PROGRAM 2 N", 720).limited_by(&["sleepers"]),
     Entry::built("delivery-full", "C++, std", "zoo/delivery.cpp", "PROGRAM full 3 N", 2_200)
         .limited_by(&["sleepers"]),
     Entry::built("delivery-slow", "C++, std", "zoo/delivery.cpp", "PROGRAM slow 3 N", 350)
         .never(&["sleepers"]),
-    // All are woken, and one finds something to do (50 and 63 % if only that one is woken).
+    // All waiters are woken, and one finds something to do. Gains measured if only that one is woken: 50 and 63 %.
     Entry::built("relay-all", "C, pthread", "zoo/relay.c", "PROGRAM all N", 1_200)
         .limited_by(&["woken_for_nothing"]),
     Entry::built("relay-one", "C, pthread", "zoo/relay.c", "PROGRAM one N", 3_500)
@@ -157,19 +157,19 @@ pub const ENTRIES: &[Entry] = &[
         .limited_by(&["woken_for_nothing"]),
     Entry::built("java-mailbox-one", "Java", "zoo/Mailbox.java", "PROGRAM one N", 800)
         .never(&["woken_for_nothing"]),
-    // A lock that is held while the disk writes (58 and 39 % with one sync for many).
+    // A lock that is held while the disk writes. Gains measured with one sync for many writes: 58 and 39 %.
     Entry::built("journal-each", "Rust, std", "zoo/journal.rs", "PROGRAM each N WORK", 400)
         .limited_by(&["lock mutex"]),
     Entry::built("journal-batch", "Rust, std", "zoo/journal.rs", "PROGRAM batch N WORK", 1_200)
         .never(&["lock"]),
     Entry::built("python-audit", "Python", "zoo/audit.py", "PROGRAM inside N WORK", 440)
         .limited_by(&["lock semaphore"]),
-    // Sleeping until there is something to do (63 and 79 % if woken for it).
+    // Threads sleep for a fixed time and look for work. Gains measured if they are woken for it: 63 and 79 %.
     Entry::built("ring-sleep", "C, pthread", "zoo/rings.c", "PROGRAM sleep N", 1_100)
         .limited_by(&["polling"]),
     Entry::built("ring-sem", "C, pthread", "zoo/rings.c", "PROGRAM sem N", 3_000).never(&["polling"]),
     Entry::built("python-look", "Python", "zoo/jobs.py", "PROGRAM look N", 150).limited_by(&["polling"]),
-    // Five threads that wait actively on two CPUs (45 and 69 % with two threads).
+    // Five threads that wait actively on two CPUs. Gains measured with two threads: 45 and 69 %.
     Entry::built(
         "omp-sweeps-many",
         "OpenMP, active",
@@ -190,7 +190,7 @@ pub const ENTRIES: &[Entry] = &[
         .limited_by(&["too_many_threads"]),
     Entry::built("lockstep-two", "C++, std", "zoo/lockstep.cpp", "PROGRAM 2 N", 700)
         .never(&["too_many_threads"]),
-    // One thread does most (37 and 32 % if two share that). The worker of the parser is a stage behind it.
+    // One thread does most of the work. Gains measured if two share it: 37 and 32 %. The parser's worker is a stage behind it.
     Entry::built("game-one", "C++, std", "zoo/game.cpp", "PROGRAM one N", 130).limited_by(&["busy_thread"]),
     Entry::built("game-two", "C++, std", "zoo/game.cpp", "PROGRAM two N", 220).never(&["busy_thread"]),
     Entry::built("node-parser", "Node", "zoo/parser.js", "PROGRAM one N", 210)

@@ -1,4 +1,4 @@
-//! What the zoo knows of a program.
+//! What the zoo knows about a program.
 
 use std::path::Path;
 
@@ -11,32 +11,31 @@ pub struct Entry {
     pub made_with: &'static str,
     /// Where it comes from.
     pub source: Source,
-    /// The command: variables of its environment, then its words. `PROGRAM` is what was built of its source,
-    /// `N` how much it does, `FILES` the data file, repeated, `WORK` the folder with input, in which it may
-    /// write, too.
+    /// The command: variables of its environment, then its words. `PROGRAM` stands for the built program, `N` for the amount
+    /// of work, `FILES` for the data file that many times. `WORK` is the folder with input, in which the program may write.
     pub line: &'static str,
-    /// How much it does: two seconds or so on two CPUs.
+    /// Amount of work: two seconds or so on two CPUs.
     pub size: u32,
-    /// How many times that while longpole attaches; 0: it is not attached to.
+    /// Factor for `size` while longpole attaches; 0: longpole does not attach to it.
     pub longer: u32,
     /// Options of `longpole record`.
     pub record: &'static [&'static str],
-    /// A script next to it that drives it and ends it; without one it ends by itself.
+    /// A shell script that drives the program and ends it; without one the program ends by itself.
     pub client: Option<&'static str>,
-    /// Whether it writes the same each time.
+    /// Whether it writes the same output each time.
     pub repeatable: bool,
-    /// What is known of its answers.
+    /// What must be true of longpole's answers.
     pub truth: Truth,
 }
 
 /// What is known to be true of a program. An empty list: not known, and not judged.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Truth {
-    /// Parts of names of functions and locks; one of them comes first on two CPUs.
+    /// Parts of names of functions and locks; one of them must lead on two CPUs.
     pub leads: &'static [&'static str],
-    /// Kinds of limits, as JSON names them, `lock` also with its name and `support_work` with what it is about; the first row is one of them.
+    /// Kinds of limits, as JSON names them, `lock` also with its name and `support_work` with its object; one is the first row.
     pub limited_by: &'static [&'static str],
-    /// Kinds of limits; none of them is the first row or a large one.
+    /// Kinds of limits that are neither the first row nor a large one.
     pub never: &'static [&'static str],
 }
 
@@ -59,7 +58,7 @@ pub enum Mode {
 }
 
 impl Entry {
-    /// One with a source in tests/workloads that ends by itself, with 1 as its size.
+    /// A program with a source in tests/workloads that ends by itself.
     pub const fn built(
         name: &'static str,
         made_with: &'static str,
@@ -81,7 +80,7 @@ impl Entry {
         }
     }
 
-    /// One from Debian packages.
+    /// A program from Debian packages.
     pub const fn installed(
         name: &'static str,
         needed: &'static [(&'static str, &'static str)],
@@ -91,23 +90,23 @@ impl Entry {
         Entry { source: Source::Installed(needed), ..Entry::built(name, "as packaged", "", line, size) }
     }
 
-    /// With what leads.
+    /// Sets the names that lead.
     pub const fn led_by(self, leads: &'static [&'static str]) -> Entry {
         Entry { truth: Truth { leads, ..self.truth }, ..self }
     }
 
-    /// With what limits it: measured, it is at least a fifth faster without that.
+    /// Sets what limits the program: measured, it is at least a fifth faster without that limit.
     pub const fn limited_by(self, limited_by: &'static [&'static str]) -> Entry {
         Entry { truth: Truth { limited_by, ..self.truth }, ..self }
     }
 
-    /// With what does not limit it, though it looks alike.
+    /// Sets limits that the program does not have, though it looks as if it did.
     pub const fn never(self, never: &'static [&'static str]) -> Entry {
         Entry { truth: Truth { never, ..self.truth }, ..self }
     }
 
-    /// How much it does: launched half as much again, some three seconds, in which what is paid once weighs less. Where no
-    /// times are asked for, two thirds of it.
+    /// Amount of work: launched, half as much again, some three seconds, so that costs at the start weigh less. Where no times
+    /// are asked for, two thirds of it.
     fn size_in(&self, mode: Mode, timed: bool) -> u32 {
         match (mode, timed) {
             (Mode::Launched, true) => self.size + self.size / 2,
@@ -133,7 +132,7 @@ impl Entry {
         (join(variables), join(words))
     }
 
-    /// The script that drives it.
+    /// The client's script, with the folder and the amount of work filled in.
     pub fn script(&self, mode: Mode, timed: bool, work: &Path) -> Option<String> {
         let size = self.size_in(mode, timed);
         self.client.map(|script| placed(script, work).replace(" N ", &format!(" {size} ")))
@@ -144,7 +143,7 @@ fn placed(text: &str, work: &Path) -> String {
     text.replace("WORK", &work.display().to_string())
 }
 
-/// `NAME=value` in capital letters, as no option is written.
+/// Whether the word is `NAME=value` with a name in capital letters, as no option is written.
 fn is_variable(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| name.chars().all(|c| c.is_ascii_uppercase() || c == '_'))
 }

@@ -1,15 +1,15 @@
-//! What the programs of the zoo work on: the same each time.
+//! Input files of the zoo's programs, with the same content each time.
 
 use std::io;
 use std::path::Path;
 
-/// Of the file of data.
+/// Size of the file `data`.
 const DATA_BYTES: usize = 8 << 20;
 
-/// Writes it.
+/// Writes all input files into this folder.
 ///
 /// # Errors
-/// It cannot be written.
+/// A file cannot be written.
 pub fn prepare(folder: &Path) -> io::Result<()> {
     let mut state = 88_172_645_463_325_252_u64;
     let mut next = move || {
@@ -18,7 +18,7 @@ pub fn prepare(folder: &Path) -> io::Result<()> {
         state ^= state << 17;
         state
     };
-    // Words of a small language: there is something to compress.
+    // Words of a small language, so that there is something to compress.
     let mut data = String::with_capacity(DATA_BYTES + 64);
     while data.len() < DATA_BYTES {
         let word = (next() % 3_000).min(next() % 3_000);
@@ -32,7 +32,7 @@ pub fn prepare(folder: &Path) -> io::Result<()> {
          int unit(int n)\n{\n    char text[64];\n    snprintf(text, sizeof text, \"%d\", n * UNIT);\n    \
          return (int)strlen(text) + atoi(text);\n}\n",
     )?;
-    // The goal is how many.
+    // The make goal is the number of units.
     std::fs::write(
         folder.join("Makefile"),
         "UNITS := $(shell seq $(MAKECMDGOALS))\n\

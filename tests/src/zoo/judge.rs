@@ -1,4 +1,4 @@
-//! From figures to cells: what of a program's answers is right.
+//! Judges the figures of a program: one cell for each check of longpole's answers.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,7 +12,7 @@ use super::runs::{Ending, Figures};
 pub enum What {
     /// Exit code and output are those of the program alone.
     Unharmed,
-    /// No byte of its code is another one while it is recorded.
+    /// No byte of its code differs from its files while it is recorded.
     Untouched,
     /// The predicted time for the recorded machine is the measured one.
     Time,
@@ -24,19 +24,19 @@ pub enum What {
     Agree,
     /// `diff` of two recordings claims no change.
     NoChange,
-    /// The same leads in all recordings.
+    /// The same function or lock leads in all recordings.
     SameLeader,
-    /// It is what is true.
+    /// The leader is one of the true ones.
     TrueLeader,
-    /// What limits is of the true kind, or not of the one that it only looks like.
+    /// The limit is of the true kind, and not of a kind that it only looks like.
     TrueLimit,
     /// A program that ended has no note about a deadlock.
     NoDeadlock,
     /// Advice names what a person can change.
     Advice,
-    /// The cost that longpole tells is within its budget.
+    /// The cost that longpole tells is within its bound.
     ToldCost,
-    /// The measured one is.
+    /// The measured cost is within its bound.
     Cost,
 }
 
@@ -89,32 +89,32 @@ pub struct Cell {
     pub what: What,
     /// Whether the answer is right.
     pub holds: bool,
-    /// The figure it was judged by.
+    /// The figure that the check is about.
     pub figure: String,
 }
 
-/// How far an answer may lie off. `None`: that is not judged.
+/// How far answers may be off. `None`: not judged.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Of the measured time.
+    /// Largest error of the predicted time, as a part of the measured one.
     pub time: Option<f64>,
-    /// Of the measured speed-up.
+    /// Largest error of the predicted speed-up, as a part of the measured one.
     pub speedup: Option<f64>,
     /// The smallest and the largest share that a row may have of the predicted time.
     pub shares: (f64, f64),
-    /// By how much the commands' times may differ.
+    /// Largest relative difference between the commands' times.
     pub agree: f64,
     /// Whether two recordings are compared with each other.
     pub change: bool,
     /// The largest cost that longpole may tell, of the target's CPU time or of one CPU.
     pub told_cost: Option<f64>,
-    /// The largest measured one.
+    /// The largest measured cost.
     pub cost: Option<f64>,
 }
 
 impl Bounds {
-    /// On an otherwise idle machine. longpole's own figure is its budget of 2 %, rounded as printed; measured
-    /// it may be 5 %, as is the worst of the benchmarks' programs.
+    /// For an otherwise idle machine. The told cost may be its goal of 2 %, rounded as printed; the measured cost may be 5 %,
+    /// as with the worst of the benchmarks' programs.
     pub const QUIET: Bounds = Bounds {
         time: Some(0.1),
         speedup: Some(0.1),
@@ -124,7 +124,7 @@ impl Bounds {
         told_cost: Some(0.025),
         cost: Some(0.05),
     };
-    /// On a machine that others use, too: nothing that depends on how long something took.
+    /// For a machine that others use, too: judges nothing that depends on how long something took.
     /// `slack` charges no CPU time for wake-ups: where those take long, a convoy's length differs by up to 0.9 %.
     pub const SHARED: Bounds = Bounds {
         time: None,
@@ -137,17 +137,17 @@ impl Bounds {
     };
 }
 
-/// How many cells hold.
+/// The number of cells that hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Score {
-    /// Those that hold.
+    /// Cells that hold.
     pub hold: usize,
-    /// Those that apply.
+    /// All cells.
     pub of: usize,
 }
 
 impl Score {
-    /// With these cells, too.
+    /// Adds these cells.
     pub fn add(&mut self, cells: &[Cell]) {
         self.hold += cells.iter().filter(|cell| cell.holds).count();
         self.of += cells.len();
@@ -160,7 +160,7 @@ impl fmt::Display for Score {
     }
 }
 
-/// Functions and objects that a person cannot change: system calls, what starts a thread, runtimes that wait, longpole's own.
+/// Functions and objects that a person cannot change: system calls, thread starts, runtimes that wait, longpole's own.
 const NOT_OURS: [&str; 24] = [
     "epoll_wait",
     "epoll_pwait",
@@ -188,7 +188,7 @@ const NOT_OURS: [&str; 24] = [
     "[longpole",
 ];
 
-/// The cells of a program that was recorded so.
+/// The cells of a program with these figures.
 pub fn judge(truth: &Truth, figures: &Figures, bounds: &Bounds) -> Vec<Cell> {
     let seen = &figures.answers;
     let mut cells = Vec::new();
@@ -254,15 +254,15 @@ pub fn judge(truth: &Truth, figures: &Figures, bounds: &Bounds) -> Vec<Cell> {
     cells
 }
 
-/// A row of a kind that does not limit is wrong from this part of the time on.
+/// A row of a kind in `never` is wrong from this part of the time on.
 const LARGE: f64 = 0.1;
 
-/// Whether every recording's limit is of the true kind, and none of a kind that is not; `None`: neither is known.
+/// Whether every recording's limit is of a true kind, and none of a kind in `never`; `None` if both lists are empty.
 fn true_limit(truth: &Truth, seen: &[Answers]) -> Option<(bool, String)> {
     if truth.limited_by.is_empty() && truth.never.is_empty() {
         return None;
     }
-    // Whole words: `support_work` is what `support_work page faults` is, too.
+    // Whole words: `support_work` includes `support_work page faults`.
     let is_of = |told: &str, kind: &&str| {
         told.strip_prefix(*kind).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
     };
@@ -297,12 +297,12 @@ fn is_near(predicted: f64, real: f64, bound: f64) -> bool {
     (predicted - real).abs() <= real * bound
 }
 
-/// The middle one, the lower one of two; not a number of none, which is near nothing.
+/// The median, of an even number the lower one of two; NaN of none, which is near nothing.
 fn median(answers: &[Answers], of: impl Fn(&Answers) -> f64) -> f64 {
     middle(answers.iter().map(of).collect())
 }
 
-/// The same of numbers.
+/// The median of numbers.
 pub(super) fn middle(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(f64::NAN)
@@ -415,7 +415,7 @@ mod tests {
         assert_eq!(fails(&truth(&[]), &figures), [What::SameLeader]);
     }
 
-    /// In every recording; a small row does no harm, and nothing is judged of a program of which nothing is known.
+    /// In every recording; a small row of `never` does no harm, and a program without known limits is not judged.
     #[test]
     fn the_kind_of_the_limit_is_judged_where_it_is_known() {
         let mut figures = figures();

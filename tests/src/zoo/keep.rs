@@ -1,4 +1,4 @@
-//! Where the programs of the zoo are kept: builds them, runs them, asks longpole about them.
+//! Builds and runs the zoo's programs in one folder, and asks longpole about them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,16 +18,16 @@ pub struct Keep {
     longpole: PathBuf,
     folder: PathBuf,
     cpus: u32,
-    /// How often each is run.
+    /// How often each program is run.
     runs: usize,
-    /// Whether it is measured how long runs take.
+    /// Whether the length of runs is measured.
     timed: bool,
     /// Whether recordings set breakpoints.
     exact: bool,
 }
 
 impl Keep {
-    /// In this folder, which stays as it is afterwards: recordings are `NAME-launched-1.lp` and so on. Packaged programs need what
+    /// Uses this folder, which is kept: recordings are `NAME-launched-1.lp` and so on. Packaged programs need the files that
     /// [`super::prepare`] writes there.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ impl Keep {
             }
             "js" => Ok(format!("node {}", file.display())),
             "py" => {
-                // Itself, not the script that chooses among several.
+                // The interpreter itself, not a script that chooses among several.
                 let which = "import sys; print(sys.executable)";
                 let python = must(Command::new("python3").args(["-c", which]))?;
                 Ok(format!("{} {}", python.trim(), file.display()))
@@ -74,7 +74,7 @@ impl Keep {
         }
     }
 
-    /// Runs it alone and launched, in turns, and asks about it. The second is how much faster it is on two CPUs.
+    /// Runs it alone and launched, in turns, and asks about the recordings. With times, it also runs alone on one CPU.
     ///
     /// # Errors
     /// It cannot be run, or longpole does not answer.
@@ -107,7 +107,7 @@ impl Keep {
         })
     }
 
-    /// Attaches to it for a part of its life, and asks about that. `speedup` is how much faster it is on two CPUs.
+    /// Attaches to it for a part of its life, and asks about the recordings; `speedup` is as measured from one CPU to two.
     ///
     /// # Errors
     /// As [`Keep::launched`].
@@ -121,7 +121,7 @@ impl Keep {
             let run = stage.attached(self.cpu_list(), &file)?;
             recorded.push(run.ending);
             changed = changed.max(run.changed);
-            // One that ended first is in it up to its end: of that only the recording tells.
+            // If the program ended before the window, only the recording tells how long it was recorded.
             real.push(run.window_s.map_or_else(|| length_s(&self.longpole, &file), Ok)?);
             costs.extend(run.cost);
         }

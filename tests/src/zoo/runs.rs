@@ -12,14 +12,14 @@ use crate::process::{Background, has_ended, shell};
 use crate::text_unchanged::changed_code;
 use crate::workload::fnv;
 
-/// No run takes this long.
+/// A run that takes longer has failed.
 const LIMIT: Duration = Duration::from_secs(90);
-/// Between the start of a program and attaching to it.
+/// Time between the start of a program and attaching to it.
 const WARM: Duration = Duration::from_millis(500);
-/// For how long it is recorded then, and where times are not asked for.
+/// Length of an attached recording; the second where times are not asked for.
 const WINDOW: Duration = Duration::from_millis(4500);
 const SHORT_WINDOW: Duration = Duration::from_millis(2000);
-/// How long after its start a launched program's code is looked at.
+/// Time from the start of a launched program until its code is compared with its files.
 const LOOK: Duration = Duration::from_millis(400);
 
 /// How a program ended, reduced to what is the same each time.
@@ -31,65 +31,64 @@ pub struct Ending {
     pub output: Option<u64>,
 }
 
-/// All that was measured and said of a program recorded in one way.
+/// Measurements and longpole's answers of a program recorded in one way.
 #[derive(Clone, Debug)]
 pub struct Figures {
-    /// How it ends alone.
+    /// Its ending without longpole.
     pub alone: Ending,
-    /// How it ended recorded.
+    /// Its endings when recorded.
     pub recorded: Vec<Ending>,
-    /// Most bytes of its code that were others than its files have while it was recorded, if it lived long enough for a look.
+    /// Most bytes of its code that differed from its files while it was recorded; `None` if it ended before a look.
     pub changed: Option<usize>,
-    /// Measured from one CPU to two.
+    /// Measured speed-up from one CPU to two.
     pub speedup: Option<f64>,
-    /// The messages of each recording.
+    /// longpole's answers about each recording.
     pub answers: Vec<Answers>,
-    /// Between the first two recordings: growth of the predicted time, chance, and whether diff calls it more
-    /// than that.
+    /// Between the first two recordings: growth of the predicted time, chance, and whether diff calls the growth clear.
     pub change: Option<(f64, f64, bool)>,
-    /// Measured cost, as a part of the target's CPU time or of one CPU, whichever is more. Launched: CPU time of longpole and the program,
-    /// from its release at the gate to its end, above that of the program alone. Attached: CPU time of
+    /// Measured cost, as a part of the target's CPU time or of one CPU, whichever is more. Launched: CPU time of longpole and
+    /// the program, from its release at the gate to its end, minus that of the program alone. Attached: CPU time of
     /// longpole while it records, compared with that of the program in that time.
     pub cost: Option<f64>,
 }
 
-/// One run.
+/// Result of one run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub ending: Ending,
-    /// Bytes of its code that were others than its files have, if somebody looked.
+    /// Bytes of its code that differed from its files; `None` if nothing was compared.
     pub changed: Option<usize>,
     pub wall_s: f64,
-    /// CPU time, if this machine tells.
+    /// CPU time, if this machine has control groups.
     pub cpu_s: Option<f64>,
 }
 
-/// A run that was attached to.
+/// Result of a run that longpole attached to.
 pub(super) struct Attached {
     pub ending: Ending,
-    /// Bytes of its code that were others than its files have, if somebody looked.
+    /// Bytes of its code that differed from its files; `None` if nothing was compared.
     pub changed: Option<usize>,
-    /// How much of it should be in the recording; not known if it ended before.
+    /// How long the recording should be; `None` if the program ended before.
     pub window_s: Option<f64>,
     pub cost: Option<f64>,
 }
 
-/// What a run needs.
+/// Settings of a run.
 pub(super) struct Stage<'a> {
     pub entry: &'a Entry,
     pub mode: Mode,
     pub longpole: &'a Path,
-    /// What was built of its source.
+    /// The words that start what was built of its source.
     pub program: &'a str,
     pub work: &'a Path,
     /// Whether recordings set breakpoints.
     pub exact: bool,
-    /// Whether times are asked for: else it is attached to for a shorter part of a shorter life.
+    /// Whether times are asked for; if not, an attached program and its recording are shorter.
     pub timed: bool,
 }
 
 impl Stage<'_> {
-    /// Alone, on these CPUs.
+    /// Runs it without longpole, on these CPUs.
     pub fn alone(&self, cpus: &str) -> Result<Run, String> {
         let place = Place::new("alone");
         let (mut program, start) = self.start(&place, cpus)?;
@@ -101,7 +100,7 @@ impl Stage<'_> {
         Ok(Run { ending: self.ending(ended.code), changed: None, wall_s, cpu_s: place.cpu_s() })
     }
 
-    /// Launched by longpole; CPU time is that of both, from its release at the gate to its end.
+    /// Runs it launched by longpole; CPU time is that of both, from the program's release at the gate to its end.
     pub fn launched(&self, cpus: &str, file: &Path) -> Result<Run, String> {
         let place = Place::new("launched");
         let (variables, words) = self.words();
@@ -135,7 +134,7 @@ impl Stage<'_> {
         Ok(Run { ending: self.ending(ended.code), changed, wall_s, cpu_s })
     }
 
-    /// Attached to.
+    /// Runs it, and attaches longpole to it.
     pub fn attached(&self, cpus: &str, file: &Path) -> Result<Attached, String> {
         let window = if self.timed { WINDOW } else { SHORT_WINDOW };
         let (place, beside) = (Place::new("attached"), Place::new("recorder"));
@@ -154,7 +153,7 @@ impl Stage<'_> {
         record.close_stdin();
         record.wait_for_stderr("recording ", LIMIT).map_err(|error| error.to_string())?;
         let before = (beside.cpu_s(), place.cpu_s());
-        // It has begun before it said so, and what comes after its end is not what recording costs.
+        // Recording began before the message, and work after its end is no cost of recording: a part of the window is measured.
         let measured = window.mul_f64(0.85);
         std::thread::sleep(measured);
         let after = (beside.cpu_s(), place.cpu_s());
@@ -185,7 +184,7 @@ impl Stage<'_> {
         Ok((started(command.env("OUT", self.output()))?, start))
     }
 
-    /// Of `record`.
+    /// Options of `record`.
     fn options(&self) -> String {
         let exact = self.exact.then_some("--exact");
         exact.iter().chain(self.entry.record).copied().collect::<Vec<_>>().join(" ")
@@ -210,7 +209,7 @@ impl Stage<'_> {
     }
 }
 
-/// Where a process runs: in a control group, where there are such.
+/// Where a process runs: in a control group, if the machine has such groups.
 struct Place(Option<Group>);
 
 impl Place {

@@ -1,5 +1,5 @@
-//! Six threads that book transfers and write each to a journal on the disk: synced under the journal's lock (each), or by one thread
-//! for all that came meanwhile (batch). Arguments: which, transfers of each thread, folder.
+//! Six threads that book transfers and write each to a journal on the disk: synced under the journal's lock (each), or by
+//! one thread for all that came meanwhile (batch). Arguments: which, transfers of each thread, folder.
 
 use std::fs::File;
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex};
 
 struct Journal {
     file: Mutex<File>,
-    // Lines not yet written; how many batches have begun, and how many are on the disk.
+    // Lines not yet written; the number of batches begun; the number of batches on the disk.
     open: Mutex<(Vec<u8>, u64, u64)>,
     changed: Condvar,
 }

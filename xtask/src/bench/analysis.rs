@@ -1,4 +1,4 @@
-//! What `report` and `info` take of recordings of several sizes, and what `perf sched timehist` takes of the same programs.
+//! Cost of `report` and `info` for recordings of several sizes, and of `perf sched timehist` for the same programs.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -18,48 +18,48 @@ use crate::command;
 use crate::sample::{Sample, digits};
 use crate::workspace::Workspace;
 
-/// Runs of a command, fewer if they take longer together than this.
+/// Runs of a command; fewer if together they take longer than `PATIENCE`.
 const RUNS: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(3);
 const LIMIT: Duration = Duration::from_secs(300);
-/// All of a larger recording is not analysed.
+/// `report --whole` is not run on larger recordings.
 const MOST_WHOLE: f64 = 1e6;
-/// perf is asked about programs with no more of longpole's events: its files are a hundred times as large.
+/// perf runs with programs of at most this many longpole events: its files are a hundred times as large.
 const MOST_PERF: f64 = 1e6;
 
-/// Own programs, each with arguments for recordings of 0.05 to 10 million events.
+/// Our own programs, each with arguments for recordings of 0.05 to 10 million events.
 const OWN: [(&str, &[&str]); 2] = [
     ("pingpong.c", &["8000", "80000", "300000", "2000000"]),
     ("two_mutexes.c", &["100000 100 300 1", "800000 100 300 1"]),
 ];
-/// What these are called, and programs of [`APPS`].
+/// Names of our own programs, and programs of [`APPS`].
 const OWN_NAMES: [&str; 2] = ["hand-over", "contended mutex"];
 const REAL: [&str; 3] = ["redis", "nginx", "x264"];
 
-/// `--huge`: the hand-over's middle this often.
+/// `--huge`: how often the middle of a hand-over recording is repeated.
 const HUGE_TIMES: &str = "60";
 const HUGE_BYTES: u64 = 4 << 30;
 
-/// Commands on a recording: what they are called here, and their arguments.
+/// Commands on a recording: their names in the table, and their arguments.
 const COMMANDS: [(&str, &[&str]); 3] =
     [("info", &["info"]), ("report", &["report"]), ("report --whole", &["report", "--whole"])];
 
-/// A recording and what it took.
+/// A recording, and the cost of each command on it.
 struct Row {
     name: String,
     events: f64,
     bytes: f64,
-    /// By [`COMMANDS`].
+    /// In the order of [`COMMANDS`].
     taken: Vec<Option<Taken>>,
 }
 
-/// Of one command.
+/// Cost of one command.
 struct Taken {
     seconds: Sample,
     peak_mb: f64,
 }
 
-/// perf's answer to the same program.
+/// The cost of perf for the same program.
 struct Perf {
     name: String,
     events: f64,
@@ -67,7 +67,7 @@ struct Perf {
     taken: Taken,
 }
 
-/// Records and analyses all.
+/// Records all programs and analyses the recordings.
 ///
 /// # Errors
 /// longpole cannot record or analyse an own program.
@@ -111,7 +111,7 @@ struct Bench<'a> {
     folder: &'a Path,
 }
 
-/// What was measured, and why something was not.
+/// Rows of longpole and perf, and reasons why some are missing.
 type Results<'r> = (&'r mut Vec<Row>, &'r mut Vec<Perf>, &'r mut Vec<String>);
 
 impl Bench<'_> {
@@ -119,7 +119,7 @@ impl Bench<'_> {
         let row = self.longpole(name, load)?;
         let small = row.events <= MOST_PERF;
         rows.push(row);
-        // One size says how fast it is.
+        // perf has one row for each program, the largest that it is run with.
         perf.retain(|known| !small || known.name != name);
         if small {
             match self.perf(name, load) {
@@ -179,7 +179,7 @@ impl Bench<'_> {
         Ok(Perf { name: name.to_owned(), events, bytes, taken })
     }
 
-    /// A recording of a hundred million events: the middle of one, again and again.
+    /// A recording of a hundred million events: the middle of a smaller one, repeated.
     fn huge(&self, workspace: &Workspace) -> Result<String> {
         let (small, large) = (self.folder.join("small.lp"), self.folder.join("huge.lp"));
         let free = free_bytes(self.folder)?;
@@ -208,13 +208,13 @@ impl Bench<'_> {
     }
 }
 
-/// Bytes that are free where this folder lies.
+/// Free bytes on this folder's file system.
 fn free_bytes(folder: &Path) -> Result<u64> {
     let line = command::text(Command::new("df").args(["--output=avail", "-B1"]).arg(folder))?;
     line.lines().last().unwrap_or_default().trim().parse().context("df says no number")
 }
 
-/// Runs a command on one CPU, three times if it is quick.
+/// Runs a command on one CPU, up to `RUNS` times if it is quick.
 fn on_one_core(program: &Path, arguments: impl Fn(&mut Command)) -> Result<Taken> {
     let mut taken = Taken { seconds: Sample::default(), peak_mb: 0.0 };
     let began = Instant::now();
@@ -230,13 +230,13 @@ fn on_one_core(program: &Path, arguments: impl Fn(&mut Command)) -> Result<Taken
     Ok(taken)
 }
 
-/// Of `[ perf record: Captured and wrote 1.2 MB perf.data (12345 samples) ]`.
+/// The count in `[ perf record: Captured and wrote 1.2 MB perf.data (12345 samples) ]`.
 fn samples(said: &str) -> Option<f64> {
     let (before, _) = said.split_once(" samples)")?;
     before.rsplit_once('(')?.1.parse().ok()
 }
 
-/// By which power of the events the seconds grow between two recordings.
+/// The power of the number of events by which the seconds grow from one recording to the next.
 fn growth([before, now]: [(f64, f64); 2]) -> Option<f64> {
     let [events, seconds] = [now.0 / before.0, now.1 / before.1];
     (events > 1.5 && seconds > 0.0).then(|| seconds.ln() / events.ln())

@@ -1,11 +1,11 @@
-//! What the programs of [`super::apps`] work on.
+//! Input files of the programs of [`super::apps`].
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-/// Files for the programs to work on: the same each time.
+/// Writes the programs' input files, with the same content each time.
 pub(super) fn prepare(work: &Path) -> Result<()> {
     let mut state = 88_172_645_463_325_252_u64;
     let mut next = move || {
@@ -14,7 +14,7 @@ pub(super) fn prepare(work: &Path) -> Result<()> {
         state ^= state << 17;
         state
     };
-    // Words from a small language, so that there is something to compress; for x264 it is noise with a pattern.
+    // Words from a small language, so that there is something to compress. x264 gets noise with a pattern.
     let words: Vec<String> = (0..3_000).map(|n| format!("w{}_{}", next() % 977, n % 89)).collect();
     let mut data = String::with_capacity(80 << 20);
     while data.len() < 72 << 20 {
@@ -91,7 +91,7 @@ fn project(folder: &Path) -> Result<()> {
     Ok(std::fs::write(folder.join("Makefile"), makefile)?)
 }
 
-/// A folder for what one of two programs writes, and for what tells it where.
+/// A folder for the output of one of the two copies of a program, with configuration that names it.
 pub(super) fn prepare_side(work: &Path, name: &str, address: &str) -> Result<PathBuf> {
     let folder = work.join(name);
     std::fs::create_dir_all(&folder)?;
@@ -99,7 +99,7 @@ pub(super) fn prepare_side(work: &Path, name: &str, address: &str) -> Result<Pat
     if socket.exists() {
         std::fs::remove_file(socket)?;
     }
-    // With two workers, chance decides which gets how many connections, and with it how long the work takes.
+    // One worker: with two, chance decides how many connections each gets, and with it how long the work takes.
     std::fs::write(
         folder.join("nginx.conf"),
         format!(
@@ -111,7 +111,7 @@ pub(super) fn prepare_side(work: &Path, name: &str, address: &str) -> Result<Pat
             work.join("html").display()
         ),
     )?;
-    // nginx's workers run as the user nobody: they have to come in.
+    // nginx's workers run as the user nobody, and must be able to enter the folders.
     use std::os::unix::fs::PermissionsExt as _;
     for folder in [work, &folder] {
         std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))?;

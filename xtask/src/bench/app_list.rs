@@ -2,22 +2,22 @@
 
 use super::app_runs::{Drive, Since, drive_nginx, drive_redis};
 
-/// A program, what to install for it, and what it does.
+/// A program, the packages that it needs, and its load.
 pub(super) struct App {
     pub(super) name: &'static str,
-    /// Programs it takes and the Debian packages they come in.
+    /// Programs that it needs, and the Debian packages that they come in.
     pub(super) needs: &'static [(&'static str, &'static str)],
     pub(super) load: Load<'static>,
 }
 
 pub(super) enum Load<'a> {
-    /// What a shell runs first, and a command that ends by itself, in its words. `DATA` is a file of some ten
-    /// megabytes, `WORK` a folder with others, `SIDE` one for what it writes. `WORKLOAD/NAME.c` is the
-    /// program that a workload of the tests is built to.
+    /// A line of shell that runs first, and the words of a command that ends by itself. `DATA` is a file of some ten
+    /// megabytes, `WORK` a folder with others, `SIDE` one for output. `WORKLOAD/NAME.c` is the program that is
+    /// built from that workload of the tests.
     Command(&'a str, &'a str),
-    /// The same of a command that starts others, which are recorded, too.
+    /// The same for a command that starts other processes, which are recorded, too.
     Commands(&'a str, &'a str),
-    /// A server that longpole is attached to, what drives it, and from when on that is measured.
+    /// The command of a server that longpole attaches to, what drives it, and the moment from which on its work counts.
     Server(&'a str, Drive, Since),
 }
 
@@ -26,7 +26,7 @@ const REDIS_NEEDS: [(&str, &str); 2] = [("redis-server", "redis-server"), ("redi
 const NGINX_SERVER: &str = "nginx -p SIDE -c SIDE/nginx.conf -e SIDE/nginx.log";
 const NGINX_NEEDS: [(&str, &str); 1] = [("nginx", "nginx-light")];
 
-/// Each takes some ten seconds, including longpole's start, as in a run that a user records.
+/// Each takes some ten seconds, longpole's start included, as when a user records it.
 pub(super) const APPS: [App; 13] = [
     App {
         name: "pigz",
@@ -86,7 +86,7 @@ pub(super) const APPS: [App; 13] = [
     },
 ];
 
-/// Programs that start others, or threads, or take mutexes, as fast as they can.
+/// Programs that start processes or threads, or take mutexes, as fast as they can.
 pub(super) const STORMS: [App; 5] = [
     App {
         name: "sysbench mutex",

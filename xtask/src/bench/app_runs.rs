@@ -1,4 +1,4 @@
-//! One pair of runs of a real program: alone and recorded, in turns.
+//! One pair of runs of a real program, alone and recorded, in turns.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -14,26 +14,26 @@ use super::app_list::Load;
 use super::in_turns::{Took, Work, in_turns};
 use crate::command;
 
-/// No run takes this long on a machine that has anything left for it.
+/// A run takes less, even on a loaded machine.
 pub(super) const LIMIT: Duration = Duration::from_secs(120);
 
-/// Probes that are too expensive go within some tenths of a second: that time is reported separately.
+/// When a server's work begins to count. Too expensive probes go within some tenths of a second, which `Settled` leaves out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Since {
     Attach,
-    /// The same work was done before, attached.
+    /// Once the same work has been done before, attached.
     Settled,
 }
 
-/// Drives a server with so much work, and waits until it is done.
+/// Gives a server a fixed amount of work, and waits until it is done.
 pub(super) type Drive = fn(&Side) -> Result<()>;
 
-/// One of the two that run in turns.
+/// One of the two copies of a program that run in turns.
 pub(super) struct Side {
     group: Group,
-    /// Where it writes.
+    /// The folder for its output.
     folder: PathBuf,
-    /// Where its nginx listens.
+    /// The address at which its nginx listens.
     address: String,
 }
 
@@ -50,7 +50,7 @@ impl Side {
 }
 
 fn in_folder(line: &str, work: &Path) -> String {
-    // Itself, not the script that chooses among several.
+    // The interpreter itself, not a script that chooses among several.
     let python = || run(&mut shell("python3 -c 'import sys; print(sys.executable)'"), LIMIT);
     let line = match line.split_once("PYTHON ") {
         Some((_, rest)) => {
@@ -70,8 +70,8 @@ fn in_folder(line: &str, work: &Path) -> String {
         .replace("WORK", &work.display().to_string())
 }
 
-/// How long the command takes alone and recorded: from its release to the end of its process, without what
-/// longpole does before and after.
+/// Time of the command alone and recorded: from its release to the end of its process, without longpole's work before and
+/// after.
 pub(super) fn commands(
     (before, options, line): (&str, &str, &str),
     work: &Path,
@@ -82,7 +82,7 @@ pub(super) fn commands(
     for side in [alone, recorded] {
         run(&mut shell(&side.words(before, work)), LIMIT).context("sh")?;
     }
-    // It is held as it becomes a member, before it becomes the program.
+    // The shell is frozen as it joins the group, before it executes the program.
     alone.group.hold()?;
     let line_alone = alone.words(line, work);
     let mut by_itself =
@@ -112,7 +112,7 @@ pub(super) fn commands(
     Ok((seconds, said))
 }
 
-/// How long a server's work takes alone, and attached to from before it until after it.
+/// Time of a server's work alone, and recorded: longpole attaches before the work and detaches after it.
 pub(super) fn servers(
     (line, drive, since): (&str, Drive, Since),
     work: &Path,
@@ -136,7 +136,7 @@ pub(super) fn servers(
         side.group.hold()?;
     }
     let seconds = std::thread::scope(|scope| {
-        // A client waits while its server is held.
+        // A client waits while its server is frozen.
         let clients = sides.map(|side| scope.spawn(move || drive(side)));
         let [mut first, mut second] = clients.each_ref().map(|client| || client.is_finished());
         let seconds = in_turns([
@@ -183,7 +183,7 @@ fn server(line: &str, work: &Path, side: &Side) -> Result<Background> {
     Ok(server)
 }
 
-/// What a recorder of one program says at its end. It starts the program, or attaches to a server, and says `ready` then.
+/// Standard error of a recorder. It starts the program, or attaches to a server and then says `ready`.
 pub(super) fn recorded(
     load: &Load<'_>,
     work: &Path,
@@ -215,7 +215,7 @@ pub(super) fn recorded(
     Ok(said)
 }
 
-/// What is recorded.
+/// The target of a recorder.
 pub(super) enum Recorded<'a> {
     /// A line of shell to start.
     Command(&'a str),
@@ -223,7 +223,7 @@ pub(super) enum Recorded<'a> {
     Server(u32),
 }
 
-/// Whether its server answers.
+/// Fails if the server does not answer.
 fn ready(side: &Side) -> Result<()> {
     let socket = side.folder.join("redis.sock");
     if socket.exists() {
@@ -244,7 +244,7 @@ pub(super) fn drive_redis(side: &Side) -> Result<()> {
     command::good(&mut load, LIMIT).map(drop)
 }
 
-/// Connections that send requests back to back, as browsers do: enough of them that no CPU is idle.
+/// Eight connections that send requests without a pause, as browsers do: enough that no CPU is idle.
 pub(super) fn drive_nginx(side: &Side) -> Result<()> {
     let client = |address: &str| -> Result<()> {
         let stream = TcpStream::connect(address)?;

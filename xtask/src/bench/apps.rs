@@ -1,5 +1,5 @@
-//! Real programs under their own load, alone and under `longpole record` with default settings, in turns of half a
-//! second; and how many bytes of recording an event of theirs takes.
+//! Real programs under their own load, alone and under `longpole record` with default settings, in turns of half a second;
+//! and the bytes that their recordings take for each event.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -16,17 +16,17 @@ use super::promise::told_cost;
 use crate::sample::{Sample, digits};
 use crate::workspace::Workspace;
 
-/// How many pairs. What decides is how far they differ from each other, never what they say.
+/// Number of pairs of runs. It depends on how far the pairs differ from each other, never on which side is slower.
 #[derive(Clone, Copy)]
 struct Pairs {
     least: usize,
     most: usize,
-    /// Enough, once their mean is known as well as this ([`Sample::standard_error`]).
+    /// Enough, once the standard error of their mean is this small ([`Sample::standard_error`]).
     good: f64,
 }
 
 impl Pairs {
-    /// `LONGPOLE_BENCH_RUNS` sets their number, if given.
+    /// The usual number, or that of `LONGPOLE_BENCH_RUNS`.
     fn wanted() -> Pairs {
         match std::env::var("LONGPOLE_BENCH_RUNS").ok().and_then(|runs| runs.parse().ok()) {
             Some(runs) => Pairs { least: runs, most: runs, good: f64::INFINITY },
@@ -39,7 +39,7 @@ impl Pairs {
         slower.len() >= self.most || slower.len() >= self.least && good
     }
 
-    /// For a sentence.
+    /// Words for a sentence of the table.
     fn told(self) -> String {
         match self {
             Pairs { least, most, .. } if least == most => format!("{least} pairs"),
@@ -51,30 +51,30 @@ impl Pairs {
     }
 }
 
-/// What the runs of one program gave.
+/// Results of one program's runs.
 struct Measured {
     name: &'static str,
     alone: Sample,
     recorded: Sample,
-    /// Of each pair.
+    /// How much slower it is recorded, for each pair.
     slower: Sample,
     /// CPU time of the program and of longpole together above that of the program alone, percent.
     more_cpu: Sample,
-    /// The same as longpole tells it.
+    /// The same in longpole's own words, percent.
     told: Sample,
-    /// Seconds that it took longer, where that is the price of attaching.
+    /// Seconds that a server is held up once, until probes that cost too much are removed.
     held_up: Option<Sample>,
     events: f64,
     bytes: f64,
     lost: Sample,
 }
 
-/// Which programs.
+/// A table of programs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Table {
-    /// Under their own load.
+    /// Programs under their own load.
     Apps,
-    /// That start others, or threads, or take mutexes, as fast as they can.
+    /// Programs that start processes or threads, or take mutexes, as fast as they can.
     Storms,
 }
 
@@ -105,10 +105,10 @@ impl Table {
     }
 }
 
-/// Runs all programs of a table that are here.
+/// Runs all programs of a table that are installed.
 ///
 /// # Errors
-/// None is, or none that is runs to its end.
+/// None is installed, or none of them runs to its end.
 pub fn measure(workspace: &Workspace, longpole: &Path, which: Table, only: &[String]) -> Result<String> {
     let scratch = Scratch::new(workspace, "apps")?;
     prepare(&scratch.0)?;
@@ -130,7 +130,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path, which: Table, only: &[Str
                         eprintln!("xtask: {} {}", one.name, one.slower);
                         measured.push(one);
                     }
-                    // The others are worth having.
+                    // A program that fails is left out of the table.
                     Err(error) => {
                         missing.push(format!("{} ({error:#})", app.name));
                         eprintln!("xtask: failed: {}", missing.last().map_or("", String::as_str));
@@ -227,7 +227,7 @@ impl App {
             lost: Sample::default(),
         };
         let file = work.join("app.lp");
-        // One more in front: files get into memory.
+        // The first pair does not count: it brings files into memory.
         let mut warm = false;
         while !pairs.are_enough(&measured.slower) {
             let (alone, recorded) = (Side::new(work, "alone", 18_745)?, Side::new(work, "recorded", 18_746)?);
@@ -269,7 +269,7 @@ impl Measured {
     }
 }
 
-/// `1,234,567, 89 a second` begins with 1234567.
+/// The number before the first `, `: 1234567 of `1,234,567, 89 a second`.
 pub(super) fn leading_number(text: &str) -> f64 {
     let number = text.split(", ").next().unwrap_or_default();
     number.chars().filter(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0.0)

@@ -1,5 +1,4 @@
-//! How long attaching to and detaching from a program of 5,000 functions takes, measured inside the program:
-//! its own memory shows when the breakpoints come and go.
+//! Time to attach to and detach from a program of 5,000 functions. The program's memory shows when breakpoints come and go.
 
 use std::fmt::Write;
 use std::fs::File;
@@ -19,7 +18,7 @@ use crate::workspace::Workspace;
 const RUNS: usize = 7;
 const FUNCTIONS: usize = 5_000;
 const LIMIT: Duration = Duration::from_secs(120);
-/// The instruction a uprobe puts over the first byte of a function (x86-64: int3).
+/// The instruction that a uprobe writes over the first byte of a function (x86-64: int3).
 const BREAKPOINT: u8 = 0xcc;
 
 /// Attaches and detaches several times.
@@ -45,7 +44,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
         let mut record = Background::start(record.arg(scratch.0.join("attach.lp"))).context("longpole")?;
         text.wait_for(FUNCTIONS, &mut record)?;
         attach.push(start.elapsed().as_secs_f64() * 1e3);
-        // Some of the functions are called now and then meanwhile.
+        // Meanwhile the program calls some of the functions now and then.
         std::thread::sleep(Duration::from_millis(500));
         let start = Instant::now();
         record.signal("INT")?;
@@ -70,7 +69,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// The functions of the program, as they lie in its memory.
+/// The functions of the program in its memory.
 struct Text {
     memory: File,
     first: u64,
@@ -79,7 +78,7 @@ struct Text {
 }
 
 impl Text {
-    /// From the line of addresses the program prints.
+    /// Reads the line of addresses that the program prints.
     fn of(line: &str, pid: u32) -> Result<Self> {
         let addresses: Result<Vec<u64>, _> =
             line.split_whitespace().map(|text| u64::from_str_radix(text, 16)).collect();

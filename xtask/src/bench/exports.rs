@@ -1,4 +1,4 @@
-//! What each export format takes of a recording of a million operations: time, memory, size.
+//! Cost of each export format for a recording of a million operations: time, memory, size.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -30,13 +30,13 @@ const FORMATS: [(&str, bool); 12] = [
     ("parquet", true),
 ];
 
-/// Threads, rows of each, registries, work in a row.
+/// Arguments: threads, rows of each, registries, work in a row.
 const STORE: [&str; 5] = ["4", "65000", "8", "200", "200"];
 
 /// Operations and threads of the generated recording.
 const LARGE: [&str; 2] = ["6000000", "32"];
 
-/// Nothing takes this long.
+/// A command that takes longer fails.
 const LIMIT: Duration = Duration::from_secs(3600);
 
 /// Records once, and exports once in each format.
@@ -80,7 +80,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// A row about the page of this recording, and how fast a browser shows it.
+/// Table row of this recording's page, and the speed of a browser that shows it.
 fn page(workspace: &Workspace, longpole: &Path, recording: &Path, scratch: &Scratch) -> Result<String> {
     let page = scratch.0.join("page.html");
     let taken = measured(Command::new(longpole).arg("report").arg(recording).arg("--html").arg(&page))?;
@@ -99,7 +99,7 @@ fn page(workspace: &Workspace, longpole: &Path, recording: &Path, scratch: &Scra
     Ok(text)
 }
 
-/// The same for a generated recording with 3 million segments.
+/// As `page`, for a generated recording with 3 million segments.
 fn large_page(workspace: &Workspace, longpole: &Path, scratch: &Scratch) -> Result<String> {
     let generator = example(workspace, "generated_session", &["--package", "recording"])?;
     let recording = scratch.0.join("large.lp");
@@ -113,7 +113,7 @@ fn large_page(workspace: &Workspace, longpole: &Path, scratch: &Scratch) -> Resu
     ))
 }
 
-/// Seconds, and megabytes of memory at most.
+/// Seconds, and the largest memory in megabytes.
 fn measured(command: &mut Command) -> Result<(f64, f64)> {
     let Watched { status, seconds, peak_kib } = watched(command, LIMIT).context("longpole")?;
     ensure!(status.is_some_and(|status| status.success()), "{command:?}: {status:?}");

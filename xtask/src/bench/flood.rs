@@ -15,11 +15,11 @@ use crate::workspace::Workspace;
 
 /// Hand-overs a second; each makes somewhat less than two events. `LONGPOLE_FLOOD_RATE` changes it.
 const RATE: u64 = 330_000;
-/// `LONGPOLE_FLOOD_SECONDS` changes it.
+/// Length of the run; `LONGPOLE_FLOOD_SECONDS` changes it.
 const SECONDS: u64 = 60;
 const EVENTS: f64 = 500_000.0;
 
-/// One run.
+/// Makes one run.
 ///
 /// # Errors
 /// The program or longpole cannot be run.
@@ -34,7 +34,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
     let mut target = Command::new(flood);
     target.args([rate.to_string(), (seconds * 1_000 + 3_000).to_string(), "2".to_owned()]);
     let target = Background::start(&mut target).context("flood")?;
-    // The shell says at the end what CPU time its child took, longpole with all its threads, start and end included.
+    // The shell prints the CPU time of longpole, with all its threads, its start and its end.
     let script = "\"$@\"; code=$?; times; exit $code";
     let mut call = Command::new("sh");
     call.args(["-c", script, "sh"]).arg(longpole);
@@ -68,7 +68,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
     ))
 }
 
-/// User and system time of the children, from what the shell's `times` prints: two lines of `0m1.234s 0m0.567s`.
+/// User and system time of the children in the output of the shell's `times`: two lines of `0m1.234s 0m0.567s`.
 fn children_seconds(said: &str) -> Option<f64> {
     let line = said.lines().rfind(|line| line.contains('m') && line.ends_with('s'))?;
     line.split_whitespace().map(seconds).sum()

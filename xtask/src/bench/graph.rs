@@ -1,5 +1,5 @@
-//! The algorithms on the activity graph, with generated graphs of the paper's largest size and of 10 million
-//! edges, compared with the paper's best-first search.
+//! Algorithms on the activity graph, for generated graphs of the paper's largest size and of 10 million edges, compared with
+//! the paper's best-first search.
 
 use std::fmt::Write;
 use std::process::Command;
@@ -15,10 +15,10 @@ const RUNS: usize = 5;
 const SMALL: u32 = 261_776;
 const LARGE: u32 = 10_000_000;
 const MANY: u32 = 100_000;
-/// What the search can be asked for on the large graph: each of its paths is walked from end to end.
+/// Paths for the search on the large graph, where it walks each path from end to end.
 const FEW: u32 = 100;
 
-/// What is measured: its name, the way, edges, paths, and how many times in one run.
+/// Each row: its name, the algorithm, edges, paths, and repetitions in one run.
 const WAYS: [(&str, &str, u32, u32, u32); 12] = [
     ("early, late and slack of every edge", "timing", SMALL, 0, 20),
     ("longest paths", "paths", SMALL, 1_000, 5),
@@ -34,7 +34,7 @@ const WAYS: [(&str, &str, u32, u32, u32); 12] = [
     ("logical zeroing of 64 functions", "zeroing", LARGE, 0, 1),
 ];
 
-/// Runs all in alternation.
+/// Runs all rows in alternation.
 ///
 /// # Errors
 /// It does not compile, or two ways to the same paths do not agree.
@@ -43,7 +43,7 @@ pub fn measure(workspace: &Workspace) -> Result<String> {
     let mut ways = WAYS.map(|_| Figures::default());
     for run in 0..RUNS {
         for (way, (_, how, edges, k, times)) in ways.iter_mut().zip(WAYS) {
-            // The search takes long: once says enough.
+            // The search takes long, and runs once.
             if run == 0 || how != "search" {
                 way.add(
                     Command::new(&tool).arg(how).args([edges, k, times].map(|number| number.to_string())),

@@ -1,4 +1,4 @@
-//! Two threads passing a lock back and forth as fast as they can: alone, under longpole, under perf.
+//! Two threads that pass a lock back and forth as fast as they can: alone, under longpole, under perf.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -23,13 +23,13 @@ const HANDOVERS: u64 = 200_000;
 pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
     let pingpong = workload::build("pingpong.c")?;
     let scratch = Scratch::new(workspace, "handover")?;
-    // perf reads its tracepoints there; longpole needs none of it.
+    // perf reads its tracepoints there; longpole does not need it.
     let _tracefs = Tracefs::mounted();
     let (mut plain, mut ours, mut perf) = (Sample::default(), Sample::default(), Sample::default());
     let (mut why_no_perf, mut ours_smaller, mut lost) = (String::new(), 0, Sample::default());
     for turn in 0..RUNS {
         let (mut own, mut other) = (None, None);
-        // Each of the three comes first, second and last equally often.
+        // Each of the three is first, second and last equally often.
         for place in 0..3 {
             match (turn + place) % 3 {
                 0 => plain.push(once(&mut Command::new(&pingpong), HANDOVERS)?.ns),
@@ -89,8 +89,8 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// What the turns say. With as many coin flips, three quarters of one side come up in one of a hundred tries or less:
-/// anything nearer to a half is no difference.
+/// Compares the slow-downs. Of that many coin flips, one side has three quarters or more in one of a hundred tries or less:
+/// any count nearer to a half is no difference.
 fn verdict(ours_smaller: usize, turns: usize) -> &'static str {
     match () {
         () if ours_smaller * 4 >= turns * 3 => "its slow-down is the smaller.",
@@ -99,14 +99,14 @@ fn verdict(ours_smaller: usize, turns: usize) -> &'static str {
     }
 }
 
-/// A run of a program that measures itself.
+/// One run of a program that measures its own time.
 pub(super) struct Run {
-    /// What it measured.
+    /// Nanoseconds that the program printed.
     pub(super) ns: f64,
     stderr: String,
 }
 
-/// What longpole's summary says was lost: a recorder that loses events is cheap and worthless.
+/// Percent of events that were lost, from longpole's summary: a recorder that loses events is cheap and worthless.
 pub fn lost_percent(summary: &str) -> Result<f64> {
     let line = summary.lines().find_map(|line| line.strip_prefix("lost ")).context("no summary of losses")?;
     let Some((_, percent)) = line.split_once('(') else { return Ok(0.0) };
@@ -114,7 +114,7 @@ pub fn lost_percent(summary: &str) -> Result<f64> {
     number.parse().with_context(|| format!("no percentage in: {line}"))
 }
 
-/// Runs one that does its work so often.
+/// Runs a program that does its work this many times.
 pub(super) fn once(command: &mut Command, times: u64) -> Result<Run> {
     let ended = command::good(command.arg(times.to_string()), Duration::from_secs(300))?;
     let line = ended.stdout.lines().find_map(|line| line.strip_suffix(" ns"));
@@ -133,7 +133,7 @@ impl Tracefs {
         if Path::new(Self::PLACE).join("events").exists() {
             return None;
         }
-        // Without it perf says what it lacks, and the result names that.
+        // If it cannot be mounted, perf says what it lacks, and so does the result.
         let mut mount = Command::new("mount");
         mount.args(["-t", "tracefs", "nodev", Self::PLACE]);
         command::text(&mut mount).ok().map(|_| Self)

@@ -1,31 +1,30 @@
-//! Two ways of doing the same work, each for half a second in turn: a machine that is shared, and slower from one second to
-//! the next, is then slower for both.
+//! Two programs do the same work, each for half a second in turn: a shared machine, which is slower from one second to the
+//! next, is then slower for both.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use longpole_tests::Group;
 
-/// How long one runs before it is the other's turn. Not shorter: the clock goes on while a program is
-/// stopped. So what it does twenty times a second is due again at the beginning of each turn, and every
-/// thread is woken to continue. At a tenth of a second longpole had 50 % more wake-ups. A Redis under load
-/// seemed 6 to 10 % slower, although the same server needed only 2.4 % more CPU time with longpole than
-/// without.
+/// Length of a turn. Not shorter: the clock goes on while a program is frozen. So work that it does twenty times a second is
+/// due again at the beginning of each turn, and every thread is woken to continue. With a tenth of a second, longpole had
+/// 50 % more wake-ups. A Redis under load seemed 6 to 10 % slower, although the server needed only 2.4 % more CPU time with
+/// longpole than without.
 const TURN: Duration = Duration::from_millis(500);
-/// How often is looked whether a work is done.
+/// Time between two looks whether a work is done.
 const LOOK: Duration = Duration::from_millis(1);
-/// Nothing takes longer on a machine that has anything left for it.
+/// Both works take less, even on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// One of two works.
+/// One of the two works.
 pub struct Work<'a> {
-    /// Its processes, held.
+    /// Its processes, frozen.
     pub group: &'a Group,
     /// Whether it is done.
     pub done: &'a mut dyn FnMut() -> bool,
 }
 
-/// What a work took.
+/// Time that a work took.
 #[derive(Clone, Copy, Default)]
 pub struct Took {
     /// Seconds.
@@ -34,10 +33,10 @@ pub struct Took {
     pub cpu_s: f64,
 }
 
-/// Lets both run in turns until both are done; what each has taken. Both continue in the end.
+/// Runs both in turns until both are done, and returns the time of each. Both go on afterwards.
 ///
 /// # Errors
-/// One cannot be held, or does not come to an end.
+/// A group cannot be frozen, or a work does not end.
 pub fn in_turns(mut works: [Work<'_>; 2]) -> Result<[Took; 2]> {
     let mut took = [Duration::ZERO; 2];
     let mut done = [false; 2];
@@ -46,7 +45,7 @@ pub fn in_turns(mut works: [Work<'_>; 2]) -> Result<[Took; 2]> {
         *cpu_s = -work.group.cpu_s()?;
     }
     let begin = Instant::now();
-    // First, second, second, first: neither is always the one that comes later.
+    // First, second, second, first: neither is always the later one.
     for turn in [0, 1, 1, 0].into_iter().cycle() {
         if done == [true; 2] {
             break;
@@ -69,7 +68,7 @@ pub fn in_turns(mut works: [Work<'_>; 2]) -> Result<[Took; 2]> {
             *done = (work.done)();
         }
         *took += start.elapsed();
-        // What it does after its work is not in the other's way either.
+        // Frozen after its work, too, it does not disturb the other one.
         work.group.hold()?;
     }
     for (cpu_s, work) in cpu_s.iter_mut().zip(&works) {

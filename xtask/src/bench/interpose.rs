@@ -1,4 +1,4 @@
-//! What recording a mutex's lock and unlock from inside the program costs: alone and under longpole in turns.
+//! Cost of recording a mutex's lock and unlock from inside the program: alone and under longpole in turns.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -15,10 +15,10 @@ use crate::command;
 use crate::workspace::Workspace;
 
 const RUNS: usize = 11;
-/// Nanoseconds of work in each pair, and how many pairs.
+/// Nanoseconds of work in each pair, and the number of pairs.
 const CASES: [(u64, u64); 3] = [(500, 400_000), (2_000, 400_000), (10_000, 100_000)];
 
-/// Runs all cases, both ways in turns.
+/// Runs all cases, alone and under longpole in turns.
 ///
 /// # Errors
 /// The program or longpole cannot be run.
@@ -68,7 +68,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// Wall and CPU time of the pairs, as the program itself measured them, and the text on stderr.
+/// Wall and CPU time that the program measured for its pairs, and standard error.
 fn once(command: &mut Command) -> Result<([f64; 2], String)> {
     let ended = command::good(command, Duration::from_secs(300))?;
     let times = times(&ended.stdout).with_context(|| format!("pairs printed no times: {}", ended.stdout))?;

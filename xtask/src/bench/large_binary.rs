@@ -1,10 +1,9 @@
-//! A program with as much debug information as a browser's, made here: looking for one on a machine finds another every time.
+//! Makes a program with as much debug information as a browser has: one found on the machine would be another each time.
 //!
-//! Some C++ units of hundreds of functions are compiled with `-O2 -g`: types of their own, helpers inlined
-//! three deep into each function, loops whose variables move between registers. Their functions are all
-//! local, so the linker takes one object file as often as it is named, each time at other addresses. Debug
-//! information grows with the linker's speed, not the compiler's, and no reader finds copies in it, since
-//! every unit is its own.
+//! Some C++ units of hundreds of functions are compiled with `-O2 -g`: types of their own, helpers inlined three deep into
+//! each function, loops whose variables move between registers. All their functions are local, so the linker takes an object
+//! file as often as it is named, each time at other addresses. So debug information grows at the linker's speed, not the
+//! compiler's. Readers do not find that units are copies, because each unit has its own description.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::command;
 
-/// Different units, and functions in each.
+/// Number of different units, and functions in each.
 const UNITS: usize = 4;
 const FUNCTIONS: usize = 500;
 
@@ -41,7 +40,7 @@ pub fn build(folder: &Path, debug_bytes: u64) -> Result<PathBuf> {
         each += super::symbols::debug_bytes(object)?;
     }
     ensure!(each > 0, "g++ writes no debug information");
-    // Texts are the same in all of them, and the linker keeps them once: some more than asked for are needed.
+    // The linker keeps strings only once for all units, so somewhat more units are needed.
     let times = usize::try_from(debug_bytes.div_ceil(each))?.saturating_mul(11) / 10;
     let binary = folder.join("large");
     let mut link = Command::new("g++");

@@ -1,4 +1,4 @@
-//! What finding the limit takes, compared with the report that it is based on.
+//! Cost of finding the limit, compared with the report that it is based on.
 
 use std::fmt::Write;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! `./x bench`: measures what the README claims and keeps the results, with machine and date, in BENCHMARKS.md.
+//! `./x bench`: measures what the README claims, and keeps results with machine and date in BENCHMARKS.md.
 
 mod analysis;
 mod app_files;
@@ -94,10 +94,10 @@ enum Which {
     Symbols,
 }
 
-/// Writes a section of BENCHMARKS.md.
+/// Makes a section of BENCHMARKS.md.
 type Measure = fn(&Workspace) -> Result<String>;
 
-/// What needs no recording, and the name of its section.
+/// Measurements without recording, and the names of their sections.
 const ALONE: [(Which, &str, Measure); 6] = [
     (Which::Weights, "weights", weights::measure),
     (Which::Simulate, "simulate", simulate::measure),
@@ -107,10 +107,10 @@ const ALONE: [(Which, &str, Measure); 6] = [
     (Which::Symbols, "symbols", symbols::measure),
 ];
 
-/// The same from a longpole that may record.
+/// As `Measure`, with a longpole that may record.
 type MeasureRecorder = fn(&Workspace, &Path, &Options) -> Result<String>;
 
-/// What records, and the name of its section.
+/// Measurements that record, and the names of their sections.
 const RECORDED: [(Which, &str, MeasureRecorder); 13] = [
     (Which::Start, "start", |workspace, longpole, _| start::measure(workspace, longpole)),
     (Which::Attach, "attach", |workspace, longpole, _| attach::measure(workspace, longpole)),

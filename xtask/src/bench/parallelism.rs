@@ -1,4 +1,4 @@
-//! The account of where a run's parallelism goes, on generated timelines.
+//! `longpole parallelism`'s account of where a run's parallelism goes, on generated timelines.
 
 use std::fmt::Write;
 use std::process::Command;
@@ -10,7 +10,7 @@ use super::{Figures, engine_example};
 use crate::workspace::Workspace;
 
 const RUNS: usize = 5;
-/// Intervals, threads.
+/// Numbers of intervals and threads.
 const SIZES: [(u64, u64); 5] =
     [(1_000_000, 4), (4_000_000, 4), (4_000_000, 16), (4_000_000, 64), (4_000_000, 1_000)];
 

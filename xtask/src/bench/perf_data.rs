@@ -1,5 +1,5 @@
-//! Addresses as a recording of perf, so that `perf script` can look them up: tools/perf/Documentation/perf.data-file-format.txt
-//! of Linux. One process that has the binary mapped where it is linked, and a sample for each address.
+//! Writes addresses as a recording of perf, for `perf script`: tools/perf/Documentation/perf.data-file-format.txt of Linux.
+//! One process has the binary mapped where it is linked, with a sample for each address.
 
 use std::fs;
 use std::path::Path;
@@ -13,15 +13,15 @@ const PROCESS: u32 = 4_242;
 const MAPPED: u32 = 1;
 const NAMED: u32 = 3;
 const SAMPLED: u32 = 9;
-/// The address, and process and thread.
+/// Samples have the address, and process and thread.
 const SAMPLE_TYPE: u64 = 1 | 1 << 1;
-/// In the program's own code.
+/// Records are about the program's own code.
 const USER: u16 = 2;
 const HEADER_BYTES: u64 = 104;
 /// `struct perf_event_attr` as of its version 5.
 const ATTRIBUTE_BYTES: u64 = 112;
 
-/// Writes the addresses of a text file, one hexadecimal number a line, that lie in `binary`.
+/// Writes the addresses of a text file that lie in `binary`; the file has one hexadecimal number a line.
 ///
 /// # Errors
 /// A file cannot be read or written, or `readelf` shows no code.
@@ -55,13 +55,13 @@ pub fn write(binary: &Path, addresses: &Path, output: &Path) -> Result<()> {
     }
     let mut event = [0; ATTRIBUTE_BYTES as usize];
     let mut put = |at: usize, bytes: &[u8]| event[at..at + bytes.len()].copy_from_slice(bytes);
-    // A software clock.
+    // The event is a software clock.
     put(0, &1u32.to_le_bytes());
     put(4, &(ATTRIBUTE_BYTES as u32).to_le_bytes());
     put(16, &1u64.to_le_bytes());
     put(24, &SAMPLE_TYPE.to_le_bytes());
     file.extend(event);
-    // No numbers of events: there is one only.
+    // Records have no event ids, because there is only one event.
     file.extend([ids, 0].map(u64::to_le_bytes).concat());
     file.extend(records);
     fs::write(output, file)?;
@@ -76,7 +76,7 @@ fn record(records: &mut Vec<u8>, kind: u32, content: &[u8]) {
     records.extend(content);
 }
 
-/// A stretch of code, as linked and in the file.
+/// A stretch of code: its linked address, its size and its place in the file.
 #[derive(Debug, PartialEq)]
 struct Segment {
     address: u64,
@@ -93,7 +93,7 @@ fn code(binary: &Path) -> Result<Vec<Segment>> {
     Ok(found)
 }
 
-/// Of the table of `readelf -lW`: `LOAD offset address physical bytes memory flags align`.
+/// Code segments from the table of `readelf -lW`: `LOAD offset address physical bytes memory flags align`.
 fn segments(text: &str) -> Vec<Segment> {
     let lines = text.lines().filter_map(|line| {
         let (kind, rest) = line.trim().split_once(' ')?;

@@ -1,5 +1,5 @@
-//! What recording costs as a person sees it: the CPU time of a program and longpole together, above that of the
-//! program alone; what longpole says of that, and its budget.
+//! What recording costs a user: CPU time of a program and longpole together, above that of the program alone; compared
+//! with what longpole says, and with its goal.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,16 +16,16 @@ use crate::workspace::Workspace;
 
 /// Pairs of runs, unless `LONGPOLE_BENCH_RUNS` says otherwise.
 const RUNS: usize = 4;
-/// No run takes this long on a machine that has anything left for it.
+/// A run takes less, even on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(120);
-/// Between the start of a program and attaching to it.
+/// Time between the start of a program and attaching to it.
 const WARM: Duration = Duration::from_millis(500);
-/// Percent of the program's CPU time: what longpole may take if nobody says otherwise.
+/// longpole's default goal, percent of the program's CPU time.
 const BUDGET: f64 = 2.0;
-/// What it says holds if it is this near to what is measured, as a part of that, or in percent.
+/// The told cost is right if it is this near to the measured one: as a part of it, or in percent.
 const NEAR: (f64, f64) = (1.0 / 3.0, 0.5);
 
-/// Those of the zoo, with names.
+/// Programs of the zoo, by name.
 const FROM_THE_ZOO: [&str; 10] = [
     "x264",
     "python-threads",
@@ -39,7 +39,7 @@ const FROM_THE_ZOO: [&str; 10] = [
     "make",
 ];
 
-/// What else calls functions, or starts processes, as often as it can.
+/// Other programs, which call functions or start processes as often as they can.
 const OWN: [Entry; 2] = [
     Entry::built("million-calls", "C", "zoo/calls.c", "PROGRAM N", 2_000),
     Entry {
@@ -47,7 +47,7 @@ const OWN: [Entry; 2] = [
         ..Entry::installed("shell-loop", &[("sh", "dash")], "sh WORK/loop.sh N", 2_500)
     },
 ];
-/// They start processes as fast as they can: a budget cannot hold for them.
+/// Programs that start processes as fast as they can: no goal can hold for them.
 const STORMS: [&str; 2] = ["make", "shell-loop"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,7 @@ enum Way {
 
 const WAYS: [Way; 3] = [Way::Launched, Way::Attached, Way::Top];
 
-/// What a program's runs gave in one way, percent.
+/// Costs of a program recorded in one way, percent.
 #[derive(Default)]
 struct Cost {
     measured: Sample,
@@ -78,7 +78,7 @@ impl Cost {
 /// Runs twelve programs in each way.
 ///
 /// # Errors
-/// One that is here does not run to its end.
+/// A program that is installed does not run to its end.
 pub fn measure(workspace: &Workspace, longpole: &Path, only: &[String]) -> Result<String> {
     let scratch = Scratch::new(workspace, "promise")?;
     let folders = ["alone", "recorded"].map(|name| scratch.0.join(name));
@@ -155,20 +155,20 @@ fn text(rows: &[(&str, [Cost; 3])], absent: &[String], runs: usize) -> Result<St
     Ok(text)
 }
 
-/// A program alone and recorded, at the same time, each on its half of the CPUs: longpole's clock ticks where the recorded
-/// program runs, and would be a cost of the other, too, if the two took turns.
+/// A program alone and recorded, at the same time, each on its half of the CPUs. If the two took turns on the same CPUs,
+/// longpole's clock ticks there would be a cost of the program alone, too.
 struct Pair<'a> {
     entry: &'a Entry,
-    /// What was built of its source.
+    /// The words that start what was built of its source.
     program: &'a str,
-    /// Where the two work.
+    /// Folders of the two.
     folders: &'a [PathBuf; 2],
-    /// Where the two run.
+    /// CPU lists of the two.
     cpus: [String; 2],
     longpole: &'a Path,
 }
 
-/// What a pair of runs showed, percent.
+/// Results of a pair of runs, percent.
 struct Seen {
     measured: f64,
     said: f64,
@@ -201,7 +201,7 @@ impl Pair<'_> {
                 self.attach(&recorder, way, program.pid())?
             }
         };
-        // A launched program runs since longpole has said so.
+        // A launched program runs once longpole has said so.
         let begin = if way == Way::Launched { Instant::now() } else { started };
         let (alone_pid, mut alone_took) = (programs[0].pid(), None);
         let mut took = None;
@@ -215,7 +215,7 @@ impl Pair<'_> {
             }
             if took.is_none() && has_ended(pid) {
                 took = Some(begin.elapsed());
-                // What longpole does from here on holds nobody up.
+                // longpole's work from here on delays nobody.
                 recorder_s = recorder.cpu_s()? - before_s;
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -247,7 +247,7 @@ impl Pair<'_> {
         Ok(Background::start(&mut group.shell(&line))?)
     }
 
-    /// longpole, the pid of what it has launched, and the CPU time that was used by then.
+    /// Starts longpole; returns it, the pid of the program that it launched, and the CPU time used by then.
     fn launch(&self, group: &Group) -> Result<(Background, u32, f64)> {
         let (variables, words) = self.words(1);
         let line = format!("env {variables} {} -- {words} >/dev/null", self.record());
@@ -261,7 +261,7 @@ impl Pair<'_> {
 
     fn attach(&self, group: &Group, way: Way, pid: u32) -> Result<(Background, u32, f64)> {
         let line = match way {
-            // The log tells when it begins to record: some time before it says so.
+            // The log shows when recording begins, which is some time before the message.
             Way::Launched | Way::Attached => {
                 format!("env LONGPOLE_LOG=capture=debug {} -p {pid}", self.record())
             }
@@ -301,7 +301,7 @@ impl Pair<'_> {
     }
 }
 
-/// Two halves of the CPUs that there are; the same one twice if there is no second.
+/// CPU lists of the first and the second half of the CPUs; the same list twice if there is one CPU.
 fn halves() -> [String; 2] {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let list = |from: usize, to: usize| (from..to).map(|cpu| cpu.to_string()).collect::<Vec<_>>().join(",");
@@ -309,7 +309,7 @@ fn halves() -> [String; 2] {
     [list(0, half), list(cpus - half, cpus)]
 }
 
-/// The last cost in what longpole wrote, percent.
+/// The last cost in longpole's output, percent.
 pub(super) fn told_cost(text: &str) -> Option<f64> {
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let cost = |line: &str| {

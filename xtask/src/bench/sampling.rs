@@ -13,10 +13,10 @@ use super::sample::Sample;
 use crate::workspace::Workspace;
 
 const RUNS: usize = 15;
-/// Of each thread: some seconds of a CPU in all.
+/// Rounds of each thread: some seconds of CPU time in all.
 const ROUNDS: u64 = 4_000;
 
-/// What is measured in addition to the program alone.
+/// Options that are measured in addition to the program alone.
 const WAYS: [(&str, &[&str]); 4] = [
     ("`-F 0`: scheduler events only", &["-F", "0"]),
     ("`--call-graph fp`", &["-F", "499", "--call-graph", "fp"]),
@@ -24,7 +24,7 @@ const WAYS: [(&str, &[&str]); 4] = [
     ("`--call-graph dwarf`", &["-F", "499", "--call-graph", "dwarf"]),
 ];
 
-/// Runs all of them in alternation.
+/// Runs all ways in alternation.
 ///
 /// # Errors
 /// One of them cannot be run or does not end well.
@@ -38,7 +38,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
     for turn in 0..RUNS {
         let mut alone = None;
         let mut others = [0.0; WAYS.len()];
-        // Each comes first, second ... and last in turn.
+        // Each way is first, second, … and last in turn.
         for place in 0..=WAYS.len() {
             match ((turn + place) % (WAYS.len() + 1)).checked_sub(1) {
                 None => alone = Some(once(&mut Command::new(&busy), ROUNDS)?.ns),

@@ -1,5 +1,5 @@
-//! What a server's clients notice of an attach. A client sends a request every millisecond: in the seconds
-//! before longpole attaches, while it records, and from the moment that it gets the signal to stop.
+//! What a server's clients notice of an attach. A client sends a request every millisecond: before longpole attaches, while
+//! it records, and from the signal on that ends it.
 
 use std::fmt::Write as _;
 use std::os::unix::net::UnixStream;
@@ -15,18 +15,18 @@ use super::Scratch;
 use crate::sample::{Sample, digits};
 use crate::workspace::Workspace;
 
-/// Each of the three stretches.
+/// Length of each of the three stretches.
 const STRETCH: Duration = Duration::from_secs(5);
 const LIMIT: Duration = Duration::from_secs(60);
-/// Rounds, unless `LONGPOLE_BENCH_RUNS` says otherwise.
+/// Rounds, by default; `LONGPOLE_BENCH_RUNS` changes it.
 const ROUNDS: usize = 3;
-/// What is reported about the answers of a stretch.
+/// Quantiles of the answers' times that are reported for a stretch.
 const SHARES: [f64; 4] = [0.5, 0.99, 0.999, 1.0];
 
 /// The program that attaches, and how to stop it.
 struct Way {
     name: &'static str,
-    /// In the shell's words; `LONGPOLE`, `PID` and `FILE` have their usual meaning. Empty: no program.
+    /// A line of shell, with `LONGPOLE`, `PID` and `FILE` replaced. Empty: no program.
     command: &'static str,
     signal: &'static str,
 }
@@ -51,13 +51,13 @@ const WAYS: [Way; 5] = [
     Way { name: "`perf record -g -p`, ^C", command: "exec perf record -q -g -p PID -o FILE", signal: "INT" },
 ];
 
-/// Stretches of a turn.
+/// Names of a turn's stretches.
 const STRETCHES: [&str; 3] = ["before", "while it is there", "from its end on"];
 
 /// A server under load.
 pub(super) struct Server {
     server: Background,
-    /// Ends with it.
+    /// Load generator, which ends with the server.
     _load: Background,
     pub(super) socket: PathBuf,
     question: &'static [u8],
@@ -106,10 +106,10 @@ fn wait_for(socket: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Lengths of answers in milliseconds, by way, stretch and share.
+/// Times of answers in milliseconds, by way, stretch and quantile.
 type Table = Vec<[[Sample; SHARES.len()]; STRETCHES.len()]>;
 
-/// Asks two servers, or those whose names begin so, while each of the ways comes and goes, in turns.
+/// Asks two servers, or those whose names begin with `only`, while each program attaches and detaches, in turns.
 ///
 /// # Errors
 /// A server, longpole or perf cannot be run.
@@ -152,7 +152,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path, only: &[String]) -> Resul
     Ok(text)
 }
 
-/// One way comes and goes; lengths of the answers in each stretch.
+/// One program attaches and detaches; returns the times of the answers in each stretch.
 fn turn(way: &Way, server: &Server, longpole: &Path, folder: &Path) -> Result<[Vec<f64>; 3]> {
     let client = UnixStream::connect(&server.socket)?;
     client.set_read_timeout(Some(LIMIT))?;

@@ -1,5 +1,5 @@
-//! What a start of `longpole record` takes of the CPUs: recordings of programs that do nothing, from their first instruction
-//! to their last, the helpers' time included.
+//! CPU time of a start of `longpole record`: recordings of programs that do nothing, from longpole's first instruction to
+//! its last, with its helpers.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -15,11 +15,11 @@ use crate::command;
 use crate::workspace::Workspace;
 
 const SAMPLES: usize = 7;
-/// The kernel tells the time of ended children in steps of 10 ms: each sample is the mean of this many runs.
+/// The kernel counts the time of ended children in steps of 10 ms: each sample is the mean of this many runs.
 const RUNS: u32 = 10;
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Launches and attaches several times.
+/// Launches and attaches, several times each.
 ///
 /// # Errors
 /// Something cannot be run, or longpole fails.
@@ -47,7 +47,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
     ];
     for (name, options) in cases {
         let (mut cpu, mut wall) = (Sample::default(), Sample::default());
-        // The first start after a boot measures the machine.
+        // The first start after a boot would measure the machine.
         run(&mut record(options))?;
         for _ in 0..SAMPLES {
             let (before, began) = (children_ms()?, Instant::now());
@@ -67,9 +67,9 @@ fn run(record: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// CPU time of all children that have ended, and of theirs, ms.
+/// CPU time of all ended children and their children, ms.
 fn children_ms() -> Result<f64> {
-    /// The kernel's unit in that file, on all machines.
+    /// The kernel's unit in /proc/self/stat, on all machines.
     const TICK_MS: f64 = 10.0;
     let stat = std::fs::read_to_string("/proc/self/stat")?;
     let (_, after_name) = stat.rsplit_once(')').context("no name in /proc/self/stat")?;

@@ -19,18 +19,18 @@ use crate::workspace::Workspace;
 
 const RUNS: usize = 3;
 const ADDRESSES: usize = 100_000;
-/// addr2line of binutils looks through everything for each address.
+/// Addresses for binutils' addr2line, which looks through everything for each address.
 const FEW: usize = 200;
-/// Debug information of the program that is made for this.
+/// Debug information of the program that is built for this.
 const DEBUG_BYTES: u64 = 500_000_000;
-/// Another binary may be named.
+/// The variable that names another binary.
 const VARIABLE: &str = "LONGPOLE_BENCH_BINARY";
-/// What takes longer is ended, and said to take longer.
+/// A program that takes longer is ended, and the table says so.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// What takes longer than this is measured once.
+/// A program that takes longer is measured once.
 const LONG_S: f64 = 15.0;
 
-/// Measures all of them on the same addresses.
+/// Measures all programs on the same addresses.
 ///
 /// # Errors
 /// Something does not compile, or longpole cannot read the binary.
@@ -60,12 +60,12 @@ pub fn measure(workspace: &Workspace) -> Result<String> {
     section(&binary, &own, &others)
 }
 
-/// longpole on all runs.
+/// longpole's figures, of all runs.
 #[derive(Default)]
 struct Own {
-    /// Until it is ready, ms.
+    /// Time until it is ready, ms.
     load: Sample,
-    /// Addresses per second, the first time and again.
+    /// Addresses per second: the first time, and again.
     rate: Sample,
     again: Sample,
     /// All figures of the last run.
@@ -73,7 +73,7 @@ struct Own {
 }
 
 impl Own {
-    /// A run, from what the program prints.
+    /// Adds a run, from the line that the program prints.
     fn add(&mut self, line: &str) -> Result<()> {
         self.last = serde_json::from_str(line).context("symbols_bench says no JSON")?;
         let number = |name: &str| self.last[name].as_f64().with_context(|| format!("no {name} in {line}"));
@@ -84,7 +84,7 @@ impl Own {
     }
 }
 
-/// One run of every other program that is not too slow for it. `many` and `few` are addresses and a recording of perf with
+/// Runs every other program once, unless it is too slow. `many` and `few` are files of addresses and perf recordings with
 /// them.
 fn run_others(
     binary: &Path,
@@ -168,7 +168,7 @@ fn section(binary: &Path, own: &Own, others: &[Other]) -> Result<String> {
     Ok(text)
 }
 
-/// Another program, on all runs.
+/// Another program's figures, of all runs.
 struct Other {
     name: &'static str,
     count: usize,

@@ -1,4 +1,4 @@
-//! What measurements need: a recorder, example programs, a folder for what they write.
+//! Tools for measurements: a longpole that may record, example programs, a folder for files.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::embed;
 use crate::sample::Sample;
 use crate::workspace::Workspace;
 
-/// A release binary that can record here.
+/// Builds a release binary, which must be able to record here.
 ///
 /// # Errors
 /// It does not compile, or nothing can be recorded here.
@@ -28,12 +28,12 @@ pub fn recorder(workspace: &Workspace) -> Result<PathBuf> {
     Ok(longpole)
 }
 
-/// An example program of the engine, built as released.
+/// Builds an example program of the engine, as released.
 pub fn engine_example(workspace: &Workspace, name: &str) -> Result<PathBuf> {
     example(workspace, name, &["--package", "engine", "--features", "synth"])
 }
 
-/// An example program of a package, built as released.
+/// Builds an example program of a package, as released.
 pub fn example(workspace: &Workspace, name: &str, package: &[&str]) -> Result<PathBuf> {
     let mut build = command::cargo(workspace);
     build.args(["build", "--release", "--locked"]).args(package).args(["--example", name]);
@@ -41,12 +41,12 @@ pub fn example(workspace: &Workspace, name: &str, package: &[&str]) -> Result<Pa
     Ok(workspace.target.join("release/examples").join(name))
 }
 
-/// The numbers that an example program prints, of all its runs.
+/// Numbers that an example program prints, by name, of all its runs.
 #[derive(Default)]
 pub struct Figures(BTreeMap<String, Sample>);
 
 impl Figures {
-    /// Those of one run more: the program prints one line of JSON.
+    /// Adds a run: the program prints one line of JSON.
     ///
     /// # Errors
     /// It fails, or prints something else.
@@ -59,7 +59,7 @@ impl Figures {
         Ok(())
     }
 
-    /// The number of this name.
+    /// The measurements of this name.
     ///
     /// # Errors
     /// The program does not print it.
@@ -68,13 +68,13 @@ impl Figures {
     }
 }
 
-/// How a program was that ran under watch.
+/// Result of a program that ran under watch.
 pub struct Watched {
-    /// `None`: it was ended at the limit.
+    /// `None`: the program was killed at the limit.
     pub status: Option<ExitStatus>,
-    /// From its start to its end.
+    /// Seconds from its start to its end.
     pub seconds: f64,
-    /// The most memory that it had, KiB.
+    /// Its largest memory, KiB.
     pub peak_kib: u64,
 }
 
@@ -101,7 +101,7 @@ pub fn watched(command: &mut Command, limit: Duration) -> std::io::Result<Watche
     Ok(Watched { status, seconds: began.elapsed().as_secs_f64(), peak_kib })
 }
 
-/// A figure of a process's memory in /proc, KiB.
+/// A figure of a process's memory in /proc/PID/status, KiB.
 pub fn memory_kib(pid: u32, name: &str) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
@@ -112,7 +112,7 @@ pub fn memory_kib(pid: u32, name: &str) -> Option<u64> {
 pub struct Scratch(pub PathBuf);
 
 impl Scratch {
-    /// A new one.
+    /// Makes the folder.
     ///
     /// # Errors
     /// It cannot be made.

@@ -1,4 +1,4 @@
-//! What a server at full load loses while `longpole top` watches it, and what longpole itself takes, by half-minutes.
+//! Requests that a server at full load loses while `longpole top` watches it, and longpole's own cost, by half-minutes.
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -22,7 +22,7 @@ const HALF_MINUTES: usize = 4;
 const ROUNDS: usize = 3;
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// One half-minute.
+/// Figures of one half-minute.
 #[derive(Default)]
 struct Row {
     requests: Sample,
@@ -64,7 +64,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
             let memory = memory_kib(pid, "VmRSS:").context("no VmRSS")? as f64 / 1024.0;
             of_round.push((requests, share(0), share(1), memory));
         }
-        // A line ends with what the terminal takes for Enter, which asks for nothing.
+        // The line's end reaches longpole as Enter, which does nothing.
         watching.say("q")?;
         watching.wait(LIMIT)?;
         let after = requests_per_second(&server, ALONE)?;
@@ -94,7 +94,7 @@ pub fn measure(workspace: &Workspace, longpole: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// Over so long, as the server itself counts.
+/// Requests per second over this time, as the server counts them.
 fn requests_per_second(server: &Server, long: Duration) -> Result<f64> {
     let (began, before) = (Instant::now(), commands(server)?);
     std::thread::sleep(long);
@@ -111,7 +111,7 @@ fn commands(server: &Server) -> Result<u64> {
     Ok(count.context("the server does not count")?.trim().parse()?)
 }
 
-/// The longpole that a process has started, or its children have.
+/// The longpole process that this process or its children have started.
 fn longpole_in(pid: u32) -> Result<u32> {
     let end = Instant::now() + LIMIT;
     while Instant::now() < end {
@@ -129,12 +129,12 @@ fn longpole_in(pid: u32) -> Result<u32> {
     bail!("longpole does not start")
 }
 
-/// CPU time of the thread that analyses, and of all.
+/// CPU seconds of the thread that analyses, and of all threads.
 fn cpu_seconds(pid: u32) -> Result<[f64; 2]> {
     let mut seconds = [0.0; 2];
     for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
         let folder = thread?.path();
-        // A thread may have ended since.
+        // A thread may have ended meanwhile.
         let Ok(stat) = std::fs::read_to_string(folder.join("schedstat")) else { continue };
         let ns: f64 = stat.split(' ').next().unwrap_or_default().parse()?;
         let is_analysis = std::fs::read_to_string(folder.join("comm"))?.starts_with("lp-analysis");

@@ -11,7 +11,7 @@ use crate::workspace::Workspace;
 
 const RUNS: usize = 5;
 const OPERATIONS: u64 = 10_000_000;
-/// Brute force takes the square of this: ten million would take years.
+/// Operations for brute force, whose time grows with their square: ten million would take years.
 const SMALL: u64 = 2_000;
 
 /// Runs both sizes in alternation, then brute force.
@@ -22,7 +22,7 @@ pub fn measure(workspace: &Workspace) -> Result<String> {
     let tool = engine_example(workspace, "weights_bench")?;
     let once = |to: &mut Figures, way: &str, operations: u64, times: u32| {
         let mut call = Command::new(&tool);
-        // The C library's allocator keeps what is freed.
+        // The C library's allocator keeps freed memory.
         if way == "warm" {
             call.env("GLIBC_TUNABLES", "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184");
         }
@@ -37,7 +37,7 @@ pub fn measure(workspace: &Workspace) -> Result<String> {
         once(&mut warm_two, "warm", 2 * OPERATIONS, 1)?;
     }
     for _ in 0..RUNS {
-        // The clock of processor time is coarse: a small program many times over.
+        // The clock of processor time is coarse, so a small program runs many times.
         once(&mut small, "sweep", SMALL, 5_000)?;
         once(&mut brute, "oracle", SMALL, 3)?;
     }

@@ -11,10 +11,10 @@ use crate::command;
 use crate::toolchain::Toolchain;
 use crate::workspace::Workspace;
 
-/// The kernel's own instruction set, little-endian.
+/// The kernel's instruction set, little-endian.
 const TARGET: &str = "bpfel-unknown-none";
 
-/// The object file, built from its sources under `target`; the inner error says what this machine lacks.
+/// Builds the object file from its sources under `target`; the inner error says what this machine lacks.
 ///
 /// # Errors
 /// The kernel programs do not compile, or the output folder cannot be written.
@@ -25,7 +25,7 @@ pub fn make(workspace: &Workspace) -> Result<Provided<PathBuf>> {
     })
 }
 
-/// Lints of the kernel programs' crate, which no host can compile; the inner error says what this machine lacks.
+/// A command that lints the kernel programs' crate, which no host can compile; the inner error says what this machine lacks.
 ///
 /// # Errors
 /// Folders under target cannot be written.
@@ -43,17 +43,17 @@ fn cargo(workspace: &Workspace, tools: &Tools, action: &str) -> Command {
     cargo.current_dir(workspace.ebpf_crate());
     cargo.arg(action).args(["--locked", "--profile", "ebpf", "-Z", "build-std=core", "--target", TARGET]);
     cargo.arg("--target-dir").arg(workspace.target.join("ebpf-build"));
-    // build-std is not stable; the toolchain is pinned, so what it does cannot change under us.
+    // build-std is not stable, but the toolchain is pinned, so its behaviour cannot change.
     cargo.env("RUSTC_BOOTSTRAP", "1");
     cargo.env("CARGO_TARGET_BPFEL_UNKNOWN_NONE_LINKER", &tools.linker);
-    // Which registers hold a function's arguments. Flags are in probe-ebpf/.cargo/config.toml; `command::cargo` keeps out
-    // the environment's, which would hide them.
+    // The architecture tells which registers hold a function's arguments. Flags are in probe-ebpf/.cargo/config.toml;
+    // `command::cargo` removes the environment's flags, which would hide them.
     cargo.env("AYA_BPF_TARGET_ARCH", std::env::consts::ARCH);
     cargo.arg("--config").arg(remap(workspace, &tools.sysroot));
     cargo
 }
 
-/// Source paths as they would be in any folder, in addition to the flags of probe-ebpf/.cargo/config.toml.
+/// Flags that make source paths independent of folders, in addition to those of probe-ebpf/.cargo/config.toml.
 fn remap(workspace: &Workspace, sysroot: &Path) -> String {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).unwrap_or_default();
@@ -68,10 +68,10 @@ fn remap(workspace: &Workspace, sysroot: &Path) -> String {
     format!("target.{TARGET}.rustflags={flags:?}")
 }
 
-/// What building kernel programs takes in addition to cargo.
+/// Tools for building kernel programs, besides cargo.
 struct Tools {
     linker: PathBuf,
-    /// Takes what debuggers read out of the object.
+    /// Removes debug information from the object.
     objcopy: PathBuf,
     sysroot: PathBuf,
 }
@@ -93,7 +93,7 @@ fn tools(workspace: &Workspace) -> Result<Provided<Tools>> {
         return Ok(Err("the toolchain has no rust-objcopy".into()));
     };
     let tools = Tools { linker, objcopy, sysroot: toolchain.sysroot };
-    // Distinguished from a compile error: a machine without network may lack the crates.
+    // Not a compile error: a machine without network may lack the crates.
     let mut fetch = command::cargo(workspace);
     fetch.current_dir(workspace.ebpf_crate()).env("RUSTC_BOOTSTRAP", "1");
     fetch.args(["fetch", "--locked", "-Z", "build-std=core", "--target", TARGET]);
@@ -118,15 +118,15 @@ fn compile(workspace: &Workspace, tools: &Tools) -> Result<PathBuf> {
     let built = executable(&outcome.output).context("cargo named no object file of probe-ebpf")?;
     let object = workspace.target.join("ebpf-build/probe-ebpf.o");
     let mut strip = Command::new(&tools.objcopy);
-    // Type information for the kernel stays: it is not a debug section.
+    // The kernel's type information stays, because it is in no debug section.
     strip.arg("--strip-debug").arg(built).arg(&object);
-    // It looks for the toolchain's LLVM where only rustc's own libraries are.
+    // objcopy needs the toolchain's LLVM, which is in the folder of rustc's own libraries.
     strip.env("LD_LIBRARY_PATH", tools.sysroot.join("lib"));
     command::must(&mut strip, "taking debug information out of the kernel programs")?;
     Ok(object)
 }
 
-/// The last executable cargo says it made: probe-ebpf has one binary.
+/// The last executable in cargo's messages: probe-ebpf has one binary.
 fn executable(messages: &str) -> Option<String> {
     messages
         .lines()

@@ -1,7 +1,7 @@
-//! The library that is put before libc of launched programs.
+//! The library that is loaded before libc in launched programs.
 //!
-//! cargo makes a static library of it, and the toolchain's own linker a shared one: so it names nothing from
-//! the build machine's libc, and can have symbol versions, which rustc's own export list excludes.
+//! cargo makes a static library, and the toolchain's own linker makes a shared one of it: so it names nothing of the build
+//! machine's libc, and can have symbol versions, which rustc's own export list excludes.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +13,7 @@ use crate::command;
 use crate::toolchain::Toolchain;
 use crate::workspace::Workspace;
 
-/// The library, built from its sources under `target`; the inner error says why this machine cannot build it.
+/// Builds the library from its sources under `target`; the inner error says why this machine cannot build it.
 ///
 /// # Errors
 /// It does not compile.
@@ -26,7 +26,7 @@ pub fn make(workspace: &Workspace) -> Result<Provided<PathBuf>> {
     };
     let mut build = command::cargo(workspace);
     build.args(["rustc", "--quiet", "--locked", "--package", "probe-preload", "--profile", "preload"]);
-    // It runs in other programs, on other machines: no flags of this one's configuration, as -Ctarget-cpu=native.
+    // It runs in other programs on other machines, so flags for this machine, such as -Ctarget-cpu=native, are removed.
     build.env("CARGO_ENCODED_RUSTFLAGS", "");
     // Exceptions and cancellation unwind through it.
     build.args(["--crate-type", "staticlib", "--", "-C", "force-unwind-tables=yes"]);
@@ -52,10 +52,9 @@ fn link(linker: &Path, archive: &Path, source: &Path, to: &Path) -> Command {
     link.arg("--version-script").arg(source.join("versions.map")).arg("--undefined-version");
     link.args(["-soname", "longpole-preload.so", "--hash-style=gnu", "--build-id", "--strip-all"]);
     link.args(["--eh-frame-hdr", "-z", "now", "-z", "noexecstack"]);
-    // Two mappings, and none that is split for a part to become read-only: that part would be the addresses
-    // of seven variables and functions of libc, and the next one, of a vDSO function, is written later in any
-    // case. Each mapping costs a program that starts, forks and ends some microseconds, as much as all that
-    // the library does itself.
+    // Two mappings, none of them split for a part that becomes read-only. That part would be the addresses of seven variables
+    // and functions of libc; the address behind them, of a vDSO function, is written later in any case. Each mapping costs a
+    // program that starts, forks and ends some microseconds, as much as all that the library does itself.
     link.args(["-z", "norelro", "-z", "separate-loadable-segments", "--no-rosegment"]);
     link.arg("-T").arg(source.join("sections.ld"));
     link
@@ -66,7 +65,7 @@ mod tests {
     use super::*;
     use anyhow::Context;
 
-    /// What is checked in for this architecture.
+    /// The checked-in library of this architecture.
     fn embedded(test: &str) -> Option<PathBuf> {
         let library = super::super::folder(&Workspace::find()).join(super::super::LIBRARY);
         if !library.exists() {
@@ -75,7 +74,7 @@ mod tests {
         library.exists().then_some(library)
     }
 
-    /// The names a shared library defines, or only asks for.
+    /// Names that a shared library defines, or only needs.
     fn names(library: &Path, defined: bool) -> Vec<String> {
         let mut nm = Command::new("nm");
         nm.arg("-D").arg(if defined { "--defined-only" } else { "--undefined-only" }).arg(library);
@@ -88,7 +87,7 @@ mod tests {
         bytes.fold(0, |number, &byte| number << 8 | u64::from(byte))
     }
 
-    /// Type, offset in the file, address, bytes in the file and in memory of each part of the program.
+    /// Type, offset in the file, address, bytes in the file and bytes in memory of each program header.
     fn parts(file: &[u8]) -> Vec<[u64; 5]> {
         let (headers, count) = (number::<8>(file, 32) as usize, number::<2>(file, 56) as usize);
         let part = |at: usize| [number::<4>(file, at), number::<8>(file, at + 8), number::<8>(file, at + 16)];
@@ -97,8 +96,8 @@ mod tests {
         all.map(|at| [part(at).as_slice(), &sizes(at)].concat().try_into().unwrap()).collect()
     }
 
-    /// A shell's loop starts thousands of programs that never lock anything: there the library is what the loader does
-    /// with it. Two mappings without a hole between them, nothing to clear, nothing to protect, one page to change.
+    /// A shell's loop starts thousands of programs that never lock anything: there the library costs only the loader's work.
+    /// Two mappings without a hole between them, nothing to clear, nothing to protect, one page to change.
     #[test]
     fn the_loader_has_little_to_do() {
         const PAGE: u64 = 4096;
@@ -126,8 +125,8 @@ mod tests {
         assert!(places.iter().all(|place| first_page.contains(place)), "more than one page: {places:x?}");
     }
 
-    /// What it must not do: keep a program from starting because a symbol, or a version of one, is missing; or put
-    /// anything before the program's libraries but what it wraps.
+    /// The library must not keep a program from starting because a symbol, or a version of one, is missing, and must define
+    /// nothing before the program's libraries but the functions that it wraps.
     #[test]
     fn the_library_needs_nothing_and_defines_only_what_it_wraps() {
         if std::process::Command::new("nm").arg("--version").output().is_err() {
@@ -140,8 +139,8 @@ mod tests {
         let defined = names(&library, true);
         let families = ["pthread_", "__pthread_", "sem_", "mtx_", "cnd_", "thrd_", "call_once", "GLIBC_2."];
         for name in &defined {
-            // What takes the clock or system calls away, what would keep the library from coming up later, and what
-            // starts other programs.
+            // Functions that take the clock or system calls away, that would keep the library from initialising itself later,
+            // and that start other programs.
             let watched = [
                 "prctl",
                 "syscall",

@@ -1,4 +1,4 @@
-//! bpf-linker, built once per toolchain against the toolchain's own LLVM: no system LLVM is needed.
+//! bpf-linker, built once per toolchain against the toolchain's own LLVM, so that no system LLVM is needed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,7 +18,7 @@ const DEFAULT_LLVM: u32 = 23;
 /// Path of a working bpf-linker, built now if it is not cached. `LONGPOLE_BPF_LINKER` names another one.
 ///
 /// # Errors
-/// The outside world fails in a way other than a lack of a tool (folders cannot be made).
+/// A folder cannot be made, or another failure that is not a missing tool.
 pub fn provide(workspace: &Workspace, toolchain: &Toolchain) -> Result<Provided<PathBuf>> {
     if let Some(own) = std::env::var_os("LONGPOLE_BPF_LINKER") {
         let own = PathBuf::from(own);
@@ -47,7 +47,7 @@ pub fn provide(workspace: &Workspace, toolchain: &Toolchain) -> Result<Provided<
         &mut install(workspace, toolchain, &home, &prefix, &scratch),
         Duration::from_secs(1800),
     )?;
-    // Hundreds of megabytes that are not needed again; a leftover does no harm.
+    // Hundreds of megabytes that are not needed any more; if they stay, they do no harm.
     drop(std::fs::remove_dir_all(&scratch));
     Ok(if outcome.success() && works(&program) {
         Ok(program)
@@ -87,8 +87,8 @@ fn install(
         cargo.args(["--no-default-features", "--features", &format!("llvm-{}", toolchain.llvm_major)]);
     }
     cargo.env("LLVM_PREFIX", prefix);
-    // The library is found at run time in the toolchain itself: hence the cache key.
-    // The encoded form, since the folder's name may hold spaces.
+    // The toolchain's own library is loaded at run time, which is why the cache key names the toolchain. Flags are in the
+    // encoded form, because the folder's name may contain spaces.
     let rpath = format!("-C\x1flink-arg=-Wl,-rpath,{}/lib", toolchain.sysroot.display());
     cargo.env("CARGO_ENCODED_RUSTFLAGS", rpath);
     cargo

@@ -1,5 +1,5 @@
-//! What the binary embeds: the kernel programs and the library that is put before libc of launched programs. They lie in
-//! `capture/embedded/ARCH/`, checked in, so that building longpole takes nothing but stable Rust. `./x embed` makes them
+//! Files that the binary embeds: the kernel programs, and the library that is loaded before libc in launched programs. They
+//! lie in `capture/embedded/ARCH/`, checked in, so that building longpole takes only stable Rust. `./x embed` makes them
 //! again from their sources; the same sources give the same bytes in any folder, and `./x test` proves it.
 
 mod kernel;
@@ -25,8 +25,8 @@ const LIBRARY: &str = "longpole-preload.so";
 const SOURCES: &str = "sources";
 /// Endings of files that are sources.
 const ENDINGS: [&str; 4] = ["rs", "toml", "map", "ld"];
-/// Where these sources lie. Only [`compare`] notices a change elsewhere that affects the bytes, for example
-/// of the profile `preload`.
+/// Folders of these sources. Only [`compare`] notices a change elsewhere that affects the bytes, such as one of the
+/// profile `preload`.
 const INPUTS: [&str; 4] = ["probe-abi", "probe-ebpf", "probe-preload", "rust-toolchain.toml"];
 
 /// What to do.
@@ -56,8 +56,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     Ok(if complaints.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Makes them again if their sources have changed since, and says so; the inner error says why it cannot be done, and that
-/// what is there is of other sources.
+/// Makes both again if their sources have changed, and says so; the inner error says why that is impossible, and that the
+/// embedded files are of other sources.
 ///
 /// # Errors
 /// They do not compile, or cannot be written.
@@ -75,7 +75,7 @@ pub fn bring_up_to_date(workspace: &Workspace) -> Result<Provided<()>> {
     Ok(renewed.map_err(|reason| format!("what is embedded is of other sources: {reason}")))
 }
 
-/// Whether what is checked in was made from the sources as they are.
+/// Whether the checked-in files were made from the present sources.
 ///
 /// # Errors
 /// The sources cannot be read.
@@ -84,7 +84,7 @@ pub fn is_current(workspace: &Workspace) -> Result<bool> {
     Ok(kept.trim() == digest(workspace)?)
 }
 
-/// Builds both and compares them with what is checked in, byte by byte: what differs, with what to do.
+/// Builds both and compares them with the checked-in files, byte by byte; returns differences, with what to do.
 ///
 /// # Errors
 /// They do not compile.
@@ -111,8 +111,7 @@ pub fn compare(workspace: &Workspace) -> Result<Provided<Vec<String>>> {
 }
 
 fn renew(workspace: &Workspace) -> Result<Provided<()>> {
-    // The digest is of the sources before they are compiled: a change made meanwhile is noticed the next
-    // time.
+    // The digest is taken before compiling: a change made meanwhile is noticed the next time.
     let digest = digest(workspace)?;
     let made = match make(workspace)? {
         Ok(made) => made,
@@ -121,7 +120,7 @@ fn renew(workspace: &Workspace) -> Result<Provided<()>> {
     let folder = folder(workspace);
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let note = folder.join(SOURCES);
-    // Gone until both are whole: half of it must not count as made from these sources.
+    // Removed until both files are whole: half of them must not count as made from these sources.
     drop(std::fs::remove_file(&note));
     for (name, path) in made.files() {
         let to = folder.join(name);
@@ -132,7 +131,7 @@ fn renew(workspace: &Workspace) -> Result<Provided<()>> {
     Ok(Ok(()))
 }
 
-/// Freshly built, under `target`.
+/// Both files, just built under `target`.
 struct Made {
     kernel: PathBuf,
     library: PathBuf,
@@ -164,7 +163,7 @@ fn folder(workspace: &Workspace) -> PathBuf {
     workspace.root.join("capture/embedded").join(std::env::consts::ARCH)
 }
 
-/// Of all their sources, in order of their paths.
+/// Digest of all sources, in the order of their paths.
 fn digest(workspace: &Workspace) -> Result<String> {
     let mut files = Vec::new();
     for input in INPUTS {
@@ -187,7 +186,7 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for entry in std::fs::read_dir(path).with_context(|| format!("cannot list {}", path.display()))? {
         let entry = entry.with_context(|| format!("cannot list {}", path.display()))?.path();
         let name = entry.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        // Editors leave files next to those that they have open.
+        // Without files that editors leave next to those that they have open.
         let ours =
             entry.extension().and_then(|ending| ending.to_str()).is_some_and(|own| ENDINGS.contains(&own));
         let hidden = name.starts_with('.') && name != ".cargo";

@@ -1,4 +1,4 @@
-//! What this machine can or cannot give.
+//! Results that depend on what this machine has.
 
 /// A result, or the reason why this machine cannot have it.
 pub type Provided<T> = std::result::Result<T, String>;

@@ -1,4 +1,4 @@
-//! Which crates differ from the last commit.
+//! Finds the crates that differ from the last commit.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -8,7 +8,7 @@ use anyhow::Result;
 use crate::command;
 use crate::workspace::Workspace;
 
-/// Each crate with its folder and those that use it.
+/// Each crate, its folder, and the crates that use it.
 const CRATES: [(&str, &str, &[&str]); 9] = [
     (
         "probe-abi",
@@ -25,18 +25,18 @@ const CRATES: [(&str, &str, &[&str]); 9] = [
     ("xtask", "xtask/", &[]),
 ];
 
-/// Crates of a change, by name.
+/// Crates that a change concerns, by name.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Concerned {
-    /// Those with a changed file.
+    /// Crates with a changed file.
     pub tested: Vec<&'static str>,
-    /// These, and those that use them.
+    /// These, and the crates that use them.
     pub linted: Vec<&'static str>,
-    /// The kernel programs, which no host can compile.
+    /// Whether the kernel programs changed, which no host can compile.
     pub kernel_programs: bool,
 }
 
-/// Those that differ from the last commit, new files included.
+/// Crates that differ from the last commit, new files included.
 ///
 /// # Errors
 /// This is not a git checkout.
@@ -49,13 +49,13 @@ pub fn crates(workspace: &Workspace) -> Result<Concerned> {
 
 fn of<'a>(paths: impl Iterator<Item = &'a str>) -> Concerned {
     let paths: Vec<&str> = paths.collect();
-    // Goldens and programs that other crates' tests read.
+    // Goldens and recordings that tests of other crates read.
     let data = paths.iter().any(|path| path.starts_with("tests/data/"));
     let is_in = |folder: &str| {
         paths.iter().any(|path| path.starts_with(folder))
             || data && matches!(folder, "engine/" | "collector/")
     };
-    // Versions and lints are everybody's.
+    // Versions and lints concern all crates.
     let all = paths
         .iter()
         .any(|path| matches!(*path, "Cargo.toml" | "Cargo.lock" | "rust-toolchain.toml" | "clippy.toml"));

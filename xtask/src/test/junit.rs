@@ -6,9 +6,9 @@ use roxmltree::{Document, Node};
 /// A test that was run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Test {
-    /// Its program and its path in there.
+    /// Its test program, and its path there.
     pub name: String,
-    /// How long the last run of it took.
+    /// Seconds that its last run took.
     pub seconds: f64,
     /// How it ended.
     pub outcome: Outcome,
@@ -17,21 +17,21 @@ pub struct Test {
 /// How a test ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It held, in this run of it, counted from 1.
+    /// It passed in this run of it, counted from 1.
     Passed {
-        /// More than 1: it had failed before.
+        /// More than 1: it failed before.
         tries: usize,
     },
-    /// It did not hold, however often it was run.
+    /// It failed in every run.
     Failed,
-    /// It could not be run here, for this reason.
+    /// It could not run here, for this reason.
     Skipped(String),
 }
 
-/// All tests of a report in JUnit's form as cargo-nextest writes it.
+/// Reads all tests of a report in JUnit's form, as cargo-nextest writes it.
 ///
 /// # Errors
-/// It is not one.
+/// The text is no such report.
 pub fn read(text: &str) -> Result<Vec<Test>> {
     let document = Document::parse(text).context("the test runner's report is no XML")?;
     Ok(document.descendants().filter(|node| node.has_tag_name("testcase")).map(test).collect())
@@ -60,7 +60,7 @@ fn test(case: Node) -> Test {
 /// The reason in a line `SKIP name: reason`.
 fn skip_reason(output: &str) -> Option<String> {
     output.lines().find_map(|line| {
-        // After libtest's own words, the line may follow the unfinished `test name ... `.
+        // The line may follow libtest's own unfinished `test name ... `.
         let line = line
             .split_once(" ... ")
             .filter(|(test, _)| test.starts_with("test "))

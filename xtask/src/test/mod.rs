@@ -21,9 +21,9 @@ use crate::tidy;
 use crate::view;
 use crate::workspace::Workspace;
 
-/// What the binary embeds, as a check.
+/// Name of the check of embedded files.
 const EMBEDDED: &str = "embedded objects are what their sources give";
-/// The page of `longpole view`, as a check.
+/// Name of the check of the page of `longpole view`.
 const PAGE: &str = "the page is what its sources give";
 /// All crates but the kernel programs, which no host can compile.
 const HOST: [&str; 3] = ["--workspace", "--exclude", "probe-ebpf"];
@@ -37,10 +37,10 @@ pub struct Options {
     nextest: Vec<OsString>,
 }
 
-/// `./x test`: everything, or those tests that are asked for; the last line printed is `N passed, N failed, N skipped`.
+/// `./x test`: everything, or the tests that are asked for; the last line printed is `N passed, N failed, N skipped`.
 ///
 /// # Errors
-/// Only what keeps the tests from being run at all; a failed test is counted, not an error.
+/// Something keeps the tests from being run at all; a failed test is counted, and is no error.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let workspace = Workspace::find();
     let mut score = Score::default();
@@ -62,7 +62,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let everything: Vec<OsString> =
         HOST.iter().chain(&["--lib", "--bins", "--tests"]).map(OsString::from).collect();
     let start = Instant::now();
-    // All in one call, so that nothing is compiled in two ways.
+    // All crates in one call, so that nothing is compiled in two ways.
     let mut build = command::cargo(&workspace);
     build.args(["build", "--quiet", "--locked"]).args(&everything);
     if score.command("compile", &mut build) && score.command("compile longpole", &mut longpole(&workspace)) {
@@ -114,14 +114,14 @@ pub fn check() -> Result<ExitCode> {
     Ok(score.finish())
 }
 
-/// Builds what tests of running programs run: the binary that users get, since what recording costs is among what they test.
+/// Builds the binary that tests of running programs use: the one that users get, because tests measure what recording costs.
 fn longpole(workspace: &Workspace) -> Command {
     let mut build = command::cargo(workspace);
     build.args(["build", "--quiet", "--locked", "--release", "--package", "collector", "--bin", "longpole"]);
     build
 }
 
-/// What is embedded is of the sources as they are, or that has failed.
+/// Makes the embedded files again if their sources have changed; counts a failure if that is impossible.
 fn up_to_date(workspace: &Workspace, score: &mut Score) {
     if let Some(Err(reason)) = score.unless_broken(EMBEDDED, embed::bring_up_to_date(workspace)) {
         score.fail(EMBEDDED, &reason);
@@ -150,7 +150,7 @@ fn lint(workspace: &Workspace, selected: &[OsString], kernel_programs: bool, sco
     }
 }
 
-/// `cargo nextest run` with these words, counted. Where longpole has not been built with them, a test that runs it builds it.
+/// Runs `cargo nextest run` with these words, and counts. If longpole is not built, a test that runs it builds it.
 fn tests(workspace: &Workspace, words: &[OsString], longpole_is_built: bool, score: &mut Score) {
     let outcome = nextest(workspace, words, longpole_is_built);
     if let Some((tests, ended_well)) = score.unless_broken("the test runner itself", outcome) {
@@ -175,10 +175,10 @@ fn nextest(
     Ok((tests, status.success()))
 }
 
-/// An earlier run must not be counted for this one.
+/// Removes the report of an earlier run, which must not count for this one.
 ///
 /// # Errors
-/// Its report cannot be removed.
+/// The report cannot be removed.
 pub fn forget_last_run(workspace: &Workspace) -> Result<()> {
     let report = report(workspace);
     match std::fs::remove_file(&report) {
@@ -189,16 +189,16 @@ pub fn forget_last_run(workspace: &Workspace) -> Result<()> {
     }
 }
 
-/// The tests of the last run.
+/// Reads the tests of the last run.
 ///
 /// # Errors
-/// There was none.
+/// There was no run.
 pub fn last_run(workspace: &Workspace) -> Result<Vec<junit::Test>> {
     let report = report(workspace);
     junit::read(&std::fs::read_to_string(&report).with_context(|| report.display().to_string())?)
 }
 
-/// Where nextest leaves its report of the last run.
+/// The file in which nextest leaves its report.
 fn report(workspace: &Workspace) -> PathBuf {
     workspace.root.join("target/nextest/default/junit.xml")
 }

@@ -1,4 +1,4 @@
-//! cargo-nextest: the one on PATH, or one built once under target.
+//! Finds cargo-nextest on PATH, or builds it once under target.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -37,12 +37,12 @@ pub fn provide(workspace: &Workspace) -> Result<PathBuf> {
         ])
         .arg(&home);
     install.args(["--no-default-features", "--features", "default-no-update"]);
-    // It starts tests and waits for them: compiling it fast is worth more than a fast runner.
+    // It only starts tests and waits for them, so fast compiling is worth more than a fast program.
     install.args(["--debug", "--config", "profile.dev.debug=false", "--config", "profile.dev.opt-level=0"]);
     let scratch = home.join("build");
     install.arg("--target-dir").arg(&scratch);
     let outcome = command::capture(&mut install, Duration::from_secs(1800))?;
-    // Hundreds of megabytes that are not needed again; a leftover does no harm.
+    // Hundreds of megabytes that are not needed any more; if they stay, they do no harm.
     drop(std::fs::remove_dir_all(&scratch));
     if !works(&own) {
         eprint!("{}", outcome.output);

@@ -10,7 +10,7 @@ use super::junit::{Outcome, Test};
 use crate::command;
 
 const LIMIT: Duration = Duration::from_secs(2400);
-/// The tests that took longest are named, as many as this.
+/// Number of slowest tests that are named.
 const SLOWEST: usize = 10;
 
 /// The count so far.
@@ -18,25 +18,25 @@ const SLOWEST: usize = 10;
 pub struct Score {
     passed: usize,
     failed: Vec<String>,
-    /// Passed when they were run again.
+    /// Tests that passed when they were run again.
     unsteady: Vec<String>,
     skipped: BTreeMap<String, String>,
 }
 
 impl Score {
-    /// Something cannot be looked at here.
+    /// Counts a check that is not possible here.
     pub fn skip(&mut self, name: &str, reason: &str) {
         println!("SKIP  {name}: {reason}");
         self.skipped.insert(name.into(), reason.into());
     }
 
-    /// Something does not hold.
+    /// Counts a check that failed.
     pub fn fail(&mut self, name: &str, why: &str) {
         println!("FAIL  {name}: {why}");
         self.failed.push(name.into());
     }
 
-    /// What has no complaints holds.
+    /// Counts a check: it passed if there are no complaints.
     pub fn complaints(&mut self, name: &str, complaints: Vec<String>) {
         if complaints.is_empty() {
             println!("ok    {name}");
@@ -46,12 +46,12 @@ impl Score {
         }
     }
 
-    /// What could not be looked at because something outside failed.
+    /// Passes a result on; an error counts as a failed check.
     pub fn unless_broken<T>(&mut self, name: &str, result: Result<T>) -> Option<T> {
         result.map_err(|error| self.fail(name, &format!("{error:#}"))).ok()
     }
 
-    /// A command that holds if it ends with code 0; its output is shown if it does not.
+    /// Runs a command, which must end with code 0; otherwise its output is shown. Returns whether it did.
     pub fn command(&mut self, name: &str, command: &mut Command) -> bool {
         let start = Instant::now();
         let complaint = match command::capture(command, LIMIT) {
@@ -70,7 +70,7 @@ impl Score {
         false
     }
 
-    /// What a test runner reports, and whether it ended well: one that ends badly without a failed test has failed itself.
+    /// Counts a test runner's report. A runner that ends badly without a failed test counts as failed itself.
     pub fn tests(&mut self, tests: &[Test], ended_well: bool) {
         let failed_before = self.failed.len();
         for test in tests {
@@ -97,7 +97,7 @@ impl Score {
         }
     }
 
-    /// The last lines; the very last is `N passed, N failed, N skipped`.
+    /// Prints the last lines; the very last is `N passed, N failed, N skipped`.
     pub fn finish(self) -> ExitCode {
         for test in &self.unsteady {
             println!("unsteady: {test}");

@@ -1,12 +1,12 @@
-//! Arrows go down only: between crates, between the top-level modules of a crate, and no circle of more than three files.
+//! Dependencies go down only, between crates and between a crate's top-level modules; at most three files form a circle.
 
 use super::files::Source;
 use super::modules::{Module, Modules};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Our crates, each needing only those before it. What tests need is free.
+/// Our crates; each may need only those before it. Dependencies of tests are free.
 const CRATES: [&str; 6] = ["probe-abi", "engine", "recording", "symbols", "capture", "collector"];
-/// Top-level modules of crates, each needing only those before it.
+/// Top-level modules of crates; each may need only those before it.
 const LAYERS: [(&str, &[&str]); 3] = [
     (
         "engine",
@@ -67,17 +67,17 @@ const LAYERS: [(&str, &[&str]); 3] = [
         ],
     ),
 ];
-/// Files that may need each other in a circle.
+/// Largest number of files that may need each other in a circle.
 const MOST_IN_CIRCLE: usize = 3;
-/// Circles that are larger, by crate, one file of each and how many files it has: to be broken. None may be
-/// added, and none may grow.
+/// Larger circles that exist: crate, one of the files, and their number. They are to be broken: none may be added, and
+/// none may grow.
 const KNOWN_CIRCLES: [(&str, &str, usize); 3] = [
     ("engine", "schedule/simulation", 13),
     ("engine", "timeline/builder", 7),
     ("probe-preload", "thread", 17),
 ];
 
-/// Everything that breaks these rules, as `path: what`.
+/// Returns everything that breaks these rules, as `path: what`.
 pub fn check(sources: &[Source]) -> Vec<String> {
     let mut complaints = crates(sources);
     let manifests = sources.iter().filter_map(|source| source.path.strip_suffix("/Cargo.toml"));
@@ -157,7 +157,7 @@ fn upward(name: &str, layers: &[&str], arrows: &BTreeMap<&Module, BTreeSet<&Modu
     complaints
 }
 
-/// Groups of files that all need each other, directly or indirectly.
+/// Groups of files that all need each other, directly or not.
 fn circles<'a>(arrows: &BTreeMap<&'a Module, BTreeSet<&'a Module>>) -> Vec<Vec<&'a Module>> {
     let reached: BTreeMap<&Module, BTreeSet<&Module>> =
         arrows.keys().map(|from| (*from, reachable(from, arrows))).collect();
@@ -193,7 +193,7 @@ mod tests {
         Source { path: path.to_owned(), text: text.to_owned() }
     }
 
-    /// Each file needs the next one, the last one the first.
+    /// Files that each need the next one; the last one needs the first.
     fn ring(count: usize) -> Modules {
         let files: Vec<Source> = (0..count)
             .map(|own| {

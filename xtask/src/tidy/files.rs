@@ -1,4 +1,4 @@
-//! The sources tidy looks at: what git tracks or would track, so that build output is never among them.
+//! The sources that tidy looks at: files that git tracks or would track, so that no build output is among them.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,11 +8,11 @@ use anyhow::{Context, Result};
 use crate::command;
 use crate::workspace::Workspace;
 
-/// One text file of ours.
+/// One of our text files.
 pub struct Source {
     /// Relative to the workspace root, with `/`.
     pub path: String,
-    /// All of it.
+    /// Its whole text.
     pub text: String,
 }
 
@@ -28,7 +28,7 @@ pub fn sources(workspace: &Workspace) -> Result<Vec<Source>> {
     list.args(["ls-files", "--cached", "--others", "--exclude-standard"]).current_dir(&workspace.root);
     let paths = match command::text(&mut list) {
         Ok(paths) => paths.lines().map(str::to_owned).collect(),
-        // An unpacked archive has no git.
+        // An unpacked archive has no git repository.
         Err(_) => walk(&workspace.root)?,
     };
     let mut sources = Vec::new();

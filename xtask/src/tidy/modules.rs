@@ -1,10 +1,10 @@
-//! Which file of a crate needs which other one: by what it names, followed through re-exports to where it is defined.
+//! Finds which file of a crate needs which other one: names in its code are followed through re-exports to their definitions.
 
 use super::files::Source;
 use super::words;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A module's place in its crate: empty for the root.
+/// Path of a module in its crate; empty for the root.
 pub type Module = Vec<String>;
 
 /// The files of one crate.
@@ -13,13 +13,13 @@ pub struct Modules {
     files: BTreeMap<Module, File>,
 }
 
-/// What a file says.
+/// Names that a file uses and defines.
 #[derive(Debug, Default)]
 struct File {
     uses: Vec<Use>,
-    /// Paths in its code.
+    /// Paths in the file's code.
     paths: Vec<Module>,
-    /// Names of its items.
+    /// Names of the file's items.
     defined: BTreeSet<String>,
 }
 
@@ -33,7 +33,7 @@ struct Use {
 }
 
 impl Modules {
-    /// Of the crate in this folder (`engine/src/`), its tests left out.
+    /// Reads the crate in this folder (`engine/src/`), without its tests.
     pub fn of(sources: &[Source], folder: &str) -> Modules {
         let mut files = BTreeMap::new();
         let has_library = sources.iter().any(|source| source.path == format!("{folder}lib.rs"));
@@ -56,7 +56,7 @@ impl Modules {
         Modules { files }
     }
 
-    /// From each file to those that it needs.
+    /// For each file, the files that it needs.
     pub fn arrows(&self) -> BTreeMap<&Module, BTreeSet<&Module>> {
         self.files.iter().map(|(module, file)| (module, self.needed(module, file))).collect()
     }
@@ -65,7 +65,7 @@ impl Modules {
         let mut needed = BTreeSet::new();
         for used in &file.uses {
             let found = self.find(&used.path, module, &mut BTreeSet::new());
-            // That a folder shows what is in it makes it need nothing.
+            // A folder's module does not need the files below it that it re-exports.
             needed.extend(found.filter(|found| !used.is_public || !found.starts_with(module)));
         }
         for path in &file.paths {
@@ -77,7 +77,7 @@ impl Modules {
         needed
     }
 
-    /// The file that defines what this path means in `module`, if it is one of this crate.
+    /// The file that defines what this path means in `module`; `None` if it is not in this crate.
     fn find<'a>(
         &'a self,
         path: &[String],
@@ -122,7 +122,7 @@ fn within(module: &Module, name: &str) -> Module {
     within
 }
 
-/// Words that the name of an item follows.
+/// Keywords before the name of an item.
 const DEFINES: [&str; 8] = ["struct", "enum", "trait", "fn", "type", "const", "static", "union"];
 
 impl File {
@@ -140,7 +140,7 @@ impl File {
             if DEFINES.contains(word) {
                 file.defined.extend(next.map(str::to_owned));
             }
-            // `pub(in super::super)` needs nothing.
+            // The path in `pub(in super::super)` is no dependency.
             let is_visibility = before == Some("in") && at >= 2 && words.get(at - 2) == Some(&"(");
             if next == Some("::") && before != Some("::") && is_name(word) && !is_visibility {
                 let mut path = vec![(*word).to_owned()];
@@ -163,7 +163,7 @@ fn is_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// Reads what a `use` names from here on, after `before`; returns where it ends.
+/// Reads the names of a `use` from `at` on, with the path `before`; returns where they end.
 fn tree(words: &[&str], mut at: usize, before: &Module, is_public: bool, uses: &mut Vec<Use>) -> usize {
     let mut path = before.clone();
     loop {

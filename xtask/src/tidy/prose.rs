@@ -3,9 +3,9 @@
 
 use super::files::Source;
 
-/// Words of a sentence. Code counts as one word; tables, headings and the addresses of links do not count.
+/// Largest number of words in a sentence. Code counts as one word; tables, headings and addresses of links do not count.
 const MOST_WORDS: usize = 30;
-/// Phrases that are translated instead of English, and what they mostly stand for.
+/// Phrases that are translated word for word, and plain English for most of their uses.
 const CALQUES: [(&str, &str); 27] = [
     ("anew", "again"),
     ("are said", "say who says it"),
@@ -35,10 +35,10 @@ const CALQUES: [(&str, &str); 27] = [
     ("what was left out", "the rest"),
     ("whoever", "the thread that, anyone who"),
 ];
-/// How long a document may be, in words. A folder stands for each file in it.
+/// Largest number of words in a document. A folder stands for each file in it.
 const BUDGETS: [(&str, usize); 4] =
     [("ARCHITECTURE.md", 2_500), ("CHANGELOG.md", 1_500), ("README.md", 1_200), ("docs/decisions/", 100)];
-/// Folders at the root whose files documents name.
+/// Folders at the root whose paths in documents are checked.
 const FOLDERS: [&str; 12] = [
     "capture/",
     "collector/",
@@ -54,7 +54,7 @@ const FOLDERS: [&str; 12] = [
     "xtask/",
 ];
 
-/// What is wrong with a document's words.
+/// Complaints about a document's words and sentences.
 pub fn check(source: &Source) -> Vec<String> {
     let mut complaints = Vec::new();
     let words = source.text.split_whitespace().count();
@@ -96,7 +96,7 @@ pub fn check(source: &Source) -> Vec<String> {
     complaints
 }
 
-/// The same phrases in a source file's comments, except those after code.
+/// Complaints about the same phrases in a source file's comments, except comments after code.
 pub fn comments(source: &Source) -> Vec<String> {
     let mut complaints = Vec::new();
     for (number, line) in (1..).zip(source.text.lines()) {
@@ -113,7 +113,7 @@ fn calques(number: usize, line: &str, complaints: &mut Vec<String>) {
     }
 }
 
-/// Paths in backquotes that do not exist; `exists` is asked about each, relative to the workspace.
+/// Complaints about paths in backquotes that do not exist; `exists` gets each path, relative to the workspace.
 pub fn named_paths(source: &Source, exists: impl Fn(&str) -> bool) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut is_code = false;
@@ -130,7 +130,7 @@ pub fn named_paths(source: &Source, exists: impl Fn(&str) -> bool) -> Vec<String
     complaints
 }
 
-/// Tests that tables name in a last column called `test`, in backquotes, and that are nowhere.
+/// Complaints about tests that no source has, from backquotes in tables whose last column is called `test`.
 pub fn named_tests(document: &Source, sources: &[Source]) -> Vec<String> {
     let last_cell = |line: &'_ str| line.trim_end_matches('|').rsplit('|').next().map(str::to_owned);
     let mut names = Vec::new();
@@ -158,7 +158,7 @@ pub fn named_tests(document: &Source, sources: &[Source]) -> Vec<String> {
     missing.map(|name| format!("there is no test {name}")).collect()
 }
 
-/// The line with a letter for each piece of code, and links without their addresses.
+/// Replaces each piece of code in the line by a letter, and removes addresses of links.
 fn without_code(line: &str) -> String {
     let mut text = String::new();
     for (number, part) in line.split('`').enumerate() {

@@ -1,14 +1,14 @@
-//! The rules themselves, each a function of a file's text.
+//! The rules, each as a function of a file's text.
 
 use super::files::Source;
 use super::prose;
 
-/// Lines of a Rust file, its tests left out, beyond which a note is printed.
+/// Number of lines of a Rust file, without its tests, beyond which a note is printed.
 const SOFT_LINES: usize = 300;
-/// Lines of a Rust file, all counted, beyond which it has more than one job. Functions have a limit in `clippy.toml`.
+/// Number of lines of a Rust file with its tests; a longer one has more than one job. `clippy.toml` limits functions.
 const HARD_LINES: usize = 500;
-/// Where code may step out of the compiler's care: the kernel programs, the library inside the target, what talks to them
-/// or to /proc, and giving up rights.
+/// Folders in which `unsafe` may be used: the kernel programs, the library in the target, code that talks to them or to /proc,
+/// and code that drops privileges.
 const UNSAFE_PLACES: [&str; 6] = [
     "probe-ebpf/",
     "probe-preload/",
@@ -17,15 +17,15 @@ const UNSAFE_PLACES: [&str; 6] = [
     "capture/src/target/",
     "symbols/src/sandbox/",
 ];
-/// The engine is pure: data structures and text forms only.
+/// Dependencies of the engine, which is pure: only data structures and text forms.
 const ENGINE_DEPENDENCIES: [&str; 6] =
     ["probe-abi", "rustc-hash", "serde", "serde_json", "strum", "thiserror"];
 
 /// A broken rule.
 pub enum Complaint {
-    /// Fails.
+    /// Fails the check.
     Hard(String),
-    /// Worth a look.
+    /// Is only printed.
     Soft(String),
 }
 
@@ -72,7 +72,7 @@ fn rust(source: &Source, complaints: &mut Vec<Complaint>) {
     }
 }
 
-/// Dependencies of the engine that are not on its list. Those for tests are free.
+/// Complaints about dependencies of the engine that are not on its list. Dependencies of tests are free.
 pub fn engine_dependencies(manifest: &str) -> Vec<String> {
     let mut section = "";
     let mut complaints = Vec::new();
@@ -100,7 +100,7 @@ fn allow(name: &str, complaints: &mut Vec<String>) {
     }
 }
 
-/// Spelled so that this file does not break its own rule.
+/// Words for unfinished work, in parts, so that this file does not break its own rule.
 fn unfinished() -> [String; 2] {
     [["TO", "DO"].concat(), ["FIX", "ME"].concat()]
 }
@@ -112,15 +112,14 @@ fn has_word(line: &str, word: &str) -> bool {
     })
 }
 
-/// The word as code: a block, function, impl, trait or attribute; not in a comment or text.
+/// Whether the line has `unsafe` as code: a block, function, impl, trait or attribute, not in a comment or text.
 fn opens_unsafe(line: &str) -> bool {
     let code = without_strings(line);
     let code = code.split("//").next().unwrap_or_default();
     has_word(code, "unsafe")
 }
 
-/// The text with raw strings (`r#"…"#`) emptied except for their line ends: they may hold the source of
-/// another program.
+/// Empties raw strings (`r#"…"#`) except for their line ends, because they may hold the source of another program.
 fn without_raw_strings(text: &str) -> String {
     let mut parts = text.split("r#\"");
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -132,7 +131,7 @@ fn without_raw_strings(text: &str) -> String {
     out
 }
 
-/// The line without what is between double quotes; good enough for texts of one line.
+/// Removes what is between double quotes; good enough for texts of one line.
 fn without_strings(line: &str) -> String {
     let line = line.replace("\\\"", "").replace("'\"'", "");
     line.split('"').step_by(2).collect::<Vec<_>>().join("\"\"")

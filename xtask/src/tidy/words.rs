@@ -1,6 +1,6 @@
-//! The words of a Rust file: names and punctuation, without comments, texts, attributes and what is compiled for tests alone.
+//! The words of a Rust file: names and punctuation, without comments, strings, attributes and code compiled only for tests.
 
-/// Names, `::` and single signs, in order.
+/// Names, `::` and single punctuation characters, in order.
 pub fn of(text: &str) -> Vec<&str> {
     without_tests(&all(text))
 }
@@ -36,7 +36,7 @@ fn all(text: &str) -> Vec<&str> {
     words
 }
 
-/// Bytes of a text up to its closing quote.
+/// Bytes of a string up to and with its closing quote.
 fn string(rest: &str) -> usize {
     let mut is_escaped = false;
     for (at, c) in rest.char_indices().skip(1) {
@@ -50,7 +50,7 @@ fn string(rest: &str) -> usize {
     rest.len()
 }
 
-/// Bytes of `r"…"` or `r#"…"#`; `None`: it is a name.
+/// Bytes of `r"…"` or `r#"…"#`; `None` if it is a name.
 fn raw_string(rest: &str) -> Option<usize> {
     let hashes = rest[1..].bytes().take_while(|byte| *byte == b'#').count();
     let inside = rest[1 + hashes..].strip_prefix('"')?;
@@ -63,12 +63,12 @@ fn character_or_lifetime(rest: &str) -> usize {
     match inside.next() {
         Some((_, '\\')) => rest[3..].find('\'').map_or(rest.len(), |at| at + 4),
         Some((at, c)) if rest[at + c.len_utf8()..].starts_with('\'') => at + c.len_utf8() + 1,
-        // A lifetime: its name comes next.
+        // It is a lifetime, whose name comes next.
         _ => 1,
     }
 }
 
-/// Leaves out attributes, and the items after `#[cfg(test)]` and `#[cfg(any(test, …))]`.
+/// Removes attributes, and the items after `#[cfg(test)]` and `#[cfg(any(test, …))]`.
 fn without_tests<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let mut kept = Vec::new();
     let mut at = 0;
@@ -86,7 +86,7 @@ fn without_tests<'a>(words: &[&'a str]) -> Vec<&'a str> {
     kept
 }
 
-/// Where the item that begins here ends.
+/// Position after the item that begins here.
 fn item(words: &[&str], mut at: usize) -> usize {
     while words.get(at) == Some(&"#") {
         at = closing(words, at);
@@ -103,7 +103,7 @@ fn item(words: &[&str], mut at: usize) -> usize {
     at
 }
 
-/// After the bracket that closes the first one from here on.
+/// Position after the bracket that closes the first one from here on.
 fn closing(words: &[&str], from: usize) -> usize {
     let mut depth = 0usize;
     for (at, word) in words.iter().enumerate().skip(from) {

@@ -1,4 +1,4 @@
-//! Programs that are attached to while they run, and what is predicted from that.
+//! Predictions from attaching to programs while they run.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -11,11 +11,11 @@ use longpole_tests::Background;
 use crate::command;
 use crate::sample::Sample;
 
-/// Between the start of a program and attaching to it.
+/// Time between the start of a program and attaching to it.
 const WARM: Duration = Duration::from_millis(200);
-/// No recording, and no answer about it, takes this long.
+/// A recording, or an answer about it, that takes longer fails.
 const LIMIT: Duration = Duration::from_secs(120);
-/// Recordings of a speed-up, of which the middle counts.
+/// Recordings for each speed-up; their median counts.
 const RECORDINGS: usize = 3;
 
 /// Starts the command on these CPUs, records it for these seconds while it runs, and ends it.
@@ -39,10 +39,10 @@ pub fn record<S: AsRef<OsStr>>(
     command::good(record.args(["-p", &target.pid().to_string()]), LIMIT).map(drop)
 }
 
-/// Speed-ups on `cpus` CPUs against one, predicted from recordings of a program that runs on one CPU.
+/// Speed-ups on `cpus` CPUs relative to one, predicted from recordings of a program that runs on one CPU.
 ///
 /// # Errors
-/// As [`record`]; or longpole predicts nothing.
+/// As [`record`], or longpole predicts nothing.
 pub fn speedups(
     longpole: &Path,
     program: &[String],

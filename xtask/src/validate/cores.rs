@@ -1,8 +1,8 @@
-//! Programs of many threads on a machine of many CPUs: `longpole validate` of each, recorded on one CPU and on two, and what is
-//! predicted from attaching to those that repeat themselves.
+//! Programs of many threads on a machine of many CPUs: `longpole validate` of each, recorded on one CPU and on two; and
+//! predictions from attaching to programs that repeat themselves.
 //!
-//! Two CPUs are what most machines that run the tests have; these are the rows for 4, 8 and 16. Nothing is compiled
-//! there when `--longpole` names a binary: what is compiled on another machine of the same kind is enough.
+//! Most machines that run the tests have two CPUs; these are the rows for 4, 8 and 16. With `--longpole`, nothing is compiled
+//! on the large machine: a binary compiled on another machine of the same kind is enough.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -18,10 +18,10 @@ use crate::bench::Scratch;
 use crate::sample::Sample;
 use crate::workspace::Workspace;
 
-/// The machine has to have more CPUs than the tests' own.
+/// Least number of CPUs, which must be more than the tests' own machine has.
 const FEWEST: usize = 4;
 
-/// Sixteen threads where a program can have any number; some hundred milliseconds to a second on one CPU.
+/// Sixteen threads where a program can have any number; each takes some hundred milliseconds to a second on one CPU.
 const PROGRAMS: [Case; 24] = [
     (What::Built("quicksort.c"), &["2"], None, "parallel quick sort (2001, 4.1)"),
     (What::Built("nlargest.c"), &["16", "600"], None, "the n largest (2001, 4.2)"),
@@ -52,18 +52,18 @@ const PROGRAMS: [Case; 24] = [
 /// CPU counts of the table.
 const COLUMNS: [u64; 4] = [2, 4, 8, 16];
 
-/// No answer about a recording takes this long.
+/// An answer about a recording that takes longer fails.
 const ANSWER: Duration = Duration::from_secs(120);
-/// To be attached to, a program repeats itself this many times as often.
+/// Factor for the repetitions of a program that longpole attaches to.
 const LONGER: u64 = 20;
-/// For how many seconds it is recorded then, and on which CPUs.
+/// Seconds for which such a program is recorded, and its CPUs.
 const WINDOW: f64 = 2.0;
 const ATTACHED_ON: &str = "0,1";
 
-/// It has as many threads as CPUs, and each number of them its own recording.
+/// The program with as many threads as CPUs: each number of CPUs has its own recordings.
 const OPENMP: &str = "OpenMP loops, static and dynamic";
 
-/// How it is started, its arguments, which of them says how often it repeats itself, and what it is.
+/// How a program is started, its arguments, the place of the one that is its number of repetitions, and its description.
 type Case = (What, &'static [&'static str], Option<usize>, &'static str);
 
 #[derive(Clone, Copy)]
@@ -72,7 +72,7 @@ enum What {
     Built(&'static str),
     /// A workload in Go, whose runtime would make no more threads than the recording has CPUs.
     Go(&'static str),
-    /// A command of the machine's own that compresses a file.
+    /// A command installed on the machine that compresses a file.
     Shell,
 }
 
@@ -87,7 +87,7 @@ pub struct Amount {
     resume: bool,
 }
 
-/// The table over all of them.
+/// Makes the table of all programs.
 ///
 /// # Errors
 /// The machine is too small, something does not compile, or longpole fails.
@@ -101,7 +101,7 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize, amount: &Amo
     let mut code = std::fs::read(longpole).context("cannot read a file to compress")?;
     code.truncate(8 << 20);
     std::fs::write(&data, code)?;
-    // Recordings and figures stay, so that another prediction can be compared with the measurements.
+    // Recordings and figures are kept, so that another prediction can be compared with the measurements.
     let kept = workspace.target.join("cores");
     std::fs::create_dir_all(&kept)?;
     let mut table = Table::new(runs);
@@ -125,7 +125,7 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize, amount: &Amo
             command(case, &data)
                 .and_then(|command| validation(longpole, &command, runs, recorded, Some(&kept)))
         };
-        // One program that fails is one row less, and named: the machine may not be had again.
+        // A program that fails has no row and is named: the machine may not be available again.
         match document {
             Ok(document) => {
                 std::fs::write(&figures, document.to_string())?;
@@ -144,10 +144,10 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize, amount: &Amo
     table.text()
 }
 
-/// The command line of a program that repeats itself, so long that it is still there when a recording of it ends.
+/// Command line of a program that repeats itself, long enough to outlive its recording; `None` for other programs.
 fn longer(case: &Case) -> Result<Option<Vec<String>>> {
     let Some(place) = case.2 else { return Ok(None) };
-    // Arguments stand at the end.
+    // The program's arguments are the last ones.
     let mut command = command(case, Path::new(""))?;
     let place = command.len() - case.1.len() + place;
     let times = command.get_mut(place).context("no such argument")?;
@@ -155,7 +155,7 @@ fn longer(case: &Case) -> Result<Option<Vec<String>>> {
     Ok(Some(command))
 }
 
-/// What was measured, with what is predicted from a recording of the program while it runs.
+/// Replaces the predictions in a document by those from attaching to the program; measurements stay.
 fn attached(longpole: &Path, program: &[String], file: &Path, mut document: Value) -> Result<Value> {
     super::attached::record(longpole, program, &[], ATTACHED_ON, WINDOW, file)?;
     let counts = COLUMNS.map(|cpus| cpus.to_string()).join(",");
@@ -178,7 +178,7 @@ fn attached(longpole: &Path, program: &[String], file: &Path, mut document: Valu
     Ok(document)
 }
 
-/// The command line.
+/// Command line of a program.
 fn command(&(program, arguments, _, _): &Case, data: &Path) -> Result<Vec<String>> {
     let built = |source: &str| -> Result<String> { Ok(workload::build(source)?.display().to_string()) };
     let mut command = match program {
@@ -193,14 +193,14 @@ fn command(&(program, arguments, _, _): &Case, data: &Path) -> Result<Vec<String
     Ok(command)
 }
 
-/// Rows, and what is counted over them.
+/// The table's rows, and sums over them.
 struct Table {
     text: String,
-    /// Launched on one CPU and on two, and attached to; the errors of all their rows.
+    /// Errors of all rows: launched on one CPU, launched on two, attached.
     errors: [Sample; 3],
     own_errors: [Sample; 3],
     failed: Vec<String>,
-    /// Rows for which `--minutes` left no time.
+    /// Programs that were not begun because the time of `--minutes` was over.
     not_begun: Vec<String>,
 }
 
@@ -225,7 +225,7 @@ impl Table {
         }
     }
 
-    /// A row: what was measured and predicted on each number of CPUs; `on` and `group`: how it was recorded.
+    /// Adds a row of measured and predicted speed-ups on each number of CPUs; `on` and `group` say how it was recorded.
     fn row(&mut self, what: &str, on: &str, group: usize, document: &Value) {
         // Writing to a string cannot fail.
         let _ = write!(self.text, "| {what} | {on} |");

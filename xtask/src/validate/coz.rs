@@ -1,6 +1,6 @@
-//! Two shapes of coz's own examples (Curtsinger and Berger, "Coz", 2015). They compare four answers: coz's
-//! estimates with a run for each question, those of one recording for all of them, those that follow from how
-//! the programs are built, and the measured gain of really shortened functions.
+//! Two shapes of coz's own examples (Curtsinger and Berger, "Coz", 2015), with four answers compared: coz's estimates with a
+//! run for each question, longpole's from one recording, those that follow from how the programs are built, and the measured
+//! gain of really shortened functions.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -15,17 +15,17 @@ use crate::command;
 use crate::sample::{Sample, digits};
 use crate::workspace::Workspace;
 
-/// How much is taken off, percent.
+/// Parts of a function's work that are taken off, percent.
 const OFF: [u32; 4] = [10, 20, 50, 100];
 const LIMIT: Duration = Duration::from_secs(300);
 
 struct Shape {
     source: &'static str,
     title: &'static str,
-    /// Rounds and units.
+    /// Arguments: rounds and units.
     size: [&'static str; 2],
-    /// In the order of the percentages that the program takes: name, the text on the line of its work, and the largest
-    /// gain that there can be on two CPUs or more.
+    /// In the order of the program's arguments for percentages: name, text in the line of its work, and the largest possible
+    /// gain on two CPUs or more.
     functions: [(&'static str, &'static str, f64); 2],
 }
 
@@ -44,7 +44,7 @@ const SHAPES: [Shape; 2] = [
     },
 ];
 
-/// Both; nothing where there is no coz.
+/// Compares both shapes; `None` without coz.
 ///
 /// # Errors
 /// A program, coz or longpole fails.
@@ -100,7 +100,7 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize) -> Result<Op
     Ok(Some(text))
 }
 
-/// With each function's work on a line of its own, and debug information that coz 0.2.2 can read.
+/// Builds with each function's work on a line of its own, and debug information that coz 0.2.2 can read.
 fn build(workspace: &Workspace, shape: &Shape, scratch: &Scratch) -> Result<PathBuf> {
     let program = scratch.0.join(shape.source.trim_end_matches(".c"));
     let mut compile = Command::new("cc");
@@ -116,7 +116,7 @@ fn source(workspace: &Workspace, shape: &Shape) -> PathBuf {
 
 type Gains = [[f64; OFF.len()]; 2];
 
-/// From one recording, percent.
+/// Gains from one recording of longpole, percent.
 fn ours(longpole: &Path, shape: &Shape, program: &Path, scratch: &Scratch) -> Result<Gains> {
     let file = scratch.0.join("coz.lp");
     let mut record = Command::new(longpole);
@@ -142,7 +142,7 @@ fn ours(longpole: &Path, shape: &Shape, program: &Path, scratch: &Scratch) -> Re
     Ok(gains)
 }
 
-/// By its experiments, percent.
+/// Gains from coz's experiments, percent.
 fn coz(
     workspace: &Workspace,
     shape: &Shape,
@@ -160,7 +160,7 @@ fn coz(
     Ok(gains)
 }
 
-/// What each of [`OFF`] gains, percent, from as many times of each as there are runs.
+/// Gains for each of [`OFF`], percent, from `runs` times without and with it, in turns.
 fn in_turns(runs: usize, time: impl Fn(u32) -> Result<f64>) -> Result<[f64; OFF.len()]> {
     let mut plain = Sample::default();
     let mut times = OFF.map(|_| Sample::default());
@@ -173,8 +173,8 @@ fn in_turns(runs: usize, time: impl Fn(u32) -> Result<f64>) -> Result<[f64; OFF.
     Ok(times.map(|time| (plain.median() - time.median()) / plain.median() * 100.0))
 }
 
-/// How long coz says the run takes with that virtual speed-up: without the delays that it put in. Now and then a run ends
-/// without an experiment; the next one has it.
+/// The run's time with that virtual speed-up, as coz computes it: without the delays that coz inserted. Now and then a run
+/// ends without an experiment; the next one has it.
 fn experiment(shape: &Shape, program: &Path, scratch: &Scratch, line: &str, off: u32) -> Result<f64> {
     const ATTEMPTS: usize = 5;
     for _ in 0..ATTEMPTS {
@@ -187,7 +187,7 @@ fn experiment(shape: &Shape, program: &Path, scratch: &Scratch, line: &str, off:
 
 fn attempt(shape: &Shape, program: &Path, scratch: &Scratch, line: &str, off: u32) -> Result<Option<f64>> {
     let profile = scratch.0.join("profile.coz");
-    // It appends.
+    // coz appends to an existing profile.
     drop(std::fs::remove_file(&profile));
     let mut coz = Command::new("coz");
     coz.args(["run", "--end-to-end", "--fixed-line", line, "--fixed-speedup", &off.to_string(), "-o"]);
@@ -200,7 +200,7 @@ fn attempt(shape: &Shape, program: &Path, scratch: &Scratch, line: &str, off: u3
     Ok(duration.and_then(|duration| duration.parse().ok()))
 }
 
-/// With less work in the function, percent.
+/// Measured gains with less work in the function, percent.
 fn real(shape: &Shape, program: &Path, runs: usize) -> Result<Gains> {
     let mut gains = Gains::default();
     for (of, gains) in gains.iter_mut().enumerate() {

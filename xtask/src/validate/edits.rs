@@ -1,5 +1,5 @@
-//! Changes that are really made, and what `what-if` says of them beforehand: halves of functions, split locks, on one CPU and on two, from
-//! a recording of the unchanged program, launched and attached to.
+//! Changes that are really made, compared with the gain that `what-if` predicts: halved functions and split locks, on one CPU
+//! and on two, from recordings of the unchanged program, launched and attached.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -16,19 +16,19 @@ use crate::command;
 use crate::sample::Sample;
 use crate::workspace::Workspace;
 
-/// CPU lists of one CPU and of two; the second is what is recorded.
+/// CPU lists of one CPU and of two; programs are recorded on the second.
 const CPUS: [&str; 2] = ["0", "0,1"];
-/// For how many seconds a program that is attached to is recorded.
+/// Seconds for which longpole is attached to a program.
 const WINDOW: f64 = 1.2;
 
 struct Subject {
     source: &'static str,
     arguments: &'static [&'static str],
-    /// Functions that do half of their work.
+    /// Functions whose work is halved.
     halved: &'static [&'static str],
     /// A lock, and the arguments with which it is split in eight.
     split: Option<(&'static str, &'static [&'static str])>,
-    /// It does the same again and again: a stretch of it is like the whole.
+    /// Whether it does the same again and again, so that a part of it is like the whole.
     repeats: bool,
 }
 
@@ -40,7 +40,7 @@ const fn halves(
     Subject { source, arguments, halved, split: None, repeats: true }
 }
 
-/// One that does each of its functions once.
+/// A subject that runs each of its functions once.
 const fn once_through(arguments: &'static [&'static str], halved: &'static [&'static str]) -> Subject {
     Subject { repeats: false, ..halves("rivals.c", arguments, halved) }
 }
@@ -69,7 +69,7 @@ const SUBJECTS: [Subject; 15] = [
     },
 ];
 
-/// A change: the options of `what-if`, and how it is made.
+/// A change: its name, the options of `what-if`, and how the program makes it.
 struct Change {
     told: String,
     options: [String; 2],
@@ -78,7 +78,7 @@ struct Change {
 }
 
 impl Subject {
-    /// Adds its rows.
+    /// Adds the subject's rows to the table.
     fn compare(&self, longpole: &Path, folder: &Path, runs: usize, table: &mut Table) -> Result<()> {
         let program = workload::build_with(self.source, &SCALABLE)?;
         let changes = self.changes();
@@ -130,7 +130,7 @@ impl Subject {
     }
 }
 
-/// What longpole says of a change on one number of CPUs: gain, and between what it lies, shares of the time.
+/// longpole's prediction for a change on one number of CPUs: the gain and its range, as shares of the time.
 #[derive(Clone, Copy)]
 struct Said {
     gain: f64,
@@ -150,7 +150,7 @@ impl Said {
     }
 }
 
-/// What is written, and how well launched and attached recordings did.
+/// The table's text, and the scores of launched and attached recordings.
 #[derive(Default)]
 struct Table {
     rows: String,
@@ -158,7 +158,7 @@ struct Table {
     failed: Vec<String>,
 }
 
-/// How well a kind of recording did.
+/// Score of one kind of recording.
 #[derive(Default)]
 struct Score {
     all: usize,
@@ -168,7 +168,7 @@ struct Score {
 }
 
 impl Score {
-    /// Within five points is near.
+    /// Adds a prediction; it is near if it is within five points.
     fn add(&mut self, said: Said, measured: f64) {
         let off = (said.gain - measured).abs();
         self.all += 1;
@@ -183,7 +183,7 @@ impl Score {
     }
 }
 
-/// Compares.
+/// Compares all subjects.
 ///
 /// # Errors
 /// A program or longpole fails.
@@ -192,7 +192,7 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize) -> Result<St
     let mut table = Table::default();
     for subject in &SUBJECTS {
         eprintln!("{} {}", subject.source, subject.arguments.join(" "));
-        // The others are worth having.
+        // A subject that fails is left out of the table, and named.
         if let Err(why) = subject.compare(longpole, &scratch.0, runs, &mut table) {
             eprintln!("failed: {why:#}");
             table.failed.push(format!("{}: {why:#}", subject.source));
@@ -224,7 +224,7 @@ fn launch(longpole: &Path, program: &Path, subject: &Subject, file: &Path) -> Re
     command::good(record.arg("--").arg(program).args(subject.arguments), LIMIT).map(drop)
 }
 
-/// For each change, on one CPU and on two: the gains of all turns.
+/// For each change, the gains of all turns on one CPU and on two.
 fn measured(program: &Path, subject: &Subject, changes: &[Change], runs: usize) -> Result<Vec<[Sample; 2]>> {
     let mut gains: Vec<[Sample; 2]> = changes.iter().map(|_| Default::default()).collect();
     for _ in 0..runs {
@@ -249,7 +249,7 @@ fn once(program: &Path, cpus: &str, arguments: &[&str], scale: Option<&str>) -> 
     command::seconds(&mut command, LIMIT)
 }
 
-/// What longpole says of a change on one CPU and on two.
+/// longpole's predictions for a change on one CPU and on two.
 fn said(longpole: &Path, change: &Change, file: &Path) -> Result<[Said; 2]> {
     let mut command = Command::new(longpole);
     command.arg("what-if").args(&change.options).args(["--cpus", "1,2", "--json"]).arg(file);

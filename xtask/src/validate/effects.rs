@@ -1,5 +1,5 @@
-//! The three programs of the 2001 paper, section 4: which function dominates on how many CPUs, and what
-//! optimizing each by a fifth really gains, compared with the recording's answer.
+//! The three programs of the 2001 paper, section 4: which function dominates on how many CPUs, and the measured gain of
+//! making each a fifth faster, compared with the prediction from a recording.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -14,9 +14,9 @@ use crate::command;
 use crate::sample::Sample;
 use crate::workspace::Workspace;
 
-/// By how much a function is made faster.
+/// Part of a function's time that is taken off.
 const FASTER: f64 = 0.2;
-/// No run takes this long.
+/// A run that takes longer fails.
 const LIMIT: Duration = Duration::from_secs(600);
 
 struct Subject {
@@ -26,7 +26,7 @@ struct Subject {
     plain: &'static [&'static str],
     /// Options for its recording.
     options: &'static [&'static str],
-    /// Each function, and the arguments with which it takes four fifths of that.
+    /// Each function, and the arguments with which it takes four fifths of its time.
     functions: &'static [(&'static str, &'static [&'static str])],
 }
 
@@ -35,7 +35,7 @@ const SUBJECTS: [Subject; 3] = [
         source: "quicksort.c",
         title: "Parallel quick sort (4.1; the paper's crossover lies between 5 and 6)",
         plain: &["3", "2000000", "100000", "25", "25"],
-        // What takes a fifth less is RecursiveQuickSort with this, its recursion.
+        // The change makes RecursiveQuickSort faster with its recursion, SortRange: without probes, that counts for it.
         options: &["--exclude", "SortRange"],
         functions: &[
             ("RecursiveQuickSort", &["3", "2000000", "100000", "25", "0"]),
@@ -62,7 +62,7 @@ const SUBJECTS: [Subject; 3] = [
     },
 ];
 
-/// All three.
+/// Compares all three.
 ///
 /// # Errors
 /// A program or longpole fails.
@@ -101,7 +101,7 @@ fn recorded(longpole: &Path, program: &Path, subject: &Subject, file: &Path) -> 
     Ok(Report::parse(&command::good(&mut report, LIMIT)?.stdout))
 }
 
-/// A function's own share of the predicted time.
+/// A function's own part of the predicted time.
 fn share(report: &Report, cpus: u32, function: &str) -> f64 {
     let answer = report.at(cpus);
     answer.function(function, "tet_ns").unwrap_or(0.0) / answer.time_ns()

@@ -1,5 +1,5 @@
-//! Beyond the CPUs that there are: programs on an emulated machine, where who computes takes one of P tokens and sleeps meanwhile (real
-//! locks, real wake-ups; tests/workloads/common.h), compared with what a recording of the same program predicts that computes, on the CPUs of this machine.
+//! Predictions for more CPUs than there are, from a recording on this machine, compared with the same program on an emulated
+//! machine: there, a computing thread takes one of P tokens and sleeps (real locks, real wake-ups; tests/workloads/common.h).
 
 use std::fmt::Write;
 use std::path::Path;
@@ -14,12 +14,12 @@ use crate::command;
 use crate::sample::{Sample, digits};
 use crate::workspace::Workspace;
 
-/// The first is what speed-ups are relative to.
+/// Speed-ups are relative to the first.
 const CPUS: [u32; 6] = [1, 2, 4, 8, 16, 32];
-/// Predictions are judged beyond what this machine can show.
+/// Predictions count for more CPUs than this, which this machine cannot show.
 const BEYOND: u32 = 2;
 
-/// Programs with their arguments: pieces of work of at least a millisecond, so that waking a sleeper takes little of it.
+/// Programs with their arguments. Pieces of work take at least a millisecond, so that waking a sleeper is a small part.
 const SUBJECTS: [(&str, &str, &[&str]); 12] = [
     ("barriers, 16 threads", "phases.c", &["16", "40", "4000000"]),
     ("a pool of 16 threads", "pool.c", &["16", "800", "4000000"]),
@@ -35,7 +35,7 @@ const SUBJECTS: [(&str, &str, &[&str]); 12] = [
     ("work stealing, 16 threads", "stealing.c", &["16", "3000000000", "4000000"]),
 ];
 
-/// Compares.
+/// Compares all programs.
 ///
 /// # Errors
 /// A program or longpole fails.
@@ -81,7 +81,7 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize) -> Result<St
     ))
 }
 
-/// Speed-ups relative to one CPU.
+/// Predicted speed-ups relative to one CPU.
 fn predicted(longpole: &Path, file: &Path) -> Result<Vec<f64>> {
     let list = CPUS.map(|cpus| cpus.to_string()).join(",");
     let mut command = Command::new(longpole);

@@ -1,6 +1,6 @@
-//! Which share of a function predicts best what making it faster gains. Candidates that cannot explode are
-//! compared with the simulated gain of making the function a tenth faster and a tenth slower, over the
-//! recordings under tests/data/recordings and those that `./x zoo` has left, the first launched one of each program.
+//! Which share of a function best predicts the gain of making it faster. Candidates that cannot explode are compared with the
+//! simulated gain of making the function a tenth faster and a tenth slower. Recordings: those under tests/data/recordings, and
+//! the first launched one of each program that `./x zoo` has left.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -15,23 +15,23 @@ use crate::command;
 use crate::workspace::Workspace;
 
 const CPUS: [u64; 4] = [1, 2, 4, 16];
-/// Functions of each recording: those with the largest shares.
+/// Number of functions of each recording: those with the largest shares.
 const FUNCTIONS: usize = 4;
-/// Smaller shares say nothing.
+/// Functions with smaller shares are left out.
 const LEAST: f64 = 0.02;
-/// No answer takes this long.
+/// An answer that takes longer fails.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Shares of functions by number of CPUs and name.
+/// Functions' shares, by number of CPUs and name.
 type Shares = BTreeMap<(u64, String), f64>;
 
-/// How far a candidate is from the simulation, in points.
+/// A candidate's distances from the simulation, in points.
 #[derive(Default)]
 struct Distance {
     all: Vec<f64>,
 }
 
-/// Compares.
+/// Compares all candidates.
 ///
 /// # Errors
 /// A recording cannot be read.
@@ -51,7 +51,7 @@ pub fn compare(workspace: &Workspace, longpole: &Path) -> Result<String> {
                     shares.get(&(cpus, function.clone())).copied().unwrap_or(0.0)
                 };
                 let (Some(gain), Some(cost)) = (faster.get(&cpus), slower.get(&cpus)) else { continue };
-                // Ten times what a tenth is worth.
+                // Ten times the mean of a tenth's gain and a tenth's cost.
                 let truth = 5.0 * (gain + cost);
                 let told = [of(&path, cpus), of(&ideal, cpus), of(&path, 1)];
                 for (distance, told) in distances.iter_mut().zip(told) {
@@ -105,7 +105,7 @@ fn recordings(workspace: &Workspace) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// What longpole says of a recording, as JSON.
+/// longpole's answer about a recording, as JSON.
 fn said(longpole: &Path, words: &[&str], recording: &Path) -> Result<Value> {
     let list = CPUS.map(|cpus| cpus.to_string()).join(",");
     let mut command = Command::new(longpole);
@@ -132,8 +132,7 @@ fn shares(longpole: &Path, recording: &Path, model: &str) -> Result<Shares> {
     Ok(shares)
 }
 
-/// The functions with the largest shares on any number of CPUs. A binary's name in brackets is not a
-/// function.
+/// The functions with the largest shares on any number of CPUs. A name in brackets is a binary's.
 fn leading(shares: &Shares) -> Vec<String> {
     let mut largest: BTreeMap<&str, f64> = BTreeMap::new();
     for ((_, name), share) in shares.iter().filter(|((_, name), _)| !name.starts_with('[')) {
@@ -145,7 +144,7 @@ fn leading(shares: &Shares) -> Vec<String> {
     names.into_iter().take(FUNCTIONS).map(|(name, _)| name.to_owned()).collect()
 }
 
-/// By number of CPUs: the share of the time that taking a tenth off gains, and that adding one costs.
+/// By number of CPUs, shares of the time: the gain of taking a tenth off, and the cost of adding a tenth.
 fn simulated(longpole: &Path, recording: &Path, function: &str) -> Result<[BTreeMap<u64, f64>; 2]> {
     let change = |factor: f64| -> Result<BTreeMap<u64, f64>> {
         let scale = format!("{function}={factor}");

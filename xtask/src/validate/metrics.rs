@@ -1,6 +1,6 @@
-//! Which metric names the right function first, on programs whose functions can really be made faster. Each
-//! one is, and the function that gains most is the right one. If another gains as much, as far as can be
-//! measured, both are.
+//! Which metric names the right function first, on programs whose functions can really be made faster. Each function is made
+//! faster, and the one that gains most is the right one; so is another one that gains as much, as far as can be
+//! measured.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::command;
 use crate::sample::Sample;
 use crate::workspace::Workspace;
 
-/// The CPUs that programs are recorded and run on.
+/// The CPUs on which programs are recorded and run.
 const CPUS: &str = "0-1";
 const LIMIT: Duration = Duration::from_secs(300);
 
@@ -25,7 +25,7 @@ struct Subject {
     title: &'static str,
     /// Arguments of the recorded program.
     plain: &'static [&'static str],
-    /// Each function, and the arguments with which its change is made: half of its work, or what is written.
+    /// Each function, the arguments with which it changes, and how: half of its work, or the text.
     changes: &'static [(&'static str, &'static [&'static str], &'static str)],
 }
 
@@ -103,21 +103,21 @@ const SUBJECTS: [Subject; 8] = [
     },
 ];
 
-/// What names a function: the metrics of `compare-metrics`, `parallelism`'s first line, and the largest gain
-/// in simulation.
+/// Methods that name a function: the metrics of `compare-metrics`, the first line of `parallelism`, and the largest
+/// simulated gain.
 const NAMERS: [&str; 8] =
     ["profile", "Quartz", "Quartz's advice", "path", "slack", "zeroing", "benefit", "simulated"];
 
-/// Recordings of each program: metrics of each are asked.
+/// Recordings of each program; each is asked for its metrics.
 const RECORDINGS: usize = 3;
-/// How many standard errors of a median ± shows; gains within that are equal.
+/// ± is this many standard errors of a median; gains within it are equal.
 const SURE: f64 = 2.0;
 
-/// What a change really gains.
+/// Measured gain of a change.
 struct Gain {
     function: &'static str,
     how: &'static str,
-    /// Shares of the time, of each turn.
+    /// Share of the time, for each turn.
     of_turns: Vec<f64>,
 }
 
@@ -126,7 +126,7 @@ impl Gain {
         median(&self.of_turns)
     }
 
-    /// It gains as much as the best one, as far as can be measured.
+    /// Whether it gains as much as the best one, as far as can be measured.
     fn is_as_good_as(&self, best: &Gain) -> bool {
         let less: Vec<f64> = best.of_turns.iter().zip(&self.of_turns).map(|(best, own)| best - own).collect();
         median(&less) <= error(&less)
@@ -137,7 +137,7 @@ impl Gain {
         let how = if *how == HALF { String::new() } else { format!(" ({how})") };
         let mark = if is_right { "**" } else { "" };
         let error = (error(&self.of_turns) * 100.0).max(1.0);
-        // No minus before nothing.
+        // Zero is printed without a minus.
         let percent = (self.median() * 100.0).round() + 0.0;
         format!("{mark}{function}{mark}{how} {percent:.0} ±{error:.0} %")
     }
@@ -149,8 +149,7 @@ fn median(values: &[f64]) -> f64 {
     sample.median()
 }
 
-/// Half-width of the interval that would hold the median of many, if they had a normal distribution apart
-/// from outliers.
+/// Half-width of the interval that would contain the median of many, if they had a normal distribution apart from outliers.
 fn error(values: &[f64]) -> f64 {
     let middle = median(values);
     let deviations: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
@@ -158,7 +157,7 @@ fn error(values: &[f64]) -> f64 {
     SURE * 1.253 * 1.483 * median(&deviations) / (values.len().max(1) as f64).sqrt()
 }
 
-/// The table.
+/// Makes the table.
 ///
 /// # Errors
 /// A program or longpole fails.
@@ -199,7 +198,7 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize) -> Result<St
     Ok(text)
 }
 
-/// What was named, and by how many recordings if not by all.
+/// The functions that were named, each with the number of recordings unless all agree.
 fn cell(names: &[String], best: &[&str]) -> String {
     let mut different: Vec<&String> = Vec::new();
     for name in names {
@@ -241,7 +240,7 @@ fn head(runs: usize) -> String {
     )
 }
 
-/// What each change gains.
+/// Measures the gain of each change.
 fn gains(subject: &Subject, program: &Path, runs: usize) -> Result<Vec<Gain>> {
     let mut gains: Vec<Gain> = subject
         .changes
@@ -268,7 +267,7 @@ fn once(program: &Path, arguments: &[&str]) -> Result<f64> {
     command::seconds(Command::new("taskset").args(["-c", CPUS]).arg(program).args(arguments), LIMIT)
 }
 
-/// The functions that come first, in the order of [`NAMERS`].
+/// The function that comes first, for each of [`NAMERS`].
 fn named(longpole: &Path, program: &Path, subject: &Subject, file: &Path) -> Result<Vec<Option<String>>> {
     let mut record = Command::new(longpole);
     record.args(["record", "--exact", "--cpu-list", CPUS, "--overhead", "none", "-F", "0", "--force", "-o"]);
@@ -294,7 +293,7 @@ fn named(longpole: &Path, program: &Path, subject: &Subject, file: &Path) -> Res
     ])
 }
 
-/// Of the lock of `store.c`, the function whose change is about it.
+/// Replaces the lock of `store.c` by the function whose change is about the lock.
 fn of_lock(name: &str) -> String {
     if name.ends_with("registry.gate") { "digest_row".to_owned() } else { name.to_owned() }
 }

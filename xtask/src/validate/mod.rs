@@ -1,4 +1,4 @@
-//! `./x validate`: are the predictions true? Keeps what was found, with machine and date, in VALIDATION.md.
+//! `./x validate`: compares predictions with real runs, and keeps results with machine and date in VALIDATION.md.
 
 mod attached;
 mod cores;
@@ -23,9 +23,9 @@ use crate::bench::recorder;
 use crate::page::{self, Page};
 use crate::workspace::Workspace;
 
-/// Workloads whose functions can be made faster from outside, and that run on an emulated machine (tests/workloads/common.h).
+/// Builds workloads whose functions can be made faster from outside, and that can run on an emulated machine (common.h).
 const SCALABLE: [&str; 1] = ["-DSCALABLE"];
-/// No run of one, and no answer about it, takes this long.
+/// A run of such a workload, or an answer about it, that takes longer fails.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// What to compare.

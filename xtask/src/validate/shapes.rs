@@ -13,14 +13,14 @@ use crate::bench::Scratch;
 use crate::sample::Sample;
 use crate::workspace::Workspace;
 
-/// A program, with arguments that make it run for about four seconds on one CPU where it repeats itself.
+/// A program. Its arguments make it run for about four seconds on one CPU if it repeats itself.
 struct Shape {
     source: &'static str,
     arguments: &'static [&'static str],
     what: &'static str,
-    /// It does the same again and again: a stretch of it is like the whole, so it is attached to as well.
+    /// Whether it does the same again and again: a part of it is like the whole, so longpole also attaches to it.
     repeats: bool,
-    /// It has as many OpenMP threads as CPUs, and each number of them its own recordings.
+    /// Whether it has as many OpenMP threads as CPUs, so that each number of CPUs needs its own recordings.
     openmp: bool,
 }
 
@@ -58,13 +58,13 @@ const SHAPES: [Shape; 19] = [
     repeating("spinblock.c", &["4", "32000"], "adaptive and spin locks"),
 ];
 
-/// For how many seconds a program that is attached to is recorded.
+/// Seconds for which longpole is attached to a program.
 const WINDOW: f64 = 3.0;
 
-/// The table over all of them.
+/// Makes the table of all programs.
 ///
 /// # Errors
-/// longpole fails on one.
+/// longpole fails on a program.
 pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize) -> Result<String> {
     let scratch = Scratch::new(workspace, "shapes")?;
     let mut text = format!(
@@ -116,7 +116,7 @@ pub fn compare(workspace: &Workspace, longpole: &Path, runs: usize) -> Result<St
     Ok(text)
 }
 
-/// Cells of a row: the speed-up that is predicted from attaching, and its error.
+/// A row's cells for attaching: the predicted speed-up, and its error.
 fn attached_cells(
     longpole: &Path,
     folder: &Path,

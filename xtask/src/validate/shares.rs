@@ -1,5 +1,5 @@
-//! Shares of functions in longpole's reports, compared with those that programs measure themselves: are
-//! numbers without ± exact, and does the truth lie within those with ±?
+//! Shares of functions in longpole's reports, compared with those that programs measure themselves: whether numbers without ±
+//! are exact, and whether the truth lies within those with ±.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -8,12 +8,12 @@ use anyhow::{Result, bail};
 use longpole_tests::known_shares::{self, Compared};
 use longpole_tests::{take_binary, workload};
 
-/// Recordings in all: a half launched, a half attached.
+/// Number of recordings: half of them launched, half attached.
 const RECORDINGS: usize = 200;
-/// Wrong numbers that are shown; the others are counted.
+/// Number of wrong shares that are shown; the others are only counted.
 const SHOWN: usize = 5;
 
-/// Records as many programs.
+/// Makes that many recordings, and compares them.
 ///
 /// # Errors
 /// The program does not compile or cannot be started.

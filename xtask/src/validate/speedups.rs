@@ -1,4 +1,4 @@
-//! `longpole validate` of a command, and how a row of its answer is printed.
+//! Runs `longpole validate` on a command, and prints rows of its answer.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,22 +10,22 @@ use serde_json::Value;
 use crate::command;
 use crate::sample::Sample;
 
-/// No `longpole validate` takes this long.
+/// A `longpole validate` that takes longer fails.
 pub const LIMIT: Duration = Duration::from_secs(1800);
 
-/// What a prediction comes from.
+/// The recordings that predictions come from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Recorded {
-    /// Recordings on this number of CPUs.
+    /// Recordings on this number of CPUs, for all rows.
     On(usize),
-    /// Each number of CPUs has its own, of as many OpenMP threads.
+    /// Each number of CPUs has recordings of its own, with as many OpenMP threads.
     Each,
 }
 
-/// `longpole validate --json` of a command, whose first recording stays in `kept` where there is one for all numbers of CPUs.
+/// `longpole validate --json` of a command. If one recording serves all numbers of CPUs, the first is kept in `kept`.
 ///
 /// # Errors
-/// It fails.
+/// longpole fails.
 pub fn validation(
     longpole: &Path,
     program: &[String],
@@ -50,7 +50,7 @@ pub fn validation(
 #[derive(Default)]
 pub struct Errors {
     all: Sample,
-    /// Those of the simulation alone.
+    /// Errors of the simulation alone.
     own: Sample,
 }
 
@@ -66,7 +66,7 @@ impl Errors {
         format!("{cpus} | {measured} | {predicted} | {error:.1} % | {inflation:.2}× | {own:.1} %")
     }
 
-    /// All of them, in a sentence.
+    /// All errors, in a sentence.
     pub fn told(&self) -> String {
         let Errors { all, own } = self;
         format!(
@@ -76,7 +76,7 @@ impl Errors {
     }
 }
 
-/// A speed-up of such a row, with its smallest and largest value.
+/// A speed-up in such a row, with its smallest and largest value.
 fn range(row: &Value, name: &str) -> String {
     let of = |name: &str| row[name].as_f64().unwrap_or(f64::NAN);
     let (low, high) = (of(&format!("{name}_low")), of(&format!("{name}_high")));

@@ -1,9 +1,8 @@
-//! The ten programs of the 1999 paper's Tables 1 and 2, from the sources of Splash-4, compared with the
-//! paper's own figures.
+//! The ten programs of the 1999 paper's Tables 1 and 2, from the sources of Splash-4, compared with the paper's figures.
 //!
 //! The sources are not part of longpole: `git clone https://github.com/OdnetninI/Splash-4`, then
-//! `./x validate splash --sources Splash-4`. They are built with barriers of a mutex and a condition variable, as
-//! SPLASH-2 had them, instead of ones that spin on an atomic counter.
+//! `./x validate splash --sources Splash-4`. They are built with barriers of a mutex and a condition variable, as in
+//! SPLASH-2, instead of barriers that spin on an atomic counter.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -15,7 +14,7 @@ use serde_json::Value;
 use super::speedups::{Errors, LIMIT};
 use crate::command;
 
-/// On make's command line, where they take the place of what a program's own Makefile adds (radiosity's include folders).
+/// On make's command line, where they replace flags that a program's Makefile adds (radiosity's include folders).
 const C_FLAGS: &str = "CFLAGS=-O2 -pthread -D_XOPEN_SOURCE=500 -D_POSIX_C_SOURCE=200112 -std=c11 -g \
                        -fno-strict-aliasing -I./glibdumb -I./glibps";
 const M4_FLAGS: &str = "M4FLAGS=-Ulen -Uindex -P";
@@ -23,12 +22,12 @@ const M4_FLAGS: &str = "M4FLAGS=-Ulen -Uindex -P";
 struct Program {
     name: &'static str,
     folder: &'static str,
-    /// Shell, run in its folder; `{cpus}` is the number of threads. It becomes the program itself: what is recorded is the
-    /// process that was started, not what it starts.
+    /// A line of shell, run in its folder; `{cpus}` is the number of threads. The shell must execute the program, because the
+    /// process that was started is recorded, not its children.
     script: &'static str,
-    /// Data set, where it is another one than the paper's.
+    /// Data set, if it differs from the paper's.
     data: &'static str,
-    /// Predicted and real speed-ups on 2, 4 and 8 processors in the paper; where it has two rows, that with spinning.
+    /// The paper's predicted and real speed-ups on 2, 4 and 8 processors; of two rows, the one with spinning.
     paper: [(f64, f64); 3],
 }
 
@@ -168,7 +167,7 @@ fn rows(text: &mut String, program: &Program, document: &Value, errors: &mut Err
 fn validation(longpole: &Path, folder: &Path, script: &str, runs: usize) -> Result<Value> {
     let mut command = Command::new(longpole);
     command.current_dir(folder);
-    // FMM's lock operations come in bursts of hundreds of thousands, for which a thread's usual ring has no room.
+    // FMM's lock operations come in bursts of hundreds of thousands, which do not fit into a thread's usual ring.
     command.args(["validate", "--json", "--ring-size", "64M", "--runs", &runs.to_string()]);
     command.args(["--", "sh", "-c", script]);
     command::json(&mut command, LIMIT)

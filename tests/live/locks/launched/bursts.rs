@@ -1,13 +1,13 @@
-//! Mutexes, and read-write locks for reading, taken again and again are folded ([`probe_abi::Burst`]), and
-//! counted exactly however the program ends.
+//! Mutexes, and read-write locks for reading, that are taken again and again become bursts ([`probe_abi::Burst`]), which
+//! count exactly however the program ends.
 
 use crate::locks::support::{Recorded, c};
 use longpole_tests::skip_unless_live;
 use probe_abi::{Burst, Record, SyncOperation};
 
-/// Takes and releases a mutex: a number of times in the first thread, 999,983 times in one that ends, and 13
-/// times in a child that is forked between an acquisition and its release. Then it ends as the second word
-/// says.
+/// Takes and releases a mutex: as often as the first argument says in the first thread, 999,983 times in a thread that ends.
+/// A child that is forked between an acquisition and its release does so 13 times. The second argument says how the program
+/// ends.
 const MANY: &str = r#"
 #include <pthread.h>
 #include <signal.h>
@@ -72,8 +72,7 @@ fn bursts(recorded: &Recorded) -> Vec<Burst> {
 fn what_is_folded_is_counted_exactly_in_threads_that_end_forked_children_and_killed_programs() {
     let many = skip_unless_live!(c(MANY));
     for (how, more_locks) in [("0", 0), ("1", 0), ("2", 1)] {
-        // Where operations are left out, none are folded, and the other way round: without a budget nothing
-        // is left out.
+        // Operations are left out or folded, never both: without a budget none are left out.
         let recorded = many.record(&["--overhead", "none", "--children"], &["1000003", how]);
         let words = &recorded.ended.stdout;
         let pid: u32 = words.trim().parse().expect("a number");
@@ -100,8 +99,8 @@ fn what_is_folded_is_counted_exactly_in_threads_that_end_forked_children_and_kil
     }
 }
 
-/// Two threads that take one mutex in turns: taking it ends the other thread's burst, so that they never seem
-/// to hold it at the same time.
+/// Two threads take one mutex in turns: an acquisition ends the other thread's burst, so that they never seem to hold the
+/// mutex at the same time.
 #[test]
 fn nobody_has_a_mutex_in_the_middle_of_anothers_burst() {
     let shared = skip_unless_live!(c(SHARED));
@@ -150,8 +149,8 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// Two threads read what is under a lock all the time, and each writes there now and then; a reader that has it twice, and
-/// one whose lock another waits for.
+/// Two threads read under a lock all the time, and each writes there now and then. A reader takes the lock twice, and another
+/// thread waits for a reader's lock.
 const READERS: &str = r#"
 #include <pthread.h>
 #include <stdlib.h>
@@ -186,7 +185,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// OpenSSL's locks came faster than they could be taken: node lost more than half of its operations.
+/// Read-write locks without a writer are folded: OpenSSL's come faster than a ring takes records, and node lost half of them.
 #[test]
 fn readers_are_folded_as_long_as_nobody_writes() {
     let readers = skip_unless_live!(c(READERS));
@@ -199,7 +198,7 @@ fn readers_are_folded_as_long_as_nobody_writes() {
     let bursts = bursts(&recorded);
     let folded: u64 = bursts.iter().map(Burst::operations).sum();
     assert!(folded > 800_000, "more than half of them are folded: {folded}");
-    // The thread that has it for writing, from the call's end to the beginning of the next release.
+    // Spans in which a thread has it for writing, from the call's end to the beginning of the release.
     let mut writers: Vec<(u64, u64, u32)> = Vec::new();
     for event in &recorded.recording.events {
         let Record::Operation(operation) = event else { continue };
@@ -225,8 +224,8 @@ fn readers_are_folded_as_long_as_nobody_writes() {
     assert_eq!(program.findings.iter().find(|finding| finding.kind() == "replayed"), None);
 }
 
-/// Two threads that each take two mutexes of their own in turns, so that each pair is a burst of its own, a million times; and
-/// another mutex now and then, which they hold for a while.
+/// Two threads each take two mutexes of their own in turns, a million times, so that each pair is a burst of its own. Now
+/// and then they take a shared mutex, and hold it for a while.
 const PRESSED: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
@@ -264,9 +263,9 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// What came faster than it could be read was lost, and nothing around it was known: node lost half of its
-/// operations in the bursts of its start. Operations without a waiter are only counted then, and those with a
-/// waiter are there.
+/// Operations that come faster than they can be read: those without a waiter are then only counted, and those with a waiter
+/// are recorded. Otherwise node would lose half of its operations in the bursts of its start, and nothing around them would
+/// be known.
 #[test]
 fn what_nobody_waits_for_is_counted_before_anything_is_lost() {
     let pressed = skip_unless_live!(c(PRESSED));

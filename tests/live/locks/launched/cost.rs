@@ -22,18 +22,18 @@ int main(int count, char **words) {
 }
 "#;
 
-/// The overhead left them out: x264 was reported to cost 2.5 % where it was 4 % slower.
+/// The overhead includes the library's operations: x264 was 4 % slower where the rest is 2.5 %.
 #[test]
 fn operations_are_a_part_of_the_overhead_with_what_they_were_measured_to_take() {
     let program = skip_unless_live!(c(LOCKING));
-    // Some seconds: the books are looked at several times.
+    // Some seconds, in which the cost accounting runs several times.
     let recorded = program.record(&[], &["120000"]);
     let all = recorded.operations().count() as u64;
     assert!(all >= 240_000, "{all}");
     let end = recorded.recording.facts.end.as_ref().expect("an end");
     let overhead = end.overhead.expect("overhead");
     assert!(overhead.operations > 10_000 && overhead.operations <= all, "{overhead:?} of {all}");
-    // Two readings of the clock at least, and never more than what counts as measured.
+    // At least two readings of the clock, and at most the largest time that counts as measured.
     let each_ns = overhead.operation_ns / overhead.operations;
     assert!((10..=20_000).contains(&each_ns), "{each_ns} ns each");
     let without = overhead.spent_ns() - overhead.operation_ns;

@@ -18,7 +18,7 @@ fn limit(program: &Path, options: &[&str], words: &[&str]) -> (String, Value) {
     (text, answer)
 }
 
-/// "waiting for signal: 97 %", and the locks were "held 0 ns".
+/// LIMIT names both locks and their holders, instead of "waiting for signal" and locks that are held for 0 ns.
 #[test]
 fn threads_with_each_others_locks_are_told_however_it_ends() {
     let program = skip_unless_live!("deadlock.c");

@@ -3,7 +3,7 @@
 use crate::locks::support::{c, record_in};
 use longpole_tests::skip_unless_live;
 
-/// What the kernel answers to nonsense: errors, and no signal.
+/// Calls with arguments that make no sense: the kernel answers with errors, without a signal.
 const NONSENSE: &str = r#"
 #define _GNU_SOURCE
 #include <errno.h>
@@ -55,7 +55,7 @@ int main(void) {
 }
 "#;
 
-/// They ended by SIGSEGV inside the library.
+/// The kernel must read the arguments for the library: if the library read them itself, the program would end by SIGSEGV.
 #[test]
 fn nonsense_for_exec_is_an_error_and_no_signal() {
     let program = skip_unless_live!(c(NONSENSE));

@@ -1,11 +1,11 @@
-//! Programs that take the clock or system calls away from themselves, or from us: they end as they would alone, and what
-//! is not recorded is counted. docs/safety.md names these tests.
+//! Programs that forbid the clock or system calls to themselves, and so to the library in them: they end as they would alone,
+//! and operations that are not recorded are counted. docs/safety.md names these tests.
 
 use crate::locks::support::{Program, Recorded, c};
 use longpole_tests::skip_unless_live;
 use probe_abi::SyncOperation::*;
 
-/// What the program does and says alone, and recorded.
+/// Expects the same ending and output recorded as alone.
 fn same(recorded: &Recorded, program: &Program, words: &[&str]) {
     let alone = program.alone(words);
     let (with, without) = (&recorded.ended, &alone);
@@ -75,7 +75,7 @@ int main(int count, char **words) {
 }
 "#;
 
-/// The library read the clock, and rang: each of these ended by SIGSEGV or SIGKILL.
+/// The library must neither read the clock nor wake the ring reader then: the program would end by SIGSEGV or SIGKILL.
 #[test]
 fn strict_seccomp_leaves_a_program_its_end_and_counts_what_it_does() {
     let program = skip_unless_live!(c(SILENT));
@@ -101,9 +101,9 @@ fn a_program_without_the_time_stamp_counter_runs_on() {
         let recorded = program.record(&["--children"], &[way]);
         same(&recorded, &program, &[way]);
         assert_eq!(recorded.ended.code, Some(12), "{way}");
-        // Recorded until then, and again when it has its clock back.
+        // Recorded until the clock is taken away, and again when it is back.
         assert_eq!(recorded.counts(0)[&MutexUnlock], 11 + 17, "{way}: {:?}", recorded.counts(0));
-        // Its thread's and its child's, too; the thread was made and waited for.
+        // Operations of the main thread, its thread and its child; also the thread's creation and join.
         assert_eq!(forbidden(&recorded), 2 * (1009 + 101 + 53) + 2, "{way}");
     }
     let recorded = program.record(&[], &["fails"]);
@@ -111,7 +111,7 @@ fn a_program_without_the_time_stamp_counter_runs_on() {
     assert_eq!((recorded.counts(0)[&MutexUnlock], forbidden(&recorded)), (24, 0));
 }
 
-/// A filter that ends the program for everything that recording has ever asked the kernel.
+/// A filter that ends the program for each system call that recording could make in it.
 const FILTERED: &str = r#"
 #define _GNU_SOURCE
 #include <linux/filter.h>
@@ -169,8 +169,8 @@ fn a_filter_that_forbids_all_that_recording_asks_for_ends_nobody() {
         let recorded = program.record(&["--children"], &[way]);
         same(&recorded, &program, &[way]);
         assert_eq!(recorded.ended.code, Some(code), "{way}: {:?}", recorded.ended);
-        // With glibc they know their numbers all the same; a program that installs a filter gets probes
-        // instead.
+        // With glibc, thread numbers need no system call. In a program that is started under a filter, the library stays
+        // inactive.
         if cfg!(target_env = "gnu") {
             let counts = recorded.counts(0);
             assert_eq!(counts.get(&MutexUnlock).copied().unwrap_or(0), unlocks, "{way}: {counts:?}");

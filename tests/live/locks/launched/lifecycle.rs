@@ -1,4 +1,4 @@
-//! Killed, forked, replaced, interrupted: what has been written stays, and nothing is written twice.
+//! Programs that are killed or interrupted, fork or execute: written records stay, and none is written twice.
 
 use crate::locks::support::{Recorded, c, program, record_in};
 use longpole_tests::{skip_unless_live, until};
@@ -27,7 +27,7 @@ int main(int count, char **words) {
 #[test]
 fn a_killed_program_loses_nothing_and_shows_what_it_waited_for() {
     let program = skip_unless_live!(c(KILLED));
-    // Less than a ring, and nothing that would make longpole empty it before.
+    // Fewer records than a ring holds, and nothing that makes longpole empty the ring before.
     let recorded = program.record(&[], &["7919"]);
     assert_eq!(recorded.ended.signal, Some(9));
     let counts = recorded.counts(0);
@@ -103,7 +103,7 @@ fn children_have_rings_of_their_own_and_exec_begins_anew() {
     let program = skip_unless_live!(c(FORKS));
     let with = program.record(&["--children"], &[]);
     with.text(0);
-    // In order of their ids, which is that of their birth: the program before and after exec, its children.
+    // Processes in order of their birth: the program before and after exec, its children.
     assert_eq!(locks_by_process(&with), [11 + 19 + 23, 13 + 83, 17]);
     let without = program.record(&["--no-children"], &[]);
     without.text(0);
@@ -308,17 +308,17 @@ int main(int count, char **words) {
 }
 "#;
 
-/// The bell is a futex call of ours: a program that had forbidden them to itself died of a ring that was half full.
+/// When a ring is half full, the library makes a futex call. A program that forbids itself such calls must not die of it.
 #[test]
 fn a_program_that_may_not_wake_anybody_lives_and_is_recorded() {
     let program = skip_unless_live!(c(FILTERED));
     for way in ["prctl", "seccomp", "late", "thread", "fork", "plain"] {
-        // All records have room in a ring, and much more than half of it: nothing is lost, whenever longpole comes.
+        // The records fill much more than half of a ring, but not all of it: none is lost, whenever longpole empties it.
         let recorded = program.record(&["--children", "--ring-size", "1M"], &[way]);
         assert_eq!(recorded.ended.code, Some(0), "{way}: {:?}", recorded.ended);
         let (counts, times) = (recorded.counts(0), if way == "late" { 7000 } else { 6000 });
         assert_eq!((counts[&MutexLock], counts[&MutexUnlock]), (times, times), "{way}");
     }
-    // The filter does what it is there for.
+    // The filter works: a futex call ends the program.
     assert_eq!(program.record(&[], &["wait"]).ended.signal, Some(31));
 }

@@ -1,4 +1,4 @@
-//! Together with other preloaded libraries and sanitizers, and in programs that cannot have any.
+//! The library together with other preloaded libraries and sanitizers; and programs that cannot have a preloaded library.
 
 use crate::locks::support::{LIMIT, program, record_in};
 use longpole_tests::workload::{self, Problem};
@@ -21,7 +21,7 @@ int main(void) {
 }
 "#;
 
-/// Wraps a function that we wrap, too, counts its calls, and has an allocator of its own that locks.
+/// Wraps a function that our library wraps, too, counts its calls, and has an allocator of its own that locks.
 const OTHER: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -89,7 +89,7 @@ fn programs_with_sanitizers_run_as_before() {
         assert_eq!(recorded.text(0), "whole\n", "{sanitizer}");
         let counts = recorded.counts(0);
         assert!(counts.get(&MutexLock).copied().unwrap_or(0) >= 122, "{sanitizer}: {counts:?}");
-        // As the child of a command, its runtime must come first, too: it ended the program.
+        // As the command's child, it must load its sanitizer's runtime first, too: else the runtime ends the program.
         let child = format!("{}; exit $?", program.path.display());
         let folder = tempfile::tempdir().expect("folder");
         let recorded = record_in(folder.path(), &["--children"], &["sh", "-c", &child], &[]);
@@ -97,7 +97,7 @@ fn programs_with_sanitizers_run_as_before() {
     }
 }
 
-/// Asks for the functions of before 2003, whose condition variables are one word that points elsewhere.
+/// Links glibc's condition variables of before 2003, which are one word that points elsewhere.
 const BEFORE: &str = r#"
 #include <pthread.h>
 __asm__(".symver pthread_cond_wait, pthread_cond_wait@GLIBC_2.2.5");
@@ -181,16 +181,16 @@ fn a_limit_on_addresses_leaves_it_out_and_hurts_nobody() {
     let limited = |when: &str, limits: &str| {
         let script =
             format!("{limits} exec \"$0\" record --force --interpose {when} -o \"$1\" -- sh -c \"$2\"");
-        // In KiB: less than the memory that is shared, which is only addresses.
+        // In KiB: less than the addresses of the shared memory.
         let mut shell = shell(&script);
         let ended = run(shell.arg(binary()).arg(&file).arg("ulimit -v 4000000; exec echo hello"), LIMIT);
         let ended = ended.expect("a shell");
         (ended.code, ended.stdout, ended.stderr)
     };
-    // The command limits itself: it is recorded until then.
+    // The command sets the limit itself, and is recorded until then.
     let (code, stdout, stderr) = limited("always", "");
     assert_eq!((code, &*stdout), (Some(0), "hello\n"), "{stderr}");
-    // longpole is limited.
+    // longpole starts with the limit.
     let (code, stdout, stderr) = limited("auto", "ulimit -v 4000000;");
     assert_eq!((code, &*stdout), (Some(0), "hello\n"), "{stderr}");
     let locks = stderr.lines().find(|line| line.starts_with("locks ")).unwrap_or_default();
@@ -206,7 +206,7 @@ fn nothing_is_left_behind() {
     let library = text.lines().next().expect("a line");
     assert!(library.ends_with("/longpole-preload.so"), "{text}");
     assert!(!std::path::Path::new(library).exists(), "{library} is still there");
-    // One descriptor, the shared memory's; longpole's others are none of the command's business.
+    // The command has one of longpole's descriptors, that of the shared memory.
     let of_ours = text.lines().skip(1).filter(|line| line.contains("longpole"));
     assert_eq!(of_ours.count(), 1, "{text}");
     drop(recorded.file);

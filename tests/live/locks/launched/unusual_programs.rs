@@ -1,5 +1,5 @@
-//! Programs that do odd things with their memory, threads, descriptors, limits and file systems: they end and say the same
-//! as alone. docs/safety.md names these tests.
+//! Programs that do odd things with their memory, threads, descriptors, limits and file systems: they end as alone, with the
+//! same output. docs/safety.md names these tests.
 
 use crate::locks::support::{LIMIT, Program, Recorded, c, record_in};
 use longpole_tests::{Ended, binary, must_run, run, shell, skip, skip_unless_live};
@@ -140,7 +140,7 @@ int main(int count, char **words) {
 }
 "#;
 
-/// Its exit code and what it says, alone and recorded; unlocks that were recorded.
+/// Records the program, and expects the same ending and output as alone.
 fn both(program: &Program, way: &str) -> Recorded {
     let recorded = program.record(&["--children"], &[way]);
     let alone = program.alone(&[way]);
@@ -162,7 +162,7 @@ fn odd_programs_end_as_alone() {
         ("files", 10, 4001),
         ("data", 11, 101),
         ("raw", 15, 35),
-        // All that `pthread_create` left no addresses for, and no memory either.
+        // With a limit on addresses, a thread and 100 MB of memory must still fit.
         ("addresses", 18, 112),
         ("addresses of", 18, 112),
         ("shell", 17, 0),
@@ -175,11 +175,11 @@ fn odd_programs_end_as_alone() {
             assert_eq!(counts[&SemaphorePost], 101);
         }
     }
-    // Where the limit is that small it is refused alone, too.
+    // Where the limit is that small, locking all memory fails alone, too.
     let recorded = both(&program, "locked");
     let unlocks = recorded.counts(0)[&MutexUnlock];
     assert_eq!(unlocks, if recorded.ended.code == Some(12) { 104 } else { 3 });
-    // What these do is not all recorded, and that is not asked for.
+    // Of these, not all operations are recorded: there are at least this many.
     for (way, code) in [("clone", 13), ("vfork", 14), ("second", 16)] {
         let recorded = both(&program, way);
         assert_eq!(recorded.ended.code, Some(code), "{way}: {:?}", recorded.ended);
@@ -189,7 +189,7 @@ fn odd_programs_end_as_alone() {
     }
 }
 
-/// What it says alone, or why it does not run here.
+/// Runs the command alone; the error says why it does not run here.
 fn alone(command: &[&str]) -> Result<Ended, String> {
     match run(Command::new(command[0]).args(&command[1..]), LIMIT) {
         Ok(ended) if ended.code == Some(0) => Ok(ended),
@@ -197,7 +197,7 @@ fn alone(command: &[&str]) -> Result<Ended, String> {
     }
 }
 
-/// The loader complained on the child's standard error.
+/// If a child cannot see the library's file, the loader must not complain about it on the child's standard error.
 #[test]
 fn a_child_that_does_not_see_the_library_hears_nothing_of_it() {
     skip_unless_live!();
@@ -214,7 +214,7 @@ fn a_child_that_does_not_see_the_library_hears_nothing_of_it() {
     assert_eq!(recorded.text(0), alone.stdout);
 }
 
-/// Times of another clock were in the recording.
+/// In a time namespace, the library's times would be those of another clock: probes record the program instead.
 #[test]
 fn a_clock_of_its_own_is_left_to_probes() {
     let program = skip_unless_live!(c(ODD));
@@ -238,10 +238,10 @@ fn limits_are_handed_on_as_they_are() {
     let folder = tempfile::tempdir().expect("folder");
     let file = folder.path().join("test.lp");
     let longpole = binary().display();
-    // In blocks of 512 bytes; it must leave room for the recording.
+    // In blocks of 512 bytes; the limit must leave room for the recording.
     let ask = "ulimit -a; ulimit -Ha";
     let run = |script: String| must_run(&mut shell(&script), LIMIT);
-    // With the second, the memory is larger than any file may be: longpole ended by SIGXFSZ.
+    // With the second limit, the shared memory is larger than any file may be: longpole must not end by SIGXFSZ.
     for (file_limit, interpose) in [("ulimit -S -f 100000", "always"), ("ulimit -f 100000", "auto")] {
         let limits = format!("ulimit -S -n 512; {file_limit};");
         let alone = run(format!("{limits} {ask}"));
@@ -254,7 +254,7 @@ fn limits_are_handed_on_as_they_are() {
     }
 }
 
-/// A program that never does a synchronization operation has only a mapped file of ours.
+/// In a program without synchronization operations only the library's file is mapped, not the shared memory.
 #[test]
 fn a_program_without_operations_pays_for_the_mapping_only() {
     skip_unless_live!();

@@ -1,4 +1,4 @@
-//! Calls that are left by other ways than a return: `longjmp` and exceptions.
+//! Calls that end by other ways than a return: `longjmp` and exceptions.
 
 use super::support::{by_object, number, program};
 use longpole_tests::{skip_unless_built, skip_unless_live};
@@ -44,7 +44,7 @@ int main(void) {
 }
 "#;
 
-/// A call left through `longjmp` was not finished, and hides nothing that comes after it.
+/// A call left through `longjmp` is not recorded, and hides nothing that comes after it.
 #[test]
 fn calls_left_by_longjmp_are_none() {
     skip_unless_live!();
@@ -55,7 +55,7 @@ fn calls_left_by_longjmp_are_none() {
         assert_eq!(number(&counts, SyncOperation::SemaphoreWait), 1, "{flags:?}: {counts:?}");
         assert_eq!(number(&counts, SyncOperation::SemaphorePost), 1);
         assert_eq!(number(&counts, SyncOperation::Once), 0);
-        // A static program's libc has locks of its own, which nothing tells from others.
+        // A static program's libc takes locks of its own, which nothing distinguishes from the program's.
         for kind in [SyncOperation::MutexLock, SyncOperation::MutexUnlock] {
             assert_eq!(by_object(&recorded, kind).last(), Some(&15), "{flags:?}: {counts:?}");
         }
@@ -93,7 +93,7 @@ fn exceptions_pass_through_once() {
     assert_eq!(recorded.ended.stdout, "49\n");
     let counts = recorded.counts(0);
     assert_eq!(number(&counts, SyncOperation::MutexLock), 50, "{counts:?}");
-    // The unwinder has one of its own.
+    // The unwinder makes such a call, too.
     let once = by_object(&recorded, SyncOperation::Once);
     assert_eq!(once.first(), Some(&1), "only the one that came back: {once:?}");
     assert!(once.len() <= 2, "{once:?}");

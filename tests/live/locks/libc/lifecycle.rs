@@ -1,4 +1,4 @@
-//! What happens to probes on C libraries, and to programs under them, when things go wrong.
+//! Probes on C libraries, and the programs that have them, when things go wrong.
 
 use super::support::{attach, ends_well, number, program, read};
 use engine::event::{GapReason, NoteKind};
@@ -51,7 +51,7 @@ int main(void) {
 }
 "#;
 
-/// Killed at any moment, longpole leaves a program that runs on, with its libc's code as it was.
+/// If longpole is killed at any moment, the program runs on, and its libc's code is unchanged.
 #[test]
 fn a_killed_longpole_leaves_a_running_program() {
     let program = skip_unless_live!(program(BUSY, "cc", &[]));
@@ -99,7 +99,7 @@ int main(void) {
 }
 "#;
 
-/// A family that is used too often loses its probes, and all of them; the others go on; the report says what it means.
+/// A family of functions that is called too often loses all its probes; other families keep theirs; the report says so.
 #[test]
 fn a_hot_family_loses_its_probes_and_the_report_says_so() {
     let program = skip_unless_live!(program(HOT, "cc", &[]));
@@ -130,7 +130,7 @@ fn a_hot_family_loses_its_probes_and_the_report_says_so() {
     let locks = number(&counts, SyncOperation::MutexLock);
     assert!((500..20_000).contains(&locks), "{locks} of 400,002");
     let late = recorded.recording.events.iter().filter(|event| match event {
-        // One that began before may come back later.
+        // A call that began before may return later.
         Record::Operation(operation) => operation.operation < 32 && operation.began_ns > off[0].0,
         _ => false,
     });
@@ -145,7 +145,7 @@ fn a_hot_family_loses_its_probes_and_the_report_says_so() {
     assert!(!words.contains("deadlock"), "{text}");
 }
 
-/// Probes do not stay on after a recording, and a second one finds everything as it was.
+/// A recording leaves no probes, and a second one works like the first.
 #[test]
 fn one_recording_after_another() {
     let program = skip_unless_live!(program(BUSY, "cc", &[]));
@@ -173,8 +173,8 @@ int main(int count, char **words) {
 }
 "#;
 
-/// A process's own libc has no section that would name its functions. Another file of that name in the usual
-/// place got probes instead, which were never hit, and longpole reported that operations were recorded.
+/// The libc that a process has loaded lacks section headers, and so names of functions. Another file of that name in the usual
+/// place must not get probes instead: none of them would be hit.
 #[test]
 fn a_libc_without_symbols_is_said_to_be_one() {
     let mut program = skip_unless_live!(program(WITHOUT_SYMBOLS, "cc", &["-Wl,-rpath,$ORIGIN"]));
@@ -187,7 +187,7 @@ fn a_libc_without_symbols_is_said_to_be_one() {
         skip!("no libc.so.6 here");
     };
     let mut bytes = std::fs::read(libc).expect("libc");
-    // The header's place, number and names of sections: not needed to run it.
+    // Place, number and names of sections in the ELF header: not needed to run it.
     bytes[0x28..0x30].fill(0);
     bytes[0x3c..0x40].fill(0);
     std::fs::write(program.folder.path().join("libc.so.6"), bytes).expect("a copy");
@@ -205,7 +205,7 @@ fn a_libc_without_symbols_is_said_to_be_one() {
     let said = "locks that nobody had to wait for leave no trace in the recording";
     assert_eq!(report(&["report", "--wide"]).matches(said).count(), 1);
     assert!(report(&["report", "--by", "lock"]).contains("No lock operations are in this recording"));
-    // From inside this does not need to be known.
+    // The library inside needs no names.
     let inside = program.launched(&[], &[]);
     let locks = number(&inside.counts(0), SyncOperation::MutexLock);
     assert_eq!(

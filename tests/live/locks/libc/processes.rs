@@ -1,4 +1,4 @@
-//! Several processes, and what one of them is: statically linked, with a `libpthread` of its own, in a PID namespace.
+//! Several processes; and a process that is statically linked, has a `libpthread` of its own, or is in a PID namespace.
 
 use super::support::{LIMIT, Recorded, attach, number, program, read};
 use longpole_tests::workload::compile_text;
@@ -90,7 +90,7 @@ fn every_process_is_recorded_in_one_way() {
         let children = children_of(recorded);
         assert_eq!(number(&recorded.counts(children[0]), SyncOperation::MutexLock), 17);
         assert_eq!(number(&recorded.counts(children[1]), SyncOperation::MutexLock), 23);
-        // From inside the CPU is unknown.
+        // Operations that are recorded from inside have no CPU.
         let from_inside = |pid: u32| {
             let mut all = recorded
                 .recording
@@ -133,7 +133,7 @@ __attribute__((noinline)) int pthread_mutex_unlock(void *mutex) {
 }
 "#;
 
-/// As glibc was before 2.34: the functions of threads are in a library of their own, and call libc's.
+/// As in glibc before 2.34: the functions of threads are in a library of their own, and call libc's.
 #[test]
 fn a_libpthread_of_its_own_counts_once() {
     skip_unless_live!();
@@ -173,7 +173,7 @@ int main(void) {
 }
 "#;
 
-/// In a PID namespace the mutex's owner has another number than the kernel's: it is the same thread.
+/// In a PID namespace, a mutex names its owner by another number than the kernel's: it is the same thread.
 #[test]
 fn owners_in_another_pid_namespace_are_known() {
     let program = skip_unless_live!(program(NAMESPACE, "cc", &[]));
@@ -191,7 +191,7 @@ fn owners_in_another_pid_namespace_are_known() {
     let ended = longpole.wait(LIMIT).expect("an end");
     let said = &ended.stderr;
     assert_eq!(ended.code, Some(0), "{said}");
-    // The number inside the container means nothing outside: the message names the right one.
+    // The number inside the container means nothing outside: the message names the outside number.
     assert!(said.contains(&format!("(pid {inner}, 1 in its PID namespace)")), "{said}");
     let info = Longpole::with(["info"]).and(&file).ok().stdout;
     assert!(info.contains(&format!("{inner} (1 in its PID namespace)")), "{info}");

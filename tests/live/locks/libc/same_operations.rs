@@ -5,7 +5,7 @@ use longpole_tests::{skip_unless_built, skip_unless_live};
 use probe_abi::{OperationFlags, Record, SyncOperation};
 use std::collections::BTreeMap;
 
-/// Says where two recordings differ, thread by thread.
+/// Expects that two recordings are equal, thread by thread, and shows the first difference.
 fn check_same(one: &[Vec<String>], other: &[Vec<String>], what: &str) {
     for (number, (one, other)) in one.iter().zip(other).enumerate() {
         let differs = one.iter().zip(other).position(|(a, b)| a != b).unwrap_or(one.len().min(other.len()));
@@ -34,7 +34,7 @@ fn counts(lists: &[Vec<String>]) -> BTreeMap<String, usize> {
     counts
 }
 
-/// Flags of mutexes, by object.
+/// Flags of all operations of a kind, sorted.
 fn flags(recorded: &Recorded, kind: SyncOperation) -> Vec<u16> {
     let mut flags: Vec<u16> = recorded
         .recording
@@ -105,7 +105,7 @@ fn probes_and_the_library_inside_record_the_same_calls() {
     ] {
         assert_eq!(flags(&inside, kind), flags(&probed, kind), "{}", kind.name());
     }
-    // What libraries of the program do among themselves is the same, too.
+    // Operations that the program's libraries do among themselves are the same, too.
     let all = |recorded: &Recorded| {
         recorded.recording.events.iter().filter(|event| matches!(event, Record::Operation(_))).count()
     };
@@ -129,7 +129,7 @@ fn a_static_program_has_the_same_calls() {
     );
 }
 
-/// A static program has names for its libc's functions, too: calls that come from there are none of the workload's.
+/// Drops calls by functions of libc, which have names in a static program, too.
 fn only_of_the_workload(lists: Vec<Vec<String>>, expected: &[Vec<String>]) -> Vec<Vec<String>> {
     let callers: std::collections::BTreeSet<&str> =
         expected.iter().flatten().filter_map(|call| call.split(": ").next()).collect();

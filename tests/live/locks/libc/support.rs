@@ -1,4 +1,4 @@
-//! Recording a workload by probes on its C library, and reading its calls as people would write them.
+//! Recording a workload by probes on its C library, and its calls in words.
 
 pub use crate::locks::support::{LIMIT, Program, Recorded, program};
 
@@ -12,7 +12,7 @@ use std::process::Command;
 
 pub const OPERATIONS: &str = include_str!("../../../workloads/operations.c");
 
-/// What the library has folded is what probes record: the operations themselves.
+/// Reads a recording; bursts become the single operations that probes record.
 pub fn read(file: &Path, ended: Ended) -> Recorded {
     let mut recorded = Recorded::read(file, ended);
     let events = std::mem::take(&mut recorded.recording.events).into_iter();
@@ -41,7 +41,7 @@ impl Program {
         read(&file, call.ok())
     }
 
-    /// Starts it, waits until it says so, and lets longpole attach before it goes on.
+    /// Starts it, waits until it says that it is up, and attaches longpole before it goes on.
     pub fn attached(&self, options: &[&str]) -> Recorded {
         let file = self.folder.path().join("attached.lp");
         let mut target = self.gated();
@@ -69,7 +69,7 @@ pub fn attach(pid: u32, options: &[&str], file: &Path) -> Longpole {
     call
 }
 
-/// As many as the test makes must be recorded, unless it says otherwise.
+/// Options that keep all operations of a test, unless it sets a rate.
 fn with_rate<'a>(options: &[&'a str]) -> Vec<&'a str> {
     let mut all = options.to_vec();
     if !options.contains(&"--max-rate") {
@@ -78,7 +78,7 @@ fn with_rate<'a>(options: &[&'a str]) -> Vec<&'a str> {
     all
 }
 
-/// Lets the target run to its end, which must be a good one: what it said since it was up.
+/// Lets the target run to its end, which must be code 0; returns its output after `up`.
 pub fn ends_well(mut target: Background) -> String {
     target.say("").expect("it waits");
     let ended = target.wait(LIMIT).expect("an end");
@@ -86,7 +86,7 @@ pub fn ends_well(mut target: Background) -> String {
     ended.stdout.strip_prefix("up\n").unwrap_or_default().to_owned()
 }
 
-/// Names of a program's functions and variables by address; for programs that lie where they were linked to.
+/// Start, size and name of a program's functions and variables; for programs that are loaded where they were linked to.
 pub struct Names(Vec<(u64, u64, String)>);
 
 impl Names {
@@ -146,7 +146,7 @@ fn describe(operation: &Operation, names: &Names) -> Option<String> {
         return None;
     }
     let kind = SyncOperation::from_number(operation.operation).expect("known");
-    // glibc has one code for both.
+    // glibc has the same code for both.
     let kind = if kind == SyncOperation::SpinInit { SyncOperation::SpinUnlock } else { kind };
     let waits = matches!(kind, SyncOperation::ConditionWait | SyncOperation::ConditionTimedWait);
     let counts = matches!(kind, SyncOperation::BarrierInit | SyncOperation::SemaphoreInit);
@@ -155,18 +155,18 @@ fn describe(operation: &Operation, names: &Names) -> Option<String> {
         count if counts => count.to_string(),
         _ => String::new(),
     };
-    // One of two gets the serial thread's outcome.
+    // Either thread may get the outcome of the serial thread.
     let outcome = if kind == SyncOperation::BarrierWait { 0 } else { operation.outcome };
     let object = names.at(operation.object);
     Some(format!("{caller}: {} {object} {second} = {outcome}", kind.name()))
 }
 
-/// How many calls of one kind there are.
+/// Number of calls of one kind.
 pub fn number(counts: &BTreeMap<SyncOperation, usize>, operation: SyncOperation) -> usize {
     counts.get(&operation).copied().unwrap_or(0)
 }
 
-/// How many calls each object has, in order.
+/// Number of calls of each object, sorted.
 pub fn by_object(recorded: &Recorded, kind: SyncOperation) -> Vec<usize> {
     let mut objects: BTreeMap<u64, usize> = BTreeMap::new();
     for event in &recorded.recording.events {

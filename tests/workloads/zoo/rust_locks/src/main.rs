@@ -8,7 +8,7 @@ use std::thread;
 
 use rayon::prelude::*;
 
-// No function, which would have a share of its own where it is inlined.
+// A macro: a function would have a share of its own where it is inlined.
 macro_rules! work {
     ($name:ident, $turns:literal) => {
         #[inline(never)]
@@ -80,7 +80,7 @@ fn with_crossbeam(rounds: u64) -> u64 {
     sum
 }
 
-/// A large job takes three times as long as a small one; the thread that does them always waits before there is one.
+/// A large job takes three times as long as a small one; the worker always waits before the next one comes.
 fn jobs(rounds: u64, send: impl Fn(u64), work: impl FnOnce() -> u64 + Send) -> u64 {
     thread::scope(|scope| {
         let worker = scope.spawn(work);
