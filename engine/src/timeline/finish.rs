@@ -15,6 +15,7 @@ use crate::finding::Finding;
 use crate::time::{Nanos, Timestamp};
 use probe_abi::SyncFamily;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 
 /// /proc and the events may differ by this share of the time between the two readings, and by this much in
 /// any case (interrupt time; the reader of /proc may be pre-empted between the clock and the file).
@@ -86,6 +87,7 @@ pub(super) fn finish(mut builder: Builder, recording: &Recording, end_ns: u64, m
         asked_off: probes_removed(recording, true),
         overhead: None,
         requests: facts.end.as_ref().and_then(|end| end.requests.clone()),
+        others: facts.end.as_ref().and_then(|end| end.others.clone()),
         kernel_locks: facts.end.as_ref().and_then(|end| end.kernel_locks.clone()),
         idle_wake: facts.idle_wake,
         line_transfer: facts.line_transfer,
@@ -189,11 +191,19 @@ fn lossy(recording: &Recording, locks: &Locks) -> Vec<(u32, SyncFamily)> {
     all
 }
 
-/// Processes that run a Go program.
+/// Processes that run a Go program: their binary's facts, which come with function probes, show it, or sampled code of Go's
+/// runtime. Every stack of a goroutine begins at `runtime.goexit.abi0`, and every thread's own stack runs `runtime.mcall` or
+/// `runtime.mstart` (Go, `runtime/asm_amd64.s`).
 fn go_processes(facts: &Facts) -> Vec<u32> {
-    let is_go = |path: &str| {
-        facts.modules.iter().any(|module| module.path == path && module.own_locks.as_deref() == Some("Go"))
+    let is_runtime = |name: &str| {
+        let name = name.strip_suffix(".abi0").unwrap_or(name);
+        matches!(name, "runtime.goexit" | "runtime.mcall" | "runtime.mstart" | "runtime.mstart1")
     };
+    let named = facts.modules.iter().filter(|module| module.own_locks.as_deref() == Some("Go"));
+    let sampled = facts.code.iter().filter(|code| code.function.as_deref().is_some_and(is_runtime));
+    let binaries: BTreeSet<&str> =
+        named.map(|module| module.path.as_str()).chain(sampled.map(|code| code.path.as_str())).collect();
+    let is_go = |path: &str| binaries.contains(path);
     let programs = facts.processes.iter().map(|process| (process.pid, process.executable.as_str()));
     let code = facts.mappings.iter().map(|mapping| (mapping.pid, mapping.path.as_str()));
     let mut pids: Vec<u32> =
