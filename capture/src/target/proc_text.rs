@@ -18,6 +18,8 @@ pub struct Stat {
     pub start_ticks: u64,
     /// Nice value.
     pub nice: Option<i8>,
+    /// CPU time of all its threads, in clock ticks.
+    pub cpu_ticks: u64,
 }
 
 impl Stat {
@@ -33,6 +35,7 @@ impl Stat {
             is_kernel_thread: field(9)?.parse::<u64>().ok()? & KERNEL_THREAD != 0,
             start_ticks: field(22)?.parse().ok()?,
             nice: field(19)?.parse().ok(),
+            cpu_ticks: field(14)?.parse::<u64>().ok()?.saturating_add(field(15)?.parse().ok()?),
         })
     }
 
@@ -111,7 +114,7 @@ impl<'a> MapLine<'a> {
 mod tests {
     use super::*;
 
-    const TAIL: &str = "7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 0 0";
+    const TAIL: &str = "7 7 0 -1 4194560 1 0 0 0 3 4 0 0 20 0 1 0 4711 0 0";
 
     #[test]
     fn a_name_cannot_pass_for_the_fields_behind_it() {
@@ -119,7 +122,14 @@ mod tests {
         let stat = Stat::parse(&text).unwrap();
         assert_eq!(
             stat,
-            Stat { state: b'S', parent: 5, is_kernel_thread: false, start_ticks: 4711, nice: Some(0) }
+            Stat {
+                state: b'S',
+                parent: 5,
+                is_kernel_thread: false,
+                start_ticks: 4711,
+                nice: Some(0),
+                cpu_ticks: 7
+            }
         );
         assert!(!stat.is_dead());
         assert_eq!(Stat::parse("12 (a"), None);

@@ -96,7 +96,7 @@ pub use message::{
 pub use observations::Observations;
 pub use record::{record, record_silently};
 pub use replay::{Pace, Replay};
-pub use ring_reader::EndThreads;
+pub use ring_reader::AtEnd;
 pub use run::{Ended, Listen, Setup, WindowPlan, run};
 pub use source::{Attach, Drained, EventSource, Probed};
 pub use summary::RecordSummary;

@@ -6,7 +6,7 @@ use super::destination::Written;
 use super::message::Message;
 use super::naming::PollIntervals;
 use super::reader_commands::{ReaderCommands, reader_commands};
-use super::ring_reader::{self, EndThreads, Wanted, WriterMessage};
+use super::ring_reader::{self, AtEnd, Wanted, WriterMessage};
 use super::thread_snapshots::{TakeSnapshot, ThreadSnapshots};
 use super::trigger::Triggers;
 use super::writer_thread::{BATCHES, WriterThread};
@@ -39,7 +39,7 @@ impl Pipeline {
     /// Starts the threads.
     pub fn start<D: Disk + Send + 'static>(
         mut source: Box<dyn EventSource>,
-        (end_threads, take): (EndThreads, Option<TakeSnapshot>),
+        (at_end, take): (AtEnd, Option<TakeSnapshot>),
         (writer, triggers): (WriterThread<D>, Option<Triggers>),
         poll_intervals: PollIntervals,
         messages: &UnboundedSender<Message>,
@@ -59,7 +59,7 @@ impl Pipeline {
         let reader = threads::spawn("rings", messages.clone(), feed.clone(), move || {
             threads::before_others();
             let (how, feed) = ((poll_intervals, wanted, triggers), (&feed, &reader_news));
-            ring_reader::run(source, how, &receiver, attach_results, feed, end_threads);
+            ring_reader::run(source, how, &receiver, attach_results, feed, at_end);
         })?;
         Ok((Pipeline { reader, writer }, Started { commands, attaching, snapshots, meter }))
     }

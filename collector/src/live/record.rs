@@ -18,7 +18,7 @@ use crate::plan::RecordPlan;
 use crate::plan::keep::Keep;
 use crate::present::finding::operations_tried;
 use crate::present::style::{self, Paint};
-use capture::target::{GatedChild, facts_of, signals, threads_at_end};
+use capture::target::{CpuTimes, GatedChild, facts_of, signals, threads_at_end};
 use engine::event::{Facts, FunctionFact};
 use recording::{ClockAnchor, Meta, Older, Overwrite, check_file, default_name};
 use std::fs::File;
@@ -76,6 +76,7 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
     // A daemon that it starts never ends.
     let ends_all = silence == Silence::Silent || !plan.capture.children_to_their_end;
     let command = child.as_ref().map(GatedChild::pid).filter(|_| ends_all);
+    let before_others = CpuTimes::now();
     let mut ended = run(Setup {
         mode: Mode::Record,
         source: Box::new(source),
@@ -90,8 +91,9 @@ fn record_with(plan: &RecordPlan, silence: Silence) -> Result<Outcome, UserError
         print: None,
         listen: None,
         alive: alive_while(command),
-        end_threads: Box::new(|pids| {
-            pids.iter().filter_map(|&pid| threads_at_end(pid).ok()).flatten().collect()
+        at_end: Box::new(move |pids| {
+            let threads = pids.iter().filter_map(|&pid| threads_at_end(pid).ok()).flatten().collect();
+            (threads, Some(before_others.used_by_others(pids)))
         }),
         snapshots: Some(Box::new(snapshot)),
         choose: functions.map(|functions| Box::new(functions) as _),

@@ -14,7 +14,7 @@ use capture::probe::NewMapping;
 use capture::target::is_c_library;
 use engine::event::{
     AddressFact, CodeFact, Facts, FunctionFact, GapReason, LeftOut, LossCounts, MappingFact, ModuleFact,
-    NoteKind, Overhead, ThreadFact, WindowEnd,
+    NoteKind, OtherPrograms, Overhead, ThreadFact, WindowEnd,
 };
 use probe_abi::SyncFamily;
 use std::collections::{BTreeMap, VecDeque};
@@ -52,8 +52,9 @@ pub enum WriterMessage {
     End(WindowEnd),
 }
 
-/// Reads the threads of processes that are still alive at the end; called once, right after the end.
-pub type EndThreads = Box<dyn FnOnce(&[u32]) -> Vec<ThreadFact> + Send>;
+/// Reads the threads of processes that are still alive at the end, and what others used of the CPUs; called once, right after the
+/// end.
+pub type AtEnd = Box<dyn FnOnce(&[u32]) -> (Vec<ThreadFact>, Option<OtherPrograms>) + Send>;
 
 /// Records in one turn that make the next one come sooner, or later if there were fewer.
 const TARGET_PER_TURN: usize = 8_192;
@@ -88,7 +89,7 @@ pub fn run(
     commands: &CommandReceiver,
     attach_results: AttachResults,
     (feed, messages): (&SyncSender<WriterMessage>, &UnboundedSender<Message>),
-    end_threads: EndThreads,
+    at_end: AtEnd,
 ) {
     let decoder = Decoder::new(&*source).with_triggers(triggers);
     let mut reader = RingReader {
@@ -125,7 +126,7 @@ pub fn run(
             Err(RecvTimeoutError::Timeout) => {}
         }
     }
-    reader.end(source, attach_results, feed, messages, move || end_threads(&alive));
+    reader.end(source, attach_results, feed, messages, move || at_end(&alive));
 }
 
 struct RingReader {
@@ -270,11 +271,11 @@ impl RingReader {
         attach_results: AttachResults,
         feed: &SyncSender<WriterMessage>,
         messages: &UnboundedSender<Message>,
-        end_threads: impl FnOnce() -> Vec<ThreadFact>,
+        at_end: impl FnOnce() -> (Vec<ThreadFact>, Option<OtherPrograms>),
     ) {
         attach_results.stop();
         let mut end_ns = source.end();
-        let threads = end_threads();
+        let (threads, others) = at_end();
         self.decoder.see_threads(&threads);
         for done in attach_results.finish() {
             let _ = feed.send(done);
@@ -328,6 +329,7 @@ impl RingReader {
                 samples,
                 kernel_locks,
                 requests,
+                others,
                 left_out,
             };
             let _ = feed.send(WriterMessage::End(end));

@@ -13,7 +13,7 @@ use super::message::Message;
 use super::naming::PollIntervals;
 use super::observations::Observations;
 use super::pipeline::{Pipeline, Started};
-use super::ring_reader::EndThreads;
+use super::ring_reader::AtEnd;
 use super::saved::Saved;
 use super::sliding::{Due, Sliding};
 use super::thread_snapshots::TakeSnapshot;
@@ -65,7 +65,7 @@ pub struct Setup<D: Disk = File> {
     /// Whether a process is still there, as /proc says.
     pub alive: Box<dyn FnMut(u32) -> bool>,
     /// Reads the threads alive at the end.
-    pub end_threads: EndThreads,
+    pub at_end: AtEnd,
     /// Reads the threads meanwhile, for the session file.
     pub snapshots: Option<TakeSnapshot>,
     /// Finds the functions of processes that come later.
@@ -170,7 +170,7 @@ async fn run_loop<D: Disk + Send + 'static>(setup: Setup<D>) -> io::Result<Ended
         setup.window.map(|plan| sliding(&setup.facts, plan, setup.mode, messages.clone())).transpose()?;
     let skip = Arc::clone(&skip_last_report);
     let writer = WriterThread { destination: setup.destination, sliding, skip_last_report: skip };
-    let read = (setup.end_threads, setup.snapshots);
+    let read = (setup.at_end, setup.snapshots);
     let (pipeline, Started { commands, attaching, snapshots, meter }) =
         Pipeline::start(setup.source, read, (writer, triggers), poll_intervals, &messages)?;
 

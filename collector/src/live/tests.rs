@@ -78,7 +78,7 @@ fn setup_on<D: Disk>(mode: Mode, generated: &Generated, pace: Pace) -> Setup<D> 
         print: None,
         listen: None,
         alive: Box::new(|_| true),
-        end_threads: Box::new(move |_| end.threads),
+        at_end: Box::new(move |_| (end.threads, None)),
         snapshots: None,
         choose: None,
         child: None,

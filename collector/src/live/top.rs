@@ -99,7 +99,7 @@ pub fn top(plan: &TopPlan) -> Result<Outcome, UserError> {
         print,
         listen,
         alive: alive_while(command.filter(|_| !plan.capture.children_to_their_end)),
-        end_threads: Box::new(|_| Vec::new()),
+        at_end: Box::new(|_| (Vec::new(), None)),
         snapshots: None,
         choose: functions.map(|functions| Box::new(functions) as _),
         child,

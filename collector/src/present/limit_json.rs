@@ -4,7 +4,7 @@ use super::cpu_costs::CpuCostsJson;
 use engine::experiment::Edit;
 use engine::json::number;
 use engine::limit::{Fix, Kind, Limit, Limits, LockUse, Part, Row, ThreadUse};
-use engine::program::{Endpoint, LockWaits};
+use engine::program::{Endpoint, LockWaits, OtherUse};
 use engine::report::Cpus;
 use serde::Serialize;
 
@@ -29,6 +29,9 @@ pub(super) struct LimitsJson<'a> {
     /// Requests over sockets, what is served first.
     #[serde(skip_serializing_if = "<[Endpoint]>::is_empty")]
     requests: &'a [Endpoint],
+    /// Programs that were not recorded and had CPUs meanwhile.
+    #[serde(skip_serializing_if = "<[OtherUse]>::is_empty")]
+    others: &'a [OtherUse],
     #[serde(skip_serializing_if = "Option::is_none")]
     asleep: Option<AsleepJson>,
 }
@@ -67,6 +70,7 @@ impl<'a> LimitsJson<'a> {
                 .map(|more| MoreThreadsJson { threads: more.threads.saturating_add(1), gain: more.gain }),
             cpu_runs: limits.costs.as_ref().map(CpuCostsJson::new),
             requests: &limits.traffic,
+            others: &limits.others,
             asleep: limits
                 .asleep
                 .map(|asleep| AsleepJson { awake_ns: asleep.awake_ns, wall_ns: asleep.wall_ns }),

@@ -18,6 +18,7 @@ mod lines;
 mod lock_rows;
 mod locks;
 pub mod notes;
+mod others;
 mod overhead;
 mod plot;
 pub mod predict;

@@ -9,6 +9,7 @@ use super::kernel_locks::KernelLocks;
 use super::left_out::LeftOut;
 use super::loss::LossCounts;
 use super::module::ModuleFact;
+use super::other_programs::OtherPrograms;
 use super::overhead::{HitCosts, IdleWake, LineTransfer, OperationsTried, Overhead};
 use super::requests::Requests;
 use super::sampling::{SampleCounts, SamplingFact};
@@ -319,6 +320,9 @@ pub struct WindowEnd {
     /// Requests over sockets; `None`: they were not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<Requests>,
+    /// What other programs used of the CPUs; `None`: not measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub others: Option<OtherPrograms>,
     /// What the session file had no room for.
     #[serde(skip_serializing_if = "LeftOut::is_nothing")]
     pub left_out: LeftOut,

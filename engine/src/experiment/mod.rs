@@ -31,7 +31,7 @@ pub use edit::{Edit, EditError};
 pub(crate) use even::{created, is_meeting, is_uneven, most_to_do};
 pub(crate) use free::timers;
 pub(crate) use group_commit::{is_sync, synced_under};
-pub(crate) use more_sleepers::sleeps_of_its_own;
+pub(crate) use more_sleepers::own_sleep;
 pub use permits::permits;
 pub(crate) use permits::{Permits, bounded};
 pub(crate) use polling::Polling;

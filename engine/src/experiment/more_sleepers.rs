@@ -1,25 +1,41 @@
 //! More threads where those that there are sleep most of the time in what they do: they wait for answers by time, are held back, or stand
-//! for something slow (ours). Waits for sockets are not among them: nothing tells an answer from the next request.
+//! for something slow (ours). Of waits for sockets only those are among them that are known to be for answers: the others may be for
+//! the next request.
 
-use crate::program::{ObjectId, Operation, Program, Thread, Walk};
+use crate::program::{ObjectId, ObjectMeaning, Operation, Program, Thread, Walk};
+use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What each of these threads sleeps is divided among them and `more` others.
 pub(super) fn more_sleepers(program: &mut Program, threads: &[usize], more: usize) {
     let factor = threads.len() as f64 / (threads.len() as f64 + more as f64).max(1.0);
-    for thread in threads {
-        let Some(thread) = program.threads.get_mut(*thread) else { continue };
-        for place in sleeps_of_its_own(thread) {
-            if let Some(Operation::Sleep(length)) = thread.operations.get_mut(place) {
+    for number in threads {
+        let Some(thread) = program.threads.get(*number) else { continue };
+        let places = sleeps_of_its_own(program, thread);
+        let Some(thread) = program.threads.get_mut(*number) else { continue };
+        for place in places {
+            if let Some(Operation::Sleep(length) | Operation::Io(_, length)) =
+                thread.operations.get_mut(place)
+            {
                 *length = length.scaled(factor);
             }
         }
     }
 }
 
-/// The places in which a thread sleeps while it has no lock and no permit: another one might do something else meanwhile. Not those
-/// that it repeats for ever in the background, nor timers that go on by themselves.
-pub(crate) fn sleeps_of_its_own(thread: &Thread) -> Vec<usize> {
+/// How long a thread sleeps in all, or waits for answers, while it has no lock and no permit, and how often.
+pub(crate) fn own_sleep(program: &Program, thread: &Thread) -> (usize, Ticks) {
+    let places = sleeps_of_its_own(program, thread);
+    let length = |place: &usize| match thread.operations.get(*place) {
+        Some(Operation::Sleep(length) | Operation::Io(_, length)) => length.0,
+        _ => 0,
+    };
+    (places.len(), Ticks(places.iter().map(length).fold(0u64, u64::saturating_add)))
+}
+
+/// The places in which a thread sleeps, or waits for an answer, while it has no lock and no permit: another one might do something else
+/// meanwhile. Not those that it repeats for ever in the background, nor timers that go on by themselves.
+fn sleeps_of_its_own(program: &Program, thread: &Thread) -> Vec<usize> {
     let returned = returned(thread);
     let mut permits: FxHashMap<ObjectId, u32> = FxHashMap::default();
     let mut walk = Walk::holding(|_| true);
@@ -27,6 +43,13 @@ pub(crate) fn sleeps_of_its_own(thread: &Thread) -> Vec<usize> {
     for (place, operation) in thread.operations.iter().enumerate().take(thread.once()) {
         match *operation {
             Operation::Sleep(_) if !walk.holds() && permits.is_empty() => places.push(place),
+            Operation::Io(device, _)
+                if !walk.holds()
+                    && permits.is_empty()
+                    && program.meaning(device) == ObjectMeaning::Answer =>
+            {
+                places.push(place);
+            }
             Operation::SemWait(object) | Operation::Wait(object) if returned.contains(&object) => {
                 *permits.entry(object).or_insert(0) += 1;
             }
@@ -93,7 +116,7 @@ mod tests {
         let program = r#"{"format":"longpole-program","version":1,"threads":[
             {"name":"w","ops":[["sem_wait","s"],["sem_wait","s"],["sleep",80],["sem_post","s"],["sleep",80]]}]}"#;
         let program = json::read(program).expect("a program");
-        assert_eq!(sleeps_of_its_own(&program.threads[0]).len(), 2);
+        assert_eq!(own_sleep(&program, &program.threads[0]).0, 2);
     }
 
     #[test]
@@ -101,6 +124,6 @@ mod tests {
         let program = r#"{"format":"longpole-program","version":1,"threads":[
             {"name":"w","ops":[["sem_post","s"],["sleep",80],["sem_wait","s"],["sleep",80],["sem_post","s"]]}]}"#;
         let program = json::read(program).expect("a program");
-        assert_eq!(sleeps_of_its_own(&program.threads[0]), [1]);
+        assert_eq!(sleeps_of_its_own(&program, &program.threads[0]), [1]);
     }
 }

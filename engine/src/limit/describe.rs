@@ -132,6 +132,7 @@ impl Search {
                 threads: threads.len(),
                 function: function(threads),
                 asleep: self.asleep(threads, base),
+                answers: self.answers(threads),
             },
             Edit::FewerThreads { threads, kept } => {
                 Kind::TooManyThreads { threads: threads.len(), then: *kept, function: function(threads) }

@@ -58,7 +58,7 @@ use crate::cpus::Cpus;
 use crate::event::SupportSubject;
 use crate::finding::Stuck;
 use crate::predict::CpuCosts;
-use crate::program::{Endpoint, LockWaits};
+use crate::program::{Endpoint, LockWaits, OtherUse};
 
 /// A constraint that gains less than this share of the time is no limit.
 pub const WORTH: f64 = 0.05;
@@ -83,6 +83,8 @@ pub struct Limits {
     pub costs: Option<CpuCosts>,
     /// Requests over sockets, what is served first.
     pub traffic: Vec<Endpoint>,
+    /// Programs that were not recorded and had CPUs meanwhile, the largest first.
+    pub others: Vec<OtherUse>,
     /// Of a program that sleeps for most of its recording: the predicted time is of the rest.
     pub asleep: Option<MostlyAsleep>,
 }
@@ -229,6 +231,8 @@ pub enum Kind {
         function: Option<String>,
         /// The share of the time in which they sleep.
         asleep: f64,
+        /// The answers that they wait for in that, if it is mostly that.
+        answers: Option<String>,
     },
     /// More threads that do the same than CPUs, which wait for each other: fewer of them are faster.
     TooManyThreads {

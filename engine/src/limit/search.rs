@@ -408,6 +408,7 @@ impl Search {
             costs: self.costs,
             asleep,
             traffic: self.recorded.traffic.clone(),
+            others: self.recorded.others.clone(),
             at: found.into_iter().map(|found| found.limit).collect(),
             fixes,
             locks,

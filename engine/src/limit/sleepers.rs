@@ -2,8 +2,8 @@
 
 use super::search::Search;
 use super::thread_group::{EVEN, Group};
-use crate::experiment::{Edit, sleeps_of_its_own};
-use crate::program::Operation;
+use crate::experiment::{Edit, own_sleep};
+use crate::program::{ObjectMeaning, Operation};
 use crate::schedule::Outcome;
 
 /// At work or asleep in it for this share of the time, they never wait for work.
@@ -85,12 +85,25 @@ impl Search {
     /// How often a thread sleeps in what it does, and for how long, ticks.
     fn own_sleep(&self, thread: usize) -> (usize, u64) {
         let Some(thread) = self.program().threads.get(thread) else { return (0, 0) };
-        let places = sleeps_of_its_own(thread);
-        let length = |place: &usize| match thread.operations.get(*place) {
-            Some(Operation::Sleep(length)) => length.0,
-            _ => 0,
-        };
-        (places.len(), places.iter().map(length).fold(0u64, u64::saturating_add))
+        let (times, length) = own_sleep(self.program(), thread);
+        (times, length.0)
+    }
+
+    /// What these threads wait for, if that is answers and takes longer than what they sleep.
+    pub(super) fn answers(&self, threads: &[usize]) -> Option<String> {
+        let operations = threads.iter().filter_map(|thread| self.program().threads.get(*thread));
+        let (mut asleep, mut waited, mut answers) = (0u64, 0u64, None);
+        for operation in operations.flat_map(|thread| thread.operations.iter().take(thread.once())) {
+            match operation {
+                Operation::Sleep(length) => asleep = asleep.saturating_add(length.0),
+                Operation::Io(device, length) if self.program().meaning(*device) == ObjectMeaning::Answer => {
+                    waited = waited.saturating_add(length.0);
+                    answers = Some(*device);
+                }
+                _ => {}
+            }
+        }
+        answers.filter(|_| waited > asleep).map(|device| self.object_name(device).to_owned())
     }
 
     /// The share of the time in which these threads sleep in what they do.

@@ -6,8 +6,9 @@
 use super::thread_group::{EVEN, Group};
 use super::thread_name::{bare, letters};
 use super::thread_samples::ThreadSamples;
-use crate::experiment::{created, sleeps_of_its_own};
-use crate::program::{EdgeId, ObjectId, Operation, Program, Thread};
+use crate::experiment::{created, own_sleep};
+use crate::program::{EdgeId, ObjectId, Operation, Program};
+use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Each sleeps at least this often.
@@ -76,25 +77,20 @@ impl<'p> Sleeper<'p> {
     /// `None`: it sleeps rarely, or little, or starts threads.
     fn of(program: &'p Program, number: usize, creators: &FxHashMap<usize, usize>) -> Option<Sleeper<'p>> {
         let thread = program.threads.get(number)?;
-        if thread.operations.iter().any(|operation| created(operation).is_some()) || is_first(thread) {
+        if thread.operations.iter().any(|operation| created(operation).is_some()) {
             return None;
         }
-        let places = sleeps_of_its_own(thread);
-        let length = |place: &usize| match thread.operations.get(*place) {
-            Some(Operation::Sleep(length)) => length.0,
-            _ => 0,
-        };
-        let asleep = places.iter().map(length).fold(0u64, u64::saturating_add);
+        let (times, Ticks(asleep)) = own_sleep(program, thread);
         let computed = thread.operations.iter().map(|operation| match operation {
             Operation::Exec(length) | Operation::ExecIn(_, length) => length.0,
             _ => 0,
         });
         let computed = computed.fold(0u64, u64::saturating_add);
-        (places.len() >= OFTEN && asleep >= computed.saturating_mul(MOSTLY)).then(|| Sleeper {
+        (times >= OFTEN && asleep >= computed.saturating_mul(MOSTLY)).then(|| Sleeper {
             process: thread.process.as_deref(),
             name: letters(bare(&thread.name)),
             creator: creators.get(&number).copied(),
-            mean: asleep as f64 / places.len() as f64,
+            mean: asleep as f64 / times as f64,
             all: asleep as f64,
         })
     }
@@ -107,13 +103,6 @@ impl<'p> Sleeper<'p> {
             && near(self.mean, other.mean)
             && near(self.all, other.all)
     }
-}
-
-/// Whether it is the first thread of its process, by its number.
-fn is_first(thread: &Thread) -> bool {
-    let number = |name: &str| name.rsplit_once('/').map(|(_, number)| number.to_owned());
-    let of_process = thread.process.as_deref().and_then(number);
-    of_process.is_some() && of_process == number(&thread.name)
 }
 
 /// Whether one of two threads gives the other what it waits for, and not the other way round.

@@ -1,6 +1,7 @@
 //! What the threads do, with scheduling removed: per thread a list of operations whose compute lengths are CPU
 //! time (VPPB's merged log; 1999, section 3). Built from a timeline, or read from its JSON form.
 
+mod answers;
 mod background;
 mod busy_wait;
 mod check;
@@ -22,6 +23,7 @@ mod notices;
 mod object_meaning;
 mod occurrences;
 mod operation;
+mod others;
 mod own_clock;
 mod own_cpus;
 mod placement;
@@ -54,6 +56,7 @@ pub(crate) use names::functions_used;
 pub(crate) use object_meaning::ObjectMeaning;
 pub use occurrences::{LockSection, Occurrences, WaitWords};
 pub use operation::{EdgeId, FunctionRef, ObjectId, Operation, ThreadId};
+pub use others::OtherUse;
 pub use placement::Move;
 pub use recorded::{
     KernelShare, LockWaits, ObjectKind, Primitive, PutBackUses, Queue, Recorded, RecordedObject,

@@ -1,6 +1,7 @@
 //! What the name of an object or a device says about it. A program keeps names only, as its JSON does; nothing else
 //! compares them.
 
+use super::answers::ANSWERS;
 use super::names::{GIL, IDLE, STOPPED, TIMER, UNKNOWN};
 use super::{ObjectId, Program};
 
@@ -15,6 +16,8 @@ pub(crate) enum ObjectMeaning {
     Unknown,
     /// A device: waits that a timer ends.
     Timer,
+    /// A device: waits for other servers' answers.
+    Answer,
     /// The lock of a Python interpreter.
     Gil,
     /// A variable of a Python interpreter, such as the word in which threads wait for its lock.
@@ -31,6 +34,7 @@ impl ObjectMeaning {
             STOPPED => ObjectMeaning::Stopped,
             UNKNOWN => ObjectMeaning::Unknown,
             TIMER | "timerfd read" => ObjectMeaning::Timer,
+            _ if name.starts_with(ANSWERS) => ObjectMeaning::Answer,
             _ if name.starts_with(GIL) => ObjectMeaning::Gil,
             _ if name.contains("_PyRuntime") => ObjectMeaning::OfInterpreter,
             _ => ObjectMeaning::Other,

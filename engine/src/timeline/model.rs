@@ -3,7 +3,7 @@
 pub use super::wait::{External, Wait, Wake};
 use crate::event::{
     Access, AddressFact, AwaitedThread, CodeFact, CpuRun, FunctionFact, FunctionId, IdleWake, KernelLocks,
-    LineTransfer, MappingFact, Overhead, Requests, SamplingFact, SyncObject,
+    LineTransfer, MappingFact, OtherPrograms, Overhead, Requests, SamplingFact, SyncObject,
 };
 use crate::finding::Finding;
 use crate::time::{Nanos, Timestamp};
@@ -64,6 +64,8 @@ pub struct Timeline {
     pub kernel_locks: Option<KernelLocks>,
     /// Requests over sockets; `None`: they were not counted.
     pub requests: Option<Requests>,
+    /// What other programs used of the CPUs; `None`: not measured.
+    pub others: Option<OtherPrograms>,
     /// What waking a thread on an idle CPU takes, if that was measured.
     pub idle_wake: Option<IdleWake>,
     /// What an atomic change of a cache line takes, if that was measured.

@@ -149,11 +149,12 @@ fn constraint(limit: &Limit) -> String {
         Kind::Threads { threads, function, busy } => {
             of_too_few_threads(*threads, of(function), *busy, limit.gain())
         }
-        Kind::Sleepers { threads, function, asleep } => {
+        Kind::Sleepers { threads, function, asleep, answers } => {
             let run = of(function).map_or(String::new(), |function| format!(" that run {function}"));
+            let sleep = answers.as_ref().map_or("sleep in it".to_owned(), |of| format!("wait for {of}"));
+            let asleep = percent(*asleep);
             format!(
-                "too few threads: the {threads}{run} sleep in it {} of the time, while there is more to do.",
-                percent(*asleep)
+                "too few threads: the {threads}{run} {sleep} {asleep} of the time, while there is more to do."
             )
         }
         Kind::TooManyThreads { threads, then, function } => {

@@ -17,6 +17,7 @@ use super::cpu_costs;
 use super::excerpt;
 use super::finding::sentence;
 use super::frame;
+use super::others;
 use super::overhead;
 use super::short::short;
 use super::style::{Paint, Style};
@@ -70,6 +71,9 @@ pub fn write(
     facts(out, report, about, style)?;
     for (label, text) in traffic::lines(&limits.traffic) {
         table::wrap(out, style, Paint::Bold, label, &style.text(&text), "       ")?;
+    }
+    if let Some(text) = others::sentence(&limits.others, machine(report).map_or(1, |cpus| cpus.or(1))) {
+        table::wrap(out, style, Paint::Bold, "OTHERS ", &style.text(&text), "       ")?;
     }
     writeln!(out)?;
     limit::write(out, machine(report), limits, limits.fixes.len(), style)?;

@@ -67,6 +67,7 @@ fn hot() -> (Report, Limits, About) {
     };
     let limits = Limits {
         traffic: Vec::new(),
+        others: Vec::new(),
         asleep: None,
         costs: None,
         more_threads: None,

@@ -17,7 +17,9 @@ fn sleepers(found: &Limits) -> Option<(usize, f64)> {
 #[test]
 fn a_pool_whose_threads_all_sleep_in_their_tasks_has_too_few() {
     let found = on(&program(&alike("w", 4, 25, GET)), 2);
-    let Kind::Sleepers { threads: 4, asleep, function } = &found.at[0].kind else { panic!("{found:?}") };
+    let Kind::Sleepers { threads: 4, asleep, function, answers: None } = &found.at[0].kind else {
+        panic!("{found:?}")
+    };
     assert!(*asleep > 0.9 && function.as_deref() == Some("get_object"), "{found:?}");
     let gain = |of: usize| {
         let is_it = |fix: &&Fix| matches!(&fix.edit, Edit::MoreSleepers { threads, more } if threads.len() + more == of);
@@ -36,6 +38,19 @@ fn threads_that_sleep_once_or_under_a_lock_or_wait_for_work_are_not_too_few() {
         let found = on(&program(&threads), 2);
         assert_eq!(sleepers(&found), None, "{found:?}");
     }
+}
+
+/// Public report aether#1755: workers of a proxy, each of which waits for its upstream, were "More CPUs or threads will not help".
+#[test]
+fn a_pool_whose_threads_all_wait_for_answers_has_too_few() {
+    let wait = |of: &str| format!(r#"["io",2000000,"{of}"],["exec","handle",50000]"#);
+    let found = on(&program(&alike("w", 4, 25, &wait("answers of 10.0.0.7:5432"))), 2);
+    let Kind::Sleepers { threads: 4, answers: Some(of), .. } = &found.at[0].kind else { panic!("{found:?}") };
+    assert_eq!(of, "answers of 10.0.0.7:5432");
+    assert!(matches!(found.fixes.first().map(|fix| &fix.edit), Some(Edit::MoreSleepers { .. })), "{found:?}");
+    // It may wait for requests.
+    let found = on(&program(&alike("w", 4, 25, &wait("socket receive"))), 2);
+    assert_eq!(sleepers(&found), None, "{found:?}");
 }
 
 /// Two workers of a Python executor: what each computes most differs by chance, and each takes a lock of its own.

@@ -2,6 +2,7 @@
 
 use super::waited_for::WaitedFor;
 use crate::event::{SupportSubject, SyncObject};
+use crate::program::others::OtherUse;
 use crate::program::traffic::Endpoint;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -31,6 +32,9 @@ pub struct Recorded {
     /// Requests over sockets, what is served first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub traffic: Vec<Endpoint>,
+    /// Programs that were not recorded and had CPUs meanwhile, the largest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<OtherUse>,
     /// How long all threads slept at once, nanoseconds.
     #[serde(skip_serializing_if = "is_zero")]
     pub asleep_ns: u64,

@@ -1,0 +1,39 @@
+//! Programs that were not recorded and had CPUs meanwhile, in words.
+
+use engine::program::OtherUse;
+
+/// One that used less of a CPU is not named.
+const NAMED: f64 = 0.05;
+/// With a smaller part of the machine's CPUs, and less than a tenth of one, the first screen has no line of them.
+const WORTH: f64 = 0.05;
+const TENTH: f64 = 0.1;
+/// Programs named.
+const NAMES: usize = 3;
+
+/// Those that used most on a machine with this many CPUs, with the CPUs that each kept busy; `None`: too little to matter.
+pub(crate) fn sentence(others: &[OtherUse], machine: usize) -> Option<String> {
+    let all: f64 = others.iter().map(|other| other.cpus).sum();
+    let named = others.iter().filter(|other| other.cpus >= NAMED).take(NAMES);
+    let names: Vec<String> = named
+        .map(|other| {
+            let times = if other.processes > 1 { format!(" x{}", other.processes) } else { String::new() };
+            format!("{}{times} {:.2}", other.name, other.cpus)
+        })
+        .collect();
+    (all >= TENTH.max(WORTH * machine as f64) && !names.is_empty())
+        .then(|| format!("{all:.2} CPUs went to programs that are not recorded: {}", names.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_load_generator_is_named_and_what_uses_little_is_not() {
+        let other = |name: &str, processes, cpus| OtherUse { name: name.to_owned(), processes, cpus };
+        let all = [other("pgbench", 1, 0.8), other("cc1", 3, 0.4), other("sshd", 2, 0.01)];
+        let expected = "1.21 CPUs went to programs that are not recorded: pgbench 0.80, cc1 x3 0.40";
+        assert_eq!(sentence(&all, 2), Some(expected.to_owned()));
+        assert_eq!([sentence(&all, 64), sentence(&all[2..], 2), sentence(&[], 2)], [None, None, None]);
+    }
+}
