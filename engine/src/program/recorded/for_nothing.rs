@@ -1,43 +1,43 @@
-//! Threads that were woken for nothing: after the wake-up they waited for the same thing again, and did nothing in between but take
-//! and release the mutex (ours).
+//! Threads that were woken for nothing (ours): after the wake-up they waited for the same thing again, and in between only
+//! took and released the mutex.
 
 use crate::event::SyncObject;
 use crate::program::lock_replay::Nesting;
 use crate::timeline::{LockOperation, NO_OBJECT, State, Timeline, WaitReason, Wake};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Between two waits a thread only looked if it ran for no longer, nanoseconds; without recorded operations it may have done a small
-/// task in less than the first of these.
+/// Longest running time of a mere check between two waits, nanoseconds. Without recorded operations the limit is lower, since
+/// the thread may have done a small task.
 const LOOK_NS: u64 = 10_000;
 const RECORDED_LOOK_NS: u64 = 50_000;
-/// Wake-ups of one thread within this time of each other are of one call, nanoseconds.
+/// Wake-ups by one thread within this time of each other are of one call, nanoseconds.
 const CALL_NS: u64 = 20_000;
-/// Where operations were not recorded, a call that wakes at least this number of threads wakes all.
+/// Without recorded operations, a call that wakes at least this number of threads is taken to wake all.
 const ALL: u32 = 3;
 
-/// By thread of the timeline and wait: the CPU time that a wait that found nothing to do took of both threads, nanoseconds.
+/// By thread of the timeline and wait: CPU time that a wake-up for nothing took from waker and wakee, nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ForNothing(FxHashMap<(usize, usize), u64>);
 
-/// A wait that ended.
+/// A condition wait that ended.
 #[derive(Clone, Copy)]
 struct Ended {
     number: usize,
-    /// When the operation began that it was in.
+    /// Begin of the operation around it.
     operation: Option<u64>,
-    /// How long the thread had run by then.
+    /// Running time of the thread by then.
     ran: u64,
     wakeup: u32,
 }
 
-/// A wake-up among those of one call.
+/// A wake-up, and its place in the call that made it.
 #[derive(Clone, Copy, Default)]
 struct Call {
-    /// After the one before it, nanoseconds.
+    /// Time since the call's wake-up before, nanoseconds.
     after_ns: u64,
-    /// How many threads the call had woken by then, this one included.
+    /// Number of threads that the call had woken by then, this one included.
     number: u32,
-    /// Which of these was the last of the call.
+    /// Number of threads that the whole call woke.
     of: u32,
 }
 
@@ -68,13 +68,13 @@ impl ForNothing {
                     Some(used) if is_condition(timeline, used) => {
                         ((true, u64::from(used.object)), Some(used.began.0))
                     }
-                    // The mutex.
+                    // The wait is for the mutex.
                     Some(_) => continue,
-                    // A condition variable has two words next to each other.
+                    // A condition variable has two neighbouring words.
                     None => ((false, futex.word & !7), None),
                 };
                 let last = ended.get(&thing).copied();
-                // The mutex again, inside the same operation.
+                // A further wait inside the same operation is for the mutex.
                 if last.is_some_and(|last| operation.is_some() && last.operation == operation) {
                     continue;
                 }
