@@ -102,7 +102,7 @@ impl ForNothing {
         all
     }
 
-    /// The CPU time that it took; `None`: it found something.
+    /// CPU time that the wake-up took if it was for nothing; `None`: it was not.
     pub(super) fn ns(&self, place: (usize, usize)) -> Option<u64> {
         self.0.get(&place).copied()
     }
@@ -113,7 +113,7 @@ fn is_condition(timeline: &Timeline, used: &LockOperation) -> bool {
     used.object != NO_OBJECT && lock.is_some_and(|lock| lock.kind == SyncObject::Condition)
 }
 
-/// Waits for conditions that directly follow one for the same condition: by thread, and when they began.
+/// Waits for conditions that directly follow a wait for the same one: index of the thread, and begin of the wait.
 fn at_once(timeline: &Timeline) -> FxHashSet<(usize, u64)> {
     let mut last: FxHashMap<u32, u32> = FxHashMap::default();
     let mut all = FxHashSet::default();
@@ -127,7 +127,7 @@ fn at_once(timeline: &Timeline) -> FxHashSet<(usize, u64)> {
     all
 }
 
-/// By number of the wake-up.
+/// The place of each wake-up in its call, by index of the wake-up.
 fn calls(timeline: &Timeline) -> Vec<Call> {
     let mut calls = vec![Call::default(); timeline.wakeups.len()];
     let mut last: FxHashMap<u32, usize> = FxHashMap::default();
@@ -143,7 +143,7 @@ fn calls(timeline: &Timeline) -> Vec<Call> {
             *call = Call { after_ns, number: so_far.saturating_add(1), of: 0 };
         }
     }
-    // From the end on: what follows the last of a call is the first of another one.
+    // Walks back from the end: the wake-up after the last one of a call is the first of another call.
     let mut of: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
     for (call, wakeup) in calls.iter_mut().zip(&timeline.wakeups).rev() {
         let size = match of.get(&wakeup.waker) {
@@ -165,7 +165,8 @@ mod tests {
 
     const ROUNDS: u32 = 10;
 
-    /// Threads that wait for one word and run for so long after each wake-up; a thread wakes one after the other, this far apart.
+    /// Threads that wait for one word and run for `ran_ns` after each wake-up. One thread wakes them in turn, `apart_ns`
+    /// apart.
     fn for_nothing(threads: u32, ran_ns: u64, apart_ns: u64) -> (usize, u64) {
         let time = |round: u32, number: u32| u64::from(round + 1) * 1_000_000 + u64::from(number) * apart_ns;
         let all = (0..ROUNDS).flat_map(|round| (0..threads).map(move |number| (round, number)));
@@ -208,7 +209,7 @@ mod tests {
 
     #[test]
     fn threads_that_are_woken_together_and_do_nothing_are_woken_for_nothing() {
-        // Each ran for 3 µs, and waking the second and the third took the other thread 2 µs.
+        // Each ran for 3 µs, and waking the second and the third took 2 µs of the waker.
         assert_eq!(for_nothing(3, 3_000, 2_000), (30, 30 * 3_000 + 20 * 2_000));
         assert_eq!(for_nothing(3, 30_000, 2_000), (0, 0), "they had something to do");
         assert_eq!(for_nothing(3, 3_000, 300_000), (0, 0), "one at a time, with little to do");
