@@ -3,13 +3,13 @@
 //!
 //! | timeline | program |
 //! |---|---|
-//! | `Running`, spinning ([`super::spins`]) | `await`, and a `release` in the thread that let it go on |
+//! | `Running`, spinning ([`super::spins`]) | `await`, and a `release` in the thread that ended the spinning |
 //! | else `Running` | `exec` of that length without the known cost of probe hits in it, cut where the function stack changes or another thread is woken |
 //! | `Runnable` | nothing |
 //! | `Blocked`, ended by a thread of the recording | `await` here, `release` there |
-//! | `Blocked`, ended by anything else | `io` with the measured latency and the kind of waker; `sleep` for a futex call that timed out and for sleeping so long; `sleep_next` for sleeping until a time and for a timer that repeats |
-//! | `Blocked` until a time limit, and again for the same thing | nothing; if it was not time what it went on for, `await`, and a `release` in the thread that let it go on ([`super::polls`]) |
-//! | `Blocked` at the window's end | nothing: nobody knows what it waits for |
+//! | `Blocked`, ended by anything else | `io` with the measured latency and the kind of waker; `sleep` for a sleep, and for a futex call that timed out; `sleep_next` for a sleep until a time, and for a repeating timer |
+//! | `Blocked` until a time limit, and again for the same thing | nothing; if it ended for another thread's work and not for time, `await`, and a `release` in that thread ([`super::polls`]) |
+//! | `Blocked` at the window's end | nothing: it is unknown what it waits for |
 //! | `Unknown` | `io` on device `unknown`: never compute, counted in [`Trust::unknown_ns`]; nothing if nothing follows |
 //! | first waking of a new thread | `create` |
 //!

@@ -161,9 +161,10 @@ pub(super) fn user_lock(
     if names.contains(&base) { format!("{base} ({})", name(condition)) } else { base }
 }
 
-/// Unique names of the recorded locks: with the process if there are several, and with a number if names are the same. Of
-/// several locks that had the same place in turn, the first one has no number. Of several first used on one line, which exist
-/// together, all have numbers.
+/// Unique names of the recorded locks: with the process if there are several, and with a number if names are the same.
+///
+/// Of several locks that had the same place in turn, the first one has no number. Several first used on one line all have
+/// numbers.
 pub(super) fn names(all: &[Lock], timeline: &Timeline) -> Vec<String> {
     let addresses = Addresses::new(&timeline.addresses);
     let several = all.iter().any(|lock| all.first().is_some_and(|first| first.pid != lock.pid));

@@ -48,9 +48,11 @@ pub(crate) fn functions_used(timeline: &Timeline) -> Vec<FunctionId> {
     numbers
 }
 
-/// The functions with these ids, in that order, with unique names: the plain name where it is unique, else with the source
-/// line, else with module and offset. Functions in `probes_removed` lost their probes, those in `partly_probed` had them for
-/// a part of the time; both ascend.
+/// The functions with these ids, in that order, with unique names: plain, else with the source line, else with module and
+/// offset.
+///
+/// Functions in `probes_removed` lost their probes; those in `partly_probed` had them for a part of the time. Both lists
+/// ascend.
 pub(super) fn functions(
     numbers: &[FunctionId],
     facts: &[FunctionFact],

@@ -104,7 +104,7 @@ pub fn typical(recording: &Recording, most: usize) -> Option<(u64, u64, f64)> {
 /// no part may begin anywhere, or the whole has at most twice as many records, so that a part would save little.
 ///
 /// # Errors
-/// Those of `records`.
+/// Errors of `records`.
 pub fn typical_among<E>(
     all: &[Stretch],
     starts: &[usize],

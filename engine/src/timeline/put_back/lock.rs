@@ -4,7 +4,7 @@ use super::futex_words::Word;
 use super::lengths::Lengths;
 use super::lock_samples::Share;
 
-/// A lock whose acquisitions are put back.
+/// A lock whose acquisitions are put back (estimated).
 pub(super) struct Lock<'a> {
     pub(super) word: &'a Word,
     /// By thread: the part of its running time in which it holds the lock.

@@ -21,9 +21,11 @@ pub(super) struct BarrierPattern {
 }
 
 impl Question<'_> {
-    /// The condition as a barrier: each visit of the waiting kinds waits or broadcasts, and the same number of visits waits
-    /// before each broadcast. There may be several kinds (one barrier at several places of the program), but visits that meet
-    /// are of one kind: a producer and a consumer in turn are no barrier.
+    /// The condition as a barrier, if each visit of the waiting kinds waits or broadcasts, as many visits before each
+    /// broadcast.
+    ///
+    /// There may be several kinds (one barrier at several places of the program), but visits that meet are of one kind: a
+    /// producer and a consumer in turn are no barrier.
     pub(super) fn as_barrier(&self) -> Option<BarrierPattern> {
         let history = self.history;
         let mut barrier = BarrierPattern::default();
