@@ -48,8 +48,7 @@ struct RowErrors<const N: usize> {
 impl<const N: usize> FunctionTotals<N> {
     pub(super) fn of(weights: &Weights<'_, N>, attribution: &Attribution) -> FunctionTotals<N> {
         // No sum exceeds the largest weight · the sum of all lengths. The latter is below 2^63 (`Program::check`), and so is
-        // each
-        // P·weight|: 128 bits always suffice, and mostly 64 do.
+        // each scaled weight: 128 bits always suffice, and mostly 64 do.
         let length: u64 = weights.executed;
         match i64::try_from(u128::from(weights.peak) * u128::from(length)) {
             Ok(_) => walk::<i64, N>(weights, attribution),
