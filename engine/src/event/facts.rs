@@ -109,7 +109,7 @@ pub struct AddressFact {
     pub pid: u32,
     /// Address in the records: of an object, or a return address.
     pub address: u64,
-    /// When the process began to run this program (`CLOCK_MONOTONIC` nanoseconds); 0: before the start.
+    /// When the process began to run this program (`CLOCK_MONOTONIC` nanoseconds); 0: it ran it from the start on.
     #[serde(skip_serializing_if = "is_zero")]
     pub since_ns: u64,
     /// Data: the variable, with an offset in it, e.g. `queue_lock` or `table+0x40`. Code: the function.

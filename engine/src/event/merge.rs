@@ -1,8 +1,7 @@
 //! Merges the rings into one stream in time order. **The release rule**:
 //!
 //! 1. Every ring has a *bound*: the latest time seen in it, less the disorder allowed in a ring. The caller can also declare
-//!    a
-//! ring drained up to a time (after reading the clock and then emptying the ring).
+//!    a ring drained up to a time (after reading the clock and then emptying the ring).
 //! 2. A record older than its own ring's bound on arrival is *late*: it is counted and left out.
 //! 3. A record leaves once it is older than the bounds of all rings; records leave in order of time, then CPU,
 //!    then number, then ring.

@@ -4,11 +4,9 @@
 //! time is known from samples only.
 //!
 //! - When a function loses its probes, its open calls are closed on every thread. Later records, from probes that are still
-//!   being
-//! removed, are ignored.
+//!   being removed, are ignored.
 //! - Probes come one by one. Records of a function in a process count from when all of its probes were attached. An exit
-//!   without an
-//! entry proves that the function was open from the start only if its probes were there from the start.
+//!   without an entry proves that the function was open from the start only if its probes were there from the start.
 
 use super::builder::Builder;
 use super::stack::StepLog;

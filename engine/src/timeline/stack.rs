@@ -9,15 +9,12 @@
 //! - Exit at S: open frames below S are gone, and the frame at S ends.
 //! - A thread leaves its CPU with user stack pointer S: open frames below S are gone.
 //! - Exit at S without a frame there, S above everything recorded on the thread's first stack: the function was open all the
-//!   time,
-//! around everything known. Any other exit without a frame proves nothing and is counted.
+//!   time, around everything known. Any other exit without a frame proves nothing and is counted.
 //! - A function loses its probes: its open frames end at that moment, and those above, since nothing tells any more whether
-//!   they are
-//! inside of it. Their own exits, when they come, are expected.
+//!   they are inside of it. Their own exits, when they come, are expected.
 //! - A stack pointer more than [`OTHER_STACK_BYTES`] away from a stack is on another one (signal stack, coroutine) and ends
-//!   no frame
-//! of the first. The visible frames are those of the active stacks. Going to an inactive stack puts it on top; returning to
-//! an active one removes those above.
+//!   no frame of the first. The visible frames are those of the active stacks. Going to an inactive stack puts it on top;
+//!   returning to an active one removes those above.
 
 use super::model::{Step, StepKind};
 use crate::event::{FrameFact, FunctionId, StackFact};

@@ -23,7 +23,7 @@ impl ReplayDecisions {
         ReplayDecisions(vec![None; objects])
     }
 
-    /// Whether the object is simulated; false for [`NO_OBJECT`].
+    /// Whether the object is simulated; false for `NO_OBJECT`.
     pub(super) fn is_simulated(&self, object: u32) -> bool {
         self.0.get(object as usize).is_some_and(Option::is_none)
     }

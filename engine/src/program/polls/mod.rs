@@ -3,17 +3,15 @@
 //! another thread had done until then (an edge from there), whenever that is.
 //!
 //! 1. *A wait that is entered again* for the same thing is one wait (`chains`), unless the thread woke others in between:
-//!    then it
-//! is a clock for them. The end of the last wait ends it. If a recorded thread ended that, this is the waker. If a time limit
-//! ended it, and the thread mostly only checked something after its limits, the checked thing changed during the last wait.
-//! The thread that changed it is the last one to release the condition's mutex, where recorded; else the last one to stop
-//! computing; else one that computes (`sources`).
+//!    then it is a clock for them. The end of the last wait ends it. If a recorded thread ended that, this is the waker. If a
+//!    time limit ended it, and the thread mostly only checked something after its limits, the checked thing changed during
+//!    the last wait. The thread that changed it is the last one to release the condition's mutex, where recorded; else the
+//!    last one to stop computing; else one that computes (`sources`).
 //! 2. *A sleep so short* that it is mostly the kernel's timer slack lets others make progress, with a check of their progress
-//! after it: the same. So is each sleep of a housekeeping thread that mostly only checks something (Go's `sysmon`, whose
-//! sleeps get longer), while others have work: such a sleep's length limits nothing.
+//!    after it: the same. So is each sleep of a housekeeping thread that mostly only checks something (Go's `sysmon`, whose
+//!    sleeps get longer), while others have work: such a sleep's length limits nothing.
 //! 3. *An interruption* (`interrupts`): a thread that hardly computes wakes others after its time limit, but all of them
-//!    began to
-//! wait after it, since it had stopped them. This happens to them wherever they are.
+//!    began to wait after it, since it had stopped them. This happens to them wherever they are.
 
 mod chains;
 mod interrupts;

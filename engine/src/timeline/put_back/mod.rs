@@ -4,12 +4,11 @@
 //! waits would keep their recorded order, and more CPUs would seem to help although the lock is always held.
 //!
 //! 1. Events show when a thread got the lock after a wait, and when it woke the next waiter. It held the lock in between,
-//!    which gives
-//! the distribution of hold times.
+//!    which gives the distribution of hold times.
 //! 2. Samples show how much of its running time a thread is in code that runs under the lock
 //!    ([`crate::event::CodeFact::under`]).
 //! 3. The part of that time outside of sections shown by events is divided into sections of the same lengths, evenly spread
-//! ([`fill`]). They are simulated as if recorded.
+//!    ([`fill`]). They are simulated as if recorded.
 //!
 //! A section spans sleeps of its thread under the lock ([`asleep`]). No section spans another wait or lies in another
 //! section, so sections that are put back cannot deadlock.

@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 use probe_abi::SyncOperation;
 use std::collections::BTreeMap;
 
-/// Adds the operations of all sections to the timeline; returns the index in [`Timeline::locks`] for each of `locks`.
+/// Adds the operations of all sections to the timeline; returns the index in `Timeline::locks` for each of `locks`.
 pub(super) fn write(timeline: &mut Timeline, locks: &[Lock<'_>], kept: &Kept, clocks: &[Clock]) -> Vec<u32> {
     let first_lock = u32::try_from(timeline.locks.len()).unwrap_or(u32::MAX);
     let mut objects: BTreeMap<(u32, u64), u32> = BTreeMap::new();

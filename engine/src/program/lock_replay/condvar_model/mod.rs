@@ -4,11 +4,10 @@
 //! eight. The condition itself is not recorded, but which threads waited when, and which did not, shows its purpose:
 //!
 //! 1. *A barrier* (`barrier`), 2. *a lock* (`user_lock`), 3. *a count* (`semaphore`): the condition becomes a `barrier`, or
-//! operations of a lock or a semaphore around the mutex. Accepted only if every recorded wait, and every visit without one,
-//! agrees.
+//!    operations of a lock or a semaphore around the mutex. Accepted only if every recorded wait, and every visit without
+//!    one, agrees.
 //! 4. Otherwise it is replayed: the mutex is released, the recorded wake-up awaited and the mutex taken again. A signal
-//!    without a
-//! waiter then has no effect, so no signal can be lost.
+//!    without a waiter then has no effect, so no signal can be lost.
 
 mod barrier;
 mod mutex_history;

@@ -34,7 +34,7 @@ pub(super) struct Part {
     pub(super) section: u32,
     pub(super) from: u64,
     pub(super) to: u64,
-    /// The condition wait that ends it, and the condition variable; [`NONE`] and [`NO_OBJECT`] if it ends otherwise.
+    /// The condition wait that ends it, and the condition variable; `NONE` and `NO_OBJECT` if it ends otherwise.
     pub(super) wait: u32,
     pub(super) condition: u32,
     pub(super) timed_out: bool,
