@@ -1,16 +1,18 @@
-//! Instants to terms. Vertices at one instant with the same deciding point are one cluster with a net change
-//! Δ. Shrinking a segment by ε moves the clusters below it by −ε. So for ε the number of executing threads is
-//! n₋ + ΣΔ(clusters below) instead of n₋, the number before the instant. The segment's weight therefore gets
-//! s(n₋) − s(n₋ + ΣΔ): a term for every instant, depending on which clusters of that instant lie below.
+//! Turns instants into terms. Vertices at one instant with the same deciding point are a cluster, with a net change Δ.
+//! Shortening a segment by ε moves the clusters below it by −ε. For ε, n₋ + ΣΔ(clusters below) threads execute, instead of n₋
+//! as before the instant. So the segment's weight gets s(n₋) − s(n₋ + ΣΔ): one term for each instant, depending on the
+//! clusters below the segment.
 //!
-//! Written as sums over subtrees (ours): take the tree that the clusters and their pairwise common ancestors
-//! span. A node u with D(u) = ΣΔ at and below it carries s(n₋) − s(n₋ + D(u)) minus the same of its children.
+//! As sums over subtrees (ours): take the tree spanned by the clusters and their pairwise common ancestors. A node u with
+//! D(u) = ΣΔ at and below it carries s(n₋) − s(n₋ + D(u)), less the same of its children.
 
 use crate::schedule::{Forest, Machine, Operations, PointId, Simulation, Vertex};
 use crate::time::Ticks;
 
-/// Runs a simulation to its end. Returns the terms of all instants, the ticks during which this many threads execute, by
-/// their number, and how many still execute at the end.
+/// Runs a simulation to its end.
+///
+/// Returns the terms of all instants; ticks by the number of threads that execute; and the number of threads that still
+/// execute at the end.
 pub(super) fn sweep<M: Machine, O: Operations>(
     simulation: &mut Simulation<'_, M, O>,
 ) -> (Vec<Term>, Vec<u64>, u32) {
@@ -38,23 +40,23 @@ pub(super) struct Term {
     pub(super) to: u32,
 }
 
-/// A point with the net change at it, later at and below it.
+/// A point with the net change at it, and while walking, at and below it.
 #[derive(Clone, Copy, Debug)]
 struct Cluster {
     point: PointId,
     change: i64,
 }
 
-/// Turns one instant after the other into terms.
+/// Turns instants into terms, one after the other.
 #[derive(Debug, Default)]
 pub(super) struct Clusters {
     clusters: Vec<Cluster>,
-    /// Path from the top of the spanned tree to the cluster just met.
+    /// The way from the top of the spanned tree to the current cluster.
     path: Vec<Cluster>,
 }
 
 impl Clusters {
-    /// Appends the terms of an instant before which `before` threads executed. Returns how many execute after it.
+    /// Appends the terms of an instant; returns the number of threads that execute after it. `before`: the number before it.
     pub(super) fn instant(
         &mut self,
         forest: &Forest,
@@ -88,14 +90,14 @@ impl Clusters {
         after
     }
 
-    /// Changes by point, without those that are 0. Among many clusters a point may occur more than once,
-    /// which `many` tolerates.
+    /// Sums changes by point and drops those that are 0. Of many clusters, a point may occur more than once, which `many`
+    /// tolerates.
     fn gather(&mut self, vertices: &[Vertex]) {
         self.clusters.clear();
         const FEW: usize = 8;
         for vertex in vertices {
             let change = i64::from(vertex.change);
-            // The last one first: a thread that goes on after a synchronization stops and starts at one point.
+            // Searches from the end: a thread that goes on after a synchronization stops and starts at one point.
             let known = if self.clusters.len() <= FEW {
                 self.clusters.iter_mut().rev().find(|cluster| cluster.point == vertex.decided_by)
             } else {
@@ -109,7 +111,7 @@ impl Clusters {
         self.clusters.retain(|cluster| cluster.change != 0);
     }
 
-    /// Any number of clusters: walks the tree they span depth first, O(m log m) point comparisons.
+    /// Terms for any number of clusters: walks the spanned tree depth first, with O(m log m) comparisons of points.
     fn many(&mut self, forest: &Forest, before: i64, terms: &mut Vec<Term>) {
         self.clusters.sort_unstable_by(|a, b| forest.walk_order(a.point, b.point));
         self.path.clear();
@@ -124,8 +126,8 @@ impl Clusters {
         self.fold(None, before, terms);
     }
 
-    /// Takes what is finished off the path, down to `floor` (which is put there if it is missing) or
-    /// altogether. Points on a path are numbered downwards, so numbers show which point is below which.
+    /// Folds finished clusters of the path into their parents, down to `floor` (which is added if it is missing), or all.
+    /// Points on the path have ascending numbers, so numbers tell which point is below which.
     fn fold(&mut self, floor: Option<PointId>, before: i64, terms: &mut Vec<Term>) {
         while let Some(top) = self.path.last().copied() {
             if floor.is_some_and(|floor| top.point <= floor) {
@@ -146,9 +148,9 @@ impl Clusters {
     }
 }
 
-/// Appends a term unless it is 0 for every CPU count: s is the same for counts up to 1.
+/// Appends a term, unless it is 0 for every CPU count: s is the same for all counts up to 1.
 fn push(terms: &mut Vec<Term>, point: PointId, from: i64, to: i64) {
-    // A subset of an instant's changes can lead below 0 where a segment of length 0 starts and ends.
+    // Some of an instant's changes alone may lead below 0, where a segment of length 0 starts and ends.
     let count = |count: i64| u32::try_from(count.max(1)).unwrap_or(u32::MAX);
     let (from, to) = (count(from), count(to));
     if from != to {

@@ -1,15 +1,14 @@
-//! The critical path where time passes without computing: sleeps, devices, and the time until a woken thread
-//! acts (engine design, section 8; ours). In virtual time (work done by each executing thread) the length of
-//! such a wait depends on the number of processors, so each number has its own schedule.
+//! The critical path where time passes without computing: sleeps, devices, and the time until a woken thread acts (ours; see
+//! docs/algorithms.md). In virtual time (work done by each executing thread), the length of such a wait depends on the number
+//! of processors. So each number has a schedule of its own.
 //!
-//! Weights are *steady*: every wait keeps the virtual length that it has in that schedule, and only
-//! computations move. So they are those of a program in which the waits are computations on processors of
-//! their own. With s(n) = max(1, n ÷ P) a weight is the sum of s(n⁻) − s(n⁺) over the events at and below a
-//! step ([`super::clusters`]), from one sweep over the forest. With w the weight of a step and l its length,
-//! a computation accounts for w · l of the time, and a wait for w · (its virtual length). All of them add up
-//! to the time: T = Σ over events of τ · (s(n⁻) − s(n⁺)), where τ is the sum of the virtual lengths above the
-//! event. The exact derivative, in which waits depend on how crowded the processors are, is useless: every
-//! wait multiplies a disturbance by s(n⁻) ÷ s(n⁺), so some hundred waits give an arbitrary result.
+//! Weights are *steady*: each wait keeps its virtual length in that schedule, and only computations move. They are the
+//! weights of a program in which waits are computations on processors of their own. With s(n) = max(1, n ÷ P), a weight is
+//! the sum of s(n⁻) − s(n⁺) over the events at and below a step ([`super::clusters`]), from one sweep over the forest. A
+//! computation with weight w and length l accounts for w · l of the time, a wait for w · (its virtual length). All of them
+//! add up to the time: T = Σ over events of τ · (s(n⁻) − s(n⁺)), where τ is the sum of the virtual lengths above the event.
+//! The exact derivative, in which waits depend on the load of the processors, is useless: each wait multiplies a disturbance
+//! by s(n⁻) ÷ s(n⁺), so some hundred waits make it arbitrary.
 
 use super::clusters::{Term, sweep};
 use super::lanes::Lane;
@@ -22,36 +21,36 @@ use crate::program::{Operation, Program};
 use crate::schedule::{Charge, Costed, Costs, DelayKind, Latency, PointId, Schedule, Simulation};
 use crate::time::Ticks;
 
-/// A program's schedule on a number of processors, and how its length changes with each compute operation.
+/// A program's schedule on a number of processors, and how its length changes with each computation.
 #[derive(Debug)]
 pub struct CostedPath<'a> {
     program: &'a Program,
     cpus: [Cpus; 1],
     schedule: Schedule,
-    /// By point: −∂T/∂length of what ends there, times `scale`.
+    /// By point: −∂T/∂length of the step that ends there, times `scale`.
     weights: Vec<Lane<i64, 1>>,
     scale: i64,
     latencies: Vec<Latency>,
     charges: Vec<Charge>,
-    /// Ticks during which this many threads execute, by their number.
+    /// Ticks by the number of threads that execute.
     executing: Vec<u64>,
 }
 
-/// Time that passes without computing, and how the length depends on it.
+/// Waits of one kind, with their contribution to the time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wait {
-    /// What it is.
+    /// The kind.
     pub of: DelayKind,
-    /// How often.
+    /// Number of waits.
     pub count: u64,
-    /// Its length, summed, ticks.
+    /// Sum of their lengths, ticks.
     pub length: Ticks,
-    /// Σ weight · virtual length, ticks: what the predicted time owes to it.
+    /// Σ weight · virtual length, ticks: their contribution to the predicted time.
     pub weighted: f64,
 }
 
 impl<'a> CostedPath<'a> {
-    /// Schedules the program, which has been checked, and weighs everything. O(V log n) for V events and n threads.
+    /// Schedules a program that has passed its check, and computes all weights. O(V log n) for V events and n threads.
     pub fn of(program: &'a Program, cpus: Cpus, costs: &Costs) -> CostedPath<'a> {
         let mut simulation = Simulation::with_costs(program, costs);
         let (terms, executing, left) = sweep(&mut simulation);
@@ -77,7 +76,7 @@ impl<'a> CostedPath<'a> {
         Weights::given((self.program, &self.schedule), &self.cpus, self.scale, self.weights.clone(), executed)
     }
 
-    /// What passes without being computed, by what it is, in that order; and last what threads compute to wake others.
+    /// The waits by kind, in order; and the computing of threads that wake others.
     pub fn waits(&self) -> (Vec<Wait>, Wait) {
         let owed = |latency: &Latency| {
             self.weight(latency.point) * latency.virtual_length as f64 / self.scale as f64
@@ -103,7 +102,7 @@ impl<'a> CostedPath<'a> {
         (waits, waking)
     }
 
-    /// Waits by the clock with the virtual length that each has here: thread, operation, ticks.
+    /// Timed and device waits with their virtual lengths in this schedule: thread, operation, ticks.
     #[cfg(any(test, feature = "synth"))]
     pub fn virtual_lengths(&self) -> impl Iterator<Item = (ThreadId, usize, f64)> + '_ {
         let by_clock = self.latencies.iter().filter(|latency| matches!(latency.of, DelayKind::Clock(_)));
@@ -120,7 +119,7 @@ impl<'a> CostedPath<'a> {
         weight as f64 / self.scale as f64
     }
 
-    /// Ticks by the number of threads that execute; spinning counts.
+    /// Ticks by the number of threads that execute; spinning counts as executing.
     pub fn executing(&self) -> &[u64] {
         &self.executing
     }
@@ -130,7 +129,7 @@ impl<'a> CostedPath<'a> {
         &self.schedule.findings
     }
 
-    /// The program that was scheduled.
+    /// The program.
     pub fn program(&self) -> &'a Program {
         self.program
     }
@@ -144,7 +143,7 @@ impl Wait {
     }
 }
 
-/// Whether time passes in a program without being computed, so that no two numbers of processors share a schedule.
+/// Whether time passes in the program without computing, so that each number of processors needs its own schedule.
 pub fn has_waits_by_the_clock(program: &Program) -> bool {
     let mut operations = program.threads.iter().flat_map(|thread| &thread.operations);
     operations.any(|operation| {
@@ -155,25 +154,25 @@ pub fn has_waits_by_the_clock(program: &Program) -> bool {
     })
 }
 
-/// s(n), as a fraction: how much longer threads take if n of them execute on the given processors than if
-/// each is alone.
+/// s(n): how much longer threads take if n of them execute on the processors than if each had its own. Has the capacity of
+/// the processors as a fraction.
 struct Dilation((i64, i64));
 
 impl Dilation {
-    /// s(n), times what the fraction has above.
+    /// s(n) times the numerator of the capacity.
     #[inline]
     fn at(&self, executing: u32) -> i64 {
         i64::from(executing).saturating_mul(self.0.1).max(self.0.0)
     }
 
-    /// By point, as large. Parents have smaller numbers than their children.
+    /// By point: the weight, times the same number. Parents have smaller numbers than their children.
     fn weights(&self, schedule: &Schedule, terms: &[Term], left: u32) -> Vec<Lane<i64, 1>> {
         let forest = &schedule.forest;
         let mut weights = vec![[0]; forest.len()];
         for term in terms {
             weights[term.point.index()][0] += self.at(term.from) - self.at(term.to);
         }
-        // The end of the run: what comes earlier there is time saved at the rate of what still executes.
+        // At the end of the run, an earlier end saves time at the rate of the threads that still execute.
         weights[schedule.end.index()][0] += self.at(left);
         for point in (1..weights.len()).rev() {
             let parent = forest.parent(PointId(point as u32)).index();

@@ -1,13 +1,12 @@
 //! Calls, TET and TETID per function (2001, section 2.2), one pass over the operations of each thread.
 //!
-//! A stack a thousand frames deep must not cost a thousand additions per segment. Let C be the sum of weight
-//! · length of the thread so far: the share of a function between its outermost entry and exit is the
-//! difference of C at the two.
+//! A stack of a thousand frames must not cost a thousand additions for each segment. Let C be the sum of weight · length in
+//! the thread so far. The share of a function between its outermost entry and exit is the difference of C between the two.
 //!
-//! An entry counts on the first compute operation that its thread does at or after the call (after the last one: on that).
+//! An entry counts on its thread's first computation at or after the call, or if there is none, on the last one before.
 //!
-//! Where samples say more than probes, what would be the own time of the function on top is summed by stratum instead and
-//! divided in the end ([`crate::attribution`]).
+//! Where samples tell more than probes, own time of the function on top is summed by stratum instead, and finally divided
+//! ([`crate::attribution`]).
 
 use super::lanes::{LANES, Lane, Scaled, Sum, add, subtract};
 use super::pieces::Walked;
@@ -17,11 +16,11 @@ use crate::program::{FunctionRef, ObjectId, Operation, RunBreaks, ThreadId};
 use crate::schedule::PointId;
 use crate::time::Ticks;
 
-/// Sums of all rows (functions, unless grouped otherwise) for up to eight CPU counts.
+/// Sums of all rows for up to eight CPU counts. Rows are functions, unless grouped otherwise.
 #[derive(Debug)]
 pub struct FunctionTotals<const N: usize = LANES> {
     totals: Vec<Totals<i128, N>>,
-    /// By row: what samples may be wrong by; empty without samples.
+    /// By row: the possible error from samples; empty without samples.
     errors: Vec<RowErrors<N>>,
     /// By object; empty if the program has no locks.
     locks: Vec<Lane<i128, N>>,
@@ -48,8 +47,8 @@ struct RowErrors<const N: usize> {
 
 impl<const N: usize> FunctionTotals<N> {
     pub(super) fn of(weights: &Weights<'_, N>, attribution: &Attribution) -> FunctionTotals<N> {
-        // No sum is larger than the largest weight · the lengths of all operations. That of the lengths is below 2^63
-        // (`Program::check`) and every |P·weight| below 2^63: 128 bits always suffice, and mostly half of them.
+        // No sum exceeds the largest weight · the sum of all lengths. The latter is below 2^63 (`Program::check`), and so is
+        // each scaled weight: 128 bits always suffice, and mostly 64 do.
         let length: u64 = weights.executed;
         match i64::try_from(u128::from(weights.peak) * u128::from(length)) {
             Ok(_) => walk::<i64, N>(weights, attribution),
@@ -57,7 +56,7 @@ impl<const N: usize> FunctionTotals<N> {
         }
     }
 
-    /// Entries on operations whose weight is not 0, for the CPU count with this place.
+    /// Number of entries on operations with a weight other than 0, for the CPU count with this index.
     pub fn calls(&self, row: usize, place: usize) -> u64 {
         self.totals.get(row).and_then(|totals| totals.calls.get(place)).copied().unwrap_or(0)
     }
@@ -68,7 +67,7 @@ impl<const N: usize> FunctionTotals<N> {
         weights.unscale(totals.and_then(|totals| totals.tet.get(place)).copied().unwrap_or(0), place)
     }
 
-    /// Σ weight · length of what threads compute while they have this lock; 0 for objects that are not locks.
+    /// Σ weight · length of computing with this lock held; 0 for objects that are not locks.
     pub fn held(&self, weights: &Weights<'_, N>, object: ObjectId, place: usize) -> Scaled {
         let total = self.locks.get(object.0 as usize);
         weights.unscale(total.and_then(|total| total.get(place)).copied().unwrap_or(0), place)
@@ -80,8 +79,10 @@ impl<const N: usize> FunctionTotals<N> {
         weights.unscale(totals.and_then(|totals| totals.tetid.get(place)).copied().unwrap_or(0), place)
     }
 
-    /// Half-widths in nanoseconds of the 95 % intervals around [`FunctionTotals::tet`] and [`FunctionTotals::tetid`],
-    /// `None` where the number is exact, and how many samples made the row.
+    /// Half-widths in nanoseconds of the 95 % intervals around [`FunctionTotals::tet`] and [`FunctionTotals::tetid`], and the
+    /// number of samples in the row.
+    ///
+    /// `None` for an exact number.
     pub fn error_ns(
         &self,
         weights: &Weights<'_, N>,
@@ -143,7 +144,7 @@ fn walk<'a, S: Sum, const N: usize>(
 }
 
 impl<const N: usize> FunctionTotals<N> {
-    /// Divides what the strata are worth.
+    /// Divides the sums of strata among rows by samples.
     fn spread(&mut self, attribution: &Attribution, sums: &[Lane<i128, N>]) {
         if sums.is_empty() {
             return;
@@ -169,13 +170,13 @@ impl<const N: usize> FunctionTotals<N> {
     }
 }
 
-/// Locks: what is computed while they are held, in the same way as what is computed in functions.
+/// Computing while locks are held, summed in the same way as computing in functions.
 struct Held<S, const N: usize> {
     /// By object.
     totals: Vec<Lane<S, N>>,
-    /// How often the present thread has each object, by object.
+    /// By object: depth at which the current thread holds it.
     depth: Vec<u32>,
-    /// Objects that it has.
+    /// Objects that the thread holds.
     now: Vec<ObjectId>,
 }
 
@@ -202,7 +203,7 @@ impl<S: Sum, const N: usize> Held<S, N> {
         }
     }
 
-    /// The thread ends, whatever is still open.
+    /// The thread ends and releases all that it holds.
     fn ends(&mut self, so_far: &Lane<S, N>) {
         for object in self.now.drain(..) {
             self.depth[object.0 as usize] = 0;
@@ -214,29 +215,29 @@ impl<S: Sum, const N: usize> Held<S, N> {
 struct Walk<'a, S, const N: usize> {
     attribution: &'a Attribution,
     totals: Vec<Totals<S, N>>,
-    /// How often each row is on the stack.
+    /// Number of times that each row is on the stack.
     open: Vec<u32>,
     stack: Vec<FunctionRef>,
     /// Rows entered since the last compute operation.
     entered: Vec<u32>,
     /// C: weight · length of the thread so far, without `length`.
     so_far: Lane<S, N>,
-    /// Weight of the present run.
+    /// Weight of the current run of computations.
     weight: Lane<S, N>,
-    /// What of it is on paths, if that is what weights are.
+    /// Which parts of runs are on paths, if weights are from paths.
     walked: Option<Walked<'a, N>>,
-    /// What an entry in the present run counts: 1 where the weight is not 0.
+    /// What an entry in the current run counts: 1 if its weight is not 0.
     calls: [u64; N],
-    /// Whether the thread has computed: `weight` means something.
+    /// Whether the thread has computed, so that `weight` is valid.
     computed: bool,
-    /// Length since the last change of run, stack or locks, not yet added.
+    /// Length of computing since the last change of run, stack or locks, not yet added.
     length: u64,
     held: Held<S, N>,
-    /// Stratum of the present operation.
+    /// Stratum of the current operation.
     stratum: u32,
-    /// What each stratum is worth.
+    /// Σ weight · length of each stratum.
     strata: Vec<Lane<S, N>>,
-    /// By row: what it has since there are too few samples to divide it; empty without samples.
+    /// By row: own time that is not divided, for lack of samples; empty without samples.
     undivided: Vec<Lane<S, N>>,
 }
 
@@ -255,7 +256,7 @@ impl<S: Sum, const N: usize> Walk<'_, S, N> {
                 self.settle();
                 match runs.next().flatten() {
                     Some(run) => self.begin(weights, run),
-                    // Another thread computed the `once`.
+                    // Another thread ran the `once` code.
                     None => continue,
                 }
             }
@@ -310,7 +311,7 @@ impl<S: Sum, const N: usize> Walk<'_, S, N> {
         self.entered.clear();
     }
 
-    /// The stratum of what is computed next.
+    /// Sets the stratum of the next computing.
     #[inline]
     fn goes_on_in(&mut self, stratum: u32) {
         if stratum != self.stratum {
@@ -330,7 +331,7 @@ impl<S: Sum, const N: usize> Walk<'_, S, N> {
         self.calls = weight.map(|weight| u64::from(weight != 0));
     }
 
-    /// Adds what was computed since the last change to the thread's sum and to the function on top.
+    /// Adds the computing since the last change to the thread's sum and to the function on top.
     #[inline]
     fn settle(&mut self) {
         if self.length == 0 {
@@ -342,7 +343,7 @@ impl<S: Sum, const N: usize> Walk<'_, S, N> {
         self.owned(self.stack.last().copied(), &product);
     }
 
-    /// Time with this function on top: the stratum's, if it has one.
+    /// Adds computing to its stratum if it has one, else to the function on top.
     #[inline]
     fn owned(&mut self, top: Option<FunctionRef>, product: &Lane<S, N>) {
         if let Some(sum) = self.strata.get_mut(self.stratum as usize) {
@@ -394,7 +395,7 @@ impl<S: Sum, const N: usize> Walk<'_, S, N> {
     }
 
     fn leave(&mut self) {
-        // `Program::check` has made sure that there is one.
+        // `Program::check` guarantees a call.
         let Some(function) = self.stack.pop() else { return };
         let row = self.attribution.keys.opened_by(function);
         if row == NO_KEY {

@@ -3,10 +3,10 @@
 use crate::cpus::Cpus;
 use crate::time::Ticks;
 
-/// CPU counts handled in one sweep.
+/// CPU counts of one sweep.
 pub(super) const LANES: usize = 8;
 
-/// P as the number to scale with. More processors than threads are as good as unlimited.
+/// P as the factor of scaled numbers. More processors than threads are as good as unlimited.
 pub(super) fn scale(cpus: Cpus, threads: usize) -> i64 {
     match cpus {
         Cpus::Count(count) => i64::from(count.get()),
@@ -27,15 +27,14 @@ impl Scaled {
     /// The number itself in nanoseconds; for output only.
     pub fn as_ns_f64(self) -> f64 {
         let unit = i128::from(self.scale) * i128::from(Ticks::PER_NS);
-        // Whole and remaining part separately: exact for whole nanoseconds beyond 2^53 / unit.
+        // Whole and remaining parts separately: exact for whole nanoseconds beyond 2^53 / unit.
         (self.value / unit) as f64 + (self.value % unit) as f64 / unit as f64
     }
 }
 
-/// An integer wide enough for the sums made with it, which the code that chooses it has to prove. It wraps
-/// around like machine integers, so only the results have to fit, not intermediate values.
+/// An integer for sums. The code that chooses a width must prove that results fit; intermediate values may wrap around.
 pub(super) trait Sum: Copy + Default {
-    /// The number itself, in the lower bits.
+    /// The lower bits of the number.
     fn from_wide(number: i128) -> Self;
     fn to_wide(self) -> i128;
     fn plus(self, other: Self) -> Self;
@@ -74,7 +73,7 @@ sum!(i32);
 sum!(i64);
 sum!(i128);
 
-/// The same number for each of several CPU counts.
+/// A number for each of several CPU counts.
 pub(super) type Lane<S, const N: usize> = [S; N];
 
 /// Adds `from` to `to`.
@@ -85,7 +84,7 @@ pub(super) fn add<S: Sum, const N: usize>(to: &mut Lane<S, N>, from: &Lane<S, N>
     }
 }
 
-/// Takes `from` away from `to`.
+/// Subtracts `from` from `to`.
 #[inline]
 pub(super) fn subtract<S: Sum, const N: usize>(to: &mut Lane<S, N>, from: &Lane<S, N>) {
     for (to, from) in to.iter_mut().zip(from) {

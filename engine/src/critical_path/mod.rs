@@ -1,15 +1,16 @@
-//! Extended critical path (2001, section 2.3): how much each compute operation and each function adds to the running
-//! time on P processors, for any P. Let n(t) be the number of executing threads on unlimited processors and
-//! s(n) = max(n/P, 1); then T_P = ∫ s(n(t)) dt, and the weight of an operation is −∂T_P/∂length (one-sided,
-//! shrinking). The paper recomputes T_P for every segment (`oracle`, for tests); here one sweep over the forest of deciding
-//! points gives all weights of all P (ours; derivation in docs/algorithms.md).
+//! Extended critical path (2001, section 2.3): how much each compute operation and each function adds to the time on P
+//! processors, for any P.
 //!
-//! Where time passes without being computed (sleeps, devices), every P has a schedule of its own:
-//! [`CostedPath`]. Recordings run on the model of a scheduler, and their weights say how much of each
-//! operation is on the path of that run: [`RunPaths`].
+//! Let n(t) be the number of executing threads on unlimited processors and s(n) = max(n/P, 1). Then T_P = ∫ s(n(t)) dt, and
+//! the weight of an operation is −∂T_P/∂length (one-sided, shortening). The paper computes T_P again for each segment
+//! (`oracle`, for tests). Here, one sweep over the forest of deciding points gives the weights of all operations and all P
+//! (ours; derivation in docs/algorithms.md).
 //!
-//! Numbers are exact: P·weight is an `i64`, P·T and P·weight·length are `i128`. They are divided on output only, so the
-//! order of summation cannot matter.
+//! Where time passes without computing (sleeps, devices), each P has a schedule of its own: [`CostedPath`]. Recordings run on
+//! the model of a scheduler, and a weight is the part of an operation on the path of that run: [`RunPaths`].
+//!
+//! Numbers are exact: P·weight is an `i64`, P·T and P·weight·length are `i128`. They are divided for output only, so the
+//! order of summation does not matter.
 
 mod clusters;
 mod costed;

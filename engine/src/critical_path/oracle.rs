@@ -1,5 +1,5 @@
-//! The paper's way (2001, Fig. 5): shorten each segment by ε, schedule again, compare. O(segments²) for each CPU count:
-//! for tests, and for the benchmark that shows what the sweep saves. Never part of an analysis.
+//! The paper's way (2001, Fig. 5): shorten each segment by ε, schedule again, compare. O(segments²) for each CPU count. For
+//! tests, and for the benchmark that shows what the sweep saves; no analysis uses it.
 
 use super::lanes::scale;
 use crate::cpus::Cpus;
@@ -7,22 +7,23 @@ use crate::program::{Operation, Program, ProgramError, ThreadId};
 use crate::schedule::{Simulation, Step, Vertex};
 use crate::time::Ticks;
 
-/// The weight of one compute operation, found by shortening it.
+/// The weight of one compute operation, found by shortening the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shortened {
-    /// Which thread computes.
+    /// Index of the thread.
     pub thread: ThreadId,
     /// Index in the thread's operations.
     pub operation: usize,
     /// P·weight.
     pub scaled_weight: i128,
-    /// Whether shortening changed the order in which threads get past synchronization objects. Where it did (only
-    /// possible with ties), the weight belongs to another order than the one analysed.
+    /// Whether shortening changed the order in which threads pass synchronization objects. If so (only possible with ties),
+    /// the weight belongs to another order than the analysed one.
     pub reordered: bool,
 }
 
-/// P·weight of every compute operation that is longer than ε = 1 tick. Exact if no two different times of the schedule
-/// are as close as ε: give lengths in whole nanoseconds.
+/// P·weight of each compute operation longer than ε = 1 tick.
+///
+/// Exact if no two different times of the schedule are within ε: give lengths in whole nanoseconds.
 ///
 /// # Errors
 /// The program fails [`Program::check`].
@@ -47,7 +48,7 @@ pub fn weights(program: &Program, cpus: Cpus) -> Result<Vec<Shortened>, ProgramE
     Ok(weights)
 }
 
-/// P·T_P, by adding up the stretches between vertices.
+/// P·T_P, as the sum of the stretches between vertices.
 ///
 /// # Errors
 /// The program fails [`Program::check`].
@@ -65,7 +66,7 @@ fn shorten(operation: &Operation) -> Option<Operation> {
     }
 }
 
-/// Operations in the order in which they took effect, for one object and one side of it.
+/// For each object and side: the operations in the order in which they took effect.
 type Order = Vec<(u8, u32, Vec<(ThreadId, u32)>)>;
 
 fn scheduled(program: &Program, cpus: Cpus) -> Result<(i128, Order), ProgramError> {
@@ -97,8 +98,8 @@ fn order(program: &Program, trace: &[Step]) -> Order {
     sides.into_iter().map(|((side, object), steps)| (side, object, steps)).collect()
 }
 
-/// Which order an operation takes part in: giving and taking are ordered separately, since the order of a
-/// giver and a taker only affects the time.
+/// The object and side in whose order an operation is. Givers and takers are ordered separately, since the order between a
+/// giver and a taker affects only the time.
 fn side(operation: &Operation) -> Option<(u8, u32)> {
     Some(match *operation {
         Operation::Signal(object) | Operation::SemPost(object) | Operation::SemInit(object, _) => {

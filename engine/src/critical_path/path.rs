@@ -1,5 +1,5 @@
-//! What all CPU counts share: the schedule on unlimited processors, how long how many threads execute in it, and the
-//! terms of the weights.
+//! What all CPU counts share: the schedule on unlimited processors, its time by number of executing threads, and the terms of
+//! the weights.
 
 use super::clusters::{Term, sweep};
 use super::lanes::{LANES, Scaled, scale};
@@ -9,15 +9,15 @@ use crate::finding::Finding;
 use crate::program::{Program, ProgramError};
 use crate::schedule::{Schedule, Simulation};
 
-/// A scheduled program, ready to be weighed for any CPU counts.
+/// A scheduled program, from which weights for any CPU count follow.
 #[derive(Debug)]
 pub struct CriticalPath<'a> {
     pub(super) program: &'a Program,
     pub(super) schedule: Schedule,
     pub(super) terms: Vec<Term>,
-    /// Ticks during which this many threads execute, by their number.
+    /// Ticks by the number of threads that execute.
     executing: Vec<u64>,
-    /// Threads still executing at the end: those that spin on a lock for ever.
+    /// Number of threads that still execute at the end: those that spin on a lock forever.
     pub(super) left: u32,
 }
 
@@ -47,28 +47,28 @@ impl<'a> CriticalPath<'a> {
         cpus.chunks(LANES).map(|few| Weights::of(self, few))
     }
 
-    /// Ticks that all threads execute, summed over the threads; spinning counts.
+    /// Ticks summed over all executing threads; spinning counts as executing.
     pub(super) fn executed(&self) -> u64 {
         let parts = self.executing.iter().zip(0_u64..).map(|(ticks, threads)| ticks.saturating_mul(threads));
         parts.fold(0, u64::saturating_add)
     }
 
-    /// P as the number to scale with.
+    /// P as the factor of scaled numbers.
     pub(super) fn scale(&self, cpus: Cpus) -> i64 {
         scale(cpus, self.program.threads.len())
     }
 
-    /// The program that was scheduled.
+    /// The program.
     pub fn program(&self) -> &'a Program {
         self.program
     }
 
-    /// Ticks by the number of threads that execute on unlimited processors; spinning counts.
+    /// Ticks by the number of threads that execute on unlimited processors; spinning counts as executing.
     pub fn executing(&self) -> &[u64] {
         &self.executing
     }
 
-    /// The most threads that execute at once for any length of time.
+    /// The most threads that execute at the same time for longer than 0.
     pub fn most_executing(&self) -> usize {
         self.executing.iter().rposition(|ticks| *ticks > 0).unwrap_or(0)
     }

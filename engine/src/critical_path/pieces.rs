@@ -1,28 +1,28 @@
-//! What of each run of compute operations is on the path of a run of the program ([`crate::schedule::RunPath`]).
+//! Which parts of each run of compute operations are on the path of a run of the program ([`crate::schedule::RunPath`]).
 
 use super::lanes::Lane;
 use crate::schedule::{PointId, Visit};
 
-/// A part of a run of compute operations.
+/// A part of a run of compute operations that is on the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
-    /// Start and end offset in it, ticks.
+    /// Start and end in the run, ticks.
     from: u64,
     to: u64,
-    /// How often: a thread that repeats itself does it more than once.
+    /// Number of times that it is on the path: a background thread repeats operations.
     times: i64,
 }
 
-/// All parts, by run; those of one in order and not adjacent.
+/// All pieces, by run of operations; those of a run in order, not adjacent ones joined.
 #[derive(Debug)]
 pub(super) struct Pieces {
-    /// First of each run, and the end of the last.
+    /// Index of the first piece of each run, and the end of the last.
     first: Vec<u32>,
     pieces: Vec<Piece>,
 }
 
 impl Pieces {
-    /// O(n log n).
+    /// From the visits of a path, O(n log n).
     pub(super) fn of(mut visits: Vec<Visit>, runs: usize) -> Pieces {
         visits.sort_unstable();
         let mut pieces: Vec<Piece> = Vec::new();
@@ -56,7 +56,7 @@ impl Pieces {
         self.pieces.get(range).unwrap_or_default()
     }
 
-    /// Ticks of what is from here to there in the run.
+    /// Ticks on the path between two offsets in the run.
     pub(super) fn between(&self, run: PointId, from: u64, to: u64) -> i64 {
         let pieces = self.of_run(run);
         let start = pieces.partition_point(|piece| piece.to <= from);
@@ -65,7 +65,7 @@ impl Pieces {
     }
 }
 
-/// Walks through runs, one piece after the other, side by side.
+/// Walks through runs of operations piece by piece, for N paths at the same time.
 #[derive(Debug)]
 pub(super) struct Walked<'p, const N: usize> {
     all: &'p [Pieces; N],
@@ -78,7 +78,7 @@ impl<'p, const N: usize> Walked<'p, N> {
         Walked { all, left: [&[]; N], at: 0 }
     }
 
-    /// Reaches the start of a run. Whether any of it is on the path.
+    /// Goes to the start of a run; returns for each path whether any of it is on the path.
     pub(super) fn begin(&mut self, run: PointId) -> [bool; N] {
         self.at = 0;
         for (left, pieces) in self.left.iter_mut().zip(self.all) {
@@ -87,7 +87,7 @@ impl<'p, const N: usize> Walked<'p, N> {
         self.left.map(|left| !left.is_empty())
     }
 
-    /// Goes on by this much; returns the part of it on the path.
+    /// Passes this length; returns the ticks of it on each path.
     pub(super) fn pass(&mut self, length: u64) -> Lane<i64, N> {
         let (from, to) = (self.at, self.at.saturating_add(length));
         self.at = to;
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn parts_are_found_by_place_and_on_the_way() {
         let visit = |run, from, to| Visit { run, from, to };
-        // The second run is cut in two and done twice from 30 to 40; the first and last are not there.
+        // The second run is cut in two pieces, with 30 to 40 on the path twice; the first and last run are not on it.
         let visits = vec![visit(1, 30, 40), visit(1, 10, 20), visit(1, 20, 25), visit(1, 30, 45)];
         let all = [Pieces::of(visits, 3)];
         assert_eq!(all[0].pieces.len(), 3, "{all:?}");

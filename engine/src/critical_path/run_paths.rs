@@ -1,7 +1,6 @@
-//! For recordings: the path of the run whose length is the predicted time, and paths of other runs, with
-//! random choices where the scheduler's model leaves a choice open ([`crate::schedule::RunPath`]). Every tick
-//! of a run belongs to one function, wait or hand-over, so shares are never negative and add up to the whole,
-//! on any number of CPUs.
+//! For recordings: the path of the run whose length is the predicted time, and paths of further runs with random choices
+//! where the scheduler's model leaves a choice open ([`crate::schedule::RunPath`]). Each tick of a run belongs to one
+//! function, wait or hand-over. So shares are never negative and add up to the whole, on any number of CPUs.
 
 use super::costed::Wait;
 use super::pieces::Pieces;
@@ -12,24 +11,24 @@ use crate::schedule::{DelayKind, Outcome, Passed, RunPath, Runs};
 use crate::time::Ticks;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A program's paths in several runs on a number of processors, the run that leaves nothing to chance first.
+/// A program's paths in several runs on a number of processors; the first run has no random choices.
 #[derive(Debug)]
 pub struct RunPaths<'a, const N: usize> {
     program: &'a Program,
     cpus: [Cpus; 1],
     runs: Runs,
-    /// By thread: how many of its operations it has done in any of them.
+    /// By thread: the most operations that it executed in any of the runs.
     done: Vec<usize>,
     pieces: [Pieces; N],
     lengths: [Ticks; N],
     passed: [BTreeMap<DelayKind, Passed>; N],
     waking: [Passed; N],
-    /// What came of the first.
+    /// Outcome of the first run.
     pub(crate) plain: Outcome,
 }
 
 impl<'a, const N: usize> RunPaths<'a, N> {
-    /// `run` returns the run with this number.
+    /// `run` returns the run with this index.
     pub(crate) fn of(
         program: &'a Program,
         cpus: Cpus,
@@ -42,7 +41,7 @@ impl<'a, const N: usize> RunPaths<'a, N> {
         let mut waking = [Passed::default(); N];
         let pieces = std::array::from_fn(|number| {
             let (outcome, path, runs) = run(number as u32);
-            // Where the first run stops, all that is known is how it came to there.
+            // If the first run stops early, the way to that point is all that is known.
             let counts = number == 0 || outcome.is_complete(program);
             lengths[number] = if counts { outcome.length } else { Ticks(0) };
             passed[number] = path.passed;
@@ -60,18 +59,20 @@ impl<'a, const N: usize> RunPaths<'a, N> {
         RunPaths { program, cpus: [cpus], runs, done, pieces, lengths, passed, waking, plain }
     }
 
-    /// How long each run is; 0: another than the first stopped before its end.
+    /// Length of each run; 0 for a run other than the first that stopped before its end.
     pub fn lengths(&self) -> [Ticks; N] {
         self.lengths
     }
 
-    /// What of the computations is on each path.
+    /// The parts of computations on each path.
     pub fn weights(&self) -> Weights<'_, N> {
         Weights::on_paths(self.program, &self.runs, &self.done, &self.cpus, &self.pieces)
     }
 
-    /// What passes without being computed, by what it is; and last what threads compute to wake others. Numbers and lengths are those
-    /// of the first run; what is owed is the mean share of the paths, of the first run's length.
+    /// The waits by kind, in order; and the computing of threads that wake others.
+    ///
+    /// Counts and lengths are those of the first run. `weighted` is the mean share of the paths, times the length of the
+    /// first run.
     pub fn waits(&self) -> (Vec<Wait>, Wait) {
         let kinds: BTreeSet<DelayKind> =
             self.passed.iter().flat_map(|passed| passed.keys().copied()).collect();
@@ -95,8 +96,8 @@ mod tests {
     use super::*;
     use crate::program::{Operation, Thread};
 
-    /// One of several runs stopped in a deadlock of the simulation after 90 ms, and a program of 3.1 s was predicted to take "90 ms
-    /// to 3.1 s".
+    /// Otherwise a program of 3.1 s is predicted to take "90 ms to 3.1 s", if one of several runs stops in a deadlock of the
+    /// simulation after 90 ms.
     #[test]
     fn a_run_that_stops_before_its_end_has_no_length() {
         let thread = Thread { operations: vec![Operation::Exec(Ticks(100))], ..Thread::default() };

@@ -1,4 +1,4 @@
-//! Sums as those of functions ([`super::function_totals`]), by what is open: each call stack has what is computed with it.
+//! Sums like those of functions ([`super::function_totals`]), by whole call stack.
 
 use super::lanes::{Lane, add};
 use super::weights::Weights;
@@ -6,16 +6,16 @@ use crate::attribution::Attribution;
 use crate::program::{FunctionRef, Operation, Program, RunBreaks, ThreadId};
 use rustc_hash::FxHashMap;
 
-/// Stacks of probed functions, each once. Number 0 is the empty one.
+/// Stacks of probed functions, without duplicates. Index 0 is the empty stack.
 #[derive(Debug)]
 pub(crate) struct CallTree {
-    /// The stack without its innermost function, and that function.
+    /// Index of the stack without its innermost function, and that function.
     nodes: Vec<(u32, Option<FunctionRef>)>,
     numbers: FxHashMap<(u32, FunctionRef), u32>,
 }
 
 impl CallTree {
-    /// All stacks that the program's operations have.
+    /// All stacks in the program's operations.
     pub(crate) fn of(program: &Program) -> CallTree {
         let mut tree = CallTree { nodes: vec![(0, None)], numbers: FxHashMap::default() };
         for thread in &program.threads {
@@ -35,14 +35,14 @@ impl CallTree {
     fn put(&mut self, node: u32, function: FunctionRef) -> u32 {
         let nodes = &mut self.nodes;
         *self.numbers.entry((node, function)).or_insert_with(|| {
-            // No more than there are operations, which fit.
+            // Not more than operations, whose number fits.
             let number = nodes.len() as u32;
             nodes.push((node, Some(function)));
             number
         })
     }
 
-    /// The stack with one more function.
+    /// The stack with one more function on top.
     pub(crate) fn below(&self, node: u32, function: FunctionRef) -> u32 {
         self.numbers.get(&(node, function)).copied().unwrap_or(0)
     }
@@ -64,13 +64,13 @@ impl CallTree {
     }
 }
 
-/// Whose compute time it is.
+/// Key of a sum of computing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct OwnSum {
     pub(crate) thread: u32,
-    /// In the [`CallTree`].
+    /// Index of the stack in the [`CallTree`].
     pub(crate) node: u32,
-    /// Stratum whose samples say more, or [`crate::attribution::NO_STRATUM`].
+    /// Stratum, if samples tell more than the stack, else [`crate::attribution::NO_STRATUM`].
     pub(crate) stratum: u32,
 }
 
@@ -92,7 +92,7 @@ impl<const N: usize> Weights<'_, N> {
             let done = self.done.get(index).copied().unwrap_or(0);
             for (place, operation) in thread.operations.iter().enumerate().take(done) {
                 if breaks.starts_run(operation) {
-                    // Another thread computed the `once`.
+                    // Another thread ran the `once` code.
                     let Some((point, _)) = runs.next().flatten() else { continue };
                     match &mut walked {
                         Some(walked) => _ = walked.begin(point),
@@ -126,7 +126,7 @@ impl<const N: usize> Weights<'_, N> {
         sums
     }
 
-    /// What a sum of [`Weights::by_stack`] is in nanoseconds, for the CPU count or the run with this place.
+    /// A sum of [`Weights::by_stack`] in nanoseconds, for the CPU count or the run with this index.
     pub(crate) fn owed_ns(&self, sum: &[i128; N], place: usize) -> f64 {
         self.unscale(sum.get(place).copied().unwrap_or(0), place).as_ns_f64()
     }

@@ -11,25 +11,25 @@ use crate::program::{FunctionRef, Program, ThreadId};
 use crate::schedule::{PointId, Runs, Schedule};
 use crate::time::Ticks;
 
-/// The weights of all operations for a group of CPU counts: up to eight that share one schedule, or one by
-/// itself.
+/// The weights of all operations for a group of CPU counts: up to eight on one shared schedule, or one count on its own
+/// schedule.
 #[derive(Debug)]
 pub struct Weights<'s, const N: usize = LANES> {
     pub(super) program: &'s Program,
     pub(super) runs: &'s Runs,
-    /// By thread: how many of its operations it has done.
+    /// By thread: number of operations executed.
     pub(super) done: &'s [usize],
     cpus: &'s [Cpus],
-    /// What the weights are multiplied with.
+    /// The factors of the scaled weights.
     scales: [i64; N],
     values: Values<'s, N>,
     /// The largest |scaled weight|.
     pub(super) peak: u64,
-    /// Ticks that all threads execute, summed over the threads; spinning counts.
+    /// Ticks summed over all executing threads; spinning counts as executing.
     pub(super) executed: u64,
 }
 
-/// Scaled weight by point, or what of each run is on paths. Half as wide where the program shows that it suffices: memory is what the sweep takes time for.
+/// Scaled weight by point, or pieces of runs on paths. Narrow if that suffices: memory bandwidth limits the sweep.
 #[derive(Debug)]
 enum Values<'s, const N: usize> {
     Narrow(Vec<Lane<i32, N>>),
@@ -37,33 +37,33 @@ enum Values<'s, const N: usize> {
     Pieces(&'s [Pieces; N]),
 }
 
-/// A compute operation on the schedule.
+/// A compute operation in the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Which thread computes.
+    /// Index of the thread.
     pub thread: ThreadId,
     /// Index in the thread's operations.
     pub operation: usize,
-    /// Function on top of the stack.
+    /// The function on top of the stack.
     pub function: Option<FunctionRef>,
-    /// Start on the schedule on unlimited processors.
+    /// Start in the schedule on unlimited processors.
     pub start: Ticks,
-    /// End of the same.
+    /// End in the same schedule.
     pub end: Ticks,
-    /// Where its weight is kept.
+    /// The point of its weight.
     pub point: PointId,
-    /// How far it is in its run.
+    /// Length of its run of operations before it.
     pub offset: Ticks,
 }
 
 impl<'s> Weights<'s> {
-    /// O(points + terms), the same work for one and for eight CPU counts.
+    /// O(points + terms), for one CPU count as for eight.
     pub(super) fn of(path: &'s CriticalPath<'s>, cpus: &'s [Cpus]) -> Weights<'s> {
         let mut scales = [1; LANES];
         for (scaled, cpus) in scales.iter_mut().zip(cpus) {
             *scaled = path.scale(*cpus);
         }
-        // No sum of terms is larger than that of their absolute values: |max(a, P) − max(b, P)| ≤ |a − b|.
+        // No sum of terms exceeds the sum of their absolute values, and |max(a, P) − max(b, P)| ≤ |a − b|.
         let largest = scales.iter().copied().max().unwrap_or(1).max(i64::from(path.left));
         let bound = path.terms.iter().fold(largest.unsigned_abs(), |sum, term| {
             sum.saturating_add(u64::from(term.from.abs_diff(term.to)))
@@ -84,7 +84,7 @@ impl<'s> Weights<'s> {
 }
 
 impl<'s> Weights<'s, 1> {
-    /// Weights that have been found already, multiplied with `scale`, by point.
+    /// Weights by point that were computed before, with their factor `scale`.
     pub(super) fn given(
         (program, schedule): (&'s Program, &'s Schedule),
         cpus: &'s [Cpus],
@@ -99,7 +99,7 @@ impl<'s> Weights<'s, 1> {
 }
 
 impl<'s, const N: usize> Weights<'s, N> {
-    /// What of each run of compute operations is on the path of each of several runs of the program.
+    /// Which parts of each run of compute operations are on the path of each of several runs of the program.
     pub(super) fn on_paths(
         program: &'s Program,
         runs: &'s Runs,
@@ -107,29 +107,30 @@ impl<'s, const N: usize> Weights<'s, N> {
         cpus: &'s [Cpus],
         pieces: &'s [Pieces; N],
     ) -> Weights<'s, N> {
-        // All that is on a path is as long as the run of the program, which fits.
+        // Everything on a path is as long as the program's run, which fits.
         let (peak, executed) = (1, i64::MAX as u64);
         let values = Values::Pieces(pieces);
         Weights { program, runs, done, cpus, scales: [1; N], values, peak, executed }
     }
 
-    /// Every compute operation that was done, thread by thread in the order of the operations.
+    /// All executed compute operations, by thread in the order of operations.
     pub fn segments(&self) -> impl Iterator<Item = Segment> + '_ {
         segments(self.program, self.runs, self.done)
     }
 
-    /// The CPU counts these weights are for.
+    /// The CPU counts of these weights.
     pub fn cpus(&self) -> &'s [Cpus] {
         self.cpus
     }
 
-    /// Scaled weight of what ends at this point, for the CPU count with this place in [`Weights::cpus`]. Multiplied with P, and
-    /// exact, for weights on one schedule.
+    /// Scaled weight of the step that ends at this point, for the CPU count with this index in [`Weights::cpus`].
+    ///
+    /// For weights on one schedule the factor is P, and the number exact.
     pub fn scaled(&self, point: PointId, place: usize) -> i64 {
         self.lane(point).get(place).copied().unwrap_or(0)
     }
 
-    /// Scaled weight of what ends at this point.
+    /// Scaled weights of the step that ends at this point.
     #[inline]
     pub(super) fn lane(&self, point: PointId) -> Lane<i64, N> {
         let none = [0; N];
@@ -140,7 +141,7 @@ impl<'s, const N: usize> Weights<'s, N> {
         }
     }
 
-    /// How to walk through what is on paths, if that is what this is.
+    /// A walk through the pieces on paths, if weights are from paths.
     pub(super) fn walked(&self) -> Option<Walked<'s, N>> {
         match self.values {
             Values::Pieces(pieces) => Some(Walked::new(pieces)),
@@ -148,7 +149,7 @@ impl<'s, const N: usize> Weights<'s, N> {
         }
     }
 
-    /// The weight of a compute operation: on paths, the part of it that is on the path.
+    /// The weight of a compute operation; for paths, the part of it on the path.
     pub fn of_segment(&self, segment: &Segment, place: usize) -> f64 {
         let Values::Pieces(pieces) = self.values else { return self.weight(segment.point, place) };
         let (from, length) = (segment.offset.0, segment.end.0.saturating_sub(segment.start.0));
@@ -156,7 +157,7 @@ impl<'s, const N: usize> Weights<'s, N> {
         pieces.between(segment.point, from, from.saturating_add(length)) as f64 / length as f64
     }
 
-    /// −∂T_P/∂length of what ends at this point; for output. Nothing for paths.
+    /// −∂T_P/∂length of the step that ends at this point, for output; 0 for paths.
     pub fn weight(&self, point: PointId, place: usize) -> f64 {
         self.scaled(point, place) as f64 / self.scale(place) as f64
     }
@@ -176,7 +177,7 @@ impl<'s, const N: usize> Weights<'s, N> {
     }
 }
 
-/// P·weight by point. Their sums fit into `S`.
+/// P·weight by point. Sums of all terms must fit into `S`.
 fn swept<S: Sum>(path: &CriticalPath<'_>, scales: &[i64; LANES]) -> Vec<Lane<S, LANES>> {
     let forest = &path.schedule.forest;
     // P·s(n) = max(n, P), by n.
@@ -190,7 +191,7 @@ fn swept<S: Sum>(path: &CriticalPath<'_>, scales: &[i64; LANES]) -> Vec<Lane<S, 
         add(value, &dilation[term.from as usize]);
         subtract(value, &dilation[term.to as usize]);
     }
-    // The end of the run: what comes earlier there is time saved at the rate of what still executes.
+    // At the end of the run, an earlier end saves time at the rate of the threads that still execute.
     add(&mut values[path.schedule.end.index()], &dilation[path.left as usize]);
     // Parents have smaller numbers than their children.
     for point in (1..values.len()).rev() {
@@ -202,13 +203,13 @@ fn swept<S: Sum>(path: &CriticalPath<'_>, scales: &[i64; LANES]) -> Vec<Lane<S, 
 }
 
 impl CriticalPath<'_> {
-    /// Every compute operation that was done, thread by thread in the order of the operations.
+    /// All executed compute operations, by thread in the order of operations.
     pub fn segments(&self) -> impl Iterator<Item = Segment> + '_ {
         segments(self.program, &self.schedule.runs, &self.schedule.done)
     }
 }
 
-/// Every compute operation that was done, thread by thread in the order of the operations.
+/// All executed compute operations, by thread in the order of operations.
 pub(super) fn segments<'s>(
     program: &'s Program,
     runs: &'s Runs,

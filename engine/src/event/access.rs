@@ -1,15 +1,15 @@
-//! How threads use words of memory that others may use, too.
+//! Accesses of threads to words of memory that other threads may use.
 
 use serde::{Deserialize, Serialize};
 
-/// What an instruction does with a word of memory.
+/// How an instruction uses a word of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
     /// Changes it atomically.
     #[default]
     Atomic,
-    /// Changes it, or its cache line some instructions later, by plain stores.
+    /// A plain store to the word, or some instructions later to its cache line.
     Write,
     /// Reads it.
     Read,

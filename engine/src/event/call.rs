@@ -9,13 +9,13 @@ pub enum CallKind {
     Read,
     /// Room in a descriptor: `write` and its family.
     Write,
-    /// Data to be on a disk: `fsync` and its family.
+    /// Until data is on a disk: `fsync` and its family.
     Sync,
     /// Data from a socket: `recvfrom` and its family.
     Receive,
     /// Room in a socket: `sendto` and its family.
     Send,
-    /// A connection that another process makes.
+    /// A connection from another process.
     Accept,
     /// A connection to another process.
     Connect,
@@ -23,7 +23,7 @@ pub enum CallKind {
     Poll,
     /// Completions: `io_uring_enter`, `io_getevents`.
     Completion,
-    /// A time: `nanosleep`, `clock_nanosleep`.
+    /// Until a time, or for some time: `nanosleep`, `clock_nanosleep`.
     Sleep,
     /// The end of a child process.
     Child,
@@ -60,7 +60,7 @@ pub const fn call_kind(number: u32) -> CallKind {
 mod tests {
     use super::*;
 
-    /// Against the C library's own numbers.
+    /// Compares with the C library's numbers.
     #[test]
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     fn numbers_are_those_of_the_calls() {

@@ -1,11 +1,11 @@
-//! Names of the code that stacks are made of, by binary and place in it: the same for all processes that run it.
+//! Names of the code in stacks, by binary and offset: the same for all processes that run the binary.
 
 use super::{Facts, MappingFact, NoteKind, Recording};
 use crate::json::is_zero;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
-/// What lies at a place of a binary.
+/// Facts about a place in a binary.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CodeFact {
@@ -14,36 +14,34 @@ pub struct CodeFact {
     /// Its build-id, as [`MappingFact::build_id`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build_id: Option<String>,
-    /// Offset in the file: of the instruction where the innermost frame was, else of the byte before that to which a
-    /// call returns.
+    /// Offset in the file: of the innermost frame's instruction, for other frames of the byte before the return address.
     pub offset: u64,
-    /// Since when it is so (`CLOCK_MONOTONIC` nanoseconds): a program may make other code at the same address later. 0: from
-    /// the start on.
+    /// When the place became this code (`CLOCK_MONOTONIC` nanoseconds): a program may make other code at the same address
+    /// later. 0: from the start on.
     #[serde(skip_serializing_if = "is_zero")]
     pub since_ns: u64,
-    /// The function, as symbols have it; `None`: it has no name.
+    /// Name of the function from symbols; `None`: it has no name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// Offset in the file of its first instruction, if known: it identifies the function, whatever its name.
+    /// Offset in the file of its first instruction, if known. Identifies the function, whatever its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entry: Option<u64>,
     /// `file:line` of its first line, if debug information gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub declared: Option<String>,
-    /// `file:line` in the function itself.
+    /// `file:line` of the place, in the function itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<String>,
-    /// Functions inlined into it there, the innermost first.
+    /// Functions inlined at this place, the innermost first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inlined: Vec<InlinedFact>,
-    /// It lies in a loop that only polls: a thread that is there waits.
+    /// The place is in a loop that only polls: a thread that is there waits.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub waits: bool,
-    /// That loop tries to take a lock, and keeps the CPU while it is not free.
+    /// That loop tries to take a lock, spinning while the lock is not free.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub tries: bool,
-    /// Calls that take a lock and come before this place, without a release in between: their offsets in the
-    /// file, as [`CodeFact::offset`].
+    /// Calls before this place that take a lock, with no release in between: offsets in the file, as [`CodeFact::offset`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub under: Vec<u64>,
 }
@@ -54,7 +52,7 @@ pub struct CodeFact {
 pub struct InlinedFact {
     /// Its name, if known.
     pub function: String,
-    /// `file:line` in it.
+    /// `file:line` in the inlined function.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<String>,
 }
@@ -70,7 +68,7 @@ pub struct CodePlace {
     pub offset: u64,
 }
 
-/// Where processes had code, to be asked for many addresses.
+/// The mappings of processes, for fast look-up of many addresses.
 #[derive(Debug, Default)]
 pub struct CodeMap<'a> {
     /// By process, in order of time.
@@ -78,12 +76,12 @@ pub struct CodeMap<'a> {
 }
 
 impl<'a> CodeMap<'a> {
-    /// Of these facts.
+    /// From the mappings in these facts.
     pub fn of(facts: &'a Facts) -> CodeMap<'a> {
         CodeMap::of_mappings(&facts.mappings)
     }
 
-    /// Of these mappings.
+    /// From these mappings.
     pub fn of_mappings(all: &'a [MappingFact]) -> CodeMap<'a> {
         let mut mappings: FxHashMap<u32, Vec<&MappingFact>> = FxHashMap::default();
         for mapping in all {
@@ -95,8 +93,9 @@ impl<'a> CodeMap<'a> {
         CodeMap { mappings }
     }
 
-    /// What a process had at an address at a time: the latest by then, else the first one later, since a mapping is
-    /// noticed some time after it was made. With the offset in its file.
+    /// The mapping at a process's address at a time, and the offset in its file.
+    ///
+    /// It is the latest one by then, or else the first later one, since a mapping is noticed some time after it was made.
     pub fn at(&self, pid: u32, address: u64, time_ns: u64) -> Option<(&'a MappingFact, u64)> {
         let holds = |mapping: &&&MappingFact| (mapping.start..mapping.end).contains(&address);
         let all = self.mappings.get(&pid)?;
@@ -107,11 +106,11 @@ impl<'a> CodeMap<'a> {
     }
 }
 
-/// Names of places, to be asked for at a time.
+/// Names of places, for look-up at a time.
 #[derive(Debug, Default)]
 pub struct CodeNames<'a> {
     named: FxHashMap<Key<'a>, &'a CodeFact>,
-    /// Of places that were something else before: all facts, in order of time.
+    /// Places whose code has changed: all their facts, in order of time.
     reused: FxHashMap<Key<'a>, Vec<&'a CodeFact>>,
 }
 
@@ -119,7 +118,7 @@ pub struct CodeNames<'a> {
 type Key<'a> = (&'a str, Option<&'a str>, u64);
 
 impl<'a> CodeNames<'a> {
-    /// Of these facts; of two for the same place and time the later one counts.
+    /// From these facts. Of two for the same place and time, the later one in the list is used.
     pub fn of(all: &'a [CodeFact]) -> CodeNames<'a> {
         let mut names = CodeNames::default();
         for code in all {
@@ -140,7 +139,7 @@ impl<'a> CodeNames<'a> {
         names
     }
 
-    /// What lay at a place of a mapping at a time: the latest by then, else the first one later.
+    /// The fact about a place of a mapping at a time: the latest one by then, or else the first later one.
     pub fn at(&self, mapping: &MappingFact, offset: u64, time_ns: u64) -> Option<&'a CodeFact> {
         let key = (mapping.path.as_str(), mapping.build_id.as_deref(), offset);
         let Some(versions) = self.reused.get(&key) else { return self.named.get(&key).copied() };
@@ -148,21 +147,20 @@ impl<'a> CodeNames<'a> {
         versions.get(by_then.saturating_sub(1)).copied()
     }
 
-    /// When a place became something else, ascending.
+    /// When the code at a place changed, ascending.
     pub fn changes(&self, mapping: &MappingFact, offset: u64) -> Vec<u64> {
         let key = (mapping.path.as_str(), mapping.build_id.as_deref(), offset);
         let versions = self.reused.get(&key).map_or(&[][..], Vec::as_slice);
         versions.iter().skip(1).map(|code| code.since_ns).collect()
     }
 
-    /// Whether no place became something else.
+    /// Whether the code of every place stayed the same.
     pub fn never_change(&self) -> bool {
         self.reused.is_empty()
     }
 }
 
-/// What the memory is called in which a process has the code that it makes, as [`MappingFact::path`]: there, places are
-/// addresses.
+/// The path that stands for memory in which a process makes code, as [`MappingFact::path`]. Offsets there are addresses.
 pub fn jit_code(pid: u32) -> String {
     format!("{MADE}{pid}]")
 }
@@ -174,22 +172,23 @@ pub fn is_jit_code(path: &str) -> bool {
 
 const MADE: &str = "[made by ";
 
-/// File name of the library that longpole puts before a launched command's libc, and how its folder's name begins.
+/// Beginning of the folder's name, and file name, of the library that longpole loads before a launched command's libc.
 pub const LIBRARY: (&str, &str) = ("longpole-", "longpole-preload.so");
 
-/// Whether a path is that library's, wherever it was: what it does is recording, not the program.
+/// Whether a path is that of longpole's library, in any place. Its work is recording, not the program's.
 pub fn is_recording_library(path: &str) -> bool {
     let mut parts = path.rsplit('/');
     parts.next() == Some(LIBRARY.1) && parts.next().is_some_and(|folder| folder.starts_with(LIBRARY.0))
 }
 
-/// The byte that tells where a frame of a stack was: the innermost one's address itself, and of the others the one
-/// before that to which the call returns, which may already belong to something else.
+/// The address of a byte in a frame's code.
+///
+/// For the innermost frame, the address itself; for others, the byte before the return address, which may be in other code.
 pub fn frame_address(index: usize, address: u64) -> u64 {
     if index == 0 { address } else { address.wrapping_sub(1) }
 }
 
-/// The places of all stacks that have no name in the facts yet, each once and in order.
+/// Places in stacks for which the facts have no name yet, without duplicates and in order.
 pub fn unnamed_code(recording: &Recording) -> Vec<CodePlace> {
     let facts = &recording.facts;
     let map = CodeMap::of(facts);

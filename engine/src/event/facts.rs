@@ -1,5 +1,5 @@
-//! Facts that do not come from the event stream: threads at the start of the window, the function table,
-//! losses. Serializable because the session file stores them.
+//! Facts that do not come from the event stream: threads at the window's start, the function table, losses. Serializable,
+//! since the session file stores them.
 
 use super::access::Access;
 use super::code::CodeFact;
@@ -19,74 +19,74 @@ use serde::{Deserialize, Serialize};
 /// Number of a function in the recording's function table; the same number as in the kernel's records.
 pub type FunctionId = u32;
 
-/// Everything in a recording except its kernel records.
+/// All of a recording except its kernel records and notes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Facts {
-    /// First instant from which on events are complete (`CLOCK_MONOTONIC` nanoseconds).
+    /// First instant from which events are complete (`CLOCK_MONOTONIC` nanoseconds).
     pub start_ns: u64,
     /// Processes recorded at the start.
     pub processes: Vec<ProcessFact>,
     /// Threads alive at the start.
     pub threads: Vec<ThreadFact>,
-    /// Functions that have (or had) probes. `FunctionFact::id` is the key, the list may have holes.
+    /// Functions that have or had probes. The key is `FunctionFact::id`; ids may be missing.
     pub functions: Vec<FunctionFact>,
-    /// What lies at addresses that the records name: synchronization objects and the places that used them.
+    /// What lies at the addresses in records: synchronization objects, and places of code that used them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<AddressFact>,
-    /// What a hit of a function probe costs here; it is taken out of compute time. `None`: it stays in.
+    /// Cost of a hit of a function probe, to be subtracted from compute time. `None`: not known and not subtracted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hit_costs: Option<HitCosts>,
-    /// What waking a thread on an idle CPU takes, measured on this machine. `None`: not measured.
+    /// Time to wake a thread on an idle CPU of this machine. `None`: not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_wake: Option<IdleWake>,
-    /// What an atomic change of a cache line takes, measured on this machine. `None`: not measured.
+    /// Time for an atomic change of a cache line on this machine. `None`: not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line_transfer: Option<LineTransfer>,
-    /// How often the kernel looks whether a slice is over: the time between two ticks of its clock, ns.
+    /// The time between two ticks of the kernel's clock, ns. At a tick, the kernel checks whether a time slice is over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tick_ns: Option<u64>,
-    /// The same where this kernel's idle CPUs ask the others for waiting threads by chance only, and look again at the
-    /// next tick. `None`: they take a waiting thread at once.
+    /// The same, if idle CPUs of this kernel only sometimes ask other CPUs for waiting threads, and then again at the next
+    /// tick. `None`: they take a waiting thread at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_tick_ns: Option<u64>,
-    /// Hundredths of a CPU that its control groups let the program use when recording began: a container's limit
-    /// (`cpu.max`). `None`: no limit, or none that is known.
+    /// Hundredths of a CPU that control groups allowed the program when recording began, a container's limit (`cpu.max`).
+    /// `None`: no known limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_quota: Option<u32>,
-    /// The process started for the recording: it is held until all is ready, a wait that is not its own.
+    /// The process that longpole started and held until all was ready: a wait that is not the program's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub launched: Option<u32>,
-    /// Binaries whose functions are probed: where they lay, and what of their symbols was missing.
+    /// Binaries with probed functions: their paths, and what is missing of their symbols.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<ModuleFact>,
-    /// How stacks were sampled; `None`: they were not.
+    /// How stacks were sampled; `None`: not at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampling: Option<SamplingFact>,
-    /// Where the processes that were sampled had executable code: what addresses in stacks lie in.
+    /// Executable mappings of sampled processes: the code behind addresses in stacks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mappings: Vec<MappingFact>,
-    /// Names of the code that stacks are made of.
+    /// Names of the code in stacks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub code: Vec<CodeFact>,
-    /// Functions that only wait, as the user says: patterns of names.
+    /// Functions that only wait, given by the user: patterns of names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub spin: Vec<String>,
-    /// Runs of the command on other numbers of CPUs, or on as many.
+    /// Runs of the command on other numbers of CPUs, or on the same number.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cpu_runs: Vec<CpuRun>,
-    /// Known when the recording has ended in an orderly way.
+    /// Known if the recording has ended in an orderly way.
     pub end: Option<WindowEnd>,
 }
 
-/// Executable code of a process, as it was mapped.
+/// A mapping of executable code in a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MappingFact {
     /// Host process id (tgid).
     pub pid: u32,
-    /// Since when at the latest (`CLOCK_MONOTONIC` nanoseconds); 0 if from the start on. A later one at the same
-    /// addresses takes its place.
+    /// When it was first seen (`CLOCK_MONOTONIC` nanoseconds); 0: at the start. A later mapping replaces it at the same
+    /// addresses.
     #[serde(skip_serializing_if = "is_zero")]
     pub since_ns: u64,
     /// First address.
@@ -95,39 +95,37 @@ pub struct MappingFact {
     pub end: u64,
     /// Offset in the file of `start`.
     pub file_offset: u64,
-    /// Path, as the process saw it; `[vdso]` and the like where there is no file, empty for unnamed memory.
+    /// Path, as the process saw it. Without a file: `[vdso]` and the like, or empty for unnamed memory.
     pub path: String,
-    /// Its build-id, lower-case hexadecimal, as far as it is known.
+    /// Build-id of the file, lower-case hexadecimal, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build_id: Option<String>,
 }
 
-/// What lies at an address of a process. A process that runs another program from some instant on has new facts from
-/// then on.
+/// What lies at an address of a process. After an exec, a process has new facts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AddressFact {
     /// Host process id (tgid).
     pub pid: u32,
-    /// The address there, as records have it: of an object, or the return address of a call.
+    /// Address in the records: of an object, or a return address.
     pub address: u64,
-    /// Since when it is so (`CLOCK_MONOTONIC` nanoseconds): when the process began to run this program; 0 if it ran it
-    /// from the start on.
+    /// When the process began to run this program (`CLOCK_MONOTONIC` nanoseconds); 0: it ran it from the start on.
     #[serde(skip_serializing_if = "is_zero")]
     pub since_ns: u64,
-    /// Data: the variable with the offset in it, e.g. `queue_lock` or `table+0x40`. Code: the function.
+    /// Data: the variable, with an offset in it, e.g. `queue_lock` or `table+0x40`. Code: the function.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Code: `file:line` of the call, if debug information gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
-    /// Path of the binary that it lies in, as the process saw it.
+    /// Path of the binary around the address, as the process saw it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,
-    /// That binary's build-id, lower-case hexadecimal.
+    /// Build-id of that binary, lower-case hexadecimal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build_id: Option<String>,
-    /// The address as that binary counts: names can be found later, too.
+    /// The address in that binary's own numbers, so that names can be found later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub linked: Option<u64>,
 }
@@ -142,7 +140,7 @@ pub struct ProcessFact {
     pub comm: String,
     /// Path of the executable, as the process sees it.
     pub executable: String,
-    /// Its ids in the PID namespaces below the first, its own last; empty: it is in the first.
+    /// Its ids in PID namespaces below the first one, the innermost last. Empty: it is in the first one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inner_pids: Vec<u32>,
 }
@@ -159,11 +157,11 @@ pub struct ThreadFact {
     pub start_time_ns: u64,
     /// Name of the thread.
     pub comm: String,
-    /// What it was doing when /proc was read.
+    /// Its state when /proc was read.
     pub state: ThreadState,
     /// When /proc was read (`CLOCK_MONOTONIC` nanoseconds); later than `Facts::start_ns`.
     pub seen_ns: u64,
-    /// CPU time it had used by then (/proc schedstat), ns, if readable.
+    /// CPU time used by then (/proc schedstat), ns, if readable.
     pub cpu_time_ns: Option<u64>,
     /// Its nice value, if readable.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -171,34 +169,34 @@ pub struct ThreadFact {
     /// The CPUs that it may use, ascending; empty: not known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cpus: Vec<u32>,
-    /// The thread that it waits for, if the recording's end showed one.
+    /// The thread that it waits for, if found at the recording's end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub awaits: Option<AwaitedThread>,
-    /// What earlier events proved about it at `Facts::start_ns`. Set by a sliding window; /proc cannot know it.
+    /// What earlier events proved about it at `Facts::start_ns`. Set by a sliding window; /proc does not have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Box<ThreadBefore>>,
 }
 
-/// A thread's state at the start of a window that has moved on: what the events before it proved.
+/// A thread's state where a sliding window begins, as earlier events proved it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ThreadBefore {
-    /// What it was doing.
+    /// The state.
     pub condition: Condition,
-    /// A waking was recorded, but it is not yet known which sleep it ends, if any.
+    /// A waking is recorded whose sleep is not known yet; it may end none.
     pub woken: bool,
-    /// The futex that it waits for, or was about to at the time of that waking.
+    /// The futex that it waits for, or was about to wait for at the time of that waking.
     pub futex: Option<FutexFact>,
-    /// It waits for a CPU because it was pre-empted, not because it was woken.
+    /// It is runnable because it was pre-empted, not because it was woken.
     pub preempted: bool,
-    /// Its exit was recorded, but not yet the last switch that takes it off its CPU.
+    /// Its exit was recorded, but not yet its last switch.
     pub exiting: bool,
-    /// Function records were lost: a return without an entry proves nothing about the time before.
+    /// Function records were lost, so an exit without an entry proves nothing about earlier times.
     pub functions_lost: bool,
-    /// Its stacks with their open frames, the first one first; more than one after signals on a stack of their
-    /// own, or with coroutines.
+    /// Its stacks with their open frames, the first one first. There are several with coroutines, or after signals on their
+    /// own stack.
     pub stacks: Vec<StackFact>,
-    /// Indices in `stacks` of those that were active, the caller's first.
+    /// Indices in `stacks` of the active ones, the caller's first.
     pub active_stacks: Vec<u32>,
 }
 
@@ -206,14 +204,14 @@ pub struct ThreadBefore {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Condition {
-    /// No event since events became complete; the first one will tell.
+    /// No event since events became complete: the first one will tell the state.
     #[default]
     Unseen,
-    /// As `Unseen`, after events that contradicted each other.
+    /// As `Unseen`, after a contradiction.
     UnseenSinceContradiction,
     /// As `Unseen`, after a gap.
     UnseenSinceGap,
-    /// As `Unseen`, and it was neither listed at the start nor was its birth recorded.
+    /// As `Unseen`. It was not listed at the start, and its birth was not recorded.
     UnseenNotListed,
     /// Forked, but not yet woken for the first time.
     Forked,
@@ -237,7 +235,7 @@ pub enum Condition {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StackFact {
-    /// Highest recorded stack pointer: frames that were open all the time lie above.
+    /// Highest recorded stack pointer. Frames that were always open are above it.
     pub highest: u64,
     /// Last recorded stack pointer.
     pub latest: u64,
@@ -254,7 +252,7 @@ pub struct FrameFact {
     pub stack_pointer: u64,
 }
 
-/// A thread's state as /proc gives it.
+/// A thread's state in /proc.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadState {
@@ -275,60 +273,60 @@ pub enum ThreadState {
 pub struct FunctionFact {
     /// The number in the kernel's records.
     pub id: FunctionId,
-    /// Demangled name, or `module+0xoffset` where there is none. Not necessarily unique.
+    /// Demangled name, or `module+0xoffset` without one. Not always unique.
     pub name: String,
-    /// File name of the module it lies in.
+    /// File name of its module.
     pub module: String,
     /// File offset of its first instruction.
     pub offset: u64,
     /// `file:line`, if debug information gives it.
     pub location: Option<String>,
-    /// Whether its exits are probed too; if not, only the stack pointer tells when it ended.
+    /// Whether its exits have probes. If not, only stack pointers tell when it ended.
     pub exits_probed: bool,
-    /// The kernel has to step over its first instruction, which makes a hit more expensive ([`HitCosts::entry_stepped`]).
+    /// The kernel must single-step its first instruction, which makes a hit more expensive ([`HitCosts::entry_stepped`]).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub entry_stepped: bool,
-    /// The same for every one of its exits ([`HitCosts::exit`]); otherwise they are taken to cost as little as an
-    /// entry.
+    /// The kernel must single-step the instructions at its exits ([`HitCosts::exit`]). Otherwise an exit is assumed to cost
+    /// as much as an entry.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub exits_stepped: bool,
 }
 
-/// How the window ended, and the second opinion of /proc and the loss counters.
+/// How the window ended, with numbers from /proc and the loss counters to check it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WindowEnd {
     /// Last instant up to which events are complete (`CLOCK_MONOTONIC` nanoseconds).
     pub end_ns: u64,
-    /// Threads alive at the end, with their CPU time by then.
+    /// Threads alive at the end, with their CPU time.
     pub threads: Vec<ThreadFact>,
-    /// Records that did not make it.
+    /// Records that were lost or left out.
     pub loss: LossCounts,
-    /// What the recording cost.
+    /// The cost of the recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Overhead>,
-    /// What became of samples, if there were any.
+    /// Counts of samples, if any were taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<SampleCounts>,
-    /// Synchronization operations that threads were in the middle of, or had been when they ended: what a thread waits
-    /// for in a deadlock. Only of programs whose C library's functions were recorded from inside.
+    /// Synchronization operations still in progress at the end, or at their thread's end: the waits of a deadlock. Only known
+    /// for programs whose C library's functions were recorded from inside.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<PendingOperation>,
-    /// How long threads waited for locks of the kernel; `None`: that was not recorded.
+    /// How long threads waited for locks of the kernel; `None`: not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel_locks: Option<KernelLocks>,
-    /// Requests over sockets; `None`: they were not counted.
+    /// Requests over sockets; `None`: not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<Requests>,
     /// What other programs used of the CPUs; `None`: not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub others: Option<OtherPrograms>,
-    /// What the session file had no room for.
+    /// Data for which the session file had no room.
     #[serde(skip_serializing_if = "LeftOut::is_nothing")]
     pub left_out: LeftOut,
 }
 
-/// A synchronization operation that had not come back; the fields are those of [`probe_abi::Operation`].
+/// A synchronization operation that had not returned; fields as in [`probe_abi::Operation`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PendingOperation {
@@ -340,7 +338,7 @@ pub struct PendingOperation {
     pub began_ns: u64,
     /// Address of the object.
     pub object: u64,
-    /// The mutex of a condition wait.
+    /// The mutex, if it is a condition wait.
     pub second: u64,
     /// Return address of the call.
     pub caller: u64,
@@ -348,19 +346,18 @@ pub struct PendingOperation {
     pub operation: u16,
 }
 
-/// Most frames that are kept of a stack, the innermost ones.
+/// Most frames kept of a stack, the innermost ones.
 pub const MOST_FRAMES: usize = 127;
 
-/// How many of the newest stacks later samples may refer to: after this many others, the same stack may get a
-/// new number.
+/// Number of the newest stacks that later samples may refer to. After this many others, the same stack gets a new number.
 pub const STACKS_AT_ONCE: u32 = 1 << 16;
 
-/// Something the user side did or noticed at a moment of the recording.
+/// Something that the user side did or noticed at an instant of the recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Note {
     /// When (`CLOCK_MONOTONIC` nanoseconds).
     pub time_ns: u64,
-    /// What.
+    /// What happened.
     pub kind: NoteKind,
 }
 
@@ -368,48 +365,48 @@ pub struct Note {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoteKind {
-    /// These functions lost their probes from here on: their time belongs to their callers.
+    /// These functions lose their probes from here on: their time counts for their callers.
     ProbesOff {
         /// Function numbers.
         functions: Vec<FunctionId>,
-        /// Calls per second that were too many, per function, in the same order; 0: not because of a rate
-        /// limit. Empty: because a user asked for it.
+        /// Calls per second of each function, in the same order, if they were too many; 0: another reason. Empty: a user
+        /// asked.
         rates: Vec<u64>,
     },
-    /// These functions have probes from here on: there was room in the budget, or they are worth some.
+    /// These functions have probes from here on: the budget allows them.
     ProbesOn {
         /// Function numbers.
         functions: Vec<FunctionId>,
-        /// They have just been put into this process, which had none of them before; `None`: wherever they were.
+        /// The process that has just got these probes, without having had them before; `None`: all processes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pid: Option<u32>,
     },
-    /// A stack that samples name by its number from now on. It comes before the first of them.
+    /// A stack, before the first sample that refers to its number.
     Stack {
-        /// Its number, not 0. Numbers go up; none is used twice, and none [`STACKS_AT_ONCE`] or more below the latest.
+        /// Its number, not 0. Numbers ascend and are unique; none is [`STACKS_AT_ONCE`] or more below the latest.
         id: u32,
-        /// The process, for the meaning of its addresses.
+        /// The process of its addresses.
         pid: u32,
-        /// User-space addresses, the innermost first: where it was, then where each call returns to; of a function that a
-        /// signal interrupted, one more than where it was. At most [`MOST_FRAMES`].
+        /// User-space addresses, the innermost first: the instruction, then return addresses. For a function interrupted by a
+        /// signal, the instruction plus one. At most [`MOST_FRAMES`].
         frames: Vec<u64>,
-        /// It continues above the last one. A sample whose stack came later than itself lacks this.
+        /// It has more frames than these. A sample that came before its stack does not have this flag itself.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cut: bool,
     },
-    /// Where this stack was taken, the last instruction had used a word of memory that several threads may use.
+    /// The last instruction before this stack was taken had used a word of memory that several threads may use.
     Changed {
         /// The number of the stack.
         stack: u32,
-        /// Its process, for the meaning of the address.
+        /// Process of the address.
         pid: u32,
-        /// Of the word, not 0.
+        /// Address of the word, not 0.
         address: u64,
-        /// What it did there.
+        /// How the word was used.
         #[serde(default, skip_serializing_if = "Access::is_atomic")]
         access: Access,
     },
-    /// Where this stack was taken, the thread computed in the kernel.
+    /// The thread was computing in the kernel when this stack was taken.
     InKernel {
         /// The number of the stack.
         stack: u32,
@@ -419,25 +416,25 @@ pub enum NoteKind {
     },
     /// Events of this process (0: of all) are incomplete from `time_ns` to `until_ns`.
     Gap {
-        /// Process, 0 for all.
+        /// Process; 0 for all.
         pid: u32,
-        /// CPU whose records are missing, `None` for any. A thread that ran on another CPU meanwhile is not
-        /// affected.
+        /// CPU whose records are missing; `None` for any. A thread that ran on another CPU is not affected.
         #[serde(default)]
         cpu: Option<u16>,
         /// End of the gap.
         until_ns: u64,
-        /// Number of records known to be lost in it; 0 if only the probes were missing.
+        /// Number of records known to be lost; 0 if only probes were missing.
         lost: u64,
-        /// Why.
+        /// The reason.
         reason: GapReason,
     },
-    /// Processes that ended before they got function probes: their calls are missing. As a [`GapReason::NotProbed`] of each,
-    /// but a program that starts thousands of others in a second would write as many notes.
+    /// Processes that ended before they got function probes, so that their calls are missing.
+    ///
+    /// The same as a [`GapReason::NotProbed`] of each, in one note: a program may start thousands of processes in a second.
     EndedUnprobed {
-        /// They began at [`Note::time_ns`] or later; each once.
+        /// Their ids, each once. They began at [`Note::time_ns`] or later.
         pids: Vec<u32>,
-        /// All of them had ended by then (`CLOCK_MONOTONIC` nanoseconds).
+        /// By then all had ended (`CLOCK_MONOTONIC` nanoseconds).
         until_ns: u64,
     },
 }
@@ -446,26 +443,26 @@ pub enum NoteKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GapReason {
-    /// The ring was full: records of any kind are missing.
+    /// A ring was full: records of any kind are missing.
     RingFull,
     /// A new process or program had no function probes yet: only function calls are missing.
     ProbesNotYetAttached,
-    /// A process got no function probes at all, because it ended too soon or there were too many: only function calls
-    /// are missing, up to its end.
+    /// A process never got function probes, because it ended too soon or there were too many: function calls are missing up
+    /// to its end.
     NotProbed,
-    /// A thread's ring was full: only synchronization operations are missing, the scheduler's records are whole.
+    /// A thread's ring was full: only synchronization operations are missing; the scheduler's records are complete.
     OperationsLost,
     /// A new process or program had no probes on its C library yet: only synchronization operations are missing.
     LibcNotYetProbed,
-    /// Packets over the loopback device were not followed: that a thread of the program woke another one by such a packet
-    /// was taken for the network's doing. `lost`: wake-ups that may have been so.
+    /// Packets over the loopback device were not followed, so wake-ups by a packet of the program's own threads count for the
+    /// network. `lost`: number of wake-ups that may be such.
     PacketsNotFollowed,
-    /// A process's synchronization functions of one family were called too often and lost their probes: only operations
-    /// of that family are missing from here on.
+    /// A process's synchronization functions of one family were called too often and lost their probes: operations of that
+    /// family are missing from here on.
     OperationsOff {
         /// A [`probe_abi::SyncFamily`] as a number.
         family: u8,
-        /// They never had any probes, because of what a trial has shown; `None`: they had some.
+        /// They never had probes, because of the result of a trial; `None`: they lost their probes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tried: Option<OperationsTried>,
     },

@@ -1,22 +1,23 @@
-//! Which system calls wait for a futex, and what the `op` argument of one means (Linux
-//! `include/uapi/linux/futex.h`, `arch/x86/entry/syscalls/syscall_64.tbl`).
+//! System calls that wait for a futex, and the meaning of their `op` argument (Linux `include/uapi/linux/futex.h`,
+//! `arch/x86/entry/syscalls/syscall_64.tbl`).
 
 use probe_abi::{Call, FUTEX_WAITV_CALL, Switch, SwitchFlags, Waking, WakingFlags, futex_operation};
 use serde::{Deserialize, Serialize};
 
 pub use probe_abi::FUTEX_CALL;
 
-/// `futex_wait(2)` (Linux 6.7): the word is its first argument too, and it has no `op`.
+/// `futex_wait(2)` (Linux 6.7): its first argument is the word, too, and it has no `op`.
 const FUTEX_WAIT_CALL: u32 = 455;
 
-/// A futex call in progress.
+/// A futex call that a thread waits in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FutexFact {
     /// Address of the word.
     pub word: u64,
     /// The `op` argument with its flag bits.
     pub operation: u32,
-    /// If the thread waits for one of several words: how many, `word` being the first of them. 0 if `word` is the one.
+    /// Number of words if the thread waits for any of several; `word` is then the first. 0: `word` is the only one, or the
+    /// one that woke it.
     #[serde(default, skip_serializing_if = "is_none_of_several")]
     pub words: u32,
 }
@@ -26,17 +27,18 @@ fn is_none_of_several(words: &u32) -> bool {
     *words == 0
 }
 
-/// A thread sleeps in a futex call, and the program's memory names the thread that can end that: the holder of a mutex, or a
-/// thread that is joined. What is no mutex may look like one.
+/// The thread that can end a wait in a futex call, by the program's memory: a mutex's holder, or a thread that is joined.
+///
+/// Words that are no mutex may look like one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AwaitedThread {
-    /// The call.
+    /// The call in which a thread waits.
     pub futex: FutexFact,
-    /// Host thread id of the thread that is named.
+    /// Host thread id found in memory.
     pub tid: u32,
 }
 
-/// The futex that a thread inside this call waits for.
+/// The futex that a thread in this system call waits for; `None` if the call waits for none.
 pub fn awaited_futex(call: Call) -> Option<FutexFact> {
     let operation = match call.number {
         FUTEX_CALL => call.argument1,
@@ -46,7 +48,7 @@ pub fn awaited_futex(call: Call) -> Option<FutexFact> {
     futex_waits(operation).then_some(FutexFact { word: call.argument0, operation, words: 0 })
 }
 
-/// The futex that the thread that leaves its CPU waits for; of several words the first one.
+/// The futex for which a thread leaves its CPU; the first one of several words.
 pub fn futex_of_sleeper(switch: &Switch) -> Option<FutexFact> {
     let call = switch.prev_call;
     if call.number == FUTEX_WAITV_CALL {
@@ -57,8 +59,7 @@ pub fn futex_of_sleeper(switch: &Switch) -> Option<FutexFact> {
     awaited_futex(call)
 }
 
-/// The futex that the woken thread waited for, as far as its waking tells: of several words the one that it was woken
-/// by.
+/// The futex that the woken thread waited for, if the waking tells; of several words, the one that woke it.
 pub fn futex_of_wakee(waking: &Waking) -> Option<FutexFact> {
     let call = waking.wakee_call;
     if call.number == FUTEX_WAITV_CALL {
@@ -68,7 +69,7 @@ pub fn futex_of_wakee(waking: &Waking) -> Option<FutexFact> {
     awaited_futex(call)
 }
 
-/// Names of the commands by number; those that wait end in `true`.
+/// Names of the commands by number, and whether they wait.
 const COMMANDS: [(&str, bool); 14] = [
     ("futex", true),
     ("futex wake", false),
@@ -91,7 +92,7 @@ fn futex_waits(operation: u32) -> bool {
     COMMANDS.get(futex_operation(operation) as usize).is_some_and(|(_, waits)| *waits)
 }
 
-/// Short name of the command of an `op` argument; the plain wait is just `futex`.
+/// Short name of the command in an `op` argument; `futex` for the plain wait.
 pub fn futex_name(operation: u32) -> &'static str {
     COMMANDS.get(futex_operation(operation) as usize).map_or("futex", |(name, _)| name)
 }
@@ -100,8 +101,8 @@ pub fn futex_name(operation: u32) -> &'static str {
 mod tests {
     use super::*;
 
-    /// Of several words, a sleeper's record has the first one, and its waking the one that it was woken by.
-    /// An old recording, or memory that could not be read, has none.
+    /// Of several words, a sleeper's record has the first one, and its waking has the word that woke it. Old recordings have
+    /// none, and neither have records of memory that could not be read.
     #[test]
     fn one_of_several_words() {
         use probe_abi::{Header, Kind};

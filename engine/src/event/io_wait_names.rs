@@ -1,10 +1,11 @@
-//! What people call a wait in a system call: what the call does, and to what.
+//! Short names of waits in system calls, by call and descriptor.
 
 use super::CallKind;
 use probe_abi::Descriptor;
 
-/// Short name of a wait in a call of this family whose descriptor determines it, e.g. `pipe read`; `None` for
-/// a call that does not describe the wait.
+/// Short name of a wait in a call of this family, with this kind of descriptor, e.g. `pipe read`.
+///
+/// `None` for families whose name would not describe the wait.
 pub const fn io_name(kind: CallKind, descriptor: Descriptor) -> Option<&'static str> {
     use Descriptor as D;
     Some(match kind {

@@ -1,5 +1,5 @@
-//! How long threads waited for locks of the kernel, as its tracepoints `contention_begin` and `contention_end` tell
-//! (Linux `include/trace/events/lock.h`).
+//! How long threads waited for locks of the kernel, from its tracepoints `contention_begin` and `contention_end` (Linux
+//! `include/trace/events/lock.h`).
 
 use crate::json::is_zero;
 use probe_abi::ContentionFlags;
@@ -18,7 +18,7 @@ pub struct KernelLocks {
 }
 
 impl KernelLocks {
-    /// Those of a part of the recording, if they are spread evenly.
+    /// The waits of a part of the recording with this share of its records, assuming an even distribution.
     pub(crate) fn scaled(mut self, share: f64) -> KernelLocks {
         let part = |whole: &mut u64| *whole = (*whole as f64 * share) as u64;
         for waits in &mut self.waits {
@@ -39,31 +39,31 @@ pub struct KernelLockWaits {
     /// Number of the system call; `None`: a page fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<u32>,
-    /// A [`ContentionFlags`].
+    /// [`ContentionFlags`]: the kind of lock.
     pub flags: u32,
-    /// How many.
+    /// Number of waits.
     pub count: u64,
-    /// How long all of them took, nanoseconds.
+    /// Total time of the waits, nanoseconds.
     pub total_ns: u64,
-    /// How long threads spun in them, nanoseconds: CPU time. In the rest they slept, or wanted a CPU.
+    /// Time that threads spun in them, nanoseconds of CPU time. For the rest they slept or were runnable.
     #[serde(skip_serializing_if = "is_zero")]
     pub spun_ns: u64,
-    /// How long the longest one took, nanoseconds.
+    /// Time of the longest wait, nanoseconds.
     pub longest_ns: u64,
 }
 
 impl KernelLockWaits {
-    /// Whether its waits are spins and no more.
+    /// Whether threads only spin in these waits.
     pub fn is_spin(&self) -> bool {
         self.flags & (ContentionFlags::SPIN | ContentionFlags::MUTEX) == ContentionFlags::SPIN
     }
 
-    /// How long threads did not spin in them, nanoseconds.
+    /// Time in which threads did not spin, nanoseconds.
     pub fn slept_ns(&self) -> u64 {
         if self.is_spin() { 0 } else { self.total_ns.saturating_sub(self.spun_ns) }
     }
 
-    /// Adds what was counted elsewhere of the same waits.
+    /// Adds further waits of the same kind.
     pub fn add(&mut self, other: &KernelLockWaits) {
         self.count = self.count.saturating_add(other.count);
         self.total_ns = self.total_ns.saturating_add(other.total_ns);

@@ -1,9 +1,10 @@
-//! What a session file had no room for.
+//! Data for which a session file had no room.
 
 use serde::{Deserialize, Serialize};
 
-/// What is missing in a recording because a file limits everything except events, so that a reader needs
-/// bounded memory. Entries, counted by the writer.
+/// Numbers of entries that are missing in a recording.
+///
+/// A file limits everything except events, so that a reader needs bounded memory. The writer counts the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LeftOut {
@@ -11,14 +12,14 @@ pub struct LeftOut {
     pub facts: u64,
     /// Notes about gaps and probes.
     pub notes: u64,
-    /// Stacks: samples that name them have none.
+    /// Stacks; samples that refer to them have no stack.
     pub stacks: u64,
     /// Threads and pending operations at the end.
     pub end: u64,
 }
 
 impl LeftOut {
-    /// Whether everything had room.
+    /// Whether nothing is missing.
     pub fn is_nothing(&self) -> bool {
         *self == LeftOut::default()
     }

@@ -1,53 +1,51 @@
-//! Records that are missing from a recording, as they were counted.
+//! Counts of records that are missing in a recording.
 
 use crate::json::is_zero;
 use serde::{Deserialize, Serialize};
 
-/// Records that did not make it, by reason.
+/// Records that were lost or left out, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LossCounts {
     /// The ring was full.
     pub dropped: u64,
-    /// The kernel did not run the program (re-entry, recursion limit).
+    /// The kernel did not run its program (re-entry, recursion limit).
     pub missed: u64,
-    /// Synchronization operations that a thread of a launched command made faster than they could be taken from it.
+    /// Lost synchronization operations of a launched command's threads: the threads were faster than the reader.
     pub operations: u64,
-    /// Those of them for which there was no memory, though their thread's ring had room.
+    /// The part of `operations` that was lost for lack of memory, though the thread's ring had room.
     #[serde(skip_serializing_if = "is_zero")]
     pub operations_short: u64,
-    /// Left out on purpose: mutex operations of the only thread of a process, where they were too frequent
-    /// for the overhead goal.
+    /// Left out on purpose: mutex operations of a process's only thread that were too frequent for the overhead goal.
     pub operations_left_out: u64,
-    /// Only counted, in whole pairs of an acquisition and its release that no thread waited for: their thread
-    /// made operations faster than they could be read, and there was hardly any room left.
+    /// Counted instead of recorded: whole pairs of an uncontended acquisition and its release, of a thread that was faster
+    /// than the reader and whose ring was nearly full.
     #[serde(skip_serializing_if = "is_zero")]
     pub operations_counted: u64,
-    /// Not recorded, only counted: operations of threads that had been forbidden the clock or system calls, so that
-    /// recording them might have ended the program.
+    /// Counted instead of recorded: operations of threads that may no longer read the clock or call the kernel, where
+    /// recording might have ended the program.
     pub operations_forbidden: u64,
-    /// Arrived after newer records had been released.
+    /// Arrived after newer records had been released (see `merge`).
     pub late: u64,
-    /// Bytes that were no record.
+    /// Bytes that were not a record.
     pub undecodable: u64,
-    /// Switches of recorded threads that the kernel did not report, for no known reason: a thread left a CPU
-    /// to which it had not come. The timeline makes a contradiction of each.
+    /// Switches of recorded threads that the kernel did not report, for unknown reasons: a thread left a CPU to which it had
+    /// not come. Each becomes a contradiction in the timeline.
     pub unseen_switches: u64,
-    /// Left out on purpose: calls below the first open frame of the same function.
+    /// Left out on purpose: recursive calls below a function's first open frame.
     pub recursion_folded: u64,
 }
 
 impl LossCounts {
-    /// Records that were lost. Folded recursion and operations left out or forbidden are deliberate and do
-    /// not count. Switches that the kernel did not report were never records: they show as contradictions and
-    /// unknown time.
+    /// Number of records lost. Folded recursion and operations left out or forbidden are deliberate and not included.
+    /// Switches that the kernel did not report were never records; they show as contradictions and unknown time.
     pub fn lost(&self) -> u64 {
         [self.dropped, self.missed, self.operations, self.late, self.undecodable]
             .into_iter()
             .fold(0, u64::saturating_add)
     }
 
-    /// What was lost since an earlier look at the same recording.
+    /// The losses since `earlier`, counted in the same recording.
     pub fn since(&self, earlier: &LossCounts) -> LossCounts {
         LossCounts {
             dropped: self.dropped.saturating_sub(earlier.dropped),

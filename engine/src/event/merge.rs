@@ -1,21 +1,19 @@
-//! Merging the rings into one stream in time order. **The release rule**, the only one there is:
+//! Merges the rings into one stream in time order. **The release rule**:
 //!
-//! 1. Every ring has a *bound*: the latest time it has shown, less the disorder allowed inside a ring. The
-//!    caller can also declare it drained up to a time (after reading the clock and then emptying the ring).
-//! 2. A record older than its own ring's bound on arrival is *late*: it is counted and left out, never moved.
+//! 1. Every ring has a *bound*: the latest time seen in it, less the disorder allowed in a ring. The caller can also declare
+//!    a ring drained up to a time (after reading the clock and then emptying the ring).
+//! 2. A record older than its own ring's bound on arrival is *late*: it is counted and left out.
 //! 3. A record leaves once it is older than the bounds of all rings; records leave in order of time, then CPU,
 //!    then number, then ring.
 //!
-//! By 2 nothing that may still be accepted is older than anything released by 3. Whether a record is late
-//! depends on its own ring alone, so the stream does not depend on how the rings are interleaved, or on how
-//! often anyone asks. Inside a ring neighbours may be swapped (nested interrupts, several CPUs per ring): that
-//! is what the allowed disorder is for.
+//! By rule 2, no accepted record is older than one that rule 3 has released. Whether a record is late depends on its own ring
+//! alone. So the stream depends neither on the interleaving of the rings nor on how often it is read. In a ring, neighbours
+//! may be swapped (nested interrupts, several CPUs in a ring): this needs the allowed disorder.
 //!
-//! A ring has one kind of writer: one CPU or a few in the kernel, or one thread of the target in user space.
-//! Numbers missing in a CPU's sequence (a thread's, where `cpu` is [`Header::NO_CPU`]) are lost records: each
-//! hole becomes a [`NoteKind::Gap`] between its neighbours once no record in time can fill it. Numbers before
-//! the first one of a CPU are lost records, too, if it is known where its numbers start
-//! ([`Merger::numbered_from`]); otherwise they mean nothing. Samples have their own numbers, which are
+//! A ring has one kind of writer: one CPU or a few in the kernel, or one thread of the target in user space. Missing numbers
+//! in the sequence of a CPU (of a thread, if `cpu` is [`Header::NO_CPU`]) are lost records. Each hole becomes a
+//! [`NoteKind::Gap`] between its neighbours once no record in time can fill it. Missing numbers before a CPU's first record
+//! are lost records, too, if the start is known ([`Merger::numbered_from`]). Samples have numbers of their own, which are
 //! ignored here: the code that takes samples counts lost ones.
 
 use super::queue::{Blocks, Queue, Waiting};
@@ -25,29 +23,28 @@ use probe_abi::{Header, Record};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Disorder allowed inside a ring by default. A record's time is read before its place in the ring is taken;
-/// in between a virtual CPU may be delayed, and a thread in a function probe may even be pre-empted and wait
-/// for its next turn.
+/// Default disorder allowed in a ring. A record's time is read before its place in the ring is reserved. In between, a
+/// virtual CPU may be delayed, or a thread in a function probe pre-empted until its next turn.
 pub const DISORDER_NS: u64 = 100_000_000;
 
-/// A ring keeps memory for this many records out of order; it is rarely needed.
+/// Records out of order for which a ring keeps memory; it is rarely needed.
 const MUCH_SWAPPED: usize = 1024;
 
-/// What the merger left out, or missed.
+/// Records that the merger left out or missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OrderCounts {
     /// Records released so far.
     pub released: u64,
-    /// Records left out because newer ones may have left already.
+    /// Records left out because newer ones might have been released already.
     pub late: u64,
     /// Records left out because their number had already come.
     pub duplicates: u64,
-    /// Numbers that never came in time, `late` ones included. A second opinion on
+    /// Numbers that never came in time, those of `late` records included. An independent count of
     /// [`super::LossCounts::dropped`], not to be added to it.
     pub missing: u64,
 }
 
-/// Merges per-ring streams by time; the rule is in the module's documentation. Pure: it knows no clock.
+/// Merges streams of rings by time, by the rule in the module's documentation. Reads no clock.
 #[derive(Clone, Debug)]
 pub struct Merger {
     rings: Vec<Ring>,
@@ -63,7 +60,7 @@ pub(super) type Key = (u64, u16, i64);
 
 #[derive(Clone, Debug, Default)]
 struct Ring {
-    /// Records in order; what came a little late has been put in its place.
+    /// Records in order; those slightly out of order were inserted at their place.
     ordered: Queue,
     /// Records whose place in `ordered` is too far from its end.
     swapped: BinaryHeap<Reverse<Waiting>>,
@@ -71,12 +68,12 @@ struct Ring {
     cpus: Cpus,
 }
 
-/// The numbers of each CPU of a ring so far. Mostly it is one, or the same as before.
+/// Numbers seen so far, by CPU. Most rings have one CPU, or the same CPU as before.
 #[derive(Clone, Debug, Default)]
 struct Cpus {
     /// By CPU, ascending.
     sequences: Vec<(u16, Sequence)>,
-    /// Where the last one was found.
+    /// Index of the entry that was used last.
     last: usize,
 }
 
@@ -118,7 +115,7 @@ impl Ring {
         }
     }
 
-    /// Passes on its records that come before `until`; how many.
+    /// Passes records before `until` to the sink; returns their number.
     fn run(
         &mut self,
         index: usize,
@@ -156,12 +153,12 @@ impl Ring {
 }
 
 impl Merger {
-    /// A merger for this many rings with [`DISORDER_NS`] of disorder allowed in each.
+    /// A merger for this many rings, with [`DISORDER_NS`] of disorder allowed in each.
     pub fn new(rings: usize) -> Merger {
         Merger::with_disorder(rings, DISORDER_NS)
     }
 
-    /// A merger with another allowance for disorder inside a ring.
+    /// A merger with another disorder allowed in a ring.
     pub fn with_disorder(rings: usize, disorder_ns: u64) -> Merger {
         Merger {
             rings: vec![Ring::default(); rings],
@@ -173,15 +170,15 @@ impl Merger {
         }
     }
 
-    /// The same for streams in which every CPU's numbers start with `first`. Those of threads that number their records
-    /// themselves ([`Header::NO_CPU`]) may start anywhere: a ring outlives its thread.
+    /// Sets the first number of every CPU. Threads that number their own records ([`Header::NO_CPU`]) may start anywhere,
+    /// since a ring outlives its thread.
     #[must_use]
     pub fn numbered_from(mut self, first: Option<u32>) -> Merger {
         self.first_number = first;
         self
     }
 
-    /// Takes the next record of a ring. A ring beyond those announced joins from here on.
+    /// Takes the next record of a ring. Rings with a higher index than announced are added.
     #[inline]
     pub fn push(&mut self, ring: usize, record: Record) {
         if ring >= self.rings.len() {
@@ -194,8 +191,8 @@ impl Merger {
             return;
         }
         if let Record::Sample(_) = record {
-            // Samples are numbered separately, and a lost one leaves no gap: nothing else is missing for it.
-            // Of records with the same time they come first: what the thread was doing when it did that.
+            // Samples have separate numbers, and a lost sample leaves no gap: no other record is missing. Among records of
+            // the same time they come first, since they show what the thread was doing then.
             const FIRST: i64 = i64::MIN;
             ring.insert(FIRST + i64::from(header.sequence), record, &mut self.blocks);
             return;
@@ -210,16 +207,19 @@ impl Merger {
         ring.insert(number, record, &mut self.blocks);
     }
 
-    /// Declares that everything this ring will still show was recorded after `up_to_ns`: the caller read the
-    /// clock, then emptied the ring. Keeps a quiet ring from holding up the others.
+    /// Declares that all further records of this ring are newer than `up_to_ns`: the caller read the clock, then emptied it.
+    ///
+    /// Without it, a quiet ring would hold up the others.
     pub fn drained(&mut self, ring: usize, up_to_ns: u64) {
         if let Some(ring) = self.rings.get_mut(ring) {
             ring.bound_ns = ring.bound_ns.max(up_to_ns.saturating_sub(self.disorder_ns));
         }
     }
 
-    /// Tells how many records a CPU has tried to write by `time_ns`, from the kernel's counters, once the ring is
-    /// drained for the last time: records lost after the CPU's last one leave no hole before anything.
+    /// Finds records lost after a CPU's last one, which leave no hole between two records.
+    ///
+    /// `count`: records that the CPU has tried to write by `time_ns`, from the kernel's counters, when the ring is drained
+    /// last.
     pub fn written(&mut self, ring: usize, cpu: u16, count: u64, time_ns: u64) {
         let Some(ring) = self.rings.get_mut(ring) else { return };
         let sequence = ring.cpus.of(cpu, self.first_number);
@@ -230,27 +230,27 @@ impl Merger {
         }
     }
 
-    /// The records that may leave now, in order.
+    /// The records that can be released now, in order.
     pub fn release(&mut self) -> Vec<Record> {
         let mut records = Vec::new();
         self.release_to(&mut |record| records.push(*record));
         records
     }
 
-    /// Passes on the records that may leave now, in order.
+    /// Passes the records that can be released now to the sink, in order.
     pub fn release_to(&mut self, sink: &mut impl FnMut(&Record)) {
         let watermark = self.watermark_ns();
         self.leave(Some(watermark), sink);
     }
 
-    /// All records still held, in order. Nothing may be pushed afterwards (it would be counted late).
+    /// All records still held, in order. Records pushed later count as late.
     pub fn finish(&mut self) -> Vec<Record> {
         let mut records = Vec::new();
         self.finish_to(&mut |record| records.push(*record));
         records
     }
 
-    /// The same as [`Merger::finish`], record by record.
+    /// The same as [`Merger::finish`], one record at a time.
     pub fn finish_to(&mut self, sink: &mut impl FnMut(&Record)) {
         for ring in &mut self.rings {
             ring.bound_ns = u64::MAX;
@@ -258,13 +258,12 @@ impl Merger {
         self.leave(None, sink);
     }
 
-    /// Everything older than this has left or will leave with the next [`Merger::release`]: events are complete
-    /// up to here.
+    /// Events are complete up to this time: older records were released, or will be by the next [`Merger::release`].
     pub fn watermark_ns(&self) -> u64 {
         self.rings.iter().map(|ring| ring.bound_ns).min().unwrap_or(0)
     }
 
-    /// The gaps found since the last call, in order of time. Complete for everything released before.
+    /// The gaps found since the last call, in order of time. Complete for all records released so far.
     pub fn take_notes(&mut self) -> Vec<Note> {
         let mut notes = std::mem::take(&mut self.notes);
         notes.sort_by_key(|note| match note.kind {
@@ -279,13 +278,13 @@ impl Merger {
         notes
     }
 
-    /// Bytes of the records that are still held.
+    /// Bytes of memory for records still held.
     pub fn held_bytes(&self) -> u64 {
         let swapped = self.rings.iter().map(|ring| ring.swapped.capacity()).sum::<usize>();
         self.blocks.bytes().saturating_add((swapped * size_of::<Waiting>()) as u64)
     }
 
-    /// Records left out or missed so far.
+    /// Counts of records released, left out or missed so far.
     pub fn counts(&self) -> OrderCounts {
         self.counts
     }
@@ -301,16 +300,16 @@ impl Merger {
                 });
             }
         }
-        // The first record of each ring.
+        // The next record of each ring.
         let mut heads: BinaryHeap<_> = self
             .rings
             .iter()
             .enumerate()
             .filter_map(|(index, ring)| Some(Reverse((ring.head()?, index))))
             .collect();
-        // Smaller than everything from the watermark on.
+        // A key less than every key from the watermark on.
         let end = watermark_ns.map(|time_ns| ((time_ns, 0, i64::MIN), 0));
-        // A thread's records come in long runs: up to the first of another ring.
+        // Releases runs up to the first record of another ring: a thread's records come in long runs.
         while let Some(Reverse(first)) =
             heads.pop().filter(|Reverse(first)| end.is_none_or(|end| *first < end))
         {
@@ -329,7 +328,7 @@ impl Merger {
 
 fn gap(cpu: u16, time_ns: u64, until_ns: u64, lost: u64) -> Note {
     let kind = if cpu == Header::NO_CPU {
-        // Only operations are numbered without a CPU, each ring by itself.
+        // Only operations have no CPU; each ring numbers its own.
         NoteKind::Gap { pid: 0, cpu: None, until_ns, lost, reason: GapReason::OperationsLost }
     } else {
         NoteKind::Gap { pid: 0, cpu: Some(cpu), until_ns, lost, reason: GapReason::RingFull }
@@ -380,7 +379,7 @@ mod tests {
         merger.drained(0, 120);
         assert_eq!(times(merger.release()), [110]);
         assert_eq!(merger.counts().late, 1);
-        // The late record is a lost one: the hole it would have filled stays.
+        // The late record is lost, so the hole that it would have filled stays.
         let notes = merger.take_notes();
         assert_eq!(notes.len(), 1);
         assert_eq!(notes[0].time_ns, 100);
@@ -411,7 +410,7 @@ mod tests {
         assert_eq!(merger.take_notes(), [Note { time_ns: 100, kind: gap }]);
     }
 
-    /// A ring that was full from the start on lost records without a note.
+    /// A ring that is full from the start loses records before its first one.
     #[test]
     fn records_lost_before_the_first_one_are_a_gap_if_the_start_is_known() {
         let mut merger = Merger::with_disorder(2, 5).numbered_from(Some(40));
@@ -439,8 +438,8 @@ mod tests {
     }
 
     proptest! {
-        /// The stream, the gaps and the counts are the same however the rings are interleaved and however often
-        /// records are asked for; and the stream is in order of time.
+        /// Stream, gaps and counts do not depend on interleaving of the rings or on how often records are taken; the stream
+        /// is in order of time.
         #[test]
         fn independent_of_interleaving_and_batches(
             rings in prop::collection::vec(prop::collection::vec((0u64..40, 0u16..2, 0u32..60), 0..60), 1..4),

@@ -64,6 +64,6 @@ pub struct Recording {
     pub facts: Facts,
     /// Kernel records in time order (see the release rule in `merge`).
     pub events: Vec<Record>,
-    /// What the user side did meanwhile (probe changes, gaps), in time order.
+    /// Changes of probes, stacks and gaps, noted by the user side, in time order.
     pub notes: Vec<Note>,
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A binary: enough to find it, or its debug information, later and elsewhere.
+/// A binary, with what is needed to find it, or its debug information, later and elsewhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ModuleFact {
@@ -13,10 +13,10 @@ pub struct ModuleFact {
     /// Its build-id, lower-case hexadecimal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build_id: Option<String>,
-    /// What of its symbols is missing, and what to do about it; `None`: nothing.
+    /// Which of its symbols are missing, and what to do about it; `None`: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
-    /// The language it is written in, if that has locks outside the C library: `Go`, `Rust`.
+    /// Its language, if that has locks outside the C library: `Go`, `Rust`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub own_locks: Option<String>,
 }

@@ -1,11 +1,11 @@
-//! What recording costs: one hit of a probe, and a recording as a whole.
+//! The cost of recording: of one probe hit, and of a whole recording.
 
 use serde::{Deserialize, Serialize};
 
-/// What one hit of a probe takes of its thread's CPU time, measured on the recorded machine when the recording began.
+/// CPU time of one probe hit in its thread, measured on the recorded machine at the start of the recording.
 ///
-/// A hit is a trap into the kernel, the program that writes the record, and the way back; the record's time is taken
-/// on the way. So the hit begins `before_ns` before it and ends `after_ns` after it.
+/// A hit is a trap into the kernel, the program that writes the record, and the return. The record's time is read during the
+/// hit: the hit begins `before_ns` before it and ends `after_ns` after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HitCost {
@@ -13,7 +13,7 @@ pub struct HitCost {
     pub before_ns: u32,
     /// From the record's time to the thread's own code, nanoseconds.
     pub after_ns: u32,
-    /// Half of the measured hits were within this of each other, nanoseconds.
+    /// Width of the range that contains half of the measured hits, nanoseconds.
     pub spread_ns: u32,
 }
 
@@ -24,86 +24,89 @@ impl HitCost {
     }
 }
 
-/// Hits by what the kernel has to do for the probed instruction. Measured on small functions of longpole's own, again
-/// and again, so with everything in the caches: a hit in a real program costs this much or more.
+/// Costs of hits, by what the kernel must do for the probed instruction.
+///
+/// Measured in loops over small functions of longpole itself, with warm caches: a hit in a real program costs this much or
+/// more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HitCosts {
     /// The entry of a function whose first instruction the kernel emulates.
     pub entry: HitCost,
-    /// The entry of a function whose first instruction has to be stepped over, which takes a second trap.
+    /// The entry of a function whose first instruction must be single-stepped, which takes a second trap.
     pub entry_stepped: HitCost,
-    /// The exit of a function: a `ret`, which is stepped over, too.
+    /// The exit of a function: a `ret`, which is single-stepped, too.
     pub exit: HitCost,
 }
 
-/// What a recording, or a part of it, cost. All of it is sums, so that the difference of two is the cost in between.
+/// The cost of a recording or of a part of it. All fields but the budget are sums: the difference of two is the cost in
+/// between.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Overhead {
-    /// What was allowed: millionths of [`Overhead::base_ns`]; `None`: no limit.
+    /// The goal, in millionths of [`Overhead::base_ns`]; `None`: no limit.
     pub budget_ppm: Option<u32>,
-    /// Length, nanoseconds.
+    /// Length of the recording, nanoseconds.
     pub wall_ns: u64,
-    /// CPU time of the recorded processes, without what recording added to it, nanoseconds.
+    /// CPU time of the recorded processes, without that added by recording, nanoseconds.
     pub target_ns: u64,
     /// Hits of function probes.
     pub hits: u64,
-    /// Their cost as measured ([`HitCosts`]), nanoseconds of the recorded threads.
+    /// Their cost by [`HitCosts`], nanoseconds of the recorded threads.
     pub hit_ns: u64,
     /// Scheduler and other kernel events written.
     pub events: u64,
-    /// CPU time of the kernel programs at them, as far as the kernel reports it, nanoseconds.
+    /// CPU time of the kernel programs for these events, as far as the kernel reports it, nanoseconds.
     pub event_ns: u64,
-    /// Synchronization operations that were recorded in the processes themselves; not among the events.
+    /// Synchronization operations recorded by the library in the processes; not among the events.
     pub operations: u64,
-    /// What that took of their threads' CPU time, as measured of some of them where they were called, nanoseconds.
+    /// CPU time of recording these operations in their threads, nanoseconds, extrapolated from measured calls.
     pub operation_ns: u64,
-    /// Mutex operations that were left out in the processes themselves; the other counts do not include them.
+    /// Mutex operations left out in the processes; the other counts do not include them.
     pub left_out: u64,
-    /// What the checks whether they are recorded took of their threads' CPU time, as measured there,
-    /// nanoseconds.
+    /// CPU time in their threads of deciding whether to record them, as measured there, nanoseconds.
     pub left_out_ns: u64,
     /// Stacks taken as samples; not among the events.
     pub samples: u64,
-    /// CPU time of taking them, nanoseconds of the recorded threads.
+    /// CPU time of taking samples, nanoseconds of the recorded threads.
     pub sample_ns: u64,
-    /// CPU time that longpole uses once, however long it records: its start, before the recording begins, and the processes
-    /// that read symbols for it; nanoseconds. No other number contains it.
+    /// CPU time that longpole uses once, independent of the length: its start, and the processes that read symbols;
+    /// nanoseconds. No other number contains it.
     pub once_ns: u64,
     /// CPU time of all of longpole's threads while it records, nanoseconds.
     pub collector_ns: u64,
-    /// Of that, what making samples of stacks took.
+    /// The part of `collector_ns` that unwinding of samples took.
     pub unwinding_ns: u64,
-    /// CPU time of all other programs on the machine meanwhile, and what a hypervisor took, nanoseconds.
+    /// CPU time of all other programs on the machine and of hypervisors meanwhile, nanoseconds.
     pub others_ns: u64,
 }
 
 impl Overhead {
-    /// All of it while the processes ran, nanoseconds of CPU time.
+    /// All of the cost while the processes ran, nanoseconds of CPU time.
     pub fn spent_ns(&self) -> u64 {
         self.in_threads_ns().saturating_add(self.collector_ns)
     }
 
-    /// What it took of the recorded threads' time, nanoseconds: the rest is longpole's own, on any CPU that is free.
+    /// The cost in the recorded threads, nanoseconds. The rest is longpole's own, on any free CPU.
     pub fn in_threads_ns(&self) -> u64 {
         let programs_ns = self.event_ns.saturating_add(self.sample_ns);
         programs_ns.saturating_add(self.hit_ns).saturating_add(self.inside_ns())
     }
 
-    /// What is there even without a single function probe or sample, nanoseconds: the budget cannot change it.
+    /// The cost even without any function probe or sample, nanoseconds: the budget cannot change it.
     pub fn fixed_ns(&self) -> u64 {
         let collector_ns = self.collector_ns.saturating_sub(self.unwinding_ns);
         self.event_ns.saturating_add(self.inside_ns()).saturating_add(collector_ns)
     }
 
-    /// What the library in the processes took of their threads' CPU time, nanoseconds.
+    /// The library's CPU time in the threads of the processes, nanoseconds.
     fn inside_ns(&self) -> u64 {
         self.operation_ns.saturating_add(self.left_out_ns)
     }
 
-    /// What costs are a share of, nanoseconds: the recorded processes' own CPU time, or one CPU for the length of the
-    /// recording if that is more. Of a program that sleeps most of the time nobody feels a share of what it computes.
+    /// The base of shares, nanoseconds: the recorded processes' CPU time, or one CPU for the whole length if that is more.
+    ///
+    /// In a program that mostly sleeps, nobody notices a share of its little CPU time.
     pub fn base_ns(&self) -> u64 {
         self.target_ns.max(self.wall_ns)
     }
@@ -113,23 +116,24 @@ impl Overhead {
         ratio(self.spent_ns(), self.base_ns())
     }
 
-    /// [`Overhead::in_threads_ns`] likewise.
+    /// [`Overhead::in_threads_ns`] ÷ [`Overhead::base_ns`]; `None` if nothing was recorded.
     pub fn share_in_threads(&self) -> Option<f64> {
         ratio(self.in_threads_ns(), self.base_ns())
     }
 
-    /// Cost ÷ the recorded processes' own CPU time, all of it and what it took of their threads: how far what is seen of
-    /// them may be off. `None` if they used none.
+    /// Whole cost, and cost in the threads, ÷ the recorded processes' CPU time; `None` if they used none.
+    ///
+    /// Tells by how much times in the recording may be wrong.
     pub fn shares_of_target(&self) -> Option<(f64, f64)> {
         ratio(self.spent_ns(), self.target_ns).zip(ratio(self.in_threads_ns(), self.target_ns))
     }
 
-    /// What is allowed, as a share of [`Overhead::base_ns`].
+    /// The goal, as a share of [`Overhead::base_ns`].
     pub fn budget(&self) -> Option<f64> {
         self.budget_ppm.map(|ppm| f64::from(ppm) / 1e6)
     }
 
-    /// What a part of the recording with this share of its records cost.
+    /// The cost of a part of the recording with this share of its records.
     pub fn scaled(&self, share: f64) -> Overhead {
         let part = |count: u64| (count as f64 * share).round() as u64;
         Overhead {
@@ -153,7 +157,7 @@ impl Overhead {
         }
     }
 
-    /// The cost since an earlier look at the same recording.
+    /// The cost since `earlier`, measured in the same recording.
     pub fn since(&self, earlier: &Overhead) -> Overhead {
         Overhead {
             budget_ppm: self.budget_ppm,
@@ -185,7 +189,7 @@ fn ratio(part_ns: u64, of_ns: u64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// The recording of a program that slept was reported to cost 74 %.
+    /// Otherwise the recording of a program that sleeps is reported to cost 74 %.
     #[test]
     fn a_share_is_of_the_targets_own_time_or_of_one_cpu() {
         let asleep =
@@ -211,32 +215,32 @@ mod tests {
     }
 }
 
-/// What a trial of a family's functions has shown, before any of them got probes.
+/// Result of a trial of a family's functions, before any of them has probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperationsTried {
-    /// Calls in a second of the process's CPU time; `None`: they could not be counted.
+    /// Calls per second of the process's CPU time; `None`: they could not be counted.
     pub calls: Option<u64>,
-    /// What probes would have cost, in millionths of the process's CPU time.
+    /// What probes would cost, in millionths of the process's CPU time.
     pub cost_ppm: u64,
 }
 
-/// What an atomic change of a cache line takes, picoseconds.
+/// Time of an atomic change of a cache line, picoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LineTransfer {
-    /// By a thread that has the line for itself.
+    /// If one thread alone uses the line.
     pub alone_ps: u64,
-    /// How long the line serves one CPU while another wants it, with some work between changes: without any, a CPU changes a line
-    /// several times before it gives it away.
+    /// If another CPU wants the line, and with some work between changes: without it, a CPU changes a line several times
+    /// before another one gets it.
     pub shared_ps: u64,
 }
 
-/// What waking a thread on an idle CPU takes.
+/// Time to wake a thread on an idle CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IdleWake {
-    /// From the waker's call to the woken thread's first instruction, the middle, ns.
+    /// Median time from the waker's call to the first instruction of the woken thread, ns.
     pub latency_ns: u64,
-    /// How much longer the waker's call takes than if it wakes a thread of its own CPU, the middle, ns.
+    /// Median additional time of the waker's call, compared with waking a thread on its own CPU, ns.
     pub cost_ns: u64,
 }

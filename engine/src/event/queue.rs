@@ -1,18 +1,17 @@
-//! Records of one ring that wait for their place in time, in order. They are in blocks that all rings take
-//! from one pool and return to it. So memory follows what waits now, not each ring's maximum, and a reused
-//! block is still in the caches.
+//! Records of one ring that wait for release, in order. They are in blocks from a pool that all rings share. So memory
+//! depends on the records that wait now, not on each ring's maximum, and a reused block is still in the caches.
 
 use super::merge::Key;
 use probe_abi::Record;
 use std::collections::VecDeque;
 
-/// Records of a block: some kilobytes.
+/// Records in a block: some kilobytes.
 const BLOCK: usize = 64;
-/// Blocks that are kept though nothing waits in them.
+/// Most empty blocks that are kept.
 const KEPT: usize = 256;
 
-/// A record and its number, unwrapped. The rest of its key is in the record: by the ten thousand these lie in the caches
-/// that the program could use.
+/// A record and its unwrapped number. The rest of its key is in the record: ten thousands of these are in caches that the
+/// program could use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
     pub number: i64,
@@ -44,7 +43,7 @@ impl Ord for Waiting {
     }
 }
 
-/// Blocks that nothing waits in, and how many there are in all.
+/// The empty blocks, and the number of used ones.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Blocks {
     free: Vec<Vec<Waiting>>,
@@ -71,11 +70,11 @@ impl Blocks {
     }
 }
 
-/// First in, first out. All blocks but the last one are full; of the first one some have left.
+/// First in, first out. All blocks but the last one are full; the first records of the first block may be released already.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
     blocks: VecDeque<Vec<Waiting>>,
-    /// How many of the first block have left: fewer than there are.
+    /// Number of released records in the first block: less than its length.
     left: usize,
 }
 
@@ -115,7 +114,7 @@ impl Queue {
         Some(waiting)
     }
 
-    /// Puts it where it belongs, if that is at most `near` places before the end; otherwise returns it.
+    /// Inserts a record in order, if its place is at most `near` places before the end; otherwise returns it.
     pub fn insert_near_end(
         &mut self,
         waiting: Waiting,
@@ -167,7 +166,7 @@ mod tests {
         Waiting { number, record: Record::Exit(Exit { header, last_of_process: 0, placement: 0 }) }
     }
 
-    /// After a burst the memory of each ring stayed as large as it had ever been.
+    /// Memory must not stay as large as after a burst.
     #[test]
     fn memory_is_what_waits_now_and_a_little_more() {
         let (mut queues, mut blocks) = (vec![Queue::default(); 100], Blocks::default());
@@ -183,7 +182,7 @@ mod tests {
     }
 
     proptest! {
-        /// It does what a sorted list does, wherever blocks begin.
+        /// Compares with a sorted list, wherever blocks begin.
         #[test]
         fn it_is_in_order(steps in prop::collection::vec((any::<bool>(), 0u64..12), 0..800)) {
             let (mut queue, mut blocks, mut list) = (Queue::default(), Blocks::default(), Vec::new());

@@ -1,18 +1,18 @@
-//! Read-write locks by the functions in which threads wait for them, and by the futex words that one of them has.
+//! Read-write locks: the functions in which threads wait for them, and their futex words.
 
 use std::collections::BTreeMap;
 
-/// For what a thread wants a read-write lock.
+/// The mode in which a thread wants a read-write lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReadWrite {
-    /// With others.
+    /// Together with other readers.
     Reading,
     /// Alone.
     Writing,
 }
 
 impl ReadWrite {
-    /// The other one.
+    /// The other mode.
     pub fn other(self) -> ReadWrite {
         match self {
             ReadWrite::Reading => ReadWrite::Writing,
@@ -21,14 +21,15 @@ impl ReadWrite {
     }
 }
 
-/// Where the last futex word of a C library's read-write lock lies, seen from the first (glibc's `__pthread_rwlock_arch_t`:
+/// Bytes from the first to the last futex word of a C library's read-write lock (glibc's `__pthread_rwlock_arch_t`:
 /// `__readers` at 0, `__wrphase_futex` at 8, `__writers_futex` at 12).
 const REACH_OF_C: u64 = 12;
-/// The same of Rust's (`std::sys::sync::rwlock::futex`: `state` at 0, `writer_notify` at 4).
+/// The same for Rust (`std::sys::sync::rwlock::futex`: `state` at 0, `writer_notify` at 4).
 const REACH_OF_RUST: u64 = 4;
 
-/// What a function waits for a read-write lock for, by its name, and how many bytes the last futex word of such a lock lies
-/// behind the first. `None`: it is no such function.
+/// The mode in which a function waits for a read-write lock, and the bytes from such a lock's first futex word to its last.
+///
+/// `None`: the function does not wait for a read-write lock.
 pub fn read_write_wait(function: &str) -> Option<(ReadWrite, u64)> {
     let has = |part: &str| function.contains(part);
     if has("pthread_rwlock") {
@@ -41,7 +42,7 @@ pub fn read_write_wait(function: &str) -> Option<(ReadWrite, u64)> {
         };
         return Some((mode, REACH_OF_C));
     }
-    // Other crates have functions of these names, but not in this module.
+    // Other crates have functions of these names, but not in a module with these names.
     let is_rust = has("rwlock") && has("futex");
     let mode = match () {
         () if is_rust && has("read_contended") => ReadWrite::Reading,
@@ -51,7 +52,8 @@ pub fn read_write_wait(function: &str) -> Option<(ReadWrite, u64)> {
     Some((mode, REACH_OF_RUST))
 }
 
-/// The first word of the lock that each word belongs to, by process and address. `words` has how far such a lock reaches.
+/// First word of the lock that each word belongs to, by process and address. Values of `words` are the bytes from a lock's
+/// first word to its last.
 pub fn read_write_words(words: &BTreeMap<(u32, u64), u64>) -> BTreeMap<(u32, u64), u64> {
     let mut first: Option<(u32, u64)> = None;
     let of_lock = |(&(pid, address), &reach): (&(u32, u64), &u64)| {

@@ -1,5 +1,5 @@
-//! Requests over stream sockets, as the kernel's tracepoints `sock_recv_length`, `sock_send_length` and `sk_data_ready` tell of
-//! them (Linux `include/trace/events/sock.h`): how many, and how long they took until their answers began.
+//! Requests over stream sockets: their number, and the time until their answers began. From the kernel's tracepoints
+//! `sock_recv_length`, `sock_send_length` and `sk_data_ready` (Linux `include/trace/events/sock.h`).
 
 use crate::json::is_zero;
 use probe_abi::{REQUEST_BUCKETS, bucket_begins_ns};
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Requests {
-    /// Sums by process and port, those of most requests first.
+    /// Sums by process and port, in descending order of requests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sums: Vec<RequestSums>,
-    /// How long they were counted, nanoseconds: of a busy server only a part of the time.
+    /// Time in which requests were counted, nanoseconds; for a busy server only a part of the recording.
     pub counted_ns: u64,
-    /// How often counting paused: requests that took longer than a stretch were not seen then.
+    /// Number of pauses in counting: requests longer than the stretch before a pause were not seen in it.
     #[serde(skip_serializing_if = "is_zero")]
     pub pauses: u64,
     /// Requests that could not be counted.
@@ -22,35 +22,35 @@ pub struct Requests {
     pub lost: u64,
 }
 
-/// All requests that a process answered at a port, or sent to one.
+/// The requests that a process answered at a port, or sent to one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RequestSums {
     /// Host process id.
     pub pid: u32,
-    /// It answered them; otherwise it sent them.
+    /// The process answered the requests; otherwise it sent them.
     pub served: bool,
     /// `AF_INET` (2), `AF_INET6` (10) or `AF_UNIX` (1).
     pub family: u16,
-    /// The port: its own of what it served, else the peer's; 0 for Unix sockets.
+    /// The port: the process's own if it served, else the peer's; 0 for Unix sockets.
     pub port: u16,
-    /// The peer's IPv4 address of what it sent; zeros for other families.
+    /// The peer's IPv4 address if the process sent; zeros for other families.
     pub address: [u8; 4],
     /// Requests whose answer has begun. Several that were sent together count as one.
     pub count: u64,
-    /// How long they lay in the socket before a thread read them, summed, nanoseconds; 0 of what was sent.
+    /// Time in the socket before a thread read them, summed, nanoseconds; 0 if sent.
     pub queued_ns: u64,
-    /// From then, or from when they were sent, until the answer began, summed, nanoseconds.
+    /// Time from then, or from sending, until the answer began, summed, nanoseconds.
     pub answered_ns: u64,
-    /// From one answer until the next request on the same connection, summed, nanoseconds.
+    /// Time from an answer until the next request on its connection, summed, nanoseconds.
     pub between_ns: u64,
-    /// Requests that came after an answer on their connection, and how long these took, summed, nanoseconds.
+    /// Number of requests that came after an answer on their connection.
     pub again: u64,
-    /// See `again`.
+    /// Time that the `again` requests took, summed, nanoseconds.
     pub again_ns: u64,
-    /// The longest of the first two together, nanoseconds.
+    /// Longest time of one request, queued and answered together, nanoseconds.
     pub longest_ns: u64,
-    /// How many took how long, the first two together, up to the last one that is not 0 ([`probe_abi::request_bucket`]).
+    /// Histogram of these times, without zeros at the end ([`probe_abi::request_bucket`]).
     pub buckets: Vec<u64>,
 }
 
@@ -75,17 +75,17 @@ impl RequestSums {
         }
     }
 
-    /// How long they took together, nanoseconds. Divided by a time: how many were open on average in it.
+    /// Total time of the requests, nanoseconds. Divided by a length of time, it is the mean number of open requests.
     pub fn all_ns(&self) -> u64 {
         self.queued_ns.saturating_add(self.answered_ns)
     }
 
-    /// How long one took on average, nanoseconds; 0 of none.
+    /// Mean time of a request, nanoseconds; 0 if there is none.
     pub fn mean_ns(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.all_ns() as f64 / self.count as f64 }
     }
 
-    /// The time that this part of them took at most, nanoseconds: the end of its bucket, a quarter of it too long at most.
+    /// Upper bound of the time of this part of the requests, nanoseconds: the end of a bucket, at most a quarter too long.
     pub fn quantile_ns(&self, part: f64) -> u64 {
         let all = self.buckets.iter().fold(0u64, |sum, count| sum.saturating_add(*count));
         let wanted = (all as f64 * part).ceil().max(1.0) as u64;
@@ -129,7 +129,7 @@ mod tests {
         };
         assert!(within(0.5, 100_000) && within(0.99, 1_000_000) && within(1.0, 70_000_000));
         assert_eq!([sums.quantile_ns(1.0), RequestSums::default().quantile_ns(0.99)], [70_000_000, 0]);
-        // A file may say anything.
+        // A file may contain any numbers.
         let odd = RequestSums { buckets: vec![u64::MAX; 300], longest_ns: 5, ..RequestSums::default() };
         assert_eq!(odd.quantile_ns(0.5), 5);
     }

@@ -1,4 +1,4 @@
-//! How stacks were sampled, and what became of the samples.
+//! How stacks were sampled, and counts of the samples.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SamplingFact {
-    /// Ticks per second of a CPU's clock: a tick stands for so much time of the thread that it met.
+    /// Ticks per second of a CPU's clock; a tick stands for the time between two ticks.
     pub rate_hz: u32,
     /// How stacks were read.
     pub call_graph: CallGraph,
@@ -16,7 +16,7 @@ pub struct SamplingFact {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallGraph {
-    /// By frame pointers where they are kept, else by unwind tables.
+    /// By frame pointers where code keeps them, else by unwind tables.
     #[default]
     Auto,
     /// By frame pointers, in the kernel program.
@@ -25,28 +25,28 @@ pub enum CallGraph {
     Dwarf,
 }
 
-/// What became of samples.
+/// Counts of samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SampleCounts {
-    /// Samples taken, those that are missing not among them.
+    /// Samples taken, without lost ones.
     pub taken: u64,
-    /// Of these, those whose stack is cut off: too deep, or further than what was copied.
+    /// Those of them whose stack is cut off: too deep, or longer than the copied bytes.
     pub truncated: u64,
     /// Of these, those without any stack.
     pub without_stack: u64,
-    /// Of those without one, those whose stack is a different one once more, for which a recording has no room.
+    /// Those without a stack because the recording had no room for another different stack.
     pub no_room: u64,
-    /// Of those without one, those that came faster than unwind tables were read.
+    /// Those without a stack because they came faster than unwind tables were read.
     pub unread: u64,
-    /// Not in the recording: the ring was full.
+    /// Samples missing in the recording because the ring was full.
     pub lost: u64,
-    /// Ticks that did not come, because the clock was slowed to keep to the budget.
+    /// Ticks left out to keep to the budget.
     pub left_out: u64,
 }
 
 impl SampleCounts {
-    /// Those of a part of the recording with this share of its records.
+    /// The counts of a part of the recording with this share of its records.
     pub fn scaled(&self, share: f64) -> SampleCounts {
         let part = |count: u64| (count as f64 * share).round() as u64;
         SampleCounts {

@@ -1,5 +1,5 @@
-//! Which of a CPU's record numbers have come: holes are lost records, repeats are duplicates. Works on sets,
-//! not on order, since an interrupt may swap neighbours, and across the wrap of the 32-bit counter.
+//! Record numbers of a CPU: holes are lost records, repeats are duplicates. Works on sets, not on order, since an interrupt
+//! may swap neighbours. Works across the wrap of the 32-bit counter.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ pub(super) struct Hole {
     pub(super) from_ns: u64,
     /// Time of the record after the hole.
     pub(super) until_ns: u64,
-    /// Numbers below the first one that came: they may still come, but nothing says that they exist.
+    /// Numbers below the first one seen: such records may still come, but it is not known whether they exist.
     guessed: bool,
 }
 
@@ -25,28 +25,29 @@ impl Hole {
     }
 }
 
-/// How far before the first record of a CPU a swapped one may still come.
+/// Numbers below a CPU's first record that may still come, swapped.
 const BEFORE_FIRST: i64 = 1024;
 
-/// The numbers of one CPU that have come.
+/// The numbers seen of one CPU.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sequence {
     /// Highest number so far, unwrapped to 64 bits, and the time of its record.
     highest: Option<(i64, u64)>,
     /// Missing numbers below `highest`, ascending.
     holes: VecDeque<Hole>,
-    /// The first number of all, if it is known.
+    /// The very first number, if known.
     first: Option<u32>,
 }
 
 impl Sequence {
-    /// No number yet; the first number of all is `first`, if known.
+    /// No number seen yet. `first`: the very first number, if known.
     pub(super) fn starting_at(first: Option<u32>) -> Sequence {
         Sequence { first, ..Sequence::default() }
     }
 
-    /// Takes note of a record. Returns its unwrapped number, or `None` if this number cannot be new: it has
-    /// come before, or its hole is older than `bound_ns` and has been given up.
+    /// Notes a record; returns its unwrapped number.
+    ///
+    /// `None` if the number cannot be new: it was seen, or its hole is older than `bound_ns` and was closed.
     pub(super) fn see(&mut self, sequence: u32, time_ns: u64, bound_ns: u64) -> Option<i64> {
         let Some((highest, highest_time)) = self.highest else {
             return Some(self.see_first(sequence, time_ns));
@@ -80,13 +81,13 @@ impl Sequence {
     }
 
     fn see_first(&mut self, sequence: u32, time_ns: u64) -> i64 {
-        // More than half the numbers above the first: it is below, which cannot be.
+        // More than half of all numbers above `first` would mean below it, which cannot be: `first` is not used.
         let known = self.first.filter(|first| sequence.wrapping_sub(*first) < 1 << 31);
         let hole = match known {
             Some(first) => {
                 let before = i64::from(sequence.wrapping_sub(first));
                 let first = i64::from(first);
-                // It may have been any time before.
+                // They may be from any time before.
                 Hole { first, last: first + before - 1, from_ns: 0, until_ns: time_ns, guessed: false }
             }
             None => {
@@ -108,14 +109,13 @@ impl Sequence {
         number
     }
 
-    /// How many numbers below `next` are missing after the highest one, if any. Before the first one, all
-    /// are.
+    /// Count of missing numbers between the highest one seen and `next`, if any. If none was seen, all are missing.
     pub(super) fn missing_after_last(&self, next: u32) -> Option<u64> {
         let missing = match self.highest {
             Some((highest, _)) => next.wrapping_sub(highest as u32).wrapping_sub(1),
             None => next.wrapping_sub(self.first.unwrap_or(0)),
         };
-        // More than half the numbers: the count is older than the last record.
+        // More than half of all numbers: `next` is older than the last record.
         (missing > 0 && missing < 1 << 31).then(|| u64::from(missing))
     }
 
@@ -124,7 +124,7 @@ impl Sequence {
         self.highest.map_or(0, |(_, time_ns)| time_ns)
     }
 
-    /// Removes and returns the holes that no record in time can fill any more.
+    /// Removes holes that no record in time can fill, and passes those of real records to `lost`.
     pub(super) fn settle(&mut self, bound_ns: u64, mut lost: impl FnMut(Hole)) {
         if self.holes.iter().all(|hole| hole.until_ns >= bound_ns) {
             return;
@@ -143,7 +143,7 @@ impl Sequence {
 mod tests {
     use super::*;
 
-    /// Sees the numbers at times 10, 20, ... and returns (accepted, lost stretches as (from, until, count)).
+    /// Sees the numbers at times 10, 20, ...; compares which were accepted, and lost stretches as (from, until, count).
     fn check(numbers: &[u32], accepted: &[bool], lost: &[(u64, u64, u64)]) {
         let mut sequence = Sequence::default();
         let got: Vec<bool> = numbers
@@ -177,7 +177,7 @@ mod tests {
             };
             assert_eq!(seen(&[0, 1]), []);
             assert_eq!(seen(&[3, 4]), [(0, 10, 3)]);
-            // The one between came at 20, after those at 10.
+            // The record in between came at 20, after both at 10.
             assert_eq!(seen(&[3, 0, 4]), [(10, 10, 2)], "swapped");
         }
     }

@@ -1,36 +1,36 @@
-//! What the kernel and a runtime compute for a program: by numbers of system calls on x86-64 (Linux
-//! `arch/x86/entry/syscalls/syscall_64.tbl`), and by functions of runtimes.
+//! Work of the kernel and of runtimes for a program, by system calls on x86-64 (Linux
+//! `arch/x86/entry/syscalls/syscall_64.tbl`) and by functions of runtimes.
 
 use serde::{Deserialize, Serialize};
 
-/// What it is about.
+/// The subject of such work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SupportSubject {
-    /// The memory of the process: page faults, and calls that map, unmap or give back.
+    /// Memory of the process: page faults, and calls that map, unmap or return memory.
     Memory,
     /// Threads that sleep for each other and wake each other: `futex`, `sched_yield`.
     Waiting,
-    /// Files and what is like them: `read`, `write`, `fsync`, `stat`.
+    /// Files and similar: `read`, `write`, `fsync`, `stat`.
     Files,
     /// Sockets, and waiting for descriptors.
     Network,
-    /// Beginnings and ends of threads and processes.
+    /// Starts and ends of threads and processes.
     Processes,
     /// Other system calls.
     #[default]
     Other,
-    /// A runtime looks for objects that nobody uses any more.
+    /// A runtime finds and frees unused objects.
     GarbageCollection,
-    /// A runtime compiles the program while it runs.
+    /// A runtime compiles code while the program runs.
     Compilation,
-    /// Objects become bytes for another process, and objects again.
+    /// Converting objects to bytes for another process, and back.
     Serialization,
     /// `malloc`, `free` and their families.
     Allocation,
 }
 
-/// By functions of runtimes: parts of their names. Those of a runtime come first, whatever they call.
+/// Parts of names of runtimes' functions. A runtime's function on the stack decides, whatever it calls.
 const RUNTIMES: [(SupportSubject, &[&str]); 3] = [
     (
         SupportSubject::GarbageCollection,
@@ -90,7 +90,7 @@ const RUNTIMES: [(SupportSubject, &[&str]); 3] = [
     ),
 ];
 
-/// The allocators' functions, those of glibc and musl.
+/// Functions of the allocators of glibc and musl.
 const ALLOCATORS: [&str; 16] = [
     "malloc",
     "free",
@@ -111,19 +111,19 @@ const ALLOCATORS: [&str; 16] = [
 ];
 
 impl SupportSubject {
-    /// Whether the kernel does it, and no runtime.
+    /// Whether the kernel does this work.
     pub fn is_kernels(self) -> bool {
         use SupportSubject::{Files, Memory, Network, Other, Processes, Waiting};
         matches!(self, Memory | Waiting | Files | Network | Processes | Other)
     }
 
-    /// Whether it is a runtime's, whatever system calls and functions it needs for that.
+    /// Whether all work below such a function counts, system calls and other functions included.
     pub fn is_whole(self) -> bool {
         use SupportSubject::{Compilation, GarbageCollection, Serialization};
         matches!(self, GarbageCollection | Compilation | Serialization)
     }
 
-    /// What a runtime's is called.
+    /// Short name of a runtime's work.
     pub fn name(self) -> &'static str {
         match self {
             SupportSubject::GarbageCollection => "garbage collection",
@@ -135,7 +135,7 @@ impl SupportSubject {
     }
 }
 
-/// What a function with this name and binary does for a program; `None`: nothing that is known, or its own work.
+/// The work that a function with this name and binary does for a program; `None`: none that is known.
 pub fn runtime_work(name: &str, module: Option<&str>) -> Option<SupportSubject> {
     if module.is_some_and(|module| module.starts_with("_pickle.")) {
         return Some(SupportSubject::Serialization);
@@ -150,7 +150,7 @@ fn is_allocator(name: &str) -> bool {
     ALLOCATORS.contains(&name) || name.starts_with("operator new") || name.starts_with("operator delete")
 }
 
-/// What it is called, and its subject; `None`: what happens without a call, a page fault or an interrupt.
+/// Short name and subject of work in a system call. `None`: outside of one, for a page fault or an interrupt.
 pub fn kernel_work(call: Option<u32>) -> (&'static str, SupportSubject) {
     use SupportSubject::{Files, Memory, Network, Other, Processes, Waiting};
     let Some(call) = call else { return ("page faults", Memory) };
@@ -209,7 +209,7 @@ pub fn kernel_work(call: Option<u32>) -> (&'static str, SupportSubject) {
 mod tests {
     use super::*;
 
-    /// Against the C library's own numbers.
+    /// Compares with the C library's numbers.
     #[test]
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     fn numbers_are_those_of_the_calls() {

@@ -1,9 +1,9 @@
-//! What each synchronization operation does: the one table that everything asks.
+//! What each synchronization operation does, in one table for all users.
 
 use probe_abi::{SyncFamily, SyncOperation};
 use std::fmt;
 
-/// What a synchronization object is.
+/// Kinds of synchronization objects.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::EnumString, strum::IntoStaticStr,
 )]
@@ -20,9 +20,9 @@ pub enum SyncObject {
     SpinLock,
     /// Threads wait for each other.
     Barrier,
-    /// A count.
+    /// A count that threads wait for.
     Semaphore,
-    /// Something that the first thread to come does.
+    /// Code that the first thread runs, once.
     Once,
 }
 
@@ -32,7 +32,7 @@ impl SyncObject {
         self.into()
     }
 
-    /// The operations that are recorded together with its own.
+    /// The family of its operations, which are recorded together.
     pub const fn family(self) -> SyncFamily {
         match self {
             SyncObject::Mutex | SyncObject::Condition => SyncFamily::Mutex,
@@ -44,7 +44,7 @@ impl SyncObject {
         }
     }
 
-    /// How large one is at most, in glibc and musl on 64-bit machines.
+    /// Its size at most, in glibc and musl on 64-bit machines, bytes.
     pub const fn most_bytes(self) -> u64 {
         match self {
             SyncObject::Mutex => 40,
@@ -65,44 +65,44 @@ impl fmt::Display for SyncObject {
 /// What an operation does if it succeeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// There is a new object from here on.
+    /// Creates the object.
     Made,
-    /// The object is gone.
+    /// Destroys the object.
     Gone,
     /// Takes a lock.
     Take {
         /// Together with other readers.
         reads: bool,
-        /// Fails where others would wait.
+        /// Fails instead of waiting.
         tries: bool,
     },
-    /// Gives a lock back.
+    /// Releases a lock.
     Give,
-    /// Waits for a signal; gives the mutex back meanwhile.
+    /// Waits for a signal, and releases the mutex meanwhile.
     Await,
     /// Signals one waiter, or all.
     Signal,
-    /// Waits until all have come.
+    /// Waits until all threads have come.
     Meet,
-    /// Takes one from a count.
+    /// Takes one from the count.
     TakeOne {
-        /// Fails where others would wait.
+        /// Fails instead of waiting.
         tries: bool,
     },
-    /// Adds one to a count.
+    /// Adds one to the count.
     AddOne,
-    /// Is done once, and waited for.
+    /// Runs code once; other threads wait for it.
     RunOnce,
     /// Waits for a thread to end.
     Join {
-        /// Fails where others would wait.
+        /// Fails instead of waiting.
         tries: bool,
     },
     /// Nothing that another thread waits for.
     Other,
 }
 
-/// What an operation is on (`None`: a thread), and what it does.
+/// The kind of object that an operation is on (`None`: a thread), and its effect.
 pub const fn meaning(operation: SyncOperation) -> (Option<SyncObject>, Effect) {
     use SyncOperation as S;
     const fn take(reads: bool, tries: bool) -> Effect {
@@ -136,7 +136,7 @@ pub const fn meaning(operation: SyncOperation) -> (Option<SyncObject>, Effect) {
         S::SpinUnlock => (SyncObject::SpinLock, Effect::Give),
         S::SemaphoreInit => (SyncObject::Semaphore, Effect::Made),
         S::SemaphoreDestroy => (SyncObject::Semaphore, Effect::Gone),
-        // One name opened twice is one semaphore, and others may have it when it is closed.
+        // A name opened twice is one semaphore, and other threads may still use it when it is closed.
         S::SemaphoreOpen | S::SemaphoreClose => (SyncObject::Semaphore, Effect::Other),
         S::SemaphoreWait | S::SemaphoreTimedWait => (SyncObject::Semaphore, Effect::TakeOne { tries: false }),
         S::SemaphoreTryWait => (SyncObject::Semaphore, Effect::TakeOne { tries: true }),
@@ -154,7 +154,7 @@ pub const fn effect(operation: SyncOperation) -> Effect {
     meaning(operation).1
 }
 
-/// Whether an operation may sleep or spin for its object: also where it only wakes others.
+/// Whether an operation may sleep or spin for its object. Releases may, too, though they only wake others.
 pub const fn may_wait(operation: SyncOperation) -> bool {
     match meaning(operation) {
         (object, Effect::Give) => !matches!(object, Some(SyncObject::SpinLock)),

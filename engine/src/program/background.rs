@@ -1,30 +1,31 @@
-//! Threads without a waiter: pollers, timers, a virtual machine's housekeeping, pools asleep. The end of a
-//! process is the end of its first thread (`main` returns, or a thread calls `exit`), which ends all others
-//! wherever they are; how often they did what they do follows from how long that took.
+//! Threads for which no other thread waits: pollers, timers, a virtual machine's housekeeping, sleeping pools.
+//!
+//! The end of a process's first thread (`main` returns), or a call of `exit`, ends all other threads wherever they are. Such
+//! a thread repeats its work until then, as often as the length of the run allows.
 
 use super::{Background, ObjectId, Operation, Program, Thread, ThreadId};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Threads that ended only with the window, or that computed without sleeping, are in the background if they
-/// compute at most one part in this many of what the others do.
+/// Threads that ended only with the window, or that computed without sleeping, are background only if they compute at most
+/// one part in this many of what the others compute.
 const BESIDE: u64 = 10;
 
-/// The kernel takes no longer than this to end a thread: one that runs for longer was woken for something.
+/// Longest time that the kernel takes to end a thread. A thread that runs longer was woken for work.
 const MOST_AFTER_THE_END: Ticks = Ticks::from_ns(5_000_000);
 
-/// What is known of a thread in addition to its operations.
+/// Facts about a thread besides its operations.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lifetime {
     pub(super) pid: u32,
     pub(super) tid: u32,
-    /// It ended in the window.
+    /// It died in the window.
     pub(super) died: bool,
-    /// What it waited for last was the end of another thread.
+    /// Its last wait was for the end of another thread.
     pub(super) joined_last: bool,
 }
 
-/// Finds the threads that no thread waits for. `lives` are those of the program's threads, in order.
+/// Finds the threads that no thread waits for. `lives` has an entry for each thread of the program, in order.
 pub(super) fn find(program: &mut Program, lives: &[Lifetime]) {
     let operations = || program.threads.iter().flat_map(|thread| &thread.operations);
     let joined: FxHashSet<ThreadId> = operations()
@@ -56,13 +57,13 @@ pub(super) fn find(program: &mut Program, lives: &[Lifetime]) {
             asleep.extend(idle.map(|place| (place, threads[place].operations.len(), None)));
         }
     }
-    // Threads that compute much of all that is computed are the program, unless they were asleep for longer.
+    // Threads that do much of all computing are the program itself, unless they were asleep for longer than they computed.
     asleep.extend(working);
     let mut found = beside(threads, asleep, BESIDE);
     found.extend(ended);
     let found = beside(threads, found, 1);
     let background: FxHashSet<usize> = found.iter().map(|(place, ..)| *place).collect();
-    // A window ends where those end that do most.
+    // Threads that ended with the window are taken to end with the thread that computes most.
     let rest = (0..threads.len()).filter(|place| !background.contains(place));
     let most = rest.max_by_key(|&place| (computes(&threads[place].operations), std::cmp::Reverse(place)));
     for (place, kept, ends_with) in found {
@@ -74,14 +75,13 @@ pub(super) fn find(program: &mut Program, lives: &[Lifetime]) {
     }
 }
 
-/// A thread that may be in the background, how many of its operations are its own, and which thread's end
-/// ends it, if that was recorded.
+/// Index of a thread that may be background, number of its operations that are its own, and index of the thread whose end
+/// ends it, if recorded.
 type Candidate = (usize, usize, Option<usize>);
 
-/// The candidates without those that compute most, so that the others compute at most one part in [`LITTLE`]
-/// of the rest.
+/// Removes the candidates that compute most, until the rest compute at most one part in `parts` of what the other threads do.
 fn beside(threads: &[Thread], mut candidates: Vec<Candidate>, parts: u64) -> Vec<Candidate> {
-    // Other threads may have waited for what a thread did before it woke one for the last time.
+    // Work before a thread's last wake-up may be work that another thread waited for.
     let own = |place: usize| computes(after_the_last(&threads[place].operations));
     candidates.sort_by_key(|(place, ..)| (own(*place), *place));
     let all = threads.iter().map(|thread| computes(&thread.operations)).fold(0, u64::saturating_add);
@@ -93,14 +93,15 @@ fn beside(threads: &[Thread], mut candidates: Vec<Candidate>, parts: u64) -> Vec
     candidates
 }
 
-/// What a thread does after it woke another one for the last time.
+/// The operations after the last one that may wake another thread.
 fn after_the_last(operations: &[Operation]) -> &[Operation] {
     let last = operations.iter().rposition(lets_go).map_or(0, |last| last + 1);
     operations.get(last..).unwrap_or_default()
 }
 
-/// The threads that the end of their process ended. It is the end of the thread that called `exit`: the first one, or the
-/// one that ended the first one (the thread of Go that happens to run `main`).
+/// Threads ended by the end of their process, which is the end of the thread that called `exit`.
+///
+/// That is the first thread, or the one that ended the first thread (in Go, the thread that happens to run `main`).
 fn ended_at_exit(
     threads: &[Thread],
     lives: &[Lifetime],
@@ -108,7 +109,7 @@ fn ended_at_exit(
     others: impl Iterator<Item = usize>,
 ) -> Vec<Candidate> {
     let others: Vec<usize> = others.collect();
-    // A thread that `main` has just joined woke it, too, and called no `exit`.
+    // A thread that `main` has just joined woke it, too, but did not call `exit`.
     let woke_main = |place: &usize| *place != main && ended_by(&threads[main], &threads[*place]).is_some();
     let ended_main = |place: &usize| !lives[main].joined_last && woke_main(place);
     let exits = others.iter().copied().find(ended_main).unwrap_or(main);
@@ -121,9 +122,9 @@ fn ended_at_exit(
     found
 }
 
-/// How many of the thread's operations are its own, if the end of `other` is what ended it: its last wait is
-/// ended by what `other` does after its last computation for other threads, and after it the kernel only ends
-/// it.
+/// The number of the thread's own operations, if the end of `other` ended it.
+///
+/// So it is if its last wait was ended by `other` after its last work for other threads, and the thread then only ended.
 fn ended_by(thread: &Thread, other: &Thread) -> Option<usize> {
     let own = thread.operations.iter().rposition(|operation| !leaves(operation))?;
     let after = thread.operations.get(own..).unwrap_or_default();
@@ -137,7 +138,7 @@ fn ended_by(thread: &Thread, other: &Thread) -> Option<usize> {
     last.any(|operation| *operation == Operation::Release(*edge)).then_some(own)
 }
 
-/// What a thread may still do when it has ended: leave its functions, and release what it holds.
+/// Operations of a thread that is being ended: leaving its functions, and releasing locks.
 fn leaves(operation: &Operation) -> bool {
     matches!(
         operation,
@@ -151,7 +152,7 @@ fn leaves(operation: &Operation) -> bool {
     )
 }
 
-/// The device for which threads wait that have nothing to do.
+/// The device that stands for waiting for work.
 struct Idle(Option<ObjectId>);
 
 impl Idle {
@@ -160,8 +161,7 @@ impl Idle {
         Idle(place.map(|place| ObjectId(place as u32)))
     }
 
-    /// Whether all that the thread does is to sleep and look again: at its end nothing follows that a thread
-    /// waits for, and it was asleep for longer than it computed.
+    /// Whether the thread only sleeps and polls: no thread waits for its last work, and it slept longer than it computed.
     fn is_all_that(&self, thread: &Thread) -> bool {
         let asleep = |operation: &Operation| match operation {
             Operation::Sleep(length) | Operation::SleepNext(length) => length.0,
@@ -173,7 +173,7 @@ impl Idle {
     }
 }
 
-/// What these operations compute, ticks.
+/// Sum of the computing in these operations, ticks.
 fn computes(operations: &[Operation]) -> u64 {
     let lengths = operations.iter().filter_map(|operation| match operation {
         Operation::Exec(length) | Operation::ExecIn(_, length) => Some(length.0),
@@ -182,7 +182,7 @@ fn computes(operations: &[Operation]) -> u64 {
     lengths.fold(0, u64::saturating_add)
 }
 
-/// Whether the operation may wake another thread that waits for more than a lock.
+/// Whether the operation may wake another thread, other than by releasing a lock.
 pub(super) fn lets_go(operation: &Operation) -> bool {
     matches!(
         operation,
@@ -197,7 +197,7 @@ pub(super) fn lets_go(operation: &Operation) -> bool {
     )
 }
 
-/// Whether the operation waits for time to pass.
+/// Whether the operation waits for a length of time.
 pub(super) fn sleeps(operation: &Operation) -> bool {
     match operation {
         Operation::Sleep(length) | Operation::SleepNext(length) => length.0 > 0,
@@ -219,12 +219,12 @@ pub(super) fn concerns_nobody(operation: &Operation) -> bool {
     )
 }
 
-/// From where on the operations can be done again: none of them concerns another thread, they leave the stack as they find it,
-/// and they sleep. The number of operations if there are none.
+/// Index from which on the operations can be repeated: none concerns another thread, the stack is the same before and after,
+/// and at least one sleeps. If there is no such index, the number of operations.
 fn repeats_from(operations: &[Operation]) -> usize {
     let free =
         operations.iter().rposition(|operation| !concerns_nobody(operation)).map_or(0, |last| last + 1);
-    // Going back from the end: how much deeper the stack is at the end than here, and than anywhere in between.
+    // Walks back from the end: how much deeper the stack is at the end than here, and the largest such difference so far.
     let (mut deeper, mut least, mut best) = (0_i64, 0_i64, operations.len());
     for place in (free..operations.len()).rev() {
         match operations[place] {
@@ -276,14 +276,14 @@ mod tests {
         let timer = [EXEC, CALL, EXEC, SLEEP, EXEC, SLEEP, ENDED, EXEC];
         let busy = Operation::Exec(Ticks(150));
         assert_eq!(found(&[&[busy, END, EXEC], &timer], true), [None, Some((0, 2, 6))]);
-        // It is the program.
+        // The timer computes too much: it is the program.
         assert_eq!(found(&[&[EXEC, END, EXEC], &timer], true), [None, None]);
-        // A thread waits for it.
+        // Another thread waits for the timer.
         assert_eq!(found(&[&[busy, Operation::Join(ThreadId(1)), END], &timer], true), [None, None]);
-        // Another thread ended its last wait, or main ran after it.
+        // Another thread ended its last wait, or main ran on after it.
         assert_eq!(found(&[&[busy], &timer, &[END]], true), [None, None, None]);
         assert_eq!(found(&[&[END, SLEEP, busy], &timer], true), [None, None]);
-        // It never sleeps: it is cut off, and does nothing again.
+        // It never sleeps: it is cut off and repeats nothing.
         let worker = [EXEC, Operation::Signal(ObjectId(0)), EXEC, ENDED];
         assert_eq!(found(&[&[busy, END], &worker], true), [None, Some((0, 3, 3))]);
     }
@@ -293,17 +293,17 @@ mod tests {
         let timer = [SLEEP, EXEC, SLEEP, EXEC, SLEEP, EXEC];
         let busy = [Operation::Exec(Ticks(150))];
         assert_eq!(found(&[&busy, &timer], false), [None, Some((0, 0, 6))]);
-        // One sleep is enough, and it may be the first thread.
+        // One sleep is enough, and the first thread may be the one.
         assert_eq!(found(&[&busy, &timer[..2]], false), [None, Some((0, 0, 2))]);
         assert_eq!(found(&[&timer, &busy], false), [Some((1, 0, 6)), None]);
-        // A thread waits for what it wakes, but not for what follows.
+        // A thread waits for its wake-up, but not for its operations after that.
         let waker = [SLEEP, EXEC, SLEEP, END, SLEEP, EXEC];
         assert_eq!(found(&[&busy, &waker], false), [None, Some((0, 4, 6))]);
         assert_eq!(found(&[&busy, &waker[..4]], false), [None, None]);
-        // It works more than it sleeps.
+        // It computes longer than it sleeps.
         let worker = [SLEEP, Operation::Exec(Ticks(100))];
         assert_eq!(found(&[&[Operation::Exec(Ticks(1500))], &worker], false), [None, None]);
-        // Where the other threads hardly compute, it is the program.
+        // If the other threads hardly compute, it is the program.
         assert_eq!(found(&[&[EXEC], &timer], false), [None, None]);
     }
 
@@ -312,18 +312,18 @@ mod tests {
         let busy = Operation::Exec(Ticks(150));
         let (other, others_end) = (Operation::Release(EdgeId(1)), Operation::Await(EdgeId(1)));
         let unlock = Operation::Unlock(ObjectId(0));
-        // The first thread was asleep, as Go's may be; the timer releases its mutex when it is ended.
+        // The first thread is asleep, as in Go; the timer releases its mutex as it is ended.
         let first = [EXEC, ENDED, EXEC];
         let timer = [SLEEP, EXEC, SLEEP, others_end, EXEC, unlock, EXEC];
         let exits = [busy, END, other, EXEC];
         assert_eq!(found(&[&first, &timer, &exits], true), [Some((2, 1, 1)), Some((2, 0, 3)), None]);
-        // A thread that computed much of it all is the program, and the timer is none the less in the background.
+        // A thread that does much of all computing is the program; the timer is background all the same.
         let worker = [busy, ENDED];
         assert_eq!(found(&[&[busy, END, other], &timer, &worker], true), [None, Some((0, 0, 3)), None]);
     }
 
-    /// A program whose `main` slept between messages and joined their receiver in the end was "the work itself, 0.0 CPUs are
-    /// busy": the receiver, it seemed, had called `exit`, and `main` was a timer in its background.
+    /// `main` sleeps between messages and joins their receiver at the end. The receiver must not seem to have called `exit`,
+    /// with `main` as a background timer: the limit would be "the work itself, 0.0 CPUs are busy".
     #[test]
     fn a_thread_that_main_joins_without_a_recorded_call_has_not_ended_it() {
         let receiver = [Operation::Exec(Ticks(150)), END];

@@ -1,5 +1,5 @@
-//! Time that threads spend polling for something that others do: which functions only do that, and the note
-//! about it. [`super::spins`] turns it into waiting where samples and other threads show what ended it.
+//! Time that threads spend polling for another thread's work: the functions that only wait, and the finding. [`super::spins`]
+//! turns such time into waiting where samples and other threads show what ended it.
 
 use super::Program;
 use super::function_origin::is_openmp;
@@ -8,8 +8,8 @@ use crate::timeline::Timeline;
 use probe_abi::SampleReason;
 use std::collections::BTreeMap;
 
-/// Functions whose only purpose is to wait while keeping a CPU, by parts of their names: those of the C library, libgomp,
-/// LLVM's OpenMP, crossbeam and rayon, the Rust library, TBB, and the JVM's monitors, which read a thread's state by `SafeFetch`.
+/// Parts of names of functions that only wait, keeping a CPU busy: those of the C library, libgomp, LLVM's OpenMP, crossbeam
+/// and rayon, the Rust library, TBB, and the JVM's monitors, which read a thread's state by `SafeFetch`.
 const WAITERS: [&str; 17] = [
     "pthread_spin_lock",
     "sched_yield",
@@ -30,15 +30,15 @@ const WAITERS: [&str; 17] = [
     "SpinPause",
 ];
 
-/// Less than this share of the compute time is not worth a word.
+/// Least share of the compute time that is reported.
 pub(super) const WORTH_SAYING: f64 = 0.01;
-/// Nor are fewer yields than this.
+/// Least number of yields that is reported.
 const FEWEST_YIELDS: u64 = 100;
 
-/// This many samples tell how long threads ask.
+/// With this many samples, they tell how long threads poll.
 const TELL: usize = 200;
 
-/// The note for a large amount of it that counts as computing.
+/// The finding, if much busy waiting counts as computing.
 pub(super) fn finding(timeline: &Timeline, program: &Program) -> Option<Finding> {
     let ran_ns = timeline.threads.iter().map(|thread| thread.ran().0).fold(0, u64::saturating_add);
     let seen = seen(program);
@@ -50,18 +50,18 @@ pub(super) fn finding(timeline: &Timeline, program: &Program) -> Option<Finding>
     if yielded.is_none() && !is_much(seen_ns) {
         return None;
     }
-    // What runs up to a yield may be work. Samples tell it from asking; without enough of them all of it may be asking.
-    // Samples of waiting tell as much as those of computing, which alone are left in the program.
+    // Time before a yield may be work. Samples distinguish work from polling; with too few samples, all of it may be polling.
+    // Samples of waiting are as good, but only those of computing are in the program, so the timeline's are counted.
     let ticks = timeline.threads.iter().flat_map(|thread| &thread.samples);
     let is_sampled = ticks.filter(|sample| sample.reason == SampleReason::Tick).count() >= TELL;
-    // Where these yields already count as waiting, a note that they count as computing would contradict.
+    // A finding that yields count as computing would contradict one that they count as waiting.
     let is_waiting = |finding: &Finding| matches!(finding, Finding::Spinning { .. });
     if is_sampled && !is_much(seen_ns) && program.findings.iter().any(is_waiting) {
         return None;
     }
     let yielded =
         yielded.cloned().map(|yields| if is_sampled { Yielded { ns: 0, ..yields } } else { yields });
-    // A thread that yields in such a function is sampled in both ways.
+    // Both numbers may be of the same time: a thread that yields in such a function is sampled there, too.
     let most_ns = seen_ns.max(yielded.as_ref().map_or(0, |yields| yields.ns));
     let seen = seen.filter(|_| is_much(seen_ns)).map(|seen| SeenWaiting {
         samples: seen.waiting,
@@ -97,7 +97,7 @@ impl Waiting<'_> {
     }
 }
 
-/// Samples of computing whose innermost function only waits, and which one that is most often.
+/// Samples of computing in functions that only wait, and the most frequent of these functions.
 fn seen(program: &Program) -> Option<Waiting<'_>> {
     let samples = &program.samples;
     let by_stack: Vec<Option<&str>> =
@@ -114,30 +114,30 @@ fn seen(program: &Program) -> Option<Waiting<'_>> {
     Some(Waiting { waiting: counts.values().sum(), all, most })
 }
 
-/// Whether a function's only purpose is to wait while keeping a CPU.
+/// Whether a function only waits, keeping a CPU busy.
 pub(super) fn is_waiter(name: &str, module: &str) -> bool {
     WAITERS.iter().any(|part| name.contains(part)) || is_openmp(module)
 }
 
-/// Whether a function takes a spin lock, and keeps the CPU while it is not free.
+/// Whether a function takes a spin lock, spinning while the lock is not free.
 pub(super) fn is_spin_lock(name: &str) -> bool {
     name.contains("pthread_spin_lock")
 }
 
-/// Locks that spin for a moment before they sleep, by parts of the names of their functions: the C library's and Rust's.
+/// Parts of names of functions that take locks of the C library and Rust, which spin briefly before they sleep.
 const SLEEPING_LOCKS: [&str; 5] =
     ["pthread_mutex", "pthread_rwlock", "lll_lock", "sync::mutex::futex", "sync::rwlock::futex"];
 
-/// Whether a function takes a lock that sleeps at last while it is not free.
+/// Whether a function takes a lock that spins and then sleeps while the lock is not free.
 pub(super) fn is_sleeping_lock(name: &str) -> bool {
     SLEEPING_LOCKS.iter().any(|part| name.contains(part))
 }
 
-/// Most patterns that count, and the longest one: files are not trusted.
+/// Most patterns that are used, and the longest one: files are not trusted.
 const MOST_PATTERNS: usize = 64;
 const LONGEST_PATTERN: usize = 256;
 
-/// Whether the user says so, by patterns of names, with parameters or without.
+/// Whether the name matches a pattern that the user gave, with parameters or without.
 pub(super) fn is_declared(patterns: &[String], name: &str) -> bool {
     let plain = name.split_once('(').map_or(name, |(plain, _)| plain);
     patterns
@@ -147,7 +147,7 @@ pub(super) fn is_declared(patterns: &[String], name: &str) -> bool {
         .any(|pattern| crate::glob::matches(pattern, name) || crate::glob::matches(pattern, plain))
 }
 
-/// The function on top of a stack that only waits: the innermost one, or what was inlined into it.
+/// The function of a stack's innermost frame that only waits: the innermost one inlined there, or one around it.
 fn waiter(program: &Program, stack: u32) -> Option<&str> {
     for (_, place) in program.samples.stack(stack) {
         let function = program.functions.get(place.function.0 as usize)?;
@@ -199,9 +199,10 @@ mod tests {
         let (most_ns, ran_ns) = (30_000_000, 200_000_000);
         let wanted = Finding::BusyWait { yielded: Some(yielded), seen: None, most_ns, ran_ns };
         assert_eq!(finding(&many, &Program::default()), Some(wanted));
-        // Two threads that took turns with yields "asked again and again for 96 % of all CPU time", and 43 % of spinning.
+        // Otherwise the note for two threads that take turns by yields is "asked again and again for 96 % of all CPU time",
+        // though 43 % of spinning is known.
         let mut sampled = Program::default();
-        // All samples found it waiting: none is left in the program. On 381 samples, 190 of them of waiting, both were noted.
+        // All samples are of waiting, so none is left in the program, and only one of both notes may appear.
         let sample =
             StackSample { time: Timestamp(1), stack: 0, reason: SampleReason::Tick, truncated: false };
         let mut many = many;

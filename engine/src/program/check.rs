@@ -1,9 +1,9 @@
-//! What every program must fulfil before it can be scheduled; guards programs from files and built in memory alike.
+//! Conditions that every program must meet before it is scheduled, whether read from a file or built in memory.
 
 use super::{ObjectId, Operation, Program, ProgramError, Thread};
 use crate::time::Ticks;
 
-/// More operations than this are refused: points of the schedule are numbered with 32 bits.
+/// Most operations of a program: the schedule numbers its points with 32 bits.
 const MOST_OPERATIONS: usize = 1 << 31;
 
 const DEFECT: &str = "this is a defect of what built the program: please report it";
@@ -13,7 +13,7 @@ impl Program {
     /// [`Ticks::MAX_TOTAL`].
     ///
     /// # Errors
-    /// The first thing that is wrong, with thread and operation.
+    /// The first violation, with thread and operation.
     pub fn check(&self) -> Result<(), ProgramError> {
         let operations: usize = self.threads.iter().map(|thread| thread.operations.len()).sum();
         if operations > MOST_OPERATIONS || self.threads.len() > MOST_OPERATIONS {
@@ -23,7 +23,7 @@ impl Program {
             ));
         }
         let edges = self.edges.len().max(operations);
-        // What sleeps until a time ends by then, however many there are of them.
+        // Sleeps until a time all end by then, so only the latest counts.
         let mut total = self.latest();
         for (number, thread) in (0..).zip(&self.threads) {
             self.check_thread(thread, edges, &mut total)?;
@@ -75,7 +75,7 @@ impl Program {
         }
     }
 
-    /// The latest time that a thread sleeps until.
+    /// The latest time until which a thread sleeps.
     fn latest(&self) -> u64 {
         let operations = self.threads.iter().flat_map(|thread| &thread.operations);
         let times = operations.filter_map(|operation| match operation {
@@ -85,8 +85,8 @@ impl Program {
         times.max().unwrap_or(0)
     }
 
-    /// A thread in the background ends with one that is not, and repeats only operations that affect no other
-    /// thread and take time.
+    /// A background thread must end with a thread that is none, and repeat only operations that affect no other thread and
+    /// take time.
     fn check_background(&self, number: u32, thread: &Thread) -> Result<(), ProgramError> {
         let Some(background) = thread.background else { return Ok(()) };
         let wrong = |problem: &str| {
@@ -151,7 +151,7 @@ impl Program {
 }
 
 impl Operation {
-    /// How long it takes by itself, for the operations that take time by themselves.
+    /// The length of the operation, if it has one of its own.
     pub fn length(&self) -> Option<Ticks> {
         match *self {
             Operation::Exec(length)

@@ -1,4 +1,4 @@
-//! The CPU time of a program, by function: how much there is, and a program with more or less of it.
+//! CPU time of a program by function, and the program with scaled CPU time.
 
 use super::walk::CallWalk;
 use super::{FunctionRef, Operation, Program};
@@ -9,28 +9,28 @@ use crate::time::Ticks;
 pub struct ComputeTimes {
     /// In the order of [`Program::functions`].
     pub functions: Vec<Ticks>,
-    /// In no function.
+    /// CPU time outside of all functions.
     pub elsewhere: Ticks,
 }
 
 /// One factor for each function's CPU time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComputeFactors {
-    /// In the order of [`Program::functions`]; 1 for those that are missing.
+    /// In the order of [`Program::functions`]; 1 for missing entries.
     pub functions: Vec<f64>,
-    /// For what is in no function.
+    /// Factor for CPU time outside of all functions.
     pub elsewhere: f64,
 }
 
 impl ComputeTimes {
-    /// All of it.
+    /// Total CPU time.
     pub fn total(&self) -> Ticks {
         self.functions.iter().fold(self.elsewhere, |sum, time| Ticks(sum.0.saturating_add(time.0)))
     }
 }
 
 impl Program {
-    /// How much each function computes, in all threads, itself.
+    /// CPU time of each function itself, summed over all threads.
     pub fn compute_times(&self) -> ComputeTimes {
         let mut times = ComputeTimes { functions: vec![Ticks(0); self.functions.len()], elsewhere: Ticks(0) };
         for thread in &self.threads {
@@ -48,8 +48,9 @@ impl Program {
         times
     }
 
-    /// The same program with longer or shorter computing; waits keep their lengths. A factor that is not a
-    /// positive number counts as 1; lengths stop at what a program may hold ([`Ticks::MAX_TOTAL`]).
+    /// The program with scaled computing; waits keep their lengths.
+    ///
+    /// A factor that is not a positive number counts as 1. The sum of all lengths is limited to [`Ticks::MAX_TOTAL`].
     pub fn with_compute(self, factors: &ComputeFactors) -> Program {
         self.computing(|_, function| match function {
             Some(function) => factors.functions.get(function.0 as usize).copied().unwrap_or(1.0),
@@ -57,7 +58,7 @@ impl Program {
         })
     }
 
-    /// The same with a factor for each thread, by its place, and function.
+    /// The program with computing scaled by a factor for each thread index and function.
     pub(crate) fn computing(mut self, factor: impl Fn(usize, Option<FunctionRef>) -> f64) -> Program {
         let mut left = Ticks::MAX_TOTAL;
         for (place, thread) in self.threads.iter_mut().enumerate() {

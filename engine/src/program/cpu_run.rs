@@ -1,4 +1,4 @@
-//! A recording of a command on some CPUs as a [`CpuRun`]: its time, its CPU time, and the functions that took it.
+//! A recording of a command on some CPUs as a [`CpuRun`]: time, CPU time, and the functions with most samples.
 
 use super::Program;
 use crate::event::{CpuRun, FunctionSamples};
@@ -6,11 +6,11 @@ use crate::timeline::Timeline;
 use probe_abi::SampleReason;
 use std::collections::BTreeMap;
 
-/// More functions than this are together elsewhere.
+/// Most functions that are listed.
 const MOST_FUNCTIONS: usize = 64;
 
-/// What this recording says as a run on this many CPUs; `None`: it has no CPU time. `program` is made from `timeline`; other
-/// programs had the CPUs for `others_ns` nanoseconds.
+/// This recording as a run on `cpus` CPUs; `None` if it has no CPU time. `program` is made from `timeline`. `others_ns`: time
+/// in which other programs used the CPUs, nanoseconds.
 pub fn cpu_run(
     timeline: &Timeline,
     program: &Program,

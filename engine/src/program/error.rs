@@ -1,9 +1,10 @@
-//! What can be wrong with a program: one line that names the error and the place, and what to do about it.
+//! Errors in a program: one line with the error and its place, and a hint.
 
 use crate::words::quoted;
 use std::fmt;
 
-/// Why a text or a [`super::Program`] is not a program. `Display` is one line; [`ProgramError::hint`] says what to do.
+/// Why a text or a [`super::Program`] is not a valid program. `Display` is one line; [`ProgramError::hint`] tells how to fix
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramError {
     place: Option<String>,
@@ -12,7 +13,7 @@ pub struct ProgramError {
 }
 
 impl ProgramError {
-    /// What to do about it; one line.
+    /// How to fix the error; one line.
     pub fn hint(&self) -> &'static str {
         self.hint
     }
@@ -21,7 +22,7 @@ impl ProgramError {
         ProgramError { place: None, problem: problem.into(), hint }
     }
 
-    /// The same, in the operation with this index of the thread with this name.
+    /// The error, placed in the operation with this index, in the thread with this name.
     pub(crate) fn at(mut self, thread: &str, operation: usize) -> ProgramError {
         self.place = Some(format!("thread {}, operation {operation}", quoted(thread)));
         self

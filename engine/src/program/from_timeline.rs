@@ -1,25 +1,24 @@
-//! From what happened to what the threads do. Scheduling is removed: compute lengths are the time in
-//! `Running` intervals only, and waiting for a CPU leaves no trace.
+//! Makes a program from a timeline: what the threads do, without scheduling. Computing is the time in `Running` intervals
+//! only, and waiting for a CPU leaves no trace.
 //!
 //! | timeline | program |
 //! |---|---|
-//! | `Running`, spinning ([`super::spins`]) | `await`, and a `release` in the thread that let it go on |
+//! | `Running`, spinning ([`super::spins`]) | `await`, and a `release` in the thread that ended the spinning |
 //! | else `Running` | `exec` of that length without the known cost of probe hits in it, cut where the function stack changes or another thread is woken |
 //! | `Runnable` | nothing |
 //! | `Blocked`, ended by a thread of the recording | `await` here, `release` there |
-//! | `Blocked`, ended by anything else | `io` with the measured latency and the kind of waker; `sleep` for a futex call that timed out and for sleeping so long; `sleep_next` for sleeping until a time and for a timer that repeats |
-//! | `Blocked` until a time limit, and again for the same thing | nothing; if it was not time what it went on for, `await`, and a `release` in the thread that let it go on ([`super::polls`]) |
-//! | `Blocked` at the window's end | nothing: nobody knows what it waits for |
+//! | `Blocked`, ended by anything else | `io` with the measured latency and the kind of waker; `sleep` for a sleep, and for a futex call that timed out; `sleep_next` for a sleep until a time, and for a repeating timer |
+//! | `Blocked` until a time limit, and again for the same thing | nothing; if it ended for another thread's work and not for time, `await`, and a `release` in that thread ([`super::polls`]) |
+//! | `Blocked` at the window's end | nothing: it is unknown what it waits for |
 //! | `Unknown` | `io` on device `unknown`: never compute, counted in [`Trust::unknown_ns`]; nothing if nothing follows |
 //! | first waking of a new thread | `create` |
 //!
-//! **Deadlock-free by construction.** Give each operation the number of the event that made it. A `release`
-//! or `create` has that of the waking or fork, an `await` that of the next event of its own thread, which is
-//! later than the waking. Within a thread the numbers do not fall, because steps and intervals were written
-//! in the order of the events. Every dependency therefore goes from a smaller number to a larger one (between
-//! threads) or not back (within one), so performing the operations in order of their numbers satisfies all of
-//! them. Each edge has one release and one await: a wake-up ends at most one wait, and a thread is created at
-//! most once. Nothing in this needs the recording to be complete, so it holds for lossy ones too.
+//! **Deadlock-free by construction.** Number each operation by the event that made it. A `release` or `create` has the number
+//! of the waking or fork. An `await` has that of its own thread's next event, which is later than the waking. Within a thread
+//! the numbers never fall, because steps and intervals were written in order of events. So every dependency between threads
+//! goes from a smaller number to a larger one, and within a thread never back. Executing operations in order of their numbers
+//! satisfies all dependencies. Each edge has one release and one await: a wake-up ends at most one wait, and a thread is
+//! created at most once. This does not need a complete recording, so it holds for lossy ones, too.
 
 mod between;
 mod marks;
@@ -45,8 +44,7 @@ use crate::timeline::{
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 
-/// The program of a timeline; `verify` reports where a program does not finish. See
-/// [`crate::translation::from_timeline`].
+/// The program of a timeline. `verify` simulates a program and reports a deadlock. See [`crate::translation::from_timeline`].
 pub(crate) fn from_timeline_with(
     timeline: &Timeline,
     verify: &dyn Fn(&Program) -> Option<DeadEnd>,
@@ -78,7 +76,7 @@ pub(crate) fn from_timeline_with(
     with_recorded(program, timeline, &sampled, &spins)
 }
 
-/// With what the timeline shows of objects and waits, and what it cannot show.
+/// Adds recorded objects and waits of the timeline, and findings about what it does not show.
 fn with_recorded(mut program: Program, timeline: &Timeline, sampled: &SampledCode, spins: &Spins) -> Program {
     let threads: FxHashMap<u32, ThreadId> =
         lived(timeline).zip(0..).map(|((index, _), number)| (index, ThreadId(number))).collect();
@@ -112,11 +110,11 @@ fn lived(timeline: &Timeline) -> impl Iterator<Item = (u32, &timeline::Thread)> 
     (0u32..).zip(&timeline.threads).filter(|(_, thread)| thread.has_lived())
 }
 
-/// After this many deadlocks everything stays as recorded.
+/// After this many deadlocks in simulation, everything stays as recorded.
 const MOST_ATTEMPTS: usize = 8;
 
-/// The program with all operations simulated that can be, except those that are forced to be replayed, and
-/// whether there are any; also the edges of wake-ups.
+/// The program with all operations simulated that can be, except forced replays; whether it has simulated operations; and the
+/// edges of wake-ups.
 fn translate(
     timeline: &Timeline,
     forced: &ForcedReplay,
@@ -129,7 +127,7 @@ fn translate(
     let plan = Plan::of(timeline, &threads, forced);
     let mut translator = Translator::new(timeline, threads, plan, sampled, spins);
     translator.name_edges();
-    // A thread without a creator begins at the beginning.
+    // The plan's first operations go to a thread without a creator, since it starts at 0.
     let beginner = lived().find(|(_, thread)| !matches!(thread.birth, Birth::By(_))).map(|(index, _)| index);
     let names = names::threads(lived().map(|(_, thread)| thread));
     let processes = names::processes(&timeline.threads);
@@ -163,58 +161,58 @@ fn translate(
 struct Translator<'a> {
     timeline: &'a Timeline,
     program: Program,
-    /// Index in the timeline → number in the program.
+    /// Index in the timeline → index in the program.
     threads: FxHashMap<u32, ThreadId>,
     functions: FxHashMap<FunctionId, FunctionRef>,
     objects: FxHashMap<&'static str, ObjectId>,
-    /// What becomes of recorded synchronization operations.
+    /// How recorded synchronization operations are lowered.
     plan: Plan,
     created: Vec<bool>,
-    /// What may still be added to the sum of all lengths.
+    /// Ticks that may still be added to the sum of all lengths.
     left: u64,
     shortened: bool,
-    /// Running time of all threads, and what probe hits took of it, ns.
+    /// Running time of all threads, and the part of it that probe hits took, ns.
     ran_ns: u64,
     probe_ns: u64,
     samples: Samples,
     sampled: &'a SampledCode,
     spins: &'a Spins,
     polls: Polls,
-    /// Number of the first edge that ends a stretch of spinning. After those come the ones that end polling.
+    /// Index of the first edge that ends spinning. After these edges come those that end polling.
     first_spin: u32,
-    /// Number of the first spin lock that only samples know.
+    /// Index of the first spin lock that is known from samples only.
     first_spin_lock: u32,
 }
 
-/// One thread's operations as they are written.
+/// One thread's operations while they are written.
 #[derive(Default)]
 struct Script<'a> {
     operations: Vec<Operation>,
-    /// Compute since the last operation, ns.
+    /// Computing since the last operation, ns.
     compute_ns: u64,
-    /// Time not known or cut since the last operation and compute, ns; written only if something follows.
+    /// Unknown or cut time after that computing, ns; written only if something follows.
     unknown_ns: u64,
-    /// The same before `compute_ns`.
+    /// Unknown or cut time before `compute_ns`, ns.
     unknown_before_ns: u64,
     /// Functions on the stack, and whether each was written as a call.
     stack: Vec<(FunctionId, bool)>,
     open: FxHashMap<FunctionId, u32>,
-    /// Open recorded operations that do not count as compute.
+    /// Open recorded operations and spinning; while there are any, running time is not computing.
     muted: u32,
-    /// What probe hits took of the running stretches to come, and of those so far, ns.
+    /// Probe hits in running stretches to come; below, time of the hits so far, ns.
     probes: ProbeTime<'a>,
     probe_ns: u64,
-    /// Running so far, ns, with that.
+    /// Running time so far, probe hits included, ns.
     ran_ns: u64,
-    /// On which CPUs.
+    /// The CPUs on which the thread computed.
     moves: Moves,
     ticks: Ticking<'a>,
-    /// When a wait for a point in time ended last.
+    /// End of the last wait for a point in time.
     deadline: Option<u64>,
 }
 
 impl<'a> Translator<'a> {
-    /// Nothing translated yet: the functions have their numbers, and what the timeline knows is in the program.
+    /// A translator before the first thread: functions have their numbers, and facts of the timeline are in the program.
     fn new(
         timeline: &'a Timeline,
         threads: FxHashMap<u32, ThreadId>,
@@ -224,7 +222,7 @@ impl<'a> Translator<'a> {
     ) -> Translator<'a> {
         let polls = Polls::of(timeline, &plan);
         let mut numbers = names::functions_used(timeline);
-        // Those that are only on sampled stacks come after all others.
+        // Functions on sampled stacks only come after all others.
         let also: Vec<FunctionId> =
             sampled.functions.iter().copied().filter(|id| numbers.binary_search(id).is_err()).collect();
         numbers.extend(also);
@@ -275,7 +273,7 @@ impl<'a> Translator<'a> {
         translator
     }
 
-    /// The stack of samples without known frames.
+    /// Index of the stack for samples without known frames.
     fn empty_stack(&mut self) -> u32 {
         let stacks = &mut self.samples.stacks;
         match stacks.last() {
@@ -335,8 +333,8 @@ impl<'a> Translator<'a> {
             }
             match state {
                 State::Blocked(wait) => {
-                    // A call that never returns is not recorded: a thread that waits for a condition until
-                    // the process ends has released the mutex.
+                    // A call that never returns is not recorded: the mutex of a thread that waits for a condition until the
+                    // process ends is released here.
                     let is_futex = |wait: &Wait| matches!(wait.reason, WaitReason::Futex(_));
                     let waits = thread.waits.get(wait as usize).is_some_and(is_futex);
                     if waits && between.has_operated() {
@@ -464,7 +462,7 @@ impl<'a> Translator<'a> {
                 self.write(script, Operation::Sleep(length));
             }
             Wake::External(_) => self.wait(script, names::device(wait), length_ns),
-            // Asleep until a signal ended it: nothing is unknown, and nothing came of the wait.
+            // Asleep until a signal ended the thread: nothing is unknown, and nothing follows the wait.
             Wake::CutAtEnd if thread.died => {}
             Wake::CutAtEnd | Wake::CutByUnknown => {
                 script.unknown_ns = script.unknown_ns.saturating_add(length_ns);

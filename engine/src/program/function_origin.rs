@@ -1,28 +1,28 @@
-//! Whose a function is: the user's, the language's, the C library's, a runtime's. [`FunctionOrigin`] is decided here, once,
-//! when a program is made. No other file compares names of functions or binaries to find that out.
+//! Who owns a function: the user, the language, the C library or a runtime. [`FunctionOrigin`] is decided only here, when a
+//! program is made. No other file compares names of functions or binaries for this purpose.
 //!
-//! What a function does (it waits, it takes a lock) is another question: `busy_wait`, `recorded::stacks`.
+//! What a function does (it waits, it takes a lock) is decided elsewhere: `busy_wait`, `recorded::stacks`.
 
 use super::Function;
 use FunctionOrigin::{
     Allocator, CLibrary, CLibraryByName, Kernel, Language, Nowhere, Recorder, StartUp, User,
 };
 
-/// Whose a function is.
+/// The owner of a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FunctionOrigin {
-    /// The program's, or that of a library without an entry here.
+    /// The program itself, or a library without an entry here.
     #[default]
     User,
-    /// What comes with the language, also where it was inlined or instantiated in the program.
+    /// The language's library, also where it is inlined or instantiated in the program.
     Language,
-    /// The C library and its loader, the clock in the vDSO, and stubs through which a library is called.
+    /// The C library and its loader, the clock in the vDSO, and stubs that call a library.
     CLibrary,
-    /// The C library, as far as the name shows: the binary is another one, or not known.
+    /// The C library by the function's name; the binary is another one or not known.
     CLibraryByName,
-    /// What a program or a thread starts with, before its own code.
+    /// The first functions of a program or a thread, before its own code.
     StartUp,
-    /// A runtime.
+    /// A language's or library's runtime.
     Runtime(Runtime),
     /// A library that only allocates memory.
     Allocator,
@@ -30,14 +30,14 @@ pub enum FunctionOrigin {
     Kernel,
     /// longpole's own library.
     Recorder,
-    /// An address at which nothing is known to be.
+    /// Nothing is known at the address.
     Nowhere,
 }
 
-/// What runs a program's code, or divides it among threads.
+/// A runtime: it runs a program's code, or divides the code among threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runtime {
-    /// Go's. Where its source is known it is [`FunctionOrigin::Language`].
+    /// Go's, by name. Where its source is known, it is [`FunctionOrigin::Language`].
     Go,
     /// The JVM.
     Java,
@@ -49,14 +49,14 @@ pub enum Runtime {
     Python,
 }
 
-/// What code of a program is called that it made while it ran, if it gave no name.
+/// Name of code that a program made while it ran and gave no name.
 pub const CODE_WITHOUT_A_FILE: &str = "[code without a file]";
-/// What code is called at an address at which nothing is known to be.
+/// Name of code at an address where nothing is known.
 pub(super) const UNKNOWN: &str = "[unknown]";
-/// The binary of code that a program made while it ran: in no file.
+/// Stands as the binary of code that a program made while it ran: it is in no file.
 pub(super) const MADE_CODE: &str = "[jit]";
 
-/// The language's and the C library's binaries, by what the names of their files start with.
+/// Binaries of the language and the C library, by how their file names start.
 const STANDARD: [(&str, FunctionOrigin); 15] = [
     ("libc.so", CLibrary),
     ("libc-", CLibrary),
@@ -75,7 +75,7 @@ const STANDARD: [(&str, FunctionOrigin); 15] = [
     ("libatomic", Language),
 ];
 
-/// Other binaries that no user changes, by what the names of their files start with.
+/// Other binaries that no user changes, by how their file names start.
 const FIXED: [(&str, FunctionOrigin); 12] = [
     ("longpole-preload", Recorder),
     ("libgomp", FunctionOrigin::Runtime(Runtime::OpenMp)),
@@ -91,7 +91,7 @@ const FIXED: [(&str, FunctionOrigin); 12] = [
     ("[kernel", Kernel),
 ];
 
-/// More binaries, for functions that are called after them (`[libc.so.6]`) and whose binary is not known.
+/// Further binaries, for functions named after their binary (`[libc.so.6]`) if the binary itself is not known.
 const IN_BRACKETS: [(&str, FunctionOrigin); 5] = [
     ("libc.so", CLibraryByName),
     ("libc-", CLibraryByName),
@@ -101,7 +101,7 @@ const IN_BRACKETS: [(&str, FunctionOrigin); 5] = [
 ];
 
 impl FunctionOrigin {
-    /// Of a function with this name, in this binary. `line`: `file:line` in it, if known.
+    /// The origin of a function with this name in this binary. `line`: `file:line` in it, if known.
     pub fn of(name: &str, module: Option<&str>, line: Option<&str>) -> FunctionOrigin {
         let module = module.unwrap_or_default();
         if name.ends_with("@plt") {
@@ -111,7 +111,7 @@ impl FunctionOrigin {
             return origin;
         }
         let is_language = match line {
-            // Debug information without folders says nothing.
+            // Debug information without folders does not tell the origin.
             Some(line) if line.starts_with('/') => is_standard_source(line),
             _ => is_standard_name(name),
         };
@@ -132,7 +132,7 @@ impl FunctionOrigin {
         })
     }
 
-    /// Whether it is the language's or the C library's: its time counts for the function that calls it.
+    /// Whether it is the language's or the C library's: its time counts for its caller.
     pub fn is_standard(self) -> bool {
         matches!(self, Language | CLibrary)
     }
@@ -144,29 +144,29 @@ impl FunctionOrigin {
 }
 
 impl Function {
-    /// The same, with the origin that its name, binary and location tell.
+    /// The function with the origin that follows from its name, binary and location.
     #[must_use]
     pub fn with_origin(self) -> Function {
         let origin = FunctionOrigin::of(&self.name, self.module.as_deref(), self.location.as_deref());
         Function { origin, ..self }
     }
 
-    /// The origin of the code on a line of it, where another function may be inlined.
+    /// The origin of the code on a line of the function, where another function may be inlined.
     pub(crate) fn origin_at(&self, line: Option<&str>) -> FunctionOrigin {
         line.map_or(self.origin, |line| FunctionOrigin::of(&self.name, self.module.as_deref(), Some(line)))
     }
 
-    /// Whether a user can look it up: the code of a binary without names is one function, called after the binary.
+    /// Whether a user can look up the name. Code of a binary without names is one function, named after the binary.
     pub(crate) fn has_name(&self) -> bool {
         !is_unnamed(&self.name)
     }
 
-    /// Whether it is the code of a library without names.
+    /// Whether it stands for all code of a library without names.
     pub(crate) fn is_unnamed_library(&self) -> bool {
         is_unnamed(&self.name) && self.name.contains(".so")
     }
 
-    /// Whether it has a name, and is neither the language's nor the C library's.
+    /// Whether it has a name and belongs neither to the language nor to the C library.
     pub(crate) fn is_authors(&self) -> bool {
         self.has_name() && !self.origin.is_standard()
     }
@@ -176,12 +176,12 @@ impl Function {
         ["_start", "clone", "clone3", "__clone3"].contains(&self.name.as_str())
     }
 
-    /// Whether the program made it while it ran.
+    /// Whether it is code that the program made while it ran.
     pub fn is_made_code(&self) -> bool {
         self.module.as_deref() == Some(MADE_CODE)
     }
 
-    /// Whether it is how the C library asks the kernel for something that a program can ask for less often.
+    /// Whether it is a system call of the C library that a program can make less often.
     pub(crate) fn is_system_call(&self) -> bool {
         const CALLS: [&str; 26] = [
             "write",
@@ -216,7 +216,7 @@ impl Function {
     }
 }
 
-/// The kernel's name of a call of the C library: `__GI___libc_write` is `write`.
+/// The kernel's name of a C library function for a system call: `__GI___libc_write` is `write`.
 pub fn system_call_name(function: &str) -> &str {
     let name = function.trim_start_matches("__GI_").trim_start_matches('_');
     name.strip_prefix("libc_").unwrap_or(name)
@@ -237,28 +237,28 @@ pub fn is_start_up(function: &str) -> bool {
     NAMES.contains(&without_version(function))
 }
 
-/// Whether it is code without a name, called after its binary.
+/// Whether it stands for code without names, named after its binary.
 pub fn is_unnamed(function: &str) -> bool {
     function.starts_with('[')
 }
 
-/// What the code of a binary is called that has no name: all of it together.
+/// Name for all code without names in a binary.
 pub(super) fn unnamed(module: &str) -> String {
     if is_unnamed(module) { module.to_owned() } else { format!("[{module}]") }
 }
 
-/// Whether it is the function of a Python interpreter that takes its lock.
+/// Whether it is the function of a Python interpreter that takes the global lock.
 pub(super) fn takes_the_gil(function: &str) -> bool {
     function == "take_gil"
 }
 
-/// Whether a binary is an OpenMP library, which computes nothing of its own: where it is on top, threads wait for each other.
-/// Packages of Python have copies with a number in their names.
+/// Whether a binary is an OpenMP library. It computes nothing itself: on top of a stack, threads wait there for each other.
+/// Copies in Python packages have a number in their names.
 pub(super) fn is_openmp(module: &str) -> bool {
     of_file(&FIXED, module) == Some(FunctionOrigin::Runtime(Runtime::OpenMp))
 }
 
-/// The name without `@GLIBC_2.34`.
+/// The name without a version such as `@GLIBC_2.34`.
 fn without_version(name: &str) -> &str {
     name.split('@').next().unwrap_or(name)
 }
@@ -274,14 +274,13 @@ fn is_standard_source(line: &str) -> bool {
             .any(|part| line.contains(part))
 }
 
-/// By the name alone: Rust's and C++'s own paths, and Rust's methods of built-in types
-/// (`<u64>::wrapping_mul`, `<&T as core::fmt::Debug>::fmt`), unless the type or the trait belongs to another
-/// crate.
+/// Whether a name is Rust's or C++'s own: their paths, and Rust's methods of built-in types (`<u64>::wrapping_mul`, `<&T as
+/// core::fmt::Debug>::fmt`), unless the type or the trait belongs to another crate.
 fn is_standard_name(name: &str) -> bool {
     const OWN: [&str; 5] = ["core", "alloc", "std", "__gnu_cxx", "__rust_alloc"];
     let is_own = |word: &str| OWN.contains(&word.split("::").next().unwrap_or_default());
     let Some(inner) = name.strip_prefix('<') else {
-        // A return type goes before a template's name.
+        // In C++, a return type comes before a template's name.
         let path = name.split(['<', '(']).next().unwrap_or(name);
         let path = path.rsplit(' ').next().unwrap_or(path);
         return path.contains("::") && is_own(path);

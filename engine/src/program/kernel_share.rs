@@ -1,4 +1,4 @@
-//! How much of each function's CPU time is in the kernel, as the ticks of a clock find it (ours): system calls, page faults, interrupts.
+//! Share of each function's CPU time in the kernel, from ticks of the clock (ours): system calls, page faults, interrupts.
 
 use super::recorded::KernelShare;
 use super::support_work::FEWEST;
@@ -7,10 +7,10 @@ use crate::timeline::{NO_STACK, Timeline};
 use probe_abi::SampleReason;
 use std::collections::BTreeMap;
 
-/// Most functions that are kept.
+/// Most functions listed.
 const MOST: usize = 256;
 
-/// Of each function with enough samples, the one with the most first; none if no tick was in the kernel.
+/// Shares of functions with enough samples, in descending order of samples; empty if no tick was in the kernel.
 pub(super) fn of(timeline: &Timeline, program: &Program) -> Vec<KernelShare> {
     let mut ticks: BTreeMap<u32, u64> = BTreeMap::new();
     let samples =

@@ -1,11 +1,11 @@
-//! Whether threads wait for a cache line that they use by plain loads and stores (ours).
+//! Decides whether threads wait for a cache line that they use by plain loads and stores (ours).
 //!
-//! A clock finds a thread behind a load that waits, but behind one that does not wait, too, and behind loads of data that come
-//! through a lock or a pipe. So a line counts only if
+//! A clock finds a thread behind a load that waits, but also behind a load that does not wait, and behind loads of data
+//! received through a lock or a pipe. So a line counts only if
 //!
 //! 1. another of its threads has a CPU at that time: threads that take turns do not wait for lines;
-//! 2. its changes are not rare: a table that hardly ever changes is mostly where it is read;
-//! 3. its threads are not found at atomic instructions elsewhere as well: those are locks, and data behind a lock is to be shared; and
+//! 2. its changes are not rare: a table that hardly changes is only found where it is read;
+//! 3. its threads are rarely found at atomic instructions elsewhere: those are locks, which protect shared data; and
 //! 4. each changed word is one thread's own (false sharing), or several threads change one word all the time.
 
 use super::shared_lines::Seen;
@@ -15,21 +15,21 @@ use crate::timeline::{State, Thread};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// A word with fewer samples does not tell whose it is.
+/// Least samples of a word, or of a thread, that count.
 const TELLS: u64 = 4;
-/// Changes of a thread that are no chance.
+/// Changes by a thread that cannot be a coincidence.
 const CHANGES: u64 = 5;
 
-/// How threads share a line.
+/// How the threads of a line share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sharing {
-    /// Nothing but the line is shared.
+    /// False sharing: the threads use different words of the line.
     pub is_false: bool,
-    /// Threads that change nothing in it.
+    /// Number of threads that only read in it.
     pub readers: u64,
 }
 
-/// Those samples at which another thread that was found at the line had a CPU.
+/// Samples at which another thread found at the line had a CPU.
 pub(super) fn while_others_run(seen: Vec<Seen>, threads: &[&Thread]) -> Vec<Seen> {
     let mut users: Vec<usize> = seen.iter().map(|seen| seen.thread).collect();
     users.sort_unstable();
@@ -46,8 +46,8 @@ fn runs_at(thread: &Thread, time_ns: u64) -> bool {
     interval.is_some_and(|interval| matches!(interval.state, State::Running { .. }))
 }
 
-/// How its threads share a line; `None`: nothing shows that they wait for it. `atomic`: samples of each thread at atomic instructions, all
-/// lines together.
+/// How threads share a line; `None` if nothing shows that they wait for it. `atomic`: samples at atomic instructions, by
+/// thread, for all lines together.
 pub(super) fn of(seen: &[Seen], atomic: &FxHashMap<usize, u64>) -> Option<Sharing> {
     let mut words: BTreeMap<u64, Word> = BTreeMap::new();
     for seen in seen {
@@ -84,7 +84,7 @@ pub(super) fn of(seen: &[Seen], atomic: &FxHashMap<usize, u64>) -> Option<Sharin
     (2 * count(&|word| word.is_contested()) >= all).then_some(Sharing { is_false: false, readers })
 }
 
-/// Samples at a word, its changes, and its atomic changes, by thread.
+/// By thread: samples at a word, changes among them, and atomic changes among those.
 #[derive(Debug, Default)]
 struct Word {
     by: FxHashMap<usize, (u64, u64, u64)>,
@@ -95,13 +95,13 @@ impl Word {
         self.by.values().map(|of| of.0).sum()
     }
 
-    /// Nobody changes it, or one thread alone uses it.
+    /// Whether no thread changes the word, or one thread alone uses it.
     fn is_own(&self) -> bool {
         let most = self.by.values().map(|of| of.0).max().unwrap_or(0);
         self.by.values().all(|of| of.1 == 0) || 20 * most >= 19 * self.count()
     }
 
-    /// Several threads change it, and not atomically.
+    /// Whether several threads change the word by plain stores.
     fn is_contested(&self) -> bool {
         self.by.values().filter(|of| of.1.saturating_sub(of.2) >= CHANGES).count() >= 2
     }
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use crate::timeline::Interval;
 
-    /// This number of samples of a thread at a word.
+    /// `samples` samples of a thread at a word.
     fn at(thread: usize, address: u64, access: Access, samples: usize) -> Vec<Seen> {
         vec![Seen { time_ns: 0, thread, stack: 0, address, access }; samples]
     }
@@ -167,7 +167,7 @@ mod tests {
         assert!(of(&seen, &atomic(3)).is_some());
     }
 
-    /// Interpreters with one lock, or one CPU: threads use the same memory by turns.
+    /// Under one interpreter lock, or on one CPU, threads use the same memory in turns.
     #[test]
     fn a_thread_waits_for_a_line_only_while_another_one_runs() {
         let running = |start: u64| Interval {

@@ -1,5 +1,4 @@
-//! What synchronization objects are called: by the variable that they are, else by the line that first used them, else
-//! by their address.
+//! Names of synchronization objects: their variable, else the line or function of their first use, else their address.
 
 use super::function_origin::takes_the_gil;
 use super::names::{GIL, unique};
@@ -7,12 +6,12 @@ use crate::event::{AddressFact, SyncObject};
 use crate::timeline::{FirstUse, Lock, Timeline};
 use rustc_hash::FxHashMap;
 
-/// Where the words of a read-write lock lie in it, as names of addresses have it (`event::read_write_words`).
+/// Offsets of a read-write lock's other words, as they end names of addresses (`event::read_write_words`).
 const WORDS_INSIDE: [&str; 3] = ["+0x4", "+0x8", "+0xc"];
-/// Where those of a condition variable lie in it, with which a resource is made.
+/// Offsets of a condition variable's words in it; resources are made with condition variables.
 const WORDS_OF_CONDITIONS: [&str; 2] = ["+0x28", "+0x20"];
 
-/// What is known of addresses, to look up in.
+/// Facts about addresses, for look-up.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses<'a> {
     /// By process and address, the oldest fact first.
@@ -29,18 +28,18 @@ impl<'a> Addresses<'a> {
         Addresses { facts: all }
     }
 
-    /// What lay there at that time.
+    /// What lay at an address at that time.
     pub(crate) fn at(&self, pid: u32, address: u64, time_ns: u64) -> Option<&'a AddressFact> {
         let facts = self.facts.get(&(pid, address))?;
         facts.iter().rev().find(|fact| fact.since_ns <= time_ns).copied()
     }
 
-    /// The variable at the address of an object.
+    /// The variable at the address of an object, if known.
     pub(crate) fn variable(&self, pid: u32, address: u64, first: &FirstUse) -> Option<&'a str> {
         self.at(pid, address, first.time.0)?.name.as_deref().filter(|name| !name.is_empty())
     }
 
-    /// The variable that is a lock. One that is put back is known by a word in it that threads waited for.
+    /// The variable that is a lock. The address of a lock that is put back is one of its words, which threads waited for.
     pub(crate) fn lock_variable(&self, lock: &Lock) -> Option<&'a str> {
         let name = self.variable(lock.pid, lock.address, &lock.first)?;
         let inside: &[&str] = match lock.kind {
@@ -51,7 +50,7 @@ impl<'a> Addresses<'a> {
         Some(inside.iter().find_map(|offset| name.strip_suffix(offset)).unwrap_or(name))
     }
 
-    /// `file:line` of an object's first use, without the folders.
+    /// `file:line` of an object's first use, without folders.
     pub(crate) fn first_line(&self, pid: u32, first: &FirstUse) -> Option<&'a str> {
         let location = self.at(pid, first.caller, first.time.0)?.location.as_deref()?;
         let name = location.rsplit('/').next().unwrap_or(location);
@@ -65,15 +64,14 @@ impl<'a> Addresses<'a> {
     }
 }
 
-/// The name of objects that have no distinguishing property: `mutex at hash.c:12`, without the number that
-/// makes it unique.
+/// The name of an object before it is made unique by a number: `mutex at hash.c:12`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Base {
-    /// A variable: there is one of it at a time.
+    /// From a variable: one object at a time has this name.
     Variable(String),
-    /// All that were first used on one line.
+    /// From the line or function of the first use, which many objects may share.
     Line(String),
-    /// By address.
+    /// From the address.
     Address(String),
 }
 
@@ -95,8 +93,10 @@ impl Base {
     }
 }
 
-/// What a Java programmer knows the object as that this function of the JVM made or waits for: each thread has one to wait
-/// for monitors, and one for `LockSupport.park`, on which `java.util.concurrent` is built.
+/// What a Java programmer knows an object of the JVM as, by the JVM's function that made it or waits for it.
+///
+/// Each thread has one object for waits at monitors, and one for `LockSupport.park`, on which `java.util.concurrent` is
+/// built.
 pub(in crate::program) fn in_java(function: &str) -> Option<&'static str> {
     const STARTS: [(&str, &str); 6] = [
         ("os::PlatformEvent::", "of a Java monitor"),
@@ -109,22 +109,22 @@ pub(in crate::program) fn in_java(function: &str) -> Option<&'static str> {
     STARTS.iter().find(|(start, _)| function.starts_with(start)).map(|(_, of)| *of)
 }
 
-/// What Java's own locks wait in, by the names of [`in_java`]: each thread has a word of its own, whatever lock it waits for.
+/// Names by [`in_java`] of words in which threads wait for Java's locks. Each thread has its own word, whatever the lock.
 const JAVA_WAITS: [&str; 2] = ["of a Java monitor", "in LockSupport.park"];
 
-/// Whether a name, a group or a part of it is that of words in which threads wait for Java's locks.
+/// Whether a name, or a part of it, belongs to a word in which threads wait for Java's locks.
 pub fn is_java_wait(name: &str) -> bool {
     JAVA_WAITS.iter().any(|wait| name.contains(wait))
 }
 
-/// The name of a recorded object without what it is: `cache` of `mutex cache`. What people type.
+/// The name of a recorded object without its kind, as users type it: `cache` of `mutex cache`.
 pub fn bare_name(object: &str) -> &str {
     const KINDS: [&str; 8] =
         ["lock ", "mutex ", "rwlock ", "spin lock ", "condition ", "semaphore ", "barrier ", "once "];
     KINDS.iter().find_map(|kind| object.strip_prefix(kind)).unwrap_or(object)
 }
 
-/// What a lock shares with all that were first used on the same line, whether there are others or not: `at hash.c:12`.
+/// The part of the name that a lock shares with all first used on the same line: `at hash.c:12`. `None` for other names.
 pub(super) fn group(lock: &Lock, addresses: &Addresses<'_>) -> Option<String> {
     match Base::of(lock, addresses) {
         Base::Line(name) => name.strip_prefix(lock.kind.name()).map(|group| group.trim_start().to_owned()),
@@ -132,8 +132,8 @@ pub(super) fn group(lock: &Lock, addresses: &Addresses<'_>) -> Option<String> {
     }
 }
 
-/// What a lock is called that a program made of a mutex and a condition variable: `lock GIL` in Python, `lock pool.free` of
-/// `pool.free.mutex` and `pool.free.changed`, and else after its condition variable.
+/// Name of a lock that a program made of a mutex and a condition variable: `lock GIL` in Python, `lock pool.free` of
+/// `pool.free.mutex` and `pool.free.changed`, else by its condition variable.
 pub(super) fn user_lock(
     timeline: &Timeline,
     names: &[String],
@@ -157,13 +157,14 @@ pub(super) fn user_lock(
             _ => format!("lock of {}", name(condition)),
         }
     };
-    // Several of one name are distinguished by their parts.
+    // Several locks of the same name are distinguished by their condition variables.
     if names.contains(&base) { format!("{base} ({})", name(condition)) } else { base }
 }
 
-/// Names of the recorded locks, each its own: with the process if there are several, and a number if several
-/// are called the same. If several lived at one place in turn, the first one has no number; several that were
-/// first used on one line live side by side, and all have numbers.
+/// Unique names of the recorded locks: with the process if there are several, and with a number if names are the same.
+///
+/// Of several locks that had the same place in turn, the first one has no number. Several first used on one line all have
+/// numbers.
 pub(super) fn names(all: &[Lock], timeline: &Timeline) -> Vec<String> {
     let addresses = Addresses::new(&timeline.addresses);
     let several = all.iter().any(|lock| all.first().is_some_and(|first| first.pid != lock.pid));

@@ -1,4 +1,4 @@
-//! From a timeline to what it tells about the machine.
+//! Measures the recorded machine from a timeline.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use crate::event::{CallKind, Overhead};
 use crate::timeline::{External, State, Thread, Timeline, Wait, Wake};
 use rustc_hash::FxHashMap;
 
-/// Fewer cases than this tell nothing.
+/// Least number of cases for a result.
 const FEWEST: usize = 10;
-/// The same for how many out of a thousand.
+/// The same for a share in per mille.
 const FEWEST_BESIDE_IDLE: u32 = 30;
-/// The same for the slowest of a hundred.
+/// The same for the slowest hundredth.
 const FEWEST_FOR_SLOWEST: usize = 100;
-/// A CPU that a thread left to wait has most likely been idle since, if that is no longer ago than this.
+/// A CPU that a waiting thread left at most this long ago has most likely been idle since.
 const JUST_LEFT_NS: u64 = 200_000;
-/// A thread that reaches an idle CPU later than this after its wake-up had queued elsewhere before.
+/// A thread that reaches an idle CPU later than this after its wake-up had queued on another CPU before.
 const AT_ONCE_NS: u64 = 200_000;
-/// Where other programs had a larger share of the CPUs, one that a recorded thread left was not idle, but theirs.
+/// If other programs had more than this share of the CPUs, a CPU that a recorded thread left was probably not idle.
 const MOST_BY_OTHERS: f64 = 0.1;
-/// As many cases as this tell enough.
+/// Enough cases; the search then ends.
 const MOST: usize = 1 << 20;
 
 /// A stretch of time in which a CPU ran a recorded thread.
@@ -28,20 +28,20 @@ const MOST: usize = 1 << 20;
 struct Stretch {
     start: u64,
     end: u64,
-    /// Since when the thread had wanted a CPU.
+    /// When the thread began to want a CPU.
     wanted: u64,
 }
 
-/// Those stretches by CPU, ascending.
+/// The stretches of each CPU, ascending.
 type Occupied = FxHashMap<u16, Vec<Stretch>>;
 
-/// What the recording tells about its machine.
+/// Facts about the recording's machine.
 pub(super) fn machine(timeline: &Timeline) -> MachineFacts {
     let occupied = occupied(timeline);
     let taken = taken(timeline);
     let mut cases = Cases::default();
     for thread in &timeline.threads {
-        // The state before, since when, and the one before that.
+        // The last state with its start, and the state before that.
         let mut before: Option<(u64, State)> = None;
         let mut earlier: Option<State> = None;
         let mut last_cpu: Option<u16> = None;
@@ -70,10 +70,9 @@ pub(super) fn machine(timeline: &Timeline) -> MachineFacts {
             if let State::Running { cpu: Some(cpu) } = state {
                 last_cpu = Some(cpu);
             }
-            // Pre-empted by another thread of the recording, which had wanted the CPU all that time. A thread
-            // that has just been woken and takes the CPU at once shows nothing about slices. Nor does one
-            // that came to the CPU because another one went to sleep: slices end when the clock ticks, so its
-            // first one is shorter.
+            // Pre-empted by another recorded thread that had wanted the CPU for the whole slice. A thread just woken that
+            // takes the CPU at once tells nothing about slices. Neither does a thread that got the CPU because another one
+            // went to sleep: slices end at ticks, so its first slice is shorter.
             if let (Some((began, State::Running { cpu: Some(cpu) })), State::Runnable) = (before, state)
                 && follower(&occupied, cpu, start.0).is_some_and(|next| next.wanted <= began)
                 && taken.get(&cpu).is_some_and(|taken| taken.binary_search(&began).is_ok())
@@ -102,19 +101,19 @@ pub(super) fn machine(timeline: &Timeline) -> MachineFacts {
         cpu_runs: timeline.cpu_runs.clone(),
         tick_ns: timeline.tick_ns,
         idle_tick_ns: timeline.idle_tick_ns,
-        // The kernel's switch is one instant in the recording: what it takes is in the compute times around it.
+        // A switch is one instant in the recording: its cost is in the compute times around it.
         switch_cost_ns: (!occupied.is_empty()).then_some(0),
         slice_ns: quantile(&mut cases.slices, 50, FEWEST),
         cpu_quota: timeline.cpu_quota,
         cpus_allowed: cpus_allowed(&timeline.threads),
         cpus_used: u32::try_from(occupied.len()).ok().filter(|cpus| *cpus > 0),
-        // Samples show them, which are not looked at here.
+        // Cache lines are known from samples, which this function does not use.
         lines: Vec::new(),
         devices: devices(timeline),
     }
 }
 
-/// CPUs in the masks of the threads whose masks are known. The others are taken to be like those: masks are inherited.
+/// Number of CPUs in all known masks. Threads without a known mask are assumed to have inherited one of these.
 fn cpus_allowed(threads: &[Thread]) -> Option<u32> {
     let mut all: Vec<u32> = threads.iter().flat_map(|thread| thread.cpus.iter().copied()).collect();
     all.sort_unstable();
@@ -122,7 +121,7 @@ fn cpus_allowed(threads: &[Thread]) -> Option<u32> {
     u32::try_from(all.len()).ok().filter(|cpus| *cpus > 0)
 }
 
-/// The share of this many CPUs' time that other programs had.
+/// The share of `cpus` CPUs' time that other programs used.
 fn by_others(overhead: Option<Overhead>, cpus: usize) -> f64 {
     let overhead = overhead.unwrap_or_default();
     let all_ns = overhead.wall_ns as f64 * cpus as f64;
@@ -136,8 +135,8 @@ struct Cases {
     /// Latencies of wake-ups by anything else.
     by_others: Vec<u64>,
     slices: Vec<u64>,
-    /// Wake-ups, while a CPU was idle, of threads whose last CPU was busy; and those of them that got an idle
-    /// one.
+    /// Wake-ups at which the thread's last CPU was busy and another CPU had just been left idle; in `found`, those that got
+    /// an idle CPU.
     beside_idle: u32,
     found: u32,
 }
@@ -170,7 +169,7 @@ fn occupied(timeline: &Timeline) -> Occupied {
     occupied
 }
 
-/// When a running thread was pre-empted on each CPU, ascending.
+/// By CPU: instants at which a running thread was pre-empted, ascending.
 fn taken(timeline: &Timeline) -> FxHashMap<u16, Vec<u64>> {
     let mut taken: FxHashMap<u16, Vec<u64>> = FxHashMap::default();
     for thread in &timeline.threads {
@@ -186,7 +185,7 @@ fn taken(timeline: &Timeline) -> FxHashMap<u16, Vec<u64>> {
     taken
 }
 
-/// Whether the CPU ran no recorded thread from `from` up to `to`.
+/// Whether the CPU ran no recorded thread between `from` and `to`.
 fn is_idle(occupied: &Occupied, cpu: u16, from: u64, to: u64) -> bool {
     let Some(stretches) = occupied.get(&cpu) else { return true };
     // A CPU runs one thread at a time, so ends ascend as starts do.
@@ -194,14 +193,14 @@ fn is_idle(occupied: &Occupied, cpu: u16, from: u64, to: u64) -> bool {
     stretches.get(next).is_none_or(|stretch| stretch.start >= to)
 }
 
-/// What the CPU runs from this instant on, if it begins just then.
+/// The stretch that begins on the CPU at this very instant.
 fn follower(occupied: &Occupied, cpu: u16, at: u64) -> Option<&Stretch> {
     let stretches = occupied.get(&cpu)?;
     let place = stretches.partition_point(|stretch| stretch.start < at);
     stretches.get(place).filter(|stretch| stretch.start == at)
 }
 
-/// Whether a CPU ran a thread of the recording until shortly before, when that began to wait.
+/// Whether a recorded thread has just left a CPU to wait, and no recorded thread has run there since.
 fn just_left(occupied: &Occupied, taken: &FxHashMap<u16, Vec<u64>>, at: u64) -> bool {
     let is_left = |(cpu, stretches): &(&u16, &Vec<Stretch>)| {
         let next = stretches.partition_point(|stretch| stretch.start <= at);
@@ -212,7 +211,7 @@ fn just_left(occupied: &Occupied, taken: &FxHashMap<u16, Vec<u64>>, at: u64) -> 
     occupied.iter().any(|stretches| is_left(&stretches))
 }
 
-/// The value that this percentage of the values is below.
+/// The value below which `percent` of the values are; `None` if there are fewer than `fewest`.
 fn quantile(values: &mut [u64], percent: usize, fewest: usize) -> Option<u64> {
     if values.len() < fewest {
         return None;
@@ -221,8 +220,8 @@ fn quantile(values: &mut [u64], percent: usize, fewest: usize) -> Option<u64> {
     Some(*values.select_nth_unstable(place).1)
 }
 
-/// Whether the wait is for something that serves a limited number at once. How many answers the other end of a network
-/// or another process can work on is not in the recording.
+/// Whether the wait is for something that serves a limited number of threads at once. For the network and for other
+/// processes, the recording does not show how many requests they can serve.
 fn is_device(wait: &Wait) -> bool {
     match wait.wake {
         Wake::External(External::Block | External::Device) => !wait.is_idle(),
@@ -231,7 +230,7 @@ fn is_device(wait: &Wait) -> bool {
     }
 }
 
-/// The most threads that waited for each device at once.
+/// For each device, the most threads that waited for it at once.
 fn devices(timeline: &Timeline) -> Vec<DeviceFact> {
     let mut changes: BTreeMap<&'static str, Vec<(u64, i32)>> = BTreeMap::new();
     for thread in &timeline.threads {
@@ -240,7 +239,7 @@ fn devices(timeline: &Timeline) -> Vec<DeviceFact> {
                 && end > start
                 && let Some(wait) = thread.waits.get(wait as usize).filter(|wait| is_device(wait))
             {
-                // A thread that stops waiting at an instant makes room for one that begins to.
+                // At the same instant, an ended wait counts before one that begins.
                 changes.entry(names::device(wait)).or_default().extend([(start.0, 1), (end.0, -1)]);
             }
         }
@@ -271,7 +270,8 @@ mod tests {
         assert_eq!(cpus_allowed(&threads(&[&[0, 1], &[1, 5]])), Some(3));
     }
 
-    /// On a loaded machine no wake-up found an idle CPU, and a program with one lock was predicted to gain nothing from CPUs.
+    /// On a loaded machine no wake-up finds an idle CPU: a program with one lock must not be predicted to gain nothing from
+    /// more CPUs.
     #[test]
     fn what_others_had_is_a_share_of_the_cpus_that_were_used() {
         let overhead = |others_ns| Some(Overhead { wall_ns: 1_000, others_ns, ..Overhead::default() });

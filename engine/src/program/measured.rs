@@ -1,5 +1,5 @@
-//! What an account of the measured run needs in addition to its timeline, in the numbers of the program that
-//! was made from it: which thread held which lock, which waited where, which running time was only waiting.
+//! What an account of the measured run needs besides its timeline, numbered as in its program: who held which lock, who
+//! waited where, and which running time was only waiting.
 
 use super::lock_replay::{Nesting, sections};
 use super::sampled_code::SampledCode;
@@ -9,39 +9,39 @@ use crate::event::{Effect, FunctionId, effect};
 use crate::timeline::{NO_OBJECT, Timeline, Wait, WaitReason, Wake};
 use rustc_hash::FxHashMap;
 
-/// See the module.
+/// Facts about the measured run.
 #[derive(Debug, Default)]
 pub(crate) struct Measured {
-    /// Functions with probes, ascending; the program's first functions in this order.
+    /// Functions with probes, ascending: the program's first functions, in this order.
     functions: Vec<FunctionId>,
-    /// The program's thread of each thread of the timeline.
+    /// By thread of the timeline: its index in the program.
     pub(crate) threads: Vec<Option<u32>>,
-    /// By thread of the timeline: when it came to an object, got it, gave it back; in order of coming.
+    /// By thread of the timeline: its accesses to objects, in order of arrival.
     pub(crate) turns: Vec<Vec<Turn>>,
-    /// By thread of the timeline: from and to when it only waited while it ran, ns.
+    /// By thread of the timeline: begins and ends of spinning, ns.
     pub(crate) spins: Vec<Vec<(u64, u64)>>,
-    /// Futex words that are not objects of the program: process and address.
+    /// Futex words that are not objects of the program: process and address → number after the program's objects.
     words: FxHashMap<(u32, u64), u32>,
-    /// Devices by name.
+    /// Devices by name: indices of their objects.
     devices: FxHashMap<String, u32>,
 }
 
-/// A thread at an object. All in ns.
+/// A thread's access to an object; times in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Turn {
-    /// Number in the program; futex words come after its objects.
+    /// Index in the program; futex words come after its objects.
     pub(crate) object: u32,
     pub(crate) came: u64,
-    /// When it need not wait any more.
+    /// When it no longer had to wait.
     pub(crate) got: u64,
-    /// When it gave it back; the same if it is nothing to have.
+    /// When it released the object; `got` if the object cannot be held.
     pub(crate) gave: u64,
-    /// How many accesses it stands for.
+    /// Number of accesses that it stands for.
     pub(crate) times: u32,
 }
 
 impl Measured {
-    /// `program` was made from this timeline.
+    /// `program` is the one made from this timeline.
     pub(crate) fn of(timeline: &Timeline, program: &Program) -> Measured {
         let nesting = Nesting::of(timeline);
         let mut numbers = 0u32..;
@@ -63,12 +63,12 @@ impl Measured {
         }
     }
 
-    /// The program's number of a function with probes.
+    /// The program's index of a function with probes.
     pub(crate) fn function(&self, id: FunctionId) -> Option<u32> {
         self.functions.binary_search(&id).ok().map(|place| place as u32)
     }
 
-    /// What a thread of this process waits for that is in no recorded operation.
+    /// The object that a wait outside of recorded operations is for; `None` if it is not known.
     pub(crate) fn awaited(&self, pid: u32, wait: &Wait) -> Option<u32> {
         if let WaitReason::Futex(futex) = wait.reason {
             return self.words.get(&(pid, futex.word)).copied();
@@ -80,7 +80,7 @@ impl Measured {
     }
 }
 
-/// Names of the futex words that are objects here and not of the program, in their order.
+/// Names of the futex words that are objects here but not in the program, in their order.
 pub(crate) fn words(program: &Program) -> impl Iterator<Item = &str> {
     let words = program.recorded.objects.iter().filter(|object| object.kind == ObjectKind::Futex);
     words.map(|object| object.name.as_str())
@@ -95,7 +95,7 @@ fn turns(timeline: &Timeline, nesting: &Nesting) -> Vec<Vec<Turn>> {
         let turn = Turn { object: section.object, came, got: section.from, gave: section.to, times };
         turns.get_mut(section.thread as usize).into_iter().for_each(|turns| turns.push(turn));
     }
-    // Who is inside a `once` may be the thread that does what is done once.
+    // `once` is left out: a thread inside may be the one that runs the code.
     for used in timeline.lock_operations.iter().filter(|used| used.object != NO_OBJECT) {
         let waits =
             matches!(effect(used.operation), Effect::Await | Effect::Meet | Effect::TakeOne { tries: false });

@@ -1,5 +1,5 @@
-//! What the threads do, with scheduling removed: per thread a list of operations whose compute lengths are CPU
-//! time (VPPB's merged log; 1999, section 3). Built from a timeline, or read from its JSON form.
+//! What the threads do, without scheduling: a list of operations per thread, with CPU time as compute lengths (VPPB's merged
+//! log; 1999, section 3). Built from a timeline, or read from its JSON form.
 
 mod answers;
 mod background;
@@ -72,67 +72,67 @@ use crate::finding::{Finding, Trust};
 use crate::time::Ticks;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A program: threads and the names their operations refer to.
+/// A program: threads, and the names to which their operations refer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Program {
     /// Functions by [`FunctionRef`]; names are unique.
     pub functions: Vec<Function>,
     /// Synchronization objects and devices by [`ObjectId`]; names are unique per program.
     pub objects: Vec<String>,
-    /// Names of replayed wake edges by [`EdgeId`]. May be shorter than the number of edges: edges without a
-    /// name are called `e` + number.
+    /// Names of replayed wake edges by [`EdgeId`]. There may be fewer names than edges: an edge without a name is called `e`
+    /// + number.
     pub edges: Vec<String>,
-    /// Threads in list order; ties are broken by it.
+    /// The threads; their order decides ties.
     pub threads: Vec<Thread>,
-    /// How far this program's recording can be trusted; default for a hand-written one.
+    /// How far the program's recording can be trusted; the default for hand-written programs.
     pub trust: Trust,
-    /// What its recording cost, if that is known.
+    /// The cost of its recording, if known.
     pub overhead: Option<Overhead>,
-    /// What was noticed while it was built from a recording.
+    /// Findings made while it was built from a recording.
     pub findings: Vec<Finding>,
-    /// What was recorded of its locks; empty for a hand-written program.
+    /// Recorded facts about its locks; empty for hand-written programs.
     pub locks: Vec<LockFact>,
-    /// What the recording shows of synchronization objects and waits; empty for a hand-written program.
+    /// Recorded synchronization objects and waits; empty for hand-written programs.
     pub recorded: Recorded,
-    /// CPUs that it could use when it was recorded ([`Program::recorded_on`]); `None` if that is not known, as for a
-    /// hand-written one.
+    /// Number of CPUs that it could use when recorded ([`Program::recorded_on`]); `None` if not known, as for hand-written
+    /// programs.
     pub recorded_cpus: Option<u32>,
-    /// What the recording tells about that machine; `None` for a hand-written program.
+    /// Facts about the recorded machine; `None` for hand-written programs.
     pub machine: Option<MachineFacts>,
-    /// Read-write locks at which waiting writers go before new and waiting readers, ascending.
+    /// Read-write locks that prefer waiting writers to new and waiting readers, ascending.
     pub writers_first: Vec<ObjectId>,
-    /// What samples show of the compute time between the probes.
+    /// Samples of the compute time between the probes.
     pub samples: Samples,
 }
 
-/// What was recorded of a lock, independent of the simulation.
+/// Recorded facts about a lock, independent of the simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockFact {
     /// The lock.
     pub object: ObjectId,
-    /// How often it was taken; each end of a condition wait counts.
+    /// Number of acquisitions; a condition wait counts as one of its mutex, too.
     pub acquisitions: u64,
-    /// How often it was not free.
+    /// Number of acquisitions that had to wait.
     pub contended: u64,
-    /// How long threads waited for it, summed.
+    /// Total time that threads waited for it.
     pub waited: Ticks,
-    /// How long threads had it, summed.
+    /// Total time that threads held it.
     pub held: Ticks,
-    /// Of a read-write lock: the part of all this that only read; the rest wrote. Zero for other locks.
+    /// For read-write locks: the part of all this that was for reading; the rest was for writing. Zero for other locks.
     pub reading: LockSide,
 }
 
 /// One side of a read-write lock; see [`LockFact`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LockSide {
-    /// How often it was taken so.
+    /// Number of acquisitions of this side.
     pub acquisitions: u64,
-    /// How often it was not free for that.
+    /// Number of these that had to wait.
     pub contended: u64,
-    /// How long threads waited, summed.
+    /// Total time that threads waited.
     #[serde(rename = "wait_ns", serialize_with = "in_ns")]
     pub waited: Ticks,
-    /// How long threads had it so, summed.
+    /// Total time that threads held this side.
     #[serde(rename = "hold_ns", serialize_with = "in_ns")]
     pub held: Ticks,
 }
@@ -149,19 +149,19 @@ pub struct Function {
     /// `file:line`, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
-    /// Whether its probes were removed during the recording, so that later calls count for its callers.
+    /// Its probes were removed during the recording, so later calls count for its callers.
     #[serde(default, rename = "folded", skip_serializing_if = "std::ops::Not::not")]
     pub probes_removed: bool,
-    /// It had its probes for a part of the recording, so that there were more calls than are known.
+    /// It had probes for a part of the recording only: there were more calls than are known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partly_counted: bool,
-    /// File name of the binary that it is in, if known.
+    /// File name of its binary, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,
-    /// Only samples know it: it never had probes, so nothing is known of its calls.
+    /// Known from samples only: it never had probes, so its calls are not known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sampled: bool,
-    /// Whose it is, by all of that ([`Function::with_origin`]).
+    /// Its owner, by name, binary and location ([`Function::with_origin`]).
     #[serde(skip)]
     pub origin: FunctionOrigin,
 }
@@ -171,62 +171,62 @@ pub struct Function {
 pub struct Thread {
     /// Unique name.
     pub name: String,
-    /// What it does, in order.
+    /// Its operations, in order.
     pub operations: Vec<Operation>,
     /// Its nice value, −20 to 19.
     pub nice: i8,
-    /// The CPUs that it may use, by their numbers from 0; empty for all. A mask that all threads share, or that was
-    /// there when the program started, belongs to the recorded machine and is left out.
+    /// Numbers of the CPUs that it may use; empty for all. A mask that all threads share, or that was set when the program
+    /// started, belongs to the recorded machine and is left out.
     pub cpus: Vec<u32>,
-    /// Its process, as in `server/1234`; `None` if that is not known.
+    /// Its process, such as `server/1234`; `None` if not known.
     pub process: Option<String>,
-    /// On which CPUs it computed when it was recorded, ascending; empty if that is not known.
+    /// The CPUs on which it computed when recorded, in order of operations; empty if not known.
     pub moves: Vec<Move>,
-    /// No thread waits for it: it ends with another thread.
+    /// Set if no thread waits for it: it ends with another thread.
     pub background: Option<Background>,
 }
 
-/// How a thread continues that no thread waits for.
+/// How a thread continues for which no other thread waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Background {
-    /// It ends when this thread does, at any point: the first of its process.
+    /// The thread that ends it, wherever it is then: the first one of its process.
     pub ends_with: ThreadId,
-    /// If it gets there before that, it does its operations from this one on again: they concern no other thread.
+    /// If it gets to `repeats_until` before that, it repeats its operations from this one on. They concern no other thread.
     pub repeats_from: u32,
-    /// Up to this one, without it; the same if it does nothing again.
+    /// Index after the last repeated operation; `repeats_from` if it repeats none.
     pub repeats_until: u32,
 }
 
 impl Thread {
-    /// How many of its operations it does once; those that follow it repeats in the background.
+    /// Number of operations that it executes once; a background thread repeats those that follow.
     pub(crate) fn once(&self) -> usize {
         self.background.map_or(self.operations.len(), |background| background.repeats_from as usize)
     }
 }
 
-/// What the names of edges that end spinning start with.
+/// Prefix of the names of edges that end spinning.
 pub(crate) const SPINNING: &str = "spinning #";
 
 impl Program {
-    /// Sets the CPUs that it could use when it was recorded: those of the machine, or fewer, where the masks of its threads
-    /// left it fewer (`taskset`, a container).
+    /// Sets the number of CPUs that it could use when recorded: the machine's, or fewer if the masks of its threads allow
+    /// fewer (`taskset`, a container).
     pub fn recorded_on(&mut self, machine_cpus: Option<u32>) {
         let allowed = self.machine.as_ref().and_then(|machine| machine.cpus_allowed);
         self.recorded_cpus = machine_cpus.map(|cpus| allowed.map_or(cpus, |allowed| allowed.min(cpus)));
     }
 
-    /// Whether the thread that waits for an edge keeps a CPU busy by polling, as recorded.
+    /// Whether the thread that waits for this edge keeps a CPU busy by polling, as recorded.
     pub fn is_spinning(&self, edge: EdgeId) -> bool {
         self.edges.get(edge.0 as usize).is_some_and(|name| name.starts_with(SPINNING))
     }
 
-    /// Whether there is such an edge.
+    /// Whether the program has an edge that ends spinning.
     pub(crate) fn has_spinning(&self) -> bool {
         self.edges.iter().any(|name| name.starts_with(SPINNING))
     }
 
-    /// The name of an edge; edges without a name are called `e` + number, with underscores after the `e` if need be to
-    /// be unlike all others. Looks at all names: for messages.
+    /// The name of an edge. Edges without one are called `e` + number, with underscores after the `e` if other names would be
+    /// the same. For messages only, since it compares all names.
     pub fn edge_name(&self, edge: EdgeId) -> std::borrow::Cow<'_, str> {
         match self.edges.get(edge.0 as usize) {
             Some(name) => name.as_str().into(),
@@ -234,7 +234,7 @@ impl Program {
         }
     }
 
-    /// What the names of edges without a name start with.
+    /// Prefix of the names of edges without a name.
     fn unnamed_edge(&self) -> String {
         let mut start = String::from("e");
         let is_numbered = |name: &str, start: &str| {

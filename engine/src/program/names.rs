@@ -1,14 +1,14 @@
-//! Names of threads, functions, devices and edges of a recorded program: unique, and saying what is known.
+//! Names of threads, functions, devices and edges of a recorded program: unique, with what is known.
 
 use crate::event::{CallKind, FunctionFact, FunctionId, futex_name, io_name};
 use crate::program::Function;
 use crate::timeline::{External, StepKind, Thread, Timeline, Wait, WaitReason, Wake};
 use rustc_hash::FxHashMap;
 
-/// The lock of a Python interpreter.
+/// Name of the global lock of a Python interpreter.
 pub(crate) const GIL: &str = "lock GIL";
 
-/// Unique thread names, `comm/tid`; a thread id used again is `comm/tid#2`.
+/// Unique thread names, `comm/tid`. A second thread with the same id is `comm/tid#2`.
 pub(super) fn threads<'a>(threads: impl Iterator<Item = &'a Thread>) -> Vec<String> {
     let mut taken = FxHashMap::default();
     let names = threads.map(|thread| {
@@ -18,8 +18,7 @@ pub(super) fn threads<'a>(threads: impl Iterator<Item = &'a Thread>) -> Vec<Stri
     names.collect()
 }
 
-/// Names of processes by their number: `comm/pid`, after the thread that the process began with, or else the first that
-/// is known of it.
+/// Names of processes by id: `comm/pid`, with the name of the process's first thread, or else of the first one known.
 pub(super) fn processes(threads: &[Thread]) -> FxHashMap<u32, String> {
     let mut names: FxHashMap<u32, String> = FxHashMap::default();
     for thread in threads {
@@ -34,7 +33,7 @@ pub(super) fn processes(threads: &[Thread]) -> FxHashMap<u32, String> {
     names
 }
 
-/// The functions on any stack, ascending.
+/// The functions with a step or in a base stack of any thread, ascending.
 pub(crate) fn functions_used(timeline: &Timeline) -> Vec<FunctionId> {
     let mut seen: rustc_hash::FxHashSet<FunctionId> = rustc_hash::FxHashSet::default();
     for thread in &timeline.threads {
@@ -49,9 +48,11 @@ pub(crate) fn functions_used(timeline: &Timeline) -> Vec<FunctionId> {
     numbers
 }
 
-/// The functions with these numbers, in that order, each with a name of its own: the plain name where it is
-/// unique, else with its source line, else with module and offset. Those in `probes_removed` lost their probes, and those in
-/// `partly_probed` had theirs for a part of the time; both ascend.
+/// The functions with these ids, in that order, with unique names: plain, else with the source line, else with module and
+/// offset.
+///
+/// Functions in `probes_removed` lost their probes; those in `partly_probed` had them for a part of the time. Both lists
+/// ascend.
 pub(super) fn functions(
     numbers: &[FunctionId],
     facts: &[FunctionFact],
@@ -110,8 +111,8 @@ fn uses(names: &[String]) -> FxHashMap<&str, u32> {
     uses
 }
 
-/// The name itself, or with the first free number after it. `taken` holds the names given away, each with the
-/// number to try next, since a hostile recording may hold one name a million times.
+/// The name itself, or with the first free number. `taken` has all names in use, each with the number to try next: a hostile
+/// recording may contain a name a million times.
 pub(super) fn unique(name: String, taken: &mut FxHashMap<String, u64>) -> String {
     let Some(mut number) = taken.get(&name).copied() else {
         taken.insert(name.clone(), 2);
@@ -129,7 +130,7 @@ pub(super) fn unique(name: String, taken: &mut FxHashMap<String, u64>) -> String
     free
 }
 
-/// Name of a wake edge: what was waited for, and the edge's number.
+/// Name of a wake edge: what the wakee waited for, and the edge's number.
 pub(super) fn edge(number: u32, wait: Option<&Wait>) -> String {
     use std::fmt::Write;
     let mut name = String::with_capacity(32);
@@ -147,10 +148,10 @@ pub(super) fn edge(number: u32, wait: Option<&Wait>) -> String {
     name
 }
 
-/// What is waited for where a wait for a lock of the kernel lasts as long as it did.
+/// Name of a wait for a lock of the kernel that keeps its recorded length.
 pub(super) const KERNEL_LOCK: &str = "a lock of the kernel";
 
-/// Name of what a thread waited for when no thread of the recording ended the wait.
+/// Name of the device that a wait is for, if no recorded thread ended the wait.
 pub(super) fn device(wait: &Wait) -> &'static str {
     let Wake::External(external) = wait.wake else { return UNKNOWN };
     if wait.reason.is_stop() {
@@ -164,7 +165,7 @@ pub(super) fn device(wait: &Wait) -> &'static str {
         (External::UnknownContext, _) => "unknown waker",
         (External::BeforeWindow, _) => "woken before the window",
         (External::NotSeen, _) => "wake-up not seen",
-        // What it waited for says more than which interrupt reported it.
+        // The call and descriptor tell more than the kind of interrupt.
         (_, Some(name)) => name,
         (External::Timer, _) => TIMER,
         (External::Network, _) => "network",
@@ -181,7 +182,7 @@ pub(super) fn device(wait: &Wait) -> &'static str {
     }
 }
 
-/// The cause of the end of a wait that no recorded thread ended.
+/// What ended a wait, if no recorded thread did.
 pub(super) fn waker(external: External) -> &'static str {
     match external {
         External::Task => "another process",
@@ -200,19 +201,19 @@ pub(super) fn waker(external: External) -> &'static str {
     }
 }
 
-/// Device name of the wait of a thread that has nothing to do.
+/// Device name of waits for work.
 pub(super) const IDLE: &str = "idle";
 
-/// Device name of the time in which a thread was stopped, by a signal or by a debugger.
+/// Device name of time in which a thread was stopped by a signal or a debugger.
 pub(super) const STOPPED: &str = "stopped";
 
-/// Device name of time about which nothing is known.
+/// Device name of unknown time.
 pub(super) const UNKNOWN: &str = "unknown";
 
-/// Device name of a wait that a timer ended, in a call that does not say more.
+/// Device name of a wait that a timer ended, in a call that tells no more.
 pub(super) const TIMER: &str = "timer";
 
-/// Device name of the time before a thread that something outside the recording started.
+/// Device name of the time before a thread was started from outside of the recording.
 pub(super) const NOT_STARTED: &str = "started from outside";
 
 #[cfg(test)]
@@ -226,7 +227,7 @@ mod tests {
         assert_eq!(names, ["a", "a#2", "a#3", "a#4", "b", "a#2#2"]);
     }
 
-    /// It took time by the square: a million threads of one name were never done.
+    /// Trying numbers from 2 on each time would be quadratic: a million threads of one name would take forever.
     #[test]
     fn a_name_given_a_million_times_takes_no_longer_each_time() {
         let mut taken = FxHashMap::default();

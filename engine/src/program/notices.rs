@@ -1,4 +1,4 @@
-//! The notes about a program that was made from a recording.
+//! Findings about a program made from a recording.
 
 use super::busy_wait::WORTH_SAYING;
 use super::spins::Spins;
@@ -6,17 +6,17 @@ use crate::event::FunctionId;
 use crate::finding::{Finding, Names, Trust};
 use crate::timeline::Timeline;
 
-/// More functions than this are counted, not named.
+/// Most functions that are named; others are counted.
 const NAMED: usize = 5;
 
-/// What probe hits took of the time on CPUs.
+/// The part of the time on CPUs that probe hits took.
 pub(super) struct ProbeCost {
     pub(super) probe_ns: u64,
-    /// Running time of all threads, with that.
+    /// Running time of all threads, probe hits included.
     pub(super) ran_ns: u64,
 }
 
-/// All but what the plan has to say.
+/// All findings except the plan's.
 pub(super) fn all(timeline: &Timeline, cost: &ProbeCost, shortened: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     let named = |numbers: &[FunctionId]| {
@@ -59,7 +59,7 @@ pub(super) fn trust(timeline: &Timeline) -> Trust {
     }
 }
 
-/// The notes about running time that counts as waiting.
+/// The finding about running time that counts as waiting.
 pub(super) fn replayed(timeline: &Timeline, spins: &Spins) -> Option<Finding> {
     let ran_ns = timeline.threads.iter().map(|thread| thread.ran().0).fold(0, u64::saturating_add);
     let share = spins.spun_ns as f64 / ran_ns.max(1) as f64;

@@ -1,33 +1,32 @@
-//! What the name of an object or a device says about it. A program keeps names only, as its JSON does; nothing else
-//! compares them.
+//! The meaning of an object's or device's name. A program has names only, like its JSON form; no other file compares them.
 
 use super::answers::ANSWERS;
 use super::names::{GIL, IDLE, STOPPED, TIMER, UNKNOWN};
 use super::{ObjectId, Program};
 
-/// What an object or a device of a program is, as far as decisions ask.
+/// Kinds of objects and devices that decisions distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ObjectMeaning {
-    /// A device: waits of threads that have nothing to do.
+    /// A device: waits for work.
     Idle,
-    /// A device: time in which threads were stopped, by a signal or by a debugger.
+    /// A device: time in which threads were stopped by a signal or a debugger.
     Stopped,
-    /// A device: time about which nothing is known.
+    /// A device: unknown time.
     Unknown,
-    /// A device: waits that a timer ends.
+    /// A device: waits ended by a timer.
     Timer,
     /// A device: waits for other servers' answers.
     Answer,
-    /// The lock of a Python interpreter.
+    /// The global lock of a Python interpreter.
     Gil,
-    /// A variable of a Python interpreter, such as the word in which threads wait for its lock.
+    /// A variable of a Python interpreter, such as the futex word of its lock.
     OfInterpreter,
-    /// Anything else.
+    /// Any other object or device.
     Other,
 }
 
 impl ObjectMeaning {
-    /// By the name.
+    /// The meaning of this name.
     pub(crate) fn of(name: &str) -> ObjectMeaning {
         match name {
             IDLE => ObjectMeaning::Idle,
@@ -41,25 +40,25 @@ impl ObjectMeaning {
         }
     }
 
-    /// Time that passes by itself, or with nothing to do: nothing makes that shorter.
+    /// Whether it is time that nothing makes shorter: timers, waiting for work, being stopped.
     pub(crate) fn is_time(self) -> bool {
         matches!(self, ObjectMeaning::Timer | ObjectMeaning::Idle | ObjectMeaning::Stopped)
     }
 
-    /// A lock that the interpreter needs for itself, known by its operations or by its word.
+    /// Whether it is a lock that an interpreter needs for itself, known by operations or by its futex word.
     pub(crate) fn is_interpreter_lock(self) -> bool {
         matches!(self, ObjectMeaning::Gil | ObjectMeaning::OfInterpreter)
     }
 }
 
 impl Program {
-    /// What an object or a device is.
+    /// The meaning of an object or a device.
     pub(crate) fn meaning(&self, object: ObjectId) -> ObjectMeaning {
         let name = self.objects.get(object.0 as usize);
         name.map_or(ObjectMeaning::Other, |name| ObjectMeaning::of(name))
     }
 
-    /// What all of them are, in their order.
+    /// The meanings of all objects and devices, in order.
     pub(crate) fn meanings(&self) -> impl Iterator<Item = ObjectMeaning> + '_ {
         self.objects.iter().map(|name| ObjectMeaning::of(name))
     }

@@ -1,4 +1,4 @@
-//! Single waits, lock sections and stretches of spinning of a recording, in the words in which a report sums them up.
+//! Single waits, lock sections and stretches of spinning of a recording, named as in reports.
 
 use super::Program;
 use super::lock_replay::{NONE, Nesting, Sections, sections};
@@ -9,15 +9,15 @@ use crate::time::Timestamp;
 use crate::timeline::{NO_OBJECT, Timeline};
 use rustc_hash::FxHashSet;
 
-/// What a report has only sums of, one by one: the waits add up to its `waits`, the lock sections to its `locks`.
+/// Single events that a report sums up: the waits add up to its `waits`, the lock sections to its `locks`.
 #[derive(Debug)]
 pub struct Occurrences<'a> {
     timeline: &'a Timeline,
     nesting: Nesting,
     sections: Sections,
-    /// Locks that a report has rows of, by index in [`Timeline::locks`].
+    /// Locks with a row in reports, by index in [`Timeline::locks`].
     listed: FxHashSet<u32>,
-    /// By thread of the timeline: from when to when it only waited on a CPU, ascending.
+    /// By thread of the timeline: begins and ends of spinning, ascending.
     spins: Vec<Vec<(Timestamp, Timestamp)>>,
     again: EnteredAgain,
 }
@@ -25,17 +25,17 @@ pub struct Occurrences<'a> {
 /// What a wait was for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WaitWords {
-    /// The name that a report has for waits of its kind, e.g. `mutex lock` or `pipe read`.
+    /// The name of such waits in reports, e.g. `mutex lock` or `pipe read`.
     pub name: &'static str,
-    /// The thread had nothing to do.
+    /// The thread waited for work.
     pub idle: bool,
-    /// Index in [`Timeline::locks`] of the object that it was for, if it was in an operation on one.
+    /// Index in [`Timeline::locks`] of the object that it was for, if it was inside an operation on one.
     pub object: Option<u32>,
     /// What ended it, e.g. `thread` or `timer`.
     pub ended_by: &'static str,
 }
 
-/// A thread has a lock.
+/// A thread holds a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockSection {
     /// Index in [`Timeline::locks`].
@@ -44,18 +44,18 @@ pub struct LockSection {
     pub thread: u32,
     /// When it was taken.
     pub from: Timestamp,
-    /// When it was released, or `from` if that is not known.
+    /// When it was released; `from` if that is not known.
     pub to: Timestamp,
-    /// How long the thread waited for it before, ns; 0: it was free.
+    /// Time that the thread waited for it, ns; 0 if it was free.
     pub waited_ns: u64,
-    /// The shared side of a read-write lock.
+    /// Held for reading.
     pub reads: bool,
-    /// The recording shows when it was released.
+    /// Its release was recorded.
     pub given_back: bool,
 }
 
 impl<'a> Occurrences<'a> {
-    /// Of a timeline and the program that was made from it.
+    /// `program` is the one made from the timeline.
     pub fn of(timeline: &'a Timeline, program: &Program) -> Occurrences<'a> {
         let nesting = Nesting::of(timeline);
         let sections = sections(timeline, &nesting);
@@ -71,7 +71,7 @@ impl<'a> Occurrences<'a> {
         Occurrences { timeline, nesting, sections, listed, spins, again }
     }
 
-    /// The wait with this number of the thread with this index.
+    /// The wait with this index of the thread with this index.
     pub fn wait(&self, thread: usize, number: u32) -> Option<WaitWords> {
         let wait = self.timeline.threads.get(thread)?.waits.get(number as usize)?;
         let used = self.nesting.operation(self.timeline, thread, number);
@@ -84,7 +84,7 @@ impl<'a> Occurrences<'a> {
         })
     }
 
-    /// All lock sections of the locks that a report lists, thread by thread in the order in which each took them.
+    /// Sections of all locks with a row in reports, by thread, in the order of acquisition.
     pub fn lock_sections(&self) -> impl Iterator<Item = LockSection> + '_ {
         let listed = self.sections.all.iter().filter(|section| self.listed.contains(&section.object));
         listed.map(|section| LockSection {
@@ -98,7 +98,7 @@ impl<'a> Occurrences<'a> {
         })
     }
 
-    /// From when to when the thread with this index ran without progress, ascending and without overlap.
+    /// Begins and ends of spinning of the thread with this index, ascending and without overlap.
     pub fn spins(&self, thread: usize) -> &[(Timestamp, Timestamp)] {
         self.spins.get(thread).map_or(&[], Vec::as_slice)
     }

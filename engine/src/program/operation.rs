@@ -1,4 +1,4 @@
-//! The operations (see the table in docs/algorithms.md; papers 1999 section 3.1 and 2001 section 2).
+//! The operations of programs (see the table in docs/algorithms.md; papers 1999 section 3.1 and 2001 section 2).
 
 use crate::time::Ticks;
 
@@ -21,9 +21,9 @@ pub struct ThreadId(pub u32);
 /// One step of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Compute in the function that is on top of the stack.
+    /// Compute in the function on top of the stack.
     Exec(Ticks),
-    /// Call the function, compute, return: one entry of it.
+    /// Call the function, compute, return: one call of it.
     ExecIn(FunctionRef, Ticks),
     /// Enter a function.
     Call(FunctionRef),
@@ -31,62 +31,60 @@ pub enum Operation {
     Return,
     /// Add one to a counting semaphore, first come first served (the papers' "Signal event").
     Signal(ObjectId),
-    /// Take one from it, waiting for one if there is none ("Wait for event").
+    /// Take one from the semaphore, waiting while there is none ("Wait for event").
     Wait(ObjectId),
-    /// Mutex without direct hand-over: unlock frees it and wakes one waiter, which tries again.
+    /// Take a mutex. There is no direct hand-over: unlock frees it and wakes one waiter, which tries again.
     Lock(ObjectId),
-    /// See `Lock`.
+    /// Release a mutex; see `Lock`.
     Unlock(ObjectId),
-    /// Shared side of a read-write lock. As in glibc, ownership is passed on directly: by the last reader to
-    /// the next writer, by a writer to all waiting readers.
+    /// Take the shared side of a read-write lock. As in glibc, the lock is passed on directly: by the last reader to the next
+    /// writer, by a writer to all waiting readers.
     ReadLock(ObjectId),
-    /// Exclusive side of a read-write lock.
+    /// Take the exclusive side of a read-write lock.
     WriteLock(ObjectId),
-    /// Releases whichever side the thread holds.
+    /// Release the side that the thread holds.
     ReadWriteUnlock(ObjectId),
-    /// Lock whose waiters keep a processor busy.
+    /// Take a lock whose waiters keep a processor busy.
     SpinLock(ObjectId),
-    /// See `SpinLock`.
+    /// Release it; see `SpinLock`.
     SpinUnlock(ObjectId),
     /// Wait until this many threads have come.
     Barrier(ObjectId, u32),
     /// Condition variable, mutex: release the mutex, wait for a signal, lock the mutex again.
     CondWait(ObjectId, ObjectId),
-    /// Wakes one waiter, if any.
+    /// Wake one waiter, if any.
     CondSignal(ObjectId),
-    /// Wakes all waiters.
+    /// Wake all waiters.
     CondBroadcast(ObjectId),
-    /// Sets a POSIX semaphore's count. Those at the start of a thread without a creator are done before
-    /// anything else.
+    /// Set a POSIX semaphore's count. At the start of a thread without a creator, done before anything else.
     SemInit(ObjectId, u32),
-    /// See `Wait`, on a semaphore.
+    /// As `Wait`, on a POSIX semaphore.
     SemWait(ObjectId),
-    /// See `Signal`, on a semaphore.
+    /// As `Signal`, on a POSIX semaphore.
     SemPost(ObjectId),
-    /// The first thread to come computes this long; the others wait for it to finish.
+    /// The first thread to come computes this long; others wait until it is done.
     Once(ObjectId, Ticks),
-    /// Starts a thread, which begins when it is created.
+    /// Create a thread, which starts at once.
     Create(ThreadId),
-    /// Waits for a thread to end.
+    /// Wait for a thread to end.
     Join(ThreadId),
-    /// Wait for a device: no processor used, no other thread behind it.
+    /// Wait for a device: uses no processor, and depends on no other thread.
     Io(ObjectId, Ticks),
-    /// Wait for time to pass: no processor used.
+    /// Wait for time to pass: uses no processor.
     Sleep(Ticks),
-    /// Wait until this long after the start of the program, if that is yet to come: an absolute timer.
+    /// Wait until this long after the start of the program, if that is in the future: an absolute timer.
     SleepUntil(Ticks),
-    /// Wait until this long after the end of the thread's last `SleepNext`, if that is yet to come: a timer whose ends do
-    /// not move with what is done in between. The first one of a thread takes this long.
+    /// Wait until this long after the end of the thread's last `SleepNext`, if that is in the future. The ends of such a
+    /// timer do not move with the work in between. A thread's first one takes this long.
     SleepNext(Ticks),
-    /// Source of one recorded wake edge.
+    /// Source of a recorded wake edge.
     Release(EdgeId),
-    /// Target of one recorded wake edge: waits until the release has happened.
+    /// Target of a recorded wake edge: wait for its release.
     Await(EdgeId),
-    /// The thread has got a recorded lock, after waiting this long in the recording. Takes no time and waits
-    /// for no thread: the wait itself is replayed by its edges. Says only what is computed while the lock is
-    /// held.
+    /// The thread gets a replayed lock, after waiting this long in the recording. Takes no time and waits for no thread,
+    /// since edges replay the wait. Only marks the computing with the lock held.
     Held(ObjectId, Ticks),
-    /// The thread has given a recorded lock back, which it had for this long in the recording. See `Held`.
+    /// The thread releases a replayed lock, which it held this long in the recording; see `Held`.
     Freed(ObjectId, Ticks),
 }
 

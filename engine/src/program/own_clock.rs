@@ -1,5 +1,7 @@
-//! Runs that end by their own clock: a thread sleeps for the run's length, then tells the others to stop (ours). Whatever becomes faster,
-//! such a run takes as long, and does more meanwhile. So the sleep is taken out: what is predicted is the time for the same work.
+//! Runs that end by their own clock (ours): a thread sleeps for the run's length, then tells the others to stop.
+//!
+//! Such a run always takes as long and does more work if something gets faster. So the sleep is taken out: the prediction is
+//! the time for the same work.
 
 use super::{Operation, Program};
 use crate::finding::Finding;
@@ -7,14 +9,14 @@ use crate::time::Ticks;
 use crate::timeline::{self, State};
 use std::ops::Range;
 
-/// The sleeper sleeps at least this part of the run, and a worker computes at least this part of that time.
+/// Least part of the run that the sleeper sleeps, and least part of that time that a worker runs or is runnable.
 const MOST: f64 = 0.5;
-/// Workers that were told to stop have ended after this part of the sleep.
+/// The workers end within this part (one in `SOON`) of the sleep after its end.
 const SOON: u64 = 20;
-/// A person who sets how long a program runs sets no less.
+/// Shortest sleep that may be a chosen length of a run.
 const SHORTEST_NS: u64 = 100_000_000;
 
-/// Takes the sleep of such a run out of its program. `lived`: the program's threads, in order.
+/// Takes the sleep of such a run out of its program. `lived`: the timeline's threads, in the order of the program.
 pub(super) fn take_out(program: &mut Program, lived: &[&timeline::Thread]) {
     let begun = lived.iter().map(|thread| thread.start.0).min().unwrap_or(0);
     let ended = lived.iter().map(|thread| thread.end.0).max().unwrap_or(0);
@@ -30,7 +32,7 @@ pub(super) fn take_out(program: &mut Program, lived: &[&timeline::Thread]) {
     };
     let Some(operations) = from_first_to_last_sleep(&thread.operations) else { return };
     let operations = &mut thread.operations[operations];
-    // Who gives others work between its sleeps sets their pace by them.
+    // A thread that gives work to others between its sleeps sets their pace.
     if !operations.iter().all(is_own) {
         return;
     }
@@ -38,7 +40,7 @@ pub(super) fn take_out(program: &mut Program, lived: &[&timeline::Thread]) {
     program.findings.push(Finding::OwnClock { thread: thread.name.clone(), slept_ns });
 }
 
-/// When a thread slept, until a time that it had chosen.
+/// First begin, last end and total length of a thread's sleeps until chosen times.
 struct Slept {
     from: u64,
     until: u64,
@@ -60,7 +62,7 @@ impl Slept {
         slept
     }
 
-    /// Whether all that computed meanwhile, and the run, end when it does.
+    /// Whether all threads that computed during the sleeps, and the run itself, end when the sleeps do.
     fn ends_the_run(&self, sleeper: usize, lived: &[&timeline::Thread], ended: u64) -> bool {
         let length = self.until.saturating_sub(self.from);
         let soon = self.until.saturating_add(length / SOON);
@@ -73,7 +75,7 @@ impl Slept {
         ended <= soon && workers.peek().is_some() && workers.all(ends_by_it)
     }
 
-    /// How long a thread ran, or wanted to, meanwhile, nanoseconds.
+    /// Time that a thread ran or was runnable during the sleeps, nanoseconds.
     fn computing(&self, thread: &timeline::Thread) -> u64 {
         let spans =
             thread.spans().filter(|(.., state)| matches!(state, State::Running { .. } | State::Runnable));
@@ -99,7 +101,7 @@ fn slept(operation: &mut Operation) -> Option<&mut Ticks> {
     }
 }
 
-/// Whether no other thread takes part in it.
+/// Whether the operation involves no other thread.
 fn is_own(operation: &Operation) -> bool {
     use Operation::{
         Call, Exec, ExecIn, Freed, Held, Io, Lock, Return, Sleep, SleepNext, SleepUntil, Unlock,
@@ -114,7 +116,7 @@ fn is_own(operation: &Operation) -> bool {
             | Sleep(_)
             | SleepNext(_)
             | SleepUntil(_)
-            // Progress is often read and printed under a lock.
+            // Progress is often read and printed with a lock held.
             | Lock(_)
             | Unlock(_)
             | Held(..)
@@ -159,7 +161,7 @@ mod tests {
         }
     }
 
-    /// The program after the sleep was taken out, with a worker that ends at that time, milliseconds.
+    /// The program after its sleep was taken out. The worker ends at `ends`, milliseconds.
     fn taken_out(ends: u64, program: &str) -> Program {
         let running = State::Running { cpu: Some(0) };
         let main = thread(&[(0, State::Blocked(0)), (500, running)], 506);

@@ -1,14 +1,14 @@
-//! What of nice values and CPU masks is the program's own, and not the recorded machine's.
+//! Decides which nice values and CPU masks belong to the program, not to the recorded machine.
 
 use crate::timeline::{self, Timeline};
 
-/// A thread's nice value and the CPUs that it may use; none for all.
+/// A thread's nice value and the CPUs that it may use; empty for all.
 pub(super) type Placement = (i8, Vec<u32>);
 
-/// The placement of each of these threads. Each has the last one that it had: when it changed is not known.
+/// The placement of each thread: its last one, since the time of a change is not known.
 ///
-/// A mask that threads had when the recording began, as from `taskset` or a container, or that all of them have,
-/// belongs to the recorded machine: on another one they may use all CPUs. A nice value that all have changes nothing.
+/// A mask from the recording's start (set by `taskset` or a container), or one that all threads have, belongs to the recorded
+/// machine: on another machine they may use all CPUs. A nice value that all threads have changes nothing.
 pub(super) fn placements<'a>(
     timeline: &Timeline,
     threads: impl Iterator<Item = &'a timeline::Thread> + Clone,

@@ -1,5 +1,5 @@
-//! On which CPU a thread of a recording computed what. The program itself does not depend on it: it is kept
-//! for showing a path by CPU (1994, near-critical paths, section VI: "from a processor perspective").
+//! The CPUs on which a recorded thread computed. The program itself does not depend on them: they only serve to show a path
+//! by CPU (1994, near-critical paths, section VI: "from a processor perspective").
 
 use crate::time::Ticks;
 
@@ -8,35 +8,35 @@ use crate::time::Ticks;
 pub struct Move {
     /// Index of an operation that computes.
     pub operation: u32,
-    /// How much of it is over by then.
+    /// Length of the operation that is over at the move.
     pub after: Ticks,
-    /// The CPU; `None` where the recording does not say.
+    /// The CPU; `None` if it was not recorded.
     pub cpu: Option<u16>,
 }
 
-/// Notes a thread's moves while its operations are written.
+/// Collects a thread's moves while its operations are written.
 #[derive(Debug, Default)]
 pub(super) struct Moves {
-    /// The CPU at present; nothing before the first is known.
+    /// The current CPU; `None` before the first move.
     now: Option<Option<u16>>,
-    /// Moves in the operation that is not written yet: after how many nanoseconds of it.
+    /// Moves in the operation that is being collected: nanoseconds of it before the move, and the CPU.
     pending: Vec<(u64, Option<u16>)>,
     moves: Vec<Move>,
 }
 
 impl Moves {
-    /// The thread computes on this CPU when so much of the coming operation is over.
+    /// The thread runs on this CPU from here on; `after_ns` of the coming operation are over.
     pub(super) fn runs(&mut self, cpu: Option<u16>, after_ns: u64) {
         if self.now == Some(cpu) {
             return;
         }
         self.now = Some(cpu);
-        // Nothing was computed since the last move: as if it had not been.
+        // Nothing was computed on the CPU before, so that move is dropped.
         self.pending.pop_if(|(at, _)| *at == after_ns);
         self.pending.push((after_ns, cpu));
     }
 
-    /// The operation with this index was written, and computes.
+    /// The collected computing was written as the operation with this index.
     pub(super) fn written(&mut self, operation: usize) {
         let Ok(operation) = u32::try_from(operation) else { return };
         for (after_ns, cpu) in self.pending.drain(..) {

@@ -1,15 +1,15 @@
-//! Where the runs of a thread start: see `schedule::runs`.
+//! Where runs of computing of a thread start: see `schedule::runs`.
 
 use super::Operation;
 
-/// Tells, walking through a thread's operations, where runs start. The one place that knows.
+/// Tells where runs start, while walking through a thread's operations. No other code decides this.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RunBreaks {
     inside: bool,
 }
 
 impl RunBreaks {
-    /// Whether this operation is the first of a run. To be asked of every operation in order.
+    /// Whether this operation is the first of a run. Must be called for each operation, in order.
     pub(crate) fn starts_run(&mut self, operation: &Operation) -> bool {
         match operation {
             Operation::Exec(_) | Operation::ExecIn(..) => !std::mem::replace(&mut self.inside, true),

@@ -1,6 +1,5 @@
-//! Stacks of a recording as places with functions: those that had probes, and those that only samples know.
-//! The library that longpole preloads is in none of them: a caller that reached libc through it counts as the
-//! caller of the libc function.
+//! Stacks of a recording as places in functions: with probes, or known from samples only. Frames of the library that longpole
+//! preloads are left out: a caller that reached libc through it counts as the caller of the libc function.
 
 use super::function_origin::{CODE_WITHOUT_A_FILE, MADE_CODE, UNKNOWN, unnamed};
 use super::{FunctionRef, Place, PlaceId};
@@ -10,27 +9,27 @@ use crate::event::{
 use crate::timeline::{Stack, Timeline};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What stacks are made of, before functions have their numbers in the program.
+/// The content of stacks, before functions have their indices in the program.
 #[derive(Debug, Default)]
 pub(super) struct SampledCode {
-    /// Functions that only stacks know, with numbers that no other function has.
+    /// Functions known from stacks only, with unused ids.
     pub(super) facts: Vec<FunctionFact>,
-    /// Numbers of all functions on stacks, ascending.
+    /// Ids of all functions on stacks, ascending.
     pub(super) functions: Vec<FunctionId>,
     places: Vec<(FunctionId, Option<String>, bool)>,
-    /// By the timeline's numbers.
+    /// By index of the stack in the timeline.
     stacks: Vec<Vec<PlaceId>>,
-    /// By stack: whether it begins in a probe.
+    /// By stack: whether its innermost frame is in a probe.
     in_probes: Vec<bool>,
     /// By stack: whether its innermost frame is in a loop that only waits.
     in_waits: Vec<bool>,
-    /// By stack: whether that loop tries to take a lock, or the function there is a spin lock's.
+    /// By stack: whether that loop tries to take a lock, or the innermost function takes a spin lock.
     in_tries: Vec<bool>,
 }
 
-/// What the kernel calls the library in which the clock is read.
+/// The kernel's name of the library that reads the clock.
 const CLOCK: &str = "[vdso]";
-/// What the kernel calls the memory for instructions that probes lie on.
+/// The kernel's name of the memory for instructions under probes.
 const UNDER_PROBES: &str = "[uprobes]";
 
 impl SampledCode {
@@ -45,7 +44,7 @@ impl SampledCode {
             .map(|stack| {
                 let frames = stack.frames.iter().enumerate();
                 let mut places = Vec::with_capacity(stack.frames.len());
-                // Nothing but readings of the clock so far, which may be the recording's.
+                // Only frames that read the clock so far, which may belong to recording.
                 let mut only_clock = true;
                 for (index, address) in frames {
                     let (pid, address) = (stack.pid, frame_address(index, *address));
@@ -93,7 +92,7 @@ impl SampledCode {
         }
     }
 
-    /// The places, with functions as the program numbers them.
+    /// The places, with functions as indices in the program.
     pub(super) fn places(&self, functions: &FxHashMap<FunctionId, FunctionRef>) -> Vec<Place> {
         let place = |(function, line, inlined): &(FunctionId, Option<String>, bool)| Place {
             function: functions.get(function).copied().unwrap_or(FunctionRef(u32::MAX)),
@@ -103,8 +102,10 @@ impl SampledCode {
         self.places.iter().map(place).collect()
     }
 
-    /// By stack: whether its innermost function, or what was inlined there, only waits, or the loop there does. A mutex or
-    /// read-write lock that spins before it sleeps is no such wait where its operations are put back: they say who waits.
+    /// By stack: whether its innermost function, one inlined there, or the loop there only waits.
+    ///
+    /// A mutex or read-write lock that spins before it sleeps does not count where operations are put back: they tell who
+    /// waits.
     pub(super) fn waiting(&self, timeline: &Timeline) -> Vec<bool> {
         let facts: FxHashMap<FunctionId, &FunctionFact> =
             timeline.functions.iter().chain(&self.facts).map(|fact| (fact.id, fact)).collect();
@@ -134,7 +135,7 @@ impl SampledCode {
         .collect()
     }
 
-    /// By stack: whether it waits for a spin lock.
+    /// By stack: whether it is of a thread that waits for a spin lock.
     pub(super) fn in_tries(&self) -> &[bool] {
         &self.in_tries
     }
@@ -151,18 +152,18 @@ impl SampledCode {
 struct Finder<'a> {
     map: CodeMap<'a>,
     named: CodeNames<'a>,
-    /// Functions with probes: by binary and first instruction, and by binary and name where that is only one.
+    /// Functions with probes, by binary and offset of the first instruction; below, by binary and name, `None` if not unique.
     probed: FxHashMap<(&'a str, u64), FunctionId>,
     by_name: FxHashMap<(&'a str, &'a str), Option<FunctionId>>,
-    /// Other functions: by binary and first instruction, and by binary and name, with whether that one has a place.
+    /// Other functions, by binary and first instruction; below, by binary and name, and whether the first is known.
     placed: FxHashMap<(String, u64), FunctionId>,
     named_only: FxHashMap<(String, String), (FunctionId, bool)>,
     facts: Vec<FunctionFact>,
     places: Vec<(FunctionId, Option<String>, bool)>,
     numbers: FxHashMap<(FunctionId, Option<String>, bool), PlaceId>,
-    /// What each place of a binary stands for, since its last change.
+    /// Places of each place of a binary, by the time of its last change.
     seen: FxHashMap<(&'a str, Option<&'a str>, u64, u64), Vec<PlaceId>>,
-    /// Numbers below this are free.
+    /// The next unused id.
     next: FunctionId,
 }
 
@@ -191,8 +192,8 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Whether a thread that is here is in a probe: the kernel executes the instruction under it, or is about to. The first
-    /// instruction of a probed function takes a trap, and next to nothing without.
+    /// Whether a thread at this address is in a probe: at the first instruction of a probed function, or at its copy that the
+    /// kernel executes. That instruction takes as long as a trap, and next to nothing without a probe.
     fn is_in_probe(&self, pid: u32, address: u64, time_ns: u64) -> bool {
         let Some((mapping, offset)) = self.map.at(pid, address, time_ns) else { return false };
         if mapping.path == UNDER_PROBES {
@@ -201,13 +202,13 @@ impl<'a> Finder<'a> {
         let module = mapping.path.rsplit('/').next().unwrap_or(&mapping.path);
         let code = self.named.at(mapping, offset, time_ns);
         let entry = code.and_then(|code| code.entry);
-        // Where the breakpoint is, or after its byte.
+        // At the breakpoint, or after its first byte.
         entry.is_some_and(|entry| {
             offset.wrapping_sub(entry) <= 1 && self.probed.contains_key(&(module, entry))
         })
     }
 
-    /// What a thread with this stack executes, outside of the library for recording.
+    /// The innermost code of a stack outside of the preloaded library and the clock.
     fn innermost(&self, stack: &Stack) -> Option<&'a CodeFact> {
         let mut frames = stack
             .frames
@@ -221,7 +222,7 @@ impl<'a> Finder<'a> {
         self.named.at(mapping, offset, stack.time.0)
     }
 
-    /// Appends what lies at an address: functions inlined there, and the one that they were inlined into.
+    /// Appends the places at an address: functions inlined there, and the function around them.
     fn frame(&mut self, pid: u32, address: u64, time_ns: u64, places: &mut Vec<PlaceId>) {
         let Some((mapping, offset)) = self.map.at(pid, address, time_ns) else {
             let unknown = self.function("", None, UNKNOWN, None);
@@ -238,7 +239,7 @@ impl<'a> Finder<'a> {
         let from = places.len();
         let is_made = is_jit_code(&mapping.path);
         let module = match mapping.path.rsplit('/').next() {
-            // What several processes have made under one name is one function, as in a binary that they share.
+            // Code that several processes made under one name is one function, as in a shared binary.
             _ if is_made => MADE_CODE,
             last => last.unwrap_or(&mapping.path),
         };
@@ -246,8 +247,7 @@ impl<'a> Finder<'a> {
             let function = self.function(module, None, &inlined.function, None);
             places.push(self.place(function, inlined.line.clone(), true));
         }
-        // Code that a compiler has moved elsewhere because it is rarely executed still belongs to the
-        // function.
+        // Rarely executed code that a compiler moved elsewhere still belongs to its function.
         let name = code.and_then(|code| code.function.as_deref()).map(|name| match name.find(".cold") {
             Some(at) if at > 0 => name.get(..at).unwrap_or(name),
             _ => name,
@@ -257,7 +257,7 @@ impl<'a> Finder<'a> {
                 let (entry, declared) = code.map_or((None, None), |code| (code.entry, code.declared.clone()));
                 self.function(module, entry, name, declared)
             }
-            // Code without a name: all of its binary together.
+            // Code without a name: one function for its whole binary.
             None if is_made || module.is_empty() => self.function("", None, CODE_WITHOUT_A_FILE, None),
             None => self.function(module, None, &unnamed(module), None),
         };
@@ -266,7 +266,7 @@ impl<'a> Finder<'a> {
         self.seen.insert(key, places.get(from..).unwrap_or_default().to_vec());
     }
 
-    /// The number of a function; one of its own if it has no probes.
+    /// The id of a function; a new one if it has none.
     fn function(
         &mut self,
         module: &str,
@@ -284,7 +284,7 @@ impl<'a> Finder<'a> {
         if let Some(id) = by_entry.as_ref().and_then(|key| self.placed.get(key)) {
             return *id;
         }
-        // Inlined copies have no place of their own: they are the function of that name, if there is one.
+        // Inlined copies have no first instruction: they belong to the function of that name, if there is one.
         let by_name = (module.to_owned(), name.to_owned());
         if let Some((id, has_place)) = self.named_only.get_mut(&by_name)
             && (entry.is_none() || !*has_place)
@@ -336,8 +336,8 @@ mod tests {
     use crate::time::Timestamp;
     use crate::timeline::{FirstUse, Lock};
 
-    /// A thread that spun for Rust's lock before it slept waited for another one in the middle of a section that was put back:
-    /// a deadlock that only the simulation had.
+    /// A thread that spins for Rust's lock before it sleeps must not wait for another one in the middle of a section that was
+    /// put back: the simulation would deadlock.
     #[test]
     fn spinning_for_a_lock_that_is_put_back_is_no_wait_of_its_own() {
         let waits = |function: &str, put_back: bool| {

@@ -1,5 +1,4 @@
-//! What samples of the recording show of the compute time between the probes: which stack a thread had at
-//! instants of a clock that is independent of the program.
+//! Samples of the compute time between probes: a thread's stack at instants of a clock that is independent of the program.
 
 use super::{FunctionRef, Program};
 
@@ -7,36 +6,35 @@ use super::{FunctionRef, Program};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PlaceId(pub u32);
 
-/// Samples of a program; empty if it was recorded without, or written by hand.
+/// Samples of a program; empty if none were taken, or for a hand-written program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Samples {
-    /// Places in code, each only once.
+    /// Places in code, without duplicates.
     pub places: Vec<Place>,
-    /// Stacks, each only once: the innermost place first, functions that were inlined among them. An unknown
-    /// one is empty.
+    /// Stacks without duplicates: the innermost place first, with inlined functions. Empty if nothing is known.
     pub stacks: Vec<Vec<PlaceId>>,
-    /// By thread (as [`super::ThreadId`] counts), in order of operations; may be shorter than the list of threads.
+    /// By index of the thread, in order of operations. May be shorter than the list of threads.
     pub threads: Vec<Vec<Sample>>,
-    /// Samples asked for per second of a thread's running time; 0 if that is not known.
+    /// Requested samples per second of a thread's running time; 0 if not known.
     pub rate_hz: u32,
-    /// Samples that are in no operation: taken while the thread waited for a lock, say.
+    /// Samples outside of all operations, for example while the thread waited for a lock.
     pub elsewhere: u64,
-    /// Samples whose stack ends before its beginning.
+    /// Samples whose outermost frames are missing.
     pub truncated: u64,
 }
 
 /// A place in code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
-    /// The function that its line belongs to: the inlined one, if it was inlined.
+    /// The function of the line: the inlined function, if it is inlined.
     pub function: FunctionRef,
     /// `file:line`, if debug information gives it.
     pub line: Option<String>,
-    /// Whether this is a copy of the function that was inlined into the next place of the stack.
+    /// Whether this is a copy of the function, inlined into the stack's next place.
     pub inlined: bool,
 }
 
-/// A thread was sampled computing.
+/// A sample of a computing thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// Index of the operation in the thread's list.
@@ -46,7 +44,7 @@ pub struct Sample {
 }
 
 impl Program {
-    /// The user's function nearest to the innermost place of a stack: in the kernel, in a library or in code that was inlined, the
+    /// The user's function nearest to the top of a stack. For code of the kernel, a library or an inlined function, it is the
     /// one that uses it.
     pub(crate) fn users_function(&self, stack: u32) -> Option<FunctionRef> {
         self.samples.stack(stack).find_map(|(_, place)| {
@@ -55,7 +53,7 @@ impl Program {
         })
     }
 
-    /// The function that the user's one calls there: a library's, or a standard one that was inlined.
+    /// The function that the user's function calls there: a library's, or an inlined standard function.
     pub(super) fn called_by_user(&self, stack: u32) -> Option<FunctionRef> {
         let users = self.users_function(stack)?;
         let inner = self.samples.stack(stack).take_while(|(_, place)| place.function != users);
@@ -64,12 +62,12 @@ impl Program {
 }
 
 impl Samples {
-    /// Whether there are none.
+    /// Whether there are no samples in operations.
     pub fn is_empty(&self) -> bool {
         self.threads.iter().all(Vec::is_empty)
     }
 
-    /// How many there are, in operations.
+    /// Number of samples in operations.
     pub fn count(&self) -> u64 {
         self.threads.iter().map(|thread| thread.len() as u64).sum()
     }
@@ -85,7 +83,7 @@ impl Samples {
         places.iter().filter_map(|&id| self.places.get(id.0 as usize).map(|place| (id, place)))
     }
 
-    /// Whether all numbers refer to something of this program, and operations do not go back.
+    /// Whether all indices are valid in this program, and samples are in order of operations.
     pub(super) fn fit(&self, program: &Program) -> bool {
         let functions = program.functions.len();
         self.threads.len() <= program.threads.len()

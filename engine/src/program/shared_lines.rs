@@ -1,11 +1,11 @@
-//! Cache lines that several threads change at the same time (ours).
+//! Cache lines that several threads change at about the same time (ours).
 //!
-//! An atomic instruction needs its line for its CPU alone, and waits until another CPU has given it away (Intel SDM, volume 3,
-//! section 10.1). A clock finds such a thread behind that instruction ([`crate::event::NoteKind::Changed`]). That is no proof: a line
-//! that one thread alone changes is found there, too. So two threads have to be found at one line within [`TOGETHER_NS`].
-//! Of plain loads and stores, much more has to be known ([`super::line_sharing`]).
+//! An atomic instruction needs its line for its CPU alone, and waits until another CPU has passed it on (Intel SDM, volume 3,
+//! section 10.1). A clock finds such a thread behind that instruction ([`crate::event::NoteKind::Changed`]). But so it does
+//! for a line that one thread alone changes. So two threads must be found at one line within [`TOGETHER_NS`]. For plain loads
+//! and stores, there are more conditions ([`super::line_sharing`]).
 //!
-//! A thread that waits for a spin lock is at its line as well; such stacks count as waiting ([`super::spins`]), not here.
+//! A thread that waits for a spin lock is at its line, too; such stacks count as waiting ([`super::spins`]), not here.
 
 use super::line_sharing::{self, Sharing, while_others_run};
 use super::lock_names::Addresses;
@@ -18,27 +18,27 @@ use probe_abi::SampleReason;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes of a line on x86-64.
+/// Bytes of a cache line on x86-64.
 const LINE: u64 = 64;
-/// Two threads that were found at a line within this change it at the same time. Samples are 2 ms apart.
+/// Two threads found at a line within this time count as changing it together. Samples are 2 ms apart.
 const TOGETHER_NS: u64 = 50_000_000;
-/// Fewer samples than this show nothing.
+/// Least number of samples that count.
 const FEWEST: usize = 10;
-/// Lines that are kept.
+/// Most lines listed.
 const MOST: usize = 16;
 
 /// A sample at a line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub time_ns: u64,
-    /// The thread's place among those that have lived.
+    /// Index of the thread among those that have lived.
     pub thread: usize,
     pub stack: u32,
     pub address: u64,
     pub access: Access,
 }
 
-/// The lines of a recording, the one with the most samples first.
+/// The shared lines of a recording, in descending order of samples.
 pub(super) fn of(
     timeline: &Timeline,
     sampled: &SampledCode,
@@ -90,7 +90,7 @@ fn seen_by_line(
     lines
 }
 
-/// The samples of threads that wait for a line, and how they share it; `None`: they do not.
+/// The samples of threads that wait for a line, and how they share it; `None`: they do not wait for it.
 fn shared(
     seen: Vec<Seen>,
     lived: &[&Thread],
@@ -109,7 +109,7 @@ fn shared(
     Some((seen, sharing))
 }
 
-/// Whether each word is one thread's own: nothing but the line is shared.
+/// Whether each word belongs to one thread: false sharing.
 fn is_false(seen: &[Seen]) -> bool {
     let mut words: FxHashMap<u64, FxHashSet<usize>> = FxHashMap::default();
     for seen in seen {
@@ -118,10 +118,10 @@ fn is_false(seen: &[Seen]) -> bool {
     words.len() > 1 && words.values().all(|by| by.len() == 1)
 }
 
-/// Those close to which another thread was found there.
+/// Samples within `TOGETHER_NS` of a sample of another thread.
 fn together(mut seen: Vec<Seen>) -> Vec<Seen> {
     seen.sort_by_key(|seen| seen.time_ns);
-    // The last time of any thread, and that of another thread than this one, seen from both ends.
+    // Marks samples with another thread's sample shortly before, in each direction.
     let mut is_near = vec![false; seen.len()];
     let mut mark = |order: &mut dyn Iterator<Item = usize>| {
         let mut last: FxHashMap<usize, u64> = FxHashMap::default();

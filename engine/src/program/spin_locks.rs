@@ -1,44 +1,42 @@
-//! Spin locks that only samples know: which thread held one while others spun for it. **Ours.**
+//! Spin locks known from samples only: which thread held one while others spun for it (**ours**).
 //!
-//! A stretch of spinning in a loop that tries to take a lock ends when the holder releases it. So one thread
-//! held the lock up to then, at least since the other came, and the other one holds it from then on. On
-//! average, a thread arrives in the middle of a hold. So the hold is taken to begin as long before the
-//! arrival as it lasted after it, but not before the thread began to compute, or got the lock, or another one
-//! held it.
+//! A stretch of spinning in a loop that tries to take a lock ends when the holder releases the lock. So one thread held the
+//! lock up to then, at least since the other arrived, and the other holds it from then on. On average, a thread arrives in
+//! the middle of a hold. So the hold is assumed to begin as long before the arrival as it lasted after it. But it begins not
+//! before the thread began to compute or got the lock, or while another thread held it.
 //!
-//! A hold lies in one stretch of plain computing: no wait and no recorded operation is in it, so the holder
-//! of a lock always releases it: replayed as locks, these cannot deadlock. Which thread gets a lock first is
-//! open, as it is in the program; and a thread that loses its CPU while it holds the lock makes others spin.
-//! All loops of a process count as one lock.
+//! A hold lies in one stretch of plain computing, without waits or recorded operations. So the holder always releases the
+//! lock, and as simulated locks these cannot deadlock. Which thread gets a lock first is open, as in the program, and a
+//! thread that loses its CPU with the lock held makes others spin. All loops of a process count as one lock.
 
 use super::spins::{Mark, MarkKind};
 use rustc_hash::FxHashMap;
 
-/// A stretch of spinning for a lock was over.
+/// A stretch of spinning for a lock, at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct HandOver {
-    /// When it was released, when the next thread went on, and when that one had begun to spin, ns.
+    /// When the lock was released, when the waiter went on, and when it had begun to spin, ns.
     pub(super) given: u64,
     pub(super) taken: u64,
     pub(super) begun: u64,
-    /// Which threads, by their numbers in the timeline.
+    /// Indices of the threads in the timeline.
     pub(super) holder: usize,
     pub(super) waiter: usize,
     pub(super) pid: u32,
 }
 
-/// Stretches of plain computing of a thread, ascending: from and to, ns.
+/// Stretches of plain computing of a thread, ascending: begin and end, ns.
 pub(super) type Spans = Vec<(u64, u64)>;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
-    /// All up to then is decided.
+    /// Everything before is decided.
     until: u64,
-    /// When it got the lock last, if it is not said yet what for.
+    /// When it last got the lock, if that is not marked yet.
     got: Option<u64>,
 }
 
-/// Which thread takes and releases which lock, by thread.
+/// Acquisitions and releases of sampled spin locks, by thread.
 #[derive(Debug, Default)]
 pub(super) struct SpinLocks {
     pub(super) marks: Vec<(usize, Mark)>,
@@ -46,7 +44,7 @@ pub(super) struct SpinLocks {
     pub(super) pids: Vec<u32>,
 }
 
-/// Whether a thread computes plainly up to this instant, so that it can have had a lock.
+/// Whether a thread computes without interruption up to this instant, so that it may have held a lock.
 pub(super) fn computes_up_to(spans: &Spans, time: u64) -> bool {
     before(spans, time).is_some()
 }
@@ -104,7 +102,7 @@ impl SpinLocks {
         self.marks.push((thread, Mark { time, kind }));
     }
 
-    /// It got the lock; for how long nothing says.
+    /// Marks that the thread got the lock; how long it held it is not known.
     fn touch(&mut self, thread: usize, lock: u32, got: Option<u64>) {
         if let Some(time) = got {
             self.mark(thread, time, MarkKind::Touch(lock));
@@ -112,7 +110,7 @@ impl SpinLocks {
     }
 }
 
-/// The stretch in which a thread computes before an instant, up to it at least.
+/// The stretch of computing that contains the time just before an instant.
 fn before(spans: &Spans, time: u64) -> Option<(u64, u64)> {
     let next = spans.partition_point(|(from, _)| *from < time);
     spans.get(next.checked_sub(1)?).copied().filter(|(_, to)| time <= *to)
@@ -155,7 +153,7 @@ mod tests {
         assert_eq!(of(1, &locks), [(5_010, MarkKind::Touch(0))]);
     }
 
-    /// Each is taken before it is released, and no thread holds two.
+    /// Each lock is taken before it is released, and no thread holds two.
     #[test]
     fn holds_of_a_thread_follow_each_other_whatever_was_seen() {
         for seed in 0..200 {

@@ -1,9 +1,8 @@
-//! Stretches of running in which a thread only checks whether it may go on, and the thread that ended them.
+//! Stretches of running in which a thread only checks whether it may go on, and the threads that ended them.
 //!
-//! A stretch is no work. It ends when another thread of the process has done something: the one that itself
-//! stopped computing just then, else one that computes, else the one that computed last. That stays as it was
-//! recorded: an edge from there. If no thread of the process has computed since the stretch began, what it
-//! waits for is outside, and the stretch stays computing. A stretch that ends in a sleep needs no edge: the
+//! Such a stretch is no work. Another thread of the process ends it: the one that stopped computing just then, else one that
+//! computes, else the last one that computed. This is replayed by an edge from there. If no thread of the process computed
+//! during the stretch, it waits for something outside and stays computing. A stretch that ends in a sleep needs no edge: the
 //! sleep has one.
 
 mod pieces;
@@ -15,12 +14,12 @@ use crate::event::FunctionId;
 use crate::timeline::{self, State, Timeline};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Shorter stretches are the first look, which found that nothing had to be waited for.
+/// Shorter stretches are first checks that found nothing to wait for.
 const SHORTEST_NS: u64 = 1_000;
-/// A spinning thread notices the change within this time: a cache line's way, and two probes.
+/// Longest time until a spinning thread notices a change: a cache line's transfer, and two probes.
 const SEEN_WITHIN_NS: u64 = 20_000;
 
-/// Something at an instant of a thread.
+/// A mark at an instant of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Mark {
     /// When, ns.
@@ -28,25 +27,25 @@ pub(super) struct Mark {
     pub(super) kind: MarkKind,
 }
 
-/// See [`Mark`]; edges are counted from 0. At one instant a thread ends the spinning of others before it
-/// spins itself.
+/// The kind of a mark; edges are counted from 0. The order decides at one instant: a thread ends others' spinning before it
+/// spins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum MarkKind {
-    /// It releases a spin lock, by number.
+    /// Releases a spin lock, by number.
     Give(u32),
-    /// It ends the spinning of another thread.
+    /// Ends the spinning of another thread: number of the edge.
     Release(u32),
-    /// It continues, because of that edge; `None`: into a sleep, or with a spin lock.
+    /// Stops spinning because of this edge; `None`: goes to sleep, or takes a spin lock.
     End(Option<u32>),
-    /// It takes a spin lock.
+    /// Takes a spin lock, by number.
     Take(u32),
-    /// The same, and releases it at once.
+    /// Takes a spin lock and releases it at once.
     Touch(u32),
-    /// It only waits from here on.
+    /// Begins to spin.
     Begin,
 }
 
-/// From when to when a thread only waited on its CPU, ns.
+/// Begins and ends of a thread's spinning, ns.
 pub(super) fn spun(marks: &[Mark]) -> Vec<(u64, u64)> {
     let mut begun = None;
     let spun = marks.iter().filter_map(|mark| match mark.kind {
@@ -60,18 +59,18 @@ pub(super) fn spun(marks: &[Mark]) -> Vec<(u64, u64)> {
     spun.collect()
 }
 
-/// All stretches of a recording.
+/// All stretches of spinning of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spins {
     /// By thread of the timeline, in order of time.
     pub(super) marks: Vec<Vec<Mark>>,
-    /// How many edges there are.
+    /// Number of edges.
     pub(super) edges: u32,
-    /// How many of those have a source that is guessed: more than one thread computed.
+    /// Number of edges whose source is a guess, since several threads computed.
     pub(super) guessed: u32,
     /// CPU time in stretches, ns.
     pub(super) spun_ns: u64,
-    /// How many stretches were for spin locks, and the process of each such lock.
+    /// Number of stretches for spin locks, and the process of each sampled spin lock.
     pub(super) hand_overs: usize,
     pub(super) locks: Vec<u32>,
 }
@@ -85,11 +84,11 @@ struct Stretch {
     tries: bool,
 }
 
-/// What a thread ran, cut into computing and waiting.
+/// A thread's running time, divided into computing and spinning.
 #[derive(Clone, Debug, Default)]
 struct Ran {
     stretches: Vec<Stretch>,
-    /// From and to, ascending.
+    /// Begins and ends, ascending.
     computes: Vec<(u64, u64)>,
     /// The same without recorded operations, cut where the thread slept.
     plain: Spans,
@@ -138,7 +137,7 @@ impl Spins {
         spins
     }
 
-    /// Adds a stretch; returns what it says about a spin lock.
+    /// Adds a stretch of spinning; returns the hand-over if it was for a spin lock.
     fn add(
         &mut self,
         (index, pid): (usize, u32),
@@ -204,7 +203,7 @@ fn source(index: usize, stretch: &Stretch, peers: &[usize], rans: &[Ran]) -> Opt
     }
 }
 
-/// By thread: from when to when it was in recorded operations, ascending and without overlap.
+/// By thread: stretches in recorded operations, ascending and without overlap.
 fn operations(timeline: &Timeline) -> Vec<Vec<(u64, u64)>> {
     let mut all: Vec<Vec<(u64, u64)>> = vec![Vec::new(); timeline.threads.len()];
     for used in &timeline.lock_operations {

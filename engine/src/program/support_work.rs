@@ -1,6 +1,6 @@
-//! What the kernel and a runtime compute for a program's threads, as the ticks of a clock find it (ours). A system call takes CPU time of the thread
-//! that makes it, and so does a page fault: more CPUs do not make it less, and what is done to memory that threads share is done one
-//! after the other (`mmap_lock`, Linux `Documentation/mm/process_addrs.rst`).
+//! Work of the kernel and of runtimes for a program's threads, from ticks of the clock (ours). A system call takes CPU time
+//! of its thread, and so does a page fault: more CPUs do not reduce it. Changes of memory that threads share are serialized
+//! (`mmap_lock`, Linux `Documentation/mm/process_addrs.rst`).
 
 use super::Program;
 use super::recorded::{LockWaits, Share, SupportWork};
@@ -11,25 +11,25 @@ use probe_abi::SampleReason;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Fewer samples than this show nothing.
+/// Least number of samples that count.
 pub(super) const FEWEST: u64 = 10;
 
-/// A thread with this many times fewer samples than another one hardly causes it.
+/// A thread with this many times fewer samples than another hardly causes the work.
 const HARDLY: u64 = 20;
 
-/// What was found of one subject.
+/// Samples of one subject.
 #[derive(Default)]
 struct Found {
     calls: BTreeMap<&'static str, u64>,
     functions: BTreeMap<u32, u64>,
-    /// What these call for it.
+    /// By function through which the user's functions call it.
     via: BTreeMap<u32, u64>,
     /// Samples by process and thread.
     threads: BTreeMap<u32, FxHashMap<usize, u64>>,
     samples: u64,
 }
 
-/// By subject, that with the most samples first.
+/// Work by subject, in descending order of samples.
 pub(super) fn of(timeline: &Timeline, sampled: &SampledCode, program: &Program) -> Vec<SupportWork> {
     let stacks = of_stacks(timeline, program);
     let waiting = sampled.waiting(timeline);
@@ -40,7 +40,7 @@ pub(super) fn of(timeline: &Timeline, sampled: &SampledCode, program: &Program) 
             all += 1;
             let Some(stack) = timeline.stacks.get(sample.stack as usize) else { continue };
             let Some(&Some((name, subject))) = stacks.get(sample.stack as usize) else { continue };
-            // Asking again and again is waiting; going to sleep is work.
+            // Polling is waiting, but going to sleep is work.
             if waiting.get(sample.stack as usize) == Some(&true) && name != "futex" {
                 continue;
             }
@@ -68,7 +68,7 @@ pub(super) fn of(timeline: &Timeline, sampled: &SampledCode, program: &Program) 
     works
 }
 
-/// For each stack what is done there, and what it is about.
+/// For each stack, name and subject of its work.
 fn of_stacks(timeline: &Timeline, program: &Program) -> Vec<Option<(&'static str, SupportSubject)>> {
     let of_place = |function: u32| {
         let function = program.functions.get(function as usize)?;
@@ -89,13 +89,13 @@ fn of_stacks(timeline: &Timeline, program: &Program) -> Vec<Option<(&'static str
     (0u32..).zip(&timeline.stacks).map(of_stack).collect()
 }
 
-/// The threads of a process that cause it: one that starts the others has a sample or two, too.
+/// The threads of a process that cause the work. A thread that starts the others has a sample or two, too.
 fn causing(threads: &FxHashMap<usize, u64>) -> impl Iterator<Item = usize> + '_ {
     let most = threads.values().max().copied().unwrap_or(0);
     threads.iter().filter(move |(_, samples)| samples.saturating_mul(HARDLY) >= most).map(|(place, _)| *place)
 }
 
-/// How long threads waited for locks of the kernel in calls of this subject.
+/// Waits of threads for locks of the kernel in calls of this subject.
 fn lock_waits(subject: SupportSubject, found: &Found, timeline: &Timeline) -> Option<LockWaits> {
     let locks = timeline.kernel_locks.as_ref()?;
     let lived: Vec<&Thread> = timeline.threads.iter().filter(|thread| thread.has_lived()).collect();
@@ -125,7 +125,7 @@ fn work(subject: SupportSubject, found: Found, all: u64, program: &Program) -> S
         most.and_then(|(function, _)| program.functions.get(*function as usize))
             .map(|function| function.name.clone())
     };
-    // A function that is called like the system call says nothing new.
+    // A function with the system call's name tells nothing new.
     let is_call = |name: &str| {
         calls.iter().any(|call| name.trim_start_matches("__").trim_end_matches("64") == call.name)
     };

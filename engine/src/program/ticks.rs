@@ -1,33 +1,33 @@
-//! Samples of a thread find the operations that they were taken in.
+//! Assigns samples of a thread to the operations in which they were taken.
 
 use super::Sample;
 use crate::time::Timestamp;
 use crate::timeline::{Hit, StackSample};
 use probe_abi::SampleReason;
 
-/// Goes along a thread's running stretches, in order of time.
+/// Walks along a thread's running stretches, in order of time.
 #[derive(Debug, Default)]
 pub(super) struct Ticking<'a> {
-    /// Those to come.
+    /// Samples not yet passed.
     seen: &'a [StackSample],
-    /// Stack of samples without one.
+    /// Index of the stack for samples without a known one.
     no_stack: u32,
-    /// Sampled stacks since the last operation, and how many of them were cut short.
+    /// Stacks of samples since the last operation, and the number of truncated ones.
     stacks: Vec<u32>,
     cut: u64,
     placed: Ticks,
     probes: Probes<'a>,
 }
 
-/// A hit may have taken up to this many times what was measured.
+/// A hit may have taken up to this many times the measured cost.
 const LONGER: u64 = 2;
 
-/// Where a thread was in probes: samples from there show what was taken out of its time.
+/// Tells which samples are in probe hits, whose time is not in the operations.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Probes<'a> {
-    /// Its hits, in order of time; none: nothing is taken out.
+    /// Probe hits in order of time; empty if their cost is not subtracted.
     pub(super) hits: &'a [Hit],
-    /// By stack: whether it begins where the kernel executes the instruction under a probe.
+    /// By stack: whether its innermost frame is in a probe.
     pub(super) stacks: &'a [bool],
 }
 
@@ -45,13 +45,13 @@ impl Probes<'_> {
     }
 }
 
-/// What became of a thread's samples.
+/// A thread's samples, with counts of those left out.
 #[derive(Debug, Default)]
 pub(super) struct Ticks {
     pub(super) samples: Vec<Sample>,
-    /// In no operation, or in a probe.
+    /// Samples in no operation, or in a probe hit.
     pub(super) elsewhere: u64,
-    /// In operations, with a stack that was cut short.
+    /// Samples in operations with a truncated stack.
     pub(super) truncated: u64,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Ticking<'a> {
         Ticking { seen, no_stack, probes, ..Ticking::default() }
     }
 
-    /// The thread computed from `from` until `until`.
+    /// The thread computed in this time.
     pub(super) fn run(&mut self, from: Timestamp, until: Timestamp) {
         while let Some((seen, later)) = self.seen.split_first().filter(|(seen, _)| seen.time < until) {
             self.seen = later;
@@ -76,13 +76,13 @@ impl<'a> Ticking<'a> {
         }
     }
 
-    /// What was computed since the last operation becomes the operation with this index.
+    /// Assigns the samples since the last operation to the operation with this index.
     pub(super) fn are_in(&mut self, operation: u32) {
         self.placed.samples.extend(self.stacks.drain(..).map(|stack| Sample { operation, stack }));
         self.placed.truncated += std::mem::take(&mut self.cut);
     }
 
-    /// Nothing more is computed.
+    /// The thread computes no more: counts all other samples as elsewhere.
     pub(super) fn finish(mut self) -> Ticks {
         let left = self.seen.iter().filter(|seen| seen.reason == SampleReason::Tick).count();
         self.placed.elsewhere += (left + self.stacks.len()) as u64;
@@ -94,8 +94,7 @@ impl<'a> Ticking<'a> {
 mod tests {
     use super::*;
 
-    /// Samples in probe hits made rows of their own in reports: `[uprobes]`, and the code after a function's
-    /// `ret`.
+    /// Otherwise samples in probe hits make rows in reports: `[uprobes]`, and code behind a function's `ret`.
     #[test]
     fn what_is_taken_out_of_the_time_is_taken_out_of_the_samples() {
         let seen: Vec<StackSample> = [5, 70, 95, 100, 139, 141, 150]

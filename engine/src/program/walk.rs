@@ -1,9 +1,9 @@
-//! A walk along the operations of a thread: which functions the thread is in, and whether it holds one of some locks.
+//! A walk along a thread's operations: the functions that the thread is in, and whether it holds one of some locks.
 
 use super::{FunctionRef, ObjectId, Operation, Program};
 use crate::time::Ticks;
 
-/// Where a walk is. `L` says of a lock whether it is one of those asked about.
+/// The state of a walk. `L` decides for a lock whether the walk is about it.
 #[derive(Debug)]
 pub(crate) struct Walk<L> {
     stack: Vec<FunctionRef>,
@@ -11,7 +11,7 @@ pub(crate) struct Walk<L> {
     held: u32,
 }
 
-/// A walk that asks about no lock.
+/// A walk without locks.
 pub(crate) type CallWalk = Walk<fn(ObjectId) -> bool>;
 
 impl Default for CallWalk {
@@ -21,12 +21,12 @@ impl Default for CallWalk {
 }
 
 impl<L: Fn(ObjectId) -> bool> Walk<L> {
-    /// At the start of a thread.
+    /// A walk at the start of a thread, about the locks for which `is_asked` holds.
     pub(crate) fn holding(is_asked: L) -> Walk<L> {
         Walk { stack: Vec::new(), is_asked, held: 0 }
     }
 
-    /// Moves on over an operation. What the operation computes belongs to the place before it.
+    /// Passes an operation. The operation's own computing belongs to the state before it.
     pub(crate) fn pass(&mut self, operation: &Operation) {
         match *operation {
             Operation::Call(function) => self.stack.push(function),
@@ -45,7 +45,7 @@ impl<L: Fn(ObjectId) -> bool> Walk<L> {
         &self.stack
     }
 
-    /// The function that computes in this operation, and for how long; `Some((None, _))`: in no function.
+    /// The function that computes in this operation, and the length; `Some((None, _))`: outside of all functions.
     pub(crate) fn computed(&self, operation: &Operation) -> Option<(Option<FunctionRef>, Ticks)> {
         match *operation {
             Operation::Exec(length) | Operation::Once(_, length) => {
@@ -56,7 +56,7 @@ impl<L: Fn(ObjectId) -> bool> Walk<L> {
         }
     }
 
-    /// Whether the thread holds one of the locks.
+    /// Whether the thread holds one of the locks that the walk is about.
     pub(crate) fn holds(&self) -> bool {
         self.held > 0
     }
@@ -79,8 +79,8 @@ pub(crate) fn taking(operation: &Operation) -> Option<(ObjectId, bool)> {
 }
 
 impl Program {
-    /// Of each object, whether it is a lock: threads take or release it, or it was recorded as one, as those are that a program
-    /// makes of a condition variable.
+    /// By object: whether it is a lock. Threads take or release it, or it has lock facts, as user locks have under the index
+    /// of their condition variable.
     pub fn is_lock(&self) -> Vec<bool> {
         let mut is_lock = vec![false; self.objects.len()];
         let operations = self.threads.iter().flat_map(|thread| &thread.operations);

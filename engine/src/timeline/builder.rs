@@ -1,4 +1,4 @@
-//! From records to threads: which record is evidence of what, for which thread, on which CPU.
+//! From records to threads: decides for each record which thread and CPU it is about, and what it proves.
 
 use super::cpus::Cpu;
 use super::function_costs::FunctionCosts;
@@ -27,10 +27,10 @@ const DEAD_STATES: u32 = 0x10 | 0x20 | 0x80;
 pub(super) struct Builder {
     pub(super) start_ns: u64,
     pub(super) now_ns: u64,
-    /// Records after this instant are not looked at.
+    /// Later records are ignored.
     pub(super) limit_ns: u64,
     pub(super) threads: Vec<ThreadTracker>,
-    /// Thread id → index of the thread that has it now.
+    /// Thread id → index of the thread that has this id now.
     pub(super) live: FxHashMap<u32, u32>,
     /// Process → the thread that has exchanged numbers with its leader, until the exec is reported.
     pub(super) exchanged: FxHashMap<u32, u32>,
@@ -44,12 +44,12 @@ pub(super) struct Builder {
     pub(super) tally: Tally,
     pub(super) events: u64,
     pub(super) late: u64,
-    /// When /proc had listed all threads: a thread that appeared later without being listed was missed, or
-    /// its birth was.
+    /// When /proc had listed all threads. A thread that appears later without being listed was missed in the list, or its
+    /// fork record was.
     listed_ns: u64,
-    /// The last process that a thread (by its id) has forked, until its first wake-up shows that it is recorded.
+    /// Forking thread's id → its last forked process, until that one's first wake-up shows that it is recorded.
     pub(super) unborn: FxHashMap<u32, Fork>,
-    /// Processes without a waking after their fork.
+    /// Forked processes whose first wake-up was never recorded.
     pub(super) unfollowed: u64,
     costs: FunctionCosts,
     pub(super) stacks: Stacks,
@@ -57,13 +57,13 @@ pub(super) struct Builder {
     process_names: FxHashMap<u32, String>,
 }
 
-/// The numbers of the bits that are set.
+/// The numbers of the set bits.
 fn cpu_numbers(bits: u32) -> Vec<u32> {
     (0..u32::BITS).filter(|cpu| bits >> cpu & 1 != 0).collect()
 }
 
 impl Builder {
-    /// Starts from the facts; looks at records up to and including `limit_ns`.
+    /// Starts from the facts. Records after `limit_ns` are ignored.
     pub(super) fn new(facts: &Facts, notes: &[Note], limit_ns: u64) -> Builder {
         let mut builder = Builder {
             start_ns: facts.start_ns,
@@ -138,7 +138,7 @@ impl Builder {
                 let (function, stack_pointer) = (enter.function, enter.stack_pointer);
                 let holds = self.probe_intervals.holds(enter.header.pid, function, time_ns);
                 let entry_only = self.probe_intervals.is_entry_only(function);
-                // It only tells how many left no record.
+                // This record only counts hits that left no record; the function was not entered.
                 let is_count = enter.silent >= SILENT_AT_ONCE;
                 self.function(&enter.header, cost, |thread, log| {
                     match holds {
@@ -167,7 +167,7 @@ impl Builder {
         }
     }
 
-    /// Nothing more comes up to here.
+    /// Moves time to `time_ns`; no more records come up to it.
     pub(super) fn advance_to(&mut self, time_ns: u64) {
         self.operations_go_missing(time_ns);
         self.probes_change(time_ns);
@@ -205,7 +205,7 @@ impl Builder {
                     if how != SwitchOut::Dead {
                         gaps.hold(time_ns, thread, tally);
                     } else if thread.state != RunState::Dead {
-                        // Inside a gap: that it died is certain all the same.
+                        // The thread is in a gap, but its last switch still proves that it died.
                         thread.gone(time_ns, tally);
                     }
                 }
@@ -229,16 +229,16 @@ impl Builder {
         let header = &waking.header;
         let time_ns = header.time_ns;
         let tracked = waking.flags & WakingFlags::WAKER_TRACKED != 0;
-        // A soft interrupt that takes in the thread's own packet, in its own system call, is the thread's doing.
+        // A soft interrupt in a thread's own system call that delivers the thread's own packet is the thread's doing.
         let own_packet = waking.flags & WakingFlags::OWN_PACKET != 0;
         let in_task = Context::from_byte(header.context) == Context::Task || own_packet;
-        // Interrupted or not, it is the CPU's current thread; the waker only if it was not interrupted.
+        // The CPU's current thread proves where it runs, even if interrupted. It is the waker only if not interrupted.
         let current = self.find_or_add_on(header.cpu, header.pid, header.tid, tracked);
         if let Some(current) = current {
             self.set_current(current, header.cpu);
         }
         let waker = current.filter(|_| in_task);
-        // A thread that wakes others is not falling asleep.
+        // A thread that wakes others did not fall asleep after its own last waking.
         self.settle_pending_wakeup(waker);
         if waking.flags & WakingFlags::NEW != 0 {
             return self.first_waking(waking, waker);
@@ -293,7 +293,7 @@ impl Builder {
         let mut steps = std::mem::take(&mut thread.out.steps);
         let mut log = StepLog { time: Timestamp(header.time_ns), steps: &mut steps };
         match apply(thread, &mut log) {
-            // For threads that got probes again while it was open, its beginning was not recorded.
+            // The function's probes came after the base stack, so its exit does not prove that it was open since then.
             Some((function, ExitOutcome::OpenSinceStart))
                 if thread.out.base_stacks.last().is_some_and(|base| {
                     !probe_intervals.has_held_since(header.pid, function, base.time.0)
@@ -316,7 +316,7 @@ impl Builder {
         thread.out.steps = steps;
     }
 
-    /// The hits of the probes on an operation: one where it began, one where it ended.
+    /// Adds the two probe hits of an operation: one at its begin, one at its end.
     pub(super) fn operation_hits(&mut self, thread: u32, record: &Operation) {
         if record.header.cpu == Header::NO_CPU {
             return;
@@ -329,7 +329,7 @@ impl Builder {
             before_ns: cost.before_ns,
             after_ns: cost.after_ns,
         };
-        // In order of time: other hits may lie in between.
+        // Keeps hits in order of time: others may lie between begin and end.
         if record.began_ns < ended_ns {
             let at = thread.out.hits.partition_point(|hit| hit.time.0 <= record.began_ns);
             thread.out.hits.insert(at, hit(record.began_ns, entry));
@@ -337,7 +337,7 @@ impl Builder {
         thread.out.hits.push(hit(ended_ns, exit));
     }
 
-    /// The header's thread does what the record says, so it is on the header's CPU.
+    /// A record that this thread wrote on this CPU proves that it runs there.
     pub(super) fn seen_running(&mut self, header: &Header) -> Option<u32> {
         let index = self.find_or_add_on(header.cpu, header.pid, header.tid, true)?;
         self.set_current(index, header.cpu);
@@ -366,7 +366,7 @@ impl Builder {
         self.threads.get_mut(index? as usize)
     }
 
-    /// The living thread with this id; a new, unlisted one if `tracked` says that there must be one.
+    /// The living thread with this id. If none is known and `tracked` says that it is recorded, adds one as unlisted.
     pub(super) fn find_or_add(&mut self, pid: u32, tid: u32, tracked: bool) -> Option<u32> {
         if tid == 0 {
             return None;
@@ -386,7 +386,7 @@ impl Builder {
         if self.replaced_leader(pid, tid) {
             return None;
         }
-        // Alive at the start and gone before /proc was read, unless that was before now.
+        // Up to `listed_ns`: alive at the start, gone before /proc was read. Later: /proc did not list it.
         let missed = if self.now_ns <= self.listed_ns {
             Unseen::Listed { state: ThreadState::Unknown, seen_ns: u64::MAX }
         } else {
@@ -395,7 +395,7 @@ impl Builder {
         if tracked { self.add_thread(pid, tid, 0, &[], RunState::Unseen(missed)) } else { None }
     }
 
-    /// The same, for a thread that is on this CPU; not for a leader that is ending on another one.
+    /// Like `find_or_add` for a thread on this CPU. A leader that exits on another CPU has exchanged its id.
     pub(super) fn find_or_add_on(&mut self, cpu: u16, pid: u32, tid: u32, tracked: bool) -> Option<u32> {
         let index = self.find_or_add(pid, tid, tracked)?;
         let elsewhere = |thread: &ThreadTracker| {
@@ -416,7 +416,7 @@ impl Builder {
         now: RunState,
     ) -> Option<u32> {
         let not_listed = matches!(now, RunState::Unseen(_));
-        // An unlisted one may have been there from the start, or since the last one with its id ended.
+        // An unlisted thread may have lived since the start, or since the last thread with its id ended.
         let earlier = self.live.get(&tid).and_then(|&index| self.threads.get(index as usize));
         let earlier_ns = earlier.filter(|t| t.state == RunState::Dead).map_or(self.start_ns, |t| t.out.end.0);
         let start_ns = if not_listed { earlier_ns } else { self.now_ns };
@@ -447,7 +447,7 @@ impl Builder {
             && let Some(thread) = self.threads.get_mut(old as usize)
             && thread.state != RunState::Dead
         {
-            // Its id is used again: it is gone, in whatever way.
+            // The id is in use again, so its old thread is gone.
             thread.gone(now_ns, &mut self.tally);
             self.off_all_cpus(old);
         }
@@ -457,7 +457,7 @@ impl Builder {
     }
 }
 
-/// Which interrupt a waking in interrupt context comes from.
+/// The kind of interrupt that a waking in interrupt context comes from.
 fn interrupt(waking: &Waking) -> External {
     match Cause::from_number(waking.cause) {
         Cause::Timer => External::Timer,
@@ -470,7 +470,7 @@ fn interrupt(waking: &Waking) -> External {
     }
 }
 
-/// A kernel name up to its NUL. Names come from the target: control characters do not get further than here.
+/// A kernel name up to its NUL, control characters replaced: names come from the target and are not trusted.
 pub(super) fn clean_name(comm: &[u8]) -> String {
     let bytes = comm.split(|&byte| byte == 0).next().unwrap_or_default();
     let text = String::from_utf8_lossy(bytes);

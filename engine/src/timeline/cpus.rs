@@ -1,4 +1,4 @@
-//! Which thread is on which CPU: one at a time, so a thread that shows on a CPU tells about others as well.
+//! Which thread is on which CPU. Each CPU runs one thread, so a record by one thread proves that another has left.
 
 use super::builder::Builder;
 use super::thread_tracker::RunState;
@@ -9,12 +9,12 @@ use probe_abi::Ran;
 pub(super) struct Cpu {
     /// The tracked thread on it.
     pub(super) thread: Option<u32>,
-    /// When it last went from one thread to another, or turned out to have done so.
+    /// When its thread last changed, or was found to have changed.
     pub(super) changed_ns: Option<u64>,
 }
 
 impl Builder {
-    /// The thread is current on this CPU.
+    /// A record proves that the thread is on this CPU now.
     pub(super) fn set_current(&mut self, index: u32, cpu: u16) {
         let known = self.cpus.get(cpu as usize).copied().unwrap_or_default();
         let mut others_ns = None;
@@ -33,8 +33,7 @@ impl Builder {
         }
     }
 
-    /// The thread is about to leave a CPU without a record of its arrival; the kernel's count of its CPU time
-    /// shows when it came.
+    /// The thread leaves a CPU, and its switch to that CPU is missing. The CPU time in the `Ran` record tells when it came.
     pub(super) fn came_unseen(&mut self, ran: &Ran) {
         let Ran { header, ran_ns } = ran;
         let Some(index) = self.find_or_add_on(header.cpu, header.pid, header.tid, true) else { return };
@@ -50,7 +49,7 @@ impl Builder {
         }
     }
 
-    /// The thread that was thought to be on this CPU is not.
+    /// Another thread (`by`), or no tracked one, is on this CPU: the thread known there has left.
     pub(super) fn displace(&mut self, cpu: u16, by: Option<u32>) {
         let Some(other) = self.current_on(cpu) else { return };
         if Some(other) == by {

@@ -1,8 +1,8 @@
 //! Waits until a point in time, as opposed to waits for a length of time.
 //!
-//! A runtime may sleep for a length of time by adding it to the clock and waiting until then, as CPython has done since 3.11. The
-//! lengths of such waits vary as what was asked for does, and the times between their ends vary with what the thread does in
-//! between, too. Of a thread that wants to go on at points in time it is the other way round (ours).
+//! A runtime may sleep for a length of time by a wait until "now + length", as CPython has done since 3.11. The lengths of
+//! such waits vary only with the requested length, but the times between their ends vary with the work in between, too. Waits
+//! for real deadlines are the opposite: their ends are regular, their lengths vary (ours).
 
 use super::model::{State, Thread, Wait};
 use super::wait_reason::WaitReason;
@@ -10,13 +10,14 @@ use crate::event::CallKind;
 use probe_abi::Descriptor;
 
 impl Wait {
-    /// Whether it was for a point in time, which does not move with what the thread did before: until a time of a clock
-    /// (`clock_nanosleep` with `TIMER_ABSTIME`), or for a timer that repeats or was set to such a time.
+    /// Whether the wait was for a point in time, which does not move with what the thread did before.
+    ///
+    /// That is a time of a clock (`clock_nanosleep` with `TIMER_ABSTIME`), or a timer that repeats or was set to such a time.
     pub fn has_deadline(&self) -> bool {
         /// `clock_nanosleep(2)` on x86-64.
         const CLOCK_NANOSLEEP: u32 = 230;
         const TIMER_ABSTIME: u32 = 1;
-        /// The clocks of CPU time; all others go on by themselves. Those of single processes and threads are negative.
+        /// The clocks of CPU time, which do not advance by themselves. Single processes' and threads' clocks are negative.
         const CPU_TIME: [u32; 2] = [2, 3];
         match self.reason {
             WaitReason::Futex(_) => false,
@@ -33,10 +34,10 @@ impl Wait {
     }
 }
 
-/// Fewer waits of a thread do not tell which they are.
+/// With fewer waits, a thread's kind of wait cannot be decided.
 const FEWEST: usize = 4;
 
-/// Finds the threads whose waits until a point in time are for a length of time.
+/// Marks waits until a point in time that are really for a length of time, as `from_now`.
 pub(super) fn tell_lengths_from_deadlines(threads: &mut [Thread]) {
     for thread in threads {
         let (mut lengths, mut between, mut last) = (Vec::new(), Vec::new(), None);
@@ -59,12 +60,12 @@ pub(super) fn tell_lengths_from_deadlines(threads: &mut [Thread]) {
     }
 }
 
-/// Whether it is until a time that the call names: a timer goes on by itself.
+/// Whether the wait is until a time that its call names. Timers are left out: they never depend on the thread.
 fn is_until_a_time(wait: &Wait) -> bool {
     wait.has_deadline() && wait.kind() == CallKind::Sleep
 }
 
-/// How far half of the values are from the middle one.
+/// Median distance of the values from their median.
 fn spread(mut values: Vec<u64>) -> u64 {
     let middle = |values: &mut Vec<u64>| {
         values.sort_unstable();

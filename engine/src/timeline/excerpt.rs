@@ -11,9 +11,10 @@ pub fn extent(recording: &Recording) -> (u64, u64) {
     (from_ns, to_ns.max(from_ns))
 }
 
-/// What was recorded from one instant to another, both included: what came before it becomes facts. Costs and counts of
-/// samples are those of all of it, in proportion to the records: `all` is how many there are in all of it. Counts of lost
-/// records, and of requests, stay those of all of it.
+/// The recording between two instants, both included; earlier records become facts about its start.
+///
+/// Costs and counts of samples are scaled by the part of the records that it has; `all` is the number of records in the whole
+/// recording. Counts of lost records and of requests stay those of the whole recording.
 pub fn excerpt(recording: Recording, from_ns: u64, to_ns: u64, all: u64) -> Recording {
     let (begin_ns, end_ns) = extent(&recording);
     let (from_ns, to_ns) = (from_ns.max(begin_ns), to_ns.min(end_ns));
@@ -35,7 +36,7 @@ pub fn excerpt(recording: Recording, from_ns: u64, to_ns: u64, all: u64) -> Reco
     cut
 }
 
-/// The same recording as if it had begun at the instant of a snapshot: its processes and threads, and no event before.
+/// The recording as if begun at a snapshot: the snapshot's processes and threads, and no earlier event.
 pub fn beginning_at(recording: Recording, seen: Facts) -> Recording {
     let mut window = Window::of(recording);
     window.begin_at(seen);

@@ -1,11 +1,12 @@
-//! Operations that were recorded as sums ([`probe_abi::Burst`]) become operations of their threads again,
-//! spread evenly over the time in which the thread ran: their number, and how long the mutex was held in all
-//! and how long it was not, are as recorded. No other thread held the mutex in between, so the order of
-//! holders is as recorded, too. For a read-write lock that was taken for reading, no writer held it.
+//! Turns operations that were recorded as sums ([`probe_abi::Burst`]) back into operations of their threads.
 //!
-//! A mutex that only one thread ever uses, and a read-write lock that no thread writes, delays no thread at
-//! any number of CPUs: there one pair of operations stands for all of a burst ([`LockOperation::times`]). Likewise one
-//! pair stands for several where there would be too many to keep.
+//! They are spread evenly over the time in which the thread ran. Their number, the total time held and the total time not
+//! held are as recorded. No other thread held the mutex meanwhile, so the order of holders is as recorded, too. For a
+//! read-write lock taken for reading, no writer held it.
+//!
+//! A mutex that one thread alone uses, and a read-write lock that is only read, delay nobody on any number of CPUs. One pair
+//! of operations stands for their whole burst ([`LockOperation::times`]). One pair also stands for several above
+//! `MOST_PAIRS`.
 
 use super::locks::{Locks, RecordedBurst};
 use super::model::{LockOperation, NO_OBJECT, State, Step, StepKind, Thread};
@@ -13,23 +14,24 @@ use crate::event::{Effect, SyncObject, meaning};
 use crate::time::Timestamp;
 use probe_abi::{Burst, OperationFlags, SyncOperation};
 
-/// Most pairs of operations that are made; of more, each stands for several.
+/// Most pairs of operations that are made. Of more, each pair stands for several.
 pub(super) const MOST_PAIRS: u64 = 4_000_000;
 
 /// No thread.
 const NOBODY: u32 = u32::MAX;
 
-/// Acquisitions in bursts that could not be made one by one.
+/// Acquisitions in bursts that were too many to be made one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Joined {
-    /// How many there were, of mutexes that several threads use.
+    /// Acquisitions of locks that several threads use.
     pub(super) acquisitions: u64,
-    /// How many stand for them.
+    /// Pairs of operations that stand for them.
     pub(super) pairs: u64,
 }
 
-/// Puts recorded bursts where they belong, as about `most_pairs` pairs at most; `Some` if one pair stands for
-/// several that a thread might have waited for.
+/// Turns recorded bursts into about `most_pairs` pairs of operations at most.
+///
+/// `Some` if one pair stands for several acquisitions that a thread might have waited for.
 pub(super) fn expand_bursts(threads: &mut [Thread], locks: &mut Locks, most_pairs: u64) -> Option<Joined> {
     if locks.bursts.is_empty() {
         return None;
@@ -53,11 +55,11 @@ pub(super) fn expand_bursts(threads: &mut [Thread], locks: &mut Locks, most_pair
 struct Pairs {
     /// By object: the only thread that uses it, or [`NOBODY`].
     alone: Vec<u32>,
-    /// By object: no thread does more with it than to read.
+    /// By object: whether threads only read with it.
     only_read: Vec<bool>,
     /// Pairs of all bursts on objects of several threads.
     shared: u64,
-    /// Most of these that are made, not counting one for each burst.
+    /// Most pairs made of these bursts; beyond it, each burst still gets one.
     most: u64,
 }
 
@@ -112,12 +114,12 @@ impl Pairs {
     }
 }
 
-/// What readers of a read-write lock do; its release is a writer's, too, which has taken it.
+/// Whether a reader may do this to a read-write lock. A writer releases, too, but its acquisition comes before.
 fn reads(operation: SyncOperation) -> bool {
     matches!(meaning(operation), (Some(SyncObject::RwLock), Effect::Take { reads: true, .. } | Effect::Give))
 }
 
-/// A step that a thread gets, and the interval that it is in.
+/// A new step for a thread, and the index of its interval.
 #[derive(Clone, Copy)]
 pub(super) struct Made {
     pub(super) interval: usize,
@@ -150,7 +152,7 @@ fn spread_all(
     made
 }
 
-/// Where the thread ran between two instants; the interval of the first instant if it did not.
+/// Stretches in which the thread ran between two instants. If it never ran: an empty one at the first instant.
 fn ran(thread: &Thread, began_ns: u64, ended_ns: u64) -> Vec<Piece> {
     let first = thread.intervals.partition_point(|interval| interval.start.0 <= began_ns).saturating_sub(1);
     let mut pieces = Vec::new();
@@ -182,7 +184,7 @@ fn spread(
     let held_ns = u64::from(burst.held_ns).min(ran_ns);
     let (held_ns, apart_ns) = (u128::from(held_ns), u128::from(ran_ns - held_ns));
     let mut pieces = pieces.iter().copied().peekable();
-    // Where the piece at hand begins, in time that the thread ran.
+    // Running time of the thread up to the current piece.
     let mut passed_ns = 0;
     let mut place = |ran_ns: u64| -> Option<(usize, Timestamp)> {
         loop {
@@ -225,11 +227,11 @@ fn spread(
     }
 }
 
-/// Puts steps between those that the thread has, each into its interval.
+/// Inserts new steps into a thread's steps, each in its interval and after old steps of the same instant.
 pub(super) fn insert(thread: &mut Thread, made: &[Made]) {
     let old = std::mem::take(&mut thread.steps);
     let mut steps: Vec<Step> = Vec::with_capacity(old.len() + made.len());
-    // Where each of the old steps is now, and what comes after the last.
+    // New index of each old step; at the end, of the position after the last.
     let mut moved: Vec<u32> = Vec::with_capacity(old.len() + 1);
     let number = |steps: &[Step]| u32::try_from(steps.len()).unwrap_or(u32::MAX);
     let (mut next_old, mut next_made) = (0, 0);
@@ -274,7 +276,7 @@ pub(super) fn insert(thread: &mut Thread, made: &[Made]) {
     thread.steps = steps;
 }
 
-/// Numbers all operations by their ends; those from `first_new` on come after the others of the same instant.
+/// Renumbers all operations by their ends. Those from `first_new` on come after older ones of the same instant.
 pub(super) fn number_by_end(threads: &mut [Thread], uses: &mut Vec<LockOperation>, first_new: usize) {
     let is_old = |number: u32| (number as usize) < first_new;
     let mut order: Vec<u32> = (0u32..).take(uses.len()).collect();

@@ -1,4 +1,4 @@
-//! What a hit costs, function by function.
+//! What a probe hit costs, by function: the nanoseconds before and after its record.
 
 use crate::event::{Facts, FunctionId, HitCost, HitCosts};
 use rustc_hash::FxHashSet;
@@ -23,19 +23,19 @@ impl FunctionCosts {
         costs
     }
 
-    /// Of entering it; `None` if nothing is known.
+    /// Cost of an entry hit; `None` if hits were not measured.
     pub(super) fn entry(&self, function: FunctionId) -> Option<HitCost> {
         let stepped = self.entry_stepped.contains(&function);
         self.costs.map(|costs| if stepped { costs.entry_stepped } else { costs.entry })
     }
 
-    /// Of the beginning and the end of a synchronization operation recorded by probes. Some of libc's
-    /// functions begin with an instruction that is stepped over, and all are assumed to do so.
+    /// Costs of the hits at begin and end of a probed synchronization operation. Some of libc's functions begin with an
+    /// instruction that must be single-stepped; all are assumed to.
     pub(super) fn operation(&self) -> Option<(HitCost, HitCost)> {
         self.costs.map(|costs| (costs.entry_stepped, costs.exit))
     }
 
-    /// The same together with hits before it that left no record: as many entries as exits, as of this function.
+    /// `cost` plus that of earlier hits without a record: half entries, half exits, at this function's prices.
     pub(super) fn with_silent(&self, cost: HitCost, function: FunctionId, silent: u32) -> HitCost {
         let whole = |cost: HitCost| u64::from(cost.before_ns).saturating_add(u64::from(cost.after_ns));
         let pair = self.entry(function).map_or(0, whole).saturating_add(self.exit(function).map_or(0, whole));
@@ -46,7 +46,7 @@ impl FunctionCosts {
         }
     }
 
-    /// Of leaving it.
+    /// Cost of an exit hit; `None` if hits were not measured.
     pub(super) fn exit(&self, function: FunctionId) -> Option<HitCost> {
         let stepped = self.exits_stepped.contains(&function);
         self.costs.map(|costs| if stepped { costs.exit } else { costs.entry })

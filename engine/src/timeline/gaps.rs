@@ -1,13 +1,12 @@
-//! Which stretches of the recording are incomplete, walked through in order of time.
+//! Stretches in which records are missing, opened and closed in order of time.
 //!
-//! Every gap is compared with every thread, so a file with a million of each could keep a reader busy for
-//! days. Gaps are joined where that would happen: a joined gap covers all that its parts did and what lay
-//! between them, so more is unknown than was lost, and never less.
+//! Every gap is compared with every thread, so a file with a million of each would take days. Beyond a limit, gaps are
+//! joined: a joined gap covers its parts and the time between them. More is then unknown than was lost, never less.
 
 use super::thread_tracker::{RunState, Tally, ThreadTracker};
 use crate::event::{GapReason, Note, NoteKind};
 
-/// A stretch in which records of these threads may be missing.
+/// A stretch in which records may be missing, of one process or CPU or of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Gap {
     from_ns: u64,
@@ -18,8 +17,8 @@ struct Gap {
 }
 
 impl Gap {
-    /// Whether records of this thread may be missing. What a thread does while it stays on a CPU is recorded
-    /// on that CPU; everything else (its waker, where it goes) may have been recorded anywhere.
+    /// Whether records of this thread may be missing. A thread that stays on its CPU is recorded there, so gaps of other CPUs
+    /// do not matter. Anything else (its waker, its next CPU) may have been recorded on any CPU.
     fn hits(&self, thread: &ThreadTracker) -> bool {
         let elsewhere = match (self.cpu, thread.state) {
             (Some(cpu), RunState::Running { cpu: on }) => cpu != on,
@@ -39,22 +38,22 @@ impl Gap {
     }
 }
 
-/// Threads looked at for gaps, in all, before those that are left are joined: some seconds of work. A
-/// recording of 10,000 threads reaches it after 25,000 gaps. Tests have less time.
+/// Comparisons of threads with gaps before the remaining gaps are joined: some seconds of work. A recording of 10,000 threads
+/// reaches this after 25,000 gaps. Tests have a lower limit.
 const MOST_LOOKS: u64 = if cfg!(test) { 10_000_000 } else { 500_000_000 };
 
-/// Gaps open at one time before they are joined: each record is held against all of them.
+/// Most gaps open at a time before they are joined: each record is compared with all open gaps.
 const MOST_OPEN: usize = 128;
 
-/// The gaps of a recording; those that are open at the current time.
+/// The gaps of a recording, as of the current time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gaps {
-    /// Not yet begun, the next one last.
+    /// Gaps not yet begun, the next one last.
     coming: Vec<Gap>,
     open: Vec<Gap>,
-    /// Threads that may still be looked at before the gaps that are left are joined.
+    /// Comparisons left before the remaining gaps are joined.
     looks_left: u64,
-    /// What `looks_left` begins with after the next time.
+    /// What `looks_left` is reset to when they are joined; halved each time.
     looks_next: u64,
     /// Gaps that were merged with others.
     pub(super) joined: u64,
@@ -67,7 +66,7 @@ impl Gaps {
             .iter()
             .filter_map(|note| match note.kind {
                 NoteKind::Gap { pid, cpu, until_ns, reason: GapReason::RingFull, .. } => {
-                    // Lost between records of the same instant: what was known is over all the same.
+                    // Lost between records of one instant: the gap still ends what was known, so it lasts 1 ns.
                     let until_ns = until_ns.max(note.time_ns.saturating_add(1));
                     Some(Gap { from_ns: note.time_ns.max(start_ns), until_ns, pid, cpu })
                 }
@@ -105,7 +104,7 @@ impl Gaps {
                     }
                 }
                 (_, Some(until)) => {
-                    // A thread in a gap is held against all that are open.
+                    // Each thread in a gap is compared with all open gaps.
                     self.looked_at(threads.len() as u64 * self.open.len() as u64);
                     self.open.retain(|gap| gap.until_ns > until);
                     for thread in threads.iter_mut() {
@@ -119,7 +118,7 @@ impl Gaps {
         }
     }
 
-    /// Counts looks at threads; joins the rest if there were too many.
+    /// Counts comparisons; beyond the limit, joins gaps that have not begun.
     fn looked_at(&mut self, looks: u64) {
         if let Some(left) = self.looks_left.checked_sub(looks) {
             self.looks_left = left;
@@ -127,14 +126,14 @@ impl Gaps {
         }
         self.looks_left = self.looks_next;
         self.looks_next /= 2;
-        // Each is looked at when it begins and when it ends. At least one is left: no gap is forgotten.
+        // Each gap is compared at its begin and at its end. At least one group remains, so no gap is dropped.
         let groups = (self.looks_left / looks.saturating_mul(2).max(1)).max(1) as usize;
         let size = self.coming.len().div_ceil(groups);
         if size < 2 {
             return;
         }
         let before = self.coming.len();
-        // The next one is last, and a joined one begins with its earliest part, which is its last one.
+        // `coming` is in reverse order: `rchunks` starts with the earliest gap, which is the last.
         let joined = self.coming.rchunks(size).filter_map(|group| group.iter().copied().reduce(Gap::join));
         let mut joined: Vec<Gap> = joined.collect();
         joined.reverse();
@@ -142,7 +141,7 @@ impl Gaps {
         self.coming = joined;
     }
 
-    /// Makes one gap of those that are open.
+    /// Joins all open gaps into one.
     fn join_open(&mut self, now_ns: u64, threads: &mut [ThreadTracker], tally: &mut Tally) {
         let Some(gap) = self.open.iter().copied().reduce(Gap::join) else { return };
         self.joined = self.joined.saturating_add(self.open.len() as u64 - 1);
@@ -157,7 +156,7 @@ impl Gaps {
         self.open.iter().any(|gap| gap.hits(thread))
     }
 
-    /// Holds a thread that has just changed its state inside a gap to what the gap leaves known.
+    /// Puts a thread that has just changed its state into the gap state, if a gap that is open affects it.
     #[inline]
     pub(super) fn hold(&self, time_ns: u64, thread: &mut ThreadTracker, tally: &mut Tally) {
         if !self.open.is_empty() && self.hit(thread) {

@@ -1,5 +1,5 @@
-//! What becomes of a thread when events do not tell: contradictions, gaps, the window's end. What contradicts the
-//! state makes the time since the last proof `Unknown`, and the next event tells what followed.
+//! What becomes of a thread when events are missing or contradict each other: contradictions, gaps, the window's end. An
+//! event that contradicts the state makes the time since the last proof `Unknown`; the next event tells the new state.
 
 use super::model::{Interval, State, UnknownReason, Wake};
 use super::thread_tracker::{RunState, Tally, ThreadTracker, Unseen};
@@ -12,7 +12,7 @@ use probe_abi::Call;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct AtEnd {
     pub(super) state: ThreadState,
-    /// How much of the window it ran, if CPU time was read at both ends.
+    /// How much of the window the thread ran, if its CPU time was read at both ends.
     pub(super) ran: Option<Ran>,
 }
 
@@ -21,14 +21,14 @@ pub(super) struct AtEnd {
 pub(super) enum Ran {
     /// Next to nothing.
     Nothing,
-    /// Neither.
+    /// More than nothing, less than nearly all.
     Some,
     /// Nearly all of it.
     All,
 }
 
 impl ThreadTracker {
-    /// Another thread is on the CPU on which this one was thought to be.
+    /// Another thread runs on the CPU on which this one was believed to run.
     pub(super) fn displaced(&mut self, time_ns: u64, tally: &mut Tally) {
         if self.exiting {
             return self.dies_at_last_proof();
@@ -37,7 +37,7 @@ impl ThreadTracker {
         self.unseen(Unseen::Contradiction, time_ns);
     }
 
-    /// The thread is gone, as others tell; when exactly is not known.
+    /// Records of other threads prove that this one is gone; the exact time of its death is not known.
     pub(super) fn gone(&mut self, time_ns: u64, tally: &mut Tally) {
         if self.exiting {
             return self.dies_at_last_proof();
@@ -73,11 +73,11 @@ impl ThreadTracker {
         }
     }
 
-    /// The window ends; `at_end` is what /proc then said.
+    /// The window ends; `at_end` is the state that /proc shows then.
     pub(super) fn window_ends(&mut self, time_ns: u64, at_end: AtEnd, tally: &mut Tally) {
         match self.state {
             RunState::Dead => return,
-            // Never woken: it has not lived yet.
+            // Never woken for the first time: it has no life in the window.
             RunState::Forked { .. } => self.out.start = Timestamp(self.since_ns),
             _ if self.exiting => return self.dies_at_last_proof(),
             _ => self.resolve(time_ns, Some(at_end), tally),
@@ -85,7 +85,7 @@ impl ThreadTracker {
         self.out.end = Timestamp(self.since_ns);
     }
 
-    /// Writes the open interval with what is known of it, when nothing more will be reported.
+    /// Closes the open interval at a gap, a death or the window's end, with all that is known of it.
     pub(super) fn resolve(&mut self, time_ns: u64, at_end: Option<AtEnd>, tally: &mut Tally) {
         let woken = self.woken;
         let cut = if at_end.is_some() { Wake::CutAtEnd } else { Wake::CutByUnknown };
@@ -93,7 +93,7 @@ impl ThreadTracker {
             RunState::Running { cpu } => self.close(time_ns, State::Running { cpu: Some(cpu) }),
             RunState::Runnable => self.close(time_ns, State::Runnable),
             RunState::Blocked { reason } => match woken {
-                // Still asleep: that waking was for a sleep before this one.
+                // /proc shows it asleep, so the pending waking was for an earlier sleep.
                 Some(woken) if at_end.is_some_and(|end| end.state == ThreadState::Sleeping) => {
                     self.woken_before_sleep(woken, tally);
                     self.wait(time_ns, reason, cut, tally);
@@ -134,12 +134,12 @@ impl ThreadTracker {
             && why != Unseen::NotListed;
         let ran = end.ran.filter(|_| matches!(why, Unseen::Listed { .. }));
         match (woken, ran) {
-            // Woken, and no switch to it since: it slept until then, unless /proc saw it awake before.
+            // Woken and not switched to since: it slept until the waking, unless /proc had seen it awake before.
             (Some(woken), _) if !self.listed_awake(why, woken.time_ns) && why != Unseen::NotListed => {
                 self.wait(woken.time_ns, reason, woken.wake, tally);
                 self.close(time_ns, State::Runnable);
             }
-            // No event at all: it was in one state all the time, and its CPU time says in which.
+            // No event at all: its state never changed, and its CPU time says which one it was.
             (None, Some(Ran::All)) if !self.listed_asleep(why, time_ns) => {
                 self.close(time_ns, State::Running { cpu: None });
             }
@@ -157,7 +157,7 @@ impl ThreadTracker {
         }
     }
 
-    /// The last recorded state stays; from there to now it is unknown what happened.
+    /// The last proven state ends at its last proof; from there to `time_ns` the state is unknown.
     pub(super) fn contradict(&mut self, time_ns: u64, tally: &mut Tally) {
         let last = self.last_ns;
         self.was_ready = self.state == RunState::Runnable;
@@ -174,7 +174,7 @@ impl ThreadTracker {
         self.woken = None;
     }
 
-    /// The thread came to this CPU at `came_ns`, as the kernel's count of its CPU time tells after the fact.
+    /// The thread came to this CPU at `came_ns`, as its CPU time in the kernel tells later.
     pub(super) fn came(&mut self, came_ns: u64, cpu: u16, tally: &mut Tally) {
         match self.state {
             RunState::Running { cpu: known } if known == cpu => self.came_before(came_ns, tally),
@@ -186,7 +186,7 @@ impl ThreadTracker {
         }
     }
 
-    /// It did things on its CPU before this was known, and what was before them was not: now more of that is.
+    /// CPU time proves that it ran before its first record on this CPU: the unknown stretch before gets shorter.
     fn came_before(&mut self, came_ns: u64, tally: &mut Tally) {
         let Some(&unknown) = self.out.intervals.last() else { return };
         let doubtful = unknown.state == State::Unknown(UnknownReason::Contradiction);
@@ -198,7 +198,7 @@ impl ThreadTracker {
         if !self.was_ready && self.since_ns > unknown.start.0 {
             return;
         }
-        // It waited for a CPU until then, as it did before.
+        // It was waiting for a CPU before the contradiction, so it waited until it ran.
         self.out.intervals.pop();
         tally.contradictions = tally.contradictions.saturating_sub(1);
         let waits = self.out.intervals.last().is_some_and(|before| before.state == State::Runnable);
@@ -219,7 +219,7 @@ impl ThreadTracker {
         self.woken = None;
     }
 
-    /// Its exit was recorded, but not when it left its CPU: its life ends with its last event.
+    /// Its exit was recorded, but not its last switch: its life ends with its last event.
     pub(super) fn dies_at_last_proof(&mut self) {
         let last = self.last_ns;
         match self.state {
@@ -232,13 +232,13 @@ impl ThreadTracker {
         self.state = RunState::Dead;
     }
 
-    /// Whether /proc saw it asleep, with no event of it until `time_ns`.
+    /// Whether /proc saw it asleep, and no event of it came before `time_ns`.
     pub(super) fn listed_asleep(&self, why: Unseen, time_ns: u64) -> bool {
         matches!(why, Unseen::Listed { state: ThreadState::Sleeping | ThreadState::Stopped, seen_ns }
             if seen_ns < time_ns)
     }
 
-    /// Whether /proc saw it awake, with no event of it until `time_ns`.
+    /// Whether /proc saw it awake, and no event of it came before `time_ns`.
     pub(super) fn listed_awake(&self, why: Unseen, time_ns: u64) -> bool {
         matches!(why, Unseen::Listed { state: ThreadState::Running, seen_ns } if seen_ns < time_ns)
     }

@@ -1,4 +1,4 @@
-//! Threads being born, renamed and replaced.
+//! Births, exec and new names of threads.
 
 use super::builder::{Builder, set_name};
 use super::model::{BaseStack, Birth, StepKind};
@@ -16,7 +16,7 @@ impl Builder {
             !matches!(self.state(index), RunState::Forked { .. }) && self.newborn(index, time_ns)
         });
         let child = match listed {
-            // Listed by /proc after it was born.
+            // /proc listed the thread after its birth, but before this record was read.
             Some(index) => {
                 if let Some(thread) = self.thread(Some(index)) {
                     thread.state = now;
@@ -24,7 +24,7 @@ impl Builder {
                 }
                 Some(index)
             }
-            // Nothing more is heard of a process that is not recorded: its thread would seem to run for ever.
+            // A child process that is not recorded has no further records: its thread would seem to run forever.
             None if fork.child_pid != fork.header.pid => {
                 self.unborn.insert(fork.header.tid, *fork);
                 self.unfollowed = self.unfollowed.saturating_add(1);
@@ -51,8 +51,7 @@ impl Builder {
             }
         };
         let Some(wakee) = wakee else { return };
-        // The fork has been noted as a step of the parent; where it was not recorded, the waker is the
-        // parent.
+        // The fork record has made a step of the parent. If that record is missing, the waker is taken as the parent.
         let parent = match self.state(wakee) {
             RunState::Forked { parent: Some(parent) } if known.is_some() => Some(parent),
             _ => {
@@ -72,10 +71,10 @@ impl Builder {
     pub(super) fn exec(&mut self, exec: &Exec) {
         let Header { time_ns, tid, pid, cpu, .. } = exec.header;
         self.unprobed_locks.exec(pid);
-        // Where the record of an earlier exec is missing, the thread that was to run may have ended since.
+        // If the record of an earlier exec is missing, the thread that exchanged ids may be dead by now.
         let exchanged = self.exchanged.remove(&pid).filter(|&caller| self.state(caller) != RunState::Dead);
         let caller = exchanged.or_else(|| self.find_or_add(pid, exec.old_tid, true));
-        // Not all threads there are: a build makes a process for each file, and each of them runs exec.
+        // Only this process's threads: a build runs exec in a process for each file, so a walk over all threads is too slow.
         let threads = self.by_process.insert(pid, caller.into_iter().collect()).unwrap_or_default();
         for index in threads {
             if Some(index) != caller
@@ -88,7 +87,7 @@ impl Builder {
         }
         self.locks.exec(pid);
         let Some(caller) = caller else { return };
-        // The old leader may be switched away from later, under the number that was the caller's.
+        // The old leader may still be switched away from, under the id that the caller had.
         if let Some(leader) = self.live.insert(tid, caller).filter(|&leader| leader != caller) {
             self.live.insert(exec.old_tid, leader);
         }
@@ -105,11 +104,11 @@ impl Builder {
         thread.out.base_stacks.push(BaseStack { first_step, time, functions: Vec::new() });
     }
 
-    /// The thread that appears under the number of a leader that has ended. A thread that does not lead its
-    /// process and calls exec waits for all others to end and then exchanges numbers with the leader
-    /// (`de_thread` in fs/exec.c, `exchange_tids` in kernel/pid.c). This happens some time before the exec is
-    /// reported; meanwhile the thread may be switched from and to, maybe before the leader's last switch. It
-    /// is the only thread left.
+    /// The thread that has taken over a leader's id for an exec.
+    ///
+    /// A thread that calls exec and does not lead its process waits until all others have ended. Then it exchanges ids with
+    /// the leader (`de_thread` in fs/exec.c, `exchange_tids` in kernel/pid.c). That is before the exec record: the thread may
+    /// be switched meanwhile, even before the leader's last switch. It is the only living thread of the process.
     pub(super) fn exchange(&mut self, pid: u32) -> Option<u32> {
         let &leader = self.live.get(&pid)?;
         let ended = |thread: &ThreadTracker| thread.exiting || thread.state == RunState::Dead;
@@ -127,8 +126,9 @@ impl Builder {
         Some(caller)
     }
 
-    /// Whether this is the number under which a leader that was replaced may still be on its way out, after the exec
-    /// has ended it: it is switched from and to until its last switch, and no thread begins with that.
+    /// Whether this id belongs to a leader that an exec has replaced and that is still exiting.
+    ///
+    /// Until its last switch, switches name it by this id. They must not make a new thread.
     pub(super) fn replaced_leader(&self, pid: u32, tid: u32) -> bool {
         let named = self.live.get(&tid).and_then(|&index| self.threads.get(index as usize));
         named.is_some_and(|thread| {
@@ -136,8 +136,9 @@ impl Builder {
         })
     }
 
-    /// The thread that is switched away from for good, unless its end is known: the leader, if it ended under
-    /// the number of the thread that replaces the program.
+    /// The thread whose last switch this is; `None` if its end is known already.
+    ///
+    /// For a leader that ended during an exec, the record has the id of the thread that replaces it.
     pub(super) fn dying(&mut self, header: &Header, tracked: bool) -> Option<u32> {
         let named = self.live.get(&header.tid).and_then(|&index| self.threads.get(index as usize));
         let named = named.filter(|thread| thread.out.pid == header.pid);
@@ -174,8 +175,7 @@ impl Builder {
         }
     }
 
-    /// Whether a thread may still be the one that is being born now: not woken yet, or listed by /proc later
-    /// than this and without a record since.
+    /// Whether a birth at `time_ns` can be this thread's: not woken yet, or listed by /proc later and without a record since.
     pub(super) fn newborn(&self, index: u32, time_ns: u64) -> bool {
         match self.state(index) {
             RunState::Forked { .. } => true,

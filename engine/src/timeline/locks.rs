@@ -1,5 +1,5 @@
-//! Finished synchronization operations, each with the object that lived at its address then. What they mean for the
-//! program is decided in `program::lock_replay`.
+//! Finished synchronization operations, each with the object that its address meant at that time. `program::lock_replay`
+//! decides what the operations mean for the program.
 
 use super::builder::Builder;
 use super::model::{FirstUse, Lock, LockOperation, NO_OBJECT, StepKind};
@@ -14,40 +14,40 @@ use std::collections::BTreeSet;
 pub(super) struct Locks {
     pub(super) all: Vec<Lock>,
     pub(super) lock_operations: Vec<LockOperation>,
-    /// What was recorded as sums; [`super::expand_bursts`] makes `lock_operations` of it.
+    /// Operations recorded as sums; [`super::expand_bursts`] makes `lock_operations` of them.
     pub(super) bursts: Vec<RecordedBurst>,
-    /// Process, how many programs it has run before, and address → the object that lives there now.
+    /// Process, number of its execs, and address → the object at that address now.
     live: FxHashMap<(u32, u32, u64), Lifetime>,
-    /// Process → programs that it has run before (exec).
+    /// Process → number of its execs.
     programs: FxHashMap<u32, u32>,
-    /// Thread → the number and family of its last record, where threads number their own.
+    /// Thread → sequence number and family of its last record, for threads with sequences of their own.
     last: FxHashMap<u32, (u32, SyncFamily)>,
-    /// Families, with their process, whose operation is a thread's last before or first after a hole.
+    /// Families, with their process, of operations just before or after a hole: these may have lost some.
     pub(super) lossy: BTreeSet<(u32, SyncFamily)>,
-    /// Families, with their process, whose operations come with the kernel's records.
+    /// Families, with their process, whose operations are recorded by probes.
     pub(super) probed: BTreeSet<(u32, SyncFamily)>,
     /// Places where a thread's operations are missing.
     pub(super) holes: u64,
 }
 
-/// Operations of a thread on one object that were recorded as sums.
+/// Operations of a thread on one object, recorded as a sum.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordedBurst {
     pub(super) burst: Burst,
     pub(super) thread: u32,
     pub(super) object: u32,
-    /// Operations of the same thread before it are missing.
+    /// Operations of the same thread before this burst are missing.
     pub(super) after_hole: bool,
 }
 
-/// The object at an address.
+/// An object at an address, from its initialization or first use on.
 #[derive(Clone, Copy, Debug)]
 struct Lifetime {
     object: u32,
-    /// When the one before it ended, and its number: an operation that began earlier is still about that one.
+    /// Start of this object and index of the one before: an operation that began earlier is about the one before.
     since_ns: u64,
     before: u32,
-    /// The initialization of one that was not used yet.
+    /// The recorded initialization, if the object was not used yet.
     born: Option<FirstUse>,
 }
 
@@ -86,12 +86,12 @@ impl Builder {
         });
         self.step(thread, header.time_ns, StepKind::Operated(number));
         if self.unprobed_locks.is_cut(header.pid, operation.family(), began_ns) {
-            // It came back with a lock, for example when the probes were off that would show the release.
+            // It took a lock while probes were removed, for example: its release may not be recorded.
             self.forgets_what_it_holds(thread, header.time_ns);
         }
     }
 
-    /// Whether operations of the thread are missing before the one with this header.
+    /// Whether operations of the thread just before this record are missing.
     fn is_after_hole(&mut self, thread: u32, header: &Header, family: SyncFamily) -> bool {
         let locks = &mut self.locks;
         if header.cpu != Header::NO_CPU {
@@ -130,7 +130,7 @@ impl Builder {
 }
 
 impl Locks {
-    /// The process runs another program: its old memory is gone.
+    /// After exec, addresses mean other objects.
     pub(super) fn exec(&mut self, pid: u32) {
         let programs = self.programs.entry(pid).or_insert(0);
         *programs = programs.wrapping_add(1);
@@ -156,7 +156,8 @@ impl Locks {
                 let born = (effect == Effect::Made).then_some(first);
                 self.live.insert(key, Lifetime { object: NO_OBJECT, since_ns: time_ns, before, born });
             }
-            // One without any later record is no object of the program. These two are needed for their count.
+            // An object that is only initialized is no object of the program. Barriers and semaphores are: their count is
+            // needed.
             let has_count = matches!(kind, SyncObject::Barrier | SyncObject::Semaphore);
             let counts = has_count && effect == Effect::Made && record.outcome == 0;
             return (if counts { self.at(key, kind, time_ns, first) } else { before }, NO_OBJECT);
@@ -169,7 +170,7 @@ impl Locks {
         (object, second)
     }
 
-    /// The object at this address: the one before, if the operation began before that ended.
+    /// The object at this address; the one before it, if the operation began before that ended.
     fn at(&mut self, key: (u32, u32, u64), kind: SyncObject, began_ns: u64, first: FirstUse) -> u32 {
         let life = self.live.get(&key).copied();
         let is_kind = |object: u32| self.all.get(object as usize).is_some_and(|lock| lock.kind == kind);
@@ -179,7 +180,7 @@ impl Locks {
             _ => {}
         }
         let (since_ns, before, born) = match life {
-            // What was of another kind is over.
+            // The object of another kind at this address has ended.
             Some(life) if life.object != NO_OBJECT => (first.time.0, life.object, None),
             Some(life) => (life.since_ns, life.before, life.born),
             None => (0, NO_OBJECT, None),

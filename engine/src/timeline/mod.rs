@@ -1,5 +1,5 @@
-//! What happened: for each thread gap-free intervals that cover its life in the window exactly, the probed
-//! functions on its stack over time, and which thread woke which.
+//! What happened: gap-free intervals that cover each thread's life in the window exactly, its stack of probed functions over
+//! time, and which thread woke which.
 //!
 //! | interval | begins | ends |
 //! |---|---|---|
@@ -8,12 +8,11 @@
 //! | `Blocked` | `Switch` from it with a sleeping state | first `Waking` |
 //! | `Unknown` | last proof of the state before | next proof of a state |
 //!
-//! The state at the window's start follows from the thread's first event, since any change before it would
-//! have been recorded; so does the state after a gap or a contradiction, when events are complete again. A
-//! thread without any event has the state from /proc. A later waking of the same sleep, and a waking of a
-//! thread that does not sleep, end nothing. A waking may overtake the switch that takes the sleeper off its
-//! CPU: it then ends that sleep at once. While records are missing ([`crate::event::GapReason::RingFull`]), a
-//! thread is `Unknown` unless it stays on a CPU whose records are complete.
+//! The first event of a thread tells its state at the window's start: a change before it would have been recorded. The same
+//! holds after a gap or a contradiction, when records are complete again. A thread without events has its state from /proc. A
+//! second waking of a sleep, and a waking of an awake thread, end nothing. A waking may be recorded before the switch that
+//! takes the sleeper off its CPU: it then ends that sleep at once. While records are missing
+//! ([`crate::event::GapReason::RingFull`]), a thread is `Unknown` unless it stays on a CPU whose records are complete.
 
 mod builder;
 mod cpus;
@@ -56,13 +55,14 @@ pub use window::Window;
 
 use crate::event::{Facts, Recording};
 
-/// The timeline of a recording, from [`Facts::start_ns`] to the end of its window (its last event, if it was cut
-/// short). Never fails: what does not fit becomes `Unknown` and a finding.
+/// The timeline of a recording, from [`Facts::start_ns`] to the window's end, or to the last event if the end is missing.
+///
+/// Never fails: contradictions become `Unknown` and a finding.
 pub fn build(recording: &Recording) -> Timeline {
     build_with(recording, expand_bursts::MOST_PAIRS)
 }
 
-/// What was recorded as sums becomes about this many pairs of operations at most.
+/// `build`, with a limit for the pairs of operations made from bursts.
 fn build_with(recording: &Recording, most_pairs: u64) -> Timeline {
     let facts = &recording.facts;
     let last_ns = || recording.events.iter().map(|event| event.header().time_ns).max();
@@ -75,7 +75,7 @@ fn build_with(recording: &Recording, most_pairs: u64) -> Timeline {
     finish::finish(builder, recording, end_ns, most_pairs)
 }
 
-/// The facts of the same recording for a window that begins at `start_ns`: what everything before it proves.
+/// The facts for a window of the same recording that begins at `start_ns`, from all earlier records.
 pub fn facts_at(recording: &Recording, start_ns: u64) -> Facts {
     let Some(limit_ns) = start_ns.checked_sub(1).filter(|&limit| limit >= recording.facts.start_ns) else {
         return recording.facts.clone();

@@ -9,14 +9,14 @@ use crate::finding::Finding;
 use crate::time::{Nanos, Timestamp};
 use probe_abi::{SampleReason, SyncFamily, SyncOperation};
 
-/// What happened between the start and the end of the window.
+/// All that happened between the start and the end of the window.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
     /// First instant of the window.
     pub start: Timestamp,
     /// Last instant of the window.
     pub end: Timestamp,
-    /// All threads that lived in the window: those of the facts first, then in order of their first event.
+    /// All threads that lived in the window: first those of the facts, then others in order of their first event.
     pub threads: Vec<Thread>,
     /// Wake-ups by tracked threads on their own behalf, in order of time.
     pub wakeups: Vec<Wakeup>,
@@ -24,72 +24,70 @@ pub struct Timeline {
     pub locks: Vec<Lock>,
     /// Places where operations of a thread are missing.
     pub lock_holes: u64,
-    /// Families of objects whose uses were no longer recorded from some instant on, with the process; ascending.
+    /// Families of objects, with their process, whose operations stopped being recorded at some instant; ascending.
     pub families_removed: Vec<(u32, SyncFamily)>,
-    /// Families of objects of whose uses some were lost, with the process; ascending.
+    /// Families of objects, with their process, of whose operations some were lost; ascending.
     pub lossy: Vec<(u32, SyncFamily)>,
-    /// Processes of Go programs, ascending: what waits in them is decided in Go's runtime.
+    /// Processes of Go programs, ascending: Go's runtime decides which goroutine waits.
     pub go: Vec<u32>,
-    /// There is code of Rust's standard library, whose locks are no calls of the C library.
+    /// The program has code of Rust's standard library, whose locks do not call the C library.
     pub rust: bool,
-    /// Locks of [`Timeline::locks`] whose operations were put back.
+    /// Locks of [`Timeline::locks`] whose operations were estimated (put back).
     pub put_back: Vec<PutBack>,
     /// Finished synchronization operations, in order of their ends.
     pub lock_operations: Vec<LockOperation>,
-    /// What lies at addresses that the records name.
+    /// What lies at the addresses in records.
     pub addresses: Vec<AddressFact>,
     /// Function table of the recording.
     pub functions: Vec<FunctionFact>,
-    /// Functions that lost their probes during the recording for what they cost, ascending.
+    /// Functions that lost their probes during the recording because of their cost, ascending.
     pub probes_removed: Vec<FunctionId>,
-    /// Functions whose probes came after the start or went before the end, ascending: more calls than are known.
+    /// Functions that had probes for a part of the recording, ascending: more calls happened than were recorded.
     pub partly_probed: Vec<FunctionId>,
-    /// Stacks that samples found.
+    /// Sampled stacks.
     pub stacks: Vec<Stack>,
     /// How stacks were sampled, if they were.
     pub sampling: Option<SamplingFact>,
-    /// Where processes had code.
+    /// Mappings of code in processes.
     pub mappings: Vec<MappingFact>,
     /// Names of code.
     pub code: Vec<CodeFact>,
-    /// Functions that only wait, as the user says: patterns of names ([`crate::glob`]).
+    /// Functions that only wait, given by the user: patterns of names ([`crate::glob`]).
     pub spin: Vec<String>,
-    /// Runs of the command on other numbers of CPUs, or on as many.
+    /// Runs of the command on other numbers of CPUs, or on the same number.
     pub cpu_runs: Vec<CpuRun>,
     /// Functions that lost their probes on request, ascending.
     pub asked_off: Vec<FunctionId>,
-    /// What the recording cost, if that is known, over the length of the program's run.
+    /// The cost of the recording over the program's run, if known.
     pub overhead: Option<Overhead>,
-    /// How long threads waited for locks of the kernel; `None`: that was not recorded.
+    /// How long threads waited for locks of the kernel; `None`: not recorded.
     pub kernel_locks: Option<KernelLocks>,
-    /// Requests over sockets; `None`: they were not counted.
+    /// Requests over sockets; `None`: not counted.
     pub requests: Option<Requests>,
     /// What other programs used of the CPUs; `None`: not measured.
     pub others: Option<OtherPrograms>,
-    /// What waking a thread on an idle CPU takes, if that was measured.
+    /// The time to wake a thread on an idle CPU, if measured.
     pub idle_wake: Option<IdleWake>,
-    /// What an atomic change of a cache line takes, if that was measured.
+    /// The time for an atomic change of a cache line, if measured.
     pub line_transfer: Option<LineTransfer>,
     /// The time between two ticks of the kernel's clock, ns, if known.
     pub tick_ns: Option<u64>,
-    /// The same where idle CPUs wait for it (see [`crate::event::Facts`]).
+    /// `tick_ns`, if idle CPUs may wait for a tick before they take a waiting thread (see [`crate::event::Facts`]).
     pub idle_tick_ns: Option<u64>,
-    /// Hundredths of a CPU that the program might use (see [`crate::event::Facts`]).
+    /// Hundredths of a CPU that the program may use (see [`crate::event::Facts`]).
     pub cpu_quota: Option<u32>,
-    /// The process that was held until the recording had begun.
+    /// The process that longpole started and held until the recording had begun.
     pub launched: Option<u32>,
-    /// The CPUs that its threads might use when it began, each set once: as set by the recorded machine, or
-    /// by `taskset`.
+    /// The sets of CPUs that its threads could use at the start, without duplicates: the machine's, or set by `taskset`.
     pub first_cpus: Vec<Vec<u32>>,
     /// Sums over the whole window.
     pub counts: Counts,
-    /// What was noticed.
+    /// Findings made while the timeline was built.
     pub findings: Vec<Finding>,
 }
 
 impl Timeline {
-    /// When the program's run begins. A command that longpole started was held until everything was ready: its run begins when
-    /// it goes on.
+    /// When the program's run begins: the window's start, or for a command that longpole started and held, its release.
     pub fn began(&self) -> Timestamp {
         if self.launched.is_none() {
             return self.start;
@@ -113,16 +111,16 @@ pub struct Thread {
     pub start_time_ns: u64,
     /// Last name known in the window; control characters replaced.
     pub comm: String,
-    /// Birth, or the window's start. For a command that longpole started: when it let it go on.
+    /// Birth, or the window's start. For a command that longpole started: when longpole let it run.
     pub start: Timestamp,
     /// Death, or the window's end.
     pub end: Timestamp,
     /// Where it came from.
     pub birth: Birth,
-    /// Whether it ended in the window.
+    /// Whether the thread died in the window.
     pub died: bool,
-    /// Covers `start..end` without gap or overlap. Only a `Blocked` interval may be empty: a wait whose wake-up
-    /// came before the thread was off its CPU.
+    /// Cover `start..end` without gap or overlap. Only a `Blocked` interval may be empty: a wait whose wake-up came before
+    /// the thread was off its CPU.
     pub intervals: Vec<Interval>,
     /// The waits that `State::Blocked` points to, in order of time.
     pub waits: Vec<Wait>,
@@ -130,23 +128,23 @@ pub struct Thread {
     pub steps: Vec<Step>,
     /// Stacks open before any step: at the thread's start and after each exec, in order.
     pub base_stacks: Vec<BaseStack>,
-    /// Its nice value in the end, if known.
+    /// Its last nice value, if known.
     pub nice: Option<i8>,
-    /// The CPUs that it might use in the end, ascending; empty if not known.
+    /// The CPUs that it could use at the end, ascending; empty if not known.
     pub cpus: Vec<u32>,
-    /// Hits of function probes in it, in order of time; none if their cost is not known.
+    /// Hits of function probes in the thread, in order of time; empty if the cost of a hit is not known.
     pub hits: Vec<Hit>,
-    /// Samples of it, in order of time.
+    /// The thread's samples, in order of time.
     pub samples: Vec<StackSample>,
-    /// The thread that it waited for in the end, if memory named one.
+    /// The thread that it waited for at the end, if read from memory.
     pub awaits: Option<AwaitedThread>,
-    /// How often it gave its CPU to another thread by `sched_yield`, and how long it had it before, summed.
+    /// Number of its `sched_yield` calls.
     pub yields: u64,
-    /// See `yields`.
+    /// How long it had run before each of them, summed.
     pub yielded: Nanos,
 }
 
-/// A stack that samples found, of a process.
+/// A sampled stack of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stack {
     /// Host process id.
@@ -155,56 +153,56 @@ pub struct Stack {
     pub time: Timestamp,
     /// User-space addresses, the innermost frame first.
     pub frames: Vec<u64>,
-    /// Address of the word that the last instruction there had used, if others may use it or its line, and what it did.
+    /// Address of a word that the last instruction there used and others may use, with its line, and the kind of access.
     pub changed: Option<(u64, Access)>,
-    /// What the thread did in the kernel, if it was there at a tick.
+    /// Set if a tick found the thread in the kernel.
     pub in_kernel: Option<InKernel>,
 }
 
-/// What a thread computed in the kernel for.
+/// What a thread computed for in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InKernel {
     /// The number of the system call; `None`: a page fault or an interrupt.
     pub call: Option<u32>,
 }
 
-/// No stack, in [`StackSample`].
+/// Stands in [`StackSample`] for no stack.
 pub const NO_STACK: u32 = u32::MAX;
 
-/// A thread was sampled with a stack.
+/// A sample of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackSample {
     /// When.
     pub time: Timestamp,
     /// Index in [`Timeline::stacks`], or [`NO_STACK`].
     pub stack: u32,
-    /// Why it was looked at.
+    /// The reason for the sample.
     pub reason: SampleReason,
-    /// The stack goes on beyond what is known.
+    /// The stack has further frames that are not known.
     pub truncated: bool,
 }
 
-/// A probe was hit: what that took of the thread's time before and after the record of it.
+/// A probe hit: the time that it took from the thread before and after its record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hit {
     /// Time of the record.
     pub time: Timestamp,
-    /// Nanoseconds up to then.
+    /// Nanoseconds of the hit before the record.
     pub before_ns: u32,
-    /// Nanoseconds from then on.
+    /// Nanoseconds of the hit after the record.
     pub after_ns: u32,
 }
 
 /// How a thread came to be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Birth {
-    /// Alive when the window began, or taken to be.
+    /// Alive when the window began, or assumed to be.
     #[default]
     BeforeWindow,
     /// Created by the thread with this index in [`Timeline::threads`], at its first step [`StepKind::Create`]
     /// with this thread.
     By(u32),
-    /// Born in the window; by whom is not known.
+    /// Born in the window; the creator is not known.
     Unknown,
 }
 
@@ -215,15 +213,16 @@ pub struct Interval {
     pub start: Timestamp,
     /// What the thread did.
     pub state: State,
-    /// Index of the first of the thread's steps that belongs to this interval (or to a later one).
+    /// Index of the thread's first step in this interval, or later if it has none.
     pub first_step: u32,
 }
 
 /// What a thread was doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// On a CPU, from a `Switch` to it until a `Switch` from it. `None`: on one that never switched, known from
-    /// /proc's CPU time only.
+    /// On a CPU, from a `Switch` to it until a `Switch` from it.
+    ///
+    /// `cpu` is `None` for a thread without any switch that is known from CPU time in /proc only.
     Running {
         /// The CPU.
         cpu: Option<u16>,
@@ -246,7 +245,7 @@ pub enum UnknownReason {
     Contradiction,
     /// The thread was neither listed at the start nor was its birth recorded.
     NotListed,
-    /// There is no record of it, and /proc did not say.
+    /// The thread has no record, and /proc did not tell its state.
     NoEvidence,
 }
 
@@ -275,26 +274,27 @@ pub struct Step {
 /// See [`Step`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepKind {
-    /// A function was put on the stack.
+    /// A function was entered.
     Enter(FunctionId),
-    /// The function on top of the stack lost its probes.
+    /// The function on top of the stack was left or lost its probes.
     Leave,
     /// The thread woke another: index in [`Timeline::wakeups`].
     Wake(u32),
-    /// The thread created another: index in [`Timeline::threads`]. A fork whose child was not woken in the window
-    /// made no thread yet; the child's [`Thread::birth`] decides.
+    /// The thread created another one: index in [`Timeline::threads`]. If the child's first wake-up is outside the window,
+    /// there is no thread yet: [`Thread::birth`] of the child decides.
     Create(u32),
-    /// The thread found that another one, which it joins, had ended: index in [`Timeline::threads`]. Not recorded, but put back.
+    /// The thread joined another one that had already ended: index in [`Timeline::threads`]. Never recorded, always put back.
     Join(u32),
     /// The thread has finished a synchronization operation: index in [`Timeline::lock_operations`].
     Operated(u32),
-    /// From here on, some of the thread's synchronization operations are missing: it may have released whatever it
-    /// held. Holes are numbered, those of all threads together.
+    /// From here on, some of the thread's synchronization operations are missing: it may have released any lock. The numbers
+    /// of holes are unique over all threads.
     Hole(u32),
 }
 
-/// A lock or another synchronization object of the recorded program. One that is destroyed or initialized again is
-/// another one from then on, and so is one of another kind at the same address.
+/// A lock or another synchronization object of the recorded program.
+///
+/// After destruction or another initialization, or with another kind, the same address is another object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lock {
     /// Process that it is in.
@@ -305,31 +305,31 @@ pub struct Lock {
     pub kind: SyncObject,
     /// Its first use: initialization, if that was recorded.
     pub first: FirstUse,
-    /// Its operations were not recorded: they are put back from waits, wake-ups and samples.
+    /// Its operations were not recorded but estimated (put back) from waits, wake-ups and samples.
     pub put_back: bool,
 }
 
-/// What is known of a lock whose operations were put back.
+/// Facts about a lock whose operations were put back.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PutBack {
     /// Index in [`Timeline::locks`].
     pub lock: u32,
-    /// The part of their running time that the threads that use it have it, from samples.
+    /// The part of running time in which the threads that use the lock hold it, from samples.
     pub share: f64,
-    /// Two standard errors of that.
+    /// Two standard errors of `share`.
     pub error: f64,
-    /// Acquisitions that events show.
+    /// Acquisitions that waits and wake-ups show.
     pub seen: u64,
-    /// Further ones, from the share.
+    /// Further acquisitions, added to reach the share.
     pub added: u64,
-    /// How long it is held at a time, on average, nanoseconds.
+    /// Mean time held per acquisition, nanoseconds.
     pub hold_ns: u64,
 }
 
 /// The thread that first used an object, and where.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FirstUse {
-    /// When it was over.
+    /// When that operation ended.
     pub time: Timestamp,
     /// Index of the thread.
     pub thread: u32,
@@ -337,7 +337,7 @@ pub struct FirstUse {
     pub caller: u64,
 }
 
-/// No object, in [`LockOperation`].
+/// Stands in [`LockOperation`] for no object.
 pub const NO_OBJECT: u32 = u32::MAX;
 
 /// A finished synchronization operation, from its begin to its end in one thread.
@@ -345,9 +345,9 @@ pub const NO_OBJECT: u32 = u32::MAX;
 pub struct LockOperation {
     /// When the call began; never after `ended`.
     pub began: Timestamp,
-    /// When it came back.
+    /// When the call returned.
     pub ended: Timestamp,
-    /// Init operations: the count. Create, join, detach: the `pthread_t`.
+    /// Init: the initial count. Create, join, detach: the `pthread_t`.
     pub value: u64,
     /// Return address of the call.
     pub caller: u64,
@@ -359,22 +359,22 @@ pub struct LockOperation {
     pub second: u32,
     /// 0 or an error number.
     pub outcome: i32,
-    /// What it was.
+    /// The kind of operation.
     pub operation: SyncOperation,
     /// `probe_abi::OperationFlags` bits.
     pub flags: u16,
     /// Operations of the same thread before this one are missing.
     pub after_hole: bool,
-    /// How many operations of this kind it stands for, 1 for most.
+    /// How many operations it stands for; mostly 1.
     pub times: u32,
 }
 
-/// Functions that were open before the recording could see them enter.
+/// Functions that were open before the recording could see their entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BaseStack {
-    /// They are pushed before this step.
+    /// Index of the step before which they are pushed.
     pub first_step: u32,
-    /// From when on they are taken to have been open.
+    /// The time from which they are assumed to have been open.
     pub time: Timestamp,
     /// The functions, the innermost first.
     pub functions: Vec<FunctionId>,
@@ -385,11 +385,11 @@ pub struct BaseStack {
 pub struct Counts {
     /// Records read.
     pub events: u64,
-    /// Records left out because they were older than the one before.
+    /// Records left out because they are older than the record before.
     pub late: u64,
     /// Waits that ended with a recorded wake-up.
     pub wakes: u64,
-    /// Waits that ended without one.
+    /// Waits that ended without a recorded wake-up.
     pub unmatched: u64,
     /// Wake-ups that ended no wait.
     pub spurious: u64,
@@ -399,20 +399,20 @@ pub struct Counts {
     pub contradictions: u64,
     /// Switches that the kernel did not report, with times from its count of CPU time.
     pub inferred: u64,
-    /// Function exits that fitted no entry.
+    /// Function exits that matched no entry.
     pub stray_exits: u64,
-    /// Records known to be lost: from the loss counters or the gaps, whichever says more.
+    /// Records known to be lost: by the loss counters or by the gaps, the larger number.
     pub lost: u64,
-    /// There may be more: the recording has no end, which has the loss counters.
+    /// The recording has no end, where the loss counters are: more records may be lost.
     pub maybe_more_lost: bool,
     /// Thread time in `State::Unknown`.
     pub unknown: Nanos,
-    /// Processes that threads of the recording made and that have no further records.
+    /// Processes forked by threads of the recording that have no further records.
     pub unfollowed: u64,
 }
 
 impl Thread {
-    /// Its sampled stack at this instant for this reason.
+    /// The thread's sampled stack at this instant and for this reason, if known.
     pub(crate) fn stack_at(&self, time: Timestamp, reason: SampleReason) -> Option<u32> {
         let from = self.samples.partition_point(|sample| sample.time < time);
         let at = self.samples.get(from..).unwrap_or_default().iter().take_while(|sample| sample.time == time);
@@ -421,7 +421,7 @@ impl Thread {
             .next()
     }
 
-    /// Whether there is any record of it: a thread without one is no thread of the program.
+    /// Whether the thread has any interval or step. A thread without is no thread of the program.
     pub fn has_lived(&self) -> bool {
         !self.intervals.is_empty() || !self.steps.is_empty()
     }
@@ -432,7 +432,7 @@ impl Thread {
         self.intervals.iter().zip(ends).map(|(interval, end)| (interval.start, end, interval.state))
     }
 
-    /// Time in intervals for which `pick` holds.
+    /// Total time in intervals whose state satisfies `pick`.
     pub fn time_in(&self, pick: impl Fn(State) -> bool) -> Nanos {
         let sum = self
             .spans()
@@ -441,7 +441,7 @@ impl Thread {
         Nanos(sum)
     }
 
-    /// How long it ran.
+    /// Total running time.
     pub fn ran(&self) -> Nanos {
         self.time_in(|state| matches!(state, State::Running { .. }))
     }

@@ -1,14 +1,15 @@
-//! How many operations of a program records become. Of a mutex that threads take in turns, thousands of acquisitions are recorded
-//! as one sum ([`probe_abi::Burst`]), so that few records may take long to analyse.
+//! How many operations of a program the records become: few records may take long to analyse.
+//!
+//! Thousands of acquisitions of a mutex are recorded as one sum ([`probe_abi::Burst`]) if threads take it in turns.
 
 use probe_abi::{OperationFlags, Record};
 use rustc_hash::FxHashMap;
 
-/// What one acquisition and its release become, against one for each other record: two operations, and computing before both.
-/// Measured: 44,000 records with 200,000 acquisitions take as long as 450,000 records of switches.
+/// Cost of one acquisition with its release, in records of other kinds: two operations, and computing before each. Measured:
+/// 44,000 records with 200,000 acquisitions take as long as 450,000 records of switches.
 const RECORDS_FOR_A_PAIR: u64 = 2;
 
-/// Counted over some records.
+/// Counts over a set of records.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OperationCount {
     records: u64,
@@ -16,14 +17,14 @@ pub(super) struct OperationCount {
     objects: FxHashMap<(u32, u64), Object>,
 }
 
-/// A lock with bursts.
+/// A lock that has bursts or other operations.
 #[derive(Clone, Copy, Debug)]
 struct Object {
     /// The first thread that used it.
     user: u32,
-    /// Another one did, too.
+    /// Another thread used it, too.
     is_shared: bool,
-    /// It was taken otherwise than for reading.
+    /// A burst took it for more than reading.
     is_written: bool,
     /// Acquisitions in bursts.
     pairs: u64,
@@ -55,7 +56,8 @@ impl OperationCount {
         object
     }
 
-    /// At least 1. A burst on a lock that delays nobody becomes one pair of operations (`expand_bursts.rs`).
+    /// Estimated analysis cost per record, at least 1. Bursts on locks that delay nobody count nothing: each becomes one pair
+    /// of operations (`expand_bursts.rs`).
     pub(super) fn for_each_record(&self) -> f64 {
         let delaying = self.objects.values().filter(|object| object.is_shared && object.is_written);
         let pairs = delaying.fold(0u64, |sum, object| sum.saturating_add(object.pairs));

@@ -1,12 +1,12 @@
-//! Which functions had probes when, according to the notes. Records of a function are only valid while its
-//! probes are all there: a call that began before, or continues after, is not known from them, but from
-//! samples.
+//! Which functions had probes when, according to the notes.
 //!
-//! - A function that loses its probes is closed on every thread at that moment. Later records, from probes
-//!   that are still being removed, are ignored.
-//! - Probes come one by one. What a function does in a process counts from when all of its probes were there.
-//!   An exit without an entry shows that the function was open all the time only if its probes were there all
-//!   the time.
+//! Records of a function are only valid while all of its probes are attached. A call that began before or ended after that
+//! time is known from samples only.
+//!
+//! - When a function loses its probes, its open calls are closed on every thread. Later records, from probes that are still
+//!   being removed, are ignored.
+//! - Probes come one by one. Records of a function in a process count from when all of its probes were attached. An exit
+//!   without an entry proves that the function was open from the start only if its probes were there from the start.
 
 use super::builder::Builder;
 use super::stack::StepLog;
@@ -16,24 +16,24 @@ use crate::time::Timestamp;
 use probe_abi::Record;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Threads looked at for functions that lose their probes, in all. Then all functions count as without probes: less is known
-/// than was recorded, never more. Tests have less time.
+/// Comparisons of threads with functions that lose probes, in all. Beyond it, all functions count as without probes: less is
+/// known than was recorded, never more. Tests have a lower limit.
 const MOST_LOOKS: u64 = if cfg!(test) { 1_000_000 } else { 500_000_000 };
 
 /// The state at the current time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProbeIntervals {
-    /// Numbers of notes to come, the next one last.
+    /// Changes of probes to come, the next one last.
     coming: Vec<Change>,
     off: FxHashSet<FunctionId>,
-    /// Since when a function has had its probes, if not from the start on.
+    /// When a function got its probes back, if it had lost them.
     since: FxHashMap<FunctionId, u64>,
-    /// By process and function: stretches in which it was about to get probes. What was recorded before is of the program that the
-    /// process ran before.
+    /// By process and function: stretches in which probes were still being attached. Records in them are not valid; what came
+    /// earlier is of the program that the process ran before.
     added: FxHashMap<(u32, FunctionId), Vec<(u64, u64)>>,
-    /// By process: stretches in which all of its functions were about to get probes.
+    /// By process: stretches in which probes of all of its functions were still being attached.
     late: FxHashMap<u32, Vec<(u64, u64)>>,
-    /// Only their entries are recorded, and samples tell how long they are.
+    /// Functions with probes at entries only; samples show how long they run.
     entry_only: FxHashSet<FunctionId>,
     looks: u64,
     given_up: bool,
@@ -82,7 +82,7 @@ impl ProbeIntervals {
             probe_intervals.coming.push(Change { time_ns: note.time_ns, on, functions: functions.clone() });
         }
         for note in notes {
-            // Where the same note comes with `ProbesOn`, it is about those functions only.
+            // A gap with the same end as a `ProbesOn` note is about that note's functions only.
             if let NoteKind::Gap { pid, until_ns, reason: GapReason::ProbesNotYetAttached, .. } = note.kind
                 && !beside.contains(&(pid, until_ns))
             {
@@ -95,14 +95,14 @@ impl ProbeIntervals {
             let only = facts.functions.iter().filter(|function| !function.exits_probed);
             probe_intervals.entry_only = only.map(|function| function.id).collect();
         }
-        // What was before the facts is in them.
+        // The facts already contain changes before the window's start.
         while let Some(change) = probe_intervals.next(facts.start_ns) {
             probe_intervals.apply(&change);
         }
         probe_intervals
     }
 
-    /// What a process called before it became another program had its probes: a stretch without them begins no earlier.
+    /// Cuts stretches without probes at execs: before its exec, a process ran a program whose functions had probes.
     pub(super) fn begin_at_execs(&mut self, events: &[Record]) {
         if self.late.is_empty() && self.added.is_empty() {
             return;
@@ -141,7 +141,7 @@ impl ProbeIntervals {
         }
     }
 
-    /// Whether a record about a function in a process is valid.
+    /// Whether a function's record in a process is valid at this time.
     pub(super) fn holds(&self, pid: u32, function: FunctionId, time_ns: u64) -> bool {
         !self.given_up
             && !self.off.contains(&function)
@@ -155,7 +155,7 @@ impl ProbeIntervals {
                 .is_none_or(|late| !late.iter().any(|(from, until)| (*from..*until).contains(&time_ns)))
     }
 
-    /// Whether its probes have been there since then.
+    /// Whether the function has had its probes in this process since then.
     pub(super) fn has_held_since(&self, pid: u32, function: FunctionId, since_ns: u64) -> bool {
         self.since.get(&function).is_none_or(|since| *since <= since_ns)
             && self
@@ -165,14 +165,14 @@ impl ProbeIntervals {
             && self.late.get(&pid).is_none_or(|late| late.iter().all(|(_, until)| *until <= since_ns))
     }
 
-    /// Whether only its entries are recorded, while samples show its time.
+    /// Whether only entries of the function are recorded, and samples show its time.
     pub(super) fn is_entry_only(&self, function: FunctionId) -> bool {
         self.entry_only.contains(&function)
     }
 }
 
 impl Builder {
-    /// Closes what loses its probes up to `time_ns`.
+    /// Applies all changes of probes up to `time_ns`; closes open calls of functions that lose theirs.
     pub(super) fn probes_change(&mut self, time_ns: u64) {
         while let Some(change) = self.probe_intervals.next(time_ns) {
             self.probe_intervals.apply(&change);

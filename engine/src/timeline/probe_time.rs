@@ -1,32 +1,33 @@
-//! What probe hits took of a thread's running time, so that it can be subtracted.
+//! The time that probe hits took of a thread's running time, to be subtracted from it.
 //!
-//! A hit lies around its record's time: the trap before it, the rest of the program and the way back after
-//! it. Which part of a running stretch is the thread's own follows from the hits in it. Ours, and only as
-//! good as the known cost of a hit, which was measured on longpole's own functions with everything in the
-//! caches. A hit in the recorded program may cost more: the difference stays in the compute time. It may cost
-//! less: a stretch then becomes too short, but never negative. Hits without a record (folded recursion, calls
-//! below the depth limit, functions whose probes were being removed) are not known one by one and stay in.
+//! A hit lies around its record's time: the trap comes before it, the rest of the kernel program and the return after it. So
+//! the hits in a running stretch tell which part of it is the thread's own (ours). This is as exact as the known cost of a
+//! hit, which was measured on longpole's own functions with warm caches. If a hit in the program costs more, the difference
+//! stays in the compute time. If it costs less, a stretch becomes too short, but never negative. Hits without a record
+//! (folded recursion, calls below the depth limit, functions whose probes were being removed) are not known one by one and
+//! are not subtracted.
 
 use super::model::Hit;
 use crate::time::Timestamp;
 
-/// Goes along a thread's running stretches, in order of time.
+/// Walks along a thread's running stretches, in order of time.
 #[derive(Clone, Debug, Default)]
 pub struct ProbeTime<'a> {
-    /// Those to come.
+    /// Hits not yet passed.
     hits: &'a [Hit],
-    /// Of the hits at the end of the last stretch: when, and what they take after it.
+    /// Time of the hits at the end of the last stretch, and what they take after it.
     rest: Option<(Timestamp, u64)>,
 }
 
 impl<'a> ProbeTime<'a> {
-    /// From the first of these hits on, which are in order of time.
+    /// Starts before the first hit; `hits` are in order of time.
     pub fn new(hits: &'a [Hit]) -> ProbeTime<'a> {
         ProbeTime { hits, rest: None }
     }
 
-    /// Nanoseconds that hits took of the running stretch from `from` to `until`, at most its length. Stretches are
-    /// asked for in order of time.
+    /// Nanoseconds that hits took of the running stretch from `from` to `until`, at most its length.
+    ///
+    /// Calls must be in order of time.
     pub fn within(&mut self, from: Timestamp, until: Timestamp) -> u64 {
         let length = until.0.saturating_sub(from.0);
         if length == 0 {

@@ -1,4 +1,4 @@
-//! Between a thread's facts and its state: where a window begins, and where the next one goes on.
+//! Thread states at the edge between two windows: from facts at a window's start, and to facts for the next window.
 
 use super::builder::Builder;
 use super::model::{BaseStack, Birth, External, State, Thread, Wake};
@@ -62,8 +62,7 @@ pub(super) fn tracker(fact: &ThreadFact, facts: &Facts) -> ThreadTracker {
     tracker
 }
 
-/// The facts with which a window that begins at `start_ns` goes on; the builder has processed everything
-/// before.
+/// The facts for a window that begins at `start_ns`. The builder has processed all earlier records.
 pub(super) fn facts(builder: &Builder, facts: &Facts, start_ns: u64) -> Facts {
     Facts {
         start_ns,
@@ -85,11 +84,11 @@ pub(super) fn facts(builder: &Builder, facts: &Facts, start_ns: u64) -> Facts {
         tick_ns: facts.tick_ns,
         idle_tick_ns: facts.idle_tick_ns,
         cpu_quota: facts.cpu_quota,
-        // It was released long ago.
+        // The command was released before this window.
         launched: None,
         code: facts.code.clone(),
         spin: facts.spin.clone(),
-        // They are about the whole run.
+        // Runs on other CPU counts are about the whole program, not about a window.
         cpu_runs: facts.cpu_runs.clone(),
         end: None,
     }
@@ -97,7 +96,7 @@ pub(super) fn facts(builder: &Builder, facts: &Facts, start_ns: u64) -> Facts {
 
 fn thread_fact(thread: &ThreadTracker, start_ns: u64) -> ThreadFact {
     let (state, seen_ns) = match thread.state {
-        // What /proc said after the waking tells nothing about the sleep before it.
+        // /proc was read after the waking, so its state tells nothing about the sleep before it.
         RunState::Unseen(Unseen::Listed { state, seen_ns }) => match thread.woken {
             Some(woken) if woken.time_ns <= seen_ns => (ThreadState::Unknown, seen_ns),
             _ => (state, seen_ns),
@@ -134,8 +133,9 @@ fn thread_fact(thread: &ThreadTracker, start_ns: u64) -> ThreadFact {
     }
 }
 
-/// The thread's CPU time at `start_ns`, or when /proc was read if that was later. `None` if part of it is not
-/// known.
+/// An instant and the thread's CPU time then: `start_ns`, or when /proc was read if that was later.
+///
+/// `None` if a part of it is not known.
 fn cpu_time_at(thread: &ThreadTracker, start_ns: u64) -> Option<(u64, u64)> {
     let (seen_ns, cpu_time) = thread.cpu_time?;
     if seen_ns >= start_ns {
@@ -152,7 +152,7 @@ fn cpu_time_at(thread: &ThreadTracker, start_ns: u64) -> Option<(u64, u64)> {
     (unknown == 0).then(|| (start_ns, cpu_time.saturating_add(ran).saturating_add(open)))
 }
 
-/// Time in `Running` and in `Unknown` intervals between two instants; the last interval ends at `end_ns`.
+/// Time in `Running` and in `Unknown` intervals between two instants. The thread's last interval ends at `end_ns`.
 pub(super) fn ran_between(thread: &Thread, end_ns: u64, from_ns: u64, until_ns: u64) -> (u64, u64) {
     let ends = thread.intervals.iter().skip(1).map(|next| next.start.0).chain(std::iter::once(end_ns));
     let mut sums = (0u64, 0u64);
@@ -179,7 +179,7 @@ fn condition(now: RunState) -> Condition {
         RunState::Blocked { reason: WaitReason::Kernel { task_state, .. } } => {
             Condition::Blocked { task_state }
         }
-        // The futex call is stored separately, so any sleeping state will do.
+        // The futex call is stored separately, so any sleeping state works.
         RunState::Blocked { reason: WaitReason::Futex(_) } => Condition::Blocked { task_state: 1 },
         RunState::Gap => Condition::Gap,
     }

@@ -1,4 +1,4 @@
-//! Samples find their threads and stacks.
+//! Assigns samples to threads and stacks.
 
 use super::builder::Builder;
 use super::model::{InKernel, NO_STACK, Stack, StackSample, Thread};
@@ -8,17 +8,17 @@ use crate::time::Timestamp;
 use probe_abi::{Sample, SampleFlags, SampleReason};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The recording's stacks by their numbers.
+/// The recording's stacks, and their indices by number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stacks {
     pub(super) all: Vec<Stack>,
     numbers: FxHashMap<u32, u32>,
-    /// Indices of those that go on above their last frame.
+    /// Indices of stacks that have more frames than were recorded.
     cut: FxHashSet<u32>,
 }
 
 impl Stacks {
-    /// As the notes have them. No number is used twice; in a malformed recording the first one counts.
+    /// From the notes. Numbers are unique; in a malformed recording the first stack with a number counts.
     pub(super) fn new(notes: &[Note]) -> Stacks {
         let mut stacks = Stacks::default();
         for note in notes {
@@ -56,8 +56,9 @@ impl Stacks {
     }
 }
 
-/// Gives samples of code that became something else a stack of their own time: the same addresses have one number all
-/// the time. All stacks, these among them.
+/// Gives a sample its own copy of a stack if code at its addresses changed between the two; returns all stacks.
+///
+/// A number stands for the same addresses during the whole recording, but names of code are looked up by the stack's time.
 pub(super) fn split_by_time(threads: &mut [Thread], mut stacks: Vec<Stack>, facts: &Facts) -> Vec<Stack> {
     let names = CodeNames::of(&facts.code);
     if names.never_change() {
@@ -95,12 +96,12 @@ pub(super) fn split_by_time(threads: &mut [Thread], mut stacks: Vec<Stack>, fact
 }
 
 impl Builder {
-    /// Evidence of where a thread was in its code, and of nothing else.
+    /// A sample shows where a thread was in its code, and proves no state.
     pub(super) fn sample(&mut self, sample: &Sample) {
         let header = &sample.header;
         let Some(reason) = SampleReason::from_byte(sample.reason) else { return };
         let stack = self.stacks.numbers.get(&sample.stack).copied().unwrap_or(NO_STACK);
-        // A thread that occurs nowhere else is not invented.
+        // A sample alone does not prove that there is such a thread.
         let Some(&index) = self.live.get(&header.tid) else { return };
         let Some(thread) = self.threads.get_mut(index as usize) else { return };
         if thread.out.pid == header.pid && thread.state != RunState::Dead {
@@ -119,7 +120,7 @@ mod tests {
     use super::*;
     use crate::event::{CodeFact, MappingFact, jit_code};
 
-    /// A just-in-time compiler's function at an address that another one had before: both had one stack, and one name.
+    /// A just-in-time compiler's function at an address of an earlier one: both would have one stack and one name.
     #[test]
     fn samples_of_an_address_that_was_used_again_have_stacks_of_their_time() {
         let code = |since_ns| CodeFact { path: jit_code(7), offset: 0x1010, since_ns, ..CodeFact::default() };

@@ -1,50 +1,51 @@
-//! Which probed functions are open on a thread, derived from stack pointers (x86-64: stacks grow down; at a
-//! function's first instruction and at its `ret` the stack pointer is the address of its return address).
+//! Which probed functions are open on a thread, derived from stack pointers.
+//!
+//! On x86-64 stacks grow down, and at a function's first instruction and at its `ret` the stack pointer is the address of its
+//! return address.
 //!
 //! Rules, all ours:
-//! - Entry at S: open frames below S are gone (longjmp, exception, an exit that was not probed); an open frame at
-//!   S ended in a tail call.
-//! - Exit at S: open frames below S are gone, and the one at S ends.
-//! - The user stack pointer S of a thread that leaves its CPU: open frames below S are gone.
-//! - An exit at S without a frame there, S above everything recorded on the thread's first stack: the
-//!   function was open all the time, outside everything known. Any other such exit proves nothing and is
-//!   counted.
-//! - A function that loses its probes: its open frames end at that moment, and with them those above, since nothing tells any
-//!   more whether they are still inside of it. Their own exits, when they come, are expected.
-//! - A stack pointer more than [`OTHER_STACK_BYTES`] away from a stack belongs to another one (signal stack,
-//!   coroutine) and ends no frame of the first. The frames in view are those of the active stacks: going to a
-//!   stack that is not active puts it on top, going back to an active one takes off those above.
+//! - Entry at S: open frames below S are gone (longjmp, exception, an exit without a probe); an open frame at S ended in a
+//!   tail call.
+//! - Exit at S: open frames below S are gone, and the frame at S ends.
+//! - A thread leaves its CPU with user stack pointer S: open frames below S are gone.
+//! - Exit at S without a frame there, S above everything recorded on the thread's first stack: the function was open all the
+//!   time, around everything known. Any other exit without a frame proves nothing and is counted.
+//! - A function loses its probes: its open frames end at that moment, and those above, since nothing tells any more whether
+//!   they are inside of it. Their own exits, when they come, are expected.
+//! - A stack pointer more than [`OTHER_STACK_BYTES`] away from a stack is on another one (signal stack, coroutine) and ends
+//!   no frame of the first. The visible frames are those of the active stacks. Going to an inactive stack puts it on top;
+//!   returning to an active one removes those above.
 
 use super::model::{Step, StepKind};
 use crate::event::{FrameFact, FunctionId, StackFact};
 use crate::time::Timestamp;
 
-/// Stack pointers further away than this are on another stack: the usual limit of a main thread's stack.
+/// Beyond this distance, a stack pointer is on another stack: the usual size limit of a main thread's stack.
 const OTHER_STACK_BYTES: u64 = 8 << 20;
 
-/// Stacks kept apart per thread; beyond that the oldest inactive one is forgotten.
+/// Most stacks kept of a thread. Of more, the oldest inactive one is forgotten.
 const MAX_STACKS: usize = 64;
 
-/// Frames that may come into view again with their stacks, for each event of the thread: far more than programs make,
-/// while a hostile recording could make memory grow by the square of its own size.
+/// Frames that may become visible again with their stacks, for each event of the thread. Programs need far fewer, and without
+/// a limit a hostile recording could use memory of the square of its size.
 const SHOWN_AGAIN_PER_EVENT: u64 = 32;
-/// The same at the beginning.
+/// The same before the first event.
 const SHOWN_AGAIN: u64 = 1 << 16;
 
 /// The open frames of one thread.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stacks {
     stacks: Vec<StackFact>,
-    /// Indices in `stacks`; the frames in view are theirs, one after the other.
+    /// Indices in `stacks`. The visible frames are those of these stacks, one after the other.
     active: Vec<usize>,
-    /// Entries and exits so far, and frames that came into view again.
+    /// Entries and exits so far, and frames that became visible again.
     events: u64,
     shown_again: u64,
-    /// Stack pointers of frames that were closed while their functions went on, the outermost first.
+    /// Stack pointers of frames that were closed while their functions were running, the outermost first.
     closed: Vec<u64>,
 }
 
-/// Closed frames whose exits are waited for; those of more are strays.
+/// Most closed frames whose exits are expected. Further exits are strays.
 const MAX_CLOSED: usize = 256;
 
 /// What a function exit showed.
@@ -54,13 +55,13 @@ pub(super) enum ExitOutcome {
     Matched,
     /// The function had been open all the time.
     OpenSinceStart,
-    /// Its frame was closed before.
+    /// Its frame had been closed before.
     Closed,
-    /// It fits nothing.
+    /// It matches no frame.
     Stray,
 }
 
-/// Where changes of the frames in view are written.
+/// Receives the changes of the visible frames as steps.
 pub(super) struct StepLog<'a> {
     pub(super) time: Timestamp,
     pub(super) steps: &'a mut Vec<Step>,
@@ -82,7 +83,7 @@ impl Stacks {
         (self.stacks.clone(), self.active.iter().filter_map(|&index| u32::try_from(index).ok()).collect())
     }
 
-    /// Goes on from facts; the frames in view are written to the log.
+    /// Continues from facts; writes the visible frames to the log.
     pub(super) fn resume(stacks: &[StackFact], active: &[u32], log: &mut StepLog<'_>) -> Stacks {
         let mut resumed = Stacks { stacks: stacks.to_vec(), ..Stacks::default() };
         resumed.stacks.truncate(MAX_STACKS);
@@ -98,7 +99,7 @@ impl Stacks {
         resumed
     }
 
-    /// A function starts.
+    /// A function is entered.
     pub(super) fn enter(&mut self, function: FunctionId, stack_pointer: u64, log: &mut StepLog<'_>) {
         self.events = self.events.saturating_add(1);
         let index = self.find(stack_pointer).unwrap_or_else(|| self.add());
@@ -113,7 +114,7 @@ impl Stacks {
         stack.latest = stack_pointer;
     }
 
-    /// A function starts without a probe that shows when it ends.
+    /// A function is entered whose exits have no probes.
     pub(super) fn touch(&mut self, function: FunctionId, stack_pointer: u64, log: &mut StepLog<'_>) {
         self.enter(function, stack_pointer, log);
         if let Some(stack) = self.active.last().and_then(|&index| self.stacks.get_mut(index))
@@ -123,7 +124,7 @@ impl Stacks {
         }
     }
 
-    /// A function ends.
+    /// A function returns; the exit probe's stack pointer is `stack_pointer`.
     pub(super) fn exit(&mut self, stack_pointer: u64, log: &mut StepLog<'_>) -> ExitOutcome {
         self.events = self.events.saturating_add(1);
         let first_ever = self.stacks.is_empty();
@@ -151,14 +152,14 @@ impl Stacks {
         outcome
     }
 
-    /// These functions lost their probes: their frames, and those above, are not known to be open any more.
+    /// These functions lost their probes: it is not known any more whether their frames, and those above, are open.
     pub(super) fn close(&mut self, gone: &dyn Fn(FunctionId) -> bool, log: &mut StepLog<'_>) {
         let first = |stack: &StackFact| stack.frames.iter().position(|frame| gone(frame.function));
         let outermost =
             self.active.iter().position(|&index| self.stacks.get(index).is_some_and(|s| first(s).is_some()));
         for (index, stack) in self.stacks.iter_mut().enumerate() {
             let position = self.active.iter().position(|&active| active == index);
-            // What is in view on top of a stack with such a frame.
+            // Whether the stack is visible above one that has such a frame.
             let above = position.zip(outermost).is_some_and(|(position, outermost)| position > outermost);
             let Some(from) = (if above { Some(0) } else { first(stack) }) else { continue };
             let closed = stack.frames.split_off(from);
@@ -170,9 +171,9 @@ impl Stacks {
         }
     }
 
-    /// The thread begins or ends a function that has no probes, as far as is known, with this stack pointer.
+    /// A record of a function whose probes do not count proves that the thread is at this stack pointer.
     pub(super) fn passes(&mut self, stack_pointer: u64, begins: bool, log: &mut StepLog<'_>) {
-        // At its first instruction it takes the place of what was at or below it.
+        // At an entry, open frames at `stack_pointer` are gone, too.
         self.seen_at(stack_pointer.saturating_add(u64::from(begins)), log);
     }
 
@@ -192,13 +193,13 @@ impl Stacks {
         stack.latest = stack_pointer;
     }
 
-    /// All frames are gone, as after an exec.
+    /// Removes all frames, as after an exec.
     pub(super) fn clear(&mut self, log: &mut StepLog<'_>) {
         log.pop(self.in_view(0));
         *self = Stacks::default();
     }
 
-    /// The stack that a stack pointer lies on: the nearest within reach, the active one if several are.
+    /// The stack of a stack pointer: the nearest in reach; of equally near ones, the active one.
     fn find(&self, stack_pointer: u64) -> Option<usize> {
         let reach = |index: usize| {
             let distance = self.stacks.get(index).map(|stack| distance(stack, stack_pointer))?;
@@ -216,7 +217,7 @@ impl Stacks {
     fn add(&mut self) -> usize {
         if self.stacks.len() >= MAX_STACKS {
             let unused = (1..self.stacks.len()).find(|index| !self.active.contains(index));
-            // 64 stacks active within one another: the innermost is used again.
+            // All stacks are active: the innermost one is used again.
             let Some(unused) = unused else { return self.stacks.len() - 1 };
             self.stacks.remove(unused);
             for index in &mut self.active {
@@ -227,7 +228,7 @@ impl Stacks {
         self.stacks.len() - 1
     }
 
-    /// Puts a stack's frames into view on top.
+    /// Makes a stack's frames visible on top.
     fn activate(&mut self, index: usize, log: &mut StepLog<'_>) {
         if self.active.last() == Some(&index) {
             return;
@@ -241,7 +242,7 @@ impl Stacks {
             if let Some(stack) = self.stacks.get_mut(index) {
                 self.shown_again = self.shown_again.saturating_add(stack.frames.len() as u64);
                 if self.shown_again > most {
-                    // Their exits will be strays, which are counted.
+                    // The exits of these frames will be strays, which are counted.
                     stack.frames.clear();
                 }
                 stack.frames.iter().for_each(|frame| log.push(frame));
@@ -249,14 +250,14 @@ impl Stacks {
         }
     }
 
-    /// Frames in view on the active stacks from this position on.
+    /// Number of visible frames on the active stacks from this position on.
     fn in_view(&self, position: usize) -> usize {
         let active = self.active.get(position..).unwrap_or_default();
         active.iter().filter_map(|&index| self.stacks.get(index)).map(|stack| stack.frames.len()).sum()
     }
 }
 
-/// Takes off frames from the top as long as `gone` holds, and says how many.
+/// Removes frames from the top as long as `gone` holds; returns their number.
 fn drop_frames(stack: &mut StackFact, gone: impl Fn(&FrameFact) -> bool) -> usize {
     let before = stack.frames.len();
     while stack.frames.last().is_some_and(&gone) {
@@ -265,12 +266,12 @@ fn drop_frames(stack: &mut StackFact, gone: impl Fn(&FrameFact) -> bool) -> usiz
     before - stack.frames.len()
 }
 
-/// Whether a closed frame may still be there when a function starts at `stack_pointer`.
+/// Whether a closed frame may still be open when a function is entered at `stack_pointer`.
 fn is_kept(closed: u64, stack_pointer: u64) -> bool {
     closed > stack_pointer || stack_pointer - closed > OTHER_STACK_BYTES
 }
 
-/// How far a stack pointer is outside the part of the stack that is in use.
+/// Distance of a stack pointer from the part of the stack that is in use; 0 inside of it.
 fn distance(stack: &StackFact, stack_pointer: u64) -> u64 {
     let high = stack.frames.first().map_or(stack.latest, |frame| frame.stack_pointer.max(stack.latest));
     let low = stack.frames.last().map_or(stack.latest, |frame| frame.stack_pointer.min(stack.latest));
@@ -281,8 +282,7 @@ fn distance(stack: &StackFact, stack_pointer: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Memory grew by the square of the recording: 10,000 frames, to which a thread went back 10,000 times, made 10^8
-    /// steps.
+    /// Without the limit, 10,000 frames to which a thread returns 10,000 times make 10^8 steps.
     #[test]
     fn going_to_and_fro_between_deep_stacks_takes_bounded_memory() {
         const MANY: u64 = 10_000;

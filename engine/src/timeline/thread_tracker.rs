@@ -1,5 +1,5 @@
-//! What one thread is doing, moved on event by event: every method here is one kind of evidence. What follows when
-//! evidence is missing or contradicts itself is in `inconsistent`, how intervals are written in `write`.
+//! The state of one thread, moved on event by event. Each method takes one kind of evidence. `inconsistent` has the rules for
+//! missing or contradicting evidence, `write` writes intervals.
 
 use super::model::{Birth, External, Interval, State, Thread, UnknownReason, Wake, Wakeup};
 use super::pending_wakeup::PendingWakeup;
@@ -9,12 +9,12 @@ use crate::event::{FutexFact, ThreadState};
 use crate::time::{Nanos, Timestamp};
 use probe_abi::Call;
 
-/// The thread's state now. The interval it makes is written when it ends.
+/// The thread's state now. Its interval is written when the state ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RunState {
-    /// No event yet since `since`, when events became complete: the first one will tell.
+    /// No event since events became complete: the first one will tell the state.
     Unseen(Unseen),
-    /// Forked by this thread (if recorded), and not yet woken for the first time.
+    /// Forked by `parent`, if that is recorded, and not yet woken for the first time.
     Forked { parent: Option<u32> },
     /// On a CPU.
     Running { cpu: u16 },
@@ -28,12 +28,12 @@ pub(super) enum RunState {
     Dead,
 }
 
-/// Why nothing is known yet.
+/// Why the state is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unseen {
-    /// At the start of the window, with what /proc said and when.
+    /// Listed by /proc at the window's start: its state there, and when it was read.
     Listed { state: ThreadState, seen_ns: u64 },
-    /// At the start of the window, and /proc did not list it.
+    /// Not listed by /proc at the window's start.
     NotListed,
     /// Since a contradiction.
     Contradiction,
@@ -52,7 +52,7 @@ pub(super) enum SwitchOut {
     Dead,
 }
 
-/// What the whole window counts while threads move on.
+/// Sums over all threads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     pub(super) wakeups: Vec<Wakeup>,
@@ -61,34 +61,34 @@ pub(super) struct Tally {
     pub(super) spurious: u64,
     pub(super) truncated_waits: u64,
     pub(super) contradictions: u64,
-    /// Switches that the kernel did not report, with times from its count of CPU time.
+    /// Switches that the kernel did not report; their times come from CPU time in `Ran` records.
     pub(super) inferred: u64,
     pub(super) stray_exits: u64,
 }
 
-/// One thread and everything needed to go on with it.
+/// One thread, with all that is needed to process its next event.
 #[derive(Clone, Debug)]
 pub(super) struct ThreadTracker {
     pub(super) out: Thread,
     pub(super) state: RunState,
-    /// Start of the open interval, and the number of steps then.
+    /// Start of the open interval, and the number of steps at that time.
     pub(super) since_ns: u64,
     pub(super) since_step: u32,
     /// Last instant at which events proved the state.
     pub(super) last_ns: u64,
-    /// The open interval began before something known.
+    /// The start of the open interval is not known; the state began earlier.
     pub(super) cut_at_start: bool,
     pub(super) woken: Option<PendingWakeup>,
-    /// It waits for a CPU because it was pre-empted, not because it was woken.
+    /// It is runnable because it was pre-empted, not because it was woken.
     pub(super) preempted: bool,
-    /// The last contradiction found it waiting for a CPU.
+    /// It was runnable when the last contradiction came.
     pub(super) was_ready: bool,
     pub(super) exiting: bool,
-    /// longpole keeps it from starting until everything is ready: its life begins when that is over.
+    /// longpole holds the command until everything is ready: its life begins when it is released.
     pub(super) held: bool,
     pub(super) functions_lost: bool,
     pub(super) stacks: Stacks,
-    /// When /proc was read at the start, and the CPU time it gave.
+    /// When /proc was read at the start, and the CPU time there.
     pub(super) cpu_time: Option<(u64, u64)>,
 }
 
@@ -113,7 +113,7 @@ impl ThreadTracker {
         }
     }
 
-    /// The thread does something on this CPU, whose last record is of another thread, at `others_ns`.
+    /// A record proves that the thread is on this CPU. `others_ns`: when the CPU last proved to have another thread.
     pub(super) fn seen_running(&mut self, time_ns: u64, cpu: u16, others_ns: Option<u64>, tally: &mut Tally) {
         match self.state {
             RunState::Running { cpu: known } if known == cpu => {}
@@ -141,11 +141,11 @@ impl ThreadTracker {
         self.last_ns = time_ns;
     }
 
-    /// The thread is active after any sleep it may have been about to begin.
+    /// The thread is active: it did not sleep after the pending waking.
     pub(super) fn settle_pending_wakeup(&mut self, time_ns: u64, tally: &mut Tally) {
         let Some(woken) = self.woken.take() else { return };
         let RunState::Running { cpu } = self.state else { return };
-        // Woken inside a waiting futex call before it could sleep: a dependency that took no time.
+        // Woken in a waiting futex call before it could sleep: a dependency without any time.
         if let (Some(futex), Wake::By(_)) = (woken.futex, woken.wake) {
             self.close(woken.time_ns.min(time_ns), State::Running { cpu: Some(cpu) });
             self.wait(self.since_ns, WaitReason::Futex(futex), woken.wake, tally);
@@ -160,11 +160,11 @@ impl ThreadTracker {
         match self.state {
             RunState::Runnable => {
                 self.close(time_ns, State::Runnable);
-                // Woken while pre-empted on its way to sleep: what it does next tells.
+                // Woken while pre-empted on its way to sleep: the next event tells whether it slept.
                 self.woken = woken;
             }
             RunState::Blocked { reason } => match woken {
-                // Woken before the switch that took it off its CPU was recorded.
+                // The waking was recorded before the switch that took the thread off its CPU.
                 Some(woken) => {
                     if !self.cut_at_start {
                         self.wait(self.since_ns, reason.or_in(&woken), woken.wake, tally);
@@ -199,7 +199,7 @@ impl ThreadTracker {
                 let state = self.contradicted(tally);
                 self.close(woken.time_ns, state);
             }
-            // longpole is not recorded: by a recorded thread it was woken later, and what came before is lost.
+            // longpole's own threads are not recorded. A waking by a recorded thread is a later one: the release is lost.
             Some(woken) if self.held && !matches!(woken.wake, Wake::By(_)) => {
                 self.born(woken.time_ns, Birth::BeforeWindow);
             }
@@ -216,7 +216,7 @@ impl ThreadTracker {
         self.close(time_ns, State::Runnable);
     }
 
-    /// The thread is about to leave its CPU because it asked for that.
+    /// The thread is about to leave its CPU by `sched_yield`.
     pub(super) fn yields(&mut self, time_ns: u64) {
         if let RunState::Running { .. } = self.state {
             let length = time_ns.saturating_sub(self.since_ns);
@@ -245,7 +245,7 @@ impl ThreadTracker {
         };
     }
 
-    /// Something makes the sleeping thread runnable. Says whether that may end a wait.
+    /// A waking of the thread: ends its sleep, or is kept until the sleep is known.
     pub(super) fn wakeup(&mut self, woken: PendingWakeup, tally: &mut Tally) {
         match self.state {
             RunState::Blocked { reason } => {
@@ -258,12 +258,12 @@ impl ThreadTracker {
                 self.last_ns = woken.time_ns;
             }
             RunState::Running { .. } => {
-                // A waking makes the thread awake: one that finds it falling asleep again is about another sleep.
+                // A waking makes a thread awake, so the next one, found while it falls asleep again, is for another sleep.
                 self.settle_pending_wakeup(woken.time_ns, tally);
                 self.woken = Some(woken);
             }
             RunState::Unseen(_) if self.woken.is_none() => self.woken = Some(woken),
-            // Pre-empted in a futex call with its sleeping state set, and not asleep yet: it will not sleep.
+            // Pre-empted in a futex call after setting its sleeping state: woken now, it will not sleep.
             RunState::Runnable if self.preempted && woken.futex.is_some() && self.woken.is_none() => {
                 self.woken = Some(woken);
             }
@@ -271,7 +271,7 @@ impl ThreadTracker {
         }
     }
 
-    /// The wait just written ended on another word than it began with.
+    /// If the wait just written ended on another futex word than it began with, notes that word.
     fn moved(&mut self, woken: &PendingWakeup) {
         if let Some(word) = woken.other_word
             && let Some(wait) = self.out.waits.last_mut()
@@ -296,8 +296,8 @@ impl ThreadTracker {
         self.state = RunState::Runnable;
     }
 
-    /// The sleep that has begun ended with another waking, so this earlier one came before a sleep that it
-    /// prevented: a wait of no length in the interval before.
+    /// Another waking has ended the open sleep. This earlier one came before a sleep and prevented it: a wait of no length in
+    /// the interval before.
     pub(super) fn woken_before_sleep(&mut self, woken: PendingWakeup, tally: &mut Tally) {
         let before = self.out.intervals.last().copied();
         let (Some(futex), Wake::By(wakeup), Some(Interval { start, state: State::Running { cpu }, .. })) =

@@ -1,5 +1,7 @@
-//! Which part of a recording is most like all of it. Records are looked at in stretches, so that most of a large file need
-//! not be decoded: some stretches stand for all of it, and of some parts a few stretches stand for the part.
+//! Finds the part of a recording that is most like the whole.
+//!
+//! Records are compared in stretches, so most of a large file need not be decoded: some stretches represent the whole
+//! recording, and a few represent each candidate part.
 
 use super::extent;
 use super::operation_count::OperationCount;
@@ -11,64 +13,67 @@ use std::collections::btree_map::Entry;
 use std::convert::Infallible;
 use std::ops::Range;
 
-/// Into how many stretches a recording in memory is cut.
+/// Number of stretches that a recording in memory is cut into.
 const STRETCHES: usize = 512;
 
-/// Places of code that are nearer to each other than two to the power of this many bytes are one.
+/// Code addresses in the same block of two to the power of this many bytes count as one place.
 const CODE_SHIFT: u32 = 8;
 
-/// Some neighbouring records.
+/// A run of neighbouring records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
-    /// How many.
+    /// Number of records.
     pub records: u64,
-    /// The time of the first (`CLOCK_MONOTONIC` nanoseconds).
+    /// Time of its first record (`CLOCK_MONOTONIC` nanoseconds).
     pub first_ns: u64,
-    /// The time of the last.
+    /// Time of its last record.
     pub last_ns: u64,
 }
 
-/// How much is looked at to choose a part.
+/// How many stretches are decoded to choose a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// Stretches that stand for all of it.
+    /// Stretches that represent the whole recording.
     pub of_all: usize,
-    /// Parts to choose from.
+    /// Candidate parts.
     pub parts: usize,
-    /// Stretches that stand for each of them.
+    /// Stretches that represent each candidate.
     pub of_each: usize,
 }
 
 impl Effort {
-    /// Where stretches have to be read and decoded first: a second for records of any number.
+    /// For stretches that must be read and decoded: takes a second, whatever the size of the recording.
     pub const FEW: Effort = Effort { of_all: 24, parts: 8, of_each: 2 };
-    /// Where all of them are in memory.
+    /// For stretches in memory.
     pub const MANY: Effort = Effort { of_all: 512, parts: 512, of_each: 64 };
 }
 
-/// What is wanted of [`typical_among`].
+/// Requirements for [`typical_among`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// Most records that it may have; fewer where one stands for several operations.
+    /// Most records of the part; fewer if records stand for several operations each.
     pub most: u64,
-    /// How long all of it is, in nanoseconds.
+    /// Length of the whole recording, in nanoseconds.
     pub length_ns: u64,
-    /// How much may be looked at.
+    /// Limits for the search.
     pub effort: Effort,
 }
 
-/// A part of a recording that was chosen.
+/// The part that was chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Typical {
-    /// Its stretches.
+    /// Indices of its stretches.
     pub stretches: Range<usize>,
-    /// How much it differs from all of it, from 0 to 1: the larger one of the share of its records that are of other kinds, locks
-    /// and code, and of how much more or fewer there are in a second, relative to the sum of both rates.
+    /// How much it differs from the whole, from 0 to 1.
+    ///
+    /// The larger of two numbers: the share of its records with other kinds, locks and code; and the difference of the
+    /// records in a second, relative to the sum of both rates.
     pub apart: f64,
 }
 
-/// The part with at most `most` records that is most like all of a recording in memory: from when to when, and
-/// [`Typical::apart`]. `None`: all of it has no more than twice as many.
+/// The part with at most `most` records that is most like a recording in memory: its start, its end and [`Typical::apart`].
+///
+/// `None`: the recording has at most twice as many records.
 pub fn typical(recording: &Recording, most: usize) -> Option<(u64, u64, f64)> {
     let events = &recording.events;
     if most == 0 {
@@ -93,12 +98,13 @@ pub fn typical(recording: &Recording, most: usize) -> Option<(u64, u64, f64)> {
     Some((first.first_ns, last.last_ns, apart))
 }
 
-/// The part with at most [`Wanted::most`] records that is most like all of a recording, among those that begin with one of the stretches
-/// `starts` (ascending). `records` hands the records of a stretch to a function. `None`: all of it has no more than twice as
-/// many, so that a part would save little, or no part may begin anywhere.
+/// The part with at most [`Wanted::most`] records that is most like the whole recording.
+///
+/// It begins with one of the stretches `starts` (ascending). `records` passes the records of a stretch to a function. `None`:
+/// no part may begin anywhere, or the whole has at most twice as many records, so that a part would save little.
 ///
 /// # Errors
-/// Those of `records`.
+/// Errors of `records`.
 pub fn typical_among<E>(
     all: &[Stretch],
     starts: &[usize],
@@ -139,18 +145,18 @@ pub fn typical_among<E>(
     Ok(Some(Typical { stretches: part.clone(), apart }))
 }
 
-/// What was looked at so far.
+/// Counts of the stretches decoded so far.
 struct Seen<R> {
     census: Census,
     operations: OperationCount,
-    /// By the number of a stretch.
+    /// By index of the stretch.
     known: BTreeMap<usize, Counts>,
-    /// Hands on the records of a stretch.
+    /// Passes the records of a stretch to a function.
     records: R,
 }
 
 impl<R> Seen<R> {
-    /// Of all records in these stretches.
+    /// Counts of all records in these stretches.
     fn counts<E>(&mut self, stretches: impl Iterator<Item = usize>) -> Result<Counts, E>
     where
         R: FnMut(usize, &mut dyn FnMut(&[Record])) -> Result<(), E>,
@@ -175,8 +181,10 @@ impl<R> Seen<R> {
     }
 }
 
-/// The stretches from `start` on that have at most `most` records together, but one at least; `None`: fewer records follow
-/// than half of that. `before`: how many records are before each stretch, and how many there are in all.
+/// The stretches from `start` on with at most `most` records together, at least one.
+///
+/// `None` if the recording ends before the part has half of `most`. `before`: number of records before each stretch, and in
+/// all.
 fn part_from(before: &[u64], start: usize, most: u64) -> Option<Range<usize>> {
     let first = *before.get(start)?;
     let end = before.partition_point(|records| records - first.min(*records) <= most) - 1;
@@ -185,13 +193,13 @@ fn part_from(before: &[u64], start: usize, most: u64) -> Option<Range<usize>> {
     (records >= most / 2 || end + 1 < before.len()).then_some(start..end)
 }
 
-/// At most `wanted` of `of` numbers at equal distances, the first and the last among them.
+/// At most `wanted` indices below `of`, at equal distances, the first and the last among them.
 fn evenly(of: usize, wanted: usize) -> impl Iterator<Item = usize> {
     let count = of.min(wanted);
     (0..count).map(move |number| if count == 1 { 0 } else { number * (of - 1) / (count - 1) })
 }
 
-/// Records in a nanosecond.
+/// Records per nanosecond.
 fn rate(stretches: &[Stretch]) -> f64 {
     let records: u64 = stretches.iter().map(|stretch| stretch.records).sum();
     let first = stretches.iter().map(|stretch| stretch.first_ns).min().unwrap_or(0);
@@ -203,16 +211,16 @@ fn rates_apart(here: f64, all: f64) -> f64 {
     if here + all > 0.0 { (here - all).abs() / (here + all) } else { 0.0 }
 }
 
-/// What records are about, as numbers.
+/// Numbers for what records are about.
 #[derive(Clone, Debug, Default)]
 pub struct Census {
     numbers: FxHashMap<Feature, usize>,
-    /// The innermost address of each stack.
+    /// Innermost address of each stack.
     leaves: FxHashMap<u32, u64>,
 }
 
 impl Census {
-    /// Of records whose samples name these stacks.
+    /// `notes` have the stacks that samples refer to.
     pub fn new(notes: &[Note]) -> Census {
         let stacks = notes.iter().filter_map(|note| match &note.kind {
             NoteKind::Stack { id, frames, .. } => Some((*id, *frames.first()?)),
@@ -249,11 +257,11 @@ impl Census {
 struct Feature {
     kind: u8,
     pid: u32,
-    /// A lock's address, a function, a place of code.
+    /// A lock's address, a function id or a place of code.
     about: u64,
 }
 
-/// How many records are about what.
+/// Number of records for each feature.
 #[derive(Clone, Debug, Default)]
 struct Counts {
     of: FxHashMap<usize, u64>,
@@ -266,7 +274,7 @@ impl Counts {
         self.all += more.all;
     }
 
-    /// Half of the sum of differences of two distributions: the share of one that is not in the other.
+    /// Half of the summed differences of two distributions: the share of one that the other lacks.
     fn apart(&self, other: &Counts) -> f64 {
         let share = |counts: &Counts, feature: &usize| {
             counts.of.get(feature).copied().unwrap_or(0) as f64 / counts.all.max(1) as f64

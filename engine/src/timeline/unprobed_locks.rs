@@ -1,5 +1,5 @@
-//! Synchronization operations that are missing from some instant on, because their probes were removed: a
-//! thread that held a lock then may have released it at any time.
+//! Synchronization operations that are missing from some instant on because their probes were removed. A thread that held a
+//! lock then may have released it at any time later.
 
 use super::builder::Builder;
 use super::model::{StepKind, Timeline};
@@ -8,24 +8,24 @@ use crate::finding::Finding;
 use probe_abi::SyncFamily;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Instants of one process that are heeded: each concerns all of its threads. There is one for each family and program
-/// that the process runs.
+/// Most instants of one process that are used, since each concerns all of its threads. A process has one for each family and
+/// each program that it runs.
 const MOST_OF_A_PROCESS: usize = 256;
 
 /// Instants from which on operations of a process are missing, the next one last.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UnprobedLocks {
     coming: Vec<(u64, u32, SyncFamily)>,
-    /// By process: since when some are missing, the latest of several instants.
+    /// By process: the latest of these instants so far.
     since: BTreeMap<u32, u64>,
     /// By process: families with missing operations until it runs another program.
     missing: BTreeMap<u32, BTreeSet<SyncFamily>>,
-    /// How many [`StepKind::Hole`] there are.
+    /// Number of [`StepKind::Hole`] so far.
     holes: u32,
 }
 
 impl UnprobedLocks {
-    /// As notes tell it.
+    /// From the notes.
     pub(super) fn new(notes: &[Note]) -> UnprobedLocks {
         let mut of_process: BTreeMap<u32, usize> = BTreeMap::new();
         let mut is_one_of_few = |pid| {
@@ -39,7 +39,7 @@ impl UnprobedLocks {
         UnprobedLocks { coming, ..UnprobedLocks::default() }
     }
 
-    /// The process whose operations are missing from an instant up to `time_ns` on.
+    /// The next instant up to `time_ns` from which on operations of a process are missing.
     fn next(&mut self, time_ns: u64) -> Option<(u64, u32)> {
         let (from_ns, pid, family) = self.coming.pop_if(|&mut (from_ns, ..)| from_ns <= time_ns)?;
         self.since.insert(pid, from_ns);
@@ -47,20 +47,22 @@ impl UnprobedLocks {
         Some((from_ns, pid))
     }
 
-    /// A process runs another program: the records of that one are complete.
+    /// A process runs another program: operations of that program are recorded.
     pub(super) fn exec(&mut self, pid: u32) {
         self.missing.remove(&pid);
     }
 
-    /// Whether what began then in a process may have come back when its counterpart was no longer recorded:
-    /// before some went missing, or while the probes of its family were being removed, one after the other.
+    /// Whether the counterpart of an operation that began at `began_ns` may be missing.
+    ///
+    /// So it is if the operation began before some family lost its probes, or while probes of its own family were removed one
+    /// by one.
     pub(super) fn is_cut(&self, pid: u32, family: SyncFamily, began_ns: u64) -> bool {
         self.since.get(&pid).is_some_and(|&since_ns| began_ns <= since_ns)
             || self.missing.get(&pid).is_some_and(|missing| missing.contains(&family))
     }
 }
 
-/// When, in which process and for which family.
+/// Instants, processes and families of missing operations.
 fn off(notes: &[Note]) -> impl Iterator<Item = (u64, u32, SyncFamily)> {
     notes.iter().filter_map(|note| match note.kind {
         NoteKind::Gap { pid, reason: GapReason::OperationsOff { family, .. }, .. } => {
@@ -71,7 +73,7 @@ fn off(notes: &[Note]) -> impl Iterator<Item = (u64, u32, SyncFamily)> {
 }
 
 impl Builder {
-    /// Lets threads forget what they held when their operations went missing, up to `time_ns`.
+    /// Ends the known holds of all threads of a process whose operations go missing, up to `time_ns`.
     pub(super) fn operations_go_missing(&mut self, time_ns: u64) {
         while let Some((from_ns, pid)) = self.unprobed_locks.next(time_ns) {
             let mut threads: Vec<u32> = self.by_process.get(&pid).cloned().unwrap_or_default();
@@ -83,7 +85,7 @@ impl Builder {
         }
     }
 
-    /// From here on a thread is not known to hold anything.
+    /// From here on, no lock is known to be held by the thread.
     pub(super) fn forgets_what_it_holds(&mut self, thread: u32, time_ns: u64) {
         let number = self.unprobed_locks.holes;
         self.unprobed_locks.holes = number.saturating_add(1);
@@ -91,7 +93,7 @@ impl Builder {
     }
 }
 
-/// Whose operations are missing from some instant on.
+/// Processes and families whose operations are missing from some instant on; ascending.
 pub(super) fn families_removed(notes: &[Note]) -> Vec<(u32, SyncFamily)> {
     let mut families_removed: Vec<(u32, SyncFamily)> =
         off(notes).map(|(_, pid, family)| (pid, family)).collect();
@@ -100,7 +102,7 @@ pub(super) fn families_removed(notes: &[Note]) -> Vec<(u32, SyncFamily)> {
     families_removed
 }
 
-/// One finding for each family that lost its probes, and one for each that never got any.
+/// One finding for each family that lost its probes, and one for each that never had any.
 pub(super) fn findings(timeline: &Timeline, notes: &[Note]) -> impl Iterator<Item = Finding> {
     let mut lost: BTreeMap<SyncFamily, (u64, usize)> = BTreeMap::new();
     let mut never: BTreeMap<SyncFamily, (OperationsTried, usize)> = BTreeMap::new();
@@ -110,7 +112,7 @@ pub(super) fn findings(timeline: &Timeline, notes: &[Note]) -> impl Iterator<Ite
         };
         let Some(family) = SyncFamily::from_number(family) else { continue };
         if let Some(tried) = tried {
-            // The most expensive of several processes.
+            // Of several processes, the numbers of the most expensive one.
             let (dearest, processes) = never.entry(family).or_insert((tried, 0));
             if tried.cost_ppm > dearest.cost_ppm {
                 *dearest = tried;

@@ -1,4 +1,4 @@
-//! A wait: what for, and what ended it.
+//! A wait: its reason, and what ended it.
 
 use super::wait_reason::WaitReason;
 use crate::event::{CallKind, call_kind};
@@ -7,16 +7,15 @@ use probe_abi::{Call, Descriptor};
 /// A wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// What for.
+    /// What the thread waited for.
     pub reason: WaitReason,
     /// What ended it.
     pub wake: Wake,
-    /// It began before the window or before something unknown: its length is not known.
+    /// It began before the window or before an unknown stretch: its length is not known.
     pub cut_at_start: bool,
-    /// It was for a futex, and another word than the one that it began with was what woke it: its waiters had been
-    /// moved there (requeued).
+    /// The futex word that ended it, if that is another one: the waiters had been moved there (requeued).
     pub moved_to: Option<u64>,
-    /// It was until a point in time that the thread had made from the time at which it began to wait: as long a sleep each time.
+    /// It was until a time that the thread had computed from the current time: in effect a sleep for a length of time.
     pub from_now: bool,
 }
 
@@ -25,7 +24,7 @@ impl Wait {
     pub fn kind(&self) -> CallKind {
         match self.reason {
             WaitReason::Futex(_) => CallKind::Futex,
-            // Of no descriptors only time can come.
+            // A poll without descriptors can only end by time.
             WaitReason::Kernel { call, .. }
                 if self.wake == Wake::External(External::Timer) && polls_nothing(call) =>
             {
@@ -35,7 +34,7 @@ impl Wait {
         }
     }
 
-    /// What the descriptor stands for that the system call was given in which it happened.
+    /// Kind of the descriptor that the thread's system call was given.
     pub fn descriptor(&self) -> Descriptor {
         match self.reason {
             WaitReason::Futex(_) => Descriptor::Unknown,
@@ -43,12 +42,12 @@ impl Wait {
         }
     }
 
-    /// Whether the thread had nothing to do: it waited for work, and no recorded thread had any.
+    /// Whether the thread had nothing to do: it waited for work, and no recorded thread sent any.
     pub fn is_idle(&self) -> bool {
         matches!(self.wake, Wake::External(_)) && self.is_for_anything()
     }
 
-    /// Whether it was for any new work, not for something of its own.
+    /// Whether it was for any new work, not for something that the thread itself had started.
     pub fn is_for_anything(&self) -> bool {
         match self.kind() {
             CallKind::Poll | CallKind::Accept | CallKind::Signal => true,
@@ -60,19 +59,19 @@ impl Wait {
         }
     }
 
-    /// Whether it began before the window, so that nothing tells what for, and did not end in it.
+    /// Whether it lasted from before the window to its end, with an unknown reason.
     pub fn is_never_woken(&self) -> bool {
         let is_untold = matches!(self.reason, WaitReason::Kernel { call, .. } if call == Call::NONE);
         self.cut_at_start && self.wake == Wake::CutAtEnd && is_untold && !self.reason.is_stop()
     }
 
-    /// Whether it was for a futex and ended at its time limit: of all interrupts only the timer ends such a
-    /// wait, and a signal from one is distinguished ([`External::Signal`]).
+    /// Whether a wait for a futex ended at its time limit. Of all interrupts only the timer ends such a wait; signals from a
+    /// timer are distinguished ([`External::Signal`]).
     pub fn timed_out(&self) -> bool {
         matches!(self.reason, WaitReason::Futex(_)) && matches!(self.wake, Wake::External(External::Timer))
     }
 
-    /// Whether it was for a time to pass, which it did.
+    /// Whether it was for time to pass, and ended by that.
     pub fn is_for_time(&self) -> bool {
         let has_limit = || self.has_deadline() || self.kind() == CallKind::Sleep;
         self.timed_out() || matches!(self.wake, Wake::External(External::Timer)) && has_limit()
@@ -86,13 +85,13 @@ pub enum Wake {
     By(u32),
     /// Something outside the recorded threads.
     External(External),
-    /// The window ended first.
+    /// The wait lasted until the window's end.
     CutAtEnd,
-    /// Followed by something unknown.
+    /// The wait lasted until an unknown stretch.
     CutByUnknown,
 }
 
-/// Wakers other than threads of the recording. A thread that was merely interrupted is never the cause.
+/// Wakers other than threads of the recording. An interrupted thread is never the waker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum External {
     /// A task that is not recorded.
@@ -105,7 +104,7 @@ pub enum External {
     Block,
     /// A device's hardware interrupt.
     Device,
-    /// Another hardware interrupt, or one without a record.
+    /// Another hardware interrupt, or one whose cause was not recorded.
     HardIrq,
     /// Other deferred interrupt work.
     SoftIrq,
@@ -115,15 +114,15 @@ pub enum External {
     Idle,
     /// A signal, sent by no thread of the recording.
     Signal,
-    /// The kernel programs could not tell in which context it happened.
+    /// The kernel program could not tell the context of the waking.
     UnknownContext,
     /// A thread of the recording, before the window began.
     BeforeWindow,
-    /// No wake-up was recorded: the thread was on a CPU again.
+    /// No wake-up was recorded, but the thread was on a CPU again.
     NotSeen,
 }
 
-/// Whether it is a call that waits for descriptors, and was given none: a sleep (poll(2), select(2)). Numbers as on x86-64.
+/// Whether the call waits for descriptors and was given none, which is a sleep (poll(2), select(2)). Numbers of x86-64.
 fn polls_nothing(call: Call) -> bool {
     const POLL: u32 = 7;
     const PPOLL: u32 = 271;

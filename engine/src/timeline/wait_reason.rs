@@ -16,15 +16,15 @@ pub enum WaitReason {
     Kernel {
         /// `TASK_*` bits, 0 if not known.
         task_state: u32,
-        /// The system call, [`Call::NONE`] if it is in none or none is known.
+        /// The system call; [`Call::NONE`] outside of one, or if it is not known.
         call: Call,
-        /// What the descriptor stands for that the call was given.
+        /// Kind of the descriptor that the call was given.
         descriptor: Descriptor,
     },
 }
 
 impl WaitReason {
-    /// What a thread waits for that sleeps with these `TASK_*` bits in this system call.
+    /// The reason of a thread that sleeps with these `TASK_*` bits in this system call.
     pub fn of(task_state: u32, call: Call) -> WaitReason {
         let descriptor = Descriptor::Unknown;
         if task_state & STOPPED != 0 {
@@ -33,7 +33,7 @@ impl WaitReason {
         awaited_futex(call).map_or(WaitReason::Kernel { task_state, call, descriptor }, WaitReason::Futex)
     }
 
-    /// What the thread waits for that leaves its CPU to sleep.
+    /// The reason of the thread that a switch puts to sleep.
     pub(super) fn of_sleeper(switch: &Switch) -> WaitReason {
         let (task_state, call) = (switch.prev_state, switch.prev_call);
         if task_state & STOPPED != 0 {
@@ -44,7 +44,7 @@ impl WaitReason {
             .map_or(WaitReason::Kernel { task_state, call, descriptor }, WaitReason::Futex)
     }
 
-    /// A debugger stops threads at the beginning of a system call, too: they do not wait in it yet.
+    /// Without the system call: a debugger also stops threads at its beginning, when they do not wait in it yet.
     fn stopped(task_state: u32) -> WaitReason {
         WaitReason::Kernel { task_state, call: Call::NONE, descriptor: Descriptor::Unknown }
     }
@@ -54,7 +54,7 @@ impl WaitReason {
         matches!(self, WaitReason::Kernel { task_state, .. } if task_state & STOPPED != 0)
     }
 
-    /// With the system call that its waking tells, if none was known, and of several words the one that it was woken by.
+    /// Adds what the waking tells: the system call if it was not known, and of several futex words the one of the wake-up.
     pub(super) fn or_in(self, woken: &PendingWakeup) -> WaitReason {
         match (self, woken.futex) {
             (stop, _) if stop.is_stop() => stop,

@@ -1,5 +1,5 @@
-//! A window that slides over a live stream. It is always a [`Recording`], so it goes through the same
-//! timeline as a file; moving its start turns the events that fall out into facts at the new start.
+//! A window that slides over a live stream of records. It is always a [`Recording`], so it becomes a timeline in the same way
+//! as a file. Moving its start turns earlier events into facts at the new start.
 
 use crate::event::{
     CodeFact, CodePlace, Facts, Note, NoteKind, ProcessFact, Recording, STACKS_AT_ONCE, WindowEnd,
@@ -8,19 +8,19 @@ use crate::event::{
 use probe_abi::Record;
 use rustc_hash::FxHashSet;
 
-/// The last stretch of a live recording.
+/// The most recent stretch of a live recording.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
     recording: Recording,
 }
 
 impl Window {
-    /// A window that begins where the facts were taken.
+    /// An empty window that begins at the time of the facts.
     pub fn new(facts: Facts) -> Window {
         Window { recording: Recording { facts, ..Recording::default() } }
     }
 
-    /// A window on all of a recording.
+    /// A window that contains a whole recording.
     pub fn of(recording: Recording) -> Window {
         Window { recording }
     }
@@ -37,12 +37,12 @@ impl Window {
         notes.insert(at, note);
     }
 
-    /// The recorded facts, so that processes and functions that come later can be added.
+    /// The recorded facts, to add new processes and functions.
     pub fn facts_mut(&mut self) -> &mut Facts {
         &mut self.recording.facts
     }
 
-    /// First instant of the window.
+    /// Its first instant.
     pub fn start_ns(&self) -> u64 {
         self.recording.facts.start_ns
     }
@@ -57,7 +57,7 @@ impl Window {
         self.recording.events.is_empty()
     }
 
-    /// Moves the start on to `start_ns`: everything before it becomes facts. Never moves back.
+    /// Moves the start to `start_ns`: everything earlier becomes facts. Never moves back.
     pub fn advance(&mut self, start_ns: u64) {
         if start_ns <= self.start_ns() {
             return;
@@ -66,21 +66,22 @@ impl Window {
         self.forget_before(start_ns);
     }
 
-    /// Begins at the instant of a snapshot, as a recording that began then would: with these processes and threads, which are
-    /// all that is known of the time before.
+    /// Begins the window at a snapshot, as a recording started then would.
+    ///
+    /// All that is known of earlier times are the snapshot's processes and threads.
     pub fn begin_at(&mut self, seen: Facts) {
         let facts = &mut self.recording.facts;
         let Facts { start_ns, mut processes, threads, .. } = seen;
         let known: FxHashSet<u32> = processes.iter().map(|process: &ProcessFact| process.pid).collect();
-        // Those that have ended are still named by notes and mappings.
+        // Ended processes are kept: notes and mappings still refer to them.
         facts.processes.retain(|process| !known.contains(&process.pid));
         facts.processes.append(&mut processes);
-        // It was released long ago.
+        // The command was released before this window.
         (facts.start_ns, facts.threads, facts.launched) = (start_ns, threads, None);
         self.forget_before(start_ns);
     }
 
-    /// Drops the events before its start, and the notes that only those needed.
+    /// Drops events before the start, and notes that only those needed.
     fn forget_before(&mut self, start_ns: u64) {
         let gone = self.recording.events.partition_point(|event| event.header().time_ns < start_ns);
         self.recording.events.drain(..gone);
@@ -88,7 +89,8 @@ impl Window {
         let latest = self.recording.notes.iter().filter_map(number).max().unwrap_or(0);
         let alive: FxHashSet<u32> = self.recording.facts.threads.iter().map(|thread| thread.pid).collect();
         self.recording.notes.retain(|note| match note.kind {
-            // A gap that ends at the new start has ended: facts say what it left unknown. So has that of a process that is gone.
+            // A gap that ends at the new start is over: facts have what it left unknown. So is a gap of a process that has
+            // ended.
             NoteKind::Gap { pid, until_ns, .. } => {
                 until_ns > start_ns && (pid == 0 || note.time_ns >= start_ns || alive.contains(&pid))
             }
@@ -102,14 +104,13 @@ impl Window {
         });
     }
 
-    /// Forgets the names of places that no stack contains, except the last `last` ones, and forgets
-    /// duplicates.
+    /// Drops names of places that are in no stack, except the last `last` names, and drops duplicates.
     pub fn forget_code(&mut self, last: usize) {
         let code = std::mem::take(&mut self.recording.facts.code);
         let used: FxHashSet<CodePlace> = unnamed_code(&self.recording).into_iter().collect();
         let kept_from = code.len().saturating_sub(last);
         let mut seen: FxHashSet<(CodePlace, u64)> = FxHashSet::default();
-        // The last name of a place counts.
+        // The last name of a place is the valid one.
         let mut kept: Vec<CodeFact> = Vec::new();
         for (number, fact) in code.into_iter().enumerate().rev() {
             let place =
@@ -122,7 +123,7 @@ impl Window {
         self.recording.facts.code = kept;
     }
 
-    /// The window as it is.
+    /// The window's recording.
     pub fn into_recording(self) -> Recording {
         self.recording
     }
@@ -137,7 +138,7 @@ impl Window {
         &self.recording.notes
     }
 
-    /// The window as a recording that ends at the given time; later events are not in it.
+    /// The window as a recording that ends at `end`, without later events.
     pub fn into_ending(self, end: WindowEnd) -> Recording {
         let Recording { facts, mut events, mut notes } = self.recording;
         events.truncate(events.partition_point(|event| event.header().time_ns <= end.end_ns));
@@ -146,9 +147,10 @@ impl Window {
         Recording { facts: Facts { end: Some(end), ..facts }, events, notes }
     }
 
-    /// A copy of the window as a recording that ends at the given time; later events are not in it. Nor are
-    /// stacks that no sample names: the window keeps tens of thousands for later samples, and a reader would
-    /// go through all of them.
+    /// A copy of the window as a recording that ends at `end`, without later events.
+    ///
+    /// Stacks without a sample are left out: the window keeps tens of thousands for later samples, and a reader would walk
+    /// through all.
     pub fn ending(&self, end: WindowEnd) -> Recording {
         let end_ns = end.end_ns;
         let Recording { facts, events, notes } = &self.recording;

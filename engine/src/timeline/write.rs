@@ -1,4 +1,4 @@
-//! How a thread's intervals and waits are written down.
+//! Writes a thread's intervals and waits.
 
 use super::model::{External, Interval, State, Wait, Wake};
 use super::thread_tracker::{Tally, ThreadTracker};
@@ -6,7 +6,7 @@ use super::wait_reason::WaitReason;
 use crate::time::Timestamp;
 
 impl ThreadTracker {
-    /// Writes the open interval as a wait that ends now.
+    /// Writes the open interval as a wait that ends at `until_ns`.
     pub(super) fn wait(&mut self, until_ns: u64, reason: WaitReason, wake: Wake, tally: &mut Tally) {
         let empty = until_ns <= self.since_ns;
         if empty && !matches!(wake, Wake::By(_)) {
@@ -53,7 +53,7 @@ impl ThreadTracker {
         index
     }
 
-    /// Writes the open interval, and opens the next at its end.
+    /// Writes the open interval, and opens the next one at its end.
     pub(super) fn close(&mut self, until_ns: u64, state: State) {
         if until_ns > self.since_ns {
             let interval = self.interval(state);
@@ -72,7 +72,7 @@ impl ThreadTracker {
 }
 
 impl Tally {
-    /// A wake-up by a thread of the recording ended this wait of its wakee.
+    /// Notes that a wake-up by a recorded thread ended this wait of its wakee.
     pub(super) fn ended_by(&mut self, wakeup: u32, wait: u32) {
         self.wakes += 1;
         if let Some(wakeup) = self.wakeups.get_mut(wakeup as usize) {

@@ -1,4 +1,4 @@
-//! What a thread does between the borders of its intervals, from the four lists that know of it.
+//! Merges a thread's marks, base stacks, operations' begins and steps into one sequence of events.
 
 use crate::program::lock_replay::Begin;
 use crate::program::spins::{Mark, MarkKind};
@@ -9,23 +9,23 @@ use std::ops::RangeFrom;
 use std::slice;
 use std::vec;
 
-/// One of the things that a thread does.
+/// One event of a thread.
 pub(super) enum Event<'a> {
     Mark(MarkKind),
-    /// These functions were open all along.
+    /// These functions were open from the start.
     Base(&'a BaseStack),
     /// A recorded operation begins.
     Begin(Begin),
     Step(&'a Step),
 }
 
-/// What a thread has yet to do, in its order.
+/// The events of a thread still to come, in order.
 pub(super) struct Between<'a> {
     marks: Peekable<vec::IntoIter<Mark>>,
     bases: Peekable<slice::Iter<'a, BaseStack>>,
     begins: Peekable<vec::IntoIter<Begin>>,
     steps: Peekable<Zip<RangeFrom<u32>, slice::Iter<'a, Step>>>,
-    /// The step after that of its last recorded operation.
+    /// Index after the step of its last recorded operation.
     operated: usize,
 }
 
@@ -41,8 +41,9 @@ impl<'a> Between<'a> {
         }
     }
 
-    /// The next event of the interval from `start` to `end`, before whose end lie the steps below `next`, and its time,
-    /// which may lie outside the interval.
+    /// The next event of the interval from `start` to `end`, and its time, which may be outside of the interval.
+    ///
+    /// The interval's steps are those below the index `next`.
     pub(super) fn within(
         &mut self,
         start: Timestamp,
@@ -55,7 +56,7 @@ impl<'a> Between<'a> {
         if let Some(mark) = self.marks.next_if(|mark| mark.time <= latest.0) {
             return Some((Timestamp(mark.time), Event::Mark(mark.kind)));
         }
-        // What was open all along is called before the time it was open for, not before the first step.
+        // Functions that were always open are called when their base stack begins, not at the first step.
         let is_open = |base: &&BaseStack| {
             base.first_step <= number && (base.time <= start || base.time < end || number < next)
         };
@@ -70,13 +71,13 @@ impl<'a> Between<'a> {
             return Some((Timestamp(begin.time), Event::Begin(begin)));
         }
         let is_hole = |step: &Step| matches!(step.kind, StepKind::Hole(_));
-        // A hole has the time from which on operations are missing, even if that is noticed later.
+        // A hole counts from the time when operations begin to be missing, even if it is noticed later.
         let has_come = |(number, step): &(u32, &Step)| *number < next || is_hole(step) && step.time < end;
         let (_, step) = self.steps.next_if(has_come)?;
         Some((step.time, Event::Step(step)))
     }
 
-    /// The next event after all intervals: those of a thread that was recorded at one instant only.
+    /// The next event after all intervals, for a thread that was recorded at one instant only.
     pub(super) fn after_all(&mut self) -> Option<Event<'a>> {
         let number = self.steps.peek()?.0;
         if let Some(base) = self.bases.next_if(|base| base.first_step <= number) {
@@ -88,7 +89,7 @@ impl<'a> Between<'a> {
         self.steps.next().map(|(_, step)| Event::Step(step))
     }
 
-    /// Whether none of its recorded operations is yet to come.
+    /// Whether all of its recorded operations have been passed.
     pub(super) fn has_operated(&mut self) -> bool {
         self.steps.peek().is_none_or(|(number, _)| *number as usize >= self.operated)
     }

@@ -1,11 +1,11 @@
-//! What a thread does where no event is: it spins, or ends the spinning or polling of others.
+//! Actions of a thread without an event: it spins, or ends the spinning or polling of another thread.
 
 use super::{Script, Translator};
 use crate::program::spins::{Mark, MarkKind};
 use crate::program::{EdgeId, ObjectId, Operation};
 
 impl Translator<'_> {
-    /// Where a thread spins, and where it ends the spinning or polling of others.
+    /// Marks where the thread begins or ends spinning, or ends the spinning or polling of another one, in order of time.
     pub(super) fn marks(&self, index: usize) -> Vec<Mark> {
         let mut marks = self.spins.marks.get(index).cloned().unwrap_or_default();
         let polled = |&(time, number): &(u64, u32)| Mark {
@@ -21,7 +21,7 @@ impl Translator<'_> {
         ObjectId(self.first_spin_lock.saturating_add(number))
     }
 
-    /// The thread spins from here on, or no longer, or ends the spinning of another one.
+    /// Begins or ends spinning, takes or releases a sampled spin lock, or ends the spinning of another thread.
     pub(super) fn spin(&mut self, script: &mut Script<'_>, mark: MarkKind) {
         let edge = |number: u32| EdgeId(self.first_spin.saturating_add(number));
         match mark {

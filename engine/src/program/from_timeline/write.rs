@@ -1,4 +1,4 @@
-//! What the translation of a timeline produces: calls, waits and computing, one operation after the other.
+//! Writes the operations of a timeline's translation: calls, waits and computing, one after the other.
 
 use super::*;
 
@@ -13,7 +13,7 @@ impl Translator<'_> {
         }
     }
 
-    /// Calls the functions that were open at the bottom, the outermost first.
+    /// Writes calls of the functions in a base stack, the outermost first.
     pub(super) fn open(&mut self, script: &mut Script<'_>, base: &timeline::BaseStack) {
         base.functions.iter().rev().for_each(|&function| self.call(script, function));
     }
@@ -28,7 +28,7 @@ impl Translator<'_> {
         }
     }
 
-    /// A wait that no thread of the recording ended.
+    /// Writes a wait that no recorded thread ended.
     pub(super) fn wait(&mut self, script: &mut Script<'_>, device: &'static str, length_ns: u64) {
         if length_ns == 0 {
             return;
@@ -45,7 +45,7 @@ impl Translator<'_> {
         })
     }
 
-    /// Writes the compute and the unknown time so far, then the operation.
+    /// Writes the computing and the unknown time so far, then the operation.
     pub(super) fn write(&mut self, script: &mut Script<'_>, operation: Operation) {
         let unknown_ns = std::mem::take(&mut script.unknown_ns);
         script.unknown_before_ns = script.unknown_before_ns.saturating_add(unknown_ns);
@@ -70,7 +70,7 @@ impl Translator<'_> {
         }
     }
 
-    /// A length, as long as the sum of all may still grow.
+    /// Nanoseconds as ticks, shortened if the sum of all lengths would be too long.
     pub(super) fn length(&mut self, ns: u64) -> Ticks {
         let wanted = ns.saturating_mul(Ticks::PER_NS);
         let length = wanted.min(self.left);

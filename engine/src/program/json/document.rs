@@ -1,5 +1,4 @@
-//! The whole document and its threads, read without a tree of values in between: a program may have many million
-//! operations.
+//! Reads the whole document and its threads without a tree of values: a program may have many million operations.
 
 use std::fmt;
 
@@ -36,16 +35,15 @@ pub(super) struct Document {
     pub(super) writers_first: Vec<String>,
     pub(super) samples: SamplesEntry,
     pub(super) names: AllNames,
-    /// Positions of `create` and `join`, whose threads are numbered only when all are known.
+    /// Places of `create` and `join`: thread and operation. Their threads get numbers when all names are known.
     pub(super) thread_uses: Vec<(u32, u32)>,
-    /// Threads that no thread waits for: their numbers, the names of those that they end with, and what they
-    /// do again.
+    /// Background threads: number, name of the thread that it ends with, and the range of repeated operations.
     pub(super) backgrounds: Vec<(u32, String, [u32; 2])>,
-    /// What is wrong, if it is more than a violation of JSON.
+    /// The error, if it is not a violation of JSON.
     pub(super) error: Option<ProgramError>,
 }
 
-/// What a recording knew about a lock.
+/// Facts about a lock from a recording.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct LockEntry {
     pub(super) name: String,
@@ -55,7 +53,7 @@ pub(super) struct LockEntry {
     reading: SideEntry,
 }
 
-/// In whole nanoseconds.
+/// Facts about a lock or one of its sides; lengths in whole nanoseconds.
 #[derive(Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default)]
 struct SideEntry {
@@ -97,7 +95,7 @@ impl SideEntry {
 }
 
 impl Document {
-    /// Notes the error; the text of the returned one is not used.
+    /// Notes the error; the returned one only stops the parser, and its text is not used.
     fn fail<E: Error>(&mut self, error: ProgramError) -> E {
         self.error.get_or_insert(error);
         E::custom("no program")
@@ -111,7 +109,7 @@ pub(super) fn foreign(what: impl fmt::Display) -> ProgramError {
     )
 }
 
-/// Reads into a [`Document`].
+/// Reads a text into a [`Document`].
 pub(super) struct DocumentSeed<'d>(pub(super) &'d mut Document);
 
 reads!(DocumentSeed<'_>, (), deserialize_map);
@@ -275,7 +273,7 @@ impl<'de> Visitor<'de> for ThreadSeed<'_> {
     }
 }
 
-/// Operation, nanoseconds of it, CPU; in order, whatever the text says.
+/// `ran_on` entries have operation, nanoseconds in it, and CPU. Sorts them, whatever their order in the text.
 fn moves(ran_on: Vec<(u32, u64, Option<u16>)>) -> Vec<Move> {
     let moves = ran_on.into_iter().map(|(operation, after_ns, cpu)| Move {
         operation,
@@ -324,7 +322,7 @@ impl<'de> Visitor<'de> for OperationsSeed<'_> {
                 Ok(None) => return Ok(operations),
                 Ok(Some(operation)) => {
                     if matches!(operation, Operation::Create(_) | Operation::Join(_)) {
-                        // `Program::check` refuses programs whose places do not fit into 32 bits.
+                        // `Program::check` refuses programs whose indices exceed 32 bits.
                         document.thread_uses.push((number as u32, operations.len() as u32));
                     }
                     operations.push(operation);

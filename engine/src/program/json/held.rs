@@ -1,11 +1,11 @@
-//! What a hand-written program must fulfil beyond [`Program::check`]: a recording may start inside a critical section,
-//! but a text that unlocks what its thread does not hold is a mistake to be pointed at.
+//! Conditions of hand-written programs beyond [`Program::check`]. A recording may start inside a critical section, but in a
+//! text an unlock of a lock that the thread does not hold is a mistake.
 
 use std::collections::HashMap;
 
 use crate::program::{ObjectId, Operation, Program, ProgramError, Thread, quoted};
 
-/// The sorts of locks: one name may be used for one of each.
+/// Kinds of locks: the same name may be used once for each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Sort {
     Mutex,
@@ -13,7 +13,7 @@ enum Sort {
     Spin,
 }
 
-/// Every unlock and every `cond_wait` is of a lock that the same thread holds, and no thread is created twice.
+/// Checks that each unlock and `cond_wait` is of a lock that the thread holds, and that each thread is created at most once.
 pub(super) fn check(program: &Program) -> Result<(), ProgramError> {
     let mut created = vec![false; program.threads.len()];
     for thread in &program.threads {

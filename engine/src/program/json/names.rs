@@ -1,8 +1,8 @@
-//! Names to numbers, in the order in which they appear.
+//! Numbers for names, in order of their first use.
 
 use std::collections::HashMap;
 
-/// Numbers names. The map's hash is the standard library's, since the names come from a file that may be made to collide.
+/// Numbers names. Uses the standard library's hash, since names in a file may be chosen to collide.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     numbers: HashMap<String, u32>,
@@ -10,7 +10,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The name's number; `None` when there are more names than numbers.
+    /// The name's number, a new one if needed; `None` if all numbers are used.
     pub(super) fn number(&mut self, name: &str) -> Option<u32> {
         if let Some(number) = self.numbers.get(name) {
             return Some(*number);
@@ -21,12 +21,12 @@ impl Names {
         Some(number)
     }
 
-    /// The name's number, if it has one.
+    /// The name's number; `None` if it has none.
     pub(super) fn find(&self, name: &str) -> Option<u32> {
         self.numbers.get(name).copied()
     }
 
-    /// All names by their numbers.
+    /// All names, in order of their numbers.
     pub(super) fn list(&self) -> &[String] {
         &self.list
     }

@@ -1,4 +1,4 @@
-//! One operation: an array that starts with what it is.
+//! Reads one operation: an array whose first value is its kind.
 
 use std::fmt;
 
@@ -15,11 +15,11 @@ pub(super) struct AllNames {
     pub(super) functions: Names,
     pub(super) objects: Names,
     pub(super) edges: Names,
-    /// Threads that are created or joined, numbered as they are mentioned.
+    /// Threads that are created or joined, in order of their first mention.
     pub(super) threads: Names,
 }
 
-/// The first value of an operation.
+/// The kind of an operation, its first value.
 #[derive(Clone, Copy, Debug, strum::EnumString)]
 #[strum(serialize_all = "snake_case")]
 enum Kind {

@@ -1,4 +1,4 @@
-//! Reading: text to program, or one line that says what is wrong and where.
+//! Reads text to a program, or one line that tells what is wrong and where.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -14,8 +14,8 @@ use crate::program::{
 /// Reads a program.
 ///
 /// # Errors
-/// Text that is not JSON, not of this format or version, or not a program: with thread and operation where they are
-/// known. Never panics, whatever the text.
+/// Text that is not JSON, not of this format or version, or not a valid program; with thread and operation if known. Never
+/// panics, whatever the text.
 pub fn read(text: &str) -> Result<Program, ProgramError> {
     let mut document = Document::default();
     let mut input = serde_json::Deserializer::from_str(text);
@@ -43,12 +43,12 @@ fn assemble(mut document: Document) -> Result<Program, ProgramError> {
     let mut names = document.names;
     let mut known = HashMap::new();
     for entry in document.functions {
-        // Functions that are only in the list get a number too: a function may have no calls at all.
+        // Functions that are only listed get a number, too: a function may have no calls.
         if let Some(number) = names.functions.number(&entry.name) {
             known.insert(number, entry);
         }
     }
-    // One that no operation uses says nothing.
+    // A lock that no operation uses is ignored.
     let known_lock = |name: &String| names.objects.find(name).map(ObjectId);
     let mut writers_first: Vec<ObjectId> = document.writers_first.iter().filter_map(known_lock).collect();
     writers_first.sort_unstable();
@@ -80,8 +80,7 @@ fn assemble(mut document: Document) -> Result<Program, ProgramError> {
     })
 }
 
-/// Puts the numbers of threads where the text names them: whose end ends a thread in the background, and which ones
-/// `create` and `join` are about.
+/// Resolves names of threads to indices: for `background`, `create` and `join`.
 fn resolve_threads(document: &Document, threads: &mut [Thread]) -> Result<(), ProgramError> {
     let numbers = number_threads(threads)?;
     let mentioned: Vec<Option<u32>> =
@@ -150,7 +149,7 @@ fn not_json(text: &str, error: &serde_json::Error) -> ProgramError {
     }
 }
 
-/// The message of a parser, which may quote the input, as one line of bounded length.
+/// A parser's message, which may quote the input, as one line of limited length.
 pub(super) fn one_line(error: &impl Display) -> String {
     const LONGEST: usize = 200;
     let text = error.to_string();

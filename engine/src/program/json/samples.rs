@@ -1,11 +1,11 @@
-//! Samples in the text form: places with the names of their functions, stacks as indices, and for each thread in list
-//! order `[operation, stack]`.
+//! Samples as JSON: places with names of functions, stacks as indices of places, and for each thread in order a list of
+//! `[operation, stack]`.
 
 use super::names::Names;
 use crate::program::{FunctionRef, Place, PlaceId, Program, Sample, Samples};
 use serde::{Deserialize, Serialize};
 
-/// The document's `samples`.
+/// The field `samples` of the document.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(super) struct SamplesEntry {
@@ -27,7 +27,7 @@ struct PlaceEntry {
 }
 
 impl SamplesEntry {
-    /// Of a program that has passed its check.
+    /// From a program that has passed its check.
     pub(super) fn of(program: &Program) -> SamplesEntry {
         let samples = &program.samples;
         let name = |place: &Place| program.functions.get(place.function.0 as usize).map(|f| f.name.clone());
@@ -48,7 +48,7 @@ impl SamplesEntry {
         }
     }
 
-    /// As samples; their functions get numbers if they have none yet. Whether they fit the program is checked with it.
+    /// The samples. Functions without a number get one. The check of the program tests whether samples fit it.
     pub(super) fn into_samples(self, functions: &mut Names) -> Samples {
         let place = |entry: PlaceEntry| Place {
             function: FunctionRef(functions.number(&entry.function).unwrap_or(u32::MAX)),

@@ -1,21 +1,22 @@
-//! JSON that is safe to show: what a terminal would obey goes out as an escape.
+//! Writes JSON that is safe to print: characters that control a terminal are escaped.
 
 use serde::Serialize;
 use serde_json::Serializer;
 use serde_json::ser::Formatter;
 use std::io::{self, Write};
 
-/// Writes a value as compact JSON. Control characters beyond ASCII and marks that turn the direction of writing become
-/// `\uXXXX`, which every reader takes for the same text: a name out of a hostile file cannot command the terminal that
-/// it is printed on. (JSON itself demands it of those below U+0020 only.)
+/// Writes a value as compact JSON, safe to print on a terminal.
+///
+/// Control characters beyond ASCII, and marks that change the writing direction, become `\uXXXX`, which readers take for the
+/// same text. So a name from a hostile file cannot command the terminal. (JSON requires this only below U+0020.)
 ///
 /// # Errors
-/// What the writer says, or a value that JSON cannot hold.
+/// Errors of the writer, or a value that JSON cannot represent.
 pub fn write_value<T: Serialize + ?Sized>(value: &T, to: impl Write) -> io::Result<()> {
     value.serialize(&mut Serializer::with_formatter(to, Escaping)).map_err(io::Error::from)
 }
 
-/// JSON that serde_json has made, in the form of [`write_value`]: outside of strings it is plain ASCII.
+/// Escapes JSON made by serde_json as [`write_value`] does. Outside of strings it is plain ASCII.
 pub(super) fn escaped(json: String) -> String {
     if !json.contains(commands) {
         return json;
@@ -41,12 +42,12 @@ impl Formatter for Escaping {
     }
 }
 
-/// As JSON writes a character below U+10000.
+/// The JSON escape of a character below U+10000.
 fn escape(c: char) -> String {
     format!("\\u{:04x}", u32::from(c))
 }
 
-/// Whether a terminal does more than to show the character.
+/// Whether a terminal does more than show the character.
 fn commands(c: char) -> bool {
     matches!(c, '\u{7f}'..='\u{9f}' | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -61,7 +62,7 @@ mod tests {
         String::from_utf8(out).expect("text")
     }
 
-    /// U+009B is CSI, as ESC [ is: it went out as it was.
+    /// U+009B is CSI, like ESC [.
     #[test]
     fn nothing_that_commands_a_terminal_goes_out_and_the_text_stays_the_same() {
         for (text, json) in [

@@ -1,4 +1,4 @@
-//! Single values of an operation: names, lengths, counts.
+//! Reads single values of an operation: names, lengths, counts.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, Visitor};
 use super::names::Names;
 use crate::time::Ticks;
 
-/// `$seed` reads a `$value`, by this method of the deserializer.
+/// Makes `$seed` read a `$value` by this method of the deserializer.
 macro_rules! reads {
     ($seed:ty, $value:ty, $method:ident) => {
         impl<'de> DeserializeSeed<'de> for $seed {
@@ -21,7 +21,7 @@ macro_rules! reads {
 }
 pub(super) use reads;
 
-/// A name, as its number.
+/// Reads a name; returns its number.
 pub(super) struct Name<'n>(pub(super) &'n mut Names);
 
 reads!(Name<'_>, u32, deserialize_str);
@@ -38,8 +38,8 @@ impl Visitor<'_> for Name<'_> {
     }
 }
 
-/// A length in nanoseconds. Whole numbers are exact; fractions are exact for lengths up to an hour, and beyond that as
-/// near as a double comes.
+/// Reads a length in nanoseconds. Whole numbers are exact. Fractions are exact up to an hour, and beyond that as precise as a
+/// double.
 pub(super) struct Length;
 
 reads!(Length, Ticks, deserialize_any);
@@ -68,14 +68,14 @@ impl Visitor<'_> for Length {
         if !ns.is_finite() || whole > (Ticks::MAX_TOTAL / Ticks::PER_NS) as f64 {
             return Err(too_long(shown(ns)));
         }
-        // Both parts are in range now; the fraction is split off without rounding.
+        // Both parts are in range now; the subtraction is without rounding.
         let part = ((ns - whole) * Ticks::PER_NS as f64).round() as u64;
         let ticks = (whole as u64).saturating_mul(Ticks::PER_NS).saturating_add(part);
         if ticks > Ticks::MAX_TOTAL { Err(too_long(shown(ns))) } else { Ok(Ticks(ticks)) }
     }
 }
 
-/// A number in few characters: `1e300` has 301 digits, and the reason comes after them.
+/// A number in few characters: `1e300` would have 301 digits, with the reason after them.
 fn shown(ns: f64) -> String {
     if ns.abs() < 1e20 { ns.to_string() } else { format!("{ns:e}") }
 }

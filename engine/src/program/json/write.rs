@@ -1,4 +1,4 @@
-//! Writing: one operation a line, without building the text in memory.
+//! Writes one operation per line, without building the text in memory.
 
 use std::collections::HashSet;
 use std::io::{self, BufWriter, Write};
@@ -14,10 +14,10 @@ use crate::program::{
 use crate::time::Ticks;
 use serde::Serialize;
 
-/// Writes a program so that [`super::read`] gives one with the same report.
+/// Writes a program so that [`super::read`] returns one with the same report.
 ///
 /// # Errors
-/// What the writer says; `InvalidInput` for a program that fails [`Program::check`] or whose names are not unique.
+/// Errors of the writer; `InvalidInput` for a program that fails [`Program::check`] or whose names are not unique.
 pub fn write(program: &Program, to: impl Write) -> io::Result<()> {
     let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidInput, text);
     program.check().map_err(|error| invalid(error.to_string()))?;
@@ -85,7 +85,7 @@ pub fn write(program: &Program, to: impl Write) -> io::Result<()> {
     out.flush()
 }
 
-/// What is known about functions beyond their names; omitted if there is nothing.
+/// Writes facts about functions besides their names; nothing if there are none.
 fn functions(program: &Program, out: &mut impl Write) -> io::Result<()> {
     let is_known = |function: &&Function| {
         let named = Function { name: function.name.clone(), ..Function::default() };
@@ -94,14 +94,14 @@ fn functions(program: &Program, out: &mut impl Write) -> io::Result<()> {
     list("functions", program.functions.iter().filter(is_known), out)
 }
 
-/// What was recorded of locks; omitted if there are none.
+/// Writes facts about locks; nothing if there are none.
 fn locks(program: &Program, out: &mut impl Write) -> io::Result<()> {
     let name = |lock: &LockFact| program.objects.get(lock.object.0 as usize).cloned();
     let entries = program.locks.iter().filter_map(|lock| Some(LockEntry::of(name(lock)?, lock)));
     list("locks", entries, out)
 }
 
-/// A list with an entry on each line; omitted if it is empty.
+/// Writes a list with one entry per line; nothing if it is empty.
 fn list(title: &str, entries: impl Iterator<Item = impl Serialize>, out: &mut impl Write) -> io::Result<()> {
     let mut entries = entries.peekable();
     if entries.peek().is_none() {
@@ -152,7 +152,7 @@ fn operation(operation: &Operation, names: &Names, out: &mut impl Write) -> io::
     }
 }
 
-/// Nanoseconds with as many decimals as needed; exact.
+/// Nanoseconds with the needed decimals; exact.
 struct Length(Ticks);
 
 impl std::fmt::Display for Length {
@@ -167,13 +167,13 @@ impl std::fmt::Display for Length {
     }
 }
 
-/// All names as JSON strings, quoted once.
+/// All names as JSON strings.
 struct Names {
     functions: Vec<String>,
     objects: Vec<String>,
     threads: Vec<String>,
     edges: Vec<String>,
-    /// What the names of unnamed edges start with, so that they are unlike all others.
+    /// Prefix for the names of unnamed edges, unlike all other names.
     unnamed_edge: String,
 }
 

@@ -1,20 +1,20 @@
-//! Which operations had to wait, and for how long.
+//! Which lock operations had to wait, and for how long.
 
 use super::nesting::Nesting;
 use crate::timeline::{LockOperation, State, Timeline};
 use probe_abi::{OperationFlags, SyncOperation as S};
 
-/// By operation.
+/// By index of the operation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Contention {
-    /// Its object was not free when it began, or the thread slept or spun in it.
+    /// The object was not free when the operation began, or the thread slept or spun in it.
     pub(super) contended: Vec<bool>,
-    /// Nanoseconds from its beginning to its end, for a spin lock without its own cost.
+    /// Nanoseconds from begin to end, for a contended spin lock less those of a free one.
     pub(super) waited: Vec<u64>,
 }
 
-/// A spin lock was not free if the call took this many times as long as giving one back, which never waits. Between
-/// the two is what a cache line that another processor has costs.
+/// A spin lock was contended if the call took more than this many times as long as a release, which never waits. Up to that,
+/// the additional time may be a cache line's transfer from another CPU.
 const SPAN: u64 = 4;
 
 impl Contention {
@@ -32,8 +32,8 @@ impl Contention {
     }
 }
 
-/// What it takes to get a spin lock that is free, nanoseconds: the median of giving one back, which has the same two
-/// clock readings around it. 0 without any.
+/// Time to take a free spin lock, nanoseconds: the median of releases, measured with the same two clock readings. 0 if there
+/// are none.
 fn free_spin_lock(timeline: &Timeline) -> u64 {
     let given = timeline.lock_operations.iter().filter(|used| used.operation == S::SpinUnlock);
     let mut lengths: Vec<u64> = given.map(|used| ran(timeline, used)).collect();

@@ -1,5 +1,5 @@
-//! Which objects can be simulated: those whose recorded operations make sense as operations of such an object. The
-//! others stay as they were recorded, and the report says so.
+//! Decides which objects are simulated: those whose records make sense as operations of such an object. Other objects are
+//! replayed, with a finding.
 
 use super::nesting::{NONE, Nesting, may_be_for_an_object};
 use super::sections::{Section, Sections};
@@ -10,10 +10,10 @@ use crate::timeline::{External, LockOperation, NO_OBJECT, Timeline, Wake};
 use probe_abi::SyncFamily;
 use rustc_hash::FxHashMap;
 
-/// Of a hundred waits for a lock that is put back this number may be ended outside its operations: where these lie is estimated.
+/// Percentage of waits for a lock that is put back that others may end outside of its operations, whose times are estimates.
 const UNEXPLAINED_PERCENT: usize = 5;
 
-/// Why each object stays as recorded; `None`: it is simulated.
+/// By object: the reason why it is replayed; `None`: it is simulated.
 #[derive(Clone, Debug)]
 pub(super) struct ReplayDecisions(Vec<Option<ReplayReason>>);
 
@@ -23,7 +23,7 @@ impl ReplayDecisions {
         ReplayDecisions(vec![None; objects])
     }
 
-    /// Whether it is; there is nothing to simulate without an object.
+    /// Whether the object is simulated; false for `NO_OBJECT`.
     pub(super) fn is_simulated(&self, object: u32) -> bool {
         self.0.get(object as usize).is_some_and(Option::is_none)
     }
@@ -34,17 +34,17 @@ impl ReplayDecisions {
         }
     }
 
-    /// Objects that stay as they were recorded.
+    /// Replayed objects, with the reasons.
     pub(super) fn replayed(&self) -> impl Iterator<Item = (u32, ReplayReason)> + '_ {
         (0u32..).zip(&self.0).filter_map(|(object, decision)| Some((object, (*decision)?)))
     }
 
-    /// Whether operations on it were lost, or on others of its family in its process.
+    /// Whether operations of its family in its process were lost.
     pub(super) fn is_lost(&self, object: u32) -> bool {
         matches!(self.0.get(object as usize), Some(Some(ReplayReason::Lost)))
     }
 
-    /// Half of the operations of a lock is not half the truth: what lost its release is held for ever.
+    /// Replays locks of families with lost operations: a lock whose release was lost would be held forever.
     pub(super) fn check_loss(&mut self, timeline: &Timeline) {
         for (lock, object) in timeline.locks.iter().zip(0u32..) {
             let is_its =
@@ -55,7 +55,7 @@ impl ReplayDecisions {
         }
     }
 
-    /// No thread holds what another one holds, and a thread that releases a lock held it.
+    /// Checks that no two threads hold a lock together, and that a thread which releases a lock held it.
     pub(super) fn check_locks(&mut self, timeline: &Timeline, sections: &Sections) {
         let mut by_object: Vec<Vec<&Section>> = vec![Vec::new(); timeline.locks.len()];
         for section in &sections.all {
@@ -64,12 +64,12 @@ impl ReplayDecisions {
             }
         }
         for (list, object) in by_object.iter_mut().zip(0u32..) {
-            // What is put back into each thread by itself may overlap: samples tell how long, not when.
+            // Sections that are put back may overlap: samples tell how long they are, not when.
             if timeline.locks.get(object as usize).is_some_and(|lock| lock.put_back) {
                 continue;
             }
             list.sort_by_key(|section| (section.from, section.to));
-            // The end of the last section so far, and of the last that was not for reading.
+            // End of the last section so far, and of the last one that was not for reading.
             let (mut all, mut alone) = (0, 0);
             for section in list.iter() {
                 if section.from < if section.reads { alone } else { all } {
@@ -85,9 +85,8 @@ impl ReplayDecisions {
         for &stray in &sections.strays {
             let Some(used) = timeline.lock_operations.get(stray as usize) else { continue };
             let list = by_object.get(used.object as usize).map_or(&[][..], Vec::as_slice);
-            // A lock taken before the recording saw it is released before another thread takes it. A lock
-            // that a thread is not known to have released may have been released where operations are
-            // missing.
+            // A lock taken before the recording must be released before another thread takes it. A section without a known
+            // release may have ended where operations are missing.
             let earlier = list.iter().take_while(|section| section.from < used.began.0);
             if earlier.filter(|section| section.thread != used.thread).any(|section| section.given_by == NONE)
             {
@@ -96,9 +95,9 @@ impl ReplayDecisions {
         }
     }
 
-    /// The thread that ends a wait for an object does an operation on it.
+    /// Checks that a thread which ends a wait for an object does so in an operation on it.
     pub(super) fn check_wakers(&mut self, timeline: &Timeline, nesting: &Nesting, threads: &Threads) {
-        // Of a lock that is put back: its waits, and those of them that are not explained.
+        // By lock that is put back: its waits, and those of them that are not explained.
         let mut estimated: FxHashMap<u32, (usize, usize)> = FxHashMap::default();
         for (index, thread) in timeline.threads.iter().enumerate() {
             let waits = nesting.wait_in.get(index).map_or(&[][..], Vec::as_slice);
@@ -135,13 +134,13 @@ impl ReplayDecisions {
     }
 }
 
-/// Whether two operations are about one object.
+/// Whether two operations are on the same object.
 fn share(one: &LockOperation, other: &LockOperation) -> bool {
     let is = |object: u32| object != NO_OBJECT && (object == other.object || object == other.second);
     is(one.object) || is(one.second)
 }
 
-/// Which of its objects the wait inside an operation is for: inside a condition wait also the mutex.
+/// The object for which the wait inside an operation is: in a condition wait, that may be the mutex.
 pub(super) fn awaited(timeline: &Timeline, used: &LockOperation, wait: &crate::timeline::Wait) -> u32 {
     if let crate::timeline::WaitReason::Futex(futex) = wait.reason
         && let Some(mutex) = timeline.locks.get(used.second as usize)

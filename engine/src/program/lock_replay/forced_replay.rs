@@ -1,4 +1,4 @@
-//! Objects that stay as they were recorded, since the program would not come to its end otherwise.
+//! Objects that are replayed because the simulated program would not finish otherwise.
 
 use crate::event::SyncObject;
 use crate::finding;
@@ -7,39 +7,41 @@ use crate::program::{EdgeId, ObjectId};
 use crate::timeline::{Timeline, WaitReason, Wakeup};
 use std::collections::BTreeSet;
 
-/// Objects with which the program does not finish when they are simulated.
+/// Objects with which the simulated program deadlocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::program) struct ForcedReplay {
     objects: BTreeSet<u32>,
-    /// Condition variables that do not count what they seemed to count.
+    /// Condition variables whose assumed count is wrong.
     kept_as_recorded: BTreeSet<u32>,
-    /// Wake-ups of waits that last as long as they did, whichever thread ended them.
+    /// Wake-ups without an edge: the waits that they ended keep their recorded length.
     cut: BTreeSet<u32>,
     all: bool,
 }
 
 impl ForcedReplay {
-    /// Everything stays as it was recorded.
+    /// Replays everything.
     pub(in crate::program) fn everything() -> ForcedReplay {
         ForcedReplay { all: true, ..ForcedReplay::default() }
     }
 
-    /// Whether nothing at all is simulated.
+    /// Whether everything is replayed.
     pub(in crate::program) fn is_all(&self) -> bool {
         self.all
     }
 
-    /// Takes these, too; says whether there was a new one among them.
+    /// Adds objects; returns whether one of them is new.
     pub(in crate::program) fn add(&mut self, others: &[ObjectId]) -> bool {
         let before = self.objects.len();
         self.objects.extend(others.iter().map(|object| object.0));
         self.objects.len() > before
     }
 
-    /// Takes the wake-ups among these edges that ended a wait for a lock of the kernel, such as that of a process's memory:
-    /// the thread that released it then may come later in a simulation, and another one would have. Says whether there was a
-    /// new one among them. `edges` are those of all wake-ups. The same holds for words that users of a resource that
-    /// is put back wait for: when they have a permit is an estimate.
+    /// Cuts stuck wake-ups that ended waits for locks of the kernel, such as that of a process's memory; returns whether one
+    /// is new.
+    ///
+    /// In a simulation, the thread that released such a lock may come later than another thread that would have. `edges` are
+    /// those of all wake-ups. Waits by users of a resource that is put back are cut, too: the times of their permits are
+    /// estimates.
     pub(in crate::program) fn cut(
         &mut self,
         timeline: &Timeline,
@@ -76,13 +78,13 @@ impl ForcedReplay {
         self.cut.len() > before
     }
 
-    /// Whether the wait that this wake-up ended lasts as long as it did.
+    /// Whether the wait that this wake-up ended keeps its recorded length.
     pub(super) fn is_cut(&self, wakeup: u32) -> bool {
         self.cut.contains(&wakeup)
     }
 
-    /// Takes the conditions among these: what one counts is a guess, which a deadlock refutes. Says whether there was a new
-    /// one among them.
+    /// Replays the condition variables among these objects; returns whether one is new. Their counts are assumptions, which a
+    /// deadlock refutes.
     pub(in crate::program) fn keep_as_recorded(&mut self, timeline: &Timeline, others: &[ObjectId]) -> bool {
         let before = self.kept_as_recorded.len();
         let is_condition = |object: &u32| {
@@ -92,12 +94,12 @@ impl ForcedReplay {
         self.kept_as_recorded.len() > before
     }
 
-    /// Whether what the condition counts is not known.
+    /// Whether the condition variable must stay as recorded.
     pub(super) fn is_kept_as_recorded(&self, condition: u32) -> bool {
         self.kept_as_recorded.contains(&condition)
     }
 
-    /// The objects among the first `count`.
+    /// The objects with an index below `count` that must be replayed.
     pub(super) fn objects(&self, count: usize) -> impl Iterator<Item = u32> + '_ {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         (0..count).filter(|object| self.all || self.objects.contains(object))
@@ -107,11 +109,11 @@ impl ForcedReplay {
 /// A simulated deadlock.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeadEnd {
-    /// What threads wait for forever.
+    /// Objects that threads wait for forever.
     pub(crate) objects: Vec<ObjectId>,
-    /// The wake-ups among that.
+    /// Edges of wake-ups that threads wait for forever.
     pub(crate) edges: Vec<EdgeId>,
-    /// Which thread waits for what.
+    /// Each stuck thread, and what it waits for.
     pub(crate) threads: finding::Stuck,
 }
 
@@ -123,8 +125,8 @@ mod tests {
     use crate::timeline::{FirstUse, Lock, LockOperation, NO_OBJECT, Thread, Wait, WaitReason, Wake, Wakeup};
     use probe_abi::{Call, Descriptor, SyncOperation};
 
-    /// A thread waited for a lock of the kernel, which another one had in a page fault, with a mutex in its hands: the mutex
-    /// was not simulated any more.
+    /// A thread with a mutex waits for a lock of the kernel that another thread holds in a page fault. The mutex must still
+    /// be simulated.
     #[test]
     fn a_wait_for_a_lock_of_the_kernel_is_cut_and_no_other() {
         let wait = |reason, wakeup| Wait {
@@ -143,7 +145,7 @@ mod tests {
             wakeups: (0..3).map(wakeup).collect(),
             ..Timeline::default()
         };
-        // The third one is decided, and has no edge.
+        // The third wait is decided by the simulation and has no edge.
         let edges = [Some(EdgeId(0)), Some(EdgeId(1)), None];
         let mut forced = ForcedReplay::default();
         let stuck = |edges: &[u32]| DeadEnd {
@@ -156,7 +158,7 @@ mod tests {
         assert_eq!([0, 1, 2].map(|wakeup| forced.is_cut(wakeup)), [true, false, false]);
     }
 
-    /// A pool's condition variable has words of its own, for which who wakes another may wait, with a connection.
+    /// A pool's condition variable has words for which a waker with a permit may wait, too.
     #[test]
     fn a_word_that_is_waited_for_with_a_permit_is_cut_if_permits_are_put_back() {
         let waits = [64, 72, 64].into_iter().zip(0..).map(|(word, number)| Wait {

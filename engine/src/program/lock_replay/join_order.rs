@@ -1,29 +1,29 @@
-//! A thread that joins another while it has a lock which that one had, too: pools whose owner collects its
-//! threads under the lock of their list. The joining thread knows, under the lock, that the other has
-//! released it for the last time; otherwise the program would have deadlocked. The recording does not show
-//! how it knows (a flag, a list, a condition), but the order follows: the joined thread's last section comes
-//! first. **Ours.**
+//! Joins of threads under a lock that the joined thread had used (**ours**): pools whose owner joins its threads with the
+//! lock of their list held.
 //!
-//! In the program, the joining thread releases the lock before that, waits for that section, and takes the
-//! lock again. If the section is over, as in the recording, that takes no time; if not, it is what waiting
-//! for the condition would have been.
+//! The joining thread knows that the other one has released the lock for the last time; otherwise the program would deadlock.
+//! How it knows (by a flag, a list, a condition) is not recorded, but the order is clear: the joined thread's last section
+//! comes first.
+//!
+//! In the program, the joining thread releases the lock before the join, waits for that section, and takes the lock again. If
+//! the section is over, as in the recording, this takes no time. If not, it stands for the wait for the condition.
 
 use super::lowering::{Known, edge};
 use super::nesting::NONE;
 use crate::program::EdgeId;
 use rustc_hash::FxHashMap;
 
-/// The edges from last sections to joins.
+/// Edges from last sections to joins.
 #[derive(Clone, Debug, Default)]
 pub(super) struct JoinOrder {
-    /// By the operation that ends a last section.
+    /// By the operation that ends the last section.
     released: FxHashMap<u32, EdgeId>,
-    /// By join: the joining thread's section, and the edge to wait for.
+    /// By join: sections of the joining thread around it, each with the edge to wait for.
     awaited: FxHashMap<u32, Vec<(u32, EdgeId)>>,
 }
 
 impl JoinOrder {
-    /// The edges of these operations; the first one has this number.
+    /// The edges of these operations, numbered from `first` on.
     pub(super) fn of(known: &Known<'_>, first: usize) -> JoinOrder {
         let mut joins: FxHashMap<u32, Vec<(u64, u32, u32)>> = FxHashMap::default();
         for (number, child) in known.joined.all() {
@@ -63,17 +63,17 @@ impl JoinOrder {
         order
     }
 
-    /// How many edges there are.
+    /// Number of edges.
     pub(super) fn edges(&self) -> usize {
         self.released.len()
     }
 
-    /// The edge that begins after this operation.
+    /// The edge that this operation releases.
     pub(super) fn released_by(&self, number: u32) -> Option<EdgeId> {
         self.released.get(&number).copied()
     }
 
-    /// The sections that a join is in, each with the edge that it waits for.
+    /// The sections around a join, each with the edge to wait for.
     pub(super) fn awaited_by(&self, number: u32) -> &[(u32, EdgeId)] {
         self.awaited.get(&number).map_or(&[], Vec::as_slice)
     }

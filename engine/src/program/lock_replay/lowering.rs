@@ -1,5 +1,5 @@
-//! What each recorded operation becomes in the program: operations at its beginning and at its end, and
-//! whether what the thread computes in between is its own work or the cost of having to wait.
+//! Lowers recorded operations: into operations at their begin and end, and whether the computing in between is the thread's
+//! own work or the cost of a wait.
 
 use super::condvar_model::CondvarModel;
 use super::contention::Contention;
@@ -16,7 +16,7 @@ use crate::timeline::{LockOperation, Timeline};
 use probe_abi::OperationFlags;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What is known of all operations of a recording.
+/// All that is known of a recording's operations.
 #[derive(Clone, Debug)]
 pub(super) struct Known<'a> {
     pub(super) timeline: &'a Timeline,
@@ -27,28 +27,28 @@ pub(super) struct Known<'a> {
     pub(super) decisions: ReplayDecisions,
     pub(super) object_init: ObjectInit,
     pub(super) conditions: CondvarModel,
-    /// Objects that open once, for all that come: number of their edge, counted from `first_extra_edge`.
+    /// `once` objects whose code does more than compute: index of their edge, counted from `first_extra_edge`.
     pub(super) extra_edges: FxHashMap<u32, usize>,
     pub(super) first_extra_edge: usize,
-    /// Joins by a thread that has a lock which the joined thread had before.
+    /// Joins by a thread with a lock that the joined thread had used.
     pub(super) join_order: JoinOrder,
-    /// Index in the timeline → number in the program.
+    /// Index in the timeline → index in the program.
     pub(super) numbers: &'a FxHashMap<u32, ThreadId>,
-    /// Operations of threads that were alone in their process were not recorded.
+    /// Operations of threads that were alone in their process were left out.
     pub(super) left_out: bool,
 }
 
-/// What an operation becomes.
+/// The lowered form of an operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lowered {
     pub(super) begin: Vec<Operation>,
     pub(super) end: Vec<Operation>,
-    /// The computing inside is the cost of waiting, or of waking waiters.
+    /// Computing inside is the cost of waiting, or of waking waiters.
     pub(super) muted: bool,
 }
 
 impl Known<'_> {
-    /// What becomes of this operation. `passed` holds the `once` objects that the thread has got past.
+    /// Lowers this operation. `passed` has the `once` objects that the thread has used before.
     pub(super) fn lower(&self, number: u32, passed: &mut FxHashSet<u32>) -> Lowered {
         let mut lowered = Lowered::default();
         let Some(used) = self.timeline.lock_operations.get(number as usize) else { return lowered };
@@ -67,7 +67,7 @@ impl Known<'_> {
                 lowered.muted = self.is_held_up(number);
             }
             Effect::TakeOne { tries } if simulated && used.outcome == 0 => {
-                // A try that waited could wait for ever, for what its thread holds up.
+                // A try-operation that waited with a lock held could deadlock: others may wait for that lock.
                 if !tries || !self.holds_any(number) {
                     lowered.end.push(Operation::SemWait(object));
                 }
@@ -86,7 +86,7 @@ impl Known<'_> {
         lowered
     }
 
-    /// Releases what a thread held before this operation and may have released where operations are missing.
+    /// Releases a lock that the thread held before this operation and may have released where operations are missing.
     pub(super) fn forget(&self, number: u32, section: u32, lowered: &mut Lowered) {
         let Some(operation) = self.give_at_hole(section) else { return };
         let section = self.sections.all.get(section as usize);
@@ -95,13 +95,13 @@ impl Known<'_> {
         list.insert(0, operation);
     }
 
-    /// Releases what a thread held where operations are missing.
+    /// The release of a lock that a thread held when operations went missing.
     pub(super) fn give_at_hole(&self, section: u32) -> Option<Operation> {
         let section = self.sections.all.get(section as usize)?;
         (!self.decisions.is_lost(section.object)).then(|| self.give(section, 0))
     }
 
-    /// Whether the wait with this number is decided by the simulation: it and its wake-up leave nothing.
+    /// Whether the simulation decides this wait of a thread: the wait and its wake-up then leave no operation.
     pub(super) fn decides(&self, thread: usize, wait: usize) -> bool {
         let number = self.nesting.of_wait(thread, wait).unwrap_or(NONE);
         let (Some(used), Some(wait)) = (
@@ -144,7 +144,7 @@ impl Known<'_> {
         if let Some(taken) = section(&self.sections.taken) {
             self.conditions.before_take(number, &mut lowered.end);
             lowered.end.push(self.take(taken));
-            // Its release may have been the first operation that was not recorded; nobody can have waited for it.
+            // The release may be the first operation that was left out; no other thread can have waited for it.
             let section = self.sections.taken.get(index).copied().unwrap_or(NONE);
             if self.left_out && self.is_open(taken.thread, section) {
                 lowered.end.push(self.give(taken, 0));
@@ -165,7 +165,7 @@ impl Known<'_> {
 
     fn join(&self, number: u32, tries: bool, lowered: &mut Lowered) {
         let Some(child) = self.joins(number) else { return };
-        // As with semaphores.
+        // As with semaphores: a try-join with a lock held must not wait.
         if !tries || !self.holds_any(number) {
             for (section, edge) in self.join_order.awaited_by(number) {
                 let Some(section) = self.sections.all.get(*section as usize) else { continue };
@@ -176,13 +176,12 @@ impl Known<'_> {
         lowered.muted = self.is_held_up(number);
     }
 
-    /// The thread of the program that a join waits for.
+    /// The program's thread that a join waits for.
     fn joins(&self, number: u32) -> Option<ThreadId> {
         self.numbers.get(&self.joined.joined(number)?).copied()
     }
 
-    /// The first thread to arrive runs it, if it is only computing; otherwise the one that did in the
-    /// recording.
+    /// The first thread to arrive runs the code, if it only computes; otherwise the thread that ran it in the recording.
     fn once(&self, number: u32, used: &LockOperation, passed: &mut FxHashSet<u32>, lowered: &mut Lowered) {
         let Some(&runner) = self.object_init.onces.get(&used.object) else { return };
         if !passed.insert(used.object) {
@@ -211,14 +210,14 @@ impl Known<'_> {
         }
     }
 
-    /// What an initialization computes, if it does nothing else.
+    /// Computing of an initialization, if it does nothing else.
     pub(super) fn plain_once(&self, runner: u32) -> Option<Ticks> {
         let used = self.timeline.lock_operations.get(runner as usize)?;
         let is_plain = used.flags & OperationFlags::RAN != 0 && self.nesting.is_plain(runner);
         is_plain.then(|| Ticks::from_ns(super::contention::ran(self.timeline, used)))
     }
 
-    /// Whether it waited, or woke a waiter.
+    /// Whether the operation waited, or woke a waiter.
     fn is_held_up(&self, number: u32) -> bool {
         self.contention.contended.get(number as usize) == Some(&true) || self.has_waker(number)
     }
@@ -227,12 +226,12 @@ impl Known<'_> {
         self.nesting.woke.get(number as usize) == Some(&true)
     }
 
-    /// Whether the thread has a lock while it does this operation.
+    /// Whether the thread holds a lock during this operation.
     fn holds_any(&self, number: u32) -> bool {
         self.sections.holding.contains(&number)
     }
 
-    /// The operation begins before the section does: only a broken recording says so.
+    /// Whether the operation begins before the section that it ends: only in malformed recordings.
     fn is_late(&self, number: u32, given: &Section) -> bool {
         !self.nesting.is_after(number, given.taken_by)
     }
@@ -253,7 +252,7 @@ impl Known<'_> {
         }
     }
 
-    /// `held_ns`: for how long it was had, for a lock that stays as it was recorded.
+    /// The release of a section. `held_ns`: time held, for a replayed lock.
     pub(super) fn give(&self, section: &Section, held_ns: u64) -> Operation {
         let object = ObjectId(section.object);
         let kind = self.timeline.locks.get(section.object as usize).map(|lock| lock.kind);
@@ -265,12 +264,12 @@ impl Known<'_> {
         }
     }
 
-    /// Whether the thread still has it at its end.
+    /// Whether the thread still holds the lock of this section at its end.
     fn is_open(&self, thread: u32, section: u32) -> bool {
         self.sections.open.get(thread as usize).is_some_and(|open| open.contains(&section))
     }
 
-    /// What a thread still has at its end goes back: in the simulation others may come for it later than they did.
+    /// Releases of locks that the thread still holds at its end: in the simulation other threads may take them later.
     pub(super) fn at_end(&self, thread: usize) -> Vec<Operation> {
         let open = self.sections.open.get(thread).filter(|_| !self.left_out).map_or(&[][..], Vec::as_slice);
         let sections = open.iter().filter_map(|&section| self.sections.all.get(section as usize));
@@ -278,7 +277,7 @@ impl Known<'_> {
     }
 }
 
-/// An edge of its own, in addition to those of wake-ups.
+/// An edge besides those of wake-ups.
 pub(super) fn edge(number: usize) -> EdgeId {
     EdgeId(u32::try_from(number).unwrap_or(u32::MAX))
 }

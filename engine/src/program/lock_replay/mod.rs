@@ -1,23 +1,23 @@
-//! Recorded synchronization operations become operations of the program, which are simulated again on each
-//! number of CPUs: a recording made on one CPU shows the contention that eight would have.
+//! Turns recorded synchronization operations into operations of the program, which are simulated on each number of CPUs. So a
+//! recording on one CPU shows the contention that eight CPUs would have.
 //!
-//! A recorded operation is an interval of its thread. An acquisition takes effect at the interval's end and a
-//! release at its beginning. The simulation decides the waits inside it, so the wake-ups that ended them
-//! leave no edge: nothing is decided twice. If the object was not free or a thread was woken, the computing
-//! inside is the cost of waiting or waking; otherwise it is the program's work.
+//! A recorded operation is an interval of its thread. An acquisition takes effect at its end, a release at its begin. The
+//! simulation decides the waits inside, so their wake-ups make no edges: nothing is decided twice. If the object was not free
+//! or a thread was woken, computing inside is the cost of waiting or waking; otherwise it is the program's work.
 //!
-//! What the records of an object say must make sense as operations of such an object (`decision`); an object
-//! whose records do not is replayed (`sections` and `freed`, with the edges), and a finding names it.
+//! The records of an object must make sense as operations of such an object (`decision`). Otherwise it is replayed (`held`
+//! and `freed`, with the edges of wake-ups), and a finding names it.
 //!
-//! **No false deadlock.** The program can finish in the recorded order, but the simulation may find another
-//! order. If there are only locks, and their order within threads has no cycle, every order finishes: a
-//! thread that waits waits for one that holds a later lock, and the holder of the last one runs. With cycles,
-//! or with other waits under locks, an order may deadlock, as may the real program. A try-lock never waits in
-//! reality, so it becomes no `lock` in a thread that holds another lock: a waiting thread that holds nothing
-//! is in no cycle. The program is then simulated in every way that a command may use
-//! ([`crate::translation`]). If threads wait forever for conditions, these do not count what they seemed to
-//! count, and are replayed; if only for locks, those are replayed, which is a finding. Then it is simulated
-//! again, in the end without any simulated lock, which cannot deadlock ([`super::from_timeline`]).
+//! **No false deadlock.** The program can finish in the recorded order, but the simulation may choose another. With locks
+//! only, taken in an order without cycles, each order finishes: a waiting thread waits for the holder of a later lock, and
+//! the holder of the last one runs. With cycles, or with other waits under locks, an order may deadlock, as in the real
+//! program. A try-lock never waits in reality, so it becomes no `lock` in a thread that holds another lock; a waiting thread
+//! that holds nothing is in no cycle.
+//!
+//! The program is then simulated in each way that a command may use ([`crate::translation`]). If threads wait forever for
+//! conditions, these are replayed, since their assumed counts are wrong. If only for locks, these are replayed, with a
+//! finding. Then the program is simulated again, finally without any simulated lock, which cannot deadlock
+//! ([`super::from_timeline`]).
 
 mod condvar_model;
 mod contention;
@@ -50,44 +50,44 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use threads::Threads;
 
-/// Which thread held which lock from when to when.
+/// The sections of all threads: who held which lock, and when.
 pub(super) fn sections(timeline: &Timeline, nesting: &Nesting) -> Sections {
     let contention = Contention::of(timeline, nesting);
     Sections::of(timeline, &contention.contended, &contention.waited)
 }
 
-/// What becomes of all recorded operations of a timeline.
+/// The lowered operations of a timeline.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plan {
-    /// All operations, those of each recorded operation after those of the previous one.
+    /// The operations of all recorded operations, one recorded operation after the other.
     operations: Vec<Operation>,
-    /// By recorded operation.
+    /// Ranges in `operations`, by recorded operation.
     ranges: Vec<OperationRange>,
-    /// By hole: what its thread releases there.
+    /// By hole: range of the releases there.
     holes: FxHashMap<u32, Range<u32>>,
-    /// By thread of the timeline: where recorded operations begin.
+    /// By thread of the timeline: begins of recorded operations.
     begins: Vec<Vec<Begin>>,
-    /// By thread and wait: decided by the simulation.
+    /// By thread and wait: whether the simulation decides the wait.
     decided: Vec<Vec<bool>>,
-    /// By wake-up: its edge, if it is replayed.
+    /// By wake-up: its edge if it is replayed.
     pub(super) edges: Vec<Option<EdgeId>>,
-    /// Names of edges other than wake-ups, numbered after those.
+    /// Names of the edges that follow those of wake-ups.
     pub(super) extra_edges: Vec<String>,
-    /// What is there before anything begins.
+    /// Operations before all others, which set initial counts.
     pub(super) first: Vec<Operation>,
-    /// By thread of the timeline: what it releases at its end.
+    /// By thread of the timeline: releases at its end.
     last: Vec<Vec<Operation>>,
-    /// Names of the recorded objects.
+    /// Names of recorded objects.
     pub(super) names: Vec<String>,
-    /// What was recorded of the locks.
+    /// Facts about the recorded locks.
     pub(super) facts: Vec<LockFact>,
-    /// What was noticed.
+    /// Findings about replay.
     pub(super) findings: Vec<Finding>,
-    /// Whether anything is simulated.
+    /// Whether any operation is simulated.
     pub(super) simulates: bool,
 }
 
-/// The part of [`Plan::operations`] for one recorded operation.
+/// A recorded operation's range in [`Plan::operations`].
 #[derive(Clone, Copy, Debug, Default)]
 struct OperationRange {
     first: u32,
@@ -97,7 +97,7 @@ struct OperationRange {
 }
 
 impl Plan {
-    /// `numbers` are those of the program's threads by index in the timeline. What is forced to be replayed stays as it was recorded.
+    /// `numbers`: index in the timeline → index in the program. Objects that `forced` has are replayed.
     pub(super) fn of(timeline: &Timeline, numbers: &FxHashMap<u32, ThreadId>, forced: &ForcedReplay) -> Plan {
         let nesting = Nesting::of(timeline);
         let contention = Contention::of(timeline, &nesting);
@@ -141,7 +141,7 @@ impl Plan {
         plan
     }
 
-    /// Which waits are simulated, and the edges of all others.
+    /// Decides which waits are simulated, and makes edges for the others.
     fn decide(&mut self, known: &mut Known<'_>, forced: &ForcedReplay) {
         let timeline = known.timeline;
         for (index, thread) in timeline.threads.iter().enumerate() {
@@ -208,7 +208,7 @@ impl Plan {
         for open in known.sections.open_at_holes.chunk_by(|(one, _), (other, _)| one == other) {
             let Some((hole, _)) = open.first() else { continue };
             let first = count(self.operations.len());
-            // What was taken last is released first.
+            // The lock taken last is released first.
             self.operations.extend(open.iter().rev().filter_map(|(_, section)| known.give_at_hole(*section)));
             self.holes.insert(*hole, first..count(self.operations.len()));
         }
@@ -224,48 +224,48 @@ impl Plan {
         self.simulates = self.operations.iter().any(|operation| !marks(operation));
     }
 
-    /// Which of the [`Plan::operation`]s are at a recorded operation's beginning, which at its end, and
-    /// whether the computing in between counts for no function.
+    /// Ranges of [`Plan::operation`] indices at the recorded operation's begin and at its end, and whether the computing in
+    /// between counts for no function.
     pub(super) fn lowered(&self, number: u32) -> (Range<u32>, Range<u32>, bool) {
         let range = self.ranges.get(number as usize).copied().unwrap_or_default();
         let middle = range.first.saturating_add(range.begin);
         (range.first..middle, middle..middle.saturating_add(range.end), range.muted)
     }
 
-    /// Which of the [`Plan::operation`]s are at a hole.
+    /// Range of [`Plan::operation`] indices at a hole.
     pub(super) fn at_hole(&self, number: u32) -> Range<u32> {
         self.holes.get(&number).cloned().unwrap_or_default()
     }
 
-    /// See [`Plan::lowered`].
+    /// A lowered operation by its index; see [`Plan::lowered`].
     pub(super) fn operation(&self, index: u32) -> Option<Operation> {
         self.operations.get(index as usize).copied()
     }
 
-    /// Where the operations of a thread of the timeline begin; takes them out.
+    /// Begins of operations of a thread of the timeline; removes them from the plan.
     pub(super) fn take_begins(&mut self, thread: usize) -> Vec<Begin> {
         self.begins.get_mut(thread).map(std::mem::take).unwrap_or_default()
     }
 
-    /// Whether a wait of a thread of the timeline leaves nothing.
+    /// Whether the simulation decides a wait of a thread of the timeline.
     pub(super) fn is_decided(&self, thread: usize, wait: u32) -> bool {
         let waits = self.decided.get(thread);
         waits.and_then(|waits| waits.get(wait as usize)).copied().unwrap_or(false)
     }
 
-    /// What a thread of the timeline does after everything else.
+    /// Operations at the end of a thread of the timeline.
     pub(super) fn last(&self, thread: usize) -> &[Operation] {
         self.last.get(thread).map_or(&[], Vec::as_slice)
     }
 }
 
-/// What was recorded of each lock, in their order.
+/// Facts about each lock with acquisitions, in the order of locks.
 fn facts(known: &Known<'_>) -> Vec<LockFact> {
     let mut facts: Vec<LockFact> = (0u32..)
         .zip(&known.timeline.locks)
         .map(|(object, _)| LockFact { object: ObjectId(object), ..LockFact::default() })
         .collect();
-    // Where releases were left out nobody knows how long those were held that seem to be open.
+    // If releases were left out, it is unknown how long locks that seem to be open were held.
     let open: FxHashSet<u32> =
         known.sections.still_open().filter(|_| !known.left_out).map(Section::taken_by).collect();
     for section in known.sections.all.iter().filter(|section| !known.decisions.is_lost(section.object)) {
@@ -294,10 +294,10 @@ fn facts(known: &Known<'_>) -> Vec<LockFact> {
     facts
 }
 
-/// More objects than this are counted, not named.
+/// Most objects that a finding names; others are counted.
 const NAMED: usize = 5;
 
-/// Names of the recorded objects. The condition variable of a lock that the program made stands for that.
+/// Names of the recorded objects. A user lock's name replaces that of its condition variable.
 fn names(timeline: &Timeline, made: &[UserLock]) -> Vec<String> {
     let mut names = super::lock_names::names(&timeline.locks, timeline);
     for lock in made {

@@ -1,5 +1,5 @@
-//! What lies inside which synchronization operation: the waits of a thread, the wake-ups that it gave, and other
-//! operations (of a signal handler, or of what `pthread_once` runs).
+//! Which waits, wake-ups and operations lie inside which synchronization operation. Operations inside others are those of a
+//! signal handler, or of code that `pthread_once` runs.
 
 use crate::timeline::{LockOperation, NO_OBJECT, State, Step, StepKind, Thread, Timeline, Wait, WaitReason};
 use probe_abi::Call;
@@ -7,45 +7,45 @@ use probe_abi::Call;
 /// The kernel's `TASK_UNINTERRUPTIBLE`.
 const UNINTERRUPTIBLE: u32 = 2;
 
-/// No operation.
+/// Stands for no operation.
 pub(in crate::program) const NONE: u32 = u32::MAX;
 
-/// Operations inside operations are followed this far up: a recording may be made to nest without end.
+/// Levels of operations inside operations that are followed: a malformed recording may nest without end.
 const DEEPEST: usize = 64;
 
-/// Where an operation begins among the steps of its thread.
+/// The begin of an operation among its thread's steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::program) struct Begin {
-    /// Index in [`Timeline::uses`].
+    /// Index in `Timeline::lock_operations`.
     pub(in crate::program) used: u32,
-    /// When it began; never before the thread or inside an earlier operation.
+    /// When it began; never before the thread or inside of an earlier operation.
     pub(in crate::program) time: u64,
-    /// The first step inside it, or its end.
+    /// Index of the first step inside it, or of the step that ends it.
     pub(in crate::program) first_step: u32,
 }
 
-/// See above. Everything by number of operation is as long as [`Timeline::uses`].
+/// What lies inside which operation. Lists by operation have the indices of `Timeline::lock_operations`.
 #[derive(Clone, Debug, Default)]
 pub(in crate::program) struct Nesting {
-    /// The operation that each operation is in, or [`NONE`].
+    /// The operation around each operation, or [`NONE`].
     pub(super) parent: Vec<u32>,
-    /// Whether the thread slept for a futex inside the operation itself.
+    /// Whether the thread slept for a futex directly inside.
     pub(super) slept: Vec<bool>,
-    /// Whether it ended another thread's wait inside.
+    /// Whether it ended another thread's wait.
     pub(super) woke: Vec<bool>,
-    /// Whether nothing happened inside but that others were woken.
+    /// Whether nothing but wake-ups of others happened inside.
     plain: Vec<bool>,
-    /// The first step inside the operation, and the step that is its end.
+    /// Indices of the first step inside the operation, and of the step that ends it.
     steps: Vec<(u32, u32)>,
-    /// By number of the wake-up: the innermost operation in which it was given.
+    /// By wake-up: the innermost operation around it, or [`NONE`].
     pub(super) wake_in: Vec<u32>,
-    /// By thread and number of the wait.
+    /// By thread and wait: the innermost operation around it, or [`NONE`].
     pub(super) wait_in: Vec<Vec<u32>>,
-    /// By thread: where operations begin, in that order, the outer one first.
+    /// By thread: begins of operations in order, an outer one before those inside.
     pub(super) begins: Vec<Vec<Begin>>,
 }
 
-/// An operation of the thread at hand.
+/// An operation of the current thread.
 #[derive(Clone, Copy, Debug)]
 struct Own {
     begin: Begin,
@@ -78,7 +78,7 @@ impl Nesting {
             nesting.place_steps(timeline, thread, &own, &mut behind);
             nesting.place_waits(timeline, thread, &own);
             let mut begins: Vec<Begin> = own.iter().map(|own| own.begin).collect();
-            // Of two that begin together the outer one ends later, and is later in the list.
+            // Of two operations with the same begin, the outer one ends later and so is later in the list.
             begins.reverse();
             begins.sort_by_key(|begin| (begin.first_step, begin.time));
             nesting.begins.push(begins);
@@ -87,9 +87,10 @@ impl Nesting {
         nesting
     }
 
-    /// A release that is recorded as an instant comes before what it wakes, where a thread began to wait just
-    /// then. A wake-up outside of operations belongs to the release if the woken thread waits for the same
-    /// object. `behind` has the wake-ups outside of operations, with the operation before.
+    /// Assigns wake-ups outside of operations to the release before, if the woken thread waits for the same object.
+    ///
+    /// A release recorded as an instant may come before its wake-up, if a thread has just begun to wait. `behind` has
+    /// wake-ups, each with the operation before.
     fn place_behind(&mut self, timeline: &Timeline, behind: &[(u32, u32)]) {
         for &(wakeup, used) in behind {
             let Some(wake) = timeline.wakeups.get(wakeup as usize) else { continue };
@@ -112,12 +113,12 @@ impl Nesting {
         }
     }
 
-    /// The number of the operation that a wait of a thread is in.
+    /// Index of the operation around a wait of a thread.
     pub(super) fn of_wait(&self, thread: usize, wait: usize) -> Option<u32> {
         self.wait_in.get(thread)?.get(wait).copied().filter(|used| *used != NONE)
     }
 
-    /// The operation that a wait of a thread is in.
+    /// The operation around a wait of a thread.
     pub(in crate::program) fn operation<'t>(
         &self,
         timeline: &'t Timeline,
@@ -127,12 +128,12 @@ impl Nesting {
         timeline.lock_operations.get(self.of_wait(thread, wait as usize)? as usize)
     }
 
-    /// Whether nothing but computing happened inside the operation, and waking others.
+    /// Whether only computing and wake-ups of others happened inside the operation.
     pub(super) fn is_plain(&self, used: u32) -> bool {
         self.plain.get(used as usize) == Some(&true)
     }
 
-    /// Whether the end of `other`, of the same thread, is before the beginning of this operation.
+    /// Whether `other`, of the same thread, ended before this operation began.
     pub(super) fn is_after(&self, used: u32, other: u32) -> bool {
         match (self.steps.get(used as usize), self.steps.get(other as usize)) {
             (Some((first, _)), Some((_, end))) => end < first,
@@ -140,19 +141,19 @@ impl Nesting {
         }
     }
 
-    /// The operations that this one is in, itself first.
+    /// The operation itself and those around it, from the inside out.
     pub(super) fn around(&self, used: u32) -> impl Iterator<Item = u32> + '_ {
         let next =
             move |used: &u32| self.parent.get(*used as usize).copied().filter(|parent| *parent != NONE);
         std::iter::successors(Some(used).filter(|used| *used != NONE), next).take(DEEPEST)
     }
 
-    /// The thread's operations in order of their ends, and which is in which.
+    /// The thread's operations in order of their ends; fills in `parent`.
     fn nest(&mut self, timeline: &Timeline, thread: &Thread) -> Vec<Own> {
         let mut all: Vec<Own> = Vec::new();
-        // Those that are in no other so far, as places in `all`.
+        // Indices in `all` of operations that are inside no other one so far.
         let mut outer: Vec<usize> = Vec::new();
-        // The last hole: its time, and the step after it.
+        // Time of the last hole, and index of the step after it.
         let mut hole = (0, 0);
         for (step, number) in thread.steps.iter().zip(0u32..) {
             if let StepKind::Hole(_) = step.kind {
@@ -168,7 +169,7 @@ impl Nesting {
                     break;
                 }
                 if earlier.begin.time < time {
-                    // Neither in it nor after it: that cannot be.
+                    // The operations overlap, which cannot be: this one is taken to begin at the other's end.
                     time = earlier.end;
                     break;
                 }
@@ -228,7 +229,7 @@ impl Nesting {
     }
 
     fn place_waits(&mut self, timeline: &Timeline, thread: &Thread, own: &[Own]) {
-        // Nothing is waited for in an instant.
+        // An operation without a length contains no wait.
         let lasts = |used: u32| {
             timeline.lock_operations.get(used as usize).is_some_and(|used| used.began < used.ended)
         };
@@ -255,13 +256,13 @@ impl Nesting {
         self.wait_in.push(waits);
     }
 
-    /// The innermost operation that has begun, of the first to end and those around it.
+    /// The innermost operation that has begun: the first one to end, or one around it.
     fn innermost(&self, places: &mut Places<'_>, first: u32, has_begun: impl Fn(Begin) -> bool) -> u32 {
         self.around(first).find(|used| places.begin(*used).is_some_and(&has_begun)).unwrap_or(NONE)
     }
 }
 
-/// The first step at this time or later; the one with this number is. Mostly it is near.
+/// Index of the first step at this time or later. The step with index `number` is such a step, and mostly near.
 fn first_from(steps: &[Step], number: usize, time: u64) -> usize {
     let is_before = |step: &Step| step.time.0 < time;
     let mut back = 1;
@@ -272,7 +273,7 @@ fn first_from(steps: &[Step], number: usize, time: u64) -> usize {
     from + steps.get(from..number).unwrap_or_default().partition_point(is_before)
 }
 
-/// Whether a wait inside an operation may be for its object: a page that is read from disk is not.
+/// Whether a wait inside an operation may be for its object. A read of a page from disk is not.
 pub(super) fn may_be_for_an_object(wait: &Wait) -> bool {
     match wait.reason {
         WaitReason::Futex(_) => true,
@@ -282,7 +283,7 @@ pub(super) fn may_be_for_an_object(wait: &Wait) -> bool {
     }
 }
 
-/// The begins of a thread's operations by their number: numbers grow with the ends.
+/// A thread's operations, sorted by index, which grows with their ends.
 struct Places<'a>(&'a [Own]);
 
 impl<'a> Places<'a> {

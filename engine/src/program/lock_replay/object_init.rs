@@ -1,4 +1,4 @@
-//! Barriers, semaphores and what runs once: how many they are for, and what they held at the start.
+//! Sizes of barriers, initial counts of semaphores, and the threads that ran `once` code.
 
 use super::decision::ReplayDecisions;
 use super::nesting::Nesting;
@@ -11,14 +11,14 @@ use rustc_hash::FxHashMap;
 /// What a barrier returns in one of its threads: `PTHREAD_BARRIER_SERIAL_THREAD`.
 const SERIAL: i32 = -1;
 
-/// What is known of objects other than locks.
+/// Facts about objects that are not locks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ObjectInit {
-    /// Barrier → how many threads it is for.
+    /// Barrier → number of threads that meet.
     pub(super) barriers: FxHashMap<u32, u32>,
-    /// Semaphore → what it held at the start.
+    /// Semaphore → count at the start.
     pub(super) semaphores: FxHashMap<u32, u32>,
-    /// What runs once → the operation that ran it.
+    /// `once` object → the operation that ran its code.
     pub(super) onces: FxHashMap<u32, u32>,
 }
 
@@ -71,8 +71,9 @@ impl ObjectInit {
     }
 }
 
-/// The size of a barrier: from its initialization, or the number of arrivals for each one that was the last.
-/// Arrivals in order form groups of this size; no thread leaves before its group is complete.
+/// The size of a barrier: from its initialization, or the arrivals divided by the number of last arrivals.
+///
+/// Arrivals in order must form groups of this size, and no thread may leave before its group is complete.
 fn barrier(uses: &[(u32, &LockOperation)]) -> Result<Option<u32>, ReplayReason> {
     let init = uses.iter().find(|(_, used)| used.operation == S::BarrierInit).map(|(_, used)| used.value);
     let mut came: Vec<&LockOperation> =
@@ -100,9 +101,11 @@ fn barrier(uses: &[(u32, &LockOperation)]) -> Result<Option<u32>, ReplayReason> 
     Ok(u32::try_from(count).ok())
 }
 
-/// What a semaphore held at first: as it was initialized, or the least with which it never held less than nothing in
-/// the recorded order. That is exact if a thread ever had to wait for it, since it was empty then, and plausible if it
-/// is 0: then everything that was taken had been put there before. Of one that is put back the order is an estimate.
+/// The initial count of a semaphore: from its initialization, or the least count that never becomes negative in the recorded
+/// order.
+///
+/// The latter is exact if a thread ever had to wait, since the count was 0 then. It is plausible if it is 0: then all that
+/// was taken had been posted before. If the semaphore is put back, the order is an estimate.
 fn semaphore(
     uses: &[(u32, &LockOperation)],
     nesting: &Nesting,
@@ -113,7 +116,7 @@ fn semaphore(
     let mut slept = false;
     for (number, used) in uses {
         match used.operation {
-            // Counted from when it may have been there, and until it was certainly taken.
+            // A post counts from its begin, a wait from its end: the order is possible for sure.
             S::SemaphorePost => changes.push((used.began.0, 1)),
             S::SemaphoreInit => {}
             _ => {

@@ -1,5 +1,5 @@
-//! Which thread holds which lock from when to when, from the operations of each thread in its own order. A
-//! lock counts as taken when the lock call returned and as released when the unlock call began: in between no
+//! Which thread held which lock, and when, from each thread's operations in its own order. A lock counts as held from the
+//! return of the lock call to the begin of the unlock call: in this time no other thread can hold it.
 //! other thread can hold it.
 
 use super::nesting::NONE;
@@ -8,10 +8,10 @@ use crate::timeline::{LockOperation, NO_OBJECT, StepKind, Thread, Timeline};
 use probe_abi::{OperationFlags, SyncOperation as S};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The owner of a robust mutex died: the next one has it all the same.
+/// Outcome of a lock call if the owner of a robust mutex died: the caller has the lock all the same.
 pub(super) const EOWNERDEAD: i32 = 130;
 
-/// A thread has a lock. Taking it again does not make another one.
+/// A thread holds a lock. A recursive acquisition makes no further section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::program) struct Section {
     /// Index of the lock.
@@ -19,17 +19,17 @@ pub(in crate::program) struct Section {
     pub(in crate::program) thread: u32,
     /// Index of the operation that took it.
     pub(super) taken_by: u32,
-    /// Index of the operation that gave it back; [`NONE`]: nothing is known of that.
+    /// Index of the operation that released it; [`NONE`]: not known.
     pub(in crate::program) given_by: u32,
-    /// When it was taken, and when it was released, as far as the recording shows it.
+    /// When it was taken, and when it was released; equal to `from` if that is not known.
     pub(in crate::program) from: u64,
     pub(in crate::program) to: u64,
-    /// How long the thread waited for it, 0 if it was free.
+    /// Time that the thread waited for it, ns; 0 if it was free.
     pub(in crate::program) waited: u64,
     pub(in crate::program) reads: bool,
-    /// Taken by a call that would not have waited, by a thread that had another lock.
+    /// Taken by a try-call, while the thread held another lock.
     pub(super) tried_under_another: bool,
-    /// The wait inside a condition wait took it.
+    /// Taken by a condition wait at its end.
     pub(super) after_wait: bool,
 }
 
@@ -40,7 +40,7 @@ impl Section {
     }
 }
 
-/// What an operation did; `None` if no ownership of a lock changed.
+/// The effect of an operation; `None` if it neither took nor released a lock.
 pub(super) fn lock_effect(used: &LockOperation) -> Option<Effect> {
     let succeeded = used.outcome == 0 || used.outcome == EOWNERDEAD;
     let effect = effect(used.operation);
@@ -52,31 +52,31 @@ pub(super) fn lock_effect(used: &LockOperation) -> Option<Effect> {
     .then_some(effect)
 }
 
-/// All sections, and which operation begins or ends which.
+/// All sections, and the operations that begin and end them.
 #[derive(Clone, Debug, Default)]
 pub(in crate::program) struct Sections {
-    /// By thread, in the order in which each took them.
+    /// By thread, in the order of acquisition.
     pub(in crate::program) all: Vec<Section>,
     /// By operation: the section that it begins.
     pub(super) taken: Vec<u32>,
     /// By operation: the section that it ends.
     pub(super) given: Vec<u32>,
-    /// Operations with the sections that were open before them, for a thread with missing operations.
+    /// Operations after missing ones, each with a section that was open before.
     pub(super) forgotten: Vec<(u32, u32)>,
-    /// Holes ([`StepKind::Hole`]) with the sections that were open there.
+    /// Holes ([`StepKind::Hole`]), each with a section that was open there.
     pub(super) open_at_holes: Vec<(u32, u32)>,
     /// By thread: sections open at its end.
     pub(super) open: Vec<Vec<u32>>,
-    /// Releases of locks that the thread did not have.
+    /// Releases of locks that the thread did not hold.
     pub(super) strays: Vec<u32>,
-    /// Operations that only try, of a thread that had a lock.
+    /// Try-operations (on semaphores and joins) by threads that held a lock.
     pub(super) holding: FxHashSet<u32>,
 }
 
-/// What a thread has: how often, and the section, by lock. A thread may have a table full of locks at once.
+/// Locks that a thread holds, with depth and section. It may hold a whole table of locks at once.
 type Held = FxHashMap<u32, (u32, u32)>;
 
-/// The sections that a thread has, in the order in which it took them.
+/// The open sections of a thread, in the order of acquisition.
 fn sections_of(held: &Held) -> Vec<u32> {
     let mut sections: Vec<u32> = held.values().map(|(_, section)| *section).collect();
     sections.sort_unstable();
@@ -84,12 +84,12 @@ fn sections_of(held: &Held) -> Vec<u32> {
 }
 
 impl Sections {
-    /// Sections that were not released before their thread's end, or the recording's.
+    /// Sections without a release before the end of their thread or of the recording.
     pub(in crate::program) fn still_open(&self) -> impl Iterator<Item = &Section> {
         self.open.iter().flatten().filter_map(|section| self.all.get(*section as usize))
     }
 
-    /// The objects that threads released which did not have them.
+    /// Objects that threads released without holding them.
     pub(in crate::program) fn stray_releases<'a>(
         &'a self,
         timeline: &'a Timeline,
@@ -98,7 +98,7 @@ impl Sections {
         self.strays.iter().filter_map(used)
     }
 
-    /// `contended`: whether an operation had to wait.
+    /// `contended`: by operation, whether it had to wait; `waited`: how long, ns.
     pub(super) fn of(timeline: &Timeline, contended: &[bool], waited: &[u64]) -> Sections {
         let count = timeline.lock_operations.len();
         let mut sections =
@@ -124,7 +124,7 @@ impl Sections {
             };
             let Some(used) = timeline.lock_operations.get(number as usize) else { continue };
             if used.after_hole {
-                // What it had before it may have released.
+                // Any lock that it held may have been released in the hole.
                 self.forgotten.extend(sections_of(&held).into_iter().map(|section| (number, section)));
                 held.clear();
             }
@@ -176,7 +176,7 @@ impl Sections {
                 *depth = depth.saturating_add(1);
                 return;
             }
-            // No thread holds it twice: its release was not recorded.
+            // Taken twice though not recursive: its release was not recorded.
             self.forgotten.push((number, *before));
             held.remove(&object);
         }
@@ -199,9 +199,9 @@ impl Sections {
         }
     }
 
-    /// How often it held it before, if it releases it once or, with `whole`, altogether.
+    /// Releases a lock once, or entirely if `whole`; returns the depth before.
     fn give(&mut self, held: &mut Held, number: u32, used: &LockOperation, object: u32, whole: bool) -> u32 {
-        // One that was taken before the recording saw it is not there.
+        // A lock taken before the recording began is not in `held`.
         let Some((times, section)) = held.get_mut(&object) else {
             if !whole {
                 self.strays.push(number);

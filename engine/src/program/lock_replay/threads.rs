@@ -1,16 +1,16 @@
-//! Which thread a join waits for. The `pthread_t` is that of the thread that was forked inside the call that gave it;
-//! a later thread may have it again.
+//! Which thread a join waits for. A `pthread_t` belongs to the thread that was forked inside the create call which returned
+//! it; a later thread may get the same one.
 
 use crate::event::{Effect, effect};
 use crate::timeline::{StepKind, Timeline};
 use probe_abi::SyncOperation as S;
 use rustc_hash::FxHashMap;
 
-/// By operation: the thread (index in the timeline) that a successful join waited for.
+/// By operation: index in the timeline of the thread that a successful join waited for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Threads(FxHashMap<u32, u32>);
 
-/// Process and `pthread_t` → the threads that had it, with the time of their fork, in that order.
+/// Process and `pthread_t` → times of forks and the threads, in order of time.
 pub(in crate::program) type MadeThreads = FxHashMap<(u32, u64), Vec<(u64, u32)>>;
 
 impl Threads {
@@ -33,18 +33,18 @@ impl Threads {
         Threads(joined)
     }
 
-    /// All joins (index of the operation) with the thread that each joined.
+    /// All joins: index of the operation, and the joined thread.
     pub(super) fn all(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.0.iter().map(|(number, child)| (*number, *child))
     }
 
-    /// The thread that this operation has joined.
+    /// The thread that this operation joined.
     pub(super) fn joined(&self, used: u32) -> Option<u32> {
         self.0.get(&used).copied()
     }
 }
 
-/// The threads that were created in the window by a recorded call.
+/// Threads created in the window by a recorded call.
 pub(in crate::program) fn made(timeline: &Timeline) -> MadeThreads {
     let mut made = MadeThreads::default();
     for thread in &timeline.threads {

@@ -1,4 +1,4 @@
-//! Waits of a thread that it enters again when their time is over.
+//! Timed waits of a thread that it enters again when their time is over.
 
 use super::occupied::Occupied;
 use super::poll::{Poll, helps, set};
@@ -8,43 +8,43 @@ use crate::time::Timestamp;
 use crate::timeline::{External, State, Thread, Wait, WaitReason, Wake};
 use rustc_hash::FxHashMap;
 
-/// A check takes at most this fraction (one part in `LOOK`) of the wait before it: a thread that computes
-/// longer does real work each time.
+/// A check takes at most this fraction (one part in `LOOK`) of the wait before it. A thread that computes longer does real
+/// work.
 const LOOK: u64 = 20;
-/// After a short sleep it may take so long, nanoseconds.
+/// After a short sleep, a check may always take this long, nanoseconds.
 const ANY_LOOK_NS: u64 = 10_000;
-/// The kernel lets a sleep last 50 µs longer than requested, so a sleep of less than this was mostly that
-/// slack, nanoseconds.
+/// Sleeps last up to 50 µs longer than requested (the kernel's timer slack), so a sleep below this length was mostly slack,
+/// nanoseconds.
 const SHORT_SLEEP_NS: u64 = 100_000;
-/// The object of sleeps that do not wait for time, as if it were a futex.
+/// Stands for a futex word, for sleeps that do not wait for time.
 const WHATEVER: u64 = u64::MAX;
 
-/// A wait that a time limit ended.
+/// A wait that its time limit ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Limited {
     pub(super) wait: u32,
     pub(super) start: u64,
     pub(super) end: u64,
-    /// Whether the thread only had a look and waited again, if it waited again.
+    /// Whether the thread only made a check and waited again; `None` if it did not wait again.
     looks: Option<bool>,
 }
 
-/// Those of a thread for one thing, one after the other. Whether a thread of the recording ended the next one.
+/// Waits of a thread for the same thing in turn, and whether a recorded thread ended the wait after them.
 type Chain = (Vec<Limited>, bool);
 
-/// A thread's waits for one thing that time limits have ended.
+/// A thread's waits for one thing that time limits ended.
 #[derive(Clone, Debug, Default)]
 struct OneThing {
-    /// Since it last woke another thread, or since its wait for the thing was ended otherwise.
+    /// Waits since the thread last woke another thread, or since its wait for the thing ended otherwise.
     open: Vec<Limited>,
-    /// How long the look after the last of them may take, and how long the thread had run before.
+    /// Longest time of a check after the last of them, and the thread's running time before it.
     looking: (u64, u64),
-    /// Those before.
+    /// Earlier waits.
     chains: Vec<Chain>,
 }
 
 impl OneThing {
-    /// The thread waits again, having run for so long.
+    /// The thread waits again, when its running time is `ran`.
     fn looked(&mut self, ran: u64) {
         if let Some(last) = self.open.last_mut() {
             let (most, before) = self.looking;
@@ -52,7 +52,7 @@ impl OneThing {
         }
     }
 
-    /// The thread woke another one: that is more than a check.
+    /// The thread woke another one, which is more than a check.
     fn acted(&mut self) {
         if let Some(last) = self.open.last_mut() {
             last.looks.get_or_insert(false);
@@ -67,7 +67,7 @@ impl OneThing {
         }
     }
 
-    /// Whether the thread mostly had only a look after its time limits.
+    /// Whether the thread mostly only made a check after its time limits.
     fn is_polled(&self) -> bool {
         let all = || self.chains.iter().flat_map(|(waits, _)| waits).chain(&self.open);
         let looks = all().filter(|wait| wait.looks == Some(true)).count();
@@ -75,15 +75,15 @@ impl OneThing {
     }
 }
 
-/// What a thread's own waits tell.
+/// What a thread's own waits tell about its timed waits.
 pub(super) struct Chains {
     pub(super) polls: Vec<Poll>,
-    /// Waits after which the thread continued though it does not depend on time, with those that led to it.
+    /// Waits after which the thread went on though it does not depend on time, each with the earlier waits of its chain.
     pub(super) gone_on: Vec<(Limited, Vec<u32>)>,
 }
 
 impl Chains {
-    /// `occupied`: for a housekeeping thread, when others of its process have something to do.
+    /// `occupied`: for a housekeeping thread, when others of its process have work.
     pub(super) fn of(index: usize, thread: &Thread, plan: &Plan, occupied: Option<&Occupied>) -> Chains {
         let mut chains = Chains { polls: vec![Poll::Time; thread.waits.len()], gone_on: Vec::new() };
         if !thread.waits.iter().any(|wait| matches!(wait.wake, Wake::External(External::Timer))) {
@@ -121,14 +121,14 @@ impl Chains {
                     self.gone_on.push((*last, numbers(before)));
                 }
                 _ if by_thread => set(&mut self.polls, numbers(part), Poll::Nothing),
-                // No waker is known: as far as is known, time was all it waited for.
+                // No waker is known, so it waited for time.
                 _ => {}
             }
         }
     }
 }
 
-/// Whether a thread sleeps for longer than the kernel's own slack.
+/// Whether a thread sleeps for longer than the kernel's timer slack.
 pub(super) fn sleeps(thread: &Thread) -> bool {
     let is_sleep = |wait: &Wait| {
         wait.kind() == CallKind::Sleep
@@ -143,17 +143,17 @@ pub(super) fn sleeps(thread: &Thread) -> bool {
     thread.spans().any(is_long)
 }
 
-/// What a thread waits for, by the number that [`thing`] returns.
+/// A thread's waits by the thing that [`thing`] returns.
 struct Things {
     of: FxHashMap<u64, OneThing>,
-    /// It wakes another thread after the last of its waits.
+    /// The thread wakes another one after the last of its waits.
     goes_on: bool,
 }
 
 impl Things {
     fn of(thread: &Thread, plan: &Plan, occupied: Option<&Occupied>) -> Things {
         let mut things: FxHashMap<u64, OneThing> = FxHashMap::default();
-        // Those that may be open.
+        // Things with open waits.
         let mut open: Vec<u64> = Vec::new();
         let (mut seen, mut ran) = (0, 0_u64);
         for ((start, end, state), interval) in thread.spans().zip(&thread.intervals) {
@@ -164,7 +164,7 @@ impl Things {
                 continue;
             };
             let mut until = interval.first_step as usize;
-            // What the thread does in the instant in which it begins to wait, it does before.
+            // Steps at the instant of a wait's begin come before it.
             while thread.steps.get(until).is_some_and(|step| step.time.0 <= start.0) {
                 until += 1;
             }
@@ -205,9 +205,8 @@ impl Things {
     }
 }
 
-/// What a wait is for: the eight bytes around a futex, in which glibc's condition variables have the words of
-/// both their groups. It is the same for all short sleeps, and for all sleeps of a housekeeping thread while
-/// others have work.
+/// What a wait is for: the eight bytes around a futex word, since glibc's condition variables have a word for each of two
+/// groups there. All short sleeps have the same value, and all sleeps of a housekeeping thread while others have work.
 fn thing(wait: &Wait, (start, end): (u64, u64), occupied: Option<&Occupied>) -> Option<u64> {
     match wait.reason {
         WaitReason::Futex(futex) => Some(futex.word & !7),

@@ -1,21 +1,17 @@
-//! Waits that a time limit ended, though the thread does not depend on the time: CPython's GIL (5 ms),
-//! `wait_for` loops, the threads of virtual machines, Go's `usleep(3)`. **Ours.** What follows such a wait
-//! keeps its recorded order: it comes after what another thread did until then (an edge from there), whenever
-//! that happens.
+//! Waits ended by a time limit whose thread does not depend on the time (**ours**): CPython's GIL (5 ms), `wait_for` loops,
+//! threads of virtual machines, Go's `usleep(3)`. What follows such a wait keeps its recorded order: it comes after what
+//! another thread had done until then (an edge from there), whenever that is.
 //!
-//! 1. *A wait that is entered again* for the same thing is one wait (`chains`), unless the thread woke others
-//!    in between: one that does is a clock for them. What ended the last wait ends it: a thread of the
-//!    recording. If a time limit ended it, and after most of its limits the thread only checked something,
-//!    that changed during the last wait. The thread that changed it is the last one that released the mutex
-//!    of the condition, where that is recorded, else the one that stopped computing last, else one that
-//!    computes (`sources`).
-//! 2. *A sleep so short* that the kernel's own slack is most of it lets others make progress, and is followed
-//!    by a check of what they did: the same. So is every sleep of a housekeeping thread that mostly only
-//!    checks something after it (Go's `sysmon`, which sleeps longer and longer), while others have work: the
-//!    length of such a sleep bounds nothing.
-//! 3. *An interruption* (`interrupts`): a thread that hardly computes wakes others after its time limit, but
-//!    all of those began to wait after that, since it had stopped them. That happens to them wherever they
-//!    are.
+//! 1. *A wait that is entered again* for the same thing is one wait (`chains`), unless the thread woke others in between:
+//!    then it is a clock for them. The end of the last wait ends it. If a recorded thread ended that, this is the waker. If a
+//!    time limit ended it, and the thread mostly only checked something after its limits, the checked thing changed during
+//!    the last wait. The thread that changed it is the last one to release the condition's mutex, where recorded; else the
+//!    last one to stop computing; else one that computes (`sources`).
+//! 2. *A sleep so short* that it is mostly the kernel's timer slack lets others make progress, with a check of their progress
+//!    after it: the same. So is each sleep of a housekeeping thread that mostly only checks something (Go's `sysmon`, whose
+//!    sleeps get longer), while others have work: such a sleep's length limits nothing.
+//! 3. *An interruption* (`interrupts`): a thread that hardly computes wakes others after its time limit, but all of them
+//!    began to wait after it, since it had stopped them. This happens to them wherever they are.
 
 mod chains;
 mod interrupts;
@@ -34,14 +30,14 @@ use poll::set;
 use shares::Shares;
 use sources::Sources;
 
-/// All of a recording.
+/// The meanings of all timed waits of a recording.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Polls {
     /// By thread of the timeline and wait.
     waits: Vec<Vec<Poll>>,
-    /// By thread: when it wakes others, with the number of the edge.
+    /// By thread: instants at which it releases others, with the number of the edge.
     releases: Vec<Vec<(u64, u32)>>,
-    /// How many edges there are.
+    /// Number of edges.
     pub(super) edges: u32,
 }
 
@@ -73,18 +69,18 @@ impl Polls {
         polls
     }
 
-    /// What a wait stands for.
+    /// What a timed wait stands for.
     pub(super) fn wait(&self, thread: usize, wait: u32) -> Poll {
         let waits = self.waits.get(thread);
         waits.and_then(|waits| waits.get(wait as usize)).copied().unwrap_or(Poll::Time)
     }
 
-    /// When a thread wakes others, with the number of the edge.
+    /// Instants at which a thread releases others, with the number of the edge.
     pub(super) fn releases(&self, thread: usize) -> &[(u64, u32)] {
         self.releases.get(thread).map_or(&[], Vec::as_slice)
     }
 
-    /// A wait of a thread ends for what another one had done at an instant.
+    /// The wait ended because of what `source` had done by this time.
     fn end(&mut self, index: usize, wait: u32, (source, time): (usize, u64)) {
         let Some(releases) = self.releases.get_mut(source) else { return };
         releases.push((time, self.edges));

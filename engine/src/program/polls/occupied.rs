@@ -1,21 +1,21 @@
-//! When the working threads of a process have something to do.
+//! When threads of a process that do its work have something to do.
 
 use super::shares::Shares;
 use crate::timeline::{State, Timeline};
 use rustc_hash::FxHashMap;
 
-/// A wait counts as parallel to the work if there is work in all of it but one part in this many.
+/// A wait is parallel to work if at most one part in this many of it is without work.
 const LITTLE: u64 = 10;
 
-/// From when to when at least one of them runs or waits for a CPU: without overlap, ascending.
+/// Begins and ends of stretches in which at least one of them runs or is runnable: ascending, without overlap.
 pub(super) struct Occupied(Vec<(u64, u64)>);
 
-/// By process, once it is asked for.
+/// By process, filled in when needed.
 #[derive(Default)]
 pub(super) struct OfProcesses(FxHashMap<u32, Occupied>);
 
 impl OfProcesses {
-    /// Of the process of a thread.
+    /// The stretches of a thread's process.
     pub(super) fn of_thread(
         &mut self,
         timeline: &Timeline,
@@ -47,7 +47,7 @@ impl Occupied {
         Occupied(spans)
     }
 
-    /// Whether some thread had something to do nearly all the time.
+    /// Whether some thread had work nearly all of this time.
     pub(super) fn covers(&self, start: u64, end: u64) -> bool {
         let first = self.0.partition_point(|span| span.1 <= start);
         let spans = self.0.get(first..).unwrap_or_default().iter().take_while(|span| span.0 < end);

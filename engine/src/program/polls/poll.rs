@@ -1,4 +1,4 @@
-//! What becomes of a wait with a time limit.
+//! The meaning of a timed wait.
 
 use crate::program::background::lets_go;
 use crate::program::lock_replay::Plan;
@@ -8,11 +8,11 @@ use std::ops::Range;
 /// What a wait that its time limit ended stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::program) enum Poll {
-    /// For time that passed.
+    /// Time that passed.
     Time,
-    /// For nothing: it is part of a wait that continues.
+    /// Nothing: the wait goes on in a later one.
     Nothing,
-    /// For what another thread did; number of the edge.
+    /// Another thread's work; number of the edge.
     Ended(u32),
 }
 
@@ -24,7 +24,7 @@ pub(super) fn set(waits: &mut [Poll], numbers: impl IntoIterator<Item = u32>, po
     }
 }
 
-/// Whether a step wakes another thread.
+/// Whether a step may wake another thread.
 pub(super) fn helps(step: StepKind, plan: &Plan) -> bool {
     let lets_others_go = |mut operations: Range<u32>| {
         operations.any(|index| plan.operation(index).is_some_and(|operation| lets_go(&operation)))

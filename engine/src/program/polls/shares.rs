@@ -1,13 +1,13 @@
-//! How much of what a process computes each of its threads does.
+//! Shares of the threads in their process's computing.
 
 use crate::timeline::Timeline;
 use rustc_hash::FxHashMap;
 
-/// A thread that has less than one part in this many of what its process computes does housekeeping (Go's
-/// `sysmon`): no thread waits for it.
+/// A thread with less than one part in this many of its process's computing does housekeeping (Go's `sysmon`): no thread
+/// waits for it.
 const HARDLY: u64 = 100;
 
-/// How long threads ran, ns.
+/// Running times of threads and processes, ns.
 pub(super) struct Shares {
     threads: Vec<u64>,
     processes: FxHashMap<u32, u64>,
@@ -28,12 +28,12 @@ impl Shares {
         self.threads.get(index).copied().unwrap_or(0)
     }
 
-    /// Whether it does more than to keep house.
+    /// Whether the thread does more than housekeeping.
     pub(super) fn works(&self, timeline: &Timeline, index: usize) -> bool {
         self.of_process(timeline, index) <= self.of_thread(index).saturating_mul(HARDLY)
     }
 
-    /// All of the thread's process together.
+    /// Running time of all threads of the thread's process, ns.
     pub(super) fn of_process(&self, timeline: &Timeline, index: usize) -> u64 {
         let pid = timeline.threads.get(index).map(|thread| thread.pid);
         pid.and_then(|pid| self.processes.get(&pid)).copied().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! Which threads may have changed what a thread checks after its time limit, and when.
+//! Finds the thread that changed what another thread checks after its time limit, and when.
 
 use super::chains::Limited;
 use super::shares::Shares;
@@ -7,19 +7,17 @@ use crate::timeline::{LockOperation, NO_OBJECT, State, Thread, Timeline};
 use probe_abi::SyncOperation as S;
 use rustc_hash::FxHashMap;
 
-/// A thread that stops computing this shortly before another one continues is taken for its waker,
-/// nanoseconds.
+/// A thread that stops computing at most this long before another one goes on is taken as its waker, nanoseconds.
 const JUST_NOW_NS: u64 = 100_000;
-/// The threads that may have changed what a thread checks.
+/// The threads that may have made the change.
 pub(super) struct Sources {
-    /// By thread: from when to when it ran, ascending, without mere checks; empty for one that hardly
-    /// computes.
+    /// By thread: stretches of running, ascending, without mere checks; empty for housekeeping threads.
     ran: Vec<Vec<(u64, u64)>>,
-    /// Process → its threads that do more.
+    /// Process → its threads that are not housekeeping threads.
     peers: FxHashMap<u32, Vec<usize>>,
-    /// By thread: its waits with a time limit for conditions, in order of their ends.
+    /// By thread: its timed condition waits, in order of their ends.
     timed: Vec<Vec<LockOperation>>,
-    /// Mutex → when it was released, and by whom, ascending.
+    /// Mutex → times of its releases and the threads, ascending.
     given: FxHashMap<u32, Vec<(u64, usize)>>,
 }
 
@@ -62,13 +60,13 @@ impl Sources {
         let timed = self.timed.get(index)?;
         let at = timed.partition_point(|used| used.ended.0 < wait.end);
         let used = timed.get(at).filter(|used| used.began.0 <= wait.start);
-        // The polled word may lie next to the mutex.
+        // The polled word may be next to the mutex, so waits for either count.
         used.and_then(|used| self.by_mutex(index, used, wait.start, wait.end))
             .or_else(|| self.by_computing(index, timeline.threads.get(index)?.pid, wait.start, wait.end))
     }
 
-    /// The last one that released the mutex before the thread took it again. One that holds it at the time
-    /// limit releases it a little later; the mutex covers that case.
+    /// The last thread that released the mutex before this one took it again. A thread that holds the mutex at the time limit
+    /// releases it a little later, which counts, too.
     fn by_mutex(&self, index: usize, used: &LockOperation, start: u64, end: u64) -> Option<(usize, u64)> {
         let given = self.given.get(&used.second)?;
         let before = given.partition_point(|(time, _)| *time < used.ended.0);
@@ -99,7 +97,7 @@ impl Sources {
     }
 }
 
-/// From when to when a thread ran, without what it did between two waits that are one.
+/// Stretches in which a thread ran, without those between two waits that are one.
 fn ran(thread: &Thread, polls: &[Poll]) -> Vec<(u64, u64)> {
     let mut ran: Vec<(u64, u64)> = Vec::new();
     let mut looks = false;

@@ -1,8 +1,10 @@
-//! Threads that wait for ever for each other's locks (ours). A wait that never ends has no recorded operation, but the kernel
-//! shows its futex word: if that lies in a lock which another thread took and did not give back, the waiter waits for that
-//! thread. So does one that waits for the end of a thread. A circle of such waits that lasts to the end of the recording is a
-//! deadlock, and so is a wait for the lock of a thread that has ended. A wait with a time limit is none. Where operations of the
-//! lock's family are missing, or began too late, the program's memory tells who holds a mutex ([`AwaitedThread`]).
+//! Threads that wait forever for each other's locks (ours).
+//!
+//! A wait that never ends has no recorded operation, but the kernel shows its futex word. If the word is in a lock that
+//! another thread took and did not release, the waiter waits for that thread. So does a joining thread for the joined one. A
+//! deadlock is a cycle of such waits that lasts to the end of the recording, or a wait for a lock of a thread that has ended.
+//! A timed wait is none. If operations of the lock's family are missing or were recorded too late, the program's memory tells
+//! a mutex's holder ([`AwaitedThread`]).
 
 use super::objects::{ByPlace, Word, is_end_of_thread};
 use super::threads::Context;
@@ -14,30 +16,30 @@ use crate::program::lock_replay::{MadeThreads, Section, Sections, made_threads};
 use crate::timeline::{State, StepKind, Thread, Timeline, WaitReason};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// More waiting threads than this are counted, not named.
+/// Most waiting threads that are named; others are counted.
 const NAMED: usize = 8;
-/// Readers of one lock that are looked at.
+/// Most readers of one lock that are examined.
 const HOLDERS: usize = 64;
-/// A process that is killed ends its threads one after the other: one that ended so long before the end of a wait ended by
+/// A killed process ends its threads one after the other. A thread that ended this long before the end of a wait ended by
 /// itself, nanoseconds.
 const BEFORE_NS: u64 = 100_000_000;
 /// Nothing else runs if all threads together ran for less than this fraction (one part in `ALL`) of the time.
 const ALL: u64 = 50;
 
-/// What a thread waits for to its end, and since when.
+/// A thread's last wait, which does not end.
 struct Last {
     thread: usize,
     wait: usize,
     since: u64,
     until: u64,
     waits_for: Thing,
-    /// The threads that have it.
+    /// Threads that have the awaited thing.
     holders: Vec<usize>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Thing {
-    /// A lock, by its number; whether the holders only read.
+    /// A lock, by its index; whether the holders only read.
     Lock {
         object: usize,
         read: bool,
@@ -47,12 +49,12 @@ enum Thing {
     EndOf(usize),
 }
 
-/// What the waits show that threads did not come back from.
+/// What waits without an end show.
 #[derive(Default)]
 pub(in crate::program) struct LastWaits {
-    /// The finding, if threads of the recording wait for ever.
+    /// The finding, if threads of the recording wait forever.
     pub(in crate::program) deadlock: Option<Finding>,
-    /// Locks that threads waited for in the end, by number, and for how long, nanoseconds.
+    /// Locks with waits until the end: index of the lock, and length of the wait, nanoseconds.
     pub(in crate::program) waited: Vec<(u32, u64)>,
 }
 
@@ -66,7 +68,7 @@ pub(super) fn find(
     for section in sections.still_open() {
         held.entry(section.object).or_default().push(section);
     }
-    // A mutex that another thread may release is no thread's own.
+    // A mutex that another thread may release belongs to no thread.
     let released: FxHashSet<u32> = sections.stray_releases(timeline).collect();
     held.retain(|object, _| !released.contains(object));
     if held.is_empty() && timeline.threads.iter().all(|thread| thread.awaits.is_none()) {
@@ -77,7 +79,7 @@ pub(super) fn find(
         let end = ends.entry(thread.pid).or_insert(0);
         *end = thread.end.0.max(*end);
     }
-    // One that ended before the others waited for something that came to its end.
+    // A thread that ended before the others waited for something that did end.
     let lasts = |thread: &Thread| {
         let end = ends.get(&thread.pid).copied().unwrap_or(0);
         thread.end.0.saturating_add(BEFORE_NS) >= end
@@ -111,7 +113,7 @@ pub(super) fn find(
     }
 }
 
-/// The finding, if some of them wait for ever.
+/// The finding, if some of the threads wait forever.
 fn finding(
     timeline: &Timeline,
     waiting: &[Last],
@@ -129,7 +131,7 @@ fn finding(
     Some(Finding::Deadlock { stuck, others_ran: Some(others_ran) })
 }
 
-/// The wait that is the last thing that a thread did, if it is for a lock that others have, or for the end of a thread.
+/// A thread's last wait if nothing follows it, and if it is for a lock that others hold or for the end of a thread.
 fn last_wait(
     timeline: &Timeline,
     (index, thread): (usize, &Thread),
@@ -168,13 +170,13 @@ fn last_wait(
     }
     let sections = held.get(&u32::try_from(object).ok()?)?;
     let read = sections.iter().all(|section| section.reads);
-    // Two threads cannot write at once: a release is missing.
+    // Two threads cannot hold it for writing: a release is missing.
     let is_possible = read || sections.len() == 1;
     let holders = sections.iter().take(HOLDERS).map(|section| section.thread as usize).collect();
     is_possible.then(|| of(Thing::Lock { object, read }, holders))
 }
 
-/// The same as the program's memory shows it: for a wait that began before its lock's operations were recorded.
+/// The last wait by the program's memory: for waits that began before operations of the lock were recorded.
 fn wait_in_memory(
     (index, thread): (usize, &Thread),
     places: &ByPlace,
@@ -185,7 +187,7 @@ fn wait_in_memory(
     let holder = *numbers.get(&(thread.pid, awaits.tid))?;
     let (since, _, state) = thread.spans().last()?;
     let State::Blocked(number) = state else { return None };
-    // Memory was read a moment later.
+    // Memory was read a little later: the thread may be in another wait.
     let is_other = |reason| matches!(reason, WaitReason::Futex(futex) if futex.word != awaits.futex.word);
     if thread.waits.get(number as usize).is_none_or(|wait| is_other(wait.reason)) {
         return None;
@@ -206,8 +208,8 @@ fn wait_in_memory(
     })
 }
 
-/// Whether the futex call may be that of a lock without a time limit. The C library waits for a mutex by the plain call; for
-/// a read-write lock it uses the same call with and without a limit.
+/// Whether the futex call may be a lock's without a time limit. The C library waits for mutexes by the plain call; for
+/// read-write locks it uses the same call with and without a limit.
 fn may_wait_for_ever(kind: SyncObject, futex: FutexFact) -> bool {
     const WAIT: u32 = 0;
     const LOCK_PI: u32 = 6;
@@ -219,16 +221,16 @@ fn may_wait_for_ever(kind: SyncObject, futex: FutexFact) -> bool {
     }
 }
 
-/// Whether operations of this kind of object are missing.
+/// Whether operations of this kind of object are missing in the process.
 fn is_incomplete(timeline: &Timeline, pid: u32, kind: SyncObject) -> bool {
     let family = (pid, kind.family());
     timeline.lossy.contains(&family) || timeline.families_removed.contains(&family)
 }
 
-/// The thread whose `pthread_t` is the last one before the word: that points to the C library's description of the thread,
-/// in which the word lies.
+/// The thread whose `pthread_t` is the last one before the word: it points to the C library's description of the thread,
+/// which contains the word.
 fn awaited_thread(made: &MadeThreads, pid: u32, word: u64, now: u64) -> Option<usize> {
-    /// Longer than the description in any known library.
+    /// More than the size of the description in any known library.
     const BYTES: u64 = 4096;
     let of_process = made.iter().filter(|((process, handle), _)| *process == pid && *handle <= word);
     let ((_, handle), lives) = of_process.max_by_key(|((_, handle), _)| *handle)?;
@@ -236,7 +238,7 @@ fn awaited_thread(made: &MadeThreads, pid: u32, word: u64, now: u64) -> Option<u
     (word - handle < BYTES).then_some(*child as usize)
 }
 
-/// Those of the waiting threads that no thread can wake: each waits for one that waits itself, or that has ended.
+/// Threads that no thread can wake: each waits for a thread that is stuck, too, or that has ended.
 fn stuck<'l>(timeline: &Timeline, waiting: &'l [Last]) -> Vec<&'l Last> {
     let ended = |last: &Last, holder: usize| {
         let holder = timeline.threads.get(holder);
@@ -255,7 +257,7 @@ fn stuck<'l>(timeline: &Timeline, waiting: &'l [Last]) -> Vec<&'l Last> {
             break;
         }
     }
-    // Those that others wait for come first: they are the circle.
+    // Threads that others wait for come first: they are the cycle.
     let awaited: FxHashSet<usize> = left.iter().flat_map(|last| last.holders.iter().copied()).collect();
     let (mut first, rest): (Vec<&Last>, Vec<&Last>) =
         left.iter().copied().partition(|last| awaited.contains(&last.thread));

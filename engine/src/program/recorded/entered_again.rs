@@ -1,24 +1,24 @@
-//! Waits that a time limit ended, after which the thread waited for the same thing again at once, until another thread of the
-//! recording ended that. All of them are one wait, for what that thread did: CPython's threads ask every 5 ms for its lock.
+//! Timed waits that a thread entered again at once for the same thing, until another recorded thread ended the last one. All
+//! of them are one wait for that thread's work: CPython's threads ask for their lock every 5 ms.
 
 use crate::program::lock_replay::Nesting;
 use crate::timeline::{LockOperation, NO_OBJECT, State, Timeline, Wait, WaitReason, Wake};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The thread only had a look in between if it ran for at most this fraction (one part in `LOOK`) of its wait.
+/// The thread only checked something if it ran for at most this fraction (one part in `LOOK`) of the wait before.
 const LOOK: u64 = 20;
-/// It may run for so long, nanoseconds.
+/// A check may always take this long, nanoseconds.
 const ANY_LOOK_NS: u64 = 10_000;
 
-/// See the module: by thread of the timeline and wait.
+/// Such waits: index of the thread in the timeline, and of the wait.
 #[derive(Clone, Debug, Default)]
 pub(in crate::program) struct EnteredAgain(FxHashSet<(usize, u32)>);
 
-/// The waits so far for one thing.
+/// The waits for one thing so far.
 #[derive(Default)]
 struct Open {
     waits: Vec<u32>,
-    /// The thread had run for so long after the last of them, and may have a look until then, nanoseconds.
+    /// Running time of the thread until which a check after the last wait may last, nanoseconds.
     until: u64,
 }
 
@@ -66,7 +66,7 @@ impl EnteredAgain {
     }
 }
 
-/// What is waited for, and where: the object and the return address of the call, or the futex word.
+/// Object and return address of the call that a wait is in, or its futex word.
 fn thing(wait: &Wait, used: Option<&LockOperation>) -> Option<(u64, u64)> {
     match (used, wait.reason) {
         (Some(used), _) if used.object != NO_OBJECT => Some((u64::from(used.object), used.caller)),

@@ -1,43 +1,43 @@
-//! Threads that were woken for nothing: after the wake-up they waited for the same thing again, and did nothing in between but take
-//! and release the mutex (ours).
+//! Threads that were woken for nothing (ours): after the wake-up they waited for the same thing again, and in between only
+//! took and released the mutex.
 
 use crate::event::SyncObject;
 use crate::program::lock_replay::Nesting;
 use crate::timeline::{LockOperation, NO_OBJECT, State, Timeline, WaitReason, Wake};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Between two waits a thread only looked if it ran for no longer, nanoseconds; without recorded operations it may have done a small
-/// task in less than the first of these.
+/// Longest running time of a mere check between two waits, nanoseconds. Without recorded operations the limit is lower, since
+/// the thread may have done a small task.
 const LOOK_NS: u64 = 10_000;
 const RECORDED_LOOK_NS: u64 = 50_000;
-/// Wake-ups of one thread within this time of each other are of one call, nanoseconds.
+/// Wake-ups by one thread within this time of each other are of one call, nanoseconds.
 const CALL_NS: u64 = 20_000;
-/// Where operations were not recorded, a call that wakes at least this number of threads wakes all.
+/// Without recorded operations, a call that wakes at least this number of threads is taken to wake all.
 const ALL: u32 = 3;
 
-/// By thread of the timeline and wait: the CPU time that a wait that found nothing to do took of both threads, nanoseconds.
+/// By thread of the timeline and wait: CPU time that a wake-up for nothing took from waker and wakee, nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ForNothing(FxHashMap<(usize, usize), u64>);
 
-/// A wait that ended.
+/// A condition wait that ended.
 #[derive(Clone, Copy)]
 struct Ended {
     number: usize,
-    /// When the operation began that it was in.
+    /// Begin of the operation around it.
     operation: Option<u64>,
-    /// How long the thread had run by then.
+    /// Running time of the thread by then.
     ran: u64,
     wakeup: u32,
 }
 
-/// A wake-up among those of one call.
+/// A wake-up, and its place in the call that made it.
 #[derive(Clone, Copy, Default)]
 struct Call {
-    /// After the one before it, nanoseconds.
+    /// Time since the call's wake-up before, nanoseconds.
     after_ns: u64,
-    /// How many threads the call had woken by then, this one included.
+    /// Number of threads that the call had woken by then, this one included.
     number: u32,
-    /// Which of these was the last of the call.
+    /// Number of threads that the whole call woke.
     of: u32,
 }
 
@@ -68,13 +68,13 @@ impl ForNothing {
                     Some(used) if is_condition(timeline, used) => {
                         ((true, u64::from(used.object)), Some(used.began.0))
                     }
-                    // The mutex.
+                    // The wait is for the mutex.
                     Some(_) => continue,
-                    // A condition variable has two words next to each other.
+                    // A condition variable has two neighbouring words.
                     None => ((false, futex.word & !7), None),
                 };
                 let last = ended.get(&thing).copied();
-                // The mutex again, inside the same operation.
+                // A further wait inside the same operation is for the mutex.
                 if last.is_some_and(|last| operation.is_some() && last.operation == operation) {
                     continue;
                 }
@@ -102,7 +102,7 @@ impl ForNothing {
         all
     }
 
-    /// The CPU time that it took; `None`: it found something.
+    /// CPU time that the wake-up took if it was for nothing; `None`: it was not.
     pub(super) fn ns(&self, place: (usize, usize)) -> Option<u64> {
         self.0.get(&place).copied()
     }
@@ -113,7 +113,7 @@ fn is_condition(timeline: &Timeline, used: &LockOperation) -> bool {
     used.object != NO_OBJECT && lock.is_some_and(|lock| lock.kind == SyncObject::Condition)
 }
 
-/// Waits for conditions that directly follow one for the same condition: by thread, and when they began.
+/// Waits for conditions that directly follow a wait for the same one: index of the thread, and begin of the wait.
 fn at_once(timeline: &Timeline) -> FxHashSet<(usize, u64)> {
     let mut last: FxHashMap<u32, u32> = FxHashMap::default();
     let mut all = FxHashSet::default();
@@ -127,7 +127,7 @@ fn at_once(timeline: &Timeline) -> FxHashSet<(usize, u64)> {
     all
 }
 
-/// By number of the wake-up.
+/// The place of each wake-up in its call, by index of the wake-up.
 fn calls(timeline: &Timeline) -> Vec<Call> {
     let mut calls = vec![Call::default(); timeline.wakeups.len()];
     let mut last: FxHashMap<u32, usize> = FxHashMap::default();
@@ -143,7 +143,7 @@ fn calls(timeline: &Timeline) -> Vec<Call> {
             *call = Call { after_ns, number: so_far.saturating_add(1), of: 0 };
         }
     }
-    // From the end on: what follows the last of a call is the first of another one.
+    // Walks back from the end: the wake-up after the last one of a call is the first of another call.
     let mut of: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
     for (call, wakeup) in calls.iter_mut().zip(&timeline.wakeups).rev() {
         let size = match of.get(&wakeup.waker) {
@@ -165,7 +165,8 @@ mod tests {
 
     const ROUNDS: u32 = 10;
 
-    /// Threads that wait for one word and run for so long after each wake-up; a thread wakes one after the other, this far apart.
+    /// Threads that wait for one word and run for `ran_ns` after each wake-up. One thread wakes them in turn, `apart_ns`
+    /// apart.
     fn for_nothing(threads: u32, ran_ns: u64, apart_ns: u64) -> (usize, u64) {
         let time = |round: u32, number: u32| u64::from(round + 1) * 1_000_000 + u64::from(number) * apart_ns;
         let all = (0..ROUNDS).flat_map(|round| (0..threads).map(move |number| (round, number)));
@@ -208,7 +209,7 @@ mod tests {
 
     #[test]
     fn threads_that_are_woken_together_and_do_nothing_are_woken_for_nothing() {
-        // Each ran for 3 µs, and waking the second and the third took the other thread 2 µs.
+        // Each ran for 3 µs, and waking the second and the third took 2 µs of the waker.
         assert_eq!(for_nothing(3, 3_000, 2_000), (30, 30 * 3_000 + 20 * 2_000));
         assert_eq!(for_nothing(3, 30_000, 2_000), (0, 0), "they had something to do");
         assert_eq!(for_nothing(3, 3_000, 300_000), (0, 0), "one at a time, with little to do");

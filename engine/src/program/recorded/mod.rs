@@ -1,6 +1,5 @@
-//! What a recording shows of synchronization objects and of waits, independent of the number of CPUs: the
-//! identity of an object, the threads that waited for it, how long its longest queue was, and what threads
-//! slept for.
+//! What a recording shows of synchronization objects and waits, independent of the number of CPUs: identities of objects, the
+//! threads that waited for them, their longest queues, and what threads slept for.
 
 mod deadlock;
 mod entered_again;
@@ -31,8 +30,9 @@ use threads::Context;
 pub(super) use wait_kinds::{ended_by, is_idle, is_in_kernel, wait_name};
 pub use waited_for::WaitedFor;
 
-/// What the program's timeline shows, and what its threads waited for in the end. `functions` are the numbers of the program's functions in their order,
-/// `threads` the places of its threads by index in the timeline.
+/// Recorded objects and waits of a timeline, and the waits that did not end.
+///
+/// `functions`: ids of the program's functions, in their order. `threads`: index in the timeline → index in the program.
 pub(super) fn of(
     timeline: &Timeline,
     program: &Program,
@@ -55,13 +55,13 @@ pub(super) fn of(
     (Recorded { objects, waits, asleep_ns: asleep_ns(timeline), ..Recorded::default() }, last)
 }
 
-/// For how long no thread ran, wanted a CPU or did what is not known.
+/// Total time in which all threads were asleep, nanoseconds. Unknown time counts as awake.
 fn asleep_ns(timeline: &Timeline) -> u64 {
     let mut awake: Vec<(u64, u64)> = Vec::new();
     let spans = timeline.threads.iter().flat_map(|thread| thread.spans());
     for (from, until, _) in spans.filter(|(.., state)| !matches!(state, State::Blocked(_))) {
         match awake.last_mut() {
-            // One stretch, whether it had its CPU all the time or not.
+            // Joins stretches of running and being runnable.
             Some(last) if last.1 == from.0 => last.1 = until.0,
             _ => awake.push((from.0, until.0)),
         }
@@ -75,7 +75,7 @@ fn asleep_ns(timeline: &Timeline) -> u64 {
     asleep.saturating_add(timeline.end.0.saturating_sub(at))
 }
 
-/// What the recording cannot show of locks, said once.
+/// The finding about uses of locks that were not recorded.
 pub(super) fn unseen(timeline: &Timeline, recorded: &Recorded) -> Option<Finding> {
     if timeline.counts.events == 0 {
         return None;
@@ -84,7 +84,8 @@ pub(super) fn unseen(timeline: &Timeline, recorded: &Recorded) -> Option<Finding
     let is_unseen = |object: &&RecordedObject| !object.uncontended_visible && object.put_back.is_none();
     let unseen = recorded.objects.iter().filter(|object| is_unseen(object) && object.may_be_acquired());
     let (objects, go) = (unseen.filter(|object| !is_go(object)).count(), !timeline.go.is_empty());
-    // Without any operation every lock is like that; there is another finding if their probes were removed.
+    // Without any recorded operation, no use of a lock without a wait is visible. If probes were removed, another finding
+    // tells.
     let has_none = timeline.lock_operations.is_empty() && timeline.families_removed.is_empty();
     let all_locks = objects == 0 && !go && has_none;
     let rust = objects == 0 && !go && !all_locks && timeline.rust;

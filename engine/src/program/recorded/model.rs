@@ -1,4 +1,4 @@
-//! What a recording shows of objects and waits, as the program keeps it.
+//! Recorded objects and waits, as a program keeps them.
 
 use super::waited_for::WaitedFor;
 use crate::event::{SupportSubject, SyncObject};
@@ -7,35 +7,35 @@ use crate::program::traffic::Endpoint;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A smaller part of the CPU time changes little about how a program goes on more CPUs.
+/// Below this part of the CPU time, kernel work changes little about how a program scales with CPUs.
 const MATTERS: f64 = 0.1;
 
-/// See [`super`]. Empty for a hand-written program.
+/// Recorded facts about objects and waits; see [`super`]. Empty for a hand-written program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Recorded {
-    /// Synchronization objects: first those with recorded operations, then futex words.
+    /// Synchronization objects: first those with recorded operations, then other futex words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<RecordedObject>,
-    /// What threads slept for, the longest first, what was idle last.
+    /// Waits by kind, the longest total first; waits for work come last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<RecordedWait>,
-    /// Cache lines that several threads change together, the one where samples found most first.
+    /// Cache lines that several threads change together, in descending order of samples.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<SharedLine>,
-    /// What the kernel and a runtime compute for threads, by subject, that with the most samples first.
+    /// Work of the kernel and of runtimes by subject, in descending order of samples.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub support: Vec<SupportWork>,
-    /// How much of the functions' CPU time is in the kernel, those with the most samples first; empty if none is.
+    /// Shares of functions' CPU time in the kernel, in descending order of samples; empty if there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub in_kernel: Vec<KernelShare>,
-    /// Requests over sockets, what is served first.
+    /// Requests over sockets, served ones first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub traffic: Vec<Endpoint>,
     /// Programs that were not recorded and had CPUs meanwhile, the largest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<OtherUse>,
-    /// How long all threads slept at once, nanoseconds.
+    /// Time in which all threads slept together, nanoseconds.
     #[serde(skip_serializing_if = "is_zero")]
     pub asleep_ns: u64,
 }
@@ -44,15 +44,15 @@ pub struct Recorded {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordedObject {
-    /// Unique name; that of the program's object, if operations were recorded.
+    /// Unique name; the name of the program's object if operations were recorded.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: ObjectKind,
     /// Host process id.
     pub pid: u32,
-    /// Its address there, e.g. `0x7f40`.
+    /// Its address in the process, e.g. `0x7f40`.
     pub address: String,
-    /// The variable that it is, with an offset.
+    /// Its variable, possibly with an offset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variable: Option<String>,
     /// `file:line` of its first use, without folders.
@@ -64,55 +64,57 @@ pub struct RecordedObject {
     /// The thread of its first use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_thread: Option<String>,
-    /// What it shares with all others of its kind that were first used on one line, if there are several: `at hash.c:12`.
+    /// The part of the name that it shares with others first used on the same line: `at hash.c:12`. `None` if there are no
+    /// others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// All uses without a wait were recorded, too.
+    /// Whether uses without a wait were recorded, too.
     pub uncontended_visible: bool,
-    /// What a futex word is for, by the functions in which threads waited for it, else by who ended the waits; `None` if
-    /// neither tells.
+    /// The purpose of a futex word, by the functions that waited for it, else by the threads that ended waits; `None` if not
+    /// known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub primitive: Option<Primitive>,
-    /// Uses without a wait were put back from samples.
+    /// Numbers of its uses, if these were put back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub put_back: Option<PutBackUses>,
-    /// How often a thread slept for it.
+    /// Number of waits in which threads slept.
     pub waits: u64,
-    /// How long threads slept for it, summed, nanoseconds.
+    /// Total time of these waits, nanoseconds.
     pub wait_ns: u64,
-    /// How many of these waits ended on another word, to which the waiters had been moved (requeued).
+    /// Number of waits that ended on another word, to which waiters had been moved (requeued).
     #[serde(skip_serializing_if = "is_zero")]
     pub moved: u64,
-    /// Functions that waited, the most frequent first.
+    /// Functions that waited, in descending order of waits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waiters: Vec<Share>,
-    /// Functions that ended waits, the most frequent first; what was no thread of the recording in brackets.
+    /// What ended waits, in descending order: functions, or in brackets causes outside of the recorded threads.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub wakers: Vec<Share>,
-    /// How many of the waits were ended by a thread that itself waits for it at other times, as it is with a lock.
+    /// Number of waits ended by a thread that waits for the object at other times, as for a lock.
     #[serde(skip_serializing_if = "is_zero")]
     pub by_waiters: u64,
-    /// How many of the waits found nothing to do: the thread waited for it again at once.
+    /// Number of wake-ups for nothing: the thread waited for the object again at once.
     #[serde(skip_serializing_if = "is_zero")]
     pub for_nothing: u64,
-    /// The CPU time that this took of those that woke and those that were woken, nanoseconds.
+    /// CPU time that these wake-ups took of wakers and wakees, nanoseconds.
     #[serde(skip_serializing_if = "is_zero")]
     pub for_nothing_ns: u64,
-    /// The longest queue of threads that waited at once.
+    /// The longest queue of waiting threads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
 }
 
-/// What a recorded object is, as a text in JSON: `mutex`, `rwlock`, `spin lock`, `condition`, `barrier`, `semaphore`,
-/// `once` or `futex`.
+/// The kind of a recorded object.
+///
+/// In JSON a text: `mutex`, `rwlock`, `spin lock`, `condition`, `barrier`, `semaphore`, `once` or `futex`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum ObjectKind {
-    /// It has recorded operations.
+    /// An object with recorded operations.
     Sync(SyncObject),
-    /// A word, of which only the waits were recorded.
+    /// A futex word with recorded waits only.
     Futex,
-    /// Any other text, in a file written by hand.
+    /// Any other text, in a hand-written file.
     Other(String),
 }
 
@@ -148,23 +150,23 @@ impl fmt::Display for ObjectKind {
     }
 }
 
-/// What threads wait for at a word.
+/// What threads wait for at a futex word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Primitive {
-    /// That another thread releases it: a mutex, a read-write lock, a semaphore.
+    /// For another thread's release: a mutex, a read-write lock, a semaphore.
     Lock,
-    /// That something happens: a condition, a barrier, a parked thread.
+    /// For an event: a condition, a barrier, a parked thread.
     Signal,
 }
 
 impl RecordedObject {
-    /// Whether it is the condition with which Python's threads wait for their interpreter's lock.
+    /// Whether it is the condition in which Python's threads wait for their interpreter's lock.
     pub(crate) fn is_gil_condition(&self) -> bool {
         self.kind == ObjectKind::Sync(SyncObject::Condition) && self.name.contains("gil.cond")
     }
 
-    /// Whether it is taken and released, or may be.
+    /// Whether threads acquire and release it, as far as is known.
     pub fn may_be_acquired(&self) -> bool {
         use SyncObject as S;
         match self.kind {
@@ -175,110 +177,110 @@ impl RecordedObject {
     }
 }
 
-/// A lock whose uses were put back: how much is known, and how much is estimated.
+/// Numbers of a lock whose uses were put back: known and estimated ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PutBackUses {
-    /// The part of their running time that the threads that use it hold it, by samples.
+    /// The part of their running time in which the threads that use it hold it, from samples.
     pub held_share: f64,
-    /// Two standard errors of that.
+    /// Two standard errors of `held_share`.
     pub held_error: f64,
     /// Acquisitions that waits and wake-ups show.
     pub seen: u64,
-    /// Acquisitions that were added.
+    /// Acquisitions that were added by estimate.
     pub added: u64,
-    /// How long it is held at a time, on average, nanoseconds.
+    /// Mean time held per acquisition, nanoseconds.
     pub hold_ns: u64,
 }
 
-/// The longest queue for a lock: from when the first thread waited until none did.
+/// The longest queue for a lock, from the first thread's wait until no thread waited.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Queue {
-    /// The threads that waited when it was longest, in the order in which they came.
+    /// Threads waiting when it was longest, in order of arrival.
     pub waiters: Vec<String>,
-    /// The thread that held the lock then, if known.
+    /// The thread that held the lock at that time, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
-    /// How long the holder had had it by then, nanoseconds.
+    /// Time for which the holder had held it by then, nanoseconds.
     pub held_ns: u64,
-    /// When the first thread began to wait, nanoseconds after the recording's start.
+    /// Begin of the first wait, nanoseconds after the recording's start.
     pub start_ns: u64,
-    /// The longest time during which a thread waited without a pause, nanoseconds.
+    /// Time during which at least one thread waited, nanoseconds.
     pub length_ns: u64,
-    /// How much of that was after the queue was longest: until it had dissolved, nanoseconds.
+    /// The part of that after the queue was longest, nanoseconds.
     pub dissolved_ns: u64,
 }
 
-/// One kind of wait.
+/// All waits of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordedWait {
-    /// What for, e.g. `pipe read`, `mutex lock`, `condition wait`.
+    /// The kind, e.g. `pipe read`, `mutex lock`, `condition wait`.
     pub name: WaitedFor,
-    /// The threads had nothing to do: they waited for work, and no recorded thread had any.
+    /// Whether threads waited for work, and no recorded thread sent any.
     pub idle: bool,
-    /// How often.
+    /// Number of waits.
     pub waits: u64,
-    /// How long, summed over threads, nanoseconds; waits that were cut by the recording's edges as far as it goes.
+    /// Total time, nanoseconds. Waits cut off by the recording's edges count as far as they were recorded.
     pub wait_ns: u64,
-    /// The longest one, nanoseconds.
+    /// Time of the longest wait, nanoseconds.
     pub longest_ns: u64,
-    /// How many threads.
+    /// Number of threads that waited.
     pub threads: u64,
-    /// What ended them, the most frequent first.
+    /// What ended the waits, in descending order of waits.
     pub ended_by: Vec<Share>,
-    /// What threads were doing when they went to sleep: functions, the most frequent first. Only with samples.
+    /// Functions in which threads went to sleep, in descending order of waits; only with samples.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sleepers: Vec<Share>,
-    /// What those were doing that ended them. Only with samples.
+    /// Functions in which other threads ended the waits, in descending order; only with samples.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub wakers: Vec<Share>,
 }
 
-/// A cache line that several threads use and change at the same time. One CPU at a time can change it.
+/// A cache line that several threads use and change together. Only one CPU at a time can change it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SharedLine {
-    /// The variables in it, with offsets, as far as they have names.
+    /// Variables in the line, with offsets, as far as they have names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<String>,
-    /// Address of the first word that was used.
+    /// Address of the first used word.
     pub address: String,
-    /// The function that uses it most, standard ones counted for their callers.
+    /// The function that uses it most; standard functions count for their callers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// Threads that use it.
+    /// Number of threads that use it.
     pub threads: u64,
-    /// Those of them that change nothing in it.
+    /// Number of these that change nothing in it.
     #[serde(skip_serializing_if = "is_zero")]
     pub readers: u64,
-    /// Each changed word is one thread's own: only the line is shared.
+    /// False sharing: each changed word belongs to one thread.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_false: bool,
 }
 
-/// What the kernel or a runtime computes for threads of the program, of one subject. It counts as their CPU time.
+/// Work of the kernel or a runtime for the program's threads, of one subject. It is part of their CPU time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SupportWork {
-    /// What it is about.
+    /// The subject.
     pub subject: SupportSubject,
-    /// Its system calls, and page faults, those with the most samples first.
+    /// System calls and page faults of this subject, in descending order of samples.
     pub calls: Vec<Share>,
-    /// The function that causes most of it, standard ones counted for their callers.
+    /// The function that causes most of it; standard functions count for their callers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// The standard function that it calls for that, most often.
+    /// The standard function through which it is most often called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub via: Option<String>,
-    /// The most threads of one process that cause it.
+    /// Largest number of threads in one process that cause it.
     pub threads: u64,
-    /// Samples in it.
+    /// Samples in this work.
     pub samples: u64,
-    /// Samples of all threads of the program, wherever they were.
+    /// Samples of all threads of the program, anywhere.
     pub all: u64,
-    /// How long threads waited for locks of the kernel in it; `None`: that was not recorded.
+    /// Waits for locks of the kernel in this work; `None`: not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lock_waits: Option<LockWaits>,
 }
@@ -287,35 +289,35 @@ pub struct SupportWork {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LockWaits {
-    /// How many.
+    /// Number of waits.
     pub count: u64,
-    /// For how long threads slept in them, or wanted a CPU, nanoseconds. The timeline has this as waits, too.
+    /// Time in them without spinning: asleep or runnable, nanoseconds. These are waits of the timeline, too.
     pub slept_ns: u64,
-    /// For how long they spun, nanoseconds: CPU time.
+    /// Time of spinning in them, nanoseconds of CPU time.
     pub spun_ns: u64,
-    /// The longest of them, nanoseconds.
+    /// Time of the longest wait, nanoseconds.
     pub longest_ns: u64,
-    /// How long the threads lived that wait there, summed, nanoseconds.
+    /// Total lifetime of the threads that do this work, nanoseconds.
     pub of_ns: u64,
 }
 
 impl LockWaits {
-    /// Their part of those threads' time.
+    /// Part of the threads' time spent in these waits.
     pub fn share(&self) -> f64 {
         (self.slept_ns.saturating_add(self.spun_ns) as f64 / self.of_ns.max(1) as f64).min(1.0)
     }
 
-    /// Whether threads sleep in them rather than spin.
+    /// Whether threads sleep longer in them than they spin.
     pub fn is_sleep(&self) -> bool {
         self.slept_ns > self.spun_ns
     }
 }
 
-/// How often the clock's ticks found a function in the kernel.
+/// Samples of a function, and those of them in the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KernelShare {
-    /// Its name; standard functions count for their callers.
+    /// Name of the function; standard functions count for their callers.
     pub function: String,
     /// Samples in the kernel.
     pub in_kernel: u64,
@@ -324,25 +326,25 @@ pub struct KernelShare {
 }
 
 impl KernelShare {
-    /// The part of its CPU time that is in the kernel.
+    /// The part of the function's CPU time in the kernel.
     pub fn share(&self) -> f64 {
         (self.in_kernel as f64 / self.samples.max(1) as f64).min(1.0)
     }
 }
 
 impl SupportWork {
-    /// Its part of the program's CPU time.
+    /// Part of the program's CPU time.
     pub fn share(&self) -> f64 {
         (self.samples as f64 / self.all.max(1) as f64).min(1.0)
     }
 
-    /// Whether much of it changes what several threads share: one of them does at a time, and the more of them there are, the longer
-    /// they wait.
+    /// Whether it matters and changes memory that several threads share. Only one thread at a time can do that, so each waits
+    /// longer the more threads there are.
     pub fn grows(&self) -> bool {
         self.subject == SupportSubject::Memory && self.threads > 1 && self.share() >= MATTERS
     }
 
-    /// Its most frequent calls, in words.
+    /// Names of its most frequent calls, as a phrase.
     pub fn most(&self) -> String {
         let most = self.calls.first().map_or(0, |call| call.count);
         let mut names = self.calls.iter().filter(|call| call.count.saturating_mul(10) >= most).take(3);
@@ -356,12 +358,12 @@ impl SupportWork {
     }
 }
 
-/// A name, and how often.
+/// A name and its count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
-    /// The thread or other cause.
+    /// Name of a function, thread, call or other cause.
     pub name: String,
-    /// How often.
+    /// The count.
     pub count: u64,
 }
 
@@ -376,7 +378,7 @@ const FUTEX: &str = "futex";
 /// Most names in a list of shares.
 const SHARES: usize = 8;
 
-/// The most frequent names; equals by name, so that the answer depends on nothing else.
+/// The names with the highest counts. Equal counts are ordered by name, so that the result is always the same.
 pub(super) fn shares<S: Into<String>>(counts: impl IntoIterator<Item = (S, u64)>) -> Vec<Share> {
     let mut all: Vec<Share> =
         counts.into_iter().map(|(name, count)| Share { name: name.into(), count }).collect();

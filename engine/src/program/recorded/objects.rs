@@ -1,5 +1,5 @@
-//! Synchronization objects and the threads that waited for them: objects with recorded operations, and the
-//! futex words of objects that show only when a thread has to wait.
+//! Synchronization objects and the threads that waited for them: objects with recorded operations, and futex words of objects
+//! that show only when a thread has to wait.
 
 use super::for_nothing::ForNothing;
 use super::model::{ObjectKind, Primitive, PutBackUses, RecordedObject, shares};
@@ -16,10 +16,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// Who ended fewer waits than this tells nothing of what they were for.
+/// With fewer waits, the threads that ended them do not tell the purpose of a word.
 const FEWEST_WAITS: u64 = 10;
 
-/// What is counted of one object.
+/// Counts of one object.
 #[derive(Default)]
 struct Counts<'a> {
     waits: u64,
@@ -31,12 +31,12 @@ struct Counts<'a> {
     wakers: FxHashMap<String, u64>,
     /// Threads that waited.
     threads: FxHashSet<u32>,
-    /// How many waits were for a lock, and for a signal, by the functions that waited.
+    /// Waits for a lock, and for a signal, by the waiting functions.
     locks: u64,
     signals: u64,
-    /// How many of them for the lock of a Python interpreter.
+    /// Waits for the lock of a Python interpreter.
     gil: u64,
-    /// How many waits each thread ended.
+    /// By thread: number of waits that it ended.
     ended_by: FxHashMap<u32, u64>,
 }
 
@@ -96,12 +96,12 @@ impl<'a> Counts<'a> {
         add_all(&mut self.ended_by, other.ended_by);
     }
 
-    /// Whether the functions that waited for the word say that it is part of a condition variable, or another signal's.
+    /// Whether the waiting functions show that the word belongs to a condition variable or another signal.
     fn is_of_condition(&self) -> bool {
         self.gil + self.signals > self.locks
     }
 
-    /// What a Java programmer knows the word as.
+    /// The Java programmer's name for the word.
     fn in_java(&self) -> Option<String> {
         let most = self.waiters.iter().max_by_key(|(name, count)| (**count, **name));
         most.and_then(|(name, _)| in_java(name)).map(str::to_owned)
@@ -120,7 +120,7 @@ impl<'a> Counts<'a> {
             _ if object.kind != ObjectKind::Futex => None,
             Ordering::Greater => Some(Primitive::Lock),
             Ordering::Less => Some(Primitive::Signal),
-            // No name says it. Who holds a lock waits for it at other times.
+            // No function tells. The thread that ends a wait for a lock waits for it at other times.
             Ordering::Equal if self.waits < FEWEST_WAITS => None,
             Ordering::Equal if by_others.saturating_mul(2) > self.waits => Some(Primitive::Signal),
             Ordering::Equal if object.by_waiters.saturating_mul(2) > self.waits => Some(Primitive::Lock),
@@ -135,16 +135,16 @@ fn add_all<K: std::hash::Hash + Eq>(to: &mut FxHashMap<K, u64>, from: FxHashMap<
     from.into_iter().for_each(|(key, count)| *to.entry(key).or_insert(0) += count);
 }
 
-/// A futex that no recorded operation is about.
+/// A futex word outside of recorded operations.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Word {
     pub(super) pid: u32,
     pub(super) address: u64,
-    /// How many words, if it was one of several and not known which.
+    /// Number of words if the thread waited for any of several, and it is not known which; else 0.
     pub(super) words: u32,
 }
 
-/// An object at a place: when it was first used, its bytes, its number.
+/// An object at an address: first use, size in bytes, index.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Lifetime {
     first: Timestamp,
@@ -152,7 +152,7 @@ struct Lifetime {
     number: usize,
 }
 
-/// Where objects lie whose operations were recorded, by process and address: all that lived there, one after the other.
+/// Objects with recorded operations by process and address, in the order in which they existed.
 pub(super) struct ByPlace(BTreeMap<(u32, u64), Vec<Lifetime>>);
 
 impl ByPlace {
@@ -168,8 +168,8 @@ impl ByPlace {
         places
     }
 
-    /// The object that a word belongs to which was waited for from then on: the last one that had been used there by then,
-    /// else the first one.
+    /// Index of the object around a word, for a wait that began at `start`: the last object in use there by then, else the
+    /// first.
     pub(super) fn at(&self, word: &Word, start: Timestamp) -> Option<usize> {
         let (&(pid, address), lives) = self.0.range(..=(word.pid, word.address)).next_back()?;
         if pid != word.pid || word.words > 0 {
@@ -215,7 +215,7 @@ pub(super) fn all(
                 address: futex.word,
                 words: if futex.words > 1 { futex.words } else { 0 },
             };
-            // Its operations were not recorded when this one began, or no longer when it ended.
+            // The object's operations began to be recorded during this wait, or stopped.
             if let Some(counts) = by_place.at(&word, start).and_then(|object| known.get_mut(object)) {
                 counts.add(wait, length_ns, place, for_nothing.ns(place), context);
                 continue;
@@ -264,7 +264,7 @@ pub(super) fn all(
     objects
 }
 
-/// The C library's condition variables have two words next to each other, and threads wait for them in turn.
+/// Joins the two neighbouring words of condition variables of the C library, for which threads wait in turn.
 fn join_condition_words(words: &mut FxHashMap<Word, (FirstUse, Counts<'_>)>) {
     const SECOND: u64 = 4;
     let firsts = words.keys().filter(|word| word.address.is_multiple_of(2 * SECOND)).copied();
@@ -286,7 +286,7 @@ fn join_condition_words(words: &mut FxHashMap<Word, (FirstUse, Counts<'_>)>) {
     }
 }
 
-/// Threads of Java wait for all its locks in words of their own: all that wait in such words wait for the same locks.
+/// Each thread of Java has one word for waits for any lock: all their waiters count as waiters of each word.
 fn wait_for_each_other<'c, 'a: 'c>(objects: impl Iterator<Item = (u32, Option<String>, &'c mut Counts<'a>)>) {
     let of_java = |(pid, group, counts): (u32, Option<String>, &'c mut Counts<'a>)| {
         group.filter(|group| is_java_wait(group)).map(|group| ((pid, group), counts))
@@ -328,7 +328,7 @@ fn put_back(timeline: &Timeline, number: usize) -> Option<PutBackUses> {
     })
 }
 
-/// A group of one is not a group.
+/// Removes groups of a single object.
 fn alone(objects: &mut [RecordedObject]) {
     let mut sizes: FxHashMap<(ObjectKind, u32, String), u32> = FxHashMap::default();
     let key = |object: &RecordedObject| {
@@ -371,7 +371,7 @@ fn of_word(
                 object.group = Some(of.to_owned()).filter(|of| is_java_wait(of));
                 format!("{} {of}", object.address)
             }
-            // That threads wait in `futex_wait` tells no word from another.
+            // A wait in `futex_wait` does not distinguish a word from others.
             None if context.is_of_the_system(function) => object.address.clone(),
             None => format!("in {function}"),
         },
@@ -390,14 +390,14 @@ fn of_word(
     object
 }
 
-/// Whether the last thing that the thread waited for was the end of another one.
+/// Whether the thread's last wait was for the end of another thread.
 pub(in crate::program) fn ends_joining(thread: &Thread) -> bool {
     let is_join = |wait: &Wait| matches!(wait.reason, WaitReason::Futex(futex) if is_end_of_thread(futex));
     thread.waits.last().is_some_and(is_join)
 }
 
-/// Whether it is the word that the kernel clears when a thread ends, as the C libraries wait for it: not private, by
-/// the bitset command.
+/// Whether it is the word that the kernel clears at a thread's end, as C libraries wait for it: not private, by the bitset
+/// command.
 pub(super) fn is_end_of_thread(futex: FutexFact) -> bool {
     const PRIVATE: u32 = 128;
     const WAIT_BITSET: u32 = 9;

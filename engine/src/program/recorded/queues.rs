@@ -1,4 +1,4 @@
-//! Convoys: how many threads waited for a lock at once, in which order, behind whom, and until when.
+//! Convoys: the number of threads that waited for a lock together, their order, the holder, and the end.
 
 use super::model::Queue;
 use super::threads::Context;
@@ -6,7 +6,7 @@ use crate::program::lock_replay::Sections;
 use crate::timeline::Timeline;
 use rustc_hash::FxHashMap;
 
-/// One turn of a thread at a lock: it arrives, holds the lock, and releases it.
+/// One access of a thread to a lock: it arrives, gets the lock, and releases it.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     thread: u32,
@@ -15,7 +15,7 @@ struct Turn {
     gave: u64,
 }
 
-/// The longest queue of each lock that ever had one, by lock.
+/// The longest queue of each lock that had one, by index of the lock.
 pub(super) fn longest(timeline: &Timeline, sections: &Sections, context: &Context<'_>) -> Vec<(u32, Queue)> {
     let mut turns: FxHashMap<u32, Vec<Turn>> = FxHashMap::default();
     for section in &sections.all {
@@ -39,14 +39,14 @@ pub(super) fn longest(timeline: &Timeline, sections: &Sections, context: &Contex
 struct Convoy {
     start: u64,
     end: u64,
-    /// When it was longest, and which turns waited then, in order.
+    /// When most threads waited, and the waiting turns in order.
     peak: u64,
     waiting: Vec<usize>,
 }
 
-/// The one with the most threads at once, and of those the longest one.
+/// The convoy with the most threads at a time; of equal ones, the longest.
 fn worst(turns: &[Turn]) -> Option<Convoy> {
-    // (when, comes, turn): at one instant, leaving comes before arriving.
+    // (time, arrives, turn): at one instant, threads leave before others arrive.
     let waited = || turns.iter().enumerate().filter(|(_, turn)| turn.got > turn.came);
     let mut events: Vec<(u64, bool, usize)> =
         waited().flat_map(|(index, turn)| [(turn.came, true, index), (turn.got, false, index)]).collect();
@@ -60,7 +60,7 @@ fn worst(turns: &[Turn]) -> Option<Convoy> {
                 now = Convoy { start: time, ..Convoy::default() };
             }
             waiting.push(turn);
-            // One that stays below the worst need not be remembered.
+            // A queue shorter than the longest so far need not be remembered.
             let least = worst.as_ref().map_or(0, |worst| worst.waiting.len());
             if waiting.len() > now.waiting.len() && waiting.len() >= least {
                 now.peak = time;
@@ -112,13 +112,13 @@ mod tests {
     fn the_convoy_with_the_most_threads_counts() {
         let turns = [
             turn(1, 10, 10, 100),
-            // Two wait behind 1, then one behind 2.
+            // Two threads wait behind 1, then one waits behind 2.
             turn(2, 20, 100, 200),
             turn(3, 30, 200, 210),
-            // Later a longer one of one thread only.
+            // Later, a longer convoy of one thread only.
             turn(1, 300, 300, 900),
             turn(2, 310, 900, 901),
-            // And one of two that is shorter.
+            // And a shorter one of two threads.
             turn(1, 1000, 1000, 1010),
             turn(2, 1001, 1010, 1020),
             turn(3, 1002, 1020, 1030),

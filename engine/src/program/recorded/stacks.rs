@@ -1,11 +1,11 @@
-//! What a sampled stack shows of a wait or of a waking in a word: the innermost function that is not of the language or of
-//! the C library, since that it slept in `read` is known anyway.
+//! What a sampled stack tells about a wait or a wake-up: the innermost function outside of the language and the C library.
+//! That a thread slept in `read`, for example, is known anyway.
 
 use super::model::Primitive;
 use crate::program::function_origin::{is_openmp, takes_the_gil};
 use crate::program::{Function, Program};
 
-/// The function, by the program's names.
+/// The program's name of that function.
 pub(super) fn function_of(program: &Program, stack: u32) -> Option<&str> {
     let functions = || {
         let places = program.samples.stack(stack).map(|(_, place)| place.function);
@@ -15,16 +15,16 @@ pub(super) fn function_of(program: &Program, stack: u32) -> Option<&str> {
     own.or_else(|| functions().next()).map(|function| function.name.as_str())
 }
 
-/// What the innermost functions of a waiting thread's stack say of the word that it waits for.
+/// What the innermost functions of a waiting thread's stack tell about the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitsIn {
-    /// The lock of a Python interpreter, made of a condition.
+    /// The lock of a Python interpreter, made of a condition variable.
     Gil,
-    /// Another word that is taken and released, or signalled.
+    /// Another word for a lock or a signal.
     A(Primitive),
 }
 
-/// `None` if they say nothing.
+/// `None` if the functions do not tell.
 pub(super) fn waits_in(program: &Program, stack: u32) -> Option<WaitsIn> {
     let places = program.samples.stack(stack).map(|(_, place)| place.function);
     let functions = places.filter_map(|function| program.functions.get(function.0 as usize));
@@ -33,13 +33,13 @@ pub(super) fn waits_in(program: &Program, stack: u32) -> Option<WaitsIn> {
         return Some(WaitsIn::Gil);
     }
     let found = innermost.iter().find_map(|function| of_name(&function.name));
-    // GNU's library has no names of its own but for what it exports, and those of its locks are exported.
+    // GNU's OpenMP library only has names of exported functions, and its lock functions are exported.
     let binary = innermost.first().and_then(|function| function.module.as_deref());
     let waits_in_openmp = || binary.is_some_and(is_openmp);
     found.or_else(|| waits_in_openmp().then_some(Primitive::Signal)).map(WaitsIn::A)
 }
 
-/// How many innermost functions are asked what a thread waits in.
+/// Number of innermost functions that are examined.
 const INNERMOST: usize = 6;
 
 fn of_name(name: &str) -> Option<Primitive> {
@@ -70,8 +70,7 @@ fn of_name(name: &str) -> Option<Primitive> {
     }
 }
 
-/// Whether it is the language's or the C library's, or code without a name, which says nothing that a waiting call does not
-/// say.
+/// Whether it belongs to the language or the C library, or has no name: it tells no more than the waiting call.
 pub(super) fn is_of_the_system(function: &Function) -> bool {
     function.module.is_none() || !function.is_authors()
 }

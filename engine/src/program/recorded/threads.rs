@@ -1,7 +1,8 @@
-//! The identity of threads, and the function on top of their stack when they slept or woke others: the
-//! innermost one with probes, else that of a sample. A function that is recorded by its entry only may have
-//! ended long ago, so it is no answer: then the sample's function is used, and else the innermost one whose
-//! end would be known.
+//! Names of threads, and the functions in which they slept or woke others: the innermost function with probes, else a
+//! sample's.
+//!
+//! A function with probes at its entry only may have ended long ago. Then the sample's function is used, else the innermost
+//! function whose end would be known.
 
 use super::stacks::{WaitsIn, function_of, is_of_the_system, waits_in};
 use crate::event::FunctionId;
@@ -10,32 +11,32 @@ use crate::timeline::{State, StepKind, Thread, Timeline, Wakeup};
 use probe_abi::SampleReason;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// See the module.
+/// Names for threads, locks and functions of a timeline.
 pub(super) struct Context<'a> {
     program: &'a Program,
     threads: &'a FxHashMap<u32, ThreadId>,
     names: FxHashMap<FunctionId, &'a str>,
-    /// Names of functions of the program's own code.
+    /// Names of functions outside of the language and the C library.
     own: FxHashSet<&'a str>,
-    /// Functions that are recorded by their entries only.
+    /// Functions with probes at their entries only.
     endless: FxHashSet<FunctionId>,
     /// By thread and wait.
     sleepers: Vec<Vec<Top>>,
     /// By wake-up.
     wakers: Vec<Top>,
-    /// By wake-up, the index of the waking thread.
+    /// By wake-up: index of the waking thread.
     waking_threads: Vec<u32>,
-    /// The same as sampled stacks, where there are any.
+    /// Sampled stacks for sleepers and wakers, if known.
     sleeper_stacks: Vec<Vec<Option<u32>>>,
     waker_stacks: Vec<Option<u32>>,
 }
 
-/// What is on top of a stack.
+/// The top of a stack.
 #[derive(Clone, Copy, Debug, Default)]
 struct Top {
     /// The innermost function whose end would be known.
     function: Option<FunctionId>,
-    /// One that is recorded by its entry only is above it, or was.
+    /// A function with probes at its entry only was entered above it.
     is_doubtful: bool,
 }
 
@@ -178,23 +179,23 @@ impl<'a> Context<'a> {
         self.named(top.copied(), stack.copied().flatten())
     }
 
-    /// Whether the function of this name belongs to the C library, or has no name of its own.
+    /// Whether the function belongs to the language or the C library, or has no name.
     pub(super) fn is_of_the_system(&self, name: &str) -> bool {
         !self.own.contains(name)
     }
 
-    /// What the stack of a waiting thread says of what it waits for.
+    /// What the stack of a waiting thread tells about the word.
     pub(super) fn waits_in(&self, thread: usize, wait: usize) -> Option<WaitsIn> {
         let stack = self.sleeper_stacks.get(thread).and_then(|waits| waits.get(wait));
         waits_in(self.program, stack.copied().flatten()?)
     }
 
-    /// The index of the thread that gave a wake-up.
+    /// Index of the waking thread.
     pub(super) fn waking_thread(&self, wakeup: u32) -> Option<u32> {
         self.waking_threads.get(wakeup as usize).copied()
     }
 
-    /// The function in which a thread gave a wake-up.
+    /// The function in which a thread made a wake-up.
     pub(super) fn waker(&self, wakeup: u32) -> Option<&'a str> {
         let stack = self.waker_stacks.get(wakeup as usize).copied().flatten();
         self.named(self.wakers.get(wakeup as usize).copied(), stack)

@@ -1,12 +1,11 @@
-//! What threads slept for, by kind.
+//! Groups waits by what threads slept for.
 //!
-//! A wait is *idle* if the thread waited for work, and no recorded thread had any for it. It was in one of
-//! these: a call of the poll family, `accept`, a wait for a signal, a read of a descriptor that only reports
-//! events, a condition or semaphore wait, or a futex that reached its time limit. It was ended by something
-//! outside the recording, or not at all. A wait for a condition that a recorded thread signalled is never
-//! idle, nor is one that was entered again after its time limit until a recorded thread ended it.
+//! A wait is *idle* if the thread waited for work, and no recorded thread sent any. It is a call of the poll family,
+//! `accept`, a wait for a signal, a read of a descriptor for events, a condition or semaphore wait, or a timed-out futex
+//! wait. It was ended from outside the recording, or not at all. A condition wait that a recorded thread signalled is never
+//! idle. Neither is a timed wait that was entered again until a recorded thread ended it.
 //!
-//! A thread that sleeps from the recording's start to its end, nobody knows in which call, counts as idle, too.
+//! A thread that sleeps from the recording's start to its end in an unknown call counts as idle, too.
 
 use super::EnteredAgain;
 use super::model::{RecordedWait, shares};
@@ -20,19 +19,19 @@ use crate::timeline::{External, State, Timeline, Wait, WaitReason, Wake};
 use probe_abi::{Call, SyncFamily, SyncOperation as S};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// In no call that says what for: in a page fault, or while memory is mapped.
+/// In no system call that tells the reason: in a page fault, or while memory is mapped.
 const IN_KERNEL: &str = "in the kernel";
-/// While another thread maps or unmaps memory of the process: in such a call, and woken by a thread.
+/// In a call that maps or unmaps memory, and woken by a thread: another thread was changing the process's memory.
 const MEMORY_MAP: &str = "memory map";
-/// In a call that began before the recording, so that nobody knows which, and not ended by its end.
+/// In a call that began before the recording and is not known, and that did not end.
 const NEVER_WOKEN: &str = "never woken";
-/// Ended by a thread of the recording.
+/// Ended by a recorded thread.
 const BY_THREAD: &str = "thread";
-/// Not ended while the recording lasted.
+/// Not ended within the recording.
 const NOT_ENDED: &str = "not ended";
 
 impl RecordedWait {
-    /// For a lock of the C library.
+    /// Whether it is for a lock of the C library.
     fn is_for_lock(&self) -> bool {
         let WaitedFor::Operation(operation) = self.name else { return false };
         match operation.family() {
@@ -41,18 +40,18 @@ impl RecordedWait {
         }
     }
 
-    /// For work or for time: with nothing to do, asleep by its own wish, or for what never came.
+    /// Whether it is for work or for time, or for something that never came.
     pub(crate) fn is_rest(&self) -> bool {
         let never_ended = || matches!(&self.ended_by[..], [by] if by.name == NOT_ENDED);
         self.idle || self.name == WaitedFor::Sleep || (never_ended() && !self.is_for_lock())
     }
 
-    /// For time to pass.
+    /// Whether it is for time to pass.
     pub(crate) fn is_for_time(&self) -> bool {
         self.name == WaitedFor::Sleep || self.ended_by.first().is_some_and(|by| by.name == TIMER)
     }
 
-    /// By a lock, or from outside the program. A thread that another one wakes waits as that one does.
+    /// Whether a lock or something outside the program caused it, not another thread's own waits.
     pub(crate) fn is_held_up(&self) -> bool {
         let by_thread = || self.ended_by.first().is_some_and(|by| by.name == BY_THREAD);
         self.is_for_lock() || !(self.is_rest() || by_thread())
@@ -70,7 +69,7 @@ struct Counts<'a> {
     ended_by: FxHashMap<&'static str, u64>,
 }
 
-/// All kinds, the longest first, what was idle last.
+/// All kinds of waits, the longest total first; waits for work come last.
 pub(super) fn all(timeline: &Timeline, nesting: &Nesting, context: &Context<'_>) -> Vec<RecordedWait> {
     let again = EnteredAgain::of(timeline, nesting);
     let mut kinds: FxHashMap<(&'static str, bool), Counts<'_>> = FxHashMap::default();
@@ -150,7 +149,7 @@ pub(in crate::program) fn wait_name(wait: &Wait, operation: Option<S>) -> &'stat
     }
 }
 
-/// Whether nothing says what it was for but that the thread slept in the kernel.
+/// Whether nothing is known about it but that the thread slept in the kernel.
 pub(in crate::program) fn is_in_kernel(wait: &Wait) -> bool {
     [IN_KERNEL, MEMORY_MAP].contains(&wait_name(wait, None))
 }
@@ -169,7 +168,7 @@ pub(in crate::program) fn is_idle(wait: &Wait, operation: Option<S>) -> bool {
     let for_anything = match operation.map(effect) {
         Some(Effect::Await | Effect::TakeOne { tries: false }) => true,
         Some(_) => false,
-        // The purpose of a word without any waking is unknown: it may be a lock.
+        // A word that no thread woke may be a lock: its purpose is unknown.
         None => wait.timed_out() || wait.is_for_anything() || wait.is_never_woken(),
     };
     by_nobody && for_anything
@@ -190,7 +189,7 @@ mod tests {
     use crate::event::SyncObject;
     use crate::program::ObjectKind;
 
-    /// A file that was written by hand may have any text.
+    /// A hand-written file may have any text.
     #[test]
     fn kinds_of_objects_and_waits_keep_their_texts() {
         for text in ["mutex", "spin lock", "futex", "gate", "Mutex", ""] {

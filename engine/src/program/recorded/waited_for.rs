@@ -1,4 +1,4 @@
-//! What threads slept for, as a type: a text in JSON.
+//! What threads slept for, as a type that is a text in JSON.
 
 use probe_abi::SyncOperation as S;
 use serde::{Deserialize, Serialize};
@@ -7,13 +7,13 @@ use std::fmt;
 /// The text of [`WaitedFor::Sleep`].
 pub(super) const SLEEP: &str = "sleep";
 
-/// What threads slept for, as a text in JSON.
+/// What threads slept for; a text in JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum WaitedFor {
     /// In an operation of the C library, e.g. `mutex lock`.
     Operation(S),
-    /// Asleep by their own wish.
+    /// A sleep that the thread asked for.
     Sleep,
     /// Anything else, e.g. `pipe read`.
     Other(String),

@@ -1,9 +1,9 @@
-//! What a thread ran, cut into pieces, and which of them only wait.
+//! Cuts a thread's running time into pieces, and decides which of them only wait.
 //!
-//! Samples tell where: those whose innermost function only waits ([`crate::program::busy_wait::is_waiter`]), those in
-//! loops that only wait ([`crate::event::CodeFact::waits`]), and those in functions that the user named.
-//! Between two samples the function probes are exact. A function (or the time between two of them) that is
-//! almost always sampled waiting waits from its beginning to its end. Elsewhere a sample stands for the time
+//! Waiting samples are those whose innermost function only waits ([`crate::program::busy_wait::is_waiter`]), those in loops
+//! that only wait ([`crate::event::CodeFact::waits`]), and those in functions that the user named. Between samples, function
+//! probes are exact: a function (or the time between two) whose samples nearly all wait, waits from begin to end. Elsewhere a
+//! sample stands for the time up to the middle between it and its neighbours.
 //! up to halfway to its neighbours.
 
 use crate::event::FunctionId;
@@ -11,11 +11,11 @@ use crate::timeline::{self, State, StepKind, Timeline};
 use probe_abi::SampleReason;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A function counts as waiting for as long as at least this share of its samples is, in stretches of [`BUCKET_NS`].
+/// A function waits if at least this share of its samples in a stretch of [`BUCKET_NS`] does.
 const NEARLY_ALL: f64 = 0.8;
-/// Of fewer samples than this no share is taken.
+/// With fewer samples no share is computed.
 const FEWEST: u32 = 5;
-/// Probes come and go during a recording, so that what lies between them changes.
+/// Probes come and go during a recording, so the code between them changes.
 const BUCKET_NS: u64 = 200_000_000;
 
 /// A stretch of running in one function.
@@ -24,24 +24,24 @@ pub(super) struct Piece {
     pub(super) from: u64,
     pub(super) to: u64,
     pub(super) context: Option<FunctionId>,
-    /// In a recorded operation: what that waits for is known.
+    /// In a recorded operation, whose purpose is known.
     pub(super) operation: bool,
-    /// The thread slept, or its state is unknown, before this one.
+    /// Before this piece, the thread slept or its state is unknown.
     pub(super) after_break: bool,
     pub(super) spins: bool,
-    /// For a spin lock.
+    /// It waits for a spin lock.
     pub(super) tries: bool,
 }
 
-/// What only waits: stacks, by number, and functions with probes that the user named.
+/// Code that only waits: stacks by index, and functions with probes that the user named.
 pub(super) struct Known<'a> {
     pub(super) waiting: Vec<bool>,
-    /// Stacks that wait for spin locks.
+    /// Stacks of threads that wait for spin locks.
     pub(super) tries: &'a [bool],
     pub(super) declared: FxHashSet<FunctionId>,
 }
 
-/// What a thread ran, in order of time. `operations`: from when to when it was in recorded ones.
+/// A thread's pieces of running, in order of time. `operations`: stretches in recorded operations.
 pub(super) fn of_thread(
     timeline: &Timeline,
     thread: &timeline::Thread,
@@ -64,7 +64,7 @@ pub(super) fn of_thread(
     pieces
 }
 
-/// What a thread ran, cut where the function on top changes and where operations begin and end.
+/// Running time, cut where the function on top changes and where operations begin and end.
 fn pieces(thread: &timeline::Thread, operations: &[(u64, u64)]) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut stack: Vec<FunctionId> = Vec::new();
@@ -129,8 +129,7 @@ fn cut(
     }
 }
 
-/// Decides which spinning pieces spin for a spin lock: those in a function whose waiting samples nearly all
-/// did.
+/// Decides which spinning pieces wait for a spin lock: those of functions nearly all of whose waiting samples do.
 fn mark_tries<'a>(
     pieces: &mut [Piece],
     waiting: impl Iterator<Item = &'a timeline::StackSample>,
@@ -153,7 +152,7 @@ fn mark_tries<'a>(
     }
 }
 
-/// Decides which pieces spin; cuts those that spin partly.
+/// Decides which pieces wait; cuts pieces that wait for a part of their time.
 fn mark(pieces: &mut Vec<Piece>, ticks: &[(u64, bool)], period_ns: u64) {
     let key = |piece: &Piece, time: u64| (piece.context, time / BUCKET_NS);
     let within = |piece: &Piece| {
@@ -188,7 +187,7 @@ fn mark(pieces: &mut Vec<Piece>, ticks: &[(u64, bool)], period_ns: u64) {
     *pieces = out;
 }
 
-/// Each sample stands for the time up to halfway to its neighbours, or to where the piece ends.
+/// Each sample stands for the time up to the middle between it and its neighbours, within the piece.
 fn by_sample(
     out: &mut Vec<Piece>,
     piece: &Piece,

@@ -19,8 +19,8 @@ const WAITS: u32 = 1;
 /// A part of a thread's time: length in microseconds, and whether it only waits.
 type Part = (u64, bool);
 
-/// Threads of one process that run all the time, sampled each `period`; `probed`: with a function around
-/// everything except waiting.
+/// Threads of one process that run all the time, sampled each `period_us`. `probed`: all but the waiting is in a probed
+/// function.
 fn timeline(threads: &[Vec<Part>], period_us: u64, probed: bool, waits: &str) -> Timeline {
     let end = threads.iter().map(|parts| parts.iter().map(|part| part.0).sum::<u64>()).max().unwrap_or(0);
     let thread = |(number, parts): (u32, &Vec<Part>)| {
@@ -107,7 +107,7 @@ fn ping_pong(rounds: u64, ping: u64, pong: u64) -> Vec<Vec<Part>> {
     vec![parts(true), parts(false)]
 }
 
-/// It was predicted twice as fast on two CPUs as on one.
+/// Otherwise the prediction for two CPUs is twice as fast as for one.
 #[test]
 fn a_hand_over_by_yields_is_serial() {
     let serial_ns = 2_000 * 600 * US;
@@ -124,7 +124,7 @@ fn a_hand_over_by_yields_is_serial() {
     assert!(share.is_some_and(|share| (share - 0.5).abs() < 0.005), "{share:?}");
 }
 
-/// Loops of a program's own: found in its code, or named by the user.
+/// Loops of the program itself, found in its code or named by the user.
 #[test]
 fn a_loop_that_waits_and_a_function_that_does_so_as_the_user_says_are_waiting() {
     let serial_ns = 2_000 * 600 * US;
@@ -142,8 +142,7 @@ fn a_loop_that_waits_and_a_function_that_does_so_as_the_user_says_are_waiting() 
     }
 }
 
-/// A lock that is held three quarters of the time: it was predicted as if no thread spun while its holder
-/// has no CPU.
+/// A lock held three quarters of the time: a thread must spin, too, while the lock's holder has no CPU.
 #[test]
 fn who_spins_for_a_lock_takes_time_from_its_holder_on_one_cpu() {
     let parts = |first: bool| {
@@ -163,7 +162,7 @@ fn who_spins_for_a_lock_takes_time_from_its_holder_on_one_cpu() {
     let cpus = [1, 2].map(|count| crate::cpus::Cpus::count(count).expect("a count"));
     let predicted = crate::predict::predict(&program, &cpus, &model);
     let time = |at: usize| predicted.results[at].time_ns;
-    // 1.33 of them is work; each slice that ends while the lock is held is followed by one of spinning.
+    // Work alone gives 1.33; each slice that ends with the lock held is followed by a slice of spinning.
     assert!((1.6..2.7).contains(&(time(0) / time(1))), "{} and {}", time(0), time(1));
 }
 
@@ -172,11 +171,11 @@ fn a_probed_function_that_waits_as_the_user_says_needs_no_samples() {
     let mut timeline =
         timeline(&[vec![(1_000, false), (1_000, true)], vec![(3_000, true)]], 10_000, true, "x");
     timeline.spin = vec!["wor?".to_owned()];
-    // The other one computes while this one is in `work`.
+    // The other thread computes while this one is in `work`.
     assert_eq!(computes_ns(&from_timeline(&timeline)), (1_000 + 3_000) * US);
 }
 
-/// OpenMP's threads spin at the end of a loop until the slowest one is there.
+/// OpenMP's threads spin at the end of a loop until the slowest one arrives.
 #[test]
 fn who_waits_actively_for_the_slowest_does_not_compute() {
     for probed in [false, true] {
@@ -198,7 +197,7 @@ fn a_function_that_only_looks_like_it_computes_as_before() {
     assert!(program.findings.iter().all(|finding| finding.kind() != "spinning"));
 }
 
-/// A thread that polls for something from outside has no other thread to wait for.
+/// A thread that polls for something outside waits for no other thread.
 #[test]
 fn what_no_other_thread_ends_stays_computing() {
     let threads = [vec![(100_000, true)], vec![(50_000, true)]];
@@ -236,7 +235,7 @@ fn random_threads_come_to_their_end_and_take_no_longer_than_recorded() {
             .map(|_| (0..40).map(|_| (1 + numbers.below(5_000), numbers.chance(1, 2))).collect())
             .collect();
         let mut timeline = timeline(&threads, 500, numbers.chance(1, 2), "sched_yield");
-        // Half of them for a lock: which thread gets it first is open then.
+        // Half of the threads wait for a lock: which one gets it first is open.
         let tries = seed % 2 == 1;
         timeline.code[1].tries = tries;
         let program = from_timeline(&timeline);

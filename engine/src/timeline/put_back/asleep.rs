@@ -1,6 +1,6 @@
-//! Sleeps under a lock (ours). While a thread waits for a mutex, each release of it wakes one. So a thread that wakes a waiter
-//! has had the mutex since that one came, or since the release before. What the thread slept for meanwhile, a device or a timer,
-//! is part of a section. It cannot deadlock there: simulated, it takes as long as recorded.
+//! Sleeps with a mutex held (ours). While a thread waits for a mutex, each release wakes one waiter. So a thread that wakes a
+//! waiter has held the mutex since the waiter came, or since the release before. If it slept meanwhile, for a device or a
+//! timer, the sleep is part of the section. Such a sleep cannot deadlock: simulated, it takes as long as recorded.
 
 use super::super::model::{State, Thread, Timeline, Wake};
 use super::super::wait::{External, Wait};
@@ -9,30 +9,30 @@ use super::lock::Lock;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// A sleep with a lock.
+/// A sleep in which the thread holds a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Asleep {
-    /// Number of the lock.
+    /// Index of the lock.
     pub(super) lock: usize,
     /// When the thread released the lock.
     pub(super) released_ns: u64,
 }
 
-/// By thread and begin.
+/// By thread index and begin of the sleep.
 pub(super) type AllAsleep = BTreeMap<(u32, u64), Asleep>;
 
-/// A thread has a lock until it wakes a waiter.
+/// A thread holds a lock until it wakes a waiter.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     lock: usize,
     until_ns: u64,
-    /// The last release before.
+    /// When the lock was last released before.
     after_ns: u64,
-    /// When the waiter came.
+    /// When the waiter began to wait.
     awaited_ns: u64,
 }
 
-/// The sleeps under those of these locks that are mutexes, where another thread waited.
+/// Sleeps of threads that hold one of the mutexes among `locks` while another thread waits for it.
 pub(super) fn find(timeline: &Timeline, locks: &[Lock<'_>]) -> AllAsleep {
     let mut held = held(timeline, locks);
     let mut all = AllAsleep::new();
@@ -42,7 +42,7 @@ pub(super) fn find(timeline: &Timeline, locks: &[Lock<'_>]) -> AllAsleep {
         for (began_ns, ended_ns) in device_waits(thread) {
             let next = held.partition_point(|held| held.until_ns < ended_ns);
             let own = |held: &&Held| held.after_ns <= began_ns && held.awaited_ns < ended_ns;
-            // Of several locks at once the one that is released first lies inside of the others.
+            // Of several locks held at once, the one released first is the inner one.
             if let Some(held) = held.get(next..).and_then(|held| held.first()).filter(own) {
                 all.insert((index, began_ns), Asleep { lock: held.lock, released_ns: held.until_ns });
             }
@@ -51,7 +51,7 @@ pub(super) fn find(timeline: &Timeline, locks: &[Lock<'_>]) -> AllAsleep {
     all
 }
 
-/// By thread.
+/// Holds of mutexes that ended with a wake-up, by thread.
 fn held(timeline: &Timeline, locks: &[Lock<'_>]) -> FxHashMap<u32, Vec<Held>> {
     let mutexes = (0..).zip(locks).filter(|(_, lock)| lock.word.side.is_none());
     let numbers: FxHashMap<(u32, u64), usize> = mutexes.map(|(number, lock)| (lock.key(), number)).collect();
@@ -73,7 +73,7 @@ fn held(timeline: &Timeline, locks: &[Lock<'_>]) -> FxHashMap<u32, Vec<Held>> {
     all
 }
 
-/// Begin and end of each wait that no thread of the program ends.
+/// Begin and end of each wait that no thread of the program ended.
 fn device_waits(thread: &Thread) -> impl Iterator<Item = (u64, u64)> {
     thread.spans().filter_map(|(start, end, state)| {
         let State::Blocked(number) = state else { return None };

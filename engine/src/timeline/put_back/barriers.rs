@@ -1,6 +1,6 @@
-//! Barriers without probes are put back from the waits for them (ours). The last thread that comes to a barrier does not wait:
-//! it wakes all others. If every thread that ever waits or wakes at a word does one or the other each time round, all of them
-//! are known to have come, and when. The simulation then decides again who comes last.
+//! Barriers without probes are put back from the waits for them (ours). The last thread to arrive at a barrier does not wait:
+//! it wakes all others. A word is a barrier if each of its threads either waits or wakes in each round. All arrivals and
+//! their times are known then, and the simulation decides again which thread arrives last.
 
 use super::super::model::{FirstUse, Lock, LockOperation, Timeline, Wake};
 use super::clock::Clock;
@@ -14,11 +14,11 @@ use probe_abi::{SyncFamily, SyncOperation};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Of a hundred rounds at least this number must be whole. In the others a thread came just before the last one, and did not sleep.
+/// Percentage of rounds that must have all threads. In others, a thread came just before the last one and did not sleep.
 const WHOLE_PERCENT: usize = 90;
-/// Fewer rounds may be chance.
+/// Fewer rounds may be a coincidence.
 const FEWEST_ROUNDS: usize = 4;
-/// What a barrier returns in the thread that came last: `PTHREAD_BARRIER_SERIAL_THREAD`.
+/// What a barrier returns in one thread, here the last: `PTHREAD_BARRIER_SERIAL_THREAD`.
 const SERIAL: i32 = -1;
 
 /// A wait that another thread ended.
@@ -29,15 +29,15 @@ struct Ended {
     waker: u32,
     thread: u32,
     began_ns: u64,
-    /// When the thread ran again.
+    /// When the thread was on a CPU again.
     ran_ns: u64,
 }
 
-/// All threads come, one after the other; the last one wakes those that wait.
+/// One use of a barrier: all threads arrive, and the last one wakes those that wait.
 #[derive(Clone, Debug)]
 struct Round {
     last: u32,
-    /// When the last one woke the first and the last of the others.
+    /// When the last thread woke the first and the last waiter.
     from_ns: u64,
     until_ns: u64,
     /// By thread.
@@ -52,7 +52,7 @@ struct Barrier {
     rounds: Vec<Round>,
 }
 
-/// Puts uses of barriers into the timeline, where all are known.
+/// Puts back the uses of all words that are barriers.
 pub(super) fn put_back(timeline: &mut Timeline, calls: &Calls, clocks: &[Clock]) {
     let words = waits(timeline, calls);
     let all = words.len();
@@ -61,14 +61,14 @@ pub(super) fn put_back(timeline: &mut Timeline, calls: &Calls, clocks: &[Clock])
         return;
     }
     if barriers.len() == all {
-        // Nothing of them is missing.
+        // All waits for barriers are known: none is missing.
         let is_off = |finding: &Finding| matches!(finding, Finding::OperationsOff { family, .. } if family == SyncFamily::Barrier.name());
         timeline.findings.retain(|finding| !is_off(finding));
     }
     write(timeline, &barriers, clocks);
 }
 
-/// The ended waits for each word in which a thread was seen waiting for a barrier, in order of their ends.
+/// The ended waits for each word at which a thread was sampled in a barrier function, in order of their ends.
 fn waits(timeline: &Timeline, calls: &Calls) -> BTreeMap<(u32, u64), Vec<Ended>> {
     let mut words: FxHashMap<(u32, u64), Vec<Ended>> = FxHashMap::default();
     let mut barriers: FxHashSet<(u32, u64)> = FxHashSet::default();
@@ -91,7 +91,7 @@ fn waits(timeline: &Timeline, calls: &Calls) -> BTreeMap<(u32, u64), Vec<Ended>>
     words.into_iter().collect()
 }
 
-/// The barrier that these waits are for, if enough rounds show all threads.
+/// The barrier of these waits, if enough rounds have all threads.
 fn barrier(((pid, address), waits): ((u32, u64), Vec<Ended>)) -> Option<Barrier> {
     let threads: BTreeSet<u32> = waits.iter().flat_map(|wait| [wait.thread, wait.waker]).collect();
     let mut began: FxHashMap<u32, Vec<u64>> = FxHashMap::default();
@@ -131,7 +131,7 @@ fn barrier(((pid, address), waits): ((u32, u64), Vec<Ended>)) -> Option<Barrier>
     is_barrier.then_some(Barrier { pid, address, threads, rounds })
 }
 
-/// What the threads of a round did: each with where its call came back. `None` if one of them did not run again.
+/// The barrier operations of a round, each with the interval in which its call returns. `None` if a thread did not run again.
 fn uses(
     barrier: &Barrier,
     round: &Round,

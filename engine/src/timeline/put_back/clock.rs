@@ -1,4 +1,4 @@
-//! A thread's own clock: how long it has run by when.
+//! A thread's own clock: its running time so far, by time of the recording.
 
 use super::super::model::{State, Thread};
 
@@ -8,11 +8,11 @@ struct Piece {
     interval: usize,
     from_ns: u64,
     until_ns: u64,
-    /// How long it had run before, nanoseconds.
+    /// Running time before it, nanoseconds.
     ran_ns: u64,
 }
 
-/// See the module.
+/// The running stretches of a thread, in order of time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clock(Vec<Piece>);
 
@@ -29,20 +29,21 @@ impl Clock {
         Clock(pieces)
     }
 
-    /// All of it, nanoseconds.
+    /// Total running time, nanoseconds.
     pub(super) fn total_ns(&self) -> u64 {
         self.0.last().map_or(0, |last| last.ran_ns + (last.until_ns - last.from_ns))
     }
 
-    /// How long it has run by this time, nanoseconds.
+    /// Running time up to this instant, nanoseconds.
     pub(super) fn at(&self, time_ns: u64) -> u64 {
         let after = self.0.partition_point(|piece| piece.from_ns <= time_ns);
         let before = after.checked_sub(1).and_then(|last| self.0.get(last));
         before.map_or(0, |piece| piece.ran_ns + (time_ns.min(piece.until_ns) - piece.from_ns))
     }
 
-    /// When it has run for so long, and in which interval that is: `late` where it goes on running, if it paused just
-    /// there, else where it stopped.
+    /// The interval and instant at which the thread has run for `ran_ns`.
+    ///
+    /// If the thread was off its CPU just then: `late` gives where it runs again, otherwise where it stopped.
     pub(super) fn when(&self, ran_ns: u64, late: bool) -> Option<(usize, u64)> {
         let begun = |piece: &Piece| if late { piece.ran_ns <= ran_ns } else { piece.ran_ns < ran_ns };
         let at = self.0.partition_point(begun).saturating_sub(1);
@@ -53,14 +54,14 @@ impl Clock {
         ))
     }
 
-    /// Where it next runs from an instant on: the interval and the time.
+    /// The interval and instant at which the thread runs first, from `time_ns` on.
     pub(super) fn next_run(&self, time_ns: u64) -> Option<(usize, u64)> {
         let at = self.0.partition_point(|piece| piece.until_ns <= time_ns);
         self.0.get(at).map(|piece| (piece.interval, piece.from_ns.max(time_ns)))
     }
 }
 
-/// For how long any of these threads ran, nanoseconds.
+/// Time in which at least one of these threads ran, nanoseconds.
 pub(super) fn any_runs_ns<'a>(clocks: impl Iterator<Item = &'a Clock>) -> u64 {
     let mut pieces: Vec<(u64, u64)> =
         clocks.flat_map(|clock| clock.0.iter().map(|piece| (piece.from_ns, piece.until_ns))).collect();

@@ -1,20 +1,20 @@
-//! The locks that a thread held between the sections that events show: each as often as its share of the
-//! running time requires, at equal distances, as in the program. A sample that met the thread under a lock,
-//! or under none, moves all that comes from there on by as little as is needed.
+//! Sections of locks between those that events show: each lock at equal distances, as often as its share of the running time
+//! requires. A sample that contradicts this (the thread under a lock or under none) moves all later sections by the least
+//! possible.
 
 use super::lengths::Lengths;
 use super::sections::{OfThread, Section};
 
-/// Sections of a lock for which there was no room, and which come as soon as there is: without a limit they would crowd.
+/// Sections of a lock that may be late for lack of room. Without a limit, they would crowd where room begins.
 const MOST_DUE: f64 = 4.0;
 
-/// See the module. Times in the thread's own clock, ns.
+/// The sections of one thread, as far as decided. Times are in the thread's own clock, ns.
 pub(super) struct Fill<'a, 'b> {
     thread: &'a mut OfThread<'b>,
     ticks: &'a [(u64, Option<usize>)],
-    /// By lock, when it is taken next; never if the thread does not use it.
+    /// By lock: when the next section is due; infinite if the thread does not use the lock.
     due: Vec<f64>,
-    /// All before is decided.
+    /// All before this instant is decided.
     at: u64,
     pub(super) sections: Vec<Section>,
 }
@@ -31,12 +31,12 @@ impl<'a, 'b> Fill<'a, 'b> {
         fill
     }
 
-    /// From one time that the thread takes the lock to the next, on average.
+    /// Mean time from one acquisition of the lock by the thread to the next.
     fn apart(&self, lock: usize) -> f64 {
         self.thread.length(lock) / self.thread.share(lock)
     }
 
-    /// The thread has had the lock for so long.
+    /// Notes a section of `length`: the next one is due later.
     fn had(&mut self, lock: usize, length: u64) {
         let (apart, share) = (self.apart(lock), self.thread.share(lock));
         if let Some(due) = self.due.get_mut(lock) {
@@ -44,7 +44,7 @@ impl<'a, 'b> Fill<'a, 'b> {
         }
     }
 
-    /// Continues after a section that events show, or after an instant that none spans.
+    /// Adds a section that events show, or passes an instant that no section may span.
     pub(super) fn jump(&mut self, until: u64, section: Option<Section>) {
         self.at = self.at.max(until);
         if let Some(section) = section {
@@ -54,13 +54,13 @@ impl<'a, 'b> Fill<'a, 'b> {
         self.pass(self.at);
     }
 
-    /// Forgets samples before an instant.
+    /// Drops samples before an instant.
     fn pass(&mut self, until: u64) {
         let passed = self.ticks.partition_point(|(at, _)| *at < until);
         self.ticks = self.ticks.get(passed..).unwrap_or_default();
     }
 
-    /// Fills what is free before an instant.
+    /// Adds sections up to an instant.
     pub(super) fn up_to(&mut self, until: u64) {
         while self.at < until {
             let due = self.due.iter().copied().enumerate().min_by(|a, b| a.1.total_cmp(&b.1));
@@ -90,12 +90,12 @@ impl<'a, 'b> Fill<'a, 'b> {
         self.pass(until_ns);
     }
 
-    /// All that is to come comes so much later, or earlier.
+    /// Moves all due sections later, or earlier.
     fn shift(&mut self, by: f64) {
         self.due.iter_mut().for_each(|due| *due += by);
     }
 
-    /// A sample met the thread under this lock, where it has none: the section before it lasts or the next one comes by then,
+    /// A sample found the thread under this lock at a free time. Moves the section before it or the next one to the sample,
     /// whichever is nearer.
     fn meet(&mut self, at: u64, lock: usize, until: u64) {
         self.pass(at + 1);
@@ -119,8 +119,8 @@ impl<'a, 'b> Fill<'a, 'b> {
         self.put(lock, at, length.min(until - at).max(1));
     }
 
-    /// A sample met the thread under no lock, where a section would lie: it is over by then or begins then, whichever is
-    /// nearer.
+    /// A sample found the thread under no lock, where a section is due. Moves the section before or behind the sample,
+    /// whichever is nearer.
     fn avoid(&mut self, at: u64, lock: usize, from: u64, length: u64) {
         let (early, late) = (from.saturating_add(length) - at, at + 1 - from);
         if early < late && self.at.saturating_add(early) <= from {
@@ -128,7 +128,7 @@ impl<'a, 'b> Fill<'a, 'b> {
             self.put(lock, from - early, length);
         } else {
             self.shift(late as f64);
-            // Nor does what was due before come before it.
+            // Sections that were due before must not come earlier than this one.
             self.due.iter_mut().for_each(|due| *due = due.max((at + 1) as f64));
             self.pass(at + 1);
         }
@@ -140,7 +140,7 @@ impl OfThread<'_> {
         self.locks.get(lock).map(|lock| &lock.lengths)
     }
 
-    /// How long what stands for a section of the lock lasts, on average.
+    /// Mean time of an added section of the lock, which stands for `each` sections.
     fn length(&self, lock: usize) -> f64 {
         self.lengths(lock).map_or(1.0, |lengths| lengths.mean_ns() as f64) * self.each as f64
     }

@@ -1,6 +1,5 @@
-//! Futex words that are mutexes, with the waits for them and the wake-ups that ended these. A word is one if
-//! a thread was sampled waiting for it in a function whose name says so: C libraries, Rust's standard library
-//! and others call it by that name.
+//! Futex words that are mutexes, with their waits and wake-ups. A word is a mutex if a sample found a thread waiting for it
+//! in a function whose name says so: C libraries, Rust's standard library and others use such names.
 
 use super::super::model::{State, Thread, Timeline, Wait, Wake};
 use super::super::wait_reason::WaitReason;
@@ -10,39 +9,39 @@ use probe_abi::SampleReason;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Largest lock of a C library in which a word may lie, bytes.
+/// Size of the largest lock of a C library that a word may be part of, bytes.
 const LOCK_BYTES: u64 = 56;
 
 /// A mutex, or one side of a read-write lock.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Word {
     pub(super) pid: u32,
-    /// The first of its words.
+    /// Its lowest word.
     pub(super) address: u64,
-    /// All of them: a mutex has one.
+    /// All its words; a mutex has one.
     pub(super) addresses: BTreeSet<u64>,
-    /// For what it is taken here, if it is a read-write lock.
+    /// The side of a read-write lock; `None` for a mutex.
     pub(super) side: Option<ReadWrite>,
-    /// When it was first waited for, and by which thread.
+    /// When the first wait began, and the index of the thread.
     pub(super) first: (u64, u32),
-    /// Calls in which threads waited for it, with code after them that is known to run under the lock.
+    /// Calls in which threads waited for it and behind which code is known to run under the lock.
     pub(super) calls: BTreeSet<CallId>,
     /// By thread.
     pub(super) threads: BTreeMap<u32, Marks>,
-    /// How often threads waited.
+    /// Number of waits.
     pub(super) waits: u64,
 }
 
-/// What a thread did with a word, each in order of time.
+/// A thread's waits and wake-ups at a word, each in order of time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Marks {
     /// Waits: begin, and when the thread ran again.
     pub(super) waits: Vec<(u64, u64)>,
-    /// Releases that woke others: the first and the last of them.
+    /// Releases that woke waiters: time of the first and of the last wake-up.
     pub(super) wakes: Vec<(u64, u64)>,
 }
 
-/// The mutexes that no recorded operation is about.
+/// The mutexes without recorded operations.
 pub(super) fn find(timeline: &Timeline, calls: &Calls) -> Vec<Word> {
     let mut words: FxHashMap<(u32, u64), Word> = FxHashMap::default();
     let mut mutexes: FxHashSet<(u32, u64)> = FxHashSet::default();
@@ -71,22 +70,22 @@ pub(super) fn find(timeline: &Timeline, calls: &Calls) -> Vec<Word> {
     words.into_values().collect()
 }
 
-/// A wait for a word.
+/// A wait for a futex word.
 pub(super) struct Slept<'a> {
     pub(super) index: u32,
     pub(super) wait: &'a Wait,
-    /// Its number in the thread.
+    /// Index of the wait in the thread's waits.
     pub(super) number: u32,
     /// Process and address of the word.
     pub(super) key: (u32, u64),
     pub(super) start_ns: u64,
-    /// When the thread ran again.
+    /// When the thread was on a CPU again.
     pub(super) ran_ns: u64,
-    /// The stack that was sampled when it began.
+    /// The stack that was sampled as it fell asleep.
     pub(super) stack: Option<u32>,
 }
 
-/// The waits for words that do not lie in objects whose operations were recorded.
+/// The waits for words outside of objects whose operations were recorded.
 pub(super) fn sleeps(timeline: &Timeline) -> impl Iterator<Item = Slept<'_>> {
     let recorded: FxHashSet<(u32, u64)> =
         timeline.locks.iter().map(|lock| (lock.pid, lock.address)).collect();
@@ -123,14 +122,14 @@ fn wakes(timeline: &Timeline, words: &mut FxHashMap<(u32, u64), Word>) {
     }
 }
 
-/// The word that a wait is for, if it is one and stayed it, and the wait has both ends.
+/// The futex word of a wait; `None` if there are several, if the wait moved to another, or if its end is not known.
 pub(super) fn word(wait: &Wait) -> Option<u64> {
     let WaitReason::Futex(futex) = wait.reason else { return None };
     let is_whole = !matches!(wait.wake, Wake::CutByUnknown);
     (futex.words <= 1 && wait.moved_to.is_none() && is_whole).then_some(futex.word)
 }
 
-/// When the thread runs next after an interval, if nothing unknown comes before.
+/// When the thread runs next after an interval; `None` if its state is unknown or it sleeps again before.
 fn runs_after(thread: &Thread, interval: usize) -> Option<u64> {
     let after = thread.intervals.iter().skip(interval + 1);
     let next = after.take(4).find(|next| !matches!(next.state, State::Runnable))?;

@@ -1,9 +1,9 @@
-//! Joins of threads that had ended already are put back (ours). A thread that waits for others to end shows in a program
-//! without probes only where it has to wait. Which of them it finds ended depends on the CPU count: on more CPUs it would wait
-//! for others, and replayed as recorded it would not.
+//! Joins of threads that had already ended are put back (ours). Without probes, a join shows only where the joiner has to
+//! wait. Which threads have ended by then depends on the number of CPUs: replayed as recorded, a joiner on more CPUs would
+//! not wait for some threads for which it would really wait.
 //!
-//! A thread creates some threads, then waits for the ends of some: a round, which ends where it creates the next, or ends
-//! itself. If in nearly all rounds all threads of the round have ended by then, the program joins all of them. In each round the
+//! A round: a thread creates threads, then waits for the end of some. It ends where the thread creates the next ones, or ends
+//! itself. If in nearly all rounds all created threads have ended by then, the program joins all of them. In each round, the
 //! others are joined after the last one that was waited for.
 
 use super::super::expand_bursts::{Made, insert};
@@ -15,33 +15,33 @@ use probe_abi::SyncFamily;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Fewer rounds may be chance.
+/// Fewer rounds may be a coincidence.
 const FEWEST_ROUNDS: usize = 3;
-/// In this number of a hundred rounds all threads must have ended.
+/// Percentage of rounds in which all threads must have ended.
 const WHOLE_PERCENT: usize = 90;
-/// From the wake-up that a thread's end is, to the end itself, at most: the kernel takes its memory and files from it.
+/// Longest time from a thread's last wake-up to its end: the kernel first frees its memory and files.
 const ENDS_WITHIN_NS: u64 = 1_000_000;
 
-/// Threads that one thread created, up to where it goes on.
+/// Threads created by one thread, and which of them it waited for.
 #[derive(Clone, Debug, Default)]
 struct Round {
     created: BTreeSet<u32>,
     awaited: FxHashSet<u32>,
-    /// When it came back from the last wait.
+    /// When it was on a CPU after its last wait.
     ran_ns: u64,
-    /// When it creates the next ones, or ends.
+    /// When it creates the next threads, or ends.
     until_ns: u64,
 }
 
-/// What a thread does, in order of time.
+/// An event in the thread that creates and waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Created(u32),
-    /// It came back from waiting for the end of this one.
+    /// It was woken by the end of this thread.
     Awaited(u32),
 }
 
-/// Puts joins into the timeline, where all rounds are alike.
+/// Puts joins into the timeline, in processes where nearly all rounds are whole.
 pub(super) fn put_back(timeline: &mut Timeline, clocks: &[Clock]) {
     let family = |used: &LockOperation| (pid(timeline, used.thread), used.operation.family());
     let recorded: FxHashSet<(u32, SyncFamily)> = timeline.lock_operations.iter().map(family).collect();
@@ -95,7 +95,7 @@ fn pid(timeline: &Timeline, thread: u32) -> u32 {
     timeline.threads.get(thread as usize).map_or(0, |thread| thread.pid)
 }
 
-/// The rounds of a thread that are over.
+/// The finished rounds of a thread.
 fn rounds(timeline: &Timeline, thread: u32) -> Vec<Round> {
     let Some(known) = timeline.threads.get(thread as usize) else { return Vec::new() };
     let mut events: Vec<(u64, Event)> = Vec::new();
@@ -142,7 +142,7 @@ fn rounds(timeline: &Timeline, thread: u32) -> Vec<Round> {
     rounds
 }
 
-/// Whether the thread ended with this wake-up.
+/// Whether this wake-up was the end of the thread: its last one, shortly before it died.
 fn is_end_of(timeline: &Timeline, thread: u32, woke_ns: u64) -> bool {
     let Some(thread) = timeline.threads.get(thread as usize).filter(|thread| thread.died) else {
         return false;
@@ -165,8 +165,9 @@ mod tests {
     const SHORT_NS: u64 = 100_000;
     const LONG_NS: u64 = 300_000;
 
-    /// On one CPU: a thread creates a short and a long one, which runs first, and waits for the short one only, since the other
-    /// has ended by then. With `leaves`, the long one lives on.
+    /// One CPU: a thread creates a short and a long one. The long one runs first, so only the short one is waited for.
+    ///
+    /// With `leaves`, the long one lives on.
     fn run(rounds: u64, leaves: bool) -> Timeline {
         let state = |start: u64, state, first_step| Interval { start: Timestamp(start), state, first_step };
         let running = State::Running { cpu: Some(0) };
@@ -226,7 +227,7 @@ mod tests {
         (timeline, joins)
     }
 
-    /// Attached to a program that forks and joins 41 threads, 16 CPUs were promised to make it 10.2 times as fast; measured 7.4.
+    /// Otherwise 16 CPUs seem to make a program that forks and joins 41 threads 10.2 times as fast; measured are 7.4.
     #[test]
     fn threads_that_had_ended_are_joined_where_all_are() {
         let time = |timeline: &Timeline| {

@@ -1,4 +1,4 @@
-//! How long a lock is held each time, as waits, wake-ups and samples show it.
+//! How long a lock is held each time, from waits, wake-ups and samples.
 
 use super::super::model::{NO_STACK, StackSample, Timeline};
 use super::chance::Chance;
@@ -7,37 +7,37 @@ use super::futex_words::{Marks, Word};
 use super::lock_samples::Calls;
 use probe_abi::SampleReason;
 
-/// With fewer lengths of sections than this, it is unknown how long the lock is held.
+/// With fewer known lengths, it is unknown how long the lock is held.
 const FEWEST_LENGTHS: usize = 5;
 
-/// A thread that wakes the next one after more than this many times the usual length had given the lock back, and taken it
-/// again, meanwhile.
+/// A thread that holds a lock for more than this many times the usual length until it wakes a waiter has released it and
+/// taken it again meanwhile.
 const LONGEST: u64 = 6;
-/// If half of the lengths are more than this many times the tenth part's, they are several sections (of lengths by chance,
-/// exponentially spread, it is 6.6 times).
+/// If the median length is more than this many times the shortest tenth's, lengths are of several sections each. (For
+/// exponentially distributed lengths, the ratio is 6.6.)
 const MANY: u64 = 20;
-/// Of the samples in sections, this part and a few more may lie in code that is not known to be under the lock.
+/// Of the samples in sections, this part and a few more may be in code that is not known to run under the lock.
 const ELSEWHERE: f64 = 0.05;
 const FEW_ELSEWHERE: f64 = 2.0;
-/// Further ones lie in the code that takes and releases the lock, which runs for this long each time, nanoseconds.
+/// Further samples are in the code that takes and releases the lock, which runs for this long each time, nanoseconds.
 const TAKING_NS: f64 = 3_000.0;
-/// The part of both together, at most.
+/// Most of the samples in sections that `ELSEWHERE` and `TAKING_NS` together may excuse.
 const MOST_ELSEWHERE: f64 = 0.25;
-/// Lengths kept of a lock.
+/// Most lengths that are kept of a lock.
 const MOST_LENGTHS: usize = 4096;
 
-/// How long a lock is held, as events show it; nanoseconds of running.
+/// How long a lock is held at a time, from events; nanoseconds of running time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lengths {
     pub(super) held: Vec<u64>,
-    /// Samples agree that most stretches from a wait to the next wake-up are one section.
+    /// Samples confirm that most stretches from a wait to the next wake-up are one section.
     is_sure: bool,
-    /// All that events show of its being held, before lengths are drawn from: these may be fewer.
+    /// Sum of all lengths from events, before `held` is thinned out.
     seen_ns: u64,
 }
 
 impl Lengths {
-    /// From getting the lock after a wait to waking the next one.
+    /// From the stretches between getting the lock after a wait and waking the next waiter.
     pub(super) fn of(timeline: &Timeline, calls: &Calls, word: &Word, clocks: &[Clock]) -> Lengths {
         let mut lengths = Lengths::default();
         let mut stretches = Vec::new();
@@ -65,16 +65,17 @@ impl Lengths {
         lengths
     }
 
-    /// Whether events and samples can both be right, if threads ran for so long and had the lock for at most
-    /// this part of it. If not, what lies between a wait and the next wake-up is no section: a release
-    /// without a waiter leaves no event, and for a lock that is hardly ever waited for most releases are like
-    /// that.
+    /// Whether events and samples agree: threads that ran for `ran_ns` held the lock for at most the part `most` of it.
+    ///
+    /// If not, stretches from a wait to the next wake-up are no sections. A release without a waiter leaves no event, and for
+    /// a lock with few waits most releases are like that.
     pub(super) fn agree(&self, ran_ns: u64, most: f64) -> bool {
         self.seen_ns as f64 <= ran_ns as f64 * most
     }
 
-    /// The better known of two, if one is known: of the sides of a read-write lock, for which it matters more that one
-    /// keeps the other out than for how long at a time.
+    /// The better known of two lengths, if any is known: a read-write lock's side may use the other side's.
+    ///
+    /// It matters more that the sides exclude each other than for how long at a time.
     pub(super) fn better<'a>(own: &'a Lengths, other: Option<&'a Lengths>) -> Option<&'a Lengths> {
         let known = |lengths: &&Lengths| lengths.held.len() >= FEWEST_LENGTHS;
         let both = || [Some(own), other].into_iter().flatten().filter(known);
@@ -95,17 +96,17 @@ impl Lengths {
     }
 }
 
-/// From a thread's getting a lock to its waking the next one.
+/// A stretch from a thread's getting a lock to its waking the next waiter.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     length: u64,
-    /// Samples in it, and those of them in code that is not under the lock.
+    /// Samples in it, and the number of these in code that is not under the lock.
     ticks: usize,
     elsewhere: usize,
 }
 
 impl Stretch {
-    /// `ticks`: where samples met the thread, ascending, and whether under the lock.
+    /// `ticks`: instants of samples in the thread's own clock, ascending, and whether they are under the lock.
     fn of(ticks: &[(u64, bool)], from: u64, until: u64) -> Stretch {
         let place = |time: u64| ticks.partition_point(|(at, _)| *at < time);
         let inside = ticks.get(place(from)..place(until)).unwrap_or_default();
@@ -114,9 +115,10 @@ impl Stretch {
     }
 }
 
-/// Lengths of stretches that are one section each: the shortest ones, as many as samples agree with. In
-/// longer ones samples find the thread elsewhere: it had released the lock without a waiter, which makes no
-/// event. And whether most stretches are.
+/// The lengths of stretches that are one section each, and whether most stretches are.
+///
+/// These are the shortest stretches, as many as samples agree with. In longer ones, samples find the thread outside: it had
+/// released the lock without a waiter, which makes no event.
 fn single(mut stretches: Vec<Stretch>) -> (Vec<u64>, bool) {
     stretches.sort_by_key(|stretch| stretch.length);
     let (mut ticks, mut elsewhere, mut agreed, mut all_ns) = (0, 0, 0, 0.0);
@@ -130,15 +132,15 @@ fn single(mut stretches: Vec<Stretch>) -> (Vec<u64>, bool) {
         }
     }
     let lengths = stretches.iter().map(|stretch| stretch.length);
-    // The code that takes and releases a lock is not under it: for sections that are no longer than that,
-    // samples show nothing.
+    // Code that takes and releases a lock is not under it, so of sections shorter than this code samples tell nothing.
     let held = if agreed < FEWEST_LENGTHS { lengths.collect() } else { lengths.take(agreed).collect() };
     (held, agreed * 2 > stretches.len())
 }
 
-/// Sorts lengths and leaves out those that are several. Where most are (a thread that has waited once more
-/// wakes none), the short ones are those of one section, if there are many: sections of one code do not
-/// differ that much.
+/// Sorts lengths and removes those that are several sections.
+///
+/// After a last wait a thread may wake none, so most stretches can be several sections. Then the short lengths, if they are
+/// far below the median, are those of single sections: sections of the same code do not differ that much.
 fn usual(lengths: &mut Vec<u64>) {
     lengths.retain(|&length| length > 0);
     lengths.sort_unstable();
@@ -158,13 +160,13 @@ fn thin(lengths: &mut Vec<u64>) {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Mark {
-    /// A wait that got the lock, unless another one was first: begin, and when the thread ran again.
+    /// A wait that got the lock, unless another thread was faster: its begin, and when the thread ran again.
     Wait(u64, u64),
-    /// It released the lock and woke others: the first, and the last of them.
+    /// The thread released the lock and woke waiters: time of the first and of the last wake-up.
     Wake(u64, u64),
-    /// A sleep with the lock begins, and when the thread released it.
+    /// A sleep with the lock held: its begin, and when the thread released the lock.
     Asleep(u64, u64),
-    /// A wait for something else begins: no section spans it.
+    /// A wait for something else begins, which no section may span.
     Elsewhere(u64),
 }
 
@@ -184,7 +186,7 @@ pub(super) fn in_order(marks: &Marks) -> Vec<Mark> {
     all.into_iter().map(|(_, mark)| mark).collect()
 }
 
-/// Where a thread was in its own time when samples met it, and with which stack.
+/// A thread's samples of ticks: its own running time at each, and the stack.
 pub(super) fn ticks<'a>(
     timeline: &'a Timeline,
     index: usize,
@@ -199,7 +201,7 @@ pub(super) fn ticks<'a>(
 mod tests {
     use super::*;
 
-    /// Of three locks the one in the middle was held twice as long, half as often, as it was.
+    /// Otherwise the middle one of three locks is estimated to be held twice as long, half as often, as it is.
     #[test]
     fn a_stretch_in_which_samples_meet_the_thread_elsewhere_is_several_sections() {
         let one =

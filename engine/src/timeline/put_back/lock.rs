@@ -4,12 +4,12 @@ use super::futex_words::Word;
 use super::lengths::Lengths;
 use super::lock_samples::Share;
 
-/// A lock whose acquisitions are put back.
+/// A lock whose acquisitions are put back (estimated).
 pub(super) struct Lock<'a> {
     pub(super) word: &'a Word,
-    /// By thread: the part of its running time that it has the lock.
+    /// By thread: the part of its running time in which it holds the lock.
     pub(super) shares: Vec<f64>,
-    /// Of all threads that use it.
+    /// The same for all threads together that use it.
     pub(super) share: Share,
     pub(super) lengths: Lengths,
 }

@@ -1,4 +1,4 @@
-//! What sampled stacks show of locks: which calls take one, and how much of its time a thread is under it.
+//! What sampled stacks tell about locks: which calls take one, and how long threads are under it.
 
 use super::super::model::{NO_STACK, Timeline};
 use super::futex_words::Word;
@@ -7,29 +7,28 @@ use probe_abi::SampleReason;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 
-/// A call that takes a lock, by number.
+/// A call that takes a lock, numbered by place in its binary.
 pub(super) type CallId = u32;
 
-/// This many innermost frames of a stack show what a thread waits in.
+/// Innermost frames of a stack that tell what a thread waits for.
 const INNERMOST: usize = 4;
-/// The weight of the samples of all threads, as a number of samples: a thread with few of its own gets the
-/// common share.
+/// Weight of all threads' share in each thread's, as a number of samples: threads with few samples get about that share.
 const COMMON: f64 = 50.0;
 
-/// By stack.
+/// What one stack tells.
 #[derive(Clone, Debug, Default)]
 struct OfStack {
-    /// Its frames, as calls with code after them that is known to run under a lock.
+    /// The stack's frames that are calls with known code under a lock behind them.
     takes: Vec<CallId>,
-    /// The calls that it comes after.
+    /// Calls that took locks under which this stack's frames run.
     under: Vec<CallId>,
     is_mutex: bool,
     is_barrier: bool,
-    /// What a thread that waits there wants a read-write lock for, and how far such a lock's words reach.
+    /// The side of a read-write lock that a thread waits for there, and the size of such a lock in bytes.
     read_write: Option<(ReadWrite, u64)>,
 }
 
-/// See the module.
+/// What each sampled stack tells, by number of the stack.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Calls(Vec<OfStack>);
 
@@ -67,7 +66,7 @@ impl Calls {
                 }
             }
             found.under = under.into_iter().collect();
-            // A function of a mutex that readers share has "mutex" in its name, too.
+            // Names of functions for read-write mutexes contain "mutex", too.
             found.is_mutex = is_mutex && !is_other && read_write.is_none();
             found.is_barrier = is_barrier && !is_other;
             found.read_write = read_write.filter(|_| !is_other);
@@ -84,36 +83,36 @@ impl Calls {
         self.stack(stack).into_iter().flat_map(|stack| stack.takes.iter().copied())
     }
 
-    /// Whether a thread that waits there waits for a mutex.
+    /// Whether a thread that sleeps with this stack waits for a mutex.
     pub(super) fn is_mutex(&self, stack: u32) -> bool {
         self.stack(stack).is_some_and(|stack| stack.is_mutex)
     }
 
-    /// Whether a thread that waits there waits for a barrier.
+    /// Whether a thread that sleeps with this stack waits for a barrier.
     pub(super) fn is_barrier(&self, stack: u32) -> bool {
         self.stack(stack).is_some_and(|stack| stack.is_barrier)
     }
 
-    /// What a thread that waits there wants a read-write lock for, and how many bytes such a lock's words reach.
+    /// The side of a read-write lock that a thread with this stack waits for, and the size of such a lock in bytes.
     pub(super) fn read_write(&self, stack: u32) -> Option<(ReadWrite, u64)> {
         self.stack(stack).and_then(|stack| stack.read_write)
     }
 
-    /// The calls that take locks and come before it.
+    /// The calls that took locks under which a thread with this stack runs.
     pub(super) fn under(&self, stack: u32) -> &[CallId] {
         self.stack(stack).map_or(&[], |stack| &stack.under)
     }
 }
 
-/// What functions that take or free a mutex have in their names.
+/// Parts of names of functions that take or release a mutex.
 const MUTEXES: [&str; 3] = ["mutex", "lll_lock", "mtx_lock"];
-/// What functions that wait at a barrier have.
+/// Parts of names of functions that wait at a barrier.
 const BARRIERS: [&str; 1] = ["barrier"];
-/// What others have: conditions, which are given a mutex, and locks that give each thread a word of its own to wait for.
+/// Parts of other functions' names: conditions, which use a mutex, and locks with a futex word for each waiting thread.
 const OTHERS: [&str; 7] =
     ["pthread_cond", "condition_variable", "condvar", "cnd_", "parking_lot", "absl::", "wtf::"];
 
-/// Whether a function, or one that was inlined there, has one of these in its name, parameters aside.
+/// Whether the function, or one inlined there, has one of `parts` in its name without parameters.
 fn names(code: &CodeFact, parts: &[&str]) -> bool {
     let is_its = |name: &str| {
         let name = name.split('(').next().unwrap_or(name).to_ascii_lowercase();
@@ -122,13 +121,13 @@ fn names(code: &CodeFact, parts: &[&str]) -> bool {
     all_names(code).any(is_its)
 }
 
-/// The function and those that were inlined there.
+/// The name of the function and of those inlined there.
 fn all_names(code: &CodeFact) -> impl Iterator<Item = &str> {
     let inlined = code.inlined.iter().map(|inlined| inlined.function.as_str());
     code.function.as_deref().into_iter().chain(inlined)
 }
 
-/// A part of running time, of samples.
+/// A part of running time, estimated from samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Share {
     pub(super) part: f64,
@@ -136,8 +135,9 @@ pub(super) struct Share {
     pub(super) error: f64,
 }
 
-/// How much of its running time each thread is under a lock, by index of the thread, and all that use it together. Where
-/// several words are taken by the same calls, samples cannot tell them apart: each has its part by how often threads waited.
+/// The share of its running time that each thread holds the lock, by thread index, and that of all its users together.
+///
+/// Samples cannot distinguish locks that the same calls take: each gets a part by its number of waits.
 pub(super) fn shares(timeline: &Timeline, calls: &Calls, word: &Word, words: &[Word]) -> (Vec<f64>, Share) {
     let alike = words.iter().filter(|other| other.pid == word.pid && !other.calls.is_disjoint(&word.calls));
     let waits: u64 = alike.map(|other| other.waits).sum();

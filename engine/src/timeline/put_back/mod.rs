@@ -1,16 +1,17 @@
-//! Acquisitions without a record are put back (ours). A lock without probes shows in a recording only where a
-//! thread waits for it. Without all the times when it was free, the order of waits would stay as recorded,
-//! and more CPUs would seem to help where the lock is held all the time.
+//! Acquisitions without a record are put back (ours).
 //!
-//! Three things are known. Events: when a thread got the lock after waiting, and when it woke the next
-//! waiter; it held the lock in between, which gives the distribution of hold times. Samples: how much of its
-//! running time a thread is in code that runs under the lock ([`crate::event::CodeFact::under`]), with or
-//! without a wait. The part of that time that is not in sections shown by events is divided into sections of
-//! the same lengths, spread evenly over the time between ([`fill`]). They become operations as if they had
-//! been recorded, and are simulated like those.
+//! A lock without probes shows in a recording only where a thread waits for it. Without the times when the lock was free,
+//! waits would keep their recorded order, and more CPUs would seem to help although the lock is always held.
 //!
-//! A section spans what its thread slept for under the lock ([`asleep`]). None spans a wait for anything else, and none lies in
-//! another: what is put back cannot deadlock.
+//! 1. Events show when a thread got the lock after a wait, and when it woke the next waiter. It held the lock in between,
+//!    which gives the distribution of hold times.
+//! 2. Samples show how much of its running time a thread is in code that runs under the lock
+//!    ([`crate::event::CodeFact::under`]).
+//! 3. The part of that time outside of sections shown by events is divided into sections of the same lengths, evenly spread
+//!    ([`fill`]). They are simulated as if recorded.
+//!
+//! A section spans sleeps of its thread under the lock ([`asleep`]). No section spans another wait or lies in another
+//! section, so sections that are put back cannot deadlock.
 
 mod asleep;
 mod barriers;
@@ -38,12 +39,12 @@ use rustc_hash::FxHashMap;
 use sections::{Kept, Made};
 use std::collections::BTreeMap;
 
-/// Most sections that are put back: of more, one stands for several.
+/// Most sections that are put back. Of more, each stands for several.
 const MOST_SECTIONS: u64 = 400_000;
-/// Locks that are put back, those with the longest waits: samples cannot tell more apart.
+/// Most locks that are put back, those with the most waits first. Samples cannot tell more of them apart.
 const MOST_LOCKS: usize = 64;
 
-/// Puts back what is missing, as far as it is known; reports the locks for which it is not.
+/// Puts back missing operations where enough is known; reports the other locks.
 pub(super) fn put_back(timeline: &mut Timeline) {
     let clocks: Vec<clock::Clock> = timeline.threads.iter().map(clock::Clock::of).collect();
     joins::put_back(timeline, &clocks);
@@ -77,7 +78,7 @@ fn put_locks_back(timeline: &mut Timeline, calls: &Calls, clocks: &[clock::Clock
     timeline.put_back = facts;
 }
 
-/// The locks about which enough is known, and addresses of the others.
+/// The locks that can be put back, and the addresses of the others.
 fn measured<'a>(
     timeline: &Timeline,
     words: &'a [Word],
@@ -105,7 +106,7 @@ fn measured<'a>(
         let (shares, share) = lock_samples::shares(timeline, calls, word, words);
         let users = || shares.iter().zip(clocks).filter(|(share, _)| **share > 0.0).map(|(_, clock)| clock);
         let ran_ns = users().map(|clock| clock.total_ns()).fold(0, u64::saturating_add);
-        // One thread has it at a time: code that several are in at once is not under it.
+        // One thread holds a lock at a time, so code that several threads run at once is not under it.
         let is_fit = word.side == Some(ReadWrite::Reading)
             || (share.part - share.error) * ran_ns as f64 <= clock::any_runs_ns(users()) as f64;
         if !is_fit || !own.agree(ran_ns, share.part + share.error) {
@@ -114,7 +115,7 @@ fn measured<'a>(
         }
         locks.push(Lock { word, shares, share, lengths: lengths.clone() });
     }
-    // Writers without readers, or readers without writers, would hardly ever wait.
+    // With one side only, threads would hardly ever wait.
     let sides: Vec<(u32, u64)> =
         locks.iter().filter(|lock| lock.word.side.is_some()).map(Lock::key).collect();
     let is_whole = |lock: &Lock<'_>| {
@@ -127,7 +128,7 @@ fn measured<'a>(
     (locks, unmeasured)
 }
 
-/// What is known of an object, from the one or two ways in which it is taken.
+/// Facts about an object, from its one or two sides.
 fn fact(number: u32, sides: &[(&Lock<'_>, &Made)], clocks: &[clock::Clock]) -> PutBack {
     let (seen, added) = sides.iter().fold((0, 0), |sum, (_, made)| (sum.0 + made.seen, sum.1 + made.added));
     let times = |made: &Made| (made.seen + made.added) as f64;

@@ -1,7 +1,9 @@
-//! Bounded resources without probes are put back from the waits for them (ours): a pool's connections, a limit of requests under
-//! way, made of a semaphore or of a condition variable and a count. A thread that waited for such a word has a permit from the
-//! wake-up that ended its wait until it wakes the next one. While threads wait, all permits are in use, and never more. Words by
-//! which some threads hand work to others do not have that: who wakes there does not wait in turn.
+//! Bounded resources without probes are put back from the waits for them (ours): a pool of connections, a limit of requests,
+//! made of a semaphore or of a condition variable with a count.
+//!
+//! A thread that waited for such a word has a permit from the wake-up that ended its wait until it wakes the next thread.
+//! While threads wait, all permits are in use, and never more. Where threads pass work on by a word this does not hold:
+//! there, wakers do not wait themselves.
 
 use super::super::model::{FirstUse, Lock, LockOperation, PutBack, Timeline, Wake};
 use super::clock::Clock;
@@ -14,36 +16,36 @@ use probe_abi::SyncOperation;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 
-/// With fewer uses that have both ends it is unknown how long they last, and fewer may be chance.
+/// With fewer complete uses, their length is unknown and may be a coincidence.
 const FEWEST: usize = 16;
-/// Of a hundred wake-ups at least this number must be by threads that wait there, too.
+/// Percentage of wake-ups that must be by threads that wait there, too.
 const BY_USERS_PERCENT: usize = 90;
-/// Of the time with waiting threads, the part with all permits in use, at least, and with more than these, at most: where a
-/// permit was taken without waiting is estimated.
+/// Of the time with waiting threads: least part with all permits in use, and greatest part with more in use. Permits taken
+/// without a wait are estimated, so the number is not exact.
 const ALL_IN_USE: f64 = 0.75;
 const MORE_IN_USE: f64 = 0.05;
-/// A thread that waits again after this part of what a use lasts has got no permit: another one was first.
+/// A thread that waits again within this fraction (1/8) of the usual length got no permit: another thread was faster.
 const TRIES_AGAIN: u64 = 8;
 
 /// Process and address of a word.
 type Key = (u32, u64);
 
-/// A bounded resource.
+/// A word that is a bounded resource.
 pub(super) struct Resource {
     key: Key,
     first: (u64, u32),
     permits: u64,
-    /// By thread, in order.
+    /// By thread, in order of time.
     uses: BTreeMap<u32, Vec<Use>>,
 }
 
-/// A thread has a permit.
+/// A thread has a permit for some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Use {
     from_ns: u64,
     until_ns: u64,
     waited: Option<Waited>,
-    /// It woke the next one then.
+    /// At `until_ns` it woke the next thread.
     woke: bool,
 }
 
@@ -56,7 +58,7 @@ struct Waited {
     ran_ns: u64,
 }
 
-/// What a thread did with a word, each in order of time.
+/// A thread's waits and wake-ups at a word, each in order of time.
 #[derive(Default)]
 struct Marks {
     waits: Vec<Waited>,
@@ -67,17 +69,17 @@ struct Marks {
 struct Word {
     first: Option<(u64, u32)>,
     threads: BTreeMap<u32, Marks>,
-    /// Waker and woken thread of each wake-up.
+    /// Waker and wakee of each wake-up.
     handed: Vec<(u32, u32)>,
 }
 
-/// The bounded resources that no recorded operation is about.
+/// The bounded resources without recorded operations.
 pub(super) fn find(timeline: &Timeline, calls: &Calls) -> Vec<Resource> {
     let words = words(timeline, calls).into_iter();
     words.filter_map(|(key, word)| resource(timeline, key, &word)).collect()
 }
 
-/// All words but those of locks and barriers.
+/// All futex words but those of mutexes, read-write locks and barriers.
 fn words(timeline: &Timeline, calls: &Calls) -> BTreeMap<Key, Word> {
     let mut words: BTreeMap<Key, Word> = BTreeMap::new();
     let mut others: FxHashSet<Key> = FxHashSet::default();
@@ -112,7 +114,7 @@ fn words(timeline: &Timeline, calls: &Calls) -> BTreeMap<Key, Word> {
     words
 }
 
-/// A condition variable of the C library has two words next to each other, and threads wait for them in turn.
+/// Joins the two neighbouring words of a condition variable of the C library, for which threads wait in turn.
 fn join_conditions(words: &mut BTreeMap<Key, Word>) {
     const SECOND: u64 = 4;
     let firsts: Vec<Key> =
@@ -133,8 +135,8 @@ fn join_conditions(words: &mut BTreeMap<Key, Word>) {
     }
 }
 
-/// Whether nearly all threads that wait there wake others, and nearly nobody else does. A thread at one end of nearly all
-/// wake-ups serves the others.
+/// Whether nearly all threads that wait there wake others, and nearly no others do. A thread that takes part in nearly all
+/// wake-ups serves the others: then it is no resource.
 fn is_shared(word: &Word) -> bool {
     let most = |part: usize, all: usize| part * 100 >= all * BY_USERS_PERCENT;
     let users: Vec<&Marks> = word.threads.values().filter(|marks| !marks.waits.is_empty()).collect();
@@ -150,7 +152,7 @@ fn is_shared(word: &Word) -> bool {
         && !word.threads.keys().any(serves)
 }
 
-/// The bounded resource that a word is, if it is one.
+/// The bounded resource behind a word, if there is one.
 fn resource(timeline: &Timeline, key: Key, word: &Word) -> Option<Resource> {
     if !is_shared(word) {
         return None;
@@ -193,7 +195,7 @@ impl Marks {
     }
 }
 
-/// Makes one of waits that come so soon after each other; `lost`: when those were woken that got nothing.
+/// Joins waits that follow each other within `within_ns`. `lost` gets the times of wake-ups that gave no permit.
 fn join_tries(marks: &mut Vec<Mark>, within_ns: u64, lost: &mut FxHashSet<u64>) {
     marks.dedup_by(|next, last| {
         let (Mark::Wait(next), Mark::Wait(last)) = (next, last) else { return false };
@@ -206,7 +208,7 @@ fn join_tries(marks: &mut Vec<Mark>, within_ns: u64, lost: &mut FxHashSet<u64>) 
     });
 }
 
-/// How long threads that waited have a permit, the median.
+/// Median time for which threads that waited have a permit; `None` if too few are known.
 fn usual_ns<'m>(threads: impl Iterator<Item = &'m Vec<Mark>>) -> Option<u64> {
     let mut lengths: Vec<u64> = Vec::new();
     for marks in threads {
@@ -220,12 +222,12 @@ fn usual_ns<'m>(threads: impl Iterator<Item = &'m Vec<Mark>>) -> Option<u64> {
     (lengths.len() >= FEWEST).then(|| lengths.get(lengths.len() / 2).copied()).flatten()
 }
 
-/// When a thread has a permit. One that it took without waiting, or gave back without waking anybody, it has for as long as usual.
-/// But where the thread that it woke got nothing, it took the permit again at once.
+/// When a thread has permits. If it took one without waiting, or returned one without waking anybody, it has it for the usual
+/// time. If the thread that it woke got nothing, it took the permit again at once.
 fn uses(marks: &[Mark], usual_ns: u64, lost: &FxHashSet<u64>, lives: std::ops::Range<u64>) -> Vec<Use> {
     let mut uses: Vec<Use> = Vec::with_capacity(marks.len());
     let mut got: Option<(Waited, u64)> = None;
-    // No permit is taken before.
+    // The thread has no permit before this instant that is still to be found.
     let mut free_ns = lives.start;
     let unseen = |got: Option<(Waited, u64)>, next_ns: u64| {
         let (waited, from_ns) = got?;
@@ -246,7 +248,7 @@ fn uses(marks: &[Mark], usual_ns: u64, lost: &FxHashSet<u64>, lives: std::ops::R
                     None if lost.contains(&free_ns) => (None, free_ns),
                     None => (None, time.saturating_sub(usual_ns).max(free_ns)),
                 };
-                // A thread that wakes several at once gives one permit.
+                // A thread that wakes several at once returns one permit.
                 if from_ns < time {
                     uses.push(Use { from_ns, until_ns: time, waited, woke: true });
                 }
@@ -258,7 +260,7 @@ fn uses(marks: &[Mark], usual_ns: u64, lost: &FxHashSet<u64>, lives: std::ops::R
     uses
 }
 
-/// How many permits are in use nearly always while threads wait for one.
+/// The number of permits in use nearly always while threads wait; `None` if there is no such number.
 fn all_in_use<'u>(
     uses: impl Iterator<Item = &'u Use>,
     waits: impl Iterator<Item = (u64, u64)>,
@@ -288,7 +290,7 @@ fn all_in_use<'u>(
     fits.then(|| u64::try_from(permits).ok()).flatten()
 }
 
-/// Puts their uses into the timeline, and what is known of them.
+/// Adds the resources as semaphores, with the operations of their uses.
 pub(super) fn write(timeline: &mut Timeline, found: &[Resource], clocks: &[Clock]) {
     let first_lock = u32::try_from(timeline.locks.len()).unwrap_or(u32::MAX);
     let mut by_thread: BTreeMap<u32, Vec<(LockOperation, usize)>> = BTreeMap::new();
@@ -326,11 +328,11 @@ pub(super) fn write(timeline: &mut Timeline, found: &[Resource], clocks: &[Clock
 }
 
 impl Use {
-    /// Where it begins and ends: interval and time.
+    /// Interval and time of its begin, and of its end.
     fn ends(&self, clock: &Clock, start_ns: u64) -> Option<((usize, u64), (usize, u64))> {
         let takes = match self.waited {
             Some(waited) => clock.next_run(waited.ran_ns)?,
-            // It had it when it was first seen, asleep.
+            // The thread had the permit when the recording began.
             None if self.from_ns <= start_ns => (0, start_ns),
             None => clock.when(clock.at(self.from_ns), false)?,
         };

@@ -1,5 +1,5 @@
-//! Read-write locks among the futex words, each as two locks: taken for reading, and for writing. A C library's has several
-//! words, and which of them a thread waits for does not tell what it wants: the function that it waits in does.
+//! Read-write locks among the futex words. Each becomes two locks: taken for reading, and taken for writing. A C library's
+//! lock has several words; the function in which a thread waits tells its side, not the word.
 
 use super::super::model::{NO_STACK, Timeline, Wake, Wakeup};
 use super::futex_words::{Marks, Slept, Word, sleeps};
@@ -9,13 +9,13 @@ use probe_abi::SampleReason;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One release wakes several threads one after the other, each within this time, nanoseconds.
+/// One release wakes several threads one after the other, each within this time of the last, nanoseconds.
 const NEXT_WITHIN_NS: u64 = 20_000;
 
-/// Process, and address of the first word.
+/// Process, and address of the lock's first word.
 type Key = (u32, u64);
 
-/// See the module.
+/// A read-write lock.
 #[derive(Clone, Debug, Default)]
 struct Lock {
     addresses: BTreeSet<u64>,
@@ -25,9 +25,9 @@ struct Lock {
     writing: BTreeSet<CallId>,
     /// By thread, in order of time.
     waits: BTreeMap<u32, Vec<Waited>>,
-    /// By thread: when it woke others, and what it had the lock for.
+    /// By thread: when it woke others, and the side that it held then.
     wakes: BTreeMap<u32, Vec<(u64, ReadWrite)>>,
-    /// By thread: how many samples met it reading and writing.
+    /// By thread: number of samples in code under a reading and under a writing call.
     samples: FxHashMap<u32, [usize; 2]>,
 }
 
@@ -38,7 +38,7 @@ struct Waited {
     wants: ReadWrite,
 }
 
-/// The two sides of each read-write lock that no recorded operation is about.
+/// The two sides of each read-write lock without recorded operations.
 pub(super) fn find(timeline: &Timeline, calls: &Calls) -> Vec<Word> {
     let wants = |stack: Option<u32>| stack.and_then(|stack| calls.read_write(stack));
     let all: Vec<Slept<'_>> = sleeps(timeline).collect();
@@ -48,7 +48,7 @@ pub(super) fn find(timeline: &Timeline, calls: &Calls) -> Vec<Word> {
         return Vec::new();
     }
     let together = Together::of(timeline, &all);
-    // By word, how many waits that were ended alone are known to be for reading and for writing.
+    // By word: waits ended by single wake-ups that are known to be for reading and for writing.
     let mut known: FxHashMap<Key, [usize; 2]> = FxHashMap::default();
     for slept in all.iter().filter(|slept| !together.has(timeline, slept)) {
         if let Some((side, _)) = wants(slept.stack) {
@@ -79,7 +79,7 @@ pub(super) fn find(timeline: &Timeline, calls: &Calls) -> Vec<Word> {
         waiters.insert((slept.index, slept.number), (key, side));
     }
     for lock in locks.values_mut() {
-        // A lock that is held around both is taken by neither.
+        // A call that holds another lock around both sides belongs to neither.
         let both: Vec<CallId> = lock.reading.intersection(&lock.writing).copied().collect();
         lock.reading.retain(|call| !both.contains(call));
         lock.writing.retain(|call| !both.contains(call));
@@ -89,7 +89,7 @@ pub(super) fn find(timeline: &Timeline, calls: &Calls) -> Vec<Word> {
         let Some((key, wanted)) = waiter else { continue };
         let Some(lock) = locks.get_mut(key) else { continue };
         let had = match wanted {
-            // Only a writer keeps a reader waiting.
+            // A reader only waits for a writer.
             ReadWrite::Reading => ReadWrite::Writing,
             ReadWrite::Writing => lock.had(timeline, calls, wakeup.waker, wakeup.time.0),
         };
@@ -100,7 +100,7 @@ pub(super) fn find(timeline: &Timeline, calls: &Calls) -> Vec<Word> {
     locks.into_iter().flat_map(sides).collect()
 }
 
-/// When threads woke those that wait for a word: several at once are readers, as a lock is given to one writer.
+/// Wake-ups by word and waker. Several at once are of readers, since a release passes the lock to one writer.
 struct Together(FxHashMap<(Key, u32), Vec<u64>>);
 
 impl Together {
@@ -115,7 +115,7 @@ impl Together {
         Together(times)
     }
 
-    /// Whether others were woken with it.
+    /// Whether the waker woke others at the word at about the same time.
     fn has(&self, timeline: &Timeline, slept: &Slept<'_>) -> bool {
         let Some(wakeup) = wakeup(timeline, slept) else { return false };
         let times = self.0.get(&(slept.key, wakeup.waker)).map_or(&[][..], Vec::as_slice);
@@ -149,8 +149,8 @@ impl Lock {
         }
     }
 
-    /// What a thread that wakes a writer had the lock for: what it waited for last, if it has woken nobody since, else what
-    /// samples meet it doing more often.
+    /// The side that a thread which wakes a writer held: that of its last wait if it has woken nobody since, else the side
+    /// under which samples find it more often.
     fn had(&mut self, timeline: &Timeline, calls: &Calls, waker: u32, time_ns: u64) -> ReadWrite {
         let waits = self.waits.get(&waker).map_or(&[][..], Vec::as_slice);
         let before = waits.partition_point(|waited| waited.ran_ns <= time_ns);

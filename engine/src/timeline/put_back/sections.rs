@@ -1,4 +1,4 @@
-//! When each thread has which lock: as events show it, and between that as often as samples ask for.
+//! When each thread holds which lock: where events show it, and in between as often as samples require.
 
 use super::super::model::{State, StepKind, Timeline};
 use super::asleep::AllAsleep;
@@ -13,35 +13,35 @@ use crate::numbers::Numbers;
 use crate::time::Timestamp;
 use rustc_hash::FxHashSet;
 
-/// A thread that runs no longer than this between two waits for a lock has not got it: another one was first.
+/// A thread that runs no longer than this between two waits for a lock did not get it: another thread was faster.
 const TRIES_AGAIN_NS: u64 = 5_000;
-/// A writer waits for other writers first, and then for readers: so long between the two.
+/// A writer waits for other writers, then for readers; at most this long between the two waits, nanoseconds.
 const WAITS_AGAIN_NS: u64 = 20_000;
 
-/// A thread has a lock; times in its own clock.
+/// A thread holds a lock. Times are in the thread's own clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Section {
-    /// Number of the lock.
+    /// Index of the lock.
     pub(super) lock: usize,
     /// Nanoseconds of running.
     pub(super) from_ns: u64,
     pub(super) until_ns: u64,
-    /// The thread waited for it: since when, and until it ran again.
+    /// The wait before it: its begin, and when the thread ran again.
     pub(super) waited: Option<(u64, u64)>,
-    /// It woke the next ones: the first, and the last of them.
+    /// Its wake-ups of waiters: time of the first and of the last.
     pub(super) woke: Option<(u64, u64)>,
-    /// How many it stands for.
+    /// Number of sections that it stands for.
     pub(super) times: u32,
 }
 
 impl Section {
-    /// One that begins here.
+    /// A section that begins at this instant; the end is not known yet.
     pub(super) fn new(lock: usize, from_ns: u64) -> Section {
         Section { lock, from_ns, until_ns: from_ns, waited: None, woke: None, times: 1 }
     }
 }
 
-/// How many sections of a lock there are.
+/// Number of sections of a lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Made {
     /// Shown by events.
@@ -53,14 +53,14 @@ pub(super) struct Made {
 /// All sections.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Kept {
-    /// By thread, in order, none in another.
+    /// By thread, in order of time, not nested.
     pub(super) by_thread: Vec<Vec<Section>>,
     pub(super) by_lock: Vec<Made>,
-    /// Each estimated section stands for this many.
+    /// Number of sections that each estimated one stands for.
     pub(super) each_stands_for: u64,
 }
 
-/// The sections of these locks, with at most about `most` estimated ones.
+/// The sections of these locks, about `most` estimated ones at most.
 pub(super) fn all(
     timeline: &Timeline,
     locks: &[Lock<'_>],
@@ -105,7 +105,7 @@ pub(super) fn all(
     kept
 }
 
-/// Where a thread was in its own time when samples met it, and the lock that it was under.
+/// A thread's samples of ticks: its own running time at each, and the lock that it is under.
 fn ticks_under(
     timeline: &Timeline,
     index: usize,
@@ -132,19 +132,19 @@ pub(super) struct OfThread<'a> {
     pub(super) each: u64,
 }
 
-/// What a thread is known to have had, and instants of its clock that no other section spans.
+/// Sections of a thread that events show, and instants that no section may span.
 #[derive(Default)]
 struct Known {
     sections: Vec<Section>,
     cuts: Vec<u64>,
     /// A section without an end so far.
     open: Option<Section>,
-    /// When the thread last slept in it, and when it released the lock.
+    /// Last sleep in the open section, and when the thread released the lock.
     asleep: Option<(u64, u64)>,
 }
 
 impl OfThread<'_> {
-    /// When the thread waited for each lock or woke a waiter of it, and when it waited for something else, in order.
+    /// In order of time: its waits for each lock and wake-ups of waiters, and its waits for something else.
     fn marks(&self, timeline: &Timeline, words: &FxHashSet<(u32, u64)>) -> Vec<(usize, Mark)> {
         let mut marks: Vec<(u64, usize, Mark)> = Vec::new();
         for (number, lock) in self.locks.iter().enumerate() {
@@ -164,7 +164,7 @@ impl OfThread<'_> {
             (!is_its).then_some((start.0, 0, Mark::Elsewhere(start.0)))
         };
         marks.extend(thread.into_iter().flat_map(|thread| thread.spans()).filter_map(other));
-        // A join that is put back is a wait where there are more CPUs.
+        // A join that is put back is a wait on more CPUs.
         let joins = thread.into_iter().flat_map(|thread| &thread.steps);
         let joins = joins.filter(|step| matches!(step.kind, StepKind::Join(_)));
         marks.extend(joins.map(|step| (step.time.0, 0, Mark::Elsewhere(step.time.0))));
@@ -223,7 +223,7 @@ impl OfThread<'_> {
         Lengths::one(held, &mut self.chance)
     }
 
-    /// The same with what is missing between them.
+    /// The known sections, and estimated ones in between.
     fn filled(&mut self, known: Known, ticks: &[(u64, Option<usize>)], total_ns: u64) -> Vec<Section> {
         let mut edges: Vec<(u64, u64, Option<Section>)> = known
             .sections
@@ -242,24 +242,24 @@ impl OfThread<'_> {
 }
 
 impl Known {
-    /// No section that is not known yet begins earlier.
+    /// The earliest instant from `from_ns` on at which a further section may begin.
     fn free(&self, from_ns: u64) -> u64 {
         let last = self.sections.last().map_or(0, |last| last.until_ns);
         from_ns.max(last).max(self.cuts.last().copied().unwrap_or(0))
     }
 
-    /// Whether the open section lasts until this instant, where the thread has the lock that it releases at `released_ns`.
+    /// Whether the open section lasts until this instant. `released_ns`: when the thread releases the lock.
     fn is_open(&self, lock: &Lock<'_>, number: usize, at: u64, released_ns: u64) -> bool {
         let is_same = self.asleep.is_some_and(|(_, released)| released == released_ns);
         let fits = |open: &Section| at.saturating_sub(open.from_ns) <= lock.lengths.longest();
         self.open.as_ref().is_some_and(|open| open.lock == number && (is_same || fits(open)))
     }
 
-    /// The thread sleeps with a lock that it releases later.
+    /// The thread sleeps with a lock held that it releases later.
     fn asleep(&mut self, thread: &mut OfThread<'_>, number: usize, at: u64, released_ns: u64) {
         let Some(lock) = thread.locks.get(number) else { return };
         if !self.is_open(lock, number, at, released_ns) {
-            // Where in a section threads sleep is not known.
+            // Where in its section the thread sleeps is not known: in the middle.
             let from_ns = at.saturating_sub(thread.drawn(number) / 2);
             self.close(thread, from_ns);
             let from_ns = self.free(from_ns);
@@ -272,11 +272,11 @@ impl Known {
         self.asleep = Some((at, released_ns));
     }
 
-    /// A section without a known end: as long as one with a known end, up to what the thread did next.
+    /// Ends an open section whose end is not known: after a drawn length, but before the thread's next mark.
     fn close(&mut self, thread: &mut OfThread<'_>, next_ns: u64) {
         let (open, asleep) = (self.open.take(), self.asleep.take());
         let Some(open) = open else { return };
-        // It is over after the thread slept in it.
+        // It lasts until after its last sleep.
         let least_ns = asleep.map_or(open.from_ns, |(at, _)| at + 1);
         let until_ns = open.from_ns.saturating_add(thread.drawn(open.lock)).min(next_ns).max(least_ns);
         self.sections.push(Section { until_ns, ..open });

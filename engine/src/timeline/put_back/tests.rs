@@ -1,5 +1,5 @@
-//! Threads with one lock on one CPU, as the kernel shows them: what they had is known, and what is put back is set against
-//! it.
+//! Threads with one lock on one CPU, as the kernel shows them. Their true sections are known and compared with those put
+//! back.
 
 use super::super::model::{Interval, Stack, StackSample, State, Thread, Timeline, Wait, Wake, Wakeup};
 use super::super::wait_reason::WaitReason;
@@ -27,22 +27,22 @@ const UNDER: u64 = 0x110;
 const GIVES: u64 = 0x120;
 const OTHER: u64 = 0x200;
 
-/// What the threads of [`Run`] do.
+/// Parameters of a [`Run`].
 #[derive(Clone, Copy)]
 struct Shape {
     threads: u32,
     apart_ns: u64,
     held_ns: u64,
-    /// The code under the lock is known.
+    /// The code under the lock is known from its instructions.
     walked: bool,
-    /// What threads wait in.
+    /// The function in which threads wait.
     waits_in: &'static str,
 }
 
 const HOT: Shape =
     Shape { threads: 4, apart_ns: 15_000, held_ns: 25_000, walked: true, waits_in: "pthread_mutex_lock" };
 
-/// A CPU that threads share in slices, and one lock; what really happened, and what the kernel shows of it.
+/// Threads that share a CPU in slices and use one lock: the true numbers, and the timeline that the kernel shows.
 struct Run {
     timeline: Timeline,
     acquisitions: u64,
@@ -63,13 +63,12 @@ impl Run {
             (0..shape.threads).map(|n| Doing::Apart(shape.apart_ns + u64::from(n))).collect();
         let (mut ready, mut waiting): (Vec<usize>, Vec<usize>) = ((0..doing.len()).collect(), Vec::new());
         let (mut now, mut owner, mut tick) = (1_000u64, None, 1_000_000u64);
-        // As in glibc: a thread that had to wait does not know whether others still do, and wakes one when it
-        // releases.
+        // As in glibc: a thread that had to wait does not know whether others still wait, so it wakes one at its release.
         let (mut waited, mut wakes) = (vec![false; doing.len()], false);
         while now < end_ns && !ready.is_empty() {
             let thread = ready.remove(0);
             run.state(thread, now, State::Running { cpu: Some(0) });
-            // Not a multiple of what threads do.
+            // Not a multiple of the threads' periods.
             let slice_ends = now + 2_500_000 + now / 7 % 1_000_003;
             loop {
                 let (Doing::Apart(left) | Doing::Held(left)) = doing[thread];
@@ -173,7 +172,7 @@ impl Run {
         self.state(woken, now, State::Runnable);
     }
 
-    /// Sections that were put back, as a number and as a part of the running time.
+    /// Sections that were put back: their number, and their part of the running time.
     fn put_back(&self, timeline: &Timeline) -> (u64, f64) {
         let mut held = 0;
         let mut open = vec![0; timeline.threads.len()];
@@ -210,7 +209,7 @@ fn empty(shape: Shape, end_ns: u64) -> Timeline {
         ..CodeFact::default()
     };
     let under: &[u64] = if shape.walked { &[TAKES] } else { &[] };
-    // Frames but the innermost one are where calls return to.
+    // Return addresses: all frames but the innermost.
     let stacks: [&[u64]; 4] = [
         &[BINARY + UNDER],
         &[BINARY + OTHER],
@@ -277,7 +276,7 @@ fn what_nobody_saw_is_put_back_as_often_and_as_long_as_it_was() {
     assert_eq!(fact.hold_ns, 25_000);
 }
 
-/// Attached to a program that a lock holds to 1.6 CPUs, four were promised: its recorded wakes were replayed.
+/// Otherwise recorded wake-ups are replayed, and four CPUs seem to help a program that its lock holds to 1.6 CPUs.
 #[test]
 fn the_simulation_decides_anew_who_waits_for_a_lock_without_probes() {
     let run = Run::of(HOT, 300_000_000);
@@ -320,7 +319,7 @@ fn what_threads_wait_for_in_something_else_is_no_lock() {
     }
 }
 
-/// The lock of glibc's stacks seemed to be held from `pthread_create` to `pthread_join`, by all threads of a sort at once.
+/// Otherwise glibc's stack lock seems to be held from `pthread_create` to `pthread_join`, by many threads at once.
 #[test]
 fn code_that_several_threads_are_in_at_once_is_not_under_a_lock() {
     let mut run = Run::of(HOT, 300_000_000);
@@ -341,7 +340,7 @@ fn code_that_several_threads_are_in_at_once_is_not_under_a_lock() {
     assert!(run.timeline.findings.iter().any(|finding| finding.kind() == "held_not_measured"));
 }
 
-/// Threads came to the lock at distances by chance, so that more CPUs seemed to help.
+/// With random distances between sections, more CPUs would seem to help.
 #[test]
 fn sections_that_are_put_back_follow_each_other_as_evenly_as_they_did() {
     let run = Run::of(HOT, 1_500_000_000);
@@ -360,7 +359,7 @@ fn sections_that_are_put_back_follow_each_other_as_evenly_as_they_did() {
     assert!(even * 10 > apart.len() * 6, "{even} of {}, each 15 µs", apart.len());
 }
 
-/// Threads that meet at a barrier on one CPU, in order of their numbers; the last one wakes the others.
+/// Threads that meet at a barrier on one CPU, in order of their numbers. The last one wakes the others.
 fn rounds(waits_in: &'static str, count: u64, missing: impl Fn(u64, usize) -> bool) -> Run {
     let shape = Shape { threads: 3, waits_in, ..HOT };
     let mut run = Run { timeline: empty(shape, 20_000_000), acquisitions: 0, held_ns: 0, ran_ns: 0 };
@@ -385,7 +384,7 @@ fn rounds(waits_in: &'static str, count: u64, missing: impl Fn(u64, usize) -> bo
     run
 }
 
-/// All threads but the one that had come last on one CPU were let through early: 1.92 times as fast on two, measured 1.68.
+/// Otherwise threads pass the barrier too early, except the last one: 1.92 times as fast on two CPUs; measured 1.68.
 #[test]
 fn barriers_without_probes_are_decided_anew() {
     let truth = 6.0 / 3.0;

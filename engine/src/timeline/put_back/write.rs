@@ -1,4 +1,4 @@
-//! Sections become operations of their threads, as if they had been recorded.
+//! Turns sections into operations of their threads, as if they had been recorded.
 
 use super::super::expand_bursts::{Made, insert, number_by_end};
 use super::super::model::{FirstUse, Lock as Object, LockOperation, NO_OBJECT, Step, StepKind, Timeline};
@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 use probe_abi::SyncOperation;
 use std::collections::BTreeMap;
 
-/// Puts the operations into the timeline; returns the numbers of the locks there.
+/// Adds the operations of all sections to the timeline; returns the index in `Timeline::locks` for each of `locks`.
 pub(super) fn write(timeline: &mut Timeline, locks: &[Lock<'_>], kept: &Kept, clocks: &[Clock]) -> Vec<u32> {
     let first_lock = u32::try_from(timeline.locks.len()).unwrap_or(u32::MAX);
     let mut objects: BTreeMap<(u32, u64), u32> = BTreeMap::new();
@@ -58,7 +58,7 @@ pub(super) fn write(timeline: &mut Timeline, locks: &[Lock<'_>], kept: &Kept, cl
     numbers
 }
 
-/// An operation, with when it began and ended.
+/// An operation between two instants.
 pub(super) fn operation(
     thread: u32,
     object: u32,
@@ -81,7 +81,7 @@ pub(super) fn operation(
     }
 }
 
-/// Puts each thread's operations into the timeline, each with the interval in which it ended.
+/// Adds operations to their threads, each with the index of the interval in which it ended.
 pub(super) fn put(timeline: &mut Timeline, by_thread: BTreeMap<u32, Vec<(LockOperation, usize)>>) {
     let first_new = timeline.lock_operations.len();
     for (thread, mut uses) in by_thread {
@@ -101,7 +101,7 @@ pub(super) fn put(timeline: &mut Timeline, by_thread: BTreeMap<u32, Vec<(LockOpe
     number_by_end(&mut timeline.threads, &mut timeline.lock_operations, first_new);
 }
 
-/// Where a section begins and ends: interval and time.
+/// Interval and time of a section's begin, and of its end.
 fn ends(section: &Section, clock: &Clock) -> Option<((usize, u64), (usize, u64))> {
     let taken = match section.waited {
         Some((_, ran)) => clock.next_run(ran)?,

@@ -1,11 +1,11 @@
-//! Operations that were recorded as sums, and the note if there are too many.
+//! Operations that were recorded as sums, and the finding if there are too many.
 
 use super::{PID, recording, tid};
 use crate::finding::Finding;
 use crate::timeline::{LockOperation, Timeline, build, build_with};
 use probe_abi::{Burst, Header, Kind, Record, SyncOperation};
 
-/// A thread takes a mutex several times, until this instant.
+/// A thread takes a mutex `count` times, until this instant.
 fn burst(who: &str, until_ns: u64, object: u64, count: u16) -> Record {
     let header = Header {
         time_ns: until_ns,
@@ -35,7 +35,7 @@ fn said(timeline: &Timeline) -> Vec<&Finding> {
     timeline.findings.iter().filter(joined).collect()
 }
 
-/// If there were more pairs than are made, each stood for several, and no note said so.
+/// If one pair stands for several acquisitions, a finding must tell.
 #[test]
 fn acquisitions_that_are_too_many_to_be_told_apart_are_said() {
     let mut recording = recording("A runs\nB runs");

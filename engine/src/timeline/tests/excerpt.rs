@@ -1,11 +1,11 @@
-//! A part of a recording, and which one is most like all of it.
+//! Parts of a recording, and the choice of the most typical one.
 
 use super::*;
 use crate::event::{Facts, LossCounts, Overhead, SampleCounts};
 use crate::timeline::{Census, Effort, Stretch, Wanted, beginning_at, excerpt, typical, typical_among};
 use probe_abi::Burst;
 
-/// Calls of functions by thread A at equal distances: how many, of which in turns, how far apart.
+/// Calls by thread A. For each part: number of calls, the functions in turn, and the distance between calls.
 fn calls(parts: &[(u64, &[&str], u64)]) -> Recording {
     let mut all = recording("A runs");
     let mut time_ns = 10;
@@ -24,7 +24,7 @@ fn calls(parts: &[(u64, &[&str], u64)]) -> Recording {
 fn the_part_that_is_most_like_all_of_it_is_chosen() {
     let all = calls(&[(1_000, &["f"], 10), (8_000, &["g", "h"], 100), (1_000, &["g"], 50)]);
     let (from_ns, to_ns, apart) = typical(&all, 2_000).expect("a part");
-    // A tenth of its calls are of the first function, as in all of it; of the others one is called more often there.
+    // A tenth of the part's calls are of the first function, as in the whole; one of the others is called more often there.
     assert!(from_ns < 10_000 && to_ns > 100_000, "{from_ns} {to_ns}");
     assert!((0.01..0.06).contains(&apart), "{apart}");
     let cut = excerpt(all.clone(), from_ns, to_ns, all.events.len() as u64);
@@ -53,7 +53,7 @@ fn records_at_one_instant_and_clocks_that_go_back_do_no_harm() {
     }
 }
 
-/// Of a large file most is never decoded.
+/// Of a large file, most stretches are never decoded.
 #[test]
 fn a_part_is_chosen_by_a_few_stretches_and_begins_where_it_may() {
     // A start and an end that are unlike the rest.
@@ -87,7 +87,7 @@ fn a_part_is_chosen_by_a_few_stretches_and_begins_where_it_may() {
     assert_eq!(none, Ok(None), "it would save little");
 }
 
-/// Recording that began at the snapshot would have seen the same.
+/// A recording begun at the snapshot would have had the same content.
 #[test]
 fn a_recording_may_begin_at_a_snapshot() {
     let all =
@@ -118,14 +118,14 @@ fn a_part_has_its_share_of_the_cost_and_threads_as_they_were() {
     let cost = end.overhead.expect("a cost");
     assert_eq!((cut.facts.start_ns, end.end_ns, cut.events.len()), (20, 50, 2));
     assert_eq!((cost.event_ns, cost.once_ns, end.samples.map(|samples| samples.taken)), (500, 70, Some(20)));
-    // The count of what was lost is that of all of it: when that was is only in the notes.
+    // The number of lost records stays that of the whole recording: only notes tell when they were lost.
     assert_eq!(end.loss.dropped, 3);
     let ran = |recording: &Recording| build(recording).threads[0].ran().0;
     assert_eq!((ran(&cut), ran(&all)), (10, 10 + 40));
     assert_eq!(excerpt(all.clone(), 0, u64::MAX, 4).events, all.events);
 }
 
-/// 27,000 records of a mutex took longer to analyse than six million of switches.
+/// Otherwise 27,000 records of a mutex take longer to analyse than six million of switches.
 #[test]
 fn a_part_has_fewer_records_where_one_stands_for_many_operations() {
     let with_bursts = |of_two: bool| {
@@ -157,7 +157,7 @@ fn a_part_has_fewer_records_where_one_stands_for_many_operations() {
         all.events.sort_by_key(|event| event.header().time_ns);
         all
     };
-    // 1,000 of 2,000 records are bursts, each becomes 98 more: 50 operations for each record.
+    // 1,000 of 2,000 records are bursts, each of which becomes 98 operations: 50 operations for each record.
     let all = with_bursts(true);
     let (from_ns, to_ns, _) = typical(&all, 1_500).expect("a part");
     let cut = excerpt(all, from_ns, to_ns, 2_000);

@@ -3,7 +3,7 @@
 use super::{check, function_id, recording, stack_over_time};
 use crate::timeline::build;
 
-/// The stack over time of a thread that runs all the time, and nothing to complain about.
+/// Checks the stack over time of a thread that runs all the time; nothing may be counted as wrong.
 #[track_caller]
 fn check_stack(events: &str, stack: &str) {
     check(&format!("A runs\n{events}"), &format!("A ==========\n  stack: {stack}"));
@@ -22,7 +22,7 @@ fn stacks_follow_entries_and_exits() {
 
 #[test]
 fn frames_below_an_entry_or_exit_are_gone() {
-    // f calls g calls h, which throws; f catches and calls k; later everything is left by longjmp.
+    // f calls g, which calls h; h throws, f catches and calls k. Later a longjmp leaves all of them.
     check_stack(
         "10 0 A enters f 900
          20 0 A enters g 800
@@ -86,7 +86,7 @@ fn the_user_stack_pointer_of_a_sleeper_ends_frames() {
 
 #[test]
 fn another_stack_ends_no_frames() {
-    // A signal handler on a stack of its own, then a coroutine that is left half done.
+    // A signal handler on its own stack, then a coroutine that is left before its end.
     check_stack(
         "10 0 A enters f 100000000
          20 0 A enters s 900000000
@@ -101,7 +101,7 @@ fn another_stack_ends_no_frames() {
     );
 }
 
-/// Functions of 60, 30 and 10 % that lost their probes while they were open showed total times of 99.5 %, without ±.
+/// Functions of 60, 30 and 10 % must not show total times of 99.5 % because they lost their probes while open.
 #[test]
 fn a_function_that_loses_its_probes_while_it_is_open_is_closed() {
     let script = "
@@ -157,7 +157,7 @@ fn what_has_probes_again_counts_from_then_on_and_was_not_open_all_the_time() {
     );
 }
 
-/// Probes come one by one: the entry's may be there before the exits'.
+/// Probes come one by one: the one at the entry may come before those at the exits.
 #[test]
 fn what_a_function_does_while_its_probes_come_does_not_count() {
     check(
@@ -190,7 +190,7 @@ fn a_window_that_begins_behind_changes_has_them_behind_it() {
     assert_eq!(stack_over_time(&build(&recording).threads[0]), " 50:f 70:.");
 }
 
-/// With very many threads and notes a hostile recording would keep a reader busy for ever.
+/// With very many threads and notes, a hostile recording must not keep a reader busy.
 #[test]
 fn too_many_changes_for_too_many_threads_leave_nothing_known() {
     let mut script = String::from("50 0 T0 enters g 900\n60 0 T0 leaves g 900\n");

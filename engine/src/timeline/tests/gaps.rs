@@ -1,4 +1,4 @@
-//! Lost records: what is unknown while they are missing, and what is not concluded from them.
+//! Lost records: what is unknown while they are missing, and what must not be concluded from them.
 
 use super::{PID, build, check, recording};
 use crate::event::{GapReason, Note, NoteKind, ThreadFact};
@@ -48,8 +48,7 @@ fn lost_entries_do_not_make_functions_open_since_the_start() {
     );
 }
 
-/// A child that ended before it could be probed counted as running without probes for the rest of the
-/// recording.
+/// A child that ends before its probes are attached must not count as without probes for the rest of the recording.
 #[test]
 fn a_process_without_probes_misses_no_calls_after_its_end() {
     let mut recording = recording(
@@ -65,7 +64,7 @@ fn a_process_without_probes_misses_no_calls_after_its_end() {
     assert_eq!(findings, [Finding::ProbesLate { missing_ns: 1_500_000 }]);
 }
 
-/// Threads that had slept since before the recording waited for "mutex consistent" where lock probes were refused.
+/// Where lock probes are refused, threads asleep since before the recording must not wait for "mutex consistent".
 #[test]
 fn that_operations_are_missing_is_nothing_to_wait_for() {
     let mut recording = recording("A sleeps\nB runs\n50 0 B wakes A\nend 100");
@@ -77,7 +76,7 @@ fn that_operations_are_missing_is_nothing_to_wait_for() {
     assert_eq!(names, ["in the kernel"]);
 }
 
-/// Processes without any function probes were not distinguished from those that got theirs late.
+/// Processes that never get function probes differ from those that get them late.
 #[test]
 fn processes_without_function_probes_are_a_finding_of_their_own() {
     let mut recording = recording("a runs\nend 100");
@@ -89,7 +88,7 @@ fn processes_without_function_probes_are_a_finding_of_their_own() {
             NoteKind::Gap { pid, cpu: None, until_ns: u64::MAX, lost: 0, reason: GapReason::NotProbed };
         recording.notes.push(Note { time_ns, kind });
     }
-    // One that was refused when it began and has ended, and two more.
+    // Process 8 was refused at its start and has ended; two more have ended.
     let kind = NoteKind::EndedUnprobed { pids: vec![8, 9, 10], until_ns: 20 };
     recording.notes.push(Note { time_ns: 8, kind });
     let timeline = build(&recording);
@@ -99,7 +98,7 @@ fn processes_without_function_probes_are_a_finding_of_their_own() {
     assert_eq!(unknown(&timeline), unknown_before, "only function calls are missing");
 }
 
-/// While packets are not followed, a thread that wakes another one by a packet does so unseen: nothing said it.
+/// A wake-up by a packet that is not followed has no waker. A finding must tell that this may have happened.
 #[test]
 fn packets_that_were_not_followed_lose_no_record_but_are_told() {
     let mut recording = recording("a runs\nend 100");
@@ -113,7 +112,7 @@ fn packets_that_were_not_followed_lose_no_record_but_are_told() {
     assert_eq!(timeline.counts.lost, 0);
 }
 
-/// Each of the gaps was set against each of the threads: a file of some megabytes took days.
+/// Comparing every gap with every thread would take days for a file of some megabytes.
 #[test]
 fn a_million_gaps_and_many_threads_end_soon() {
     let mut recording = recording("end 4000000000");
@@ -133,7 +132,7 @@ fn a_million_gaps_and_many_threads_end_soon() {
     recording.notes = (0..1_000_000).map(gap).collect();
     let started = std::time::Instant::now();
     let timeline = build(&recording);
-    // 20 thousand million looks otherwise.
+    // Without joining there would be 20 thousand million comparisons.
     assert!(started.elapsed() < std::time::Duration::from_secs(60), "{:?}", started.elapsed());
     let joined = timeline.findings.iter().find_map(|finding| match finding {
         Finding::Gap { joined, .. } => Some(*joined),
@@ -144,7 +143,7 @@ fn a_million_gaps_and_many_threads_end_soon() {
     assert!(unknown.0 >= 400 * 1_000_000, "nothing that was lost is known: {unknown:?}");
 }
 
-/// Every record was held against all gaps that were open.
+/// Without joining, each record would be compared with all open gaps.
 #[test]
 fn very_many_gaps_at_once_are_one() {
     let mut script = String::from("A runs\n10 0 A enters f 900\n");
@@ -152,7 +151,7 @@ fn very_many_gaps_at_once_are_one() {
         script.push_str(&format!("gap 30 50 {}\n", 1 + cpu));
     }
     script.push_str("70 0 A sleeps");
-    // Alone none of them would concern a thread on another CPU.
+    // Alone, none of these gaps affects a thread on another CPU.
     check(
         &script,
         "

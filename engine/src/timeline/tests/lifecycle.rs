@@ -25,7 +25,7 @@ fn threads_are_born_and_die() {
     );
 }
 
-/// The wait for longpole's own gate was listed as one of the program's.
+/// The wait at longpole's own gate must not be a wait of the program.
 #[test]
 fn a_launched_command_begins_when_longpole_lets_it_go_on() {
     let mut recording = recording(
@@ -46,7 +46,7 @@ fn a_launched_command_begins_when_longpole_lets_it_go_on() {
     assert_eq!(timeline.began().0, 30);
 }
 
-/// It was taken for a thread that ran to the end of the window: its later events were ignored.
+/// It must not become a thread that runs to the end of the window and whose later events are ignored.
 #[test]
 fn a_forked_process_that_is_not_recorded_is_no_thread() {
     check(
@@ -110,8 +110,8 @@ fn exec_ends_the_other_threads_and_all_frames() {
     );
 }
 
-/// Found where the caller was pre-empted between the exchange of numbers and the record of the exec: it seemed to be
-/// one more thread. G leads process 7.
+/// The caller may be pre-empted between the exchange of ids and the exec record. It must not become one more thread. G leads
+/// process 7.
 #[test]
 fn who_replaces_the_program_has_the_leaders_number_before_the_exec_is_told() {
     check(
@@ -137,8 +137,8 @@ fn who_replaces_the_program_has_the_leaders_number_before_the_exec_is_told() {
     );
 }
 
-/// The leader's last switch comes under the number that was the caller's: before anything is heard of the caller
-/// under its new one, after that, and after the exec.
+/// The leader's last switch has the id that the caller had. It may come before the first record of the caller under its new
+/// id, after that, or after the exec.
 #[test]
 fn a_leader_may_leave_under_the_number_of_who_replaces_the_program() {
     let script = |before: &str, between: &str, after: &str| {
@@ -173,12 +173,12 @@ fn a_leader_may_leave_under_the_number_of_who_replaces_the_program() {
     };
     check(&script(&dies(40), "", ""), &drawing("_==="));
     check(&script("", &dies(55), ""), &drawing("_====="));
-    // Its last switch came after the exec had ended it: how long it ran on is no longer recorded.
+    // Its last switch came after the exec had ended it: the time between is not recorded.
     check(&script("", "", &dies(70)), &drawing("_="));
-    // Pre-empted once more on its way: it seemed to be one more thread, born after the exec.
+    // Pre-empted once more before its end: it must not become a thread that is born after the exec.
     let preempted = "70 0 B preempted to idle\n75 0 idle to B";
     check(&script("", "", &format!("{preempted}\n{}", dies(80))), &drawing("_="));
-    // Its number is free then, and belongs to the next thread that gets it.
+    // Its id is then free, and belongs to the next thread that gets it.
     let reborn = "82 1 G forks B\n82 1 G begins B\n85 0 idle to B";
     let born = "        B          =\n";
     let drawing = drawing("_=").replace("        truncated", &format!("{born}        truncated"));
@@ -199,7 +199,7 @@ fn a_thread_nobody_listed_is_unknown_until_it_shows() {
 
 #[test]
 fn a_thread_gone_before_proc_was_read_is_as_good_as_listed() {
-    // /proc is read at 55, when B has gone.
+    // /proc is read at 55, after B has ended.
     let mut recording = recording(
         "A runs
          30 0 B preempted to A

@@ -1,6 +1,8 @@
-//! Timelines drawn as text. A script has one event a line: time, CPU, thread, what it does. The drawing has
-//! one character for each 10 ns: `=` running, `-` runnable, `_` blocked, `?` unknown, a space where the
-//! thread does not live. Below it are the waits, the stack over time, and every count that is not 0.
+//! Timelines drawn as text.
+//!
+//! A script has one event a line: time, CPU, thread and event. The drawing has one character for each 10 ns: `=` running, `-`
+//! runnable, `_` blocked, `?` unknown, a space outside of the thread's life. Below it are the waits, the stack over time, and
+//! every count that is not 0.
 
 mod bursts;
 mod excerpt;
@@ -22,9 +24,10 @@ use std::fmt::Write;
 const PID: u32 = 7;
 const UNIT_NS: u64 = 10;
 
-/// A script as a recording. Lines: `10 0 A <event>`, and facts before them: `A runs|sleeps|unlisted [cpu NS
-/// NS]`, `gap FROM UNTIL [CPU]`, `off|on|new FUNCTION TIME` (`new`: in this process from then on), `end
-/// TIME`.
+/// A script as a recording.
+///
+/// Lines are events (`10 0 A <event>`) and, before them, facts: `A runs|sleeps|unlisted [cpu NS NS]`, `gap FROM UNTIL [CPU]`,
+/// `off|on|new FUNCTION TIME` (`new`: in this process from then on), `end TIME`.
 fn recording(script: &str) -> Recording {
     let mut recording = Recording::default();
     let mut end = WindowEnd { end_ns: 100, ..WindowEnd::default() };
@@ -114,7 +117,7 @@ fn record(time_ns: u64, cpu: u16, who: &str, event: &[&str]) -> Record {
         ["signals", wakee, "on", word] => waking_in(wakee, 1, WakingFlags::SIGNAL, futex(word)),
         ["pokes", wakee] => waking(wakee, 0, 0),
         ["begins", wakee] => waking(wakee, 0, WakingFlags::NEW),
-        // The process that `other` is in, which is not recorded.
+        // `other` is in a process that is not recorded.
         ["forks", "other"] => Record::Fork(Fork {
             header: header(Kind::Fork),
             child_tid: 900,
@@ -158,7 +161,7 @@ fn record(time_ns: u64, cpu: u16, who: &str, event: &[&str]) -> Record {
     }
 }
 
-/// Of a record without a kind.
+/// The header of a record, without its kind.
 fn header(time_ns: u64, cpu: u16, who: &str) -> Header {
     let (current, context) = match who.split_once('/') {
         Some((current, "irq" | "timer")) => (current, Context::HardIrq),
@@ -199,7 +202,7 @@ fn tid(thread: &str) -> u32 {
     u32::from(thread.as_bytes()[0] - b'A') + 1
 }
 
-/// `f` is function 6, as in the alphabet.
+/// `a` is function 1, `b` function 2.
 fn function_id(function: &str) -> u32 {
     u32::from(function.as_bytes()[0] - b'a') + 1
 }
@@ -263,7 +266,7 @@ fn draw_thread(text: &mut String, timeline: &Timeline, thread: &Thread) {
     }
 }
 
-/// ` 10:f 20:fg` for f from 10, g on top of it from 20.
+/// ` 10:f 20:fg` for f open from 10, and g on top of it from 20.
 fn stack_over_time(thread: &Thread) -> String {
     let mut text = String::new();
     let mut stack = String::new();
@@ -296,7 +299,7 @@ fn stack_over_time(thread: &Thread) -> String {
     text
 }
 
-/// The drawing of the script's timeline must be this one.
+/// Compares the drawing of the script's timeline with `drawing`.
 #[track_caller]
 fn check(script: &str, drawing: &str) {
     let timeline = build(&recording(script));

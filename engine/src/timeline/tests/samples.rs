@@ -6,7 +6,7 @@ use crate::finding::Finding;
 use crate::timeline::build;
 use probe_abi::{Header, Kind, Record, Sample};
 
-/// A stack that was followed later than its sample was on its way: that it is cut off was counted, and no sample said so.
+/// If a stack arrives after its sample, only the stack tells that it is cut off.
 #[test]
 fn a_sample_is_cut_off_if_itself_or_its_stack_says_so() {
     let mut recording = recording("A runs");

@@ -1,4 +1,4 @@
-//! Which thread runs, which waits for a CPU, and the notes where records contradict each other.
+//! Which thread runs, which waits for a CPU, and the counts where records contradict each other.
 
 use super::{check, record, recording};
 use crate::event::ThreadState;
@@ -137,7 +137,7 @@ fn cpu_time_that_differs_from_proc_is_said() {
     assert_eq!(findings, [wanted]);
 }
 
-/// The kernel does not report every switch. Its count of a thread's CPU time shows it afterwards.
+/// The kernel does not report every switch. The CPU time of a `Ran` record shows it later.
 #[test]
 fn a_switch_that_nobody_saw_is_found_from_the_cpu_time() {
     // After a sleep and after a pre-emption.
@@ -158,7 +158,7 @@ fn a_switch_that_nobody_saw_is_found_from_the_cpu_time() {
     );
 }
 
-/// What the thread did on its CPU before that proves no more than that it was there then.
+/// Records of a thread on its CPU prove only that it was there at that time; the CPU time proves when it came.
 #[test]
 fn a_switch_that_nobody_saw_was_before_what_the_thread_did_after_it() {
     check(
@@ -176,7 +176,7 @@ fn a_switch_that_nobody_saw_was_before_what_the_thread_did_after_it() {
         B ==========
         inferred 1",
     );
-    // The kernel leaves out of its count what interrupts took: the thread was there when it did something.
+    // The kernel's CPU time does not count interrupts, so records may prove an earlier arrival.
     check(
         "A runs
          B runs
@@ -192,7 +192,7 @@ fn a_switch_that_nobody_saw_was_before_what_the_thread_did_after_it() {
         B ==========
         contradictions 1",
     );
-    // Its waker is not recorded, either.
+    // Neither is its waker recorded.
     check(
         "A runs
          10 0 A sleeps

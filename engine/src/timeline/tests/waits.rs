@@ -1,4 +1,4 @@
-//! Waits: which waking ends a sleep, and which thread counts as its cause.
+//! Waits: which waking ends a sleep, and which thread is its cause.
 
 use super::{build, check, draw, recording};
 use crate::event::ThreadState;
@@ -128,7 +128,7 @@ fn woken_in_a_futex_call_before_sleeping_is_a_wait_of_no_length() {
 
 #[test]
 fn woken_in_a_futex_call_while_pre_empted_is_a_wait_of_no_length() {
-    // The second waking finds a thread that was woken already, and ends nothing.
+    // The second waking finds the thread awake and ends nothing.
     check(
         "A runs
          B runs
@@ -209,7 +209,7 @@ fn a_futex_call_that_a_timers_signal_ends_did_not_time_out() {
     );
 }
 
-/// Of a program that ^C ended the wait which it was in became the limit: "waiting for signal: 89 % of the time".
+/// After ^C, the last wait must not count as ended: "waiting for signal" would be 89 % of the time.
 #[test]
 fn a_wait_in_which_a_signal_ends_the_thread_has_no_end() {
     let script = |after: &str| {
@@ -225,14 +225,14 @@ fn a_wait_in_which_a_signal_ends_the_thread_has_no_end() {
     let drawing =
         |wait: &str, stack: &str| format!("\n        A ==____-=\n          waits: futex 64, {wait}{stack}");
     check(&script(""), &drawing("CutAtEnd", ""));
-    // It did something about the signal.
+    // Here the thread reacts to the signal.
     let acts = "\n             70 0 A enters f 900";
     check(&script(acts), &drawing("Signal", "\n          stack: 70:f"));
 }
 
 #[test]
 fn a_waking_before_another_sleep_is_a_wait_of_no_length_where_it_happened() {
-    // B is faster than A's first sleep, so A does not sleep; its later sleep ends with B's second waking.
+    // B wakes A before its first sleep, so A does not sleep; A's later sleep ends with B's second waking.
     let script = "A runs
          B runs
          20 1 B wakes A on 64

@@ -1,29 +1,31 @@
-//! A barrier made of a mutex and a condition variable: each visit of a group waits except the last one, which
-//! broadcasts (VPPB, 1999, treats broadcasts this way). The simulation decides which thread comes last.
-//! **Ours**.
+//! A barrier made of a mutex and a condition variable (**ours**).
+//!
+//! All visits of a group wait, except the last one, which broadcasts (VPPB, 1999, treats broadcasts this way). The simulation
+//! decides which thread comes last.
 
 use super::super::nesting::NONE;
 use super::mutex_history::{Give, Visit};
 use super::semaphore::Question;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A condition understood as a barrier.
+/// A condition variable understood as a barrier.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct BarrierPattern {
-    /// How many meet.
+    /// Number of threads that meet.
     pub(super) count: u32,
-    /// The first wait of each visit, and further ones.
+    /// The first wait of each visit, and further waits.
     pub(super) waits: Vec<u32>,
     pub(super) further: Vec<u32>,
-    /// The broadcasts.
+    /// Broadcasts of the condition variable.
     pub(super) broadcasts: Vec<u32>,
 }
 
 impl Question<'_> {
-    /// The condition as a barrier, if all visits of the kinds that wait at times wait or broadcast, and the
-    /// same number waits between any two broadcasts. Where there are several kinds (one barrier at several
-    /// places of the program), those that meet are of one kind: a producer and a consumer in turn are no
-    /// barrier.
+    /// The condition as a barrier, if each visit of the waiting kinds waits or broadcasts, as many visits before each
+    /// broadcast.
+    ///
+    /// There may be several kinds (one barrier at several places of the program), but visits that meet are of one kind: a
+    /// producer and a consumer in turn are no barrier.
     pub(super) fn as_barrier(&self) -> Option<BarrierPattern> {
         let history = self.history;
         let mut barrier = BarrierPattern::default();
@@ -80,7 +82,7 @@ impl Question<'_> {
                     count = std::mem::take(&mut came);
                     barrier.broadcasts.push(give.used);
                 }
-                // One that waits to the end.
+                // A visit that waits until the end of the recording.
                 (false, None) if !is_whole(visit) => {}
                 _ => return None,
             }

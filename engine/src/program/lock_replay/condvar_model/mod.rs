@@ -1,12 +1,13 @@
-//! The purpose of condition variables. Replaying the waits and signals as they were would lose signals as
-//! soon as their order changes, and a wait that did not happen on one CPU may have to happen on eight. The
-//! condition itself is not recorded, but follows from which threads waited when, and which did not. **Ours**:
+//! Finds the purpose of condition variables (**ours**).
 //!
-//! 1. *A barrier* (`barrier`), 2. *a lock* (`user_lock`), 3. *a count* (`semaphore`): then it is a `barrier`, or operations
-//!    of a lock or a semaphore around the mutex. Accepted only if every wait of the recording, and every visit without one,
-//!    agrees with it.
-//! 4. Otherwise it stays as recorded: the mutex is released, the recorded wake-up awaited and the mutex taken
-//!    again. A signal without a waiter then has no effect, so none can be lost.
+//! Replayed signals would be lost as soon as their order changes, and a thread that did not wait on one CPU may have to on
+//! eight. The condition itself is not recorded, but which threads waited when, and which did not, shows its purpose:
+//!
+//! 1. *A barrier* (`barrier`), 2. *a lock* (`user_lock`), 3. *a count* (`semaphore`): the condition becomes a `barrier`, or
+//!    operations of a lock or a semaphore around the mutex. Accepted only if every recorded wait, and every visit without
+//!    one, agrees.
+//! 4. Otherwise it is replayed: the mutex is released, the recorded wake-up awaited and the mutex taken again. A signal
+//!    without a waiter then has no effect, so no signal can be lost.
 
 mod barrier;
 mod mutex_history;
@@ -28,35 +29,35 @@ use std::collections::{BTreeMap, BTreeSet};
 use user_lock::Turns;
 pub(super) use user_lock::{UserLock, UserLocks};
 
-/// Each condition asks all visits of its mutex: more than this is not asked, and stays as it was recorded.
+/// Most visits of a mutex, times its conditions, that are examined. Beyond it, the conditions are replayed.
 const MOST_WORK: usize = 20_000_000;
 
-/// As many distances between mutexes and conditions are looked at.
+/// Most distances between mutexes and conditions that are tried.
 const MOST_DISTANCES: usize = 64;
 
-/// What the condition variables of a recording stand for, by recorded operation.
+/// The purposes of a recording's condition variables, by recorded operation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CondvarModel {
-    /// Waits that are decided by the simulation.
+    /// Waits decided by the simulation.
     decided: FxHashSet<u32>,
-    /// Waits in which the mutex is kept: what they waited for was awaited before it was taken.
+    /// Waits in which the mutex is kept, because the thread waits before it takes the mutex.
     keeps: FxHashSet<u32>,
-    /// The operations at the beginning of a signal, a broadcast or a wait.
+    /// Operations at the begin of a signal, a broadcast or a wait.
     gives: FxHashMap<u32, Vec<Operation>>,
-    /// What comes before a mutex is taken, and before it is released.
+    /// Operations before a mutex is taken, and before it is released.
     before_take: FxHashMap<u32, Vec<Operation>>,
     before_give: FxHashMap<u32, Vec<Operation>>,
     simulated: FxHashSet<u32>,
-    /// What the counts are at first.
+    /// Initial counts of semaphores.
     pub(super) first: Vec<Operation>,
-    /// Condition variables that stay as they were recorded.
+    /// Condition variables that are replayed.
     pub(super) replayed: Vec<u32>,
-    /// Condition variables that were signalled and never waited for.
+    /// Condition variables that are signalled but never waited for.
     pub(super) unawaited: Vec<u32>,
 }
 
-/// How a condition was understood, for others of its kind: at the same distance from their mutex, as in another object
-/// of the same type.
+/// The purpose of a condition, for others of its kind: those at the same distance from their mutex, as in objects of one
+/// type.
 #[derive(Clone, Debug)]
 struct Lesson {
     giving: Giving,
@@ -65,7 +66,7 @@ struct Lesson {
 }
 
 impl CondvarModel {
-    /// Of all condition variables but those that `forced` keeps as recorded.
+    /// Examines all condition variables except those that `forced` keeps as recorded.
     pub(super) fn of(
         timeline: &Timeline,
         sections: &Sections,
@@ -124,8 +125,8 @@ impl CondvarModel {
         conditions
     }
 
-    /// The conditions of each mutex: those waited for with it, and those never waited for which are as far
-    /// from it as others from theirs.
+    /// The conditions of each mutex: those waited for with it, and those never waited for whose distance from it is the same
+    /// as that of other conditions from their mutex.
     fn sort(
         &mut self,
         timeline: &Timeline,
@@ -169,7 +170,7 @@ impl CondvarModel {
         by_mutex
     }
 
-    /// Finds out what a condition stands for; `None` if that was not possible, and what others can learn of it.
+    /// Finds the purpose of a condition; `None` if that fails. The inner value is what applies to others of its kind.
     fn understand(
         &mut self,
         history: &MutexHistory,
@@ -208,8 +209,8 @@ impl CondvarModel {
         None
     }
 
-    /// A condition without a wait, if the recording agrees with the purpose of others of its kind. At first
-    /// it holds as much as they do, or more if more was taken.
+    /// Finds the purpose of a condition without a wait, if its recording agrees with that of others of its kind. Its initial
+    /// count is at least theirs.
     fn infer(&mut self, history: &MutexHistory, condition: u32, lesson: &Lesson) -> bool {
         let takers = lesson.takers.clone();
         let question = Question { history, condition, kind: Kind::Place, takers };
@@ -245,7 +246,8 @@ impl CondvarModel {
         }
         let mutex = ObjectId(mutex);
         for &broadcast in &barrier.broadcasts {
-            // The last thread in the recording need not come last: it may not hold the mutex while it waits.
+            // The last thread of the recording need not come last in the simulation, so it must not hold the mutex while it
+            // waits.
             let list = if under.contains(&broadcast) {
                 vec![Operation::Unlock(mutex), meet, Operation::Lock(mutex)]
             } else {
@@ -255,7 +257,7 @@ impl CondvarModel {
         }
     }
 
-    /// A lock that is taken before the mutex and released before it.
+    /// A lock around the mutex: taken before the mutex, and released before the mutex.
     fn locked(&mut self, history: &MutexHistory, condition: u32, turns: &Turns) {
         self.simulated.insert(condition);
         let object = ObjectId(condition);
@@ -305,7 +307,7 @@ impl CondvarModel {
         }
     }
 
-    /// The operations at the beginning of this signal or broadcast.
+    /// Appends the operations at the begin of this signal, broadcast or wait.
     pub(super) fn gives(&self, number: u32, list: &mut Vec<Operation>) {
         list.extend(self.gives.get(&number).into_iter().flatten());
     }
@@ -315,30 +317,30 @@ impl CondvarModel {
         self.simulated.contains(&object)
     }
 
-    /// Whether the sleep of this wait is decided by the simulation.
+    /// Whether the simulation decides the sleep of this wait.
     pub(super) fn decides(&self, number: u32) -> bool {
         self.decided.contains(&number)
     }
 
-    /// Whether the thread has the mutex all along in this wait.
+    /// Whether the thread keeps the mutex during this wait.
     pub(super) fn keeps_mutex(&self, number: u32) -> bool {
         self.keeps.contains(&number)
     }
 
-    /// The operations before this operation releases a mutex.
+    /// Appends the operations before this operation releases a mutex.
     pub(super) fn before_give(&self, number: u32, list: &mut Vec<Operation>) {
         if number != NONE {
             list.extend(self.before_give.get(&number).into_iter().flatten());
         }
     }
 
-    /// The operations before this operation takes a mutex.
+    /// Appends the operations before this operation takes a mutex.
     pub(super) fn before_take(&self, number: u32, list: &mut Vec<Operation>) {
         list.extend(self.before_take.get(&number).into_iter().flatten());
     }
 }
 
-/// How far a condition is from its mutex.
+/// Bytes from a mutex to a condition.
 fn distance(timeline: &Timeline, mutex: u32, condition: u32) -> u64 {
     let address = |object: u32| timeline.locks.get(object as usize).map_or(0, |lock| lock.address);
     address(condition).wrapping_sub(address(mutex))

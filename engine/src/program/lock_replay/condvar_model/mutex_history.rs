@@ -1,5 +1,5 @@
-//! What happened under the mutex of a condition variable: visits of threads, from taking the mutex to giving it back,
-//! in parts where they wait in between. The mutex puts all parts in one order.
+//! What threads did with the mutex of a condition variable held: visits, from taking the mutex to releasing it, in parts
+//! between waits. The mutex puts all parts in one order.
 
 use super::super::nesting::NONE;
 use super::super::sections::Sections;
@@ -12,29 +12,29 @@ use std::hash::{Hash, Hasher};
 /// The kernel's `ETIMEDOUT`.
 const TIMED_OUT: i32 = 110;
 
-/// A thread holds the mutex, and releases it meanwhile where it waits.
+/// A thread holds the mutex, except while it waits for a condition.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Visit {
     /// The operation that took the mutex.
     pub(super) taken_by: u32,
-    /// The operation that released it in the end; [`NONE`]: not recorded.
+    /// The operation that finally released it; [`NONE`]: not recorded.
     pub(super) given_by: u32,
-    /// Where the program took the mutex: the call's return address.
+    /// Return address of the call that took the mutex.
     pub(super) place: u64,
-    /// The same, and where it gave it back and which conditions it signalled, as a hash.
+    /// Hash of `place`, the place of the release, and the signals given with the mutex held.
     pub(super) shape: u64,
-    /// Part of it is not known.
+    /// The beginning of the visit was not recorded.
     pub(super) is_cut: bool,
 }
 
-/// One stretch of a visit with the mutex.
+/// A stretch of a visit with the mutex held.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) visit: u32,
     pub(super) section: u32,
     pub(super) from: u64,
     pub(super) to: u64,
-    /// The condition wait that it ends in, and what that is for.
+    /// The condition wait that ends it, and the condition variable; `NONE` and `NO_OBJECT` if it ends otherwise.
     pub(super) wait: u32,
     pub(super) condition: u32,
     pub(super) timed_out: bool,
@@ -45,7 +45,7 @@ pub(super) struct Part {
 pub(super) struct Give {
     pub(super) used: u32,
     pub(super) is_broadcast: bool,
-    /// While the thread had the mutex, not after.
+    /// Given while the thread held the mutex, not later.
     pub(super) is_inside: bool,
 }
 
@@ -53,9 +53,9 @@ pub(super) struct Give {
 #[derive(Clone, Debug, Default)]
 pub(super) struct MutexHistory {
     pub(super) visits: Vec<Visit>,
-    /// In the order of the mutex.
+    /// Ordered by time.
     pub(super) parts: Vec<Part>,
-    /// By place in `parts`: the signals given in it or after it, up to the thread's next part.
+    /// By index in `parts`: signals given in the part, or after it and before the thread's next part.
     pub(super) gives: FxHashMap<u32, Vec<(u32, Give)>>,
 }
 
@@ -64,11 +64,11 @@ pub(super) struct MutexHistory {
 pub(super) struct Uses {
     pub(super) waits: Vec<u32>,
     pub(super) gives: Vec<u32>,
-    /// The mutexes that threads waited with.
+    /// The mutexes that threads used in waits for it.
     pub(super) mutexes: Vec<u32>,
 }
 
-/// The operations on each condition variable, by its number.
+/// The operations on each condition variable, by its index.
 pub(super) fn by_condition(timeline: &Timeline) -> FxHashMap<u32, Uses> {
     let mut all: FxHashMap<u32, Uses> = FxHashMap::default();
     for (used, number) in timeline.lock_operations.iter().zip(0u32..) {
@@ -93,8 +93,10 @@ pub(super) fn by_condition(timeline: &Timeline) -> FxHashMap<u32, Uses> {
 }
 
 impl MutexHistory {
-    /// The visits of this mutex, whose `sections` these are, ascending and so in order of threads and time, with the signals of its
-    /// conditions. `None` if a signal is given by a thread that never had the mutex before.
+    /// The visits of a mutex, with the signals of its conditions.
+    ///
+    /// `sections` are those of the mutex, ascending and so ordered by thread and time. `None` if a thread signals that never
+    /// had the mutex before.
     pub(super) fn of(
         timeline: &Timeline,
         all: &Sections,
@@ -102,7 +104,7 @@ impl MutexHistory {
         gives: &[u32],
     ) -> Option<MutexHistory> {
         let mut history = MutexHistory::default();
-        // By place in `sections`, which ascend.
+        // By index in `sections`.
         let mut visits: Vec<u32> = Vec::with_capacity(sections.len());
         for &number in sections {
             let section = all.all.get(number as usize)?;
@@ -148,7 +150,7 @@ impl MutexHistory {
         Some(history)
     }
 
-    /// Puts the parts in order, and each signal to the part that it was given in or after.
+    /// Puts the parts in order, and each signal to the part in or after which it was given.
     fn attach(&mut self, timeline: &Timeline, all: &Sections, gives: &[u32]) -> Option<()> {
         self.parts.sort_by_key(|part| (part.from, part.to, part.section));
         let mut by_thread: FxHashMap<u32, Vec<u32>> = FxHashMap::default();

@@ -1,33 +1,34 @@
-//! A condition that counts: a visit takes one of what others give, and waits while there is none. Most
-//! condition variables have that purpose (queues, pools, bounded buffers), and unlike the signals themselves
-//! it can be simulated: a semaphore. **Ours**, checked against the recording: each visit that waited must
+//! A condition that counts (**ours**): a visit takes one of what other visits give, and waits while there is none.
+//!
+//! Most condition variables do this (queues, pools, bounded buffers), and other than single signals it can be simulated, as a
+//! semaphore. Checked against the recording: each visit that waited must have found nothing, and each other visit something.
 //! have found nothing, and each that did not wait must have found something.
 
 use super::super::nesting::NONE;
 use super::mutex_history::{MutexHistory, Visit};
 use rustc_hash::FxHashSet;
 
-/// What gives.
+/// How the count grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Giving {
-    /// Each signal gives one, and each broadcast.
+    /// Each signal or broadcast adds one.
     Signals,
-    /// Each visit of the kind that signals at times gives one, whether it signals or not.
+    /// Each visit of a signalling kind adds one, whether it signals or not.
     Visits,
-    /// Each signal gives one, a broadcast as many as are taken until the next wait.
+    /// Each signal adds one, a broadcast as many as are taken until the next wait.
     Broadcasts,
-    /// Each signal gives as many as are taken until the next wait: what was opened stays open.
+    /// Each signal adds as many as are taken until the next wait: an opened gate stays open.
     Opening,
-    /// Each visit of the kind that signals at times counts down one, and a waiter takes all of them.
+    /// Each visit of a signalling kind adds one, and a waiter takes all.
     Countdown,
 }
 
 /// How visits are divided into kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// By where the mutex is taken.
+    /// By the place where the mutex is taken.
     Place,
-    /// And by what else is done under it.
+    /// By that place and the other actions with the mutex held.
     Shape,
 }
 
@@ -40,43 +41,44 @@ impl Kind {
     }
 }
 
-/// A condition understood as a semaphore.
+/// A condition variable understood as a semaphore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counted {
-    /// What is there at first.
+    /// Initial count.
     pub(super) initial: u32,
-    /// Visit → how many it takes.
+    /// Visit, and the number that it takes.
     pub(super) takes: Vec<(u32, u32)>,
-    /// Signal or broadcast → how many it gives.
+    /// Signal or broadcast, and the number that it adds.
     pub(super) gives: Vec<(u32, u32)>,
-    /// Visits that give one.
+    /// Visits that add one.
     pub(super) given_by: Vec<u32>,
 }
 
-/// What is known of a condition in a history.
+/// A condition in a history, to be tested as a semaphore.
 pub(super) struct Question<'h> {
     pub(super) history: &'h MutexHistory,
     pub(super) condition: u32,
     pub(super) kind: Kind,
-    /// Kinds of visits that take, in addition to those that waited.
+    /// Kinds of visits that take, besides those that waited.
     pub(super) takers: FxHashSet<u64>,
 }
 
-/// Sums while going through the recording.
+/// The state while walking through the recording.
 #[derive(Default)]
 struct Sums {
     there: u32,
-    /// The broadcast since which it is not known how much was there; `None` with `is_open`: since the start.
+    /// Index of the last broadcast of unknown count. With `is_open`, the count is unknown since then; `None`: since the
+    /// start.
     since: Option<u32>,
     is_open: bool,
     counted: Counted,
-    /// Whether the last visit that gave signalled, and whether any did not.
+    /// Whether the last adding visit signalled, and whether any did not.
     last_gave: bool,
     counts_down: bool,
 }
 
 impl Question<'_> {
-    /// The condition as a semaphore, if the recording agrees with that.
+    /// The condition as a semaphore, if the recording agrees.
     pub(super) fn ask(&self, giving: Giving) -> Option<Counted> {
         let takers = self.takers();
         let givers = self.givers();
@@ -124,7 +126,7 @@ impl Question<'_> {
         Some(sums.counted)
     }
 
-    /// Kinds of visits that waited for the condition.
+    /// Kinds of visits that take: those that waited for the condition, and `takers`.
     pub(super) fn takers(&self) -> FxHashSet<u64> {
         let mut takers = self.takers.clone();
         for part in self.history.parts.iter().filter(|part| part.condition == self.condition) {
@@ -133,7 +135,7 @@ impl Question<'_> {
         takers
     }
 
-    /// Kinds of visits that signalled it.
+    /// Kinds of visits that signalled the condition.
     fn givers(&self) -> FxHashSet<u64> {
         let mut givers = FxHashSet::default();
         for (place, gives) in &self.history.gives {
@@ -157,10 +159,10 @@ impl Question<'_> {
         last
     }
 
-    /// The part of each visit after its last wait for the condition; [`NONE`] if that ended at its time limit.
+    /// The part of each visit after its last wait for the condition; [`NONE`] if that wait timed out.
     fn taking_parts(&self) -> Vec<u32> {
         let mut taking = vec![NONE; self.history.visits.len()];
-        // Whether the part before ended in a wait for the condition, and that at its time limit.
+        // Whether the visit's part before ended in a wait for the condition, and whether that wait timed out.
         let mut waited: Vec<Option<Option<bool>>> = vec![None; taking.len()];
         for (part, place) in self.history.parts.iter().zip(0u32..) {
             let visit = part.visit as usize;
@@ -169,7 +171,7 @@ impl Question<'_> {
             };
             let is_waiting = part.condition == self.condition;
             match waited.replace(is_waiting.then_some(part.timed_out)) {
-                // The first one, or one after a wait for the condition.
+                // The visit's first part, or one after a wait for the condition.
                 None | Some(Some(false)) => *taking = place,
                 Some(Some(true)) => *taking = NONE,
                 Some(None) => {}
@@ -186,7 +188,7 @@ impl Sums {
     fn take(&mut self, visit: u32, giving: Giving) -> Option<()> {
         if giving == Giving::Countdown {
             let count = std::mem::take(&mut self.there);
-            // The last thread to count down has signalled.
+            // The last thread that counted down must have signalled.
             if count > 0 && !self.last_gave {
                 return None;
             }
@@ -217,9 +219,9 @@ impl Sums {
         }
     }
 
-    /// `is_missed`: a thread waits and gets no signal.
+    /// Adds one. `is_missed`: a thread waits but gets no signal from this visit.
     fn visit_gives(&mut self, visit: u32, signals: bool, is_missed: bool) -> Option<()> {
-        // Then it is more than this that is waited for.
+        // The thread waits for more than this count.
         if is_missed && self.there == 0 {
             return None;
         }
@@ -234,7 +236,7 @@ impl Sums {
         if giving == Giving::Countdown {
             return Some(());
         }
-        // It waits, so nothing was there; and from here on it is known how much is.
+        // The thread waits, so the count was 0, and it is known from here on.
         self.is_open = false;
         (self.there == 0).then_some(())
     }

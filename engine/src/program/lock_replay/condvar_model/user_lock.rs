@@ -1,13 +1,13 @@
-//! Locks that programs make of a mutex, a condition variable and a flag: CPython's GIL, locks with a time limit or with a
-//! fair order. The mutex guards the flag only and is free nearly all the time; what is held is the flag. **Ours**:
+//! Locks that programs make of a mutex, a condition variable and a flag (**ours**): CPython's GIL, locks with a time limit or
+//! a fair order. The mutex only guards the flag and is nearly always free; threads hold the flag.
 //!
-//! Visits of the mutex are of two kinds, by the place where it is taken: some wait for the condition now and
-//! then (they take), others signal it (they release). It is a lock if, in the mutex's order, each acquisition
-//! is followed by a release by the same thread before another thread takes it. A queue fails that (another
-//! thread releases), a pool of two as well (two take in a row), and one disagreement is enough.
+//! Visits of the mutex are of two kinds, by the place where it is taken: takers wait for the condition at times, givers
+//! signal it. It is a lock if, in the mutex's order, each acquisition is followed by a release of the same thread before
+//! another thread acquires. Queues fail this (another thread releases), and so do pools of two (two acquire in a row). One
+//! exception is enough.
 //!
-//! Then it is a lock around the visits of the mutex, simulated as any other; where that is not possible it is
-//! replayed as recorded, and marked as held ([`Operation::Held`], [`Operation::Freed`]).
+//! The lock goes around visits of the mutex and is simulated like others. Where that is impossible, it is replayed and its
+//! holds are marked ([`Operation::Held`], [`Operation::Freed`]).
 
 use super::super::nesting::NONE;
 use super::super::sections::Sections;
@@ -17,30 +17,30 @@ use crate::time::Ticks;
 use crate::timeline::Timeline;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Fewer turns may alternate by chance.
+/// Fewer turns may alternate by coincidence.
 const FEWEST: u64 = 8;
 
-/// Locks that programs have made.
+/// All user locks of a recording.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct UserLocks {
-    /// What was recorded of each, as of its condition variable, and the mutex that guards it.
+    /// Facts about each lock, under the index of its condition variable, and its mutex.
     pub(in super::super) all: Vec<UserLock>,
-    /// Marks at the beginning of recorded operations, and at the end.
+    /// Marks at begins of recorded operations, and at ends.
     begins: FxHashMap<u32, Operation>,
     ends: FxHashMap<u32, Operation>,
 }
 
-/// One of them.
+/// One user lock.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in super::super) struct UserLock {
     pub(in super::super) fact: LockFact,
     pub(in super::super) mutex: u32,
-    /// Where it is taken: the return address of a call that takes the mutex.
+    /// Return address of a call that takes the mutex to acquire the lock.
     pub(in super::super) taken_at: u64,
 }
 
 impl UserLocks {
-    /// `is_decided`: whether a condition variable is simulated.
+    /// Finds user locks. `is_decided`: whether a condition variable is simulated.
     pub(in super::super) fn of(
         timeline: &Timeline,
         sections: &Sections,
@@ -104,7 +104,7 @@ impl UserLocks {
         self.all.push(UserLock { fact, mutex, taken_at: turns.taken_at });
     }
 
-    /// The operations at the beginning of this operation, and at its end.
+    /// The marks at the begin of this operation, and at its end.
     pub(in super::super) fn marks(&self, number: u32) -> (Option<Operation>, Option<Operation>) {
         (self.begins.get(&number).copied(), self.ends.get(&number).copied())
     }
@@ -117,11 +117,11 @@ fn only_mutex(uses: &Uses) -> Option<u32> {
     }
 }
 
-/// A thread has the lock.
+/// A thread holds the lock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     thread: u32,
-    /// The visits in which the lock is taken and released; [`NONE`]: not recorded.
+    /// Index of the visits in which the lock is acquired and released; [`NONE`]: not recorded.
     pub(super) taken: u32,
     pub(super) given: u32,
     from: u64,
@@ -136,7 +136,7 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// `None` if it is not a lock.
+    /// The acquisitions of the lock; `None` if the condition is not that of a lock.
     pub(super) fn of(history: &MutexHistory, sections: &Sections, condition: u32) -> Option<Turns> {
         let place = |visit: u32| history.visits.get(visit as usize).map_or(0, |visit| visit.place);
         let waits = history.parts.iter().filter(|part| part.condition == condition);
@@ -151,7 +151,7 @@ impl Turns {
         if takers.is_empty() || !takers.is_disjoint(&givers) {
             return None;
         }
-        // Where each visit began.
+        // Begin of each visit.
         let mut came: FxHashMap<u32, u64> = FxHashMap::default();
         let mut all: Vec<Turn> = Vec::new();
         let mut is_held = None;
@@ -162,7 +162,7 @@ impl Turns {
             let first = *came.entry(part.visit).or_insert(part.from);
             let is_last = part.wait == NONE;
             if takers.contains(&visit.place) && is_last {
-                // Never released: the record is missing, or it is not a lock.
+                // Acquired again without a release: a record is missing, or it is no lock.
                 if is_held == Some(true) {
                     return None;
                 }
@@ -183,7 +183,7 @@ impl Turns {
                         turn.given = part.visit;
                         turn.held = part.from.saturating_sub(turn.from);
                     }
-                    // Taken before the recording began.
+                    // Acquired before the recording began.
                     (None, _) => {}
                     _ => return None,
                 }

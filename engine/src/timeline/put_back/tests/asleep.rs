@@ -10,15 +10,15 @@ use crate::timeline::wait::External;
 use crate::timeline::wait_reason::WaitReason;
 use probe_abi::{Call, Descriptor, SampleReason};
 
-/// Nanoseconds under the lock before, between and after sleeps, of one sleep, and between two sections.
+/// Nanoseconds of a piece of computing under the lock, of one sleep, and between two sections.
 pub(super) const PIECE: u64 = 15_000;
 const ASLEEP: u64 = 60_000;
 const APART: u64 = 30_000;
-/// Nanoseconds from a wake-up to running.
+/// Nanoseconds from a wake-up until the thread runs.
 pub(super) const LATE: u64 = 5_000;
 pub(super) const ENDS: u64 = 200_000_000;
 
-/// Threads that sleep twice with the lock, or once before they take it.
+/// Threads that sleep twice with the lock held, or once before they take it.
 fn run(with_lock: bool) -> Run {
     let mut run = Run { timeline: empty(HOT, ENDS), acquisitions: 0, held_ns: 0, ran_ns: 0 };
     let mut comes = [1_000, 8_000, 15_000, 22_000];
@@ -51,7 +51,7 @@ fn run(with_lock: bool) -> Run {
     }
 }
 
-/// Runs with this stack; samples meet it. When that is over.
+/// The thread runs with this stack, and samples may find it; returns the end.
 pub(super) fn runs(run: &mut Run, thread: usize, from: u64, length: u64, stack: u32) -> u64 {
     let tick = from.next_multiple_of(97_331);
     if tick < from + length {
@@ -61,7 +61,7 @@ pub(super) fn runs(run: &mut Run, thread: usize, from: u64, length: u64, stack: 
     from + length
 }
 
-/// Sleeps until a device has done something; when it runs again.
+/// The thread sleeps until a device is ready; returns when it runs again.
 pub(super) fn asleep(run: &mut Run, thread: usize, now: u64) -> u64 {
     let number = u32::try_from(run.thread(thread).waits.len()).expect("few");
     let call = Call { number: 74, ..Call::NONE };
@@ -83,7 +83,7 @@ pub(super) fn time_ns(program: &Program) -> f64 {
     timing.run(Cpus::Infinite, 0).length.as_ns_f64()
 }
 
-/// How many sleeps of the program are with the lock, and all.
+/// Number of the program's sleeps with the lock held, and of all its sleeps.
 fn with_lock(program: &Program) -> (usize, usize) {
     let (mut with, mut all) = (0, 0);
     for thread in &program.threads {
@@ -100,7 +100,7 @@ fn with_lock(program: &Program) -> (usize, usize) {
     (with, all)
 }
 
-/// A log was synced under its lock: it seemed to be held while the call ran only, and the device was what limited.
+/// A log is synced under its lock: otherwise the device seems to limit, and the lock to be held during computing only.
 #[test]
 fn a_section_spans_what_its_thread_sleeps_for_while_others_wait() {
     let mut run = run(true);

@@ -10,8 +10,8 @@ use probe_abi::SyncOperation;
 
 const USERS: usize = 6;
 
-/// Threads that compute for so long between two requests, of which `permits` may be under way. Each request returns its permit
-/// and wakes the next one, unless `another` thread does that.
+/// Threads that compute for `apart` between two requests, of which `permits` may be under way at a time. Each request returns
+/// its permit and wakes the next thread, unless `another` thread does that.
 fn run(apart: u64, permits: usize, another: bool) -> Run {
     let shape = Shape { threads: USERS as u32 + 1, waits_in: "sem_wait", ..HOT };
     let mut run = Run { timeline: empty(shape, ENDS), acquisitions: 0, held_ns: 0, ran_ns: 0 };
@@ -43,7 +43,7 @@ fn run(apart: u64, permits: usize, another: bool) -> Run {
     }
 }
 
-/// Two connections for six threads were "sleeping": who waited for one was replayed.
+/// Six threads share two connections: without permits, their waits would be replayed and count as sleeping.
 #[test]
 fn permits_that_are_all_in_use_while_threads_wait_are_put_back() {
     let mut run = run(20_000, 2, false);

@@ -1,4 +1,4 @@
-//! Threads that read and write behind one lock on one CPU, as the kernel shows them.
+//! Threads on one CPU that read and write under one lock, as the kernel shows them.
 
 use super::{BINARY, HOT, LIBRARY, PID, Run, Shape, WORD, empty, speed_up};
 use crate::event::{CodeFact, SyncObject};
@@ -9,16 +9,16 @@ use crate::timeline::put_back::put_back;
 use probe_abi::{SampleReason, SyncOperation};
 
 const THREADS: usize = 4;
-/// Nanoseconds of a read, of a write, and of what comes between.
+/// Nanoseconds of a read, of a write, and between two of them.
 const READ: u64 = 50_000;
 const WRITE: u64 = 100_000;
 const APART: u64 = 25_000;
-/// Places in the binary: the calls that take it to read and to write, and code under the second.
+/// Places in the binary: the calls that take the lock to read and to write, and code under the latter.
 const READ_TAKES: u64 = 0x100;
 const WRITE_TAKES: u64 = 0x140;
 const WRITING: u64 = 0x150;
 
-/// Whether a thread writes in this round: one in ten, by chance.
+/// Whether a thread writes in this round: one round in ten, at random.
 fn writes(thread: usize, round: u64) -> bool {
     let mixed = (round * 4 + thread as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> 32).is_multiple_of(10)
@@ -31,14 +31,14 @@ enum Doing {
     Has,
 }
 
-/// What really happened: nanoseconds under the lock, and how often it was taken.
+/// The true sums: nanoseconds under the lock, and number of acquisitions.
 struct Truth {
     reading_ns: u64,
     writing_ns: u64,
     taken: u64,
 }
 
-/// Nothing has run yet.
+/// A run before its first step.
 fn begin(end_ns: u64) -> Run {
     let shape = Shape { threads: THREADS as u32, waits_in: "pthread_rwlock_rdlock", ..HOT };
     let mut timeline = empty(shape, end_ns);
@@ -61,7 +61,7 @@ fn begin(end_ns: u64) -> Run {
     Run { timeline, acquisitions: 0, held_ns: 0, ran_ns: 0 }
 }
 
-/// One CPU, in slices. Readers share; the last one to go wakes a writer, and a writer wakes all readers.
+/// One CPU, in slices. Readers share; the last reader wakes a writer, and a writer wakes all readers.
 fn run(end_ns: u64) -> (Run, Truth) {
     let mut run = begin(end_ns);
     let mut truth = Truth { reading_ns: 0, writing_ns: 0, taken: 0 };
@@ -122,7 +122,7 @@ fn run(end_ns: u64) -> (Run, Truth) {
                         _ => Vec::new(),
                     };
                     waiting.retain(|waiter| !woken.contains(waiter));
-                    // As glibc does: they have it when they come back.
+                    // As in glibc: woken threads have the lock when they return.
                     for woken in woken {
                         let is_write = writes(woken, doing[woken].2);
                         (writer, readers) = if is_write { (true, 0) } else { (false, readers + 1) };
@@ -141,7 +141,7 @@ fn run(end_ns: u64) -> (Run, Truth) {
     (run, truth)
 }
 
-/// What the same threads do, written down.
+/// The same work as a program with recorded operations.
 fn program(rounds: u64) -> Program {
     let round = |thread, round| {
         let (takes, length) = if writes(thread, round) { ("wrlock", WRITE) } else { ("rdlock", READ) };
@@ -156,7 +156,7 @@ fn program(rounds: u64) -> Program {
         .expect("a program")
 }
 
-/// Attached, four readers and writers were promised half of what 16 CPUs gave: recorded waits were replayed.
+/// With replayed waits, the speed-up of four readers and writers on 16 CPUs is half of the true one.
 #[test]
 fn a_read_write_lock_is_put_back_with_both_of_its_sides() {
     let (run, truth) = run(1_500_000_000);
