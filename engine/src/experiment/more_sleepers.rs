@@ -1,10 +1,10 @@
-//! More threads where those that there are sleep most of the time in what they do: they wait for answers by time, are held back, or stand
-//! for something slow (ours). Waits for sockets are not among them: nothing tells an answer from the next request.
+//! More threads for those that mostly sleep in their work: they wait for answers by time, are throttled, or stand for
+//! something slow (ours). Waits for sockets do not count: nothing distinguishes an answer from the next request.
 
 use crate::program::{ObjectId, Operation, Program, Thread, Walk};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What each of these threads sleeps is divided among them and `more` others.
+/// Divides the sleeping of these threads among them and `more` others.
 pub(super) fn more_sleepers(program: &mut Program, threads: &[usize], more: usize) {
     let factor = threads.len() as f64 / (threads.len() as f64 + more as f64).max(1.0);
     for thread in threads {
@@ -17,8 +17,8 @@ pub(super) fn more_sleepers(program: &mut Program, threads: &[usize], more: usiz
     }
 }
 
-/// The places in which a thread sleeps while it has no lock and no permit: another one might do something else meanwhile. Not those
-/// that it repeats for ever in the background, nor timers that go on by themselves.
+/// Indices of the sleeps of a thread during which another thread could work: without a lock or a permit. Without sleeps that
+/// it repeats in the background, and without periodic timers.
 pub(crate) fn sleeps_of_its_own(thread: &Thread) -> Vec<usize> {
     let returned = returned(thread);
     let mut permits: FxHashMap<ObjectId, u32> = FxHashMap::default();
@@ -44,11 +44,11 @@ pub(crate) fn sleeps_of_its_own(thread: &Thread) -> Vec<usize> {
     places
 }
 
-/// The semaphores of which it returns what it has taken, one at a time, and at first it may have one already. A lock of Python's that one
-/// thread takes and another one releases is none: it would seem to be held for ever.
+/// Semaphores of which the thread returns what it has taken, one permit at a time; it may have one at first. A lock of
+/// Python's that one thread takes and another releases does not count: it would seem to be held forever.
 fn returned(thread: &Thread) -> FxHashSet<ObjectId> {
     let mut given: FxHashSet<ObjectId> = FxHashSet::default();
-    // What it has, more than at first, and the least and the most of that.
+    // By semaphore: permits held now, relative to the start, with their minimum and maximum.
     let mut counts: FxHashMap<ObjectId, (i64, i64, i64)> = FxHashMap::default();
     for operation in &thread.operations {
         let (object, change) = match *operation {
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(lengths.collect::<Vec<_>>(), [20, 80, 80, 20].map(Ticks::from_ns));
     }
 
-    /// Python's locks are semaphores that another thread may give back: all sleeps after the first one seemed to be under them.
+    /// Python's locks are semaphores that another thread may post: a sleep after such a post is not under the lock.
     #[test]
     fn what_another_thread_gives_back_is_not_held() {
         let program = r#"{"format":"longpole-program","version":1,"threads":[
