@@ -62,7 +62,7 @@ pub struct Metrics {
     pub functions: Vec<MetricsRow>,
     /// How far the recording can be trusted.
     pub trust: Trust,
-    /// What was noticed.
+    /// Findings about the program and its schedule.
     pub findings: Vec<Finding>,
 }
 

@@ -5,9 +5,9 @@ use crate::program::{EdgeId, ObjectId, Operation, Program};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// `kept` of these threads remain and share the work of all evenly. A thread that awaited a removed one now awaits what that
-/// one had awaited last. The kept threads no longer spin for each other, as if all came at the same time: an upper bound.
-/// Removed threads still take and give permits and tokens, but compute nothing.
+/// `kept` of these threads remain and share the work of all evenly. A thread that awaited a removed one now awaits the edge
+/// that this one had awaited last. The kept threads no longer spin for each other, as if all came at the same time: an upper
+/// bound. Removed threads still take and give permits and tokens, but compute nothing.
 pub(super) fn fewer_threads(program: &mut Program, threads: &[usize], kept: usize) -> Result<(), EditError> {
     if kept == 0 || kept >= threads.len() {
         return Err(EditError::NothingToChange("there are no more threads than that"));

@@ -216,7 +216,7 @@ pub enum Finding {
     StrayExit { exits: u64 },
     /// Child processes that are not recorded.
     Children { processes: u64 },
-    /// Facts and records that did not fit into the session file.
+    /// Facts, notes and stacks that did not fit into the session file.
     FileFull { left_out: LeftOut },
     /// CPU time from events and from /proc differ for some threads; `thread` differs most.
     CpuTime { threads: u64, thread: String, events_ns: u64, proc_ns: u64 },

@@ -57,7 +57,7 @@ pub struct PathsReport {
     pub segments: Vec<SegmentPaths>,
     /// How far the recording can be trusted.
     pub trust: Trust,
-    /// What was noticed.
+    /// Findings about the program and its schedule.
     pub findings: Vec<Finding>,
 }
 
@@ -125,7 +125,7 @@ pub struct ShownEdge {
     /// Index in the thread's list of operations.
     #[serde(rename = "op")]
     pub operation: usize,
-    /// If the path enters this thread here: by what.
+    /// How the path enters this thread, if it does here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// What takes time; `None` if the edge takes none.

@@ -26,7 +26,7 @@ pub struct SlackReport {
     pub segments: Vec<SegmentTimes>,
     /// How far the recording can be trusted.
     pub trust: Trust,
-    /// What was noticed.
+    /// Findings about the program and its schedule.
     pub findings: Vec<Finding>,
 }
 

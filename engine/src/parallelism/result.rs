@@ -30,7 +30,7 @@ pub struct Parallelism {
     pub rows: Vec<Row>,
     /// How far the recording can be trusted.
     pub trust: Trust,
-    /// What was noticed.
+    /// Findings about the program and the run.
     pub findings: Vec<Finding>,
 }
 
@@ -99,7 +99,7 @@ impl AwaitedObject {
 /// Times of one function, object or thread.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
-    /// What it is.
+    /// The kind of the row.
     pub kind: Kind,
     /// Its name; `None` for code outside of any function.
     pub name: Option<String>,

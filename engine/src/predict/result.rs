@@ -25,7 +25,7 @@ pub struct Prediction {
     pub recorded_cpus: Option<u32>,
     /// How far the recording can be trusted.
     pub trust: Trust,
-    /// What was noticed.
+    /// Findings about the program and its runs.
     pub findings: Vec<Finding>,
     /// Number of recordings that it combines.
     pub recordings: usize,

@@ -51,7 +51,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         self.backgrounds.get(thread as usize).is_some_and(|state| state.background.is_some())
     }
 
-    /// For a thread that repeats operations, how many it has done at most.
+    /// For a thread that repeats operations, how many different ones it has done.
     pub(super) fn done_in_background(&self, thread: u32) -> Option<usize> {
         let state = self.backgrounds.get(thread as usize).filter(|state| state.repeats)?;
         let actor = &self.actors[thread as usize];

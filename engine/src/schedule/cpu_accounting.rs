@@ -1,21 +1,21 @@
-//! What threads spend their time on while processors run them, and how many processors are busy.
+//! Accounts of a run: each thread's time by state, and the number of busy processors over time.
 
 use super::machine::Why;
 use crate::program::{ObjectId, ThreadId};
 use crate::time::Ticks;
 
-/// What a thread is doing.
+/// A thread's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
-    /// It has not begun, or has ended.
+    /// Has not begun, or has ended.
     Nothing,
-    /// It computes.
+    /// Computes.
     Busy,
-    /// It keeps a processor busy, waiting for a spin lock.
+    /// Keeps a processor busy, waiting for this spin lock.
     Spinning(ObjectId),
-    /// It wants a processor.
+    /// Wants a processor.
     Ready,
-    /// It waits without a processor.
+    /// Waits without a processor.
     Blocked(Why),
 }
 
@@ -28,7 +28,7 @@ pub struct Interval {
     pub start: Ticks,
     /// When it ended.
     pub end: Ticks,
-    /// What the thread did.
+    /// The thread's state.
     pub doing: Doing,
     /// The processor, if the thread used one.
     pub cpu: Option<u32>,
@@ -43,13 +43,13 @@ pub(super) type ChangeWatcher<'w> = Box<dyn FnMut(u32, u64, Doing) + 'w>;
 /// How much time a thread spent in each state, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadUse {
-    /// It computed.
+    /// Computing.
     pub busy: u64,
-    /// It kept a processor busy, waiting for spin locks.
+    /// Keeping a processor busy, waiting for spin locks.
     pub spinning: u64,
-    /// It wanted a processor.
+    /// Wanting a processor.
     pub ready: u64,
-    /// It waited without a processor.
+    /// Waiting without a processor.
     pub blocked: u64,
 }
 

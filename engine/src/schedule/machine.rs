@@ -5,7 +5,7 @@
 use super::cpu_accounting::Doing;
 use crate::program::ObjectId;
 
-/// What a thread waits for while it uses no processor.
+/// Why a thread is blocked: the object or event that it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Why {
     /// A synchronization object or a device.
@@ -20,7 +20,7 @@ pub enum Why {
     Turn,
 }
 
-/// What happens next at this instant.
+/// The turn of a thread at this instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// The thread reaches its next operation.
@@ -50,7 +50,7 @@ pub trait Machine {
     /// The present instant, ticks from the start.
     fn now(&self) -> u64;
 
-    /// Virtual time: the work of a thread that executes all the time, in parts of a tick; 0 unless [`Machine::COSTS`].
+    /// Virtual time: the work of a thread that executes all the time, in parts of a tick; valid only if [`Machine::COSTS`].
     fn virtual_now(&self) -> u128 {
         0
     }
@@ -58,7 +58,7 @@ pub trait Machine {
     /// Moves on to the next instant at which something happens; `None` if nothing ever does.
     fn next_instant(&mut self) -> Option<u64>;
 
-    /// What is next at this instant.
+    /// The next turn at this instant; `None` if there is none.
     fn next_turn(&mut self) -> Option<Turn>;
 
     /// A thread that waited or has just been created acts as soon as it has a processor. `by` is its waker.
@@ -91,7 +91,7 @@ pub trait Machine {
         0
     }
 
-    /// What the thread does at present.
+    /// The thread's present state.
     fn doing(&self, _thread: u32) -> Doing {
         Doing::Nothing
     }

@@ -20,7 +20,7 @@ pub struct Visit {
 pub struct PathStretch {
     /// How long it takes.
     pub length: Ticks,
-    /// What happens.
+    /// What the stretch contains.
     pub what: OnPath,
 }
 

@@ -137,7 +137,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         }
     }
 
-    /// `program` gives names and numbers of what the operations refer to.
+    /// `program` gives the threads, objects and names that the operations refer to.
     pub(super) fn with(
         program: &'a Program,
         source: O,

@@ -29,7 +29,7 @@ pub struct Stretch {
     pub end: Ticks,
     /// The share of its length that counts in the predicted time: 1 on one path.
     pub weight: f64,
-    /// What happens.
+    /// What the stretch contains.
     pub kind: StretchKind,
 }
 

@@ -77,7 +77,7 @@ impl Processors<'_> {
         let idle: Vec<u32> = self.idle.from(0).collect();
         for at in idle {
             if self.queued == 0 || !self.steal_waiting(at, 0) {
-                // It rests until the next tick.
+                // It rests until the next tick if threads wait elsewhere.
                 self.cpus[at as usize].resting = self.queued > 0;
             }
         }

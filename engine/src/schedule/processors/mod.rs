@@ -188,7 +188,7 @@ impl<'w> Processors<'w> {
         self.accounting.close(end);
     }
 
-    /// What is next at this instant.
+    /// The next turn at this instant; `None` if there is none.
     fn turn(&mut self) -> Option<Turn> {
         loop {
             if self.urgent != NONE {

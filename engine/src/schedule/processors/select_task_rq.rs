@@ -54,7 +54,7 @@ impl Processors<'_> {
         }
     }
 
-    /// The processor to queue on when no idle one was found: the last one, or the waker's if its recent load is less
+    /// The processor to queue on when no idle one was found: the last one, or the waker's if its recent load would be no more
     /// (`wake_affine_weight` in kernel/sched/fair.c); for a new thread the one with the least recent load.
     fn shorter(&mut self, thread: u32, last: u32, near: Option<u32>) -> u32 {
         let near = near.filter(|near| *near != NONE && self.may_use(thread, *near));
@@ -63,7 +63,7 @@ impl Processors<'_> {
             let own = self.task(thread).wanting.now(now);
             let mut wanted = |cpu: u32| self.cpus[cpu as usize].wanted_lately.now(now);
             return match near {
-                // The waker's has to have clearly less; the kernel takes 108 % for the same.
+                // Up to 8 % more counts as the same, as in the kernel.
                 Some(near)
                     if near != last
                         && wanted(near).saturating_add(own).saturating_mul(100)
