@@ -37,7 +37,7 @@ impl Cpus {
         NonZeroU32::new(count).map(Cpus::Count)
     }
 
-    /// The number; `unlimited` for [`Cpus::Infinite`].
+    /// The number; `unlimited` for `Cpus::Infinite`.
     pub fn or(self, unlimited: usize) -> usize {
         match self {
             Cpus::Count(count) => count.get() as usize,

@@ -18,18 +18,18 @@ pub fn from_timeline(timeline: &Timeline) -> Program {
 /// Makes a number of independent attempts; returns the answer of the first one, by number, that has any.
 pub type First = dyn Fn(usize, &(dyn Fn(usize) -> Option<DeadEnd> + Sync)) -> Option<DeadEnd>;
 
-/// Like [`from_timeline`]; `first` may make several attempts at once.
+/// Like `from_timeline`; `first` may make several attempts at once.
 pub fn from_timeline_on(timeline: &Timeline, first: &First) -> Program {
     from_timeline_with(timeline, &|program| verify(program, first, true))
 }
 
-/// Like [`from_timeline`], for a program that will be scheduled only, never run with ideal sharing: half as many simulations.
+/// Like `from_timeline`, for a program that will be scheduled only, never run with ideal sharing: half as many simulations.
 pub fn scheduled_from_timeline(timeline: &Timeline) -> Program {
     let first: &First = &|count, attempt| (0..count).find_map(attempt);
     from_timeline_with(timeline, &|program| verify(program, first, false))
 }
 
-/// Like [`from_timeline`], without any simulation: with names, locks and samples, for following the recording itself. Whether
+/// Like `from_timeline`, without any simulation: with names, locks and samples, for following the recording itself. Whether
 /// the program finishes in a simulation is not known.
 pub fn unsimulated_from_timeline(timeline: &Timeline) -> Program {
     from_timeline_with(timeline, &|_| None)

@@ -112,7 +112,7 @@ impl Keys {
         self.places.get(place.0 as usize).copied().unwrap_or(NO_KEY)
     }
 
-    /// A row's rank in the order of names; [`NO_KEY`] comes last.
+    /// A row's rank in the order of names; `NO_KEY` comes last.
     pub(crate) fn rank(&self, key: u32) -> u32 {
         self.ranks.get(key as usize).copied().unwrap_or(u32::MAX)
     }

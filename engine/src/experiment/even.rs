@@ -101,7 +101,7 @@ pub(super) fn even(program: &mut Program, alike: &[Vec<usize>]) -> Option<usize>
     most.map(|(_, thread)| thread)
 }
 
-/// The thread that exceeds its group's mean most, in the groups of [`even`].
+/// The thread that exceeds its group's mean most, in the groups of `even`.
 pub(crate) fn most_to_do(program: &Program, alike: &[Vec<usize>]) -> Option<usize> {
     even(&mut program.clone(), alike)
 }

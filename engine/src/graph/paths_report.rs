@@ -46,7 +46,7 @@ pub struct PathsReport {
     pub counts: PathCounts,
     /// The paths, longest first.
     pub paths: Vec<PathRow>,
-    /// Whether further paths fit [`PathsWanted::within`] but exceed [`PathsWanted::most`].
+    /// Whether further paths fit `PathsWanted::within` but exceed `PathsWanted::most`.
     pub more: bool,
     /// The 512 functions, threads, locks, classes, processes and CPUs with most time on the critical path, largest benefit
     /// first.

@@ -12,7 +12,7 @@ pub(super) struct Balance {
     pub(super) places: Places,
     /// Length of the run, ticks.
     pub(super) now: u64,
-    /// Ticks by place of the number of busy processors ([`super::clock::place_of`]).
+    /// Ticks by place of the number of busy processors (`place_of` in `clock.rs`).
     pub(super) levels: Vec<u64>,
     /// By row: self time, and below it time on the row's behalf.
     pub(super) meters: Vec<Meter>,

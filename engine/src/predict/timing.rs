@@ -172,7 +172,7 @@ impl<'a> Timing<'a> {
         outcome.is_complete(self.program).then(|| outcome.length.as_ns_f64())
     }
 
-    /// Like [`Timing::run`]; reports every interval of every thread when it ends.
+    /// Like `Timing::run`; reports every interval of every thread when it ends.
     pub fn run_watched(&self, cpus: Cpus, number: u32, watcher: Watcher<'_>) -> Outcome {
         self.watched(cpus, number, Some(watcher))
     }
@@ -237,7 +237,7 @@ impl<'a> Timing<'a> {
         }
     }
 
-    /// Groups of CPU counts that [`Timing::weigh`] computes fastest together.
+    /// Groups of CPU counts that `Timing::weigh` computes fastest together.
     pub fn groups(&self, cpus: &[Cpus]) -> Vec<Vec<Cpus>> {
         match &self.shared {
             Some(_) => vec![cpus.to_vec()],

@@ -21,7 +21,7 @@ impl<'a> Simulation<'a, Shared<'static, true>> {
         Simulation::costed(program, costs, None)
     }
 
-    /// Like [`Simulation::with_costs`], keeping the order in which operations take effect.
+    /// Like `with_costs`, keeping the order in which operations take effect.
     pub(crate) fn traced_with_costs(program: &'a Program, costs: &Costs) -> Self {
         Simulation::costed(program, costs, Some(Vec::new()))
     }
@@ -97,7 +97,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         self.begin_latency_at(thread, from, begun, length, of);
     }
 
-    /// Like [`Simulation::begin_latency`], for a step that began at another virtual time.
+    /// Like `begin_latency`, for a step that began at another virtual time.
     pub(super) fn begin_latency_at(
         &mut self,
         thread: u32,

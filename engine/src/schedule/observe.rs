@@ -41,7 +41,7 @@ impl<O: Operations, B: Observer> Operations for Observed<'_, O, B> {
     }
 }
 
-/// Runs the program like [`super::run`], with an observer. The program has been checked.
+/// Runs the program like `run`, with an observer. The program has been checked.
 pub(crate) fn run_observed<B: Observer>(program: &Program, setup: &Setup, observer: B) -> (Outcome, B) {
     let observer = RefCell::new(observer);
     let source = Observed { source: Whole::of(program), observer: &observer };

@@ -69,7 +69,7 @@ pub fn run(program: &Program, setup: &Setup) -> Result<Outcome, ProgramError> {
     run_watched(program, setup, None)
 }
 
-/// Like [`run`]; reports every interval of every thread when it ends.
+/// Like `run`; reports every interval of every thread when it ends.
 ///
 /// # Errors
 /// As [`run`].
@@ -82,7 +82,7 @@ pub fn run_watched(
     Ok(run_checked(program, setup, watcher))
 }
 
-/// Like [`run_watched`], for a checked program.
+/// Like `run_watched`, for a checked program.
 pub(crate) fn run_checked(program: &Program, setup: &Setup, watcher: Option<Watcher<'_>>) -> Outcome {
     let accounting = CpuAccounting::new(program.threads.len(), program.objects.len(), watcher);
     on_machine(program, Whole::of(program), setup, accounting)
@@ -99,7 +99,7 @@ pub(crate) fn run_with_path(
     run_with_causes(program, parameters, servers, watcher, |machine, end| machine.path(end))
 }
 
-/// Like [`run_with_path`], with every stretch of the path from its start.
+/// Like `run_with_path`, with every stretch of the path from its start.
 pub(crate) fn run_with_route(
     program: &Program,
     parameters: SchedulerParameters,

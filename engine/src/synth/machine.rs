@@ -30,7 +30,7 @@ pub enum GenerateError {
     /// The generator does not execute this operation.
     #[error("the recording generator does not execute {0:?}")]
     Unsupported(Operation),
-    /// The program fails [`Program::check`].
+    /// The program fails `Program::check`.
     #[error(transparent)]
     Invalid(#[from] ProgramError),
 }

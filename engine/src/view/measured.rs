@@ -50,7 +50,7 @@ pub struct WakeUp {
     pub time: Timestamp,
     /// Index in [`Timeline::threads`] of the waker.
     pub waker: u32,
-    /// Index in [`Timeline::threads`] of the wakee.
+    /// Index in `Timeline::threads` of the wakee.
     pub wakee: u32,
     /// Whether it ended a wait of the wakee.
     pub ended_wait: bool,

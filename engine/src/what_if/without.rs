@@ -31,7 +31,7 @@ impl<'a> Without<'a> {
         Ok(Without { program, owners, cpus, model, before_ns })
     }
 
-    /// Like [`Without::new`]; `None` if `functions` is 0, which saves the run.
+    /// Like `new`; `None` if `functions` is 0, which saves the run.
     ///
     /// # Errors
     /// As [`Without::new`].

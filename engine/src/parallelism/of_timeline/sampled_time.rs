@@ -20,11 +20,11 @@ pub(super) struct Key {
     pub(super) thread: u32,
     /// The innermost function with probes, or the row outside of functions.
     pub(super) top: u32,
-    /// The innermost object, or [`NONE`].
+    /// The innermost object, or `NONE`.
     pub(super) object: u32,
-    /// The view of the sample as the thread went to sleep, while it sleeps; else [`NONE`].
+    /// The view of the sample as the thread went to sleep, while it sleeps; else `NONE`.
     pub(super) asleep: u32,
-    /// The innermost row of another thread on whose behalf it works, or [`NONE`].
+    /// The innermost row of another thread on whose behalf it works, or `NONE`.
     pub(super) behalf: u32,
 }
 
