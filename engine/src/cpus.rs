@@ -15,7 +15,7 @@ pub enum Cpus {
     Infinite,
 }
 
-/// The number, or `"inf"`.
+/// Serialized as the number, or `"inf"`.
 impl Serialize for Cpus {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -26,10 +26,10 @@ impl Serialize for Cpus {
 }
 
 impl Cpus {
-    /// One processor: what speed-ups are relative to.
+    /// One processor: the base of speed-ups.
     pub const ONE: Cpus = Cpus::Count(NonZeroU32::MIN);
 
-    /// More CPU counts than this in one list are refused.
+    /// The most CPU counts in one list.
     pub const MOST: usize = 1024;
 
     /// This many processors; `None` for 0.
@@ -37,7 +37,7 @@ impl Cpus {
         NonZeroU32::new(count).map(Cpus::Count)
     }
 
-    /// How many; `unlimited` stands for one for every thread.
+    /// The number; `unlimited` for `Cpus::Infinite`.
     pub fn or(self, unlimited: usize) -> usize {
         match self {
             Cpus::Count(count) => count.get() as usize,
@@ -111,7 +111,7 @@ impl fmt::Display for Cpus {
     }
 }
 
-/// Why a list of CPU counts cannot be used. `Display` is one line.
+/// Why a list of CPU counts is refused. `Display` is one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct CpusError {

@@ -1,11 +1,11 @@
-//! Patterns for function names: `*` is any text, `?` any one character, everything else is itself. Names are full
-//! of `[`, `{`, `/` and `::`, so these mean nothing special here.
+//! Patterns for function names: `*` is any text, `?` any one character, everything else is itself. `[`, `{`, `/` and `::` are
+//! common in names, so they are not special.
 
 /// Whether the whole text matches the pattern. Takes at most length × length steps.
 pub fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut p, mut t) = (0, 0);
-    // Where to continue if the present attempt fails: after the last star, one byte further in the text.
+    // Where to retry if the present attempt fails: after the last star, one byte further in the text.
     let mut retry: Option<(usize, usize)> = None;
     while t < text.len() {
         match pattern.get(p) {
@@ -16,7 +16,7 @@ pub fn matches(pattern: &str, text: &str) -> bool {
             Some(b'?') => {
                 p += 1;
                 t += 1;
-                // One character, however many bytes.
+                // The rest of a character of several bytes.
                 while text.get(t).is_some_and(|byte| byte & 0xc0 == 0x80) {
                     t += 1;
                 }

@@ -1,8 +1,8 @@
-//! How results go out as JSON: what serde does not do by itself.
+//! Serializing results as JSON, beyond what serde does by itself.
 
 use serde::{Serialize, Serializer};
 
-/// A number as it is written by [`number`].
+/// A number, serialized by [`number`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Number(pub f64);
 
@@ -12,8 +12,8 @@ impl Serialize for Number {
     }
 }
 
-/// Whole numbers that a double holds exactly go out as integers, the others with all their digits. Anything
-/// that is not a number is `null`.
+/// Serializes whole numbers that a double holds exactly as integers, others with all their digits; infinity and NaN as
+/// `null`.
 ///
 /// # Errors
 /// Those of the serializer.
@@ -26,18 +26,18 @@ pub fn number<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Err
     }
 }
 
-/// The same, or `null`.
+/// Serializes a number, or `null`.
 #[expect(clippy::ref_option, reason = "serde wants this")]
 pub(crate) fn maybe_number<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
     value.map(Number).serialize(serializer)
 }
 
-/// The same for a list.
+/// Serializes a list of numbers.
 pub(crate) fn numbers<S: Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(values.iter().copied().map(Number))
 }
 
-/// The name out of a name and its share.
+/// Serializes only the name of a name and its share.
 #[expect(clippy::ref_option, reason = "serde wants this")]
 pub(crate) fn name_only<S: Serializer>(of: &Option<(String, f64)>, serializer: S) -> Result<S::Ok, S::Error> {
     of.as_ref().map(|(name, _)| name).serialize(serializer)

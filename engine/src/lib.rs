@@ -1,12 +1,10 @@
-//! longpole's pure analysis. Read top to bottom, the modules are the data flow. Recorded [`event`]s become a
-//! [`timeline`] (what happened), and that becomes a [`program`] (what the threads do, with scheduling
-//! removed). Its [`schedule`] on unlimited processors gives the extended [`critical_path`] for any number of
-//! CPUs; a [`report`] holds the answers. On other machines it gives a prediction ([`predict`]), with changes an
-//! [`experiment`]; the experiments that gain most are what limits ([`limit`]). The activity
-//! [`graph`] (slack, the longest paths), [`parallelism`], [`what_if`] and [`compare`] use the same program,
-//! and [`metrics`] shows their results side by side. A [`view`] lists what happened, for other tools. With
-//! the feature `synth`, which only tests and benchmarks have, `synth` makes programs and recordings whose
-//! answer is known.
+//! longpole's pure analysis. The modules follow the data. Recorded [`event`]s become a [`timeline`] (what happened), and that
+//! becomes a [`program`] (what the threads do, with scheduling removed). Its [`schedule`] on unlimited processors gives the
+//! extended [`critical_path`] for any number of CPUs; a [`report`] holds the answers. On other machines it gives a prediction
+//! ([`predict`]), with changes an [`experiment`]; the experiments that gain most show what limits ([`limit`]). The activity
+//! [`graph`] (slack, the longest paths), [`parallelism`], [`what_if`] and [`compare`] use the same program, and [`metrics`]
+//! shows their results side by side. A [`view`] lists what happened, for other tools. With the feature `synth`, for tests and
+//! benchmarks only, `synth` makes programs and recordings with known answers.
 //!
 //! No I/O, clock, thread or unsafe code in here; the same input gives the same output; bad data gives a value
 //! and findings, never a panic.

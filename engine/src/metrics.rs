@@ -1,9 +1,8 @@
-//! Metrics that show which function to improve, side by side on one program, as in Hollingsworth and Miller,
-//! "Slack: A New Performance Metric for Parallel Programs", 1994. They are: a plain CPU profile, normalized
-//! processor time (Quartz, 1989), the extended critical path (2001), slack and logical zeroing (1994),
-//! maximum benefit (1994), and the simulated gain of leaving the function out. All are of functions' own
-//! time. Profile, Quartz, extended critical path and simulation are of the run that is predicted on a number
-//! of processors; the other three are defined on the run on unlimited ones, with locks taken in its order.
+//! Metrics that show which function to improve, side by side on one program, as in Hollingsworth and Miller, "Slack: A New
+//! Performance Metric for Parallel Programs", 1994. They are: CPU profile, normalized processor time (Quartz, 1989), extended
+//! critical path (2001), slack, logical zeroing and maximum benefit (1994), and the simulated gain of leaving the function
+//! out. All are for functions' self time. Profile, Quartz, extended critical path and simulation are for the predicted run on
+//! a number of processors. The other three are defined on the run on unlimited ones, with its order of locks.
 
 use crate::attribution::{Grouping, Owners, attributed_to_users, with_sampled_calls};
 use crate::cpus::Cpus;
@@ -16,7 +15,7 @@ use crate::report::{Detail, report_by};
 use crate::what_if::Without;
 use rustc_hash::FxHashMap;
 
-/// Longest paths that the maximum benefit is computed from.
+/// Number of longest paths for the maximum benefit.
 const PATHS: usize = 100;
 
 /// A metric.
@@ -26,18 +25,18 @@ pub enum Metric {
     Profile,
     /// CPU time ÷ busy processors.
     Quartz,
-    /// Own time on the extended critical path.
+    /// Self time on the extended critical path.
     CriticalPath,
-    /// The slack metric: what is gained at least.
+    /// The slack metric: the least gain.
     Slack,
-    /// Logical zeroing: what is gained while the order of locks stays.
+    /// Logical zeroing: the gain with the same order of locks.
     Zeroing,
-    /// What is gained before another of the longest paths is the longest.
+    /// Maximum benefit: the gain before another of the longest paths is the longest.
     Benefit,
 }
 
 impl Metric {
-    /// All of them.
+    /// All metrics.
     pub const ALL: [Metric; 6] = [
         Metric::Profile,
         Metric::Quartz,
@@ -53,32 +52,32 @@ impl Metric {
 pub struct Metrics {
     /// The processors of the run.
     pub cpus: Cpus,
-    /// How long it takes, ns.
+    /// Length of the run, ns.
     pub time_ns: f64,
-    /// How long it takes on unlimited processors, ns.
+    /// Length of the run on unlimited processors, ns.
     pub unlimited_ns: f64,
     /// All CPU time of the run, ns.
     pub busy_ns: f64,
-    /// The largest gain in simulation first, then the largest share by any metric.
+    /// The largest simulated gain first, then the largest share by any metric.
     pub functions: Vec<MetricsRow>,
     /// How far the recording can be trusted.
     pub trust: Trust,
-    /// What was noticed.
+    /// Findings about the program and its schedule.
     pub findings: Vec<Finding>,
 }
 
-/// A function.
+/// A function with its metrics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricsRow {
     /// Unique name.
     pub function: String,
     /// `file:line`, if known.
     pub location: Option<String>,
-    /// The program's author cannot change it.
+    /// Whether the program's author cannot change it.
     pub is_foreign: bool,
-    /// In the order of [`Metric::ALL`], ns.
+    /// Values in the order of [`Metric::ALL`], ns.
     pub values_ns: [f64; 6],
-    /// How much shorter the run gets in simulation if the function takes no time, ns; `None`: not asked for.
+    /// Gain of leaving the function out in a simulation, ns; `None`: not asked for.
     pub simulated_ns: Option<f64>,
 }
 
@@ -90,7 +89,7 @@ impl MetricsRow {
 }
 
 impl Metrics {
-    /// What a metric's values are shares of, ns.
+    /// The whole that a metric's values are shares of, ns.
     pub fn whole_ns(&self, metric: Metric) -> f64 {
         match metric {
             Metric::Profile => self.busy_ns,
@@ -105,10 +104,10 @@ impl Metrics {
         if whole > 0.0 { row.value_ns(metric) / whole } else { 0.0 }
     }
 
-    /// The function with the largest value, of those that the program's author can change; `None` if no value is above 0.
+    /// Of functions that the program's author can change, the one with the largest value; `None` if none is above 0.
     pub fn first(&self, metric: Metric) -> Option<&MetricsRow> {
         let own = self.functions.iter().filter(|row| !row.is_foreign && row.value_ns(metric) > 0.0);
-        // Of equal values the first.
+        // Of equal values the first, by the reverse order.
         own.rev().max_by(|a, b| a.value_ns(metric).total_cmp(&b.value_ns(metric)))
     }
 
@@ -117,9 +116,9 @@ impl Metrics {
     }
 }
 
-/// Compares the metrics of a program. The first functions by each metric, and others up to `simulated`, are also left out in a
-/// simulation, which takes a run each. What standard functions compute counts for who uses them, unless `all` is to count for
-/// itself.
+/// Compares the metrics of a program. The first function by each metric, and others up to `simulated` in all, are also left
+/// out in a simulation, which takes a run each. A standard function's computing counts for its user's function, unless `all`
+/// is set.
 ///
 /// # Errors
 /// The program fails [`Program::check`].

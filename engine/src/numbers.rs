@@ -1,11 +1,11 @@
-//! Pseudo-random numbers that follow from a seed.
+//! Pseudo-random numbers from a seed.
 
 /// SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014): reproducible, not secret.
 #[derive(Clone, Debug)]
 pub struct Numbers(u64);
 
 impl Numbers {
-    /// The sequence that belongs to this seed.
+    /// The sequence of this seed.
     pub fn new(seed: u64) -> Numbers {
         Numbers(seed)
     }

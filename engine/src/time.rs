@@ -34,8 +34,8 @@ impl Ticks {
         Ticks(if ticks > Ticks::MAX_TOTAL { Ticks::MAX_TOTAL } else { ticks })
     }
 
-    /// Times a factor, which is exact for 1; 0 for one below it. Lengths stay below 2⁶³, so that the rounding of their
-    /// conversion is a few ticks (picoseconds).
+    /// The length times a factor, exact for 1; negative factors count as 0. Lengths stay below 2⁶³, so the conversion to a
+    /// double is off by a few ticks (picoseconds) at most.
     pub(crate) fn scaled(self, factor: f64) -> Ticks {
         if factor == 1.0 {
             return self;
@@ -49,8 +49,8 @@ impl Ticks {
         Ticks(scaled.min(Ticks::MAX_TOTAL))
     }
 
-    /// The nearest whole number of nanoseconds. Of a sequence of stretches round the points in time, not the lengths: then they
-    /// still touch each other, and their lengths add up.
+    /// The nearest whole number of nanoseconds. For a sequence of stretches round the points in time, not the lengths: then
+    /// stretches still touch, and their lengths add up.
     pub fn nearest_ns(self) -> u64 {
         self.0.saturating_add(Ticks::PER_NS / 2) / Ticks::PER_NS
     }

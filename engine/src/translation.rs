@@ -1,6 +1,5 @@
-//! From what happened to what the threads do ([`crate::program`]), made sure by simulation. Whether the
-//! program of a recording finishes in every simulation, and which objects prevent that, is determined once,
-//! before any command gets it: so all of them get the same one.
+//! From a timeline to a program ([`crate::program`]) that simulations can finish. Simulation finds, once, whether it finishes
+//! in all of them and which objects prevent that. So all commands get the same program.
 
 use crate::cpus::Cpus;
 use crate::finding::Finding;
@@ -10,38 +9,37 @@ use crate::program::{Operation, Program, from_timeline_with};
 use crate::schedule::Simulation;
 use crate::timeline::Timeline;
 
-/// The program of a timeline. A function counts once from its outermost call: calls of it below itself are
-/// part of that one, whether the kernel recorded them or not.
+/// The program of a timeline. A function counts once from its outermost call: recursive calls are part of that one, whether
+/// the kernel recorded them or not.
 pub fn from_timeline(timeline: &Timeline) -> Program {
     from_timeline_on(timeline, &|count, attempt| (0..count).find_map(attempt))
 }
 
-/// The first answer by attempt number, of a number of independent attempts.
+/// Makes a number of independent attempts; returns the answer of the first one, by number, that has any.
 pub type First = dyn Fn(usize, &(dyn Fn(usize) -> Option<DeadEnd> + Sync)) -> Option<DeadEnd>;
 
-/// The same; `first` may make several attempts at once.
+/// Like `from_timeline`; `first` may make several attempts at once.
 pub fn from_timeline_on(timeline: &Timeline, first: &First) -> Program {
     from_timeline_with(timeline, &|program| verify(program, first, true))
 }
 
-/// The same for what is only asked how it is scheduled, never how it would share its CPUs ideally: half as many simulations.
+/// Like `from_timeline`, for a program that will be scheduled only, never run with ideal sharing: half as many simulations.
 pub fn scheduled_from_timeline(timeline: &Timeline) -> Program {
     let first: &First = &|count, attempt| (0..count).find_map(attempt);
     from_timeline_with(timeline, &|program| verify(program, first, false))
 }
 
-/// The same without any simulation: with names, locks and samples, for what follows the recording itself. Whether it finishes
-/// in a simulation is not known.
+/// Like `from_timeline`, without any simulation: with names, locks and samples, for following the recording itself. Whether
+/// the program finishes in a simulation is not known.
 pub fn unsimulated_from_timeline(timeline: &Timeline) -> Program {
     from_timeline_with(timeline, &|_| None)
 }
 
-/// CPU counts that the program is tried on besides unlimited ones and those of the recording, where it has more threads.
+/// CPU counts to try, if the program has more threads, in addition to unlimited ones and the recording's own.
 const TRIED: [u32; 5] = [1, 2, 4, 8, 16];
 
-/// Simulates the program in every way in which commands do: on unlimited processors without any costs, and
-/// with those of its machine on the CPU counts that are looked at most, scheduled and, if that is wanted, shared ideally.
-/// `None`: it finishes in all of them.
+/// Simulates the program in every way in which commands do: on unlimited processors without costs, and with its machine's
+/// costs on the most usual CPU counts, scheduled and, if `ideally`, shared ideally. `None`: it finishes in all of them.
 fn verify(program: &Program, first: &First, ideally: bool) -> Option<DeadEnd> {
     let timing = Timing::new(program, &Model::default()).ok()?;
     let own = program.machine.as_ref().and_then(|machine| machine.cpus_used);
@@ -64,7 +62,7 @@ fn verify(program: &Program, first: &First, ideally: bool) -> Option<DeadEnd> {
     })
 }
 
-/// What threads wait for that have not done everything; background threads need not.
+/// The objects and edges that unfinished threads wait for, background threads excepted.
 fn stuck(program: &Program, done: &[usize], findings: &[Finding]) -> Option<DeadEnd> {
     let mut stuck: Option<DeadEnd> = None;
     for (thread, done) in program.threads.iter().zip(done) {

@@ -1,7 +1,6 @@
-//! How names from the input are quoted in messages.
+//! Quoting names from the input in messages.
 
-/// A name from the input as quoted in a message: at most 60 characters, without control characters for a
-/// terminal.
+/// A name from the input, quoted for a message: at most 60 characters, with control characters escaped.
 pub fn quoted(name: &str) -> String {
     const LONGEST: usize = 60;
     let mut text = String::from("\"");

@@ -1,4 +1,4 @@
-//! The activity graph of programs: acyclic, and its longest path as long as their schedule on unlimited processors.
+//! The activity graph of programs: acyclic, and its longest path is as long as the schedule on unlimited processors.
 
 use engine::graph::{ActivityGraph, ActivityKind, Timing, VertexId};
 use engine::program::{Program, json};
@@ -15,7 +15,7 @@ fn threads(threads: &str) -> String {
     format!("{{\"format\":\"longpole-program\",\"version\":1,\"threads\":[{threads}]}}")
 }
 
-/// `tail>head kind length` of every edge.
+/// Each edge as `tail>head kind length`.
 fn picture(graph: &ActivityGraph) -> Vec<String> {
     let vertices = (0..graph.vertices()).map(|vertex| VertexId(vertex as u32));
     let edges = vertices.flat_map(|vertex| graph.into_vertex(vertex).collect::<Vec<_>>());
@@ -112,7 +112,7 @@ fn who_meets_at_a_barrier_waits_for_all_through_one_vertex() {
 
 #[test]
 fn a_timers_ends_come_from_its_first_one() {
-    // The first one ends at 5 + 10, the others 10 and 20 after that: the computing between does not move them.
+    // The timer's first end is at 5 + 10, the others 10 and 20 later: computing in between does not move them.
     let graph = graph(&threads(
         r#"{"name":"T1","ops":[["exec",5],["sleep_next",10],["exec",8],["sleep_next",10],["exec",12],["sleep_next",10],["exec",1]]}"#,
     ));

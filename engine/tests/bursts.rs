@@ -1,4 +1,4 @@
-//! What was recorded as sums is decided again as what was recorded one by one: same predictions, same counts.
+//! Operations recorded as bursts are simulated like operations recorded one by one: same predictions, same counts.
 
 use engine::attribution::Grouping;
 use engine::event::SyncObject;
@@ -43,7 +43,7 @@ fn switch(time_ns: u64, from: u32, to: u32, state: u32) -> Record {
     })
 }
 
-/// Acquisitions with their releases, as the library would write them one by one.
+/// An acquisition with its release, which the library would write as two records.
 #[derive(Clone, Copy)]
 struct Pair {
     tid: u32,
@@ -52,7 +52,7 @@ struct Pair {
     to_ns: u64,
 }
 
-/// Both threads on one CPU in turns, some 1,000 pairs in each slice, of lengths that differ.
+/// Two threads take turns on one CPU, with some 1,000 pairs of varying length in each slice.
 fn pairs(object: impl Fn(u32) -> u64) -> Vec<Pair> {
     let mut random = 12_345u64;
     let mut dice = move |most: u64| {
@@ -163,7 +163,7 @@ fn rows(report: &Report) -> Vec<Row> {
     rows
 }
 
-/// Recorded on one CPU, where no thread ever waited: two CPUs contend for the lock all the same.
+/// The recording has one CPU, where no thread waited; on two CPUs the threads contend for the lock all the same.
 #[test]
 fn a_lock_of_two_threads_is_predicted_as_if_there_were_no_bursts() {
     let pairs = pairs(|_| 0x1000);
@@ -176,19 +176,19 @@ fn a_lock_of_two_threads_is_predicted_as_if_there_were_no_bursts() {
     for (a, b) in in_bursts.results.iter().zip(&one_by_one.results) {
         assert!((a.time_ns / b.time_ns - 1.0).abs() < 0.01, "{:?}: {} and {}", a.cpus, a.time_ns, b.time_ns);
         let (held, as_recorded) = (a.locks_held_ns[0], b.locks_held_ns[0]);
-        // Both threads do the same again and again: their order goes on for ever, and shifts the weights.
+        // Both threads repeat the same work, so their order persists and shifts the weights.
         assert!((held / as_recorded - 1.0).abs() < 0.1, "{:?}: {held} and {as_recorded}", a.cpus);
     }
     let model = Model { scheduler: Some(Scheduler::Ideal), ..Model::default() };
     let cpus = [1, 2].map(|count| Cpus::count(count).expect("a count"));
     let shared_ideally = report_by(&together, &cpus, Detail::Functions, Grouping::Function, &model).results;
-    // It is held for nearly three quarters of the time: no more than 1.4 are ever busy.
+    // The lock is held for nearly three quarters of the time, so at most 1.4 CPUs are ever busy.
     let speedup = shared_ideally[0].time_ns / shared_ideally[1].time_ns;
     assert!((1.2..1.5).contains(&speedup), "{speedup}");
     assert_eq!(in_bursts.findings.iter().find(|finding| finding.kind() == "replayed"), None);
 }
 
-/// The same of a read-write lock that is taken for reading, and for writing at the end of each slice if `written`.
+/// Makes the records those of a read-write lock taken for reading, and if `written` for writing at the end of each slice.
 fn of_readers(records: Vec<Record>, written: bool) -> Vec<Record> {
     let reads = |record: Record| match record {
         Record::Burst(burst) => Record::Burst(Burst { flags: OperationFlags::READS, ..burst }),
@@ -231,7 +231,7 @@ fn of_readers(records: Vec<Record>, written: bool) -> Vec<Record> {
     records
 }
 
-/// Readers share, and wait for writers, whether their turns were recorded one by one or as sums.
+/// Readers share the lock and wait for writers, whether recorded one by one or as bursts.
 #[test]
 fn reads_of_a_lock_are_predicted_as_if_there_were_no_bursts() {
     let pairs = pairs(|_| 0x1000);
@@ -248,7 +248,7 @@ fn reads_of_a_lock_are_predicted_as_if_there_were_no_bursts() {
     assert_eq!(in_bursts.findings.iter().find(|finding| finding.kind() == "replayed"), None);
 }
 
-/// OpenSSL looks up its algorithms under such locks, millions of times.
+/// OpenSSL looks up its algorithms under locks that are only read, millions of times.
 #[test]
 fn what_is_only_read_is_kept_as_one_pair_and_counted_exactly() {
     let pairs = pairs(|_| 0x1000);
@@ -266,8 +266,7 @@ fn what_is_only_read_is_kept_as_one_pair_and_counted_exactly() {
     }
 }
 
-/// A lock that only one thread takes delays no other thread and costs no time in the simulation; its counts
-/// are complete.
+/// A lock of only one thread delays no other thread and costs no time in the simulation; its counts are complete.
 #[test]
 fn locks_of_one_thread_each_are_counted_exactly_and_in_nobodys_way() {
     let pairs = pairs(|tid| 0x1000 * u64::from(tid));
@@ -288,10 +287,10 @@ fn locks_of_one_thread_each_are_counted_exactly_and_in_nobodys_way() {
     assert!(in_bursts.results[0].time_ns / in_bursts.results[1].time_ns > 1.7, "one begins a slice later");
 }
 
-/// Every operation lies where its thread ran, in order, and numbers go with the ends.
+/// Every operation lies where its thread ran, in order, and operations are numbered in the order of their ends.
 #[test]
 fn what_a_burst_becomes_lies_where_the_thread_ran() {
-    // One burst over a slice of the other thread: it was off its CPU for 20 µs in between.
+    // One burst spans a slice of the other thread: in between its thread was off the CPU for 20 µs.
     let pair = |from_ns: u64| Pair { tid: 1, object: 0x1000, from_ns, to_ns: from_ns + 1_000 };
     let mut own: Vec<Pair> = (0..10).map(|i| pair(10_000 + 2_000 * i)).collect();
     own.extend((0..10).map(|i| pair(50_000 + 2_000 * i)));
@@ -316,8 +315,8 @@ fn what_a_burst_becomes_lies_where_the_thread_ran() {
     }
 }
 
-/// A thread begins to wait just when a release has checked for waiters: the wake-up follows the release, and
-/// the lock is simulated all the same.
+/// A thread begins to wait just after a release has checked for waiters. The wake-up follows the release, and the lock is
+/// still simulated.
 #[test]
 fn a_wake_up_behind_a_release_is_the_releases() {
     let waits = |began_ns: u64, ended_ns: u64| {

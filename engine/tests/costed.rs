@@ -1,5 +1,5 @@
-//! Weights where time passes without computing, against the program scheduled again with everything a little shorter and waits as
-//! long in virtual time as they were.
+//! Weights of programs with waits by the clock, against scheduling them again, a little shorter, with each wait as long in
+//! virtual time as before.
 
 use engine::critical_path::{CostedPath, CriticalPath};
 use engine::program::{Operation, Program};
@@ -8,8 +8,8 @@ use engine::schedule::Costs;
 use engine::synth::{Lengths, Numbers, random_program};
 use engine::time::Ticks;
 
-/// By how much something is shortened: large compared with the rounding of times to ticks, small compared
-/// with all lengths, so that the order of events stays.
+/// How much an operation is shortened: large compared with the rounding of times to ticks, small compared with all lengths,
+/// so that the order of events stays.
 const LESS: u64 = 200_000;
 
 fn costs(hundredths: u64, latency: u64, cost: u64) -> Costs {
@@ -26,7 +26,7 @@ fn shorten(operation: &Operation) -> Option<Operation> {
     }
 }
 
-/// Without anything that passes by the clock it is the sweep over one schedule for all numbers of processors.
+/// Without waits by the clock, it equals the sweep over one schedule for all numbers of processors.
 #[test]
 fn without_costs_it_is_the_schedule_on_unlimited_processors() {
     let mut compared = 0;
@@ -56,9 +56,8 @@ fn without_costs_it_is_the_schedule_on_unlimited_processors() {
     assert!(compared > 30_000, "{compared}");
 }
 
-/// The program with waits that are as long in virtual time as they are on a number of processors. On the
-/// schedule on unlimited processors, whose time axis is virtual time, they keep that length, whatever is
-/// computed.
+/// The program with each wait as long as it was in virtual time on a number of processors. In the schedule on unlimited
+/// processors, whose time axis is virtual time, waits keep that length whatever is computed.
 fn with_steady_waits(program: &Program, path: &CostedPath<'_>) -> Program {
     let mut steady = program.clone();
     for (thread, number, length) in path.virtual_lengths() {
@@ -73,8 +72,8 @@ fn with_steady_waits(program: &Program, path: &CostedPath<'_>) -> Program {
     steady
 }
 
-/// A program that computes and waits for its disk got 82,820,570 % and -1,896 %, when waits moved with the
-/// clock.
+/// Waits keep their virtual length. If they moved with the clock, weights of a program that computes and waits for its disk
+/// would be millions of percent.
 #[test]
 fn a_weight_is_what_a_little_less_brings_while_waits_are_steady() {
     let (mut different, mut compared, mut waited) = (Vec::new(), 0, 0);
@@ -122,8 +121,8 @@ fn a_weight_is_what_a_little_less_brings_while_waits_are_steady() {
     );
 }
 
-/// What computations and waits are owed is the time, all of it and no more. (Where two things come at the same instant neither
-/// alone moves anything, and less is owed: so no wake-ups here, which take all threads equally long.)
+/// Weighted computing and waiting add up to the time exactly. There are no wake-ups here, since these take all threads
+/// equally long: where two things come at the same instant, neither alone moves anything, and the sum is less.
 #[test]
 fn shares_add_up_to_the_whole() {
     let mut waited = 0;
@@ -139,14 +138,14 @@ fn shares_add_up_to_the_whole() {
             waited += waits.len();
             let sum = computed.sum::<f64>() + waits.iter().map(|wait| wait.weighted).sum::<f64>();
             let time = path.time().0 as f64;
-            // Ticks are picoseconds, and a wait that ends while threads share processors ends at a whole one.
+            // Ticks are picoseconds, and a wait that ends while threads share processors ends at a whole tick.
             assert!((sum - time).abs() <= 1e-9 * time, "seed {seed}, {hundredths}: {sum} of {time}");
         }
     }
     assert!(waited > 3_000, "{waited}");
 }
 
-/// The activity graph of the same schedule is as long: slack and paths speak of the same time.
+/// The activity graph of the same schedule is as long, so slack and paths refer to the same time.
 #[test]
 fn the_activity_graph_is_as_long_as_the_schedule() {
     use engine::graph::{ActivityGraph, Timing};
@@ -170,8 +169,8 @@ fn the_activity_graph_is_as_long_as_the_schedule() {
     assert!(waited > 3_000, "{waited}");
 }
 
-/// Two threads compute 40 and 30 ms; a third one, without a waiter, sleeps 9 ms and computes 1 ms again and
-/// again, ten times when it was recorded.
+/// Two threads compute 40 and 30 ms. No thread waits for the third one, which repeatedly sleeps 9 ms and computes 1 ms, ten
+/// times when recorded.
 fn with_a_timer(repeats: bool) -> Program {
     let ticks = [r#"["call","tick"],["sleep",9000000],["exec",1000000],["ret"]"#; 10].join(",");
     let background = if repeats { r#""background":["main",1,41],"# } else { "" };
@@ -199,19 +198,19 @@ fn a_thread_that_nobody_waits_for_ends_with_the_program_and_repeats_as_long_as_i
         let without = times(&with_a_timer(false));
         assert!(without.iter().all(|time| *time > 99.0), "it lasts as long as its timer: {without:?}");
         let with = times(&with_a_timer(true));
-        // On one CPU 70 ms and one for every ten of all of it; on more, the longest way and what the timer takes of it.
+        // On one CPU: 70 ms, and one for every ten of the total. On more: the longest way, and the timer's part of it.
         assert!((75.0..80.0).contains(&with[0]), "{scheduler:?} {with:?}");
         assert!((40.0..44.0).contains(&with[1]), "{scheduler:?} {with:?}");
         assert!((with[2] - 40.0).abs() < 0.1, "{scheduler:?} {with:?}");
     }
-    // There and back.
+    // The JSON form keeps the background thread.
     let program = with_a_timer(true);
     let mut text = Vec::new();
     json::write(&program, &mut text).expect("written");
     let again = json::read(std::str::from_utf8(&text).expect("text")).expect("a program");
     assert_eq!(again.threads, program.threads);
     assert!(again.threads[2].background.is_some());
-    // What it repeats has weights, too: on one CPU all of it is in the way.
+    // Repeated operations have weights, too: on one CPU all of them delay the end.
     let path = CostedPath::of(&program, cpus[0], &costs(100, 0, 0));
     let weights = path.weights();
     let tick = weights.segments().filter(|segment| segment.function.is_some());

@@ -1,4 +1,4 @@
-//! Recorded threads that wait for ever: for each other's locks, for their own, for the lock of a thread that has ended.
+//! Recorded threads that wait forever: for each other's locks, for their own, for the lock of a thread that has ended.
 
 use engine::event::{AddressFact, AwaitedThread, FutexFact, SyncObject};
 use engine::finding::{Finding, Holder, Stuck, StuckThread, WaitsFor};
@@ -17,10 +17,10 @@ const PID: u32 = 7;
 const END: u64 = 1_000_000_000;
 const ACCOUNTS: u64 = 0x40;
 const JOURNAL: u64 = 0x80;
-/// A `pthread_t`, and the word in what it points to that the kernel clears when the thread ends.
+/// A `pthread_t`, and the word in its memory that the kernel clears when the thread ends.
 const HANDLE: u64 = 0x7f00;
 const ENDS: u64 = HANDLE + 0x2d0;
-/// `FUTEX_WAIT_PRIVATE`, and what the C library joins threads by.
+/// `FUTEX_WAIT_PRIVATE`, and the futex operation by which the C library joins threads.
 const WAIT: u32 = 128;
 const JOIN: u32 = 9 | 256;
 
@@ -120,7 +120,7 @@ fn abba() -> Script {
     script.thread(&[(2_000, S::MutexLock, 1)], ACCOUNTS, WAIT, 6_000)
 }
 
-/// Two threads that had each other's locks "waited for work", and their locks were "held 0 ns".
+/// Two threads that hold each other's locks are a deadlock: they do not wait for work.
 #[test]
 fn two_threads_with_each_others_locks() {
     let (found, others_ran) = abba().found().expect("a deadlock");
@@ -148,7 +148,7 @@ fn a_thread_that_takes_its_own_lock_again_or_waits_for_that_of_one_that_ended() 
     assert_eq!(found.threads, [stuck("T1/11", lock("0x40", "T0/10", false, true))]);
 }
 
-/// A thread that waits for the end of another while it has the lock which that one waits for.
+/// A thread holds a lock and waits for the end of another thread, which waits for the lock.
 #[test]
 fn a_thread_that_joins_another_with_a_lock_that_this_one_wants() {
     let mut script = Script::new()
@@ -166,7 +166,7 @@ fn a_thread_that_joins_another_with_a_lock_that_this_one_wants() {
     assert_eq!(found.threads, waits);
 }
 
-/// Attached when everything stood still: no operation was recorded, no wait has a reason, and memory names who is waited for.
+/// Attached after the deadlock: no operation is recorded, no wait has a reason, and only memory names the awaited threads.
 #[test]
 fn a_deadlock_from_before_the_recording_is_seen_in_memory() {
     let stands = |awaited: [(u64, u32); 2]| {
@@ -189,9 +189,9 @@ fn a_deadlock_from_before_the_recording_is_seen_in_memory() {
         stuck("T1/11", lock("0x40", "T0/10", false, false)),
     ];
     assert_eq!((found.threads.as_slice(), others_ran), (&waits[..], false));
-    // No circle, or a number that is no thread's.
+    // Without a cycle, or with a number of no thread, there is no deadlock.
     assert_eq!(stands([(JOURNAL, 11), (ACCOUNTS, 12)]).found(), None);
-    // One waits for another word by now.
+    // One thread now waits for another word.
     let mut moved = stands([(JOURNAL, 11), (ACCOUNTS, 10)]);
     let other = FutexFact { word: 0x9999, operation: WAIT, words: 0 };
     moved.timeline.threads[1].waits[0].reason = WaitReason::Futex(other);
@@ -200,25 +200,25 @@ fn a_deadlock_from_before_the_recording_is_seen_in_memory() {
 
 #[test]
 fn what_may_go_on_is_no_deadlock() {
-    // One of them has given its lock back.
+    // One thread has released its lock.
     let given = Script::new()
         .thread(&[(1_000, S::MutexLock, 0), (1_500, S::MutexUnlock, 0)], JOURNAL, WAIT, 5_000)
         .thread(&[(2_000, S::MutexLock, 1)], ACCOUNTS, WAIT, 6_000);
-    // It waits for something else.
+    // One thread waits for something else.
     let other = Script::new().thread(&[(1_000, S::MutexLock, 0)], 0x4000, WAIT, 5_000).thread(
         &[(2_000, S::MutexLock, 1)],
         ACCOUNTS,
         WAIT,
         6_000,
     );
-    // With a time limit.
+    // A wait has a time limit.
     let timed = Script::new().thread(&[(1_000, S::MutexLock, 0)], JOURNAL, 9 | WAIT, 5_000).thread(
         &[(2_000, S::MutexLock, 1)],
         ACCOUNTS,
         WAIT,
         6_000,
     );
-    // Another thread may release it: it is used as a semaphore.
+    // Another thread may release the mutex, which is used as a semaphore.
     let semaphore = Script::new()
         .thread(&[(1_000, S::MutexLock, 0), (3_000, S::MutexLock, 0)], ACCOUNTS, WAIT, 5_000)
         .thread(&[(2_000, S::MutexUnlock, 0)], 0x4000, WAIT, 6_000);
@@ -230,7 +230,7 @@ fn what_may_go_on_is_no_deadlock() {
     let mut hole = abba();
     hole.timeline.lock_operations[1].after_hole = true;
     hole.timeline.locks[0].kind = SyncObject::Semaphore;
-    // It went on after the wait.
+    // One thread continued after the wait.
     let mut later = abba();
     let thread = &mut later.timeline.threads[1];
     thread.intervals.push(Interval {
@@ -238,7 +238,7 @@ fn what_may_go_on_is_no_deadlock() {
         state: State::Running { cpu: Some(1) },
         first_step: u32::MAX,
     });
-    // Its holder ended at the same time: the process was killed.
+    // The holder ended at the same time: the process was killed.
     let mut killed = Script::new().thread(&[(1_000, S::MutexLock, 0)], 0x4000, WAIT, 5_000).thread(
         &[],
         ACCOUNTS,
@@ -253,7 +253,7 @@ fn what_may_go_on_is_no_deadlock() {
     }
 }
 
-/// Others compute on: there is a finding, and what limits them is another question.
+/// Other threads compute on: there is a finding, but the limit is something else.
 #[test]
 fn others_may_run_meanwhile() {
     let mut script = abba().thread(&[], 0x4000, WAIT, END - 1);

@@ -22,7 +22,7 @@ fn analysed(text: &str, cpus: &str) -> Report {
     report
 }
 
-/// `P time | thread function=weight ... | ...`, one line for each CPU count.
+/// Each CPU count as a line `P time | thread function=weight ... | ...`.
 fn picture(report: &Report) -> Vec<String> {
     let lines = report.results.iter().map(|result| {
         let mut line = format!("P={} T={}", result.cpus, result.time_ns);
@@ -39,7 +39,7 @@ fn picture(report: &Report) -> Vec<String> {
     lines.collect()
 }
 
-/// `P speedup | function calls tet tetid | ...`, one line for each CPU count.
+/// Each CPU count as a line `P speedup | function calls tet tetid | ...`.
 fn table(report: &Report) -> Vec<String> {
     let lines = report.results.iter().map(|result| {
         let mut line = format!("P={} {:.3}x", result.cpus, result.speedup);
@@ -93,7 +93,7 @@ fn figure_4() {
 
 #[test]
 fn the_widest_numbers_are_exact() {
-    // Lengths that add up to 92 days, weighed for as many CPUs as can be asked for.
+    // Lengths add up to 92 days, with weights for the largest CPU count.
     const UNIT: u64 = 400_000_000_000_000;
     let cpus = Cpus::parse_list("1,2,3,4294967295,inf").expect("counts");
     let program = json::read(FIG_4).expect("a program");

@@ -1,4 +1,4 @@
-//! What must hold for every program, and the shapes of the paper's Fig. 7 and Fig. 8.
+//! Identities that hold for every program, and the shapes of the paper's Fig. 7 and Fig. 8.
 
 use engine::critical_path::CriticalPath;
 use engine::program::{FunctionRef, Operation, Program, json};
@@ -37,7 +37,7 @@ fn more_processors_never_take_longer_and_never_beat_the_critical_path_or_the_sha
             assert!(less * more_scale <= more * less_scale, "seed {seed}: {} against {}", pair[0], pair[1]);
             assert!(more >= length * more_scale, "seed {seed}, P={}", pair[0]);
         }
-        // The work: what all segments take, and what is spent spinning, which only one CPU shows in full.
+        // Length of all segments; spinning adds to it, which only one CPU shows in full.
         let work: u64 = path.segments().map(|segment| segment.end.0 - segment.start.0).sum();
         for cpus in cpus {
             assert!(path.time(*cpus).value >= i128::from(work), "seed {seed}, P={cpus}");
@@ -45,7 +45,7 @@ fn more_processors_never_take_longer_and_never_beat_the_critical_path_or_the_sha
     });
 }
 
-/// Operations after which a thread may do nothing for a while, on any number of processors.
+/// Whether threads may all be idle for a while, on any number of processors.
 fn may_idle(program: &Program) -> bool {
     let mut steps = program.threads.iter().flat_map(|thread| &thread.operations);
     steps.any(|step| {
@@ -98,8 +98,8 @@ fn with_a_processor_for_each_thread_the_weights_are_the_critical_path() {
     });
 }
 
-/// Weights of `program` on `cpus`, by function, for programs in which each function has one segment: on the paper's schedule, in
-/// which waits by the clock are as long on any number of processors as they are on unlimited ones.
+/// Weights of `program` on `cpus`, by function, for programs in which each function has one segment. They are for the paper's
+/// schedule, in which waits by the clock are as long on any number of processors as on unlimited ones.
 fn weights(program: &str, cpus: &str) -> Vec<(String, f64)> {
     let program = json::read(program).expect("a program");
     let path = CriticalPath::of(&program).expect("a program");
@@ -120,8 +120,8 @@ fn weight(program: &str, cpus: &str, function: &str) -> f64 {
 
 #[test]
 fn figure_7_a_weight_above_one() {
-    // Shortening `thick` on three CPUs shortens the time in which four threads share them, and brings the end
-    // forward. On two CPUs `last` then also starts earlier, while two others run.
+    // Shortening `thick` on three CPUs shortens the time in which four threads share them, and brings the end forward. On two
+    // CPUs `last` also starts earlier then, while two others run.
     let program = r#"{"format":"longpole-program","version":1,"threads":[
         {"name":"T1","ops":[["exec","thick",2],["sleep",1],["exec","last",4]]},
         {"name":"T2","ops":[["exec","b",5]]},

@@ -1,4 +1,4 @@
-//! Locks: which thread holds which, and what is computed on the critical path while it is held.
+//! Locks: which thread holds which, and computing on the critical path while they are held.
 
 use engine::event::{Facts, FunctionFact, Recording, WindowEnd};
 use engine::program::{Program, json};
@@ -22,7 +22,7 @@ fn of(program: &str) -> Report {
     report(&program, &cpus(), Detail::Functions)
 }
 
-/// A lock that is held exactly while a function is open has that function's share, at every CPU count.
+/// A lock held exactly while a function is open has that function's share, at every CPU count.
 #[test]
 fn a_lock_held_as_long_as_a_function_has_its_share() {
     for (take, give_back) in
@@ -158,13 +158,13 @@ fn recorded_operations_become_holds() {
     let program = recorded(vec![
         operation(1, S::MutexLock, 0x40, (100, 110), 0),
         operation(1, S::MutexTryLock, 0x80, (120, 125), EBUSY),
-        // Recursive: one hold from the first to the last.
+        // Recursive: one hold from the first acquisition to the last release.
         operation(1, S::MutexLock, 0x40, (130, 131), 0),
         operation(1, S::MutexUnlock, 0x40, (140, 141), 0),
         operation(1, S::MutexUnlock, 0x40, (210, 215), 0),
         contended(operation(1, S::MutexLock, 0x40, (300, 350), 0)),
         operation(1, S::MutexUnlock, 0x40, (400, 410), 0),
-        // Not its own.
+        // An unlock by a thread that does not hold the mutex.
         operation(1, S::MutexUnlock, 0xc0, (420, 421), 1),
         operation(1, S::RwLockRead, 0x100, (500, 501), 0),
         operation(1, S::RwLockUnlock, 0x100, (541, 542), 0),
@@ -182,7 +182,7 @@ fn recorded_operations_become_holds() {
     let mut text = Vec::new();
     engine::program::json::write(&program, &mut text).expect("written");
     let again = engine::program::json::read(&String::from_utf8(text).expect("text")).expect("a program");
-    // Objects without a lock have no number there.
+    // The JSON form has no numbers for objects without a lock, so only sides are compared.
     let reading = |program: &Program| program.locks.iter().map(|lock| lock.reading).collect::<Vec<_>>();
     assert_eq!(reading(&again), reading(&program));
     assert!(program.findings.iter().all(|finding| finding.kind() != "uncontended"), "{:?}", program.findings);
@@ -223,13 +223,13 @@ fn a_lock_reborn_at_the_same_address_is_another_one() {
     );
 }
 
-/// The path of the run that leaves nothing to chance, and no mean.
+/// The report from one run without random choices, in place of a mean.
 fn by_one_run(program: &Program, cpus: &[Cpus], detail: Detail) -> engine::report::Report {
     let model = engine::predict::Model { runs: 1, ..Default::default() };
     engine::report::report_by(program, cpus, detail, engine::attribution::Grouping::Function, &model)
 }
 
-/// The function that takes it is named, and an exported program says the same.
+/// The function that takes the lock is named, and the exported program gives the same report.
 #[test]
 fn a_program_written_and_read_again_has_the_same_locks() {
     use SyncOperation as S;
@@ -249,7 +249,7 @@ fn a_program_written_and_read_again_has_the_same_locks() {
     ]);
     let before = by_one_run(&program, &cpus(), Detail::Segments);
     assert_eq!(before.locks[0].holder.as_deref(), Some("f"));
-    // From the end of taking it to the beginning of giving it back.
+    // From the end of the acquisition to the beginning of the release.
     assert_eq!(before.results[3].locks_held_ns, [260.0 - 140.0]);
     let kinds: Vec<&str> = before.findings.iter().map(|finding| finding.kind()).collect();
     assert!(kinds.is_empty(), "{kinds:?}");
@@ -259,7 +259,7 @@ fn a_program_written_and_read_again_has_the_same_locks() {
     assert_eq!(by_one_run(&again, &cpus(), Detail::Segments), before);
 }
 
-/// A thread that lost records held its locks for ever; half of a family's operations are half a truth.
+/// A lost release would make a lock seem held to the end, so no lock of that family is known.
 #[test]
 fn a_family_of_locks_is_not_known_where_operations_are_missing() {
     use SyncOperation as S;

@@ -1,4 +1,4 @@
-//! What must hold for every program on every machine with a number of processors.
+//! Invariants of every program on every machine with a number of processors.
 
 use engine::critical_path::CriticalPath;
 use engine::program::{ObjectId, Operation, Program, json};
@@ -41,7 +41,7 @@ fn enough_processors_without_costs_are_unlimited_processors() {
     });
 }
 
-/// What the threads compute, as far as they get.
+/// Computing of all threads, as far as they get.
 fn work(outcome: &Outcome) -> u64 {
     outcome.threads.iter().map(|thread| thread.busy).sum()
 }
@@ -77,7 +77,7 @@ fn no_number_of_processors_beats_the_work_shared_among_them() {
             for machine in [ideal(u64::from(cpus)), free(cpus)] {
                 let outcome = on(program, machine);
                 let used: u64 = outcome.threads.iter().map(|thread| thread.busy + thread.spinning).sum();
-                // Sharing rounds down by less than a tick for each thread and change.
+                // Sharing loses less than a tick to rounding for each thread and change.
                 assert!(
                     outcome.length.0 * u64::from(cpus) + 1000 >= used,
                     "seed {seed}, {machine:?}: {} and {used}",
@@ -105,8 +105,7 @@ fn ideal_sharing_takes_as_long_as_the_extended_critical_path_where_the_order_sta
     }
 }
 
-/// Whether the order in which threads run has no effect: each waiter waits for one thing that one thread
-/// does.
+/// Whether the order in which threads run has no effect: each waiter waits for one action of one thread.
 fn order_decides_nothing(program: &Program) -> bool {
     let mut steps = program.threads.iter().flat_map(|thread| &thread.operations);
     steps.all(|step| {
@@ -143,7 +142,7 @@ fn nothing_is_faster_than_the_critical_path_and_ideal_sharing_is_as_the_papers_h
                 assert_eq!(outcome.done, unlimited.done, "seed {seed} {machine:?}");
             }
         }
-        // Without waits there is one phase of sharing, and the paper's stretching of the unlimited schedule is exact.
+        // Without waits there is one phase of sharing, for which the paper's stretching of the unlimited schedule is exact.
         let mut steps = program.threads.iter().flat_map(|thread| &thread.operations);
         if steps.all(|step| {
             matches!(
@@ -163,7 +162,7 @@ fn nothing_is_faster_than_the_critical_path_and_ideal_sharing_is_as_the_papers_h
     assert!(checked.get() > 100, "{} programs are too few to mean anything", checked.get());
 }
 
-/// A machine with everything that a machine can have.
+/// A random machine, with random costs, quota and devices.
 fn any_machine(numbers: &mut Numbers, most_ns: u64) -> Setup {
     let mut up_to = |most: u64| Ticks::from_ns(numbers.below(most + 1));
     let (slice, switch_cost, wake_latency) = (up_to(most_ns), up_to(most_ns / 4), up_to(most_ns / 2));
@@ -199,7 +198,7 @@ fn any_threads(numbers: &mut Numbers, program: &mut Program) {
         }
     }
     if numbers.chance(1, 2) {
-        // The read-write lock of random programs.
+        // Number 5 is the read-write lock of random programs.
         program.writers_first = vec![ObjectId(5)];
     }
 }

@@ -1,4 +1,4 @@
-//! What a recording tells about the machine that it was made on.
+//! Facts about the recorded machine, from a recording.
 
 use engine::program::{DeviceFact, MachineFacts};
 use engine::time::Timestamp;
@@ -10,7 +10,7 @@ fn on(cpu: u16) -> State {
     State::Running { cpu: Some(cpu) }
 }
 
-/// A thread that lives through these states, each from its time on, until `end`. All its waits end in this way.
+/// A thread with these states, each with its start, until `end`. All its waits end by `wake`.
 fn thread(tid: u32, wake: Wake, states: &[(u64, State)], end: u64) -> Thread {
     let wait = Wait {
         reason: WaitReason::of(2, Call::NONE),
@@ -50,7 +50,7 @@ fn facts(threads: Vec<Thread>) -> MachineFacts {
 
 const DISK: Wake = Wake::External(External::Block);
 
-/// Twelve rounds: computes, waits, is woken at 50, gets its CPU `latency` later, the round's number added.
+/// Twelve rounds: the thread computes, waits, is woken at 500, and gets its CPU `latency` plus the round's number later.
 fn sleeper(tid: u32, cpu: u16, latency: u64) -> Thread {
     let round = |n: u64| {
         let at = n * 1000;
@@ -65,7 +65,7 @@ fn latency_is_that_of_idle_cpus() {
     let alone = facts(vec![sleeper(1, 0, 30)]);
     assert_eq!(alone.wake_latency_ns, Some(37));
     assert_eq!((alone.cpus_used, alone.switch_cost_ns, alone.slice_ns), (Some(1), Some(0), None));
-    // While another thread has the CPU, what is waited for is that thread.
+    // While another thread has the CPU, the delay is not a wake-up latency.
     let states = (1..13_u64).flat_map(|n| [(n * 1000, on(0)), (n * 1000 + 530 + n, State::Blocked(0))]);
     let other = thread(2, DISK, &states.collect::<Vec<_>>(), 14_000);
     assert_eq!(facts(vec![sleeper(1, 0, 30), other]).wake_latency_ns, None);
@@ -84,14 +84,14 @@ fn slices_end_when_another_thread_takes_over() {
         thread(tid, DISK, &states, 36_000_000)
     };
     assert_eq!(facts(vec![turns(1, true), turns(2, false)]).slice_ns, Some(3_000_000));
-    // A thread that is woken and takes the CPU at once ends no slice.
+    // A thread that is woken and pre-empts at once ends no slice.
     let eager =
         |n: u64| [(n * 1000, State::Blocked(0)), (n * 1000 + 500, State::Runnable), (n * 1000 + 501, on(0))];
     let states: Vec<(u64, State)> = std::iter::once((0, on(0))).chain((1..13).flat_map(eager)).collect();
     let other = (1..13_u64).flat_map(|n| [(n * 1000, on(0)), (n * 1000 + 501, State::Runnable)]);
     let other = thread(2, DISK, &other.collect::<Vec<_>>(), 14_000);
     assert_eq!(facts(vec![thread(1, DISK, &states, 14_000), other]).slice_ns, None);
-    // Nor does one that came to the CPU when another one went to sleep: its slice is shorter than those that follow.
+    // A slice that begins as another thread goes to sleep is shorter than the others: it does not count either.
     let short =
         |n: u64| [(n * 9000, State::Runnable), (n * 9000 + 1000, on(0)), (n * 9000 + 4000, State::Runnable)];
     let states: Vec<(u64, State)> =
@@ -109,7 +109,7 @@ fn slices_end_when_another_thread_takes_over() {
         facts(vec![thread(1, DISK, &states, 120_000), thread(2, DISK, &other, 120_000)]).slice_ns,
         None
     );
-    // Alone it lost its CPU to something else.
+    // A single thread lost its CPU to something outside the recording.
     assert_eq!(facts(vec![turns(1, true)]).slice_ns, None);
 }
 
@@ -117,18 +117,18 @@ fn slices_end_when_another_thread_takes_over() {
 fn devices_served_as_many_at_once_as_waited_at_once() {
     let two = facts(vec![sleeper(1, 0, 30), sleeper(2, 1, 30)]);
     assert_eq!(two.devices, [DeviceFact { name: "disk".to_owned(), most_at_once: 2 }]);
-    // One after the other.
+    // The waits follow one another.
     let mut late = sleeper(2, 1, 30);
     late.intervals.iter_mut().for_each(|interval| interval.start.0 += 500);
     late.end.0 += 500;
     assert_eq!(facts(vec![sleeper(1, 0, 30), late]).devices[0].most_at_once, 1);
-    // A thread that waits for the network waits for another machine.
+    // The network is no device: another machine ends the wait.
     let remote = thread(1, Wake::External(External::Network), &[(0, State::Blocked(0)), (5, on(0))], 9);
     assert_eq!(facts(vec![remote]).devices, []);
 }
 
-/// In each round thread 1 is woken while another one has its CPU and a third one has just left the other CPU. In every fourth it
-/// gets that at once.
+/// In each round thread 1 is woken while another thread has its CPU and a third one has just left the other CPU. In every
+/// fourth round thread 1 gets that idle CPU at once.
 fn beside_an_idle_cpu(rounds: u64) -> Vec<Thread> {
     let at = |n: u64| n * 1_000_000;
     let woken = (0..rounds).flat_map(|n| {
@@ -155,9 +155,9 @@ fn beside_an_idle_cpu(rounds: u64) -> Vec<Thread> {
 #[test]
 fn how_many_wake_ups_find_an_idle_cpu() {
     assert_eq!(facts(beside_an_idle_cpu(40)).idle_found, Some(250));
-    // Too few to tell.
+    // Too few wake-ups.
     assert_eq!(facts(beside_an_idle_cpu(20)).idle_found, None);
-    // It is unknown that the other CPU is idle.
+    // Nothing shows that the other CPU is idle.
     assert_eq!(facts(beside_an_idle_cpu(40).drain(..2).collect()).idle_found, None);
 }
 
@@ -167,7 +167,7 @@ fn the_slowest_wake_ups_are_told_apart_from_those_that_queued() {
         let at = n * 10_000_000;
         [(at, State::Blocked(0)), (at + 500, State::Runnable), (at + 500 + latency, on(0))]
     };
-    // 1 to 200 µs, and ten times 5 ms.
+    // Latencies from 1 to 200 µs, and ten of 5 ms.
     let latencies = (1..=200_u64).map(|n| n * 1000).chain([5_000_000; 10]);
     let states = (1..).zip(latencies).flat_map(|(n, latency)| round(n, latency));
     let states: Vec<(u64, State)> = std::iter::once((0, on(0))).chain(states).collect();

@@ -1,5 +1,4 @@
-//! Metrics side by side, on programs for which the gain of improving each function is known (Hollingsworth
-//! and Miller 1994).
+//! Metrics side by side, on programs with known gains of improving each function (Hollingsworth and Miller 1994).
 
 use engine::metrics::{Metric, Metrics, metrics};
 use engine::predict::Model;
@@ -29,7 +28,7 @@ fn the_largest_function_beside_the_way_to_the_end_is_named_by_profile_and_quartz
         {"name":"B","ops":[["exec","side",80]]}"#);
     assert_eq!((found.time_ns, found.unlimited_ns, found.busy_ns), (100.0, 100.0, 180.0));
     assert_eq!(firsts(&found)[..3], ["side", "side", "front"]);
-    // Without it the other thread is the longest: 20 are gained, of 70 on the path.
+    // Without `front` the other thread is the longest: 20 are gained, of 70 on the path.
     let (front, simulated) = values(&found, "front");
     assert_eq!((front[..3].to_vec(), front[4], simulated), (vec![70.0, 35.0, 70.0], 20.0, Some(20.0)));
     let (side, simulated) = values(&found, "side");

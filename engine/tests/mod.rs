@@ -1,5 +1,5 @@
-//! What the engine promises, tested from outside as its users call it: through `engine::`, never through private items.
-//! Compiled into the crate's own test program, so that a change of the engine is compiled once.
+//! The engine's guarantees, tested as its users call it: through `engine::`, never through private items. Compiled into the
+//! crate's own test program, so that a change of the engine is compiled once.
 
 mod activity_graph;
 mod bursts;

@@ -1,4 +1,4 @@
-//! What synchronization objects are called.
+//! Names of synchronization objects.
 
 use engine::event::{AddressFact, Facts, Recording, WindowEnd};
 use engine::timeline::build;
@@ -7,7 +7,7 @@ use probe_abi::{Context, Header, Kind, Operation, Record, SyncOperation};
 
 const PID: u32 = 7;
 
-/// One operation of thread 1 that took no time.
+/// An operation of thread 1 that takes no time.
 fn operation(operation: SyncOperation, object: u64, time_ns: u64, caller: u64) -> Record {
     let header = Header {
         time_ns,
@@ -57,8 +57,8 @@ fn pair(object: u64, time_ns: u64, caller: u64) -> [Record; 2] {
     ]
 }
 
-/// Names come from the facts: the variable, else the line of the first use, else the address; and from the program that
-/// the process ran then.
+/// A lock's name comes from facts of the program that the process ran then: its variable, else the line of its first use,
+/// else its address.
 #[test]
 fn locks_are_called_by_variable_or_first_use() {
     let mut operations = vec![operation(SyncOperation::MutexInit, 0x300, 12, 0x1000)];
@@ -88,7 +88,7 @@ fn locks_are_called_by_variable_or_first_use() {
     );
 }
 
-/// A Java programmer was told of "a condition first used in os::PlatformParker::PlatformParker() #2".
+/// Java programmers know objects by Java's names, not by the JVM's C++ functions.
 #[test]
 fn objects_of_the_jvm_have_names_that_java_has() {
     let operations: Vec<_> =
@@ -102,7 +102,7 @@ fn objects_of_the_jvm_have_names_that_java_has() {
     assert_eq!(names[..3], ["mutex of a Java monitor", "mutex in LockSupport.park", "mutex of the JVM"]);
 }
 
-/// Two variables of one name (in two files), and one variable that lived twice.
+/// Two variables have one name (in two files), and one variable held two objects, one after the other.
 #[test]
 fn names_are_unique_whatever_the_facts_say() {
     let mut operations = Vec::new();

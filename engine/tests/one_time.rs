@@ -1,5 +1,5 @@
-//! Every command gives the same time: report, predict, what-if in all its forms, diff; and slack and paths
-//! give the length of the schedule with ideal sharing.
+//! Every command gives the same time: report, predict, what-if in all its forms, diff. Slack and paths give the length of the
+//! schedule with ideal sharing.
 
 use engine::attribution::Owners;
 use engine::compare::compare;
@@ -13,7 +13,7 @@ use engine::synth::{Lengths, random_program};
 
 use engine::what_if::{headroom, rank, what_if};
 
-/// As if it had been recorded on a machine on which waking a thread takes 20 µs.
+/// A random program as if recorded on a machine where waking a thread takes 20 µs.
 fn recorded(seed: u64) -> Program {
     let facts = MachineFacts {
         wake_latency_ns: Some(20_000),
@@ -69,8 +69,8 @@ fn all_commands_say_the_same_time() {
     assert!(compared > 300, "{compared}");
 }
 
-/// A tenth off a function gains a tenth of its share, unless something else becomes critical first. As a
-/// scale, in the ranking and as headroom it gains the same to the last digit.
+/// A tenth off a function gains a tenth of its share, unless something else becomes critical first. As a scale, in the
+/// ranking and as headroom the gain is the same to the last digit.
 #[test]
 fn a_scale_is_a_scale_however_it_is_asked_for() {
     let cpus = Cpus::parse_list("1,2,inf").expect("counts");

@@ -5,7 +5,7 @@ use engine::program::{EdgeId, ObjectId, Operation, Program, Thread, ThreadId};
 use engine::report::Cpus;
 use engine::synth::{Lengths, random_program};
 
-/// All operations whose weight by the sweep is not that of the oracle, as (compared, different, of those reordered).
+/// Operations whose weight by the sweep differs from the oracle's, as (compared, different, different with a new order).
 fn differences(program: &Program, seed: u64) -> (usize, Vec<String>, usize) {
     let cpus = Cpus::parse_list("1,2,3,4,inf").expect("counts");
     let path = CriticalPath::of(program).expect("a program");
@@ -18,7 +18,7 @@ fn differences(program: &Program, seed: u64) -> (usize, Vec<String>, usize) {
             let segment = swept.iter().find(|segment| {
                 (segment.thread, segment.operation) == (shortened.thread, shortened.operation)
             });
-            // What a deadlock keeps from happening weighs nothing.
+            // Operations after a deadlock do not happen and weigh nothing.
             let swept = segment.map_or(0, |segment| i128::from(weights.scaled(segment.point, place)));
             compared += 1;
             if swept != shortened.scaled_weight && shortened.reordered {
@@ -61,14 +61,14 @@ fn with_ties_they_differ_only_where_shortening_changes_who_comes_first() {
     assert!(reordered * 50 < compared, "{reordered} of {compared} weights differ");
 }
 
-/// Several random programs side by side: many threads end at one instant. They share the semaphores, nothing else.
+/// Several random programs side by side, so that many threads end at one instant. They share only semaphores.
 fn crowd(seed: u64, lengths: Lengths) -> Program {
     let mut crowd = random_program(seed, lengths);
     for part in 1..6 {
         let other = random_program(seed.wrapping_add(part * 1_000_003), lengths);
         let threads = crowd.threads.len() as u32;
         let objects = crowd.objects.len() as u32;
-        // More edges than any part has.
+        // More edges than one part has.
         let edges = part as u32 * 1000;
         let object = |object: ObjectId| if object.0 < 3 { object } else { ObjectId(object.0 + objects) };
         let moved = |operation: &Operation| match *operation {

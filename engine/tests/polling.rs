@@ -18,8 +18,8 @@ fn futex(word: u64) -> WaitReason {
     WaitReason::Futex(FutexFact { word, operation: 128, words: 0 })
 }
 
-/// A thread that computes 5, waits for each of these words in turn until its time limit after 10, computes 5 again, and so on.
-/// The last wait is ended by another thread, if `woken`.
+/// A thread that repeatedly computes 5 and then waits 10, until its time limit, for the next of these words. If `woken`,
+/// another thread ends the last wait.
 fn polls(words: &[u64], woken: bool) -> Timeline {
     let mut states = vec![(0, RUNNING)];
     for number in 0..words.len() as u32 {
@@ -45,13 +45,13 @@ fn polls(words: &[u64], woken: bool) -> Timeline {
 fn a_time_limit_before_the_same_wait_decides_nothing() {
     let of = |timeline: &Timeline| operations(&from_timeline(timeline));
     let awaits = "Await(EdgeId(0))";
-    // The second word is that of the other group of the same condition variable.
+    // The second word belongs to the other group of the same condition variable.
     assert_eq!(of(&polls(&[64, 68, 64], true)), ["exec 15", awaits, "exec 55"]);
-    // Time decided when it went on.
+    // The time limit decided when the thread continued.
     assert_eq!(of(&polls(&[64, 64], false)), ["exec 5", "sleep 10", "exec 5", "sleep 10", "exec 70"]);
-    // Another wait was what a thread ended.
+    // The thread ended another wait than the polling one.
     assert_eq!(of(&polls(&[32, 64], true)), ["exec 5", "sleep 10", "exec 5", awaits, "exec 70"]);
-    // It was a clock for another thread.
+    // The polling thread was a clock for another thread.
     let mut clock = polls(&[64, 64], true);
     let mut third = thread(3, &[(0, State::Blocked(0)), (17, RUNNING)]);
     third.waits = vec![Wait { reason: futex(128), wake: Wake::By(1), ..external(External::Task) }];
@@ -63,8 +63,8 @@ fn a_time_limit_before_the_same_wait_decides_nothing() {
     assert_eq!(of(&clock), ["exec 5", "sleep 10", "exec 2", release, "exec 3", awaits, "exec 70"]);
 }
 
-/// A thread that wants what another one has: it checks three times after its time limit, and holds it then;
-/// `looks` is what that takes. The other one releases it at 300 and wants it again, which it gets at 390.
+/// A thread wants an object that another one holds. It looks three times, each after its time limit and for `looks`, and
+/// holds the object then. The other thread releases it at 300, and waits from then until it gets it back at 390.
 fn takes_turns(looks: u64) -> Timeline {
     let mut states = vec![(0, RUNNING), (10, State::Blocked(0))];
     for wait in 1..3 {
@@ -83,7 +83,7 @@ fn takes_turns(looks: u64) -> Timeline {
     Timeline { end: Timestamp(400), wakeups, ..timeline(vec![first, second]) }
 }
 
-/// CPython's GIL with four threads: 30 % of the time was "sleeping".
+/// As CPython's GIL with four threads: such waits are not sleeping.
 #[test]
 fn who_only_looks_when_its_time_is_over_goes_on_for_what_another_did() {
     let program = from_timeline(&takes_turns(1));
@@ -93,14 +93,14 @@ fn who_only_looks_when_its_time_is_over_goes_on_for_what_another_did() {
     let (release, awaits) = ("Release(EdgeId(1))", "Await(EdgeId(0))");
     assert_eq!(operations(&second), ["exec 300", release, awaits, "exec 10"]);
     assert_eq!(program.edges[1], "polling #0");
-    // A thread that computes when its time limit ends depends on the time.
+    // A thread that computes after each time limit depends on the time.
     let program = from_timeline(&takes_turns(20));
     let sleeps = ["exec 10", "sleep 100", "exec 20", "sleep 100", "exec 20", "sleep 100", "exec 40"];
     assert_eq!(operations(&program), [&sleeps[..], &[woke, "exec 10"]].concat());
 }
 
-/// Go's `usleep(3)`, which takes 55 µs, while another thread has something to take over: on one CPU 10 % of the time was
-/// "sleeping".
+/// As Go's `usleep(3)`, which takes 55 µs while another thread has work to take over: such sleeps count as waits for that
+/// thread.
 #[test]
 fn a_sleep_that_is_mostly_slack_waits_for_what_others_do() {
     let of = |length: u64| {
@@ -116,8 +116,8 @@ fn a_sleep_that_is_mostly_slack_waits_for_what_others_do() {
     assert_eq!(operations(&of(155_000)), ["exec 10", "sleep 155000", "exec 144990"]);
 }
 
-/// Go's `sysmon` sleeps for 10 ms while there is nothing to do, and wakes a thread once. On unlimited CPUs a
-/// program with a hot mutex took as long as these sleeps, whatever was made faster.
+/// As Go's `sysmon`, which sleeps for 10 ms while there is nothing to do and rarely wakes a thread. Such sleeps must not
+/// limit how fast the program gets.
 #[test]
 fn sleeps_of_a_thread_that_keeps_house_are_no_floor() {
     const SLEEP: u64 = 10_000_000;
@@ -159,13 +159,13 @@ fn sleeps_of_a_thread_that_keeps_house_are_no_floor() {
     };
     let busy = [(0, RUNNING)];
     assert_eq!(of(false, &busy), 0);
-    // A clock for others.
+    // The thread is a clock for others.
     assert_eq!(of(true, &busy), 3);
-    // No thread has anything to do meanwhile.
+    // No other thread has anything to do meanwhile.
     assert_eq!(of(false, &[(0, RUNNING), (3_000_000, State::Blocked(0))]), 3);
 }
 
-/// A loop that paces itself, without another thread to wait for, takes as long as it slept.
+/// A loop that paces itself, without another thread to wait for, sleeps as long as recorded.
 #[test]
 fn short_sleeps_of_a_thread_alone_are_time() {
     let states = [(0, RUNNING), (10, State::Blocked(0)), (60_010, RUNNING), (60_020, State::Blocked(1))];
@@ -177,8 +177,8 @@ fn short_sleeps_of_a_thread_alone_are_time() {
     assert_eq!(operations(&program), ["exec 10", "sleep 60000", "exec 10", "sleep 60000", "exec 10"]);
 }
 
-/// Java's thread for safepoints: half of the time was "sleeping", since it comes after a second at a place in the program that
-/// was reached after a second.
+/// As Java's thread for safepoints, which comes after a second wherever the others are in the program: its sleep counts as a
+/// wait for them.
 #[test]
 fn who_stops_others_when_its_time_is_over_does_so_wherever_they_are() {
     let of = |waits_since: u64| {
@@ -196,11 +196,11 @@ fn who_stops_others_when_its_time_is_over_does_so_wherever_they_are() {
     };
     let release = "Release(EdgeId(0))";
     assert_eq!(operations(&of(2_000_003)), ["Await(EdgeId(1))", "exec 5", release, "exec 5"]);
-    // It is waited for: a clock.
+    // Another thread waits for it already, so it is a clock.
     assert_eq!(operations(&of(1_999_999)), ["sleep 2000000", "exec 5", release, "exec 5"]);
 }
 
-/// Whatever is taken for polling, an effect comes later than its cause.
+/// Whatever counts as polling, an effect comes later than its cause.
 #[test]
 fn threads_that_poll_come_to_their_end_and_take_no_longer_than_recorded() {
     for seed in 0..300 {
@@ -219,7 +219,7 @@ fn threads_that_poll_come_to_their_end_and_take_no_longer_than_recorded() {
                 now += 1 + numbers.below(most);
             }
             let mut thread = thread(1 + number as u32, &states);
-            // Each time it has computed it creates a short-lived thread, so that others are woken.
+            // After each computation it creates a short-lived thread, so that others are woken.
             thread.steps =
                 (0..20).map(|at| Step { time: Timestamp(at * 10_000), kind: StepKind::Create(9) }).collect();
             for interval in &mut thread.intervals {
@@ -241,7 +241,7 @@ fn threads_that_poll_come_to_their_end_and_take_no_longer_than_recorded() {
     }
 }
 
-/// A thread that sleeps and computes in turn until the end of the window.
+/// A thread that alternately sleeps and computes until the end of the window.
 fn poller(tid: u32, end: u64, asleep: u64, computes: u64, reason: WaitReason) -> Thread {
     let mut thread = thread(tid, &[(0, State::Blocked(0))]);
     thread.intervals.clear();
@@ -262,7 +262,7 @@ fn poller(tid: u32, end: u64, asleep: u64, computes: u64, reason: WaitReason) ->
     thread
 }
 
-/// However often it wakes up, and whichever way it sleeps.
+/// A poller costs its computing only, at any rate and by either kind of sleep.
 #[test]
 fn a_poller_costs_no_more_than_what_it_computes() {
     let cpus = Cpus::parse_list("1,2,inf").expect("counts");
@@ -302,7 +302,7 @@ fn a_poller_costs_no_more_than_what_it_computes() {
     }
 }
 
-/// A thread that lets others go on between two sleeps did more than look at what they did, however fast it was.
+/// A thread that creates another between two sleeps does more than poll, however short its computing is.
 #[test]
 fn a_sleep_before_a_thread_is_created_is_no_poll() {
     let sleep = Operation::Sleep(Ticks::from_ns(101_000));

@@ -1,4 +1,4 @@
-//! What each operation does on a number of processors with a scheduler; results computed by hand.
+//! The effect of each operation on processors with a scheduler; results computed by hand.
 
 use engine::program::{Program, json};
 use engine::report::{Holder, StuckThread, WaitsFor};
@@ -14,7 +14,7 @@ fn program_with(fields: &str, threads: &str) -> Program {
     json::read(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// Slices of 1000 ns, so that they do not matter where lengths are small.
+/// Slices of 1000 ns, which do not matter for small lengths.
 fn parameters(cpus: u32) -> SchedulerParameters {
     SchedulerParameters { slice: Ticks::from_ns(1000), ..SchedulerParameters::free(cpus) }
 }
@@ -35,7 +35,7 @@ fn ns(ticks: Ticks) -> f64 {
     ticks.as_ns_f64()
 }
 
-/// `T1@0 0-5` for each stretch in which a thread used a processor, in order of time and of the threads.
+/// Each stretch of a thread on a processor as `T1@0 0-5`, in order of time and of the threads.
 fn used(program: &Program, intervals: &[Interval]) -> Vec<String> {
     let mut busy: Vec<&Interval> = intervals
         .iter()
@@ -76,7 +76,7 @@ fn a_woken_thread_goes_back_to_its_processor_or_to_an_idle_one() {
         parameters(3),
         &["A@0 0-2", "B@1 0-20", "A@0 5-7"],
     );
-    // C, which gets its first processor at 2, has A's processor when A wakes up.
+    // C gets a processor at 2, sleeps until 4, and has A's processor when A wakes up.
     check(
         r#"{"name":"A","ops":[["exec",2],["sleep",3],["exec",2]]},{"name":"B","ops":[["exec",4]]},
            {"name":"C","ops":[["sleep",2],["exec",9]]}"#,
@@ -90,7 +90,7 @@ fn slices_alternate_and_their_ends_are_counted() {
     let threads = r#"{"name":"A","ops":[["exec",4000]]},{"name":"B","ops":[["exec",4000]]}"#;
     let program = program(threads);
     let (outcome, intervals) = run(&program, parameters(1));
-    // New threads begin with half a slice.
+    // New threads start with half a slice.
     assert_eq!(
         used(&program, &intervals),
         ["A@0 0-500", "B@0 500-2000", "A@0 2000-4000", "B@0 4000-6000", "A@0 6000-7500", "B@0 7500-8000"]
@@ -98,7 +98,7 @@ fn slices_alternate_and_their_ends_are_counted() {
     assert_eq!(outcome.counts.preemptions, 4);
     assert_eq!(ns(outcome.length), 8000.0);
     assert_eq!(outcome.threads[0].ready + outcome.threads[0].busy, Ticks::from_ns(7500).0);
-    // Every switch costs the same, but the first thread replaces none.
+    // Every switch has the same cost; the first thread of a processor replaces none.
     let costly = SchedulerParameters { switch_cost: Ticks::from_ns(10), ..parameters(1) };
     assert_eq!(ns(run(&program, costly).0.length), 8050.0);
 }
@@ -107,7 +107,7 @@ fn slices_alternate_and_their_ends_are_counted() {
 fn waking_takes_its_latency_on_an_idle_processor_only() {
     let threads = r#"{"name":"A","ops":[["exec",10],["release","e"],["exec",10]]},{"name":"B","ops":[["await","e"],["exec",10]]}"#;
     let slow = |cpus| SchedulerParameters { wake_latency: Ticks::from_ns(3), ..parameters(cpus) };
-    // Starting is being woken, too.
+    // Starting a thread has the latency, too.
     check(threads, slow(2), &["A@0 3-23", "B@1 16-26"]);
     check(threads, slow(1), &["A@0 3-23", "B@0 23-33"]);
 }
@@ -121,29 +121,29 @@ fn who_wakes_several_on_idle_processors_spends_time_on_each() {
         wake_cost: Ticks::from_ns(2),
         ..parameters(cpus)
     };
-    // C is woken when A is done with waking B, and A computes its 10 when it is done with both.
+    // A wakes C after it has woken B, and computes its 10 after both.
     check(threads, slow(3), &["A@0 3-27", "B@1 16-26", "C@2 18-28"]);
-    // On its own processor it has no thread to wake.
+    // With one processor, none is idle when A wakes B and C.
     check(threads, slow(1), &["A@0 3-23", "B@0 23-33", "C@0 33-43"]);
 }
 
-/// Three threads on two processors; the second one is soon free. Without a seed the first random number is
-/// 633 and the second 242: the first means not to pull, the second to pull.
+/// Three threads on two processors; the second processor is soon free. Without a seed the first random number is 633, which
+/// means not to pull, and the second 242, which means to pull.
 #[test]
 fn an_idle_processor_waits_for_the_clock_where_it_does_not_ask_at_once() {
     let threads = r#"{"name":"A","ops":[["exec",500]]},{"name":"B","ops":[["exec",150]]},
         {"name":"C","ops":[["exec",500]]}"#;
     let at_once = SchedulerParameters { slice: Ticks::from_ns(100_000), ..SchedulerParameters::free(2) };
     check(threads, at_once, &["A@0 0-500", "B@1 0-150", "C@1 150-650"]);
-    // The clock ticks at 200, and waking the processor takes what it takes.
+    // The clock ticks at 200, and then the latency passes.
     let ticking = SchedulerParameters { tick: Ticks::from_ns(100), ..at_once };
     check(threads, ticking, &["A@0 0-500", "B@1 0-150", "C@1 200-700"]);
     let slow = SchedulerParameters { wake_latency: Ticks::from_ns(3), ..ticking };
     check(threads, slow, &["A@0 3-503", "B@1 3-153", "C@1 203-703"]);
-    // A is over before the clock ticks, and its processor goes on with its own queue.
+    // A ends before the clock ticks, and its processor continues with its own queue.
     let rarely = SchedulerParameters { tick: Ticks::from_ns(10_000), ..at_once };
     check(threads, rarely, &["A@0 0-500", "B@1 0-150", "C@0 500-1000"]);
-    // D is woken on the idle processor, and when it leaves that the dice say to ask.
+    // D is woken on the idle processor; when it leaves, the dice say to ask.
     let woken = r#"{"name":"A","ops":[["exec",160],["release","e"],["exec",340]]},{"name":"B","ops":[["exec",150]]},
         {"name":"C","ops":[["exec",500]]},{"name":"D","ops":[["await","e"],["exec",10]]}"#;
     check(woken, rarely, &["A@0 0-500", "B@1 0-150", "D@1 160-170", "C@1 170-670"]);
@@ -154,8 +154,8 @@ fn a_mutex_is_taken_by_who_is_running_not_handed_to_who_sleeps() {
     let threads = r#"{"name":"A","ops":[["lock","m"],["exec",10],["unlock","m"],["lock","m"],["exec",10],["unlock","m"],
             ["lock","m"],["exec",10],["unlock","m"]]},
         {"name":"B","ops":[["exec",1],["lock","m"],["exec",10],["unlock","m"]]}"#;
-    // B is woken at 10 and at 20, comes 5 later and finds the lock taken again. With direct hand-over the
-    // lock would idle for 5 each time: a convoy of 45 for A alone.
+    // B is woken at 15 and at 25, comes 5 later and finds the lock taken again. With direct hand-over the lock would idle for
+    // 5 each time: a convoy of 45 for A alone.
     let slow = SchedulerParameters { wake_latency: Ticks::from_ns(5), ..parameters(2) };
     let program = program(threads);
     let (outcome, intervals) = run(&program, slow);
@@ -167,7 +167,7 @@ fn a_mutex_is_taken_by_who_is_running_not_handed_to_who_sleeps() {
 
 #[test]
 fn locks_queues_and_barriers_on_two_processors() {
-    // Condition: B signals at 2 + 3; A takes the mutex back when B frees it.
+    // Condition: B signals at 2 + 3; A takes the mutex again when B frees it.
     check(
         r#"{"name":"A","ops":[["lock","m"],["cond_wait","c","m"],["exec",1],["unlock","m"]]},
            {"name":"B","ops":[["exec",2],["lock","m"],["exec",3],["cond_signal","c"],["exec",4],["unlock","m"]]},
@@ -175,7 +175,7 @@ fn locks_queues_and_barriers_on_two_processors() {
         parameters(2),
         &["B@1 0-9", "C@0 0-7", "A@0 9-10"],
     );
-    // Three at a barrier on two processors: A, which came first, gets the idle one; B queues.
+    // Three threads at a barrier on two processors: A, which came first, gets the idle one; B queues.
     check(
         r#"{"name":"A","ops":[["exec",2],["barrier","b",3],["exec",2]]},{"name":"B","ops":[["exec",4],["barrier","b",3],["exec",2]]},
            {"name":"C","ops":[["exec",3],["barrier","b",3],["exec",2]]}"#,
@@ -190,14 +190,14 @@ fn locks_queues_and_barriers_on_two_processors() {
         parameters(2),
         &["A@0 0-6", "B@1 0-2", "C@1 2-4"],
     );
-    // Only the first computes the body; C finds it done.
+    // Only the first thread computes the body; C finds it done.
     check(
         r#"{"name":"A","ops":[["once","o",5],["exec",1]]},{"name":"B","ops":[["exec",1],["once","o",5],["exec",1]]},
            {"name":"C","ops":[["exec",7],["once","o",5],["exec",1]]}"#,
         parameters(2),
         &["A@0 0-6", "B@1 0-1", "C@1 1-9", "B@0 6-7"],
     );
-    // Joining waits for the end, which comes when there was a processor.
+    // Joining waits until the thread has had a processor and ended.
     check(
         r#"{"name":"A","ops":[["create","B"],["create","C"],["exec",1],["join","B"],["join","C"],["exec",1]]},
            {"name":"B","ops":[["exec",5]]},{"name":"C","ops":[["exec",5]]}"#,
@@ -217,7 +217,7 @@ fn readers_pass_a_waiting_writer_unless_the_lock_prefers_writers() {
     let (outcome, intervals) = run(&program, parameters(3));
     assert_eq!(used(&program, &intervals), ["A@0 0-10", "W@1 0-1", "B@2 0-2", "W@1 10-15", "B@2 15-25"]);
     assert_eq!(outcome.findings, []);
-    // Reading again while reading does not wait for a writer that waits for it.
+    // A reader that reads again does not wait for a writer that waits for it.
     let again = r#"{"name":"A","ops":[["rdlock","r"],["exec",3],["rdlock","r"],["exec",3],["rwunlock","r"],["rwunlock","r"]]},
         {"name":"W","ops":[["exec",1],["wrlock","r"],["exec",5],["rwunlock","r"]]}"#;
     let program = program_with(r#""writers_first":["r"],"#, again);
@@ -230,7 +230,7 @@ fn readers_pass_a_waiting_writer_unless_the_lock_prefers_writers() {
 
 #[test]
 fn what_a_semaphore_holds_at_first_is_there_whoever_comes_first() {
-    // On one processor A, which gives one, comes before B, which begins with what there is at first.
+    // On one processor A, which posts, acts before B, which initializes the semaphore.
     let threads = r#"{"name":"A","ops":[["sem_post","s"],["exec",1]]},
         {"name":"B","ops":[["sem_init","s",1],["sem_wait","s"],["sem_wait","s"],["exec",1]]}"#;
     check(threads, parameters(1), &["A@0 0-1", "B@0 1-2"]);
@@ -241,7 +241,7 @@ fn who_spins_uses_its_processor() {
     let threads = r#"{"name":"A","ops":[["spin_lock","s"],["exec",3000],["spin_unlock","s"]]},
         {"name":"B","ops":[["exec",100],["spin_lock","s"],["exec",1000],["spin_unlock","s"]]}"#;
     check(threads, parameters(2), &["A@0 0-3000", "B@1 0-100", "B@1 ~100-3000", "B@1 3000-4000"]);
-    // On one processor B burns its slices while A, which has the lock, waits for the processor.
+    // On one processor B spins for its slices while A, which holds the lock, waits for the processor.
     let program = program(threads);
     let (outcome, intervals) = run(&program, parameters(1));
     assert_eq!(
@@ -278,12 +278,12 @@ fn a_quota_stops_all_until_the_next_period() {
         ms(100)
     ));
     assert_eq!(run(&two, quota(2, 100)).0.length.0, Ticks::from_ns(ms(150)).0);
-    // More than they can use takes nothing away; sleeping returns what was not used.
+    // A quota above their use has no effect; a sleeping thread's unused quota returns.
     assert_eq!(run(&two, quota(2, 200)).0.length.0, Ticks::from_ns(ms(100)).0);
     let sleeper =
         program(&format!(r#"{{"name":"A","ops":[["exec",{0}],["sleep",{0}],["exec",{0}]]}}"#, ms(3)));
     assert_eq!(run(&sleeper, quota(1, 6)).0.length.0, Ticks::from_ns(ms(9)).0);
-    // Ideal sharing knows no periods.
+    // Ideal sharing has no periods.
     let ideal = Setup { processors: Sharing::Ideal { hundredths: 50 }, servers: Vec::new() };
     assert_eq!(engine::schedule::run(&one, &ideal).expect("a program").length.0, Ticks::from_ns(ms(300)).0);
 }
@@ -293,9 +293,9 @@ fn threads_keep_to_their_processors() {
     let pinned = r#"{"name":"A","cpus":[1],"ops":[["exec",5]]},{"name":"B","cpus":[1],"ops":[["exec",5]]},
         {"name":"C","ops":[["exec",20]]}"#;
     check(pinned, parameters(4), &["A@1 0-5", "C@0 0-20", "B@1 5-10"]);
-    // The machine has no such processor: the mask is as good as none.
+    // The machine lacks that processor, so the mask does not apply.
     check(pinned, parameters(1), &["A@0 0-5", "B@0 5-10", "C@0 10-30"]);
-    // C, which may go anywhere, leaves to A and B what only they may use.
+    // C, which may use any processor, leaves processor 0 to A.
     let program = program(
         r#"{"name":"C","ops":[["exec",3000]]},{"name":"A","cpus":[0],"ops":[["sleep",5],["exec",3000]]},
            {"name":"D","ops":[["exec",100]]}"#,
@@ -341,7 +341,7 @@ fn sleeping_until_a_time_ends_then_however_late_it_began() {
         parameters(1),
         &["A@0 0-3", "A@0 10-12"],
     );
-    // On unlimited processors as well; and what comes before it decides nothing.
+    // On unlimited processors as well; work before the sleep decides nothing.
     let program = program(r#"{"name":"A","ops":[["exec","f",3],["sleep_until",10],["exec","g",1]]}"#);
     let report = engine::report::report(
         &program,
@@ -353,7 +353,7 @@ fn sleeping_until_a_time_ends_then_however_late_it_began() {
     assert_eq!(rows.map(|row| (row.function.as_str(), row.tet_ns)).collect::<Vec<_>>(), [("g", 1.0)]);
 }
 
-/// `next += period; clock_nanosleep(TIMER_ABSTIME, next)`: the work of a period moves no deadline, and one that is missed
+/// As `next += period; clock_nanosleep(TIMER_ABSTIME, next)`: the work in a period moves no deadline, and a missed deadline
 /// is not waited for.
 #[test]
 fn a_timer_that_repeats_keeps_its_ends() {
@@ -373,7 +373,7 @@ fn a_timer_that_repeats_keeps_its_ends() {
     );
     assert_eq!(report.results[0].time_ns, 28.0);
     let rows = report.results[0].functions.iter().filter(|row| row.tet_ns != 0.0);
-    // What goes before the first end moves all of them, what lies between two moves nothing.
+    // Work before the timer's first end moves all ends; work between two ends moves nothing.
     assert_eq!(
         rows.map(|row| (row.function.as_str(), row.tet_ns)).collect::<Vec<_>>(),
         [("h", 5.0), ("f", 3.0)]
@@ -433,10 +433,10 @@ fn a_woken_thread_may_queue_next_to_an_idle_processor() {
         {"name":"C","cpus":[1],"ops":[["exec",400]]}"#;
     let ticking = SchedulerParameters { tick: Ticks::from_ns(100), ..parameters(2) };
     check(threads, ticking, &["A@0 0-50", "B@1 0-10", "C@1 10-410", "B@0 110-160"]);
-    // The idle processor takes it when the clock has ticked and an interrupt has come.
+    // The idle processor takes the thread after the clock's tick and the interrupt.
     let never = SchedulerParameters { idle_found: 0, ..ticking };
     check(threads, never, &["A@0 0-50", "B@1 0-10", "C@1 10-410", "B@0 200-250"]);
-    // Its own processor is found if it is idle.
+    // A thread's own processor is always found if it is idle.
     let alone = r#"{"name":"A","ops":[["exec",10],["sleep",100],["exec",50]]}"#;
     check(alone, never, &["A@0 0-10", "A@0 110-160"]);
 }

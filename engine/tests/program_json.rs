@@ -1,4 +1,4 @@
-//! The program's JSON form: there and back, and the errors for text that is not a program.
+//! The program's JSON form: writing and reading, and errors for text that is no program.
 
 use engine::program::{EdgeId, Function, Operation, Program, Thread, json};
 use engine::report::{Cpus, Detail, Finding, Trust, report};
@@ -102,7 +102,7 @@ fn what_cannot_be_written_is_an_error() {
     assert!(json::write(&invalid, std::io::sink()).is_err());
 }
 
-/// The message for a program with these threads, or for this text if it starts with `!`.
+/// The error for a program with these threads, or for this text if it starts with `!`.
 fn complaint(threads: &str) -> String {
     let text = match threads.strip_prefix('!') {
         Some(text) => text.to_owned(),
@@ -222,7 +222,7 @@ fn a_million_threads_are_read_and_analysed() {
     assert_eq!(report.findings[0].deadlock().map(|stuck| stuck.more), Some(999_991));
 }
 
-/// Renumbers everything in order of appearance, as reading does.
+/// Compares reports: reading renumbers everything in order of appearance.
 fn same_report(a: &Program, b: &Program) {
     let cpus = Cpus::parse_list("1,2,3,inf").expect("counts");
     assert_eq!(report(a, &cpus, Detail::Segments), report(b, &cpus, Detail::Segments));

@@ -1,4 +1,4 @@
-//! What a recording shows of objects and waits, independent of the number of CPUs.
+//! Recorded objects and waits, independent of the number of CPUs.
 
 use engine::event::SyncObject;
 use engine::event::{AddressFact, FunctionFact, FutexFact};
@@ -58,7 +58,7 @@ fn program(threads: Vec<Thread>, wakeups: Vec<Wakeup>) -> Program {
     })
 }
 
-/// A function that is recorded by its entry only may have ended long before: it was named for all that came later.
+/// A function recorded by its entry only may have ended long before: it must not be named for later wake-ups.
 #[test]
 fn who_woke_whom_is_no_function_of_which_only_the_entry_is_known() {
     let fact = |id, name: &str, exits_probed| FunctionFact {
@@ -95,8 +95,8 @@ fn who_woke_whom_is_no_function_of_which_only_the_entry_is_known() {
     assert_eq!(wakers(&[2]), [""; 0]);
 }
 
-/// Words without a recorded operation have rows; the end of a thread is not a lock; and one note says how
-/// many objects have no known count of free acquisitions.
+/// Words without a recorded operation have rows; the end of a thread is not a lock. One finding says how many objects have an
+/// unknown count of free acquisitions.
 #[test]
 fn futex_words_are_objects() {
     let mut waker = thread(1, &[(0, RUNNING)], vec![]);
@@ -107,7 +107,7 @@ fn futex_words_are_objects() {
         &[(0, RUNNING), (5, State::Blocked(0)), (20, RUNNING), (30, State::Blocked(1)), (40, RUNNING)],
         vec![moved, wait(futex(0x80, 128), Wake::External(External::Task))],
     );
-    // Not private, by the bitset command: as glibc waits for a thread's end.
+    // Not private, by the bitset command: glibc's wait for a thread's end.
     let joiner = thread(
         3,
         &[(0, State::Blocked(0)), (90, RUNNING)],
@@ -137,8 +137,8 @@ fn futex_words_are_objects() {
     assert_eq!(again.trust, program.trust);
 }
 
-/// Locks that lost their probes count as objects whose free uses are unknown, once, however often a thread
-/// waited for them afterwards; conditions and barriers are not acquired.
+/// Locks that lost their probes count, once, as objects with unknown free uses, even if threads waited for them later.
+/// Conditions and barriers are not acquired.
 #[test]
 fn locks_that_lost_their_probes_are_not_seen_free() {
     let lock = |address, kind| Lock {
@@ -154,7 +154,7 @@ fn locks_that_lost_their_probes_are_not_seen_free() {
     };
     let timeline = |families_removed: &[(u32, SyncFamily)]| Timeline {
         end: Timestamp(100),
-        // The mutex's word, one inside the condition, and one after it.
+        // The mutex's word, a word inside the condition, and one behind it.
         threads: vec![waiter(1, 0x1000), waiter(2, 0x2004), waiter(3, 0x2030)],
         locks: vec![
             lock(0x1000, SyncObject::Mutex),
@@ -187,7 +187,7 @@ fn locks_that_lost_their_probes_are_not_seen_free() {
     assert_eq!(some, (rows, 3));
 }
 
-/// CPython's threads ask for its lock every 5 ms: their waiting was "nothing to do".
+/// As CPython's threads, which ask for the GIL every 5 ms: such waits are not idle.
 #[test]
 fn a_wait_that_is_entered_again_at_once_is_no_idleness() {
     let limited = || wait(futex(0x40, 128), Wake::External(External::Timer));
@@ -212,12 +212,12 @@ fn a_wait_that_is_entered_again_at_once_is_no_idleness() {
     assert_eq!(rows(Wake::External(External::Timer), 0x40), [(3, 53, true)], "nobody had anything for it");
 }
 
-/// A debugger stops threads where a system call begins: such a stop was taken for a wait for the call's futex.
+/// A debugger stops threads where a system call begins: such a stop is no wait for the call's futex.
 #[test]
 fn a_stopped_thread_waits_for_nothing() {
     let futex_call = Call { number: 202, argument1: 128, argument0: 0x40 };
     let stop = |state| wait(WaitReason::of(state, futex_call), Wake::External(External::Task));
-    // Traced (and to be killed while it is), stopped; asleep.
+    // Task states: traced (and killable), stopped, asleep.
     let states = [
         (0, RUNNING),
         (5, State::Blocked(0)),
@@ -240,8 +240,8 @@ fn a_stopped_thread_waits_for_nothing() {
     assert_eq!(objects, [1]);
 }
 
-/// Words of Go's runtime are no locks, and conditions of other libraries neither; locks of Rust's without a
-/// wait are nowhere, although the C library's operations are there.
+/// Words of Go's runtime and conditions of other libraries are no locks. Rust's locks without a wait leave no trace, although
+/// the C library's operations are recorded.
 #[test]
 fn what_is_not_visible_is_told_as_it_is() {
     let said = |timeline: Timeline| {
@@ -293,8 +293,8 @@ fn some_operation() -> LockOperation {
     }
 }
 
-/// A thread is idle if it waits for anything to do and gets nothing from a thread of the recording. A wait
-/// that a thread of it ended is not idle, nor is a futex that may be a lock.
+/// A wait is idle if the thread waits for anything to do and no thread of the recording ends the wait. A futex that may be a
+/// lock is not idle.
 #[test]
 fn idle_waits_are_kept_apart() {
     let throughout = |task_state| Wait {
@@ -313,7 +313,7 @@ fn idle_waits_are_kept_apart() {
         (wait(futex(0x40, 128), Wake::External(External::Timer)), "futex", true),
         (wait(futex(0x40, 128), Wake::CutAtEnd), "futex", false),
         (wait(futex(0x40, 128 | 6), Wake::By(0)), "futex, priority inheritance", false),
-        // Asleep from before the start to the end: it was listed as held up in the kernel.
+        // Asleep from before the start to the end: not a wait in the kernel.
         (throughout(1), "never woken", true),
         (throughout(4), "stopped", false),
     ];
@@ -332,7 +332,7 @@ fn idle_waits_are_kept_apart() {
     }
 }
 
-/// Threads that sleep one after the other are not asleep at once.
+/// Threads that sleep one after the other are not all asleep at once.
 #[test]
 fn all_threads_are_asleep_when_none_is_awake() {
     let asleep = || vec![wait(kernel(7, Descriptor::Unknown), Wake::CutAtEnd)];

@@ -1,4 +1,4 @@
-//! How single pieces of a timeline become operations, names and findings.
+//! How parts of a timeline become operations, names and findings.
 
 use engine::event::{FunctionFact, FutexFact};
 use engine::program::{EdgeId, Move, Operation, Program, ThreadId};
@@ -13,7 +13,7 @@ use probe_abi::{Call, Descriptor};
 
 pub(super) const RUNNING: State = State::Running { cpu: Some(0) };
 
-/// A thread that lives through these states, each from its time on, until 100.
+/// A thread with these states, each with its start, until 100.
 pub(super) fn thread(tid: u32, states: &[(u64, State)]) -> Thread {
     Thread {
         pid: 1,
@@ -39,7 +39,7 @@ pub(super) fn external(external: External) -> Wait {
     Wait { reason, wake: Wake::External(external), cut_at_start: false, moved_to: None, from_now: false }
 }
 
-/// The first thread's operations, devices by name.
+/// The first thread's operations, with names of devices.
 pub(super) fn operations(program: &Program) -> Vec<String> {
     let ns = |length: Ticks| length.0 / Ticks::PER_NS;
     let words = program.threads[0].operations.iter().map(|operation| match *operation {
@@ -54,14 +54,13 @@ pub(super) fn operations(program: &Program) -> Vec<String> {
     words.collect()
 }
 
-/// Where it computed is kept separately from the program, in nanoseconds of compute: waiting for a CPU moves
-/// nothing.
+/// CPUs are kept separately from operations, as offsets in computing, nanoseconds: waiting for a CPU moves nothing.
 #[test]
 fn a_thread_that_is_moved_to_another_cpu() {
     let on = |cpu| State::Running { cpu };
     let states = [(0, RUNNING), (10, State::Runnable), (30, on(Some(1))), (60, on(None)), (70, on(Some(1)))];
     let mut moved = thread(1, &states);
-    // Woken up in a function: that is another operation.
+    // A function entered after the wake-up makes another operation.
     moved.steps = vec![Step { time: Timestamp(40), kind: StepKind::Enter(7) }];
     (3..5).for_each(|late| moved.intervals[late].first_step = 1);
     let mut second = thread(2, &[(50, on(Some(0)))]);
@@ -159,11 +158,11 @@ fn waits_are_called_by_what_is_known_of_their_end() {
     }
 }
 
-/// Missed deadlines leave nothing: the next one is so much further on.
+/// A missed deadline leaves no wait: the next one counts from it.
 #[test]
 fn deadlines_count_from_the_one_before() {
     let clock = Call { number: 230, argument1: 1, argument0: 1 };
-    // Shorter sleeps may be nothing but the kernel's slack.
+    // Shorter sleeps may be the kernel's timer slack only.
     const UNIT: u64 = 100_000;
     let states = [
         (0, RUNNING),
@@ -349,7 +348,7 @@ fn functions_open_at_the_start_get_the_time_before_the_first_step() {
     assert_eq!(operations(&program), want);
 }
 
-/// What longpole itself adds to a program's functions is known, and no part of the program.
+/// The cost of probe hits in a program's functions is known, and is no part of the program.
 #[test]
 fn probe_hits_are_taken_out_of_compute_time() {
     let mut one = thread(1, &[(0, RUNNING), (60, State::Runnable), (70, RUNNING)]);
@@ -360,7 +359,7 @@ fn probe_hits_are_taken_out_of_compute_time() {
     one.intervals[2].first_step = 1;
     one.hits = vec![hit(20, 3, 5), hit(80, 20, 4)];
     let program = from_timeline(&timeline(vec![one.clone()]));
-    // Of the exit's 20 ns before its record only the 10 after the pause can be its own.
+    // Of the exit's 20 ns before its record, only the 10 after the pause can belong to it.
     assert_eq!(operations(&program), ["exec 17", "call function #1", "exec 35", "ret", "exec 16"]);
     let share = program.findings.iter().find_map(|finding| match finding {
         Finding::ProbeCost { cost_ns, ran_ns } => Some(*cost_ns as f64 / *ran_ns as f64),

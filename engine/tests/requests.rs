@@ -1,13 +1,13 @@
-//! Paths of single requests, on timelines that are drawn: a line for each thread, a sign for each 100 ns.
+//! Paths of single requests, on timelines given as drawings: a line for each thread, a sign for each 100 ns.
 //!
 //! | sign | the thread |
 //! |---|---|
 //! | `R` | is on CPU 0; `S`: on CPU 1 |
 //! | `r` | wants a CPU |
 //! | a digit | sleeps until the thread with this number wakes it |
-//! | `l`, `m` | the same for a lock that thread 1, thread 2 has |
-//! | `d`, `n`, `t`, `x` | sleeps until the disk, the network, a timer, or nobody knows what wakes it |
-//! | `?` | does what nobody knows |
+//! | `l`, `m` | waits for a lock until thread 1, or thread 2, wakes it |
+//! | `d`, `n`, `t`, `x` | sleeps until the disk, the network, a timer, or something unknown wakes it |
+//! | `?` | does something unknown |
 
 use engine::event::FutexFact;
 use engine::program::{Occurrences, Program};
@@ -37,7 +37,7 @@ fn wake(sign: char) -> Option<u32> {
     }
 }
 
-/// See the module.
+/// The timeline of a drawing; see the module.
 fn drawn(lines: &[&str]) -> Timeline {
     let end = lines.iter().map(|line| line.len()).max().unwrap_or(0) as u64 * UNIT;
     let mut timeline = Timeline { end: Timestamp(end), ..Timeline::default() };
@@ -115,7 +115,7 @@ fn drawn(lines: &[&str]) -> Timeline {
     timeline
 }
 
-/// Takes the lock, from when to when.
+/// Adds acquisitions of the lock, from each first time to the second.
 fn add_locks(timeline: &mut Timeline, thread: &mut Thread, index: u32, taken: &[(Timestamp, Timestamp)]) {
     for &(began, ended) in taken {
         let used = timeline.lock_operations.len() as u32;
@@ -159,7 +159,7 @@ pub(crate) fn assert_adds_up(parts: &[Part], request: &Request) {
     }
 }
 
-/// The path of the first of these requests: thread, a letter for what it did, how many units. A star: for a lock.
+/// The path of the first request: thread, letter of the cause, number of units; a star if it counts for a lock.
 fn path(lines: &[&str], requests: &[Request]) -> String {
     let timeline = drawn(lines);
     let program = unsimulated_from_timeline(&timeline);
@@ -199,7 +199,7 @@ fn a_wait_is_what_the_thread_did_that_ended_it() {
     assert_eq!(one("RRR1111rRR"), "0c3 1c4 0w1 0c2");
     let two = ["RR111111rR", "222ddddSSS", "RRSRRRRRRR"];
     assert_eq!(path(&two, &[request((0, 0), (0, 10))]), "0c2 2c1 1d4 1c1 0r1 0c1");
-    // The middle of an interval, and of a wait.
+    // The request begins within an interval, and ends within a wait.
     assert_eq!(path(&two, &[request((0, 1), (0, 9))]), "0c1 2c1 1d4 1c1 0r1");
 }
 
@@ -217,12 +217,12 @@ fn a_cpu_is_taken_by_the_program_by_others_or_not_at_all() {
 fn what_its_holder_does_is_waiting_for_the_lock() {
     let lines = ["RRllllrRR", "SSSddSSSS"];
     assert_eq!(path(&lines, &[request((0, 0), (0, 9))]), "0c2 1c1* 1d2* 1c1* 0w1 0c2");
-    // The one that had it waited for another one that had it.
+    // The holder waited for another thread that held the lock.
     let two = ["RRllllllrR", "SmmmmrSSSS", "RRRRRRRRRR"];
     assert_eq!(path(&two, &[request((0, 0), (0, 10))]), "0c2 2c3* 1w1* 1c2* 0r1 0c1");
 }
 
-/// A worker that answered another request before did that one until then.
+/// Until a worker has answered another request, it worked for that one.
 #[test]
 fn before_its_answer_to_another_request_a_worker_was_not_there() {
     let lines = ["RR11111111", "SSSSSSSSSS", "R11111rrRR"];
@@ -231,12 +231,12 @@ fn before_its_answer_to_another_request_a_worker_was_not_there() {
     assert_eq!(path(&lines, &requests[..1]), "0c2 1c8");
 }
 
-/// Received in one thread, answered in another.
+/// A request received in one thread and answered in another.
 #[test]
 fn a_request_that_changes_threads_stays_where_it_began() {
     let lines = ["RRRRRRnnnn", "0000rSSSSS"];
     assert_eq!(path(&lines, &[request((0, 1), (1, 10))]), "0c3 1w1 1c5");
-    // The other one was busy with an earlier request until 6.
+    // The other thread was busy with an earlier request until 6.
     let busy = ["RRRRnnnnnn", "SSSSSSSSSS"];
     let both = [request((0, 2), (1, 10)), request((0, 0), (1, 6))];
     assert_eq!(path(&busy, &both), "0c2 1q2 1c4");
@@ -244,9 +244,9 @@ fn a_request_that_changes_threads_stays_where_it_began() {
 
 #[test]
 fn cycles_and_nonsense_end() {
-    // Each woke the other at the same time.
+    // Each thread woke the other at the same time.
     assert_eq!(path(&["R11111rR", "S00000rS"], &[request((0, 0), (0, 8))]), "0c1 0-5 0w1 0c1");
-    // A thread that does not exist, and one that had ended.
+    // A waker that does not exist, and one that had ended.
     assert_eq!(path(&["R9999rRR"], &[request((0, 0), (0, 8))]), "0c1 0x4 0w1 0c2");
     assert_eq!(path(&["R1111rRR", "SS"], &[request((0, 0), (0, 8))]), "0c1 1c1 1x3 0w1 0c2");
     assert_eq!(path(&["RR"], &[request((0, 0), (5, 8))]), "5x8");
@@ -254,7 +254,7 @@ fn cycles_and_nonsense_end() {
     assert_eq!(backwards.latency_ns(), None);
 }
 
-/// A thousand threads wait for one, which has many intervals: the work is bounded, and the rest is counted.
+/// A thousand threads wait for one with many intervals: the work is bounded, and the rest is counted.
 #[test]
 fn many_requests_on_one_long_stretch_are_followed_within_bounds() {
     const WAITERS: usize = 1_000;
@@ -293,7 +293,7 @@ pub(crate) fn assert_sums(summary: &Summary) {
     }
 }
 
-/// 40 requests, one of which waits for the disk ten times as long.
+/// Of 40 requests one waits ten times as long for the disk.
 #[test]
 fn the_first_row_is_what_slow_requests_have_more_of() {
     let mut line = String::new();

@@ -1,4 +1,4 @@
-//! The answers for recordings: shares of the path of the predicted run.
+//! Reports on recordings: shares of the path of the predicted run.
 
 use engine::attribution::Grouping;
 use engine::predict::{Model, Scheduler};
@@ -7,7 +7,7 @@ use engine::report::{Cpus, Detail, report_by};
 use engine::synth::{Lengths, random_program};
 use engine::time::Ticks;
 
-/// Rows of a report on recordings: between nothing and all, and with waits all of it.
+/// Rows of a report lie between nothing and all, and with waits add up to all.
 #[test]
 fn shares_of_a_report_add_up_to_the_whole() {
     let cpus = Cpus::parse_list("1,2,3,inf").expect("counts");
@@ -20,7 +20,7 @@ fn shares_of_a_report_add_up_to_the_whole() {
     };
     for seed in 0..500 {
         let mut program = random_program(seed, Lengths::Spread);
-        // What is computed outside of functions belongs to none.
+        // Every thread is in a function, since computing outside of functions has no row.
         for (number, thread) in program.threads.iter_mut().enumerate() {
             let function = engine::program::FunctionRef((number % program.functions.len()) as u32);
             thread.operations.insert(0, Operation::Call(function));
@@ -43,7 +43,7 @@ fn shares_of_a_report_add_up_to_the_whole() {
     }
 }
 
-/// Go's `sysmon` wakes each 10 ms: a third of the path of a program that does nothing but compute was "sleeping".
+/// As Go's `sysmon`, which wakes each 10 ms: its sleep is on no path of a program that only computes.
 #[test]
 fn the_sleep_of_who_only_comes_in_between_is_on_no_path() {
     let ms = |ms: u64| Ticks::from_ns(ms * 1_000_000);

@@ -1,4 +1,4 @@
-//! Compute time divided by samples: against programs whose every function is known, and what must never change.
+//! Compute time divided by samples: against programs with all functions known, and invariants.
 
 use engine::attribution::{Grouping, with_sampled_calls};
 use engine::program::{Function, FunctionRef, Move, ObjectId, Operation, Program, Thread, json};
@@ -21,7 +21,7 @@ fn us(number: u64) -> Ticks {
     Ticks::from_ns(number * 1_000)
 }
 
-/// At most this many microseconds, to the nanosecond: no ties.
+/// A random length up to this many microseconds, in nanoseconds: no ties.
 fn upto(numbers: &mut Numbers, most_us: u64) -> Ticks {
     Ticks::from_ns(1 + numbers.below(most_us * 1_000))
 }
@@ -34,7 +34,7 @@ fn row<'r>(report: &'r Report, place: usize, function: &str) -> Option<&'r Funct
     report.results[place].functions.iter().find(|row| row.function == function)
 }
 
-/// Threads that call functions of very different lengths between and under locks and meet at barriers, in phases.
+/// Threads call functions of very different lengths, between and under locks, and meet at barriers, in phases.
 fn workload(seed: u64) -> Program {
     let mut numbers = Numbers::new(seed);
     let names = ["main", "work", "parse", "hash", "copy", "tiny", "rare", "merge"];
@@ -61,7 +61,7 @@ fn workload(seed: u64) -> Program {
             if numbers.chance(1, 50) {
                 ops.push(Operation::ExecIn(rare, upto(&mut numbers, 3_000)));
             }
-            // Recursion, below and above.
+            // Recursion of work and copy, through each other.
             ops.push(Operation::Call(work));
             ops.push(Operation::ExecIn(copy, upto(&mut numbers, 100)));
             ops.push(Operation::Return);
@@ -86,7 +86,7 @@ fn workload(seed: u64) -> Program {
     }
 }
 
-/// How many of the numbers that are not exact lie within their 95 % interval: self times and total times.
+/// For self and total times: how many numbers lie within their 95 % interval, and how many are not exact.
 #[derive(Default, Debug)]
 struct Coverage {
     own: (u64, u64),
@@ -94,7 +94,7 @@ struct Coverage {
 }
 
 impl Coverage {
-    /// `tie`: what ties that are decided differently may change, as a share of the predicted time.
+    /// `tie`: error by ties that are decided differently, as a share of the predicted time.
     fn add(&mut self, truth: &Report, estimate: &Report, tie: f64) {
         for (place, result) in estimate.results.iter().enumerate() {
             for row_ in &result.functions {
@@ -157,8 +157,8 @@ fn the_truth_lies_within_what_is_stated() {
     }
 }
 
-/// The whole way: a recording of a true schedule on two CPUs, with probes on some functions and a clock that ticks on all
-/// CPUs at once.
+/// The whole way: a true schedule on two CPUs, recorded with probes on some functions and a clock that ticks on all CPUs at
+/// once.
 #[test]
 fn a_sampled_recording_tells_what_a_fully_probed_one_does() {
     let mut coverage = Coverage::default();
@@ -167,7 +167,7 @@ fn a_sampled_recording_tells_what_a_fully_probed_one_does() {
         let execution = Execution { seed, operations: true, ..Execution::default() };
         let generated = generate(&program, &execution).expect("executed");
         let truth = of(&from_timeline(&build(&generated.recording())));
-        // Nothing; main and work; hash and tiny.
+        // Probes on no function; on main and work; on hash and tiny.
         let probed = [0u32, 0b11, 0b10_1000][seed as usize % 3];
         let recording = sampled_recording(
             generated.recording(),
@@ -189,8 +189,8 @@ fn a_sampled_recording_tells_what_a_fully_probed_one_does() {
         for (real, result) in of(&bare).results.iter().zip(&estimate.results) {
             assert_eq!(real.time_ns.to_bits(), result.time_ns.to_bits());
         }
-        // Generated lengths are whole grains: threads meet at one instant, and which one gets the lock hangs on how many
-        // operations it has.
+        // Generated lengths are whole grains, so threads meet at one instant. Which one gets the lock then depends on its
+        // number of operations.
         coverage.add(&truth, &estimate, 2e-2);
     }
     println!("{coverage:?}");
@@ -198,8 +198,8 @@ fn a_sampled_recording_tells_what_a_fully_probed_one_does() {
     assert!(within(coverage.total) > 0.93, "{coverage:?}");
 }
 
-/// Where segments with one function are long and those with another short, most short ones have no sample. Filled in
-/// from all samples, they went to the function of the long ones.
+/// Where segments of one function are long and those of another short, most short ones have no sample. Their time must not go
+/// to the function of the long ones.
 #[test]
 fn short_segments_are_not_given_to_the_functions_of_long_ones() {
     let (long, short) = (FunctionRef(0), FunctionRef(1));
@@ -225,8 +225,7 @@ fn short_segments_are_not_given_to_the_functions_of_long_ones() {
     assert!((short.tet_ns - 500e6).abs() < error.min(60e6), "{} ± {error}", short.tet_ns);
 }
 
-/// Self times of all rows and the unowned time are the same with and without samples: every thread is wrapped
-/// in a function with a probe, so that all time has an owner.
+/// The program with every thread inside a function with a probe, so that all time has an owner.
 fn wrapped(mut program: Program) -> Program {
     let root = FunctionRef(program.functions.len() as u32);
     program.functions.push(Function { name: "root".to_owned(), ..Function::default() });
@@ -249,7 +248,7 @@ proptest! {
         let mut probed: Vec<bool> = (0..program.functions.len()).map(|bit| probes >> (bit % 8) & 1 == 1).collect();
         *probed.last_mut().expect("root") = true;
         let period = if tied { Ticks(period % 5_000 + 1) } else { Ticks::from_ns(period) };
-        // Not more than some ten thousand samples.
+        // Some ten thousand samples at most.
         let total = program.threads.iter().flat_map(|t| &t.operations).filter_map(Operation::length).map(|l| l.0).sum::<u64>();
         let period = Ticks(period.0.max(total / 10_000));
         let sampled = sampled_program(&program, &probed, period, seed);
@@ -264,18 +263,18 @@ proptest! {
             prop_assert!((a - b).abs() <= 1e-9 * (a.abs() + 1.0) + 1e-2, "{} {}", a, b);
             for row_ in &without.functions {
                 let same = with.functions.iter().find(|row| row.function == row_.function);
-                // A function that loses all of its own time and has no calls has no row.
+                // A function that loses all its self time and has no calls has no row.
                 let Some(same) = same else { continue };
                 if probed[program.functions.iter().position(|f| f.name == row_.function).expect("known")] {
                     prop_assert_eq!(same.calls, row_.calls, "{} at {}", &row_.function, place);
-                    // Exact, except for what samples show of it where its probe did not.
+                    // Exact, unless samples show it where its probe did not.
                     if same.tetid_error_ns.is_none() {
                         prop_assert_eq!(same.tetid_ns.to_bits(), row_.tetid_ns.to_bits());
                     }
                 }
             }
         }
-        // Files and binaries have the same sum, too.
+        // Files, lines and binaries have the same sum.
         for grouping in [Grouping::File, Grouping::Line, Grouping::Module] {
             let grouped = report_by(&sampled, &cpus(), Detail::Functions, grouping, &engine::predict::Model::default());
             for (grouped, plain) in grouped.results.iter().zip(&with.results) {
@@ -284,7 +283,7 @@ proptest! {
                 prop_assert!((a - b).abs() <= 1e-9 * (a.abs() + 1.0) + 1e-2, "{:?} {} {}", grouping, a, b);
             }
         }
-        // As text and back: the same report.
+        // The JSON form gives the same report.
         let mut text = Vec::new();
         json::write(&sampled, &mut text).expect("written");
         let back = json::read(&String::from_utf8(text).expect("text")).expect("read");
@@ -292,7 +291,7 @@ proptest! {
     }
 }
 
-/// Analyses of single operations run on a program in which samples are calls: it runs as before, and its functions have a
+/// Analyses of single operations run on a program with samples written as calls: it runs as before, and its functions have a
 /// report's times.
 #[test]
 fn what_samples_show_can_be_written_out_as_calls() {
@@ -314,7 +313,7 @@ fn what_samples_show_can_be_written_out_as_calls() {
             assert_eq!(a.time_ns.to_bits(), b.time_ns.to_bits());
             for a in &a.functions {
                 let own = row(&after, place, &a.function).map_or(0.0, |row| row.tet_ns);
-                // On one CPU all time is worth the same; on others it hangs on which operations a function gets.
+                // On one CPU all time weighs the same; on others the sum depends on which operations a function gets.
                 let close = if place == 0 { 0.002 } else { 0.03 } * b.time_ns;
                 assert!((own - a.tet_ns).abs() <= close, "{}: {own}, reported {}", a.function, a.tet_ns);
                 let real = row(&truth, place, &a.function).map_or(0.0, |row| row.tet_ns);
@@ -331,7 +330,7 @@ fn a_program_without_samples_is_written_out_as_it_is() {
     assert_eq!(with_sampled_calls(program.clone()), program);
 }
 
-/// Every tenth operation that computes goes on on another CPU half-way.
+/// Every tenth compute operation moves to another CPU half-way.
 fn moves(thread: &Thread, seed: u64) -> Vec<Move> {
     let mut numbers = Numbers::new(seed);
     let mut moves = Vec::new();
@@ -366,8 +365,7 @@ fn on_cpus(program: &Program) -> Vec<[u64; 5]> {
     program.threads.iter().map(thread).collect()
 }
 
-/// A function that only samples know differs from recording to recording by what they may be wrong by: it was called a clear
-/// change.
+/// A function that only samples show differs between recordings by the sampling error, which must not be a clear change.
 #[test]
 fn what_samples_may_be_wrong_by_is_chance_in_a_comparison() {
     let program = workload(7);
@@ -379,7 +377,7 @@ fn what_samples_may_be_wrong_by_is_chance_in_a_comparison() {
     for row in compared.functions.iter().filter(|row| row.name != "main" && row.name != "work") {
         for change in &row.changes {
             assert!(change.noise_ns.is_some_and(|noise| noise > 0.0), "{row:?}");
-            // Of 19 differences out of 20; none is far beyond.
+            // The interval covers 19 differences of 20; none is far beyond it.
             assert!(change.by_ns().abs() <= 2.0 * change.noise_ns.unwrap_or(0.0), "{row:?}");
             rows += 1;
         }

@@ -1,4 +1,4 @@
-//! What each operation does on unlimited processors: when segments start and end.
+//! The effect of each operation on unlimited processors: when segments start and end.
 
 use engine::program::json;
 use engine::report::{Cpus, Detail, Finding, Report, report};
@@ -9,7 +9,7 @@ fn analysed(threads: &str) -> Report {
     report(&program, &[Cpus::Infinite], Detail::Segments)
 }
 
-/// `thread function start-end` for all segments, and kinds of findings.
+/// All segments as `thread function start-end`, and kinds of findings.
 fn check(threads: &str, segments: &[&str], findings: &[&str]) {
     let report = analysed(threads);
     let shown: Vec<String> = report.results[0]
@@ -48,14 +48,14 @@ fn a_semaphore_starts_with_what_it_is_set_to() {
 
 #[test]
 fn a_mutex_is_not_handed_over() {
-    // A takes the lock again before B, which it woke, gets to run.
+    // A takes the lock again before B, which it woke, runs.
     check(
         r#"{"name":"A","ops":[["lock","m"],["exec","a",2],["unlock","m"],["lock","m"],["exec","a",2],["unlock","m"]]},
            {"name":"B","ops":[["exec","b",1],["lock","m"],["exec","b",1],["unlock","m"]]}"#,
         &["A a 0-2", "A a 2-4", "B b 0-1", "B b 4-5"],
         &[],
     );
-    // With work between, B gets it.
+    // With work in between, B gets it.
     check(
         r#"{"name":"A","ops":[["lock","m"],["exec","a",2],["unlock","m"],["exec","c",1],["lock","m"],["exec","a",2],["unlock","m"]]},
            {"name":"B","ops":[["exec","b",1],["lock","m"],["exec","b",3],["unlock","m"]]}"#,
@@ -79,14 +79,14 @@ fn readers_share_and_writers_do_not() {
 
 #[test]
 fn a_read_write_lock_is_handed_over_between_readers_and_writers() {
-    // A reads again before W, which waits, gets to run: it has the lock all the same when A leaves it for a moment.
+    // A reads again before W, which waits, runs: the lock has passed to W all the same when A released it.
     check(
         r#"{"name":"A","ops":[["rdlock","r"],["exec","r",2],["rwunlock","r"],["rdlock","r"],["exec","r",2],["rwunlock","r"]]},
            {"name":"W","ops":[["exec","a",1],["wrlock","r"],["exec","w",3],["rwunlock","r"]]}"#,
         &["A r 0-2", "A r 5-7", "W a 0-1", "W w 2-5"],
         &[],
     );
-    // All readers that wait get in when a writer leaves, though that writes again at once; then the next writer is woken.
+    // All waiting readers get in when a writer leaves, though it writes again at once; then the next writer is woken.
     check(
         r#"{"name":"W","ops":[["wrlock","r"],["exec","w",3],["rwunlock","r"],["wrlock","r"],["exec","w",1],["rwunlock","r"]]},
            {"name":"A","ops":[["exec","a",1],["rdlock","r"],["exec","r",2],["rwunlock","r"]]},
@@ -153,7 +153,7 @@ fn spinning_keeps_a_processor_busy() {
 
 #[test]
 fn threads_at_one_instant_act_in_the_order_in_which_they_became_ready() {
-    // At 2 both arrive; A has computed without a break since 0, B began its last computation at 1.
+    // At 2 both arrive: A has computed since 0, B began its last computation at 1.
     check(
         r#"{"name":"B","ops":[["exec","b",1],["exec","b",1],["lock","m"],["exec","b",1],["unlock","m"]]},
            {"name":"A","ops":[["exec","a",2],["lock","m"],["exec","a",1],["unlock","m"]]}"#,

@@ -1,4 +1,4 @@
-//! What single things add up to is what a report says, which finds its sums another way.
+//! Sums of single stretches, stacks and states equal a report's, which are computed in another way.
 
 use engine::attribution::Grouping;
 use engine::predict::{Model, Scheduler, Timing};
@@ -35,7 +35,7 @@ fn report_of(program: &Program, model: &Model) -> Report {
     report_by(program, &cpus(), Detail::Functions, Grouping::Function, model)
 }
 
-/// Sums by function of the stacks that it is innermost on, and of those that it is on at all.
+/// By function: sums over stacks with it innermost, and over stacks that contain it.
 fn sums(program: &Program, stacks: &[Stack], ns: impl Fn(&Stack) -> f64) -> BTreeMap<String, (f64, f64)> {
     let mut sums: BTreeMap<String, (f64, f64)> = BTreeMap::new();
     let name = |frame: &engine::view::Frame| program.functions[frame.function.0 as usize].name.clone();
@@ -91,7 +91,7 @@ fn stacks_add_up_to_a_report() {
     }
 }
 
-/// With one run there is one path, and its stretches are what the report's shares are of.
+/// With one run there is one path, and its stretches add up to the report's shares.
 #[test]
 fn stretches_of_the_path_add_up_to_a_report() {
     let model = Model { scheduler: Some(Scheduler::Eevdf), runs: 1, ..Model::default() };
@@ -126,7 +126,7 @@ fn stretches_of_the_path_add_up_to_a_report() {
     }
 }
 
-/// By hand: nothing says that one thread at a time limits.
+/// A program written by hand runs ideally: its answer is weights, unless there is one path.
 #[test]
 fn an_ideal_run_has_weights_instead_of_one_path() {
     for seed in 0..PROGRAMS {

@@ -1,4 +1,4 @@
-//! What if some of a program were faster: predictions that follow from how it is built, and two of coz's own examples.
+//! What if a part of a program were faster: predictions that follow from its structure, and two of coz's own examples.
 
 use engine::compare::compare;
 use engine::experiment::{Edit, Trials};
@@ -27,7 +27,7 @@ fn function(program: &Program, name: &str) -> FunctionRef {
     )
 }
 
-/// The shape of coz's `toy`: two threads compute side by side, one 6.7 and one 6.4 long, and both are waited for.
+/// The shape of coz's `toy`: two threads compute at once, for 6.7 and 6.4, and both are joined.
 fn toy() -> Program {
     program(
         r#"{"name":"main","ops":[["create","A"],["create","B"],["join","A"],["join","B"]]},
@@ -35,7 +35,7 @@ fn toy() -> Program {
     )
 }
 
-/// coz's answer to it: `a` gains at most 4.5 % however fast it gets, and `b` nothing at all.
+/// As coz finds: `a` gains at most 4.5 % however fast it gets, and `b` nothing.
 #[test]
 fn toy_gains_four_and_a_half_percent_from_a_and_nothing_from_b() {
     let program = toy();
@@ -51,8 +51,8 @@ fn toy_gains_four_and_a_half_percent_from_a_and_nothing_from_b() {
     assert_eq!(one.rows.iter().map(|row| row.gains_ns[3]).collect::<Vec<_>>(), [6700.0, 6400.0]);
 }
 
-/// The shape of coz's producer–consumer example: items go through a queue, and taking one out of it and using it is the
-/// slower side. What the consumer does counts, and what the producer does, once the consumer is as fast as it.
+/// The shape of coz's producer–consumer example: items go through a queue, and the consumer is the slower side. Making the
+/// consumer faster helps until it is as fast as the producer, which counts from then on.
 #[test]
 fn producer_and_consumer_gain_until_the_other_side_is_the_slower() {
     let items = 200;
@@ -68,7 +68,7 @@ fn producer_and_consumer_gain_until_the_other_side_is_the_slower() {
         let row = ranking.rows.iter().find(|row| row.function == name).expect("a row");
         row.gains_ns[place] / ranking.time_ns
     };
-    // For consume, 10 % are 10 %, and after 30 % it is no longer the slower side.
+    // 10 % off consume gain 10 %; after 30 % it is no longer the slower side.
     assert!((share("consume", 0) - 0.1).abs() < 0.005, "{}", share("consume", 0));
     assert!((share("consume", 3) - 0.3).abs() < 0.01, "{}", share("consume", 3));
     assert!(share("produce", 3) < 0.01, "{}", share("produce", 3));
@@ -88,12 +88,12 @@ fn small_changes_keep_the_promise_of_the_extended_critical_path() {
     for seed in 0..300 {
         let program = random_program(seed, Lengths::Spread);
         let edits = [Edit::Scale(vec![FunctionRef(0), FunctionRef(2)], 0.999)];
-        // With ideal scheduling and no limits on devices the model of the weights is that of the simulation
-        // as long as no thread waits for a CPU.
+        // With ideal scheduling and unlimited devices, weights and simulation have the same model as long as no thread waits
+        // for a CPU.
         let result = what_if(&Trials::of(&program, &ideal()), &edits, &cpus("inf")).expect("an answer");
         for row in &result.results {
             let (gain, promised) = (row.before_ns - row.after_ns, row.promised_ns.expect("a promise"));
-            // A thousandth less can change the order at an object only where two arrive within a thousandth.
+            // A thousandth less can change the order at an object only where two threads arrive within a thousandth.
             if (gain - promised).abs() <= row.before_ns * 1e-9 + 1.0 {
                 compared += 1;
             }

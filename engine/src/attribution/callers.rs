@@ -1,13 +1,13 @@
-//! Callers and callees of functions, as samples show them.
+//! Callers and callees of functions, from samples.
 
 use crate::program::Program;
 use rustc_hash::FxHashMap;
 
-/// Names in each list.
+/// Most names in each list.
 const NAMES: usize = 8;
 
-/// A function between its callers and its callees. Of a function that calls itself, directly or not, the outermost call has
-/// the caller and the innermost one the callee.
+/// Callers and callees of a function. For a function that calls itself, directly or not, these are the caller of the
+/// outermost call and the callee of the innermost one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Neighbours {
     /// Unique name.
@@ -16,13 +16,13 @@ pub struct Neighbours {
     pub samples: u64,
     /// Samples with it on top of the stack.
     pub on_top: u64,
-    /// Its callers, with their samples, the most frequent first.
+    /// Its callers, with numbers of samples, the most frequent first.
     pub callers: Vec<(String, u64)>,
-    /// Whom it called.
+    /// Its callees, likewise.
     pub callees: Vec<(String, u64)>,
 }
 
-/// The `most` functions that are on most stacks, those first.
+/// The `most` functions that are on most stacks, the most frequent first.
 pub fn neighbours(program: &Program, most: usize) -> Vec<Neighbours> {
     let samples = &program.samples;
     let mut taken = vec![0u64; samples.stacks.len()];
@@ -41,7 +41,7 @@ pub fn neighbours(program: &Program, most: usize) -> Vec<Neighbours> {
     let mut counts: FxHashMap<u32, Counts> = FxHashMap::default();
     for (stack, taken) in (0u32..).zip(taken).filter(|(_, taken)| *taken > 0) {
         let functions: Vec<u32> = samples.stack(stack).map(|(_, place)| place.function.0).collect();
-        // Where each function is innermost and outermost.
+        // By function: indices of its innermost and outermost frame.
         let mut places: FxHashMap<u32, (usize, usize)> = FxHashMap::default();
         for (place, function) in functions.iter().enumerate() {
             places.entry(*function).or_insert((place, place)).1 = place;
@@ -95,7 +95,7 @@ mod tests {
             functions: ["main", "walk", "leaf", "other"].map(function).to_vec(),
             samples: Samples {
                 places: (0..4).map(place).collect(),
-                // walk called itself; other calls walk, too; of one stack nothing is known.
+                // walk calls itself; other calls walk, too; one stack is empty.
                 stacks: [&[2, 1, 1, 0][..], &[1, 0], &[2, 1, 3], &[]]
                     .map(|stack| stack.iter().map(|place| PlaceId(*place)).collect())
                     .to_vec(),

@@ -1,15 +1,15 @@
-//! What a row of a report is: a function, a line, a file or a binary. All are counted in the same way.
+//! The rows of a report: functions, lines, files or binaries. All are counted in the same way.
 
 use crate::program::{Function, FunctionRef, PlaceId, Program};
 use rustc_hash::FxHashMap;
 
-/// What a row stands for.
+/// What the rows of a report are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Grouping {
     /// A function.
     #[default]
     Function,
-    /// A source line: known from samples only.
+    /// A source line; only samples show lines.
     Line,
     /// A source file.
     File,
@@ -20,31 +20,31 @@ pub enum Grouping {
 /// No row.
 pub(crate) const NO_KEY: u32 = u32::MAX;
 
-/// A row without its numbers.
+/// The name of a row and facts about it, without numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeyName {
     pub(crate) name: String,
     pub(crate) location: Option<String>,
     pub(crate) probes_removed: bool,
-    /// Entries were recorded for a part of the time.
+    /// Entries were recorded for only a part of the time.
     pub(crate) partly_counted: bool,
     /// Entries are not recorded: there are no probes.
     pub(crate) uncounted: bool,
-    /// A function with probes that was inlined into others, too.
+    /// It is a function with probes of which samples show inlined copies.
     pub(crate) partly_inlined: bool,
 }
 
-/// Which row functions and places belong to.
+/// The rows that functions and places belong to.
 #[derive(Debug)]
 pub(crate) struct Keys {
     pub(crate) names: Vec<KeyName>,
-    /// By row: its place in the order of names, so that nothing depends on numbers.
+    /// By row: its rank in the order of names, so that results do not depend on numbers.
     ranks: Vec<u32>,
-    /// By function: whose the time is with it on top of the stack.
+    /// By function: the row that gets its self time.
     own: Vec<u32>,
-    /// By place.
+    /// By place: its row.
     places: Vec<u32>,
-    /// Whether the stack of probed functions determines which rows are open: for lines it does not.
+    /// Whether the stack of probed functions determines which rows are open; not so for lines.
     opens: bool,
 }
 
@@ -98,12 +98,12 @@ impl Keys {
         }
     }
 
-    /// Whose the time is with the function on top.
+    /// The row that gets the function's self time.
     pub(crate) fn own(&self, function: FunctionRef) -> u32 {
         self.own.get(function.0 as usize).copied().unwrap_or(NO_KEY)
     }
 
-    /// Which row is open while the function is on the stack.
+    /// The row that is open while the function is on the stack.
     pub(crate) fn opened_by(&self, function: FunctionRef) -> u32 {
         if self.opens { self.own(function) } else { NO_KEY }
     }
@@ -112,7 +112,7 @@ impl Keys {
         self.places.get(place.0 as usize).copied().unwrap_or(NO_KEY)
     }
 
-    /// Its place in the order of names; the empty owner comes last.
+    /// A row's rank in the order of names; `NO_KEY` comes last.
     pub(crate) fn rank(&self, key: u32) -> u32 {
         self.ranks.get(key as usize).copied().unwrap_or(u32::MAX)
     }

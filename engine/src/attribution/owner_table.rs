@@ -1,18 +1,18 @@
-//! The owner of each function: the user's function that its time counts for where a person is to change something. A standard
-//! function counts for its caller; a C library, a runtime, or longpole's own library for nobody.
+//! The owner of each function: the user's function to which its time is attributed, where a person is to change something. A
+//! standard function counts for its caller; a C library, a runtime, or longpole's own library for none.
 
 use super::owners::used_by;
 use crate::program::{FunctionRef, ObjectId, Operation, Program, Walk};
 use rustc_hash::FxHashMap;
 
-/// For each function of a program, the function that it counts for.
+/// By function of a program: the function that it counts for.
 #[derive(Debug)]
 pub struct Owners {
     of: Vec<Option<FunctionRef>>,
 }
 
 impl Owners {
-    /// The samples of the program show the callers.
+    /// The owners, from the program's samples, which show callers.
     pub fn of(program: &Program) -> Owners {
         let numbers: FxHashMap<&str, u32> = (0..)
             .zip(&program.functions)
@@ -38,18 +38,18 @@ impl Owners {
         Owners { of: of.collect() }
     }
 
-    /// Each function counts for itself.
+    /// Owners such that each function counts for itself.
     pub fn themselves(program: &Program) -> Owners {
         let of = (0..).zip(&program.functions).map(|(number, _)| Some(FunctionRef(number)));
         Owners { of: of.collect() }
     }
 
-    /// The function that this one counts for; `None`: no user can change anything about it.
+    /// The function that this one counts for; `None` if no user can change it.
     pub(crate) fn owner(&self, function: FunctionRef) -> Option<FunctionRef> {
         self.of.get(function.0 as usize).copied().flatten()
     }
 
-    /// The function that what an operation computes counts for: the innermost one that a user can change.
+    /// The function that an operation's computing counts for: the innermost one that a user can change.
     pub(crate) fn computing<L: Fn(ObjectId) -> bool>(
         &self,
         walk: &Walk<L>,

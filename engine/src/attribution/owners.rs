@@ -1,28 +1,27 @@
-//! For advice only: in which of the user's own functions the time of standard ones is spent. "Make `<u64 as
-//! PartialOrd>::lt` faster first" is not advice; the function in which it is inlined, or that calls it, can
-//! be changed.
+//! For advice only: the user's functions in which the time of standard functions is spent. "Make `<u64 as PartialOrd>::lt`
+//! faster first" is not advice; a user can change the function that calls it or has it inlined.
 //!
-//! What is standard: [`crate::program::FunctionOrigin`]. Rows are not changed.
+//! [`crate::program::FunctionOrigin`] says which functions are standard. Rows are not changed.
 
 use crate::program::{FunctionRef, Place, PlaceId, Program};
 use rustc_hash::FxHashMap;
 
-/// A standard function and whose it is.
+/// A standard function and the user's functions that it works for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UsedBy {
     /// Its name.
     pub function: String,
-    /// The user's functions that samples found it innermost below, nearest first on the stack, each with its
-    /// share of the samples. The rest up to 1 was below none.
+    /// For samples with it innermost: the user's function nearest on the stack, with its share of the samples. The rest up to
+    /// 1 has no user's function on the stack.
     pub by: Vec<(String, f64)>,
 }
 
-/// Every standard function that samples saw innermost, in order of names.
+/// Every standard function that samples show innermost, in order of names.
 pub fn used_by(program: &Program) -> Vec<UsedBy> {
     let samples = &program.samples;
     let standard: Vec<bool> = samples.places.iter().map(|place| is_standard_place(program, place)).collect();
     let is_standard = |place: PlaceId| standard.get(place.0 as usize) == Some(&true);
-    // By stack: the standard function innermost, and the user's one nearest to it.
+    // By stack: the standard function innermost, and the nearest user's function.
     let of_stack = |stack: u32| {
         let mut places = samples.stack(stack);
         let (first, innermost) = places.next()?;
@@ -56,7 +55,7 @@ pub fn used_by(program: &Program) -> Vec<UsedBy> {
     all
 }
 
-/// The program with samples in which a standard function's caller is innermost instead of that function.
+/// The program with samples without the standard functions below the innermost user's function.
 pub fn attributed_to_users(mut program: Program) -> Program {
     let standard: Vec<bool> =
         program.samples.places.iter().map(|place| is_standard_place(&program, place)).collect();
@@ -89,7 +88,7 @@ mod tests {
         };
         let expected = [of("<u64>::lt", &[("hash", 0.75), ("sort", 0.25)]), of("core::hint::black_box", &[])];
         assert_eq!(used_by(&program), expected);
-        // Folded each counts for it.
+        // The innermost standard functions are gone.
         let stacks: Vec<Vec<u32>> = attributed_to_users(program.clone())
             .samples
             .stacks

@@ -1,4 +1,4 @@
-//! What samples show, written out as calls: for analyses that change or follow single operations.
+//! Writes functions that samples show as calls, for analyses that change or follow single operations.
 
 use super::strata::{NO_STRATUM, computes};
 use super::{Attribution, Grouping, NO_KEY, divide, part};
@@ -7,16 +7,15 @@ use crate::program::{FunctionRef, Move, Operation, Program, Samples, Thread};
 use crate::time::Ticks;
 use std::iter::Peekable;
 
-/// The program with its compute time divided among calls of the functions that samples show, and without
-/// samples. Nothing else changes. Each operation computes as long as before, so the program runs as before on
-/// any number of CPUs. Each probed function keeps its time with all that it calls.
+/// The program with its compute time divided among calls of the functions that samples show, and without samples. Nothing
+/// else changes. Each operation computes as long as before, so the program runs as before on any number of CPUs. Each probed
+/// function keeps its total time.
 ///
-/// A stratum (see the module) is divided as in a report. An operation that is at least as long as the time of
-/// one sample gets a part for each function. A shorter one goes as a whole to the function that is furthest
-/// behind its share of the samples. (Ours: the sum over a stratum is off by at most one of them, and the
-/// program does not grow by the number of functions for each operation.) So the sums are a report's, with its
-/// ±. Which function a short operation belongs to is not known; a note says so. The program has passed
-/// [`Program::check`].
+/// A stratum (see the module) is divided as in a report. An operation at least as long as the time of one sample gets a part
+/// for each function. A shorter one goes as a whole to the function that is furthest behind its share of the samples. (Ours:
+/// the sum over a stratum is off by at most one such operation, and the program does not grow by the number of functions for
+/// each operation.) So the sums are a report's, with its ±. Which function a short operation belongs to is not known; a
+/// finding says so. The program has passed [`Program::check`].
 pub fn with_sampled_calls(mut program: Program) -> Program {
     if program.samples.is_empty() {
         return program;
@@ -61,9 +60,9 @@ fn said(program: &Program) -> Option<Finding> {
         .then(|| Finding::SpelledOut { functions: sampled.len(), samples: program.samples.count() })
 }
 
-/// A stratum that is being given away.
+/// A stratum whose operations are being distributed among functions.
 struct Giving {
-    /// Ticks of the whole stratum, and of what was given away.
+    /// Ticks of the whole stratum, and of the operations distributed so far.
     whole: u64,
     given: u64,
     samples: u32,
@@ -78,7 +77,7 @@ struct Part {
 }
 
 impl Giving {
-    /// Distributes the next of its operations: pieces that add up to it.
+    /// Distributes the stratum's next operation: appends pieces that add up to it.
     fn give(&mut self, length: u64, pieces: &mut Vec<(u32, u64)>) {
         self.given = self.given.saturating_add(length);
         let Giving { whole, given, samples, parts } = self;
@@ -132,9 +131,9 @@ struct Writer<'a> {
     operations: Vec<Operation>,
     moves: Vec<Move>,
     stack: Vec<FunctionRef>,
-    /// Where what the thread does again begins, if it was met.
+    /// Index of the first operation that the thread repeats, once it was written.
     repeats_from: Option<usize>,
-    /// Where it ends.
+    /// Index behind the last one, likewise.
     repeats_until: Option<usize>,
 }
 
@@ -197,7 +196,7 @@ impl Writer<'_> {
         let own = top.map_or(NO_KEY, |function| self.attribution.keys.own(function));
         self.operations.extend(pieces.iter().map(|&(key, length)| {
             let length = Ticks(length);
-            // A row of functions has the function's number.
+            // In rows of functions, a row's number is the function's.
             if key == own || key == NO_KEY {
                 Operation::Exec(length)
             } else {
@@ -206,7 +205,7 @@ impl Writer<'_> {
         }));
     }
 
-    /// Moves of an operation are moves of its pieces.
+    /// Writes the moves within an operation as moves within its pieces.
     fn follow<'m>(
         &mut self,
         index: usize,
@@ -216,7 +215,7 @@ impl Writer<'_> {
         if moves.peek().is_none_or(|moved| moved.operation as usize > index) {
             return;
         }
-        // What computes, and how much of the operation is over when it begins.
+        // Compute pieces, each with its start as an offset in the operation.
         let mut pieces: Vec<(u32, u64)> = Vec::new();
         let mut before = 0u64;
         for (number, operation) in (first..).zip(self.operations.get(first..).unwrap_or_default()) {

@@ -1,18 +1,18 @@
-//! Functions that only samples know, and the threads whose samples contain them.
+//! Functions that only samples show, and the threads whose samples contain them.
 
 use crate::program::{Function, Program, ThreadId};
 use rustc_hash::FxHashMap;
 
-/// A function without probes that is on sampled stacks, where it was not inlined.
+/// A function without probes that is on sampled stacks, inlined copies not counted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampledFunction<'a> {
-    /// Which one.
+    /// The function.
     pub function: &'a Function,
-    /// Samples with it on the stack, by thread: those that have most first.
+    /// Samples with it on the stack, by thread, the most first.
     pub threads: Vec<(ThreadId, u64)>,
 }
 
-/// All of them, in the program's order. The program has passed [`Program::check`].
+/// All such functions, in the program's order. The program has passed [`Program::check`].
 pub fn sampled_functions(program: &Program) -> Vec<SampledFunction<'_>> {
     let samples = &program.samples;
     let on_stacks: Vec<Vec<u32>> = (0u32..)
@@ -71,7 +71,7 @@ mod tests {
             threads: vec![thread("a/1"), thread("b/2")],
             samples: Samples {
                 places: vec![place(0, false), place(1, false), place(2, true)],
-                // The second calls itself.
+                // The function `twice` calls itself.
                 stacks: vec![vec![PlaceId(1), PlaceId(1), PlaceId(0)], vec![PlaceId(2), PlaceId(1)], vec![]],
                 threads: vec![vec![sample(0)], vec![sample(0), sample(1), sample(2)]],
                 rate_hz: 499,

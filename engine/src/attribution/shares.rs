@@ -1,4 +1,4 @@
-//! A stratum's time divided by its samples, with the possible error.
+//! Divides a stratum's time by its samples, with the error.
 
 use super::keys::{Keys, NO_KEY};
 use super::strata::{Strata, Stratum, View};
@@ -7,20 +7,20 @@ use rustc_hash::FxHashMap;
 /// The normal distribution has 95 % within this many standard deviations.
 const NINETY_FIVE: f64 = 1.96;
 
-/// What a row gets of a stratum.
+/// The share of a row in a stratum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Share {
     /// The row.
     pub(crate) key: u32,
-    /// Samples with it innermost; those of the rows before it.
+    /// Samples with the row innermost, and the sum of these over the rows before it.
     pub(crate) own: u32,
     pub(crate) own_before: u32,
-    /// Samples with it anywhere where it is not open as a probed function.
+    /// Samples with the row anywhere, unless it is open as a probed function.
     pub(crate) within: u32,
 }
 
-/// The rows of a stratum in order of names, [`NO_KEY`] (no owner) last. The row that had the time without
-/// samples is always there. The `own` of all add up to the number of samples.
+/// The rows of a stratum in order of names, [`NO_KEY`] last. The row that has the time without samples is always there. The
+/// `own` of all add up to the number of samples.
 pub(crate) fn divide(keys: &Keys, strata: &Strata, stratum: &Stratum) -> Vec<Share> {
     let shares = divide_sampled(keys, stratum.top, strata.seen(stratum));
     debug_assert!(
@@ -30,7 +30,7 @@ pub(crate) fn divide(keys: &Keys, strata: &Strata, stratum: &Stratum) -> Vec<Sha
     shares
 }
 
-/// The same for the samples, with their counts, where the time is `top`'s without samples.
+/// The rows of these samples, given with their counts, in time that is `top`'s without samples.
 pub(crate) fn divide_sampled<'v>(
     keys: &Keys,
     top: u32,
@@ -56,35 +56,35 @@ pub(crate) fn divide_sampled<'v>(
     shares
 }
 
-/// The first `count` of `of` equal parts of a whole, rounded towards 0: all of them are the whole, exactly.
+/// The first `count` of `of` equal parts of a whole, rounded towards 0; all parts add up to the whole exactly.
 pub(crate) fn part(whole: i128, count: u32, of: u32) -> i128 {
     if of == 0 {
         return 0;
     }
     let each = whole / i128::from(of);
-    // Less than `of`, so that its product with a count fits.
+    // Less than `of`, so that the product with a count does not overflow.
     let rest = whole - each * i128::from(of);
     let more = rest.unsigned_abs() as u64 * u64::from(count) / u64::from(of);
     each * i128::from(count) + i128::from(more) * rest.signum()
 }
 
-/// What a number made of shares may be wrong by.
+/// The error of a number that is a sum of shares.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Errors {
-    /// Sum of the strata's variances.
+    /// Sum of the variances in all strata.
     variance: f64,
-    /// Of the samples that made it: how many, and the sum of the squares of what one stands for.
+    /// Number of samples in the shares, and for each the square of the time that one stands for, summed.
     samples: f64,
     squares: f64,
-    /// The time that had too few samples to be divided: all of it may belong to others.
+    /// Time with too few samples to be divided: all of it may belong to others.
     undivided: f64,
-    /// The same of all samples that might have.
+    /// Like `samples` and `squares`, for all samples of these strata.
     others: f64,
     other_squares: f64,
 }
 
 impl Errors {
-    /// Of `of` samples, which stand for `whole`, `count` made a share.
+    /// Adds a share: `count` of `of` samples, which together stand for `whole`.
     pub(crate) fn add(&mut self, whole: f64, count: u32, of: u32) {
         if of == 0 {
             return;
@@ -99,14 +99,14 @@ impl Errors {
         self.other_squares += of * each;
     }
 
-    /// So much was given to it undivided.
+    /// Adds time that was not divided.
     pub(crate) fn add_undivided(&mut self, whole: f64) {
         self.undivided += whole.abs();
     }
 
     /// Half-width of the 95 % interval; `None` if nothing was divided: the number is exact.
     pub(crate) fn half_width(&self) -> Option<f64> {
-        // What one more sample would stand for.
+        // The variance of one further sample.
         let one = if self.samples > 0.0 {
             self.squares / self.samples
         } else if self.others > 0.0 {
@@ -117,7 +117,7 @@ impl Errors {
         Some(NINETY_FIVE * (self.variance + one).sqrt() + self.undivided)
     }
 
-    /// Samples that made the number.
+    /// Number of samples in the shares.
     pub(crate) fn samples(&self) -> u64 {
         self.samples as u64
     }

@@ -1,4 +1,4 @@
-//! Compute operations that are alike enough to share their samples, and these samples.
+//! Groups compute operations that are alike enough to share their samples, with these samples.
 
 use super::keys::{Keys, NO_KEY};
 use crate::program::RunBreaks;
@@ -7,10 +7,9 @@ use crate::time::Ticks;
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 
-/// A stratum is so long that this many samples are expected in it: enough for proportions, few enough for one
-/// phase of the program.
+/// Expected samples in a stratum: enough for proportions, few enough for one phase of the program.
 const EXPECTED: f64 = 16.0;
-/// The remainder is divided if it has at least this many samples; otherwise it stays undivided.
+/// A stratum is divided if it has at least this many samples; otherwise its time stays undivided.
 const FEWEST: usize = 2;
 
 /// No stratum: the time is not divided.
@@ -19,13 +18,13 @@ pub(crate) const NO_STRATUM: u32 = u32::MAX;
 /// Strata of a program.
 #[derive(Debug, Default)]
 pub(crate) struct Strata {
-    /// By thread and operation; empty without samples.
+    /// Number of the stratum, by thread and operation; empty without samples.
     slots: Vec<Vec<u32>>,
     pub(crate) strata: Vec<Stratum>,
-    /// The samples: `(view, how often)`; a stratum has a part of them.
+    /// Pairs of a view and its count; each stratum has a range of them.
     seen: Vec<(u32, u32)>,
     views: Vec<View>,
-    /// Compute time that has a stratum, and that has none.
+    /// Compute time with a stratum, and without one.
     pub(crate) divided: Ticks,
     pub(crate) undivided: Ticks,
 }
@@ -33,19 +32,19 @@ pub(crate) struct Strata {
 /// Compute time whose samples count together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stratum {
-    /// Whose the time is without samples.
+    /// The row that gets the time without samples.
     pub(crate) top: u32,
-    /// How many samples.
+    /// Number of samples.
     pub(crate) samples: u32,
     seen: (u32, u32),
 }
 
-/// What a stack says beyond the probes.
+/// What a sampled stack shows beyond the probes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct View {
     /// The innermost row.
     pub(crate) own: u32,
-    /// All rows on it that are not open as probed functions, each once.
+    /// All rows on the stack that are not open as probed functions, each once.
     pub(crate) within: Vec<u32>,
 }
 
@@ -74,11 +73,12 @@ impl Strata {
             let by_function = rest.into_iter().map(|((top, _), chunk)| (top, chunk));
             left.extend(gatherer.pool(by_function.collect()));
         }
-        // Threads that live for less than a stratum: those that compute for about as long do the same rather than others.
+        // Threads that live for less than a stratum are joined by length: threads that compute for about as long probably do
+        // the same.
         let alike =
             left.into_iter().map(|(top, chunk)| ((top, gatherer.length_class(chunk)), chunk)).collect();
         let left = gatherer.pool(alike).into_iter().map(|((top, _), chunk)| (top, chunk)).collect();
-        // The remainder has no other stratum to go to: divided or not by the number of its samples.
+        // The rest has no other stratum to join: the number of its samples decides whether it is divided.
         gatherer.pool::<u32>(left);
         let mut strata = gatherer.finish(slots);
         for (index, thread) in program.threads.iter().enumerate() {
@@ -99,7 +99,7 @@ impl Strata {
         of_thread.and_then(|slots| slots.get(operation)).copied().unwrap_or(NO_STRATUM)
     }
 
-    /// A sampled view of a stratum, and how often.
+    /// The sampled views of a stratum, with their counts.
     pub(crate) fn seen(&self, stratum: &Stratum) -> impl Iterator<Item = (&View, u32)> {
         let range = stratum.seen.0 as usize..stratum.seen.1 as usize;
         let seen = self.seen.get(range).unwrap_or_default();
@@ -107,7 +107,7 @@ impl Strata {
     }
 }
 
-/// How long an operation computes.
+/// How long an operation computes; `None` for other operations.
 pub(super) fn computes(operation: &Operation) -> Option<Ticks> {
     match *operation {
         Operation::Exec(length) | Operation::ExecIn(_, length) | Operation::Once(_, length) => Some(length),
@@ -115,34 +115,34 @@ pub(super) fn computes(operation: &Operation) -> Option<Ticks> {
     }
 }
 
-/// What surrounds a run: the operations before and after it, as far as they are of a kind, and the lock held.
+/// The context of a run: codes of the operations before and after it, and the lock held.
 type Surrounding = (u64, u64, Option<ObjectId>);
 
-/// Compute time on the way to a stratum.
+/// Compute time that becomes a stratum or part of one.
 #[derive(Clone, Debug)]
 struct Chunk {
     top: u32,
     length: u64,
-    /// The chunk that it was put to; itself, if to none.
+    /// The chunk that it was joined to; itself if none.
     into: u32,
 }
 
 struct Gatherer<'a> {
     keys: &'a Keys,
-    /// Length of a stratum.
+    /// Wanted length of a stratum, ticks.
     wanted: u64,
     chunks: Vec<Chunk>,
     views: Views,
-    /// Samples: chunk, view.
+    /// Samples as pairs of chunk and view.
     seen: Vec<(u32, u32)>,
-    /// How often each row is open.
+    /// How many times each row is open.
     open: Vec<u32>,
 }
 
 type Kind = (u32, Surrounding);
 
 impl Gatherer<'_> {
-    /// The chunks of a thread's operations, and those that are too short with no longer one of their kind.
+    /// The chunks of a thread's operations, and those that are too short and have no full one of their kind.
     fn thread(&mut self, thread: &Thread, samples: &[Sample]) -> (Vec<u32>, Vec<(Kind, u32)>) {
         let mut slots = vec![NO_STRATUM; thread.operations.len()];
         let mut filling: FxHashMap<Kind, u32> = FxHashMap::default();
@@ -194,7 +194,7 @@ impl Gatherer<'_> {
         (slots, self.join_full(filling, &full))
     }
 
-    /// Chunks that are too short join the last full one of their kind; returns those whose kind has none.
+    /// Joins chunks that are too short to the last full one of their kind; returns those whose kind has none.
     fn join_full<K: Copy + Eq + Hash>(
         &mut self,
         short: FxHashMap<K, u32>,
@@ -212,14 +212,14 @@ impl Gatherer<'_> {
         rest
     }
 
-    /// Half an octave of what a chunk computes.
+    /// The length of a chunk's computing, in classes of half an octave.
     fn length_class(&self, chunk: u32) -> u32 {
         let length = self.chunks.get(chunk as usize).map_or(1, |chunk| chunk.length.max(1));
         let octave = length.ilog2();
         2 * octave + u32::from((length >> octave.saturating_sub(1)) & 1 == 1)
     }
 
-    /// Puts chunks of a kind together, in their order; returns what is still too short.
+    /// Joins chunks of the same kind, in their order; returns those that are still too short.
     fn pool<K: Copy + Eq + Hash>(&mut self, chunks: Vec<(K, u32)>) -> Vec<(K, u32)> {
         let mut filling: FxHashMap<K, u32> = FxHashMap::default();
         let mut full: FxHashMap<K, u32> = FxHashMap::default();
@@ -234,7 +234,7 @@ impl Gatherer<'_> {
         self.join_full(filling, &full)
     }
 
-    /// Adds to a chunk, and says whether it is long enough now.
+    /// Adds to a chunk's length; returns whether it is long enough now.
     fn grown(&mut self, chunk: u32, length: u64) -> bool {
         let Some(chunk) = self.chunks.get_mut(chunk as usize) else { return false };
         chunk.length = chunk.length.saturating_add(length);
@@ -264,7 +264,7 @@ impl Gatherer<'_> {
 
     /// Numbers the strata and counts the samples in them.
     fn finish(mut self, mut slots: Vec<Vec<u32>>) -> Strata {
-        // A chunk was put to one that was put to another: what is put goes to where samples end up.
+        // Chunks may have been joined in chains: each gets the last one of its chain.
         for chunk in 0..self.chunks.len() {
             let mut into = self.chunks[chunk].into;
             while let Some(next) = self.chunks.get(into as usize).filter(|next| next.into != into) {
@@ -305,15 +305,15 @@ impl Gatherer<'_> {
 }
 
 fn new_chunk(chunks: &mut Vec<Chunk>, top: u32) -> u32 {
-    // `Program::check` allows fewer operations than this has numbers.
+    // Cannot overflow: `Program::check` allows fewer operations.
     let number = u32::try_from(chunks.len()).unwrap_or(NO_STRATUM);
     chunks.push(Chunk { top, length: 0, into: number });
     number
 }
 
-/// What stacks say, by what is open.
+/// Views of sampled stacks, each with a number.
 struct Views {
-    /// By stack: the innermost row, and all its rows once.
+    /// By stack: its innermost row, and all its rows once each.
     stacks: Vec<(u32, Vec<u32>)>,
     numbers: FxHashMap<View, u32>,
     list: Vec<View>,
@@ -354,10 +354,10 @@ impl Views {
     }
 }
 
-/// The operations between the runs of a thread.
+/// A thread's operations that separate its runs.
 struct Breaks<'a> {
     thread: &'a Thread,
-    /// The last one passed, and the next.
+    /// Codes of the last such operation passed, and of the next.
     before: u64,
     after: u64,
     next: usize,
@@ -376,7 +376,7 @@ impl<'a> Breaks<'a> {
         (self.next, self.after) = next.unwrap_or((usize::MAX, 0));
     }
 
-    /// Reaches this operation.
+    /// Moves on to this operation.
     fn pass(&mut self, index: usize) {
         if index == self.next {
             self.before = self.after;
@@ -389,9 +389,9 @@ impl<'a> Breaks<'a> {
     }
 }
 
-/// A number for what an operation is that ends a run, the same for those that are alike; 0 for one that ends none.
+/// A code for an operation that ends a run, equal for operations that are alike; 0 for an operation inside a run.
 fn code(operation: &Operation) -> u64 {
-    // Whatever `RunBreaks` takes for the inside of a run.
+    // As `RunBreaks` decides.
     let mut breaks = RunBreaks::default();
     breaks.starts_run(&Operation::Exec(Ticks(0)));
     breaks.starts_run(operation);
@@ -440,8 +440,8 @@ mod tests {
     use crate::attribution::Grouping;
     use crate::program::{Function, Place, PlaceId};
 
-    /// A program that starts a short and a long branch again and again, attached to: each thread has one sample or none, and half of
-    /// what a long branch does was counted for the short ones.
+    /// Many threads run a short or a long branch, and each has one sample or none. Time of long branches must not go to short
+    /// ones.
     #[test]
     fn short_threads_share_samples_with_those_that_compute_for_as_long() {
         let function = |name: &str| Function { name: name.to_owned(), ..Function::default() };

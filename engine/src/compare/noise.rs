@@ -1,17 +1,16 @@
 //! How much the numbers of two recordings of the same program may differ by chance.
 //!
-//! Ours, and an estimate. Where a function has as many operations in both, they are taken in pairs, in order,
-//! and each pair's deviation from the mean difference counts as chance: operations that differ by design are
-//! not noise. Otherwise every operation is taken as an independent draw from the lengths of its function. A
-//! sum of n independent numbers with variance v has variance n · v; the result is twice its root, which
-//! covers 19 of 20 differences.
+//! Ours, and an estimate. If a function has the same number of operations in both recordings, they are paired in order, and
+//! each pair's deviation from the mean difference counts as chance: operations that differ by design are not noise. Otherwise
+//! every operation counts as an independent draw from the lengths of its function. A sum of n independent numbers with
+//! variance v has variance n · v. The result is twice its root, which covers 19 of 20 differences.
 //!
-//! Numbers of a run are not independent: other programs, the CPUs' frequency and caches make some stretches of
-//! it slower. So the sums of its tenths are compared, too (the method of batch means): if they differ by more
-//! than independent numbers would, that excess is *drift*. What slows one function slows the others, so the
-//! drift of the whole is the sum of that of its functions. The runs of the model in which the scheduler decides
-//! differently have lengths of their own, whose variance is in that of the predicted time. What is different for a
-//! whole run is not in it: only more recordings show that. The sampling error ([`crate::attribution`]) is added where a row is made.
+//! Numbers of a run are not independent: other programs, the CPUs' frequency and caches slow down stretches of it. So the
+//! sums of its tenths are compared, too (the method of batch means): if they vary more than independent numbers would, the
+//! excess is *drift*. What slows one function slows the others, so the drift of the whole is the sum of its functions'
+//! drifts. Runs of the model with other choices of the scheduler have other lengths; their variance counts in that of the
+//! predicted time. A difference that lasts for a whole run is not covered: only more recordings show it. The sampling error
+//! ([`crate::attribution`]) is added where a row is made.
 
 use crate::cpus::Cpus;
 use crate::critical_path::Weights;
@@ -20,21 +19,21 @@ use crate::program::{FunctionRef, Program, ProgramError};
 use crate::time::Ticks;
 use rustc_hash::FxHashMap;
 
-/// Parts of a run whose sums are compared.
+/// Number of parts of a run whose sums are compared.
 const TENTHS: usize = 10;
-/// With fewer numbers each, their sums say no more than the numbers do.
+/// Fewest numbers in a part: with fewer, sums show no more than single numbers.
 const FEWEST_IN_A_TENTH: usize = 4;
 
 /// Twice the standard deviation of a difference, nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Noise {
-    /// Of the predicted time, by CPU count.
+    /// For the predicted time, by CPU count.
     pub time_ns: Vec<f64>,
-    /// Of functions' own times on the extended critical path, by CPU count and name.
+    /// For functions' self times on the extended critical path, by CPU count and name.
     pub functions_ns: Vec<FxHashMap<String, f64>>,
 }
 
-/// The noise of what differs between two programs.
+/// The noise of differences between two programs.
 ///
 /// # Errors
 /// One of them fails [`Program::check`].
@@ -62,11 +61,11 @@ pub fn noise(before: &Program, after: &Program, cpus: &[Cpus], model: &Model) ->
     Ok(noise)
 }
 
-/// For each CPU count.
+/// Numbers by CPU count.
 struct Parts {
     /// Weight · length of every operation, in order, by the name of its function.
     parts: Vec<FxHashMap<Option<String>, Vec<f64>>>,
-    /// The variance of the length of runs in which what the model leaves open is decided differently.
+    /// The variance of the length of a run with random choices.
     decisions: Vec<f64>,
 }
 
@@ -118,12 +117,12 @@ fn parts<'p, const N: usize>(
     parts
 }
 
-/// The variance of a sum.
+/// The variance of a sum of numbers from a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Variance {
-    /// If its numbers are independent.
+    /// The variance if the numbers are independent.
     independent: f64,
-    /// What there is in addition, since stretches of the run are slower than others.
+    /// The excess, since some stretches of the run are slower than others.
     drift: f64,
 }
 
@@ -137,7 +136,7 @@ fn of_difference(a: &[f64], b: &[f64]) -> Variance {
     Variance { independent: a.independent + b.independent, drift: a.drift + b.drift }
 }
 
-/// The variance of a sum of numbers, which are in the order of the run.
+/// The variance of a sum of numbers in the order of the run.
 fn with_drift(numbers: &[f64]) -> Variance {
     let independent = of_sum(numbers.iter().copied());
     let size = numbers.len() / TENTHS;
@@ -148,10 +147,10 @@ fn with_drift(numbers: &[f64]) -> Variance {
     Variance { independent, drift: (of_sum(tenths) - independent).max(0.0) }
 }
 
-/// The variance of a sum: n · v, with v estimated from the n numbers. One number alone says nothing.
+/// The variance of a sum: n · v, with v estimated from the n numbers; 0 for a single number.
 fn of_sum(numbers: impl Iterator<Item = f64>) -> f64 {
     let (mut count, mut mean, mut squares) = (0.0, 0.0, 0.0);
-    // Welford 1962: without the difference of two large sums.
+    // Welford 1962: avoids the difference of two large sums.
     for number in numbers {
         count += 1.0;
         let off = number - mean;
@@ -169,7 +168,7 @@ mod tests {
     use crate::program::{Operation, Program, Thread};
     use crate::time::Ticks;
 
-    /// A run of calls of 1 µs, each as much longer as `slower` says for its place in the run (0 to 1), with some noise.
+    /// A run of calls of 1 µs, each multiplied by `slower` at its place in the run (0 to 1), with some noise.
     fn run(calls: usize, seed: u64, slower: impl Fn(f64) -> f64) -> Program {
         let mut state = seed;
         let length = |call: usize| {
@@ -189,10 +188,10 @@ mod tests {
         (compared.curve[0].time, compared.functions[0].changes[0])
     }
 
-    /// Two recordings of one program on a machine where others came and went were 2.8 % apart, with a chance of 0.45 %.
+    /// Other load that comes and goes makes two recordings of one program differ: noise must cover that.
     #[test]
     fn what_others_slow_down_for_a_while_is_chance() {
-        // A third of the run is a tenth slower, here at its beginning, there at its end.
+        // A part of the run is a tenth slower, in one recording at its beginning, in the others at its end.
         let early = run(2000, 1, |place| if place < 0.4 { 1.1 } else { 1.0 });
         let late = run(2050, 2, |place| if place > 0.7 { 1.1 } else { 1.0 });
         let same = run(2000, 3, |place| if place > 0.7 { 1.1 } else { 1.0 });
@@ -205,7 +204,7 @@ mod tests {
         assert!(time.is_clear() && function.is_clear(), "{time:?} {function:?}");
     }
 
-    /// Without drift a small change is seen as before.
+    /// Without drift, small changes are clear.
     #[test]
     fn a_steady_run_shows_small_changes() {
         let (time, _) = change(&run(2000, 1, |_| 1.0), &run(2000, 2, |_| 1.01));

@@ -1,4 +1,4 @@
-//! What differs: predicted times, functions and locks, each with the noise that such a number has.
+//! Differences in predicted times, functions and locks, each with its noise.
 
 use super::noise::noise;
 use crate::attribution::Grouping;
@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 pub struct Change {
     /// In the first program.
     pub before_ns: f64,
-    /// In the second.
+    /// In the second program.
     pub after_ns: f64,
-    /// A difference of up to this may be chance ([`super::noise`], and what samples may be wrong by); `None` where nothing is known of it.
+    /// A difference up to this may be chance: [`super::noise`], and the error of samples. `None` if it is not known.
     pub noise_ns: Option<f64>,
 }
 
@@ -26,12 +26,12 @@ impl Change {
         self.after_ns - self.before_ns
     }
 
-    /// Growth as a share of what it was; `None` if it was nothing.
+    /// Growth as a share of `before_ns`; `None` if that is 0.
     pub fn growth(&self) -> Option<f64> {
         (self.before_ns > 0.0).then(|| self.by_ns() / self.before_ns)
     }
 
-    /// More than chance.
+    /// Whether the difference exceeds chance.
     pub fn is_clear(&self) -> bool {
         self.by_ns() != 0.0 && self.noise_ns.is_none_or(|noise| self.by_ns().abs() > noise)
     }
@@ -42,13 +42,13 @@ impl Change {
 pub struct Comparison {
     /// Predicted time on each CPU count, in the order asked.
     pub curve: Vec<CurveRow>,
-    /// Functions of either, by the largest change of their own time on the extended critical path on any CPU count.
+    /// Functions of either program, by the largest change of their self time on the extended critical path on any CPU count.
     pub functions: Vec<ItemRow>,
-    /// Locks of either, by the largest change of what is computed on the extended critical path while they are held.
+    /// Locks of either program, by the largest change of computing on the extended critical path while they are held.
     pub locks: Vec<ItemRow>,
-    /// What was noticed in the first, and in the second.
+    /// Findings about the first program, and about the second.
     pub findings: [Vec<Finding>; 2],
-    /// CPUs of the machine that the first was recorded on, if that is known.
+    /// CPUs of the machine that recorded the first program, if known.
     pub recorded_cpus: Option<u32>,
 }
 
@@ -70,7 +70,7 @@ pub struct ItemRow {
     pub name: String,
     /// Whether the first program has it, and the second.
     pub there: [bool; 2],
-    /// In the order of the CPU counts.
+    /// The change on each CPU count, in order.
     pub changes: Vec<Change>,
 }
 
@@ -129,14 +129,13 @@ pub fn compare(
     })
 }
 
-/// What sources of chance that have nothing to do with each other come to; `None` if nothing is known of any.
+/// Combines independent sources of chance; `None` if none is known.
 fn together(sources: [Option<f64>; 3]) -> Option<f64> {
     let squares = sources.into_iter().flatten().map(|source| source * source);
     squares.reduce(|sum, square| sum + square).map(f64::sqrt)
 }
 
-/// By name what both reports have, the largest change first. `of` returns names and numbers for every CPU
-/// count.
+/// Rows by name for items of either report, the largest change first. `of` returns names and numbers for every CPU count.
 fn items(
     reports: &[Report; 2],
     count: usize,

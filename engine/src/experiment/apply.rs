@@ -1,4 +1,4 @@
-//! A program with changes made.
+//! Applies changes to a program.
 
 use super::edit::{Edit, EditError};
 use super::{
@@ -10,7 +10,7 @@ use crate::predict::{Model, NO_QUOTA};
 use crate::program::{Operation, Program};
 use std::borrow::Cow;
 
-/// What runs after changes. On how many CPUs is no part of it.
+/// A changed program and machine, for any CPU count.
 #[derive(Clone, Debug)]
 pub struct Changed<'p> {
     /// The program.
@@ -19,7 +19,7 @@ pub struct Changed<'p> {
     pub model: Cow<'p, Model>,
 }
 
-/// Makes these changes, one after the other. `owners` are those of the program with its samples.
+/// Applies these changes one after the other. `owners` are those of the program with its samples.
 ///
 /// # Errors
 /// The first change that cannot be made.
@@ -46,7 +46,7 @@ pub fn apply<'p>(
     Ok(changed)
 }
 
-/// The program alone with these changes made; what they change about the machine is not in it.
+/// The program with these changes; changes of the machine are ignored.
 ///
 /// # Errors
 /// The first change that cannot be made.

@@ -1,24 +1,24 @@
-//! What one thread computes alone, divided among several.
+//! Divides computing of one thread among several.
 
 use crate::attribution::Owners;
 use crate::program::{CallWalk, FunctionRef, Operation, Program, Thread};
 use crate::time::Ticks;
 
-/// A part of what a thread computes.
+/// A part of a thread's computing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    /// The thread, by its place in the program.
+    /// Index of the thread in the program.
     pub thread: usize,
-    /// From that much of its computing on, ticks.
+    /// Start, as an offset in the thread's computing, ticks.
     pub from: u64,
-    /// Up to so much.
+    /// End, likewise.
     pub to: u64,
-    /// Only what counts for this function; `None`: all of it.
+    /// Only computing that counts for this function; `None`: all of it.
     pub function: Option<FunctionRef>,
 }
 
 impl Part {
-    /// What counts for a function in the thread that computes most of that; `None`: no thread computes any.
+    /// Computing that counts for a function, in the thread with most of it; `None`: no thread computes any.
     pub fn of_function(program: &Program, owners: &Owners, function: FunctionRef) -> Option<Part> {
         let computed = |thread: &Thread| {
             let mut walk = CallWalk::default();
@@ -35,8 +35,8 @@ impl Part {
     }
 }
 
-/// The part takes as long as if that many threads computed it at the same time. The others have nothing else to do if the thread
-/// computes alone.
+/// Shortens the part as if `among` threads computed it at once. The added threads are not simulated: they are taken to have
+/// nothing else to do.
 pub(super) fn divide(program: &mut Program, owners: &Owners, part: &Part, among: usize) {
     let Some(thread) = program.threads.get_mut(part.thread) else { return };
     let share = 1.0 / among.max(1) as f64;
@@ -55,6 +55,6 @@ pub(super) fn divide(program: &mut Program, owners: &Owners, part: &Part, among:
         }
         before = after;
     }
-    // Places within what is computed are no longer what they were.
+    // Recorded moves lie at offsets within computing, which have changed.
     thread.moves.clear();
 }

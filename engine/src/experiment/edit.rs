@@ -1,4 +1,4 @@
-//! All that can be changed about a program, for `what-if`, FIX and the search for what limits.
+//! All changes of a program, for `what-if`, FIX and the search for what limits.
 
 use super::divide::Part;
 use crate::cpus::Cpus;
@@ -6,111 +6,110 @@ use crate::event::SupportSubject;
 use crate::program::{FunctionRef, ObjectId, quoted};
 use std::fmt;
 
-/// A change. Its `strum` name is that of FIX in JSON.
+/// A change. Its `strum` name is the name of FIX in JSON.
 #[derive(Clone, Debug, PartialEq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Edit {
-    /// What these functions compute themselves takes this many times as long; 0 is not at all.
+    /// Self time of these functions is multiplied by this factor; 0 is no time.
     #[strum(serialize = "faster")]
     Scale(Vec<FunctionRef>, f64),
-    /// This part of the calls of a function of the C library that asks the kernel for something; each takes as long as before.
+    /// This part of the calls of a C library function that calls the kernel remains; each call takes as long as before.
     FewerCalls(FunctionRef, f64),
-    /// The lock becomes that many, and each time one of them, drawn by chance, is taken instead.
+    /// The lock becomes this many locks, of which each acquisition takes one, drawn by chance.
     SplitLock(ObjectId, u32),
-    /// What the function computes while one of these locks is held is computed before it is taken.
+    /// Computing of the function under one of these locks moves before the lock is taken.
     MoveOut(FunctionRef, Vec<ObjectId>),
-    /// One of this many threads that wait for the lock syncs a file under it for all of them.
+    /// Of this many threads that wait for the lock, one syncs a file under it for all.
     GroupCommit(ObjectId, u32),
     /// Every thread finds these locks free.
     FreeLocks(Vec<ObjectId>),
-    /// Every thread finds these locks, an interpreter's own, free: at best that is what processes in place of threads gain.
+    /// Every thread finds these locks, an interpreter's own, free: at most this is what processes in place of threads gain.
     Processes(Vec<ObjectId>),
-    /// What one thread computes alone is divided among this many.
+    /// A part of one thread's computing is divided among this many threads.
     Divide(Part, usize),
-    /// More threads in addition to these, which do the same: what they compute is divided among all, except under a lock.
+    /// More threads like these: their computing is divided among all, except under a lock.
     #[strum(serialize = "one_more_thread")]
     MoreThreads {
-        /// The threads, by their places in the program.
+        /// Indices of the threads in the program.
         threads: Vec<usize>,
-        /// How many more.
+        /// Number of threads to add.
         more: usize,
         /// The locks under which nothing is divided; `None`: any lock.
         under: Option<Vec<ObjectId>>,
     },
-    /// More threads in addition to these, which mostly sleep in what they do: that is divided among all, except under a lock or with a
-    /// permit. What is computed stays as it is.
+    /// More threads like these, which mostly sleep: their sleeping is divided among all, except under a lock or with a
+    /// permit. Computing stays as it is.
     #[strum(serialize = "more_sleepers")]
     MoreSleepers {
-        /// The threads, by their places in the program.
+        /// Indices of the threads in the program.
         threads: Vec<usize>,
-        /// How many more.
+        /// Number of threads to add.
         more: usize,
     },
-    /// Fewer threads: some of these do what all of them did.
+    /// Fewer threads: some of these do the work of all.
     #[strum(serialize = "fewer_threads")]
     FewerThreads {
-        /// The threads, by their places in the program.
+        /// Indices of the threads in the program.
         threads: Vec<usize>,
-        /// How many are left.
+        /// Number of threads that remain.
         kept: usize,
     },
-    /// Threads have equally much to do: between barriers, until they are waited for, and in these groups of threads that do the
-    /// same.
+    /// Computing is divided evenly among threads: between barriers, among threads that one thread creates and joins, and in
+    /// these groups of threads that do the same.
     #[strum(serialize = "balance")]
     DivideEvenly(Vec<Vec<usize>>),
-    /// A semaphore begins with another number of permits.
+    /// A semaphore starts with another number of permits.
     #[strum(serialize = "more_permits")]
     Permits {
-        /// Which.
+        /// The semaphore.
         semaphore: ObjectId,
-        /// Permits now.
+        /// Permits before the change.
         now: u32,
-        /// Permits then.
+        /// Permits after it.
         then: u32,
     },
     /// Waiting for these devices takes no time.
     FreeDevices(Vec<ObjectId>),
-    /// Syncing files takes no time: at best that is what doing so less often gains.
+    /// Syncing files takes no time: an upper bound on the gain of fewer syncs.
     #[strum(serialize = "fewer_syncs")]
     NoSyncs,
     /// Waiting for any device takes no time.
     FreeIo,
     /// No thread sleeps or waits for a timer.
     NoSleeps,
-    /// These threads, which sleep and look again whether there is something to do, find it at once: at best that is what waking them
-    /// gains.
+    /// These threads, which sleep and then poll for work, find it at once: an upper bound on the gain of waking them instead.
     NoPolling(Vec<usize>),
-    /// A thread that waits for a spin lock gives its CPU away.
+    /// A thread that waits for a spin lock yields its CPU.
     NoSpinning,
-    /// No thread spins until another one does something: it goes on at once.
+    /// A thread that spins for another one continues at once.
     NoSpunWaits,
     /// Threads that take turns work at the same time.
     NoTurns,
-    /// Threads that use one cache line get one each.
+    /// Threads that share one cache line get one line each.
     OwnLines {
-        /// Its number in [`crate::program::Recorded::lines`].
+        /// Index of the line in [`crate::program::Recorded::lines`].
         line: usize,
-        /// Each thread has words of its own already.
+        /// Whether each thread uses its own words of the line (false sharing).
         is_false: bool,
     },
-    /// All functions take as much CPU time as they do on this many CPUs, as runs of the command show.
+    /// All functions take their CPU time on this many CPUs, as runs of the command show it.
     #[strum(serialize = "share_less")]
     CostAsOn(u32),
-    /// The kernel or the runtime does none of this work.
+    /// The kernel or the runtime does none of this support work.
     LessSupportWork {
-        /// Its number in [`crate::program::Recorded::support`].
+        /// Its index in [`crate::program::Recorded::support`].
         work: usize,
-        /// What it is about.
+        /// Its subject.
         subject: SupportSubject,
     },
-    /// One thread is woken where all that wait are, and the others find nothing to do; the number of the object in
+    /// Where all waiting threads are woken and all but one find nothing to do, only one is woken; index of the object in
     /// [`crate::program::Recorded::objects`].
     WakeOne(usize),
     /// Waking threads and putting them on CPUs takes no time.
     FreeHandOver,
     /// This many CPUs.
     Cpus(Cpus),
-    /// No limit on the CPU time of its control groups.
+    /// No limit by control groups on CPU time.
     NoQuota,
 }
 
@@ -120,7 +119,7 @@ impl Edit {
         self.into()
     }
 
-    /// Whether the gain is an assumption and not simulated: that a stretch can be divided, or that nobody waits for a turn.
+    /// Whether the gain is assumed, not simulated: that a stretch can be divided, say, or that no thread waits for its turn.
     pub fn is_assumed(&self) -> bool {
         matches!(
             self,
@@ -132,7 +131,7 @@ impl Edit {
         )
     }
 
-    /// Whether its gain is a bound: what is simulated is more than the change can give.
+    /// Whether the gain is an upper bound: the simulation changes more than the change can.
     pub fn is_at_best(&self) -> bool {
         self.is_assumed()
             || matches!(
@@ -145,7 +144,7 @@ impl Edit {
             )
     }
 
-    /// On this many CPUs: work that is divided among more threads than CPUs gets no faster.
+    /// The change on this many CPUs: work divided among more threads than CPUs gets no faster.
     pub(crate) fn on(&self, cpus: Cpus) -> Edit {
         match self {
             Edit::Divide(part, among) => Edit::Divide(part.clone(), cpus.or(*among).min(*among)),
@@ -153,13 +152,13 @@ impl Edit {
         }
     }
 
-    /// Of two that gain the same, the one with the smaller number is reported: what is simpler to change.
+    /// Of changes with the same gain, the one with the smallest number is reported: the simplest to make.
     pub(crate) fn order(&self) -> u32 {
         match self {
             Edit::FreeLocks(_) | Edit::Processes(_) | Edit::SplitLock(..) | Edit::MoveOut(..) => 0,
             Edit::GroupCommit(..) => 0,
             Edit::Permits { .. } => 0,
-            // What a runtime does has one cause, what the kernel does many.
+            // Work of a runtime has one cause, work of the kernel many.
             Edit::LessSupportWork { subject, .. } if subject.is_kernels() => 2,
             Edit::OwnLines { .. } | Edit::WakeOne(_) | Edit::LessSupportWork { .. } => 1,
             Edit::FreeDevices(_) | Edit::NoSyncs | Edit::FreeIo => 1,
@@ -177,7 +176,7 @@ impl Edit {
         }
     }
 
-    /// Whether one sentence says both.
+    /// Whether the same sentence describes both.
     pub(crate) fn is_worded_like(&self, other: &Edit) -> bool {
         let threads = |edit: &Edit| match edit {
             Edit::MoreThreads { threads, .. } | Edit::FewerThreads { threads, .. } => threads.len(),
@@ -216,9 +215,9 @@ pub enum EditError {
     WithCondition(String),
     /// The lock's waits are replayed as recorded: they do not get shorter when the lock changes.
     Replayed(String),
-    /// The program has nothing that the change is about.
+    /// The program has nothing that the change applies to.
     NothingToChange(&'static str),
-    /// What the change gains is a bound that is computed from a run.
+    /// The gain of this change is a bound computed from a run.
     NotSimulated,
 }
 

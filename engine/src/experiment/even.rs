@@ -1,9 +1,9 @@
-//! A program whose threads have the same to do between barriers and until they are waited for.
+//! Divides computing evenly among threads, between barriers and until they are joined.
 
 use crate::program::{ObjectId, Operation, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What a thread computes between two things that others wait for: thread, first and last operation, ticks.
+/// Computing of a thread between two points at which others wait for it: thread, first and last operation, ticks.
 struct Stretch {
     thread: usize,
     from: usize,
@@ -11,16 +11,18 @@ struct Stretch {
     computed: u64,
 }
 
-/// Among threads that do the same each computes at least this part of what they compute on average; one that computes less
-/// does something else, too.
+/// Threads of a group are alike if each computes at least this part of their mean; one that computes less does something
+/// else, too.
 const SHARES: f64 = 0.25;
-/// They are uneven if one computes more than this many times as long as they do on average.
+/// They are uneven if one computes more than this many times their mean.
 const UNEVEN: f64 = 1.1;
 
-/// Divides evenly what threads compute up to the same turn of a barrier, what threads that the same
-/// thread creates and waits for compute in their whole life, and what threads that do the same compute in theirs: they may meet
-/// at a barrier whose operations are not recorded. Of these the first that a thread is in counts. Returns the thread that had
-/// most more to do than others; `None`: nothing was uneven.
+/// Divides computing evenly in groups of stretches, each thread in the first kind that has it:
+/// - stretches up to the same turn of a barrier;
+/// - whole lives of threads that one thread creates and joins;
+/// - whole lives of the groups `alike`, which may meet at a barrier that is not recorded.
+///
+/// Returns the thread that exceeded its group's mean most; `None`: nothing was uneven.
 pub(super) fn even(program: &mut Program, alike: &[Vec<usize>]) -> Option<usize> {
     let mut turns: FxHashMap<(ObjectId, u32), Vec<Stretch>> = FxHashMap::default();
     let mut groups: Vec<Vec<Stretch>> = Vec::new();
@@ -60,7 +62,7 @@ pub(super) fn even(program: &mut Program, alike: &[Vec<usize>]) -> Option<usize>
         group.dedup();
         let whole = |other: usize| {
             let operations = &program.threads.get(other)?.operations;
-            // A thread that waits for others on the way does not simply have more to do.
+            // A thread that waits for others on the way is not simply longer.
             let meets_others = operations.iter().any(is_meeting);
             let computed = operations.iter().filter_map(computes).fold(0, u64::saturating_add);
             (!meets_others).then_some(Stretch { thread: other, from: 0, to: operations.len(), computed })
@@ -99,12 +101,12 @@ pub(super) fn even(program: &mut Program, alike: &[Vec<usize>]) -> Option<usize>
     most.map(|(_, thread)| thread)
 }
 
-/// The thread that has most more to do than others.
+/// The thread that exceeds its group's mean most, in the groups of `even`.
 pub(crate) fn most_to_do(program: &Program, alike: &[Vec<usize>]) -> Option<usize> {
     even(&mut program.clone(), alike)
 }
 
-/// The whole lives of threads that do the same, if all do a good part of it and some do more than others.
+/// Whole lives of a group of threads, if all compute a good part of the mean and one clearly more.
 fn uneven(program: &Program, group: &[usize]) -> Option<Vec<Stretch>> {
     let whole = |thread: &usize| {
         let operations = &program.threads.get(*thread)?.operations;
@@ -118,12 +120,12 @@ fn uneven(program: &Program, group: &[usize]) -> Option<Vec<Stretch>> {
     (most > UNEVEN * mean && least >= SHARES * mean).then_some(all)
 }
 
-/// Whether threads that do the same, by what each computes, may wait for one that has more to do.
+/// Whether threads that do the same may wait for one of them that computes more.
 pub(crate) fn is_uneven(program: &Program, group: &[usize]) -> bool {
     uneven(program, group).is_some()
 }
 
-/// The thread that an operation starts.
+/// The thread that an operation creates.
 pub(crate) fn created(operation: &Operation) -> Option<usize> {
     match operation {
         Operation::Create(other) => Some(other.0 as usize),
@@ -138,7 +140,7 @@ fn computes(operation: &Operation) -> Option<u64> {
     }
 }
 
-/// Whether a thread may wait here for what another one does.
+/// Whether threads interact at this operation, so that one may wait for another.
 pub(crate) fn is_meeting(operation: &Operation) -> bool {
     matches!(
         operation,

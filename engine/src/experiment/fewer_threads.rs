@@ -1,13 +1,13 @@
-//! Fewer threads that do the same.
+//! Replaces threads by fewer ones that do the same.
 
 use super::edit::EditError;
 use crate::program::{EdgeId, ObjectId, Operation, Program};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Of these threads `kept` remain, and do what all of them did, each as much. Who awaited a thread that is gone awaits what that one
-/// had awaited last. The kept ones no longer spin for each other: at best, all come at the same time. Permits and
-/// tokens are still taken and given by those that are gone, which compute nothing.
+/// `kept` of these threads remain and share the work of all evenly. A thread that awaited a removed one now awaits the edge
+/// that this one had awaited last. The kept threads no longer spin for each other, as if all came at the same time: an upper
+/// bound. Removed threads still take and give permits and tokens, but compute nothing.
 pub(super) fn fewer_threads(program: &mut Program, threads: &[usize], kept: usize) -> Result<(), EditError> {
     if kept == 0 || kept >= threads.len() {
         return Err(EditError::NothingToChange("there are no more threads than that"));
@@ -58,7 +58,7 @@ pub(super) fn fewer_threads(program: &mut Program, threads: &[usize], kept: usiz
     Ok(())
 }
 
-/// Those first that start others of them: the others may do a part of their work. Then those that compute most.
+/// First threads that create others of the group, which may do part of their work; then those that compute most.
 fn by_importance(program: &Program, threads: &[usize]) -> Vec<usize> {
     let members: FxHashSet<usize> = threads.iter().copied().collect();
     let starts = |thread: usize| {
@@ -71,12 +71,12 @@ fn by_importance(program: &Program, threads: &[usize]) -> Vec<usize> {
     sorted.into_iter().map(|(_, _, thread)| thread).collect()
 }
 
-/// A thread that computes nothing stays as it is.
+/// The factor for a thread's lengths; 1 for a thread that computes nothing.
 fn factor(each: f64, computed: f64) -> f64 {
     if computed > 0.0 { each / computed } else { 1.0 }
 }
 
-/// The spinning that these threads end.
+/// Edges that these threads release and for which other threads spin.
 fn spun_for(program: &Program, threads: &[usize]) -> FxHashSet<EdgeId> {
     let threads = threads.iter().filter_map(|thread| program.threads.get(*thread));
     let released = threads.flat_map(|thread| &thread.operations).filter_map(|operation| match operation {
@@ -95,7 +95,7 @@ fn computed(program: &Program, thread: usize) -> f64 {
     lengths.sum()
 }
 
-/// Whether it passes something on that others count.
+/// Whether the operation takes or gives something that other threads count on.
 fn is_token(operation: &Operation) -> bool {
     matches!(
         operation,
@@ -111,7 +111,7 @@ fn is_token(operation: &Operation) -> bool {
     )
 }
 
-/// How many of these threads come to each barrier.
+/// How many of these threads reach each barrier.
 fn barriers(program: &Program, threads: &[usize]) -> FxHashMap<ObjectId, u32> {
     let mut count: FxHashMap<ObjectId, u32> = FxHashMap::default();
     for thread in threads.iter().filter_map(|thread| program.threads.get(*thread)) {
@@ -126,7 +126,7 @@ fn barriers(program: &Program, threads: &[usize]) -> FxHashMap<ObjectId, u32> {
     count
 }
 
-/// What threads that are gone had awaited last when they released an edge; `None`: nothing.
+/// By edge that a removed thread released: the edge that it had awaited last before; `None`: none.
 struct Awaited(FxHashMap<EdgeId, Option<EdgeId>>);
 
 impl Awaited {
@@ -147,12 +147,12 @@ impl Awaited {
         Awaited(before)
     }
 
-    /// What a thread that awaited this edge awaits now.
+    /// The edge that a thread awaits in place of this one.
     fn instead_of(&mut self, edge: EdgeId) -> Option<EdgeId> {
         let (mut found, mut passed) = (Some(edge), Vec::new());
         while let Some(edge) = found
             && let Some(before) = self.0.get(&edge)
-            // Edges in a circle were never released.
+            // A cycle of edges was never released.
             && passed.len() <= self.0.len()
         {
             passed.push(edge);

@@ -1,11 +1,11 @@
-//! A program with one constraint gone: what threads wait for takes no time.
+//! Removes one constraint from a program: waits of one kind take no time.
 
 use crate::program::{EdgeId, ObjectId, ObjectMeaning, Operation, Program, Thread};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Every thread finds these locks free. Condition variables still work: a lock that threads wait for
-/// conditions under becomes one for each thread.
+/// Every thread finds these locks free. Condition variables keep working: a lock with conditions becomes one lock for each
+/// thread.
 pub(super) fn locks(program: &mut Program, locks: &[ObjectId]) {
     let locks: FxHashSet<ObjectId> = locks.iter().copied().collect();
     let is_one = |object: &ObjectId| locks.contains(object);
@@ -53,8 +53,7 @@ pub(super) fn locks(program: &mut Program, locks: &[ObjectId]) {
     }
 }
 
-/// The waits for a lock that are replayed as recorded: what comes before the thread has it, up to the next
-/// computing.
+/// Removes the replayed waits for a lock: the waits before the thread holds it, back to its last real computing.
 fn replayed(thread: &mut Thread, is_one: &impl Fn(&ObjectId) -> bool) {
     for place in 0..thread.operations.len() {
         let Some(Operation::Held(lock, waited)) = thread.operations.get(place).copied() else { continue };
@@ -91,8 +90,8 @@ pub(super) fn devices(program: &mut Program, devices: &[ObjectId]) {
     }
 }
 
-/// None of these threads (`None`: no thread) sleeps or waits for a timer, except where it repeats that in the background, and would then
-/// loop without a pause.
+/// These threads (`None`: all) neither sleep nor wait for timers, except where a thread repeats that in the background: it
+/// would loop without a pause.
 pub(super) fn sleeps(program: &mut Program, threads: Option<&[usize]>) {
     let timers = timers(program);
     let all = program.threads.iter_mut().enumerate();
@@ -113,7 +112,7 @@ pub(super) fn sleeps(program: &mut Program, threads: Option<&[usize]>) {
     }
 }
 
-/// Of each object, whether what is waited for is that time passes.
+/// By object: whether it is a timer.
 pub(crate) fn timers(program: &Program) -> Vec<bool> {
     program.meanings().map(|meaning| meaning == ObjectMeaning::Timer).collect()
 }
@@ -129,7 +128,7 @@ pub(super) fn spinning(program: &mut Program) {
     }
 }
 
-/// No thread spins until another one does something: it goes on at once.
+/// A thread that spins for another one continues at once.
 pub(super) fn spun_waits(program: &mut Program) {
     let spinning: Vec<bool> =
         (0..program.edges.len() as u32).map(|edge| program.is_spinning(EdgeId(edge))).collect();

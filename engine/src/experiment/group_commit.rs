@@ -3,11 +3,11 @@
 use crate::program::{Function, ObjectId, Operation, Program, Walk};
 use crate::time::Ticks;
 
-/// Calls that wait until what was written is on the disk, by a part of their names and of those of their waits.
+/// A part of the names of system calls that wait for the disk, and of the end of the names of their waits.
 const SYNC: &str = "sync";
 
-/// Of what threads wait for and the kernel computes in file syncs while they hold the lock, this part is left. Each thread then
-/// waits for its part of one sync in place of all of it: as many are written in the same time as if one did it for all.
+/// Divides file syncs under the lock, both waits and the kernel's computing, by this number of threads. Each thread waits for
+/// its part of a sync instead of a whole one, so all write as much in the same time as if one synced for all.
 pub(super) fn group_commit(program: &mut Program, lock: ObjectId, threads: u32) {
     let syncs = Syncs::of(program);
     for thread in &mut program.threads {
@@ -23,7 +23,7 @@ pub(super) fn group_commit(program: &mut Program, lock: ObjectId, threads: u32) 
     }
 }
 
-/// No file is synced.
+/// File syncs take no time.
 pub(super) fn no_syncs(program: &mut Program) {
     let syncs = Syncs::of(program);
     for thread in &mut program.threads {
@@ -42,7 +42,7 @@ pub(crate) fn is_sync(name: &str) -> bool {
     name.ends_with(SYNC)
 }
 
-/// For how long threads wait for file syncs, and the kernel computes in them, while they hold the lock.
+/// Time of file syncs under the lock: waits, and the kernel's computing.
 pub(crate) fn synced_under(program: &Program, lock: ObjectId) -> Ticks {
     let syncs = Syncs::of(program);
     let mut sum = 0u64;
@@ -61,7 +61,7 @@ pub(crate) fn synced_under(program: &Program, lock: ObjectId) -> Ticks {
     Ticks(sum)
 }
 
-/// Which objects are waits for file syncs, and which functions the calls.
+/// By object, whether it is a wait for a file sync; by function, whether it is such a call.
 struct Syncs {
     devices: Vec<bool>,
     functions: Vec<bool>,
@@ -76,7 +76,7 @@ impl Syncs {
         }
     }
 
-    /// The length of an operation that is part of a sync; `stack`: the function that the thread is in.
+    /// The length of an operation that is part of a sync; `stack` is the thread's innermost function.
     fn length<'o>(&self, operation: &'o mut Operation, stack: Option<u32>) -> Option<&'o mut Ticks> {
         let is = |list: &[bool], number: u32| list.get(number as usize) == Some(&true);
         match operation {

@@ -1,6 +1,6 @@
-//! Experiments: a program with changes, run on the model of a machine, each run once.
+//! Experiments: a program with changes, run on the model of a machine, each run made once.
 //!
-//! What limits a program, what a change brings and what a person asks with `what-if` are one question: the time without
+//! What limits a program, what a change gains and what a person asks with `what-if` are one question: the time without
 //! something. So there is one list of changes ([`Edit`]), one place that makes them ([`apply`]), and one store of their runs
 //! ([`Trials`]).
 

@@ -1,12 +1,12 @@
-//! More threads where those that there are sleep most of the time in what they do: they wait for answers by time, are held back, or stand
-//! for something slow (ours). Of waits for sockets only those are among them that are known to be for answers: the others may be for
-//! the next request.
+//! More threads for those that mostly sleep in their work: they wait for answers by time, are throttled, or stand for
+//! something slow (ours). Waits for sockets count only where they are known to be for answers: others may be for the next
+//! request.
 
 use crate::program::{ObjectId, ObjectMeaning, Operation, Program, Thread, Walk};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What each of these threads sleeps is divided among them and `more` others.
+/// Divides the sleeping of these threads among them and `more` others.
 pub(super) fn more_sleepers(program: &mut Program, threads: &[usize], more: usize) {
     let factor = threads.len() as f64 / (threads.len() as f64 + more as f64).max(1.0);
     for number in threads {
@@ -23,7 +23,7 @@ pub(super) fn more_sleepers(program: &mut Program, threads: &[usize], more: usiz
     }
 }
 
-/// How long a thread sleeps in all, or waits for answers, while it has no lock and no permit, and how often.
+/// How often a thread sleeps, or waits for an answer, without a lock or a permit, and for how long in all.
 pub(crate) fn own_sleep(program: &Program, thread: &Thread) -> (usize, Ticks) {
     let places = sleeps_of_its_own(program, thread);
     let length = |place: &usize| match thread.operations.get(*place) {
@@ -33,8 +33,8 @@ pub(crate) fn own_sleep(program: &Program, thread: &Thread) -> (usize, Ticks) {
     (places.len(), Ticks(places.iter().map(length).fold(0u64, u64::saturating_add)))
 }
 
-/// The places in which a thread sleeps, or waits for an answer, while it has no lock and no permit: another one might do something else
-/// meanwhile. Not those that it repeats for ever in the background, nor timers that go on by themselves.
+/// Indices of a thread's sleeps and waits for answers during which another thread could work: without a lock or a permit.
+/// Without sleeps that it repeats in the background, and without periodic timers.
 fn sleeps_of_its_own(program: &Program, thread: &Thread) -> Vec<usize> {
     let returned = returned(thread);
     let mut permits: FxHashMap<ObjectId, u32> = FxHashMap::default();
@@ -67,11 +67,11 @@ fn sleeps_of_its_own(program: &Program, thread: &Thread) -> Vec<usize> {
     places
 }
 
-/// The semaphores of which it returns what it has taken, one at a time, and at first it may have one already. A lock of Python's that one
-/// thread takes and another one releases is none: it would seem to be held for ever.
+/// Semaphores of which the thread returns what it has taken, one permit at a time; it may have one at first. A lock of
+/// Python's that one thread takes and another releases does not count: it would seem to be held forever.
 fn returned(thread: &Thread) -> FxHashSet<ObjectId> {
     let mut given: FxHashSet<ObjectId> = FxHashSet::default();
-    // What it has, more than at first, and the least and the most of that.
+    // By semaphore: permits held now, relative to the start, with their minimum and maximum.
     let mut counts: FxHashMap<ObjectId, (i64, i64, i64)> = FxHashMap::default();
     for operation in &thread.operations {
         let (object, change) = match *operation {
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(lengths.collect::<Vec<_>>(), [20, 80, 80, 20].map(Ticks::from_ns));
     }
 
-    /// Python's locks are semaphores that another thread may give back: all sleeps after the first one seemed to be under them.
+    /// Python's locks are semaphores that another thread may post: a sleep after such a post is not under the lock.
     #[test]
     fn what_another_thread_gives_back_is_not_held() {
         let program = r#"{"format":"longpole-program","version":1,"threads":[

@@ -1,10 +1,10 @@
-//! More threads that do the same.
+//! More threads that share the work of some.
 
 use crate::program::{ObjectId, Operation, Program, Walk};
 use rustc_hash::FxHashSet;
 
-/// What these threads compute is divided among them and `more` others: each computes less. The exception is what they compute
-/// while they hold one of the locks of `under` (`None`: any): that does not get faster by being divided among more threads.
+/// Divides the computing of these threads among them and `more` others: each computes less. Computing under one of the locks
+/// `under` (`None`: any) stays: more threads do not make it faster.
 pub(super) fn more_threads(
     program: &mut Program,
     threads: &[usize],
@@ -19,7 +19,7 @@ pub(super) fn more_threads(
         let mut walk = Walk::holding(is_shared);
         for operation in &mut thread.operations {
             match operation {
-                // Others read at the same time.
+                // Under a read lock, threads compute at the same time.
                 Operation::ReadLock(_) => {}
                 Operation::Exec(length) | Operation::ExecIn(_, length) if !walk.holds() => {
                     *length = length.scaled(factor);

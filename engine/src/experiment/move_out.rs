@@ -1,19 +1,19 @@
-//! Work that moves out of a lock.
+//! Moves computing out of a lock.
 
 use crate::attribution::Owners;
 use crate::program::{FunctionRef, ObjectId, Operation, Program, Walk};
 use crate::time::Ticks;
 use rustc_hash::FxHashSet;
 
-/// What a function computes under these locks is computed before the first of them is taken.
+/// Moves a function's computing under these locks before the first of them is taken.
 pub(super) fn move_out(program: &mut Program, owners: &Owners, function: FunctionRef, locks: &[ObjectId]) {
     let locks: FxHashSet<ObjectId> = locks.iter().copied().collect();
-    // What a thread in the background repeats is known by the places of its operations.
+    // Background threads are excepted: their repeated part is given by indices of operations.
     for thread in program.threads.iter_mut().filter(|thread| thread.background.is_none()) {
         let operations = std::mem::take(&mut thread.operations);
         let mut moved: Vec<Operation> = Vec::with_capacity(operations.len());
         let mut walk = Walk::holding(|lock| locks.contains(&lock));
-        // Where what is computed under the locks that the thread holds goes to.
+        // Index of the operation before the held locks, which gets the moved computing.
         let mut before: Option<usize> = None;
         for mut operation in operations {
             let own = walk.computed(&operation).and_then(|(own, _)| own).and_then(|own| owners.owner(own));
@@ -37,7 +37,7 @@ pub(super) fn move_out(program: &mut Program, owners: &Owners, function: Functio
             moved.push(operation);
         }
         thread.operations = moved;
-        // Places of operations are no longer what they were.
+        // Recorded moves lie at indices of operations, which have changed.
         thread.moves.clear();
     }
 }

@@ -4,7 +4,7 @@ use super::edit::EditError;
 use crate::program::{ObjectId, Operation, Program};
 use rustc_hash::FxHashMap;
 
-/// How many permits a semaphore begins with; 0 if nothing sets it.
+/// Number of permits that a semaphore starts with; 0 if nothing initializes it.
 pub fn permits(program: &Program, semaphore: ObjectId) -> u32 {
     let operations = program.threads.iter().flat_map(|thread| &thread.operations);
     let counts = operations.filter_map(|operation| match *operation {
@@ -14,7 +14,7 @@ pub fn permits(program: &Program, semaphore: ObjectId) -> u32 {
     counts.max().unwrap_or(0)
 }
 
-/// The semaphore begins with this many permits.
+/// Makes the semaphore start with this many permits.
 pub(super) fn set_permits(program: &mut Program, semaphore: ObjectId, permits: u32) -> Result<(), EditError> {
     let mut is_set = false;
     for operation in program.threads.iter_mut().flat_map(|thread| &mut thread.operations) {
@@ -28,25 +28,25 @@ pub(super) fn set_permits(program: &mut Program, semaphore: ObjectId, permits: u
     if is_set { Ok(()) } else { Err(EditError::NothingToChange("nothing sets how many permits there are")) }
 }
 
-/// A bounded resource: a semaphore of which each thread returns what it has taken. Connections of a pool, tokens, a limit of requests
-/// under way; a semaphore that one thread posts for another hands work over, and is none of them (ours).
+/// A bounded resource: a semaphore of which each thread returns what it has taken, such as connections of a pool, tokens, or
+/// a limit of requests in progress. A semaphore that one thread posts for another passes work on and does not count (ours).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Permits {
     pub(crate) semaphore: ObjectId,
     pub(crate) permits: u32,
-    /// Threads that take one.
+    /// Number of threads that take one.
     pub(crate) users: u32,
 }
 
-/// What one thread does with a semaphore.
+/// Permits of a semaphore that one thread holds.
 #[derive(Clone, Copy, Default)]
 struct Taken {
     now: i64,
-    /// It gave one that it had not taken, or took several.
+    /// The thread posted without having taken one, or took several.
     otherwise: bool,
 }
 
-/// Those of a program of which there are fewer permits than threads that want one.
+/// Bounded resources of a program with fewer permits than threads that want one.
 pub(crate) fn bounded(program: &Program) -> Vec<Permits> {
     let mut counts: FxHashMap<ObjectId, u32> = FxHashMap::default();
     let mut users: FxHashMap<ObjectId, Option<u32>> = FxHashMap::default();
@@ -55,7 +55,7 @@ pub(crate) fn bounded(program: &Program) -> Vec<Permits> {
         for operation in &thread.operations {
             let (object, change) = match *operation {
                 Operation::SemInit(object, count) => {
-                    // One that is set again counts something else by then.
+                    // A semaphore that is set again has changed its meaning.
                     let again = counts.insert(object, count).is_some();
                     if again {
                         users.insert(object, None);

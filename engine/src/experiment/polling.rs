@@ -1,39 +1,39 @@
-//! Threads that poll: they sleep, look whether there is something to do, and sleep again (ours).
+//! Threads that poll: they sleep, look for work, and sleep again (ours).
 
 use super::free::timers;
 use crate::program::{Operation, Program, Thread};
 use crate::time::Ticks;
 
-/// Fewer sleeps of a thread tell nothing.
+/// Fewest sleeps of a thread that show a pattern.
 const FEWEST: usize = 10;
-/// Sleeps are alike if most of them differ by less than this part of their length.
+/// Sleeps are alike if the middle 80 % of them lie within this part of their median.
 const ALIKE: f64 = 0.1;
-/// A look that finds nothing computes at most this part of what the thread computes where there is something to do, and this part of its sleep.
+/// A look that finds nothing computes less than this part of a look with work, and than this part of the sleep.
 const OF_WORK: f64 = 1.0 / 8.0;
 const OF_SLEEP: f64 = 1.0 / 50.0;
-/// At least this part of the looks finds nothing: after each of its sleeps, a thread that waits for an answer has it.
+/// More than this part of a polling thread's looks find nothing; a thread that waits for an answer finds it each time.
 const FINDS_NOTHING: f64 = 0.1;
 
 /// The threads of a program that poll.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Polling {
-    /// By their places in the program.
+    /// Their indices in the program.
     pub(crate) threads: Vec<usize>,
-    /// How long they sleep each time.
+    /// Length of each of their sleeps.
     pub(crate) every: Ticks,
 }
 
-/// The sleeps of a thread: their lengths, and what was computed after each.
+/// A thread's sleeps: their lengths, and the computing after each.
 #[derive(Default)]
 struct Looks {
     slept: Vec<u64>,
     computed: Vec<u64>,
-    /// No thread waits for it: alone it looks for something outside of the program.
+    /// No thread waits for this one: it polls for something outside of the program.
     in_background: bool,
 }
 
 impl Polling {
-    /// Threads whose looks find nothing, and those that sleep as long each time: there was always something.
+    /// Threads whose looks often find nothing, and threads that sleep as long each time: their looks found work.
     pub(crate) fn of(program: &Program) -> Option<Polling> {
         let timers = timers(program);
         let looks = program.threads.iter().map(|thread| Looks::of(thread, &timers));
@@ -48,7 +48,7 @@ impl Polling {
 }
 
 impl Looks {
-    /// `None`: a timer that goes on by itself wakes the thread.
+    /// The sleeps of a thread; `None`: too few, or a periodic timer wakes it.
     fn of(thread: &Thread, timers: &[bool]) -> Option<Looks> {
         let mut looks = Looks { in_background: thread.background.is_some(), ..Looks::default() };
         for operation in &thread.operations {
@@ -76,7 +76,7 @@ impl Looks {
         self.computed.push(0);
     }
 
-    /// The middle length.
+    /// The median length.
     fn every(&self) -> u64 {
         at(&self.slept, 0.5)
     }
@@ -86,7 +86,7 @@ impl Looks {
         self.every() > 0 && spread as f64 <= ALIKE * self.every() as f64
     }
 
-    /// Whether there was nothing to do after some sleeps, and after others there was.
+    /// Whether there was no work after some sleeps, and work after others.
     fn is_polling(&self) -> bool {
         let most = self.computed.len().div_ceil(10);
         let work = self.computed.iter().rev().take(most).map(|ticks| *ticks as f64).sum::<f64>();

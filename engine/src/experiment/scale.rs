@@ -1,10 +1,10 @@
-//! Functions take another part of their time.
+//! Scales the time of functions.
 
 use super::edit::EditError;
 use crate::program::{CallWalk, FunctionRef, Operation, Program};
 use crate::time::Ticks;
 
-/// What these functions compute themselves takes this many times as long; 0 is not at all.
+/// Multiplies the self time of these functions by this factor; 0 is no time.
 pub(super) fn scale(program: &mut Program, functions: &[FunctionRef], factor: f64) -> Result<(), EditError> {
     if !factor.is_finite() || factor < 0.0 {
         return Err(EditError::Factor);
@@ -16,7 +16,7 @@ pub(super) fn scale(program: &mut Program, functions: &[FunctionRef], factor: f6
         }
     }
     let is_chosen = |function: FunctionRef| chosen.get(function.0 as usize) == Some(&true);
-    // All lengths together stay what a program may hold.
+    // Lengths are cut off so that their sum stays within what a program may hold.
     let mut left = Ticks::MAX_TOTAL;
     for thread in &mut program.threads {
         let mut walk = CallWalk::default();

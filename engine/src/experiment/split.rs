@@ -1,10 +1,10 @@
-//! A lock becomes several.
+//! Splits a lock into several.
 
 use super::edit::EditError;
 use crate::numbers::Numbers;
 use crate::program::{ObjectId, Operation, Program};
 
-/// The lock becomes that many; each time one of them, drawn by chance, is taken instead.
+/// The lock becomes this many locks, of which each acquisition takes one, drawn by chance.
 pub(super) fn split(program: &mut Program, lock: ObjectId, parts: u32) -> Result<(), EditError> {
     let name = program.objects.get(lock.0 as usize).cloned().unwrap_or_default();
     if parts == 0 {
@@ -14,10 +14,10 @@ pub(super) fn split(program: &mut Program, lock: ObjectId, parts: u32) -> Result
     if parts == 1 {
         return Ok(());
     }
-    // The lock itself stays the first part.
+    // The lock itself is the first part.
     let mut all = vec![lock];
     for part in 2..=u64::from(parts) {
-        // More parts than operations could take are all alike.
+        // More parts than there are operations make no difference.
         if all.len() > program.threads.iter().map(|thread| thread.operations.len()).sum() {
             break;
         }
@@ -33,9 +33,9 @@ pub(super) fn split(program: &mut Program, lock: ObjectId, parts: u32) -> Result
         program.writers_first.sort_unstable();
     }
     for (number, thread) in program.threads.iter_mut().enumerate() {
-        // Drawn for each thread by itself, so that an edit elsewhere changes nothing here.
+        // Each thread has its own random numbers, so that an edit elsewhere changes nothing here.
         let mut numbers = Numbers::new(number as u64 + 1);
-        // What the thread holds, the last taken first: it is released in that order.
+        // Parts that the thread holds, the last taken last: they are released in reverse order.
         let mut taken: Vec<ObjectId> = Vec::new();
         for operation in &mut thread.operations {
             match operation {
@@ -45,7 +45,7 @@ pub(super) fn split(program: &mut Program, lock: ObjectId, parts: u32) -> Result
                 | Operation::WriteLock(object)
                     if *object == lock =>
                 {
-                    // One that it has already stays the same one.
+                    // A nested acquisition takes the same part.
                     let drawn = || all[numbers.below(all.len() as u64) as usize];
                     *object = taken.last().copied().unwrap_or_else(drawn);
                     taken.push(*object);

@@ -1,4 +1,4 @@
-//! What changes make of a program.
+//! The effect of changes on programs.
 
 use super::*;
 use crate::attribution::Owners;
@@ -75,7 +75,7 @@ fn what_cannot_be_split() {
     assert_eq!(split("s", 2), Err(EditError::NotALock("s".into())));
 }
 
-/// The unchanged program was run again for every change: a third of all runs of a report.
+/// The unchanged program serves all comparisons, so it must not run again for each change.
 #[test]
 fn a_run_is_made_once_however_often_it_is_asked_for() {
     let given = program(
@@ -94,7 +94,7 @@ fn a_run_is_made_once_however_often_it_is_asked_for() {
     let runs = trials.runs();
     faster().gains(Cpus::ONE, gain);
     assert_eq!(trials.runs(), runs + 4, "the unchanged program's other runs are known");
-    // On another CPU count it is the unchanged program.
+    // A change of the CPU count alone shares the runs of the unchanged program.
     let two = Cpus::count(2).expect("2");
     assert_eq!(trials.with(vec![Edit::Cpus(two)]).time_ns(Cpus::ONE, 0), trials.time_ns(two, 0));
 }
@@ -151,7 +151,7 @@ fn fewer_threads_do_the_work_of_all_and_wait_for_each_other() {
         counts.collect::<Vec<u32>>()
     };
     assert_eq!(barriers(&two), [2, 2]);
-    // The main thread awaited the third one, which had awaited the main thread itself.
+    // The main thread awaited the removed third thread, which had awaited the main thread itself.
     let awaited = |program: &Program| match program.threads[0].operations[2] {
         Operation::Await(edge) => Some(edge),
         _ => None,

@@ -1,4 +1,4 @@
-//! Runs of a program, unchanged and with changes: each is made once.
+//! Runs of a program, unchanged and with changes, each made once.
 
 use super::apply::{Changed, apply};
 use super::edit::{Edit, EditError};
@@ -10,14 +10,14 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// A program, a machine, and the times of all runs that were asked for. Threads may ask at once: of two that ask the same, one
-/// runs it and the other one waits.
+/// A program, a machine, and the times of all runs asked for. Threads may ask at once: of two that ask for the same run, one
+/// makes it and the other waits.
 #[derive(Debug)]
 pub struct Trials<'p> {
     program: Cow<'p, Program>,
     owners: Owners,
     model: Model,
-    /// The same with one run: only times are kept, and one run gives them.
+    /// The model with one run for each time.
     single: Model,
     operations: usize,
     known: Mutex<Vec<Known>>,
@@ -33,14 +33,14 @@ struct Known {
 }
 
 impl<'p> Trials<'p> {
-    /// None yet. `owners` are those of the program with its samples.
+    /// An empty store. `owners` are those of the program with its samples.
     pub fn new(program: Cow<'p, Program>, owners: Owners, model: &Model) -> Trials<'p> {
         let operations = program.threads.iter().map(|thread| thread.operations.len()).sum();
         let single = Model { runs: 1, ..model.clone() };
         Trials { program, owners, model: model.clone(), single, operations, known: Mutex::default() }
     }
 
-    /// The same for a program that still has its samples, or never had any.
+    /// An empty store for a program that still has its samples, or never had any.
     pub fn of(program: &'p Program, model: &Model) -> Trials<'p> {
         Trials::new(Cow::Borrowed(program), Owners::of(program), model)
     }
@@ -60,24 +60,24 @@ impl<'p> Trials<'p> {
         &self.model
     }
 
-    /// How many operations a run has.
+    /// Number of the program's operations.
     pub fn operations(&self) -> usize {
         self.operations
     }
 
-    /// How many different runs were asked for.
+    /// Number of different runs asked for.
     pub fn runs(&self) -> usize {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// The program with these changes; nothing is changed or run yet.
+    /// The program with these changes, which are made when it is first run.
     pub fn with(&self, edits: Vec<Edit>) -> Trial<'_> {
         let of = |edit: &Edit| match edit {
             Edit::Cpus(cpus) => Some(*cpus),
             _ => None,
         };
         let cpus = edits.iter().rev().find_map(of);
-        // On another CPU count the program is the same.
+        // A change of the CPU count leaves the program the same.
         let edits = edits.into_iter().filter(|edit| of(edit).is_none()).collect();
         Trial { trials: self, edits, cpus, changed: OnceCell::new() }
     }
@@ -87,13 +87,13 @@ impl<'p> Trials<'p> {
         self.with(Vec::new()).time_ns(cpus, number)
     }
 
-    /// A run of the unchanged program that was made elsewhere.
+    /// Stores a run of the unchanged program that was made elsewhere.
     pub(crate) fn know(&self, cpus: Cpus, number: u32, time_ns: Option<f64>) {
         self.slot(&[], cpus, number).get_or_init(|| time_ns);
     }
 
     fn slot(&self, edits: &[Edit], cpus: Cpus, number: u32) -> Arc<OnceLock<Option<f64>>> {
-        // A thread that panicked while it looked left nothing half done.
+        // The list is always consistent, even if a thread panicked with the lock held.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let is_same = |known: &&Known| known.cpus == cpus && known.number == number && known.edits == edits;
         if let Some(known) = known.iter().find(is_same) {
@@ -111,12 +111,12 @@ pub struct Trial<'t> {
     pub(super) trials: &'t Trials<'t>,
     edits: Vec<Edit>,
     cpus: Option<Cpus>,
-    /// Made when it is first run.
+    /// Computed at the first run.
     changed: OnceCell<Result<Changed<'t>, EditError>>,
 }
 
 impl<'t> Trial<'t> {
-    /// What runs.
+    /// The changed program and machine.
     ///
     /// # Errors
     /// The first change that cannot be made.
@@ -131,18 +131,18 @@ impl<'t> Trial<'t> {
         &self.trials.program
     }
 
-    /// The machine, without what the changes make of it.
+    /// The machine before the changes.
     pub fn model(&self) -> &Model {
         &self.trials.model
     }
 
-    /// The CPU count that it runs on where this one is asked for.
+    /// The CPU count of the run if `cpus` is asked for: a change may set another one.
     pub fn on(&self, cpus: Cpus) -> Cpus {
         self.cpus.unwrap_or(cpus)
     }
 
-    /// The time of a run, nanoseconds. The run with number 0 leaves nothing to chance; others decide by chance what the model
-    /// leaves open, each in its own way. `None`: a change cannot be made, or the run stops before its end.
+    /// The time of a run, nanoseconds. Run 0 has no random choices; each other run draws its own for what the model leaves
+    /// open. `None`: a change cannot be made, or the run stops before its end.
     pub fn time_ns(&self, cpus: Cpus, number: u32) -> Option<f64> {
         let cpus = self.on(cpus);
         *self.trials.slot(&self.edits, cpus, number).get_or_init(|| {
@@ -152,7 +152,7 @@ impl<'t> Trial<'t> {
         })
     }
 
-    /// What the changes gain in this run, as a share of the same run without them; `None`: one of both stops before its end.
+    /// Gain of the changes in this run, as a share of the same run without them; `None`: one of the two stops before its end.
     pub fn gain(&self, cpus: Cpus, number: u32) -> Option<f64> {
         let (before, after) = (self.trials.time_ns(cpus, number)?, self.time_ns(cpus, number)?);
         (before > 0.0).then(|| 1.0 - after / before)

@@ -1,5 +1,5 @@
-//! What was noticed of a recording, a program or a simulation: each kind with its numbers. Sentences about it are made where
-//! results are shown.
+//! Findings about a recording, a program or a simulation: each kind with its numbers. The modules that show results word the
+//! sentences.
 
 mod trust;
 
@@ -14,7 +14,7 @@ use strum::{IntoStaticStr, VariantNames};
 pub enum Severity {
     /// The answer is wrong, or there is none.
     Wrong,
-    /// It may be off: by up to so much thread time, nanoseconds, if that is known.
+    /// The answer may be off: by up to this much thread time, nanoseconds, if known.
     MayBeOff(Option<u64>),
     /// Good to know.
     Information,
@@ -25,72 +25,72 @@ pub enum Severity {
 pub struct Names {
     /// The first ones.
     pub names: Vec<String>,
-    /// Names that are not among them.
+    /// Number of further names.
     pub more: usize,
 }
 
 impl Names {
-    /// Keeps the first `most` of them.
+    /// Keeps the first `most` names.
     pub(crate) fn first(most: usize, all: impl IntoIterator<Item = String>) -> Names {
         let mut all = all.into_iter();
         let names: Vec<String> = all.by_ref().take(most).collect();
         Names { names, more: all.count() }
     }
 
-    /// How many there are.
+    /// Number of all names.
     pub fn count(&self) -> usize {
         self.names.len().saturating_add(self.more)
     }
 }
 
-/// Why an object's waits stay as recorded.
+/// Why an object's waits are replayed as recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplayReason {
     /// Operations of its family were lost in its process.
     Lost,
-    /// Two threads had it at once.
+    /// Two threads held it at once.
     HadTwice,
-    /// A thread gave it back that did not have it.
+    /// A thread released it without holding it.
     GivenByAnother,
-    /// A wait for it was ended by something that did no operation on it.
+    /// Something other than an operation on the object ended a wait for it.
     WokenFromOutside,
-    /// Who came to a barrier does not fit its count.
+    /// The arrivals at a barrier do not fit its count.
     OddBarrier,
-    /// Nothing tells how much a semaphore held at first.
+    /// The initial count of a semaphore is not known.
     CountNotKnown,
-    /// More was taken from a semaphore than was in it.
+    /// Threads took more from a semaphore than was in it.
     CountTooSmall,
-    /// Simulated, threads would wait for each other for ever, which they did not.
+    /// The simulated object ends in a deadlock that the recording does not have.
     Deadlock,
 }
 
-/// An object whose waits stay as recorded.
+/// An object whose waits are replayed as recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayedObject {
     /// Its name.
     pub name: String,
-    /// Why.
+    /// Why they are.
     pub reason: ReplayReason,
 }
 
-/// Which thread has what a thread waits for.
+/// The thread that holds the object that another thread waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     /// Its name.
     pub thread: String,
-    /// It is the one that waits.
+    /// Whether it is the waiting thread itself.
     pub itself: bool,
-    /// It has ended.
+    /// Whether it has ended.
     pub ended: bool,
 }
 
-/// What a thread waits for forever.
+/// What a thread waits forever for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "names and holders of what the variant says")]
 pub enum WaitsFor {
-    /// To be created at all.
+    /// To be created.
     Creation,
     Signal {
         name: String,
@@ -114,12 +114,12 @@ pub enum WaitsFor {
         name: String,
         holder: Option<Holder>,
     },
-    /// The same, for writing.
+    /// A read-write lock, for writing.
     Writing {
         name: String,
         holder: Option<Holder>,
     },
-    /// `arrived` of `of` threads have come.
+    /// A barrier at which `arrived` of `of` threads have arrived.
     Barrier {
         name: String,
         arrived: u32,
@@ -135,37 +135,37 @@ pub enum WaitsFor {
     WakeUp {
         name: String,
     },
-    /// Nothing that is known to make a thread wait.
+    /// Nothing that makes a thread wait, as far as is known.
     NotKnown,
 }
 
-/// A thread that waits for ever.
+/// A thread that waits forever.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StuckThread {
     /// Its name.
     pub thread: String,
-    /// What for.
+    /// What it waits for.
     pub waits_for: WaitsFor,
     /// The function in which it waits, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
 }
 
-/// Threads that wait for ever.
+/// Threads that wait forever.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stuck {
-    /// When the last thing happened, nanoseconds after the start. The result is up to there.
+    /// Time of the last event, nanoseconds from the start; the result ends there.
     pub end_ns: f64,
-    /// The first of them.
+    /// The first of these threads.
     pub threads: Vec<StuckThread>,
-    /// How many more there are.
+    /// Number of further threads.
     pub more: usize,
 }
 
-/// Something noticed.
+/// A finding.
 ///
-/// As JSON it is an object: `kind`, the variant's name, and its numbers. What has another kind, or lacks a number, is read
-/// as [`Finding::Other`].
+/// As JSON it is an object: `kind`, the variant's name, and its numbers. An object of another kind, or without a number, is
+/// read as [`Finding::Other`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -173,22 +173,21 @@ pub struct Stuck {
 pub enum Finding {
     /// Records were lost.
     Loss { records: u64 },
-    /// Records are missing in a part of the recording, summed over CPUs; `joined` gaps were merged with
-    /// others.
+    /// Records are missing for this time, summed over CPUs; `joined` gaps were merged with others.
     Gap { missing_ns: u64, joined: u64 },
-    /// New processes and libraries ran so long without function probes.
+    /// New processes and libraries ran for this time before they had function probes.
     ProbesLate { missing_ns: u64 },
-    /// Programs and libraries ran so long before their lock operations were recorded.
+    /// Programs and libraries ran for this time before their lock operations were recorded.
     LocksLate { missing_ns: u64, recorded_ns: u64 },
     /// Processes that never got function probes.
     NotProbed { processes: u64 },
-    /// Wake-ups by the network while packets over the loopback device were not followed: threads of the program may have
-    /// sent those packets.
+    /// Wake-ups by the network while packets over the loopback device were not followed: threads of the program may have sent
+    /// the packets.
     PacketsNotFollowed { wakings: u64 },
-    /// Threads were stopped by a debugger or a signal, summed.
+    /// Threads were stopped by a debugger or a signal for this time, summed.
     Stopped { stopped_ns: u64 },
-    /// Threads were not where their events had left them; `unseen_switches`: switches that the kernel did not
-    /// report; `recorded_ns`: the length of the recording.
+    /// Events contradict a thread's state. `unseen_switches`: switches that the kernel did not report; `recorded_ns`: length
+    /// of the recording.
     Contradiction {
         places: u64,
         unseen_switches: u64,
@@ -196,9 +195,9 @@ pub enum Finding {
         #[serde(default)]
         recorded_ns: u64,
     },
-    /// Switches that the kernel did not report, taken from its count of CPU time.
+    /// Switches that the kernel did not report, inferred from its count of CPU time.
     Inferred { switches: u64 },
-    /// Lock operations of a thread are missing in this number of places.
+    /// Lock operations of threads are missing in this number of places.
     LocksLost { places: u64 },
     /// Operations of these families were lost: only their waits are recorded.
     OperationsLost { families: Vec<String> },
@@ -210,159 +209,159 @@ pub enum Finding {
     OperationsForbidden { operations: u64 },
     /// Acquisitions of mutexes that several threads use, and the smaller number of pairs that stand for them.
     OperationsJoined { acquisitions: u64, pairs: u64 },
-    /// A family has no probes in some processes: they were removed after `after_ns`, or never set because of
-    /// a trial's result.
+    /// A family of lock functions has no probes in some processes: they were removed after `after_ns`, or never set because
+    /// of a trial's result.
     OperationsOff { family: String, processes: usize, after_ns: Option<u64>, tried: Option<OperationsTried> },
-    /// Function exits that fit no entry.
+    /// Function exits without an entry.
     StrayExit { exits: u64 },
     /// Child processes that are not recorded.
     Children { processes: u64 },
-    /// The session file had no room for these.
+    /// Facts, notes and stacks that did not fit into the session file.
     FileFull { left_out: LeftOut },
-    /// CPU time from events and from /proc differ for some threads, most for this one.
+    /// CPU time from events and from /proc differ for some threads; `thread` differs most.
     CpuTime { threads: u64, thread: String, events_ns: u64, proc_ns: u64 },
-    /// Functions whose probes were removed, since they were called too often.
+    /// Functions whose probes were removed because they were called too often.
     #[serde(rename = "folded")]
     #[strum(serialize = "folded")]
     ProbesRemoved { functions: Names },
-    /// The same, on request.
+    /// Functions whose probes were removed on request.
     AskedOff { functions: Names },
-    /// What probe hits took of `ran_ns` on CPUs, taken out of compute time.
+    /// Cost of probe hits, of `ran_ns` on CPUs, taken out of compute time.
     ProbeCost { cost_ns: u64, ran_ns: u64 },
     /// Waits that ended without a recorded wake-up, of all that ended.
     Unmatched { waits: u64, of: u64 },
-    /// Recorded lengths, or else the predicted time, are longer than can be represented, and were cut there.
+    /// Lengths, recorded or else predicted, exceed the largest representable one and were cut there.
     TooLong { recorded: bool },
-    /// With its locks simulated the program ends in a deadlock that did not happen: they stay as recorded.
+    /// With simulated locks the program ends in a deadlock that did not happen, so these locks are replayed.
     SimulatedDeadlock { stuck: Stuck },
-    /// The first objects whose waits stay as recorded, and how many more there are.
+    /// Objects whose waits are replayed as recorded: the first ones, and how many more.
     Replayed { objects: Vec<ReplayedObject>, more: usize },
     /// Condition variables whose purpose is not known.
     ConditionsReplayed { conditions: Names },
     /// Condition variables that were signalled and never waited for.
     NeverAwaited { conditions: Names },
-    /// Objects that leave a trace only where a thread waits for them; `all_locks`: every lock of the program,
-    /// `rust`: those of Rust's library; `go`: it has goroutines, which are not visible.
+    /// Objects that leave a trace only where a thread waits for them. `all_locks`: all locks of the program are such; `rust`:
+    /// those of Rust's library; `go`: the program has goroutines, which are not visible.
     Uncontended { objects: usize, all_locks: bool, rust: bool, go: bool },
-    /// Acquisitions of locks without probes: threads waited or woke others at `seen`, `added` are estimated
-    /// from samples of the code under the lock; each of those stands for several.
+    /// Acquisitions of locks without probes. Threads waited or woke others at `seen` of them. `added` ones are estimated from
+    /// samples of the code under the lock, and each stands for several.
     PutBack { locks: usize, seen: u64, added: u64, each_stands_for: u64 },
-    /// Joins of threads that had ended by then, of all that were created in rounds: they leave no trace, and are supposed.
+    /// Joins of threads that had already ended, which leave no trace and are assumed; `of`: all threads created in rounds.
     JoinsPutBack { joins: usize, of: usize },
     /// Locks without probes whose hold times are not known.
     HeldNotMeasured { locks: usize },
-    /// Polling and spinning that counts as waiting; the end of `guessed` of the `waits` is a guess.
-    /// `hand_overs` more are for spin locks that only samples show.
+    /// Polling and spinning that counts as waiting. The end of `guessed` of the `waits` is a guess; `hand_overs` more are for
+    /// spin locks that only samples show.
     Spinning { spun_ns: u64, ran_ns: u64, waits: u32, guessed: u32, hand_overs: usize },
-    /// Time of asking again and again that counts as computing.
+    /// Busy waiting that counts as computing.
     BusyWait { yielded: Option<Yielded>, seen: Option<SeenWaiting>, most_ns: u64, ran_ns: u64 },
     /// Compute time with too few samples to attribute it.
     FewSamples { undivided_ns: f64, all_ns: f64 },
-    /// Samples whose stacks end before their beginning.
+    /// Samples whose stacks do not reach the thread's first function.
     TruncatedStacks { stacks: u64, of: u64 },
-    /// The run ends when this thread has slept for so long, which is taken out: times are for the same work.
+    /// The run ends when this thread has slept this long. The sleep is taken out: times are for the same work.
     OwnClock { thread: String, slept_ns: u64 },
-    /// The kernel's work on memory that threads share has this part of the CPU time. Only one of them at a time may change it.
+    /// The kernel's work on memory that threads share has this share of the CPU time; only one thread at a time can do it.
     KernelWorkGrows { share: f64 },
-    /// Functions without probes that samples stand for.
+    /// Functions without probes, written out as calls from samples.
     SpelledOut { functions: usize, samples: u64 },
-    /// Unlocks of what was not held are ignored: the first case, and how many more.
+    /// Unlocks of an object not held, which are ignored: the first case, and how many more.
     UnlockNotHeld { thread: String, operation: u32, object: String, more: u64 },
-    /// Threads created again.
+    /// Threads created twice: the first case, and how many more.
     CreatedTwice { thread: String, operation: u32, created: String, more: u64 },
-    /// Edges released again.
+    /// Edges released twice: the first case, and how many more.
     ReleasedTwice { thread: String, operation: u32, edge: String, more: u64 },
-    /// Threads of the program wait for ever. Of a recorded program they waited for each other to the recording's end, and
-    /// `others_ran` tells whether other threads ran meanwhile.
+    /// Threads of the program wait forever. In a recorded program they waited for each other until the recording's end;
+    /// `others_ran`: whether other threads ran meanwhile.
     Deadlock {
         stuck: Stuck,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         others_ran: Option<bool>,
     },
-    /// They do in the simulation, on `cpus` CPUs if that is known (0: unlimited), but did not in the recording.
+    /// Threads wait forever in the simulation, on `cpus` CPUs if known (0: unlimited), but did not in the recording.
     DeadlockInSimulation { stuck: Stuck, cpus: Option<u32> },
-    /// The program refers to nothing; `error` says where.
+    /// The program makes no sense; `error` says where.
     InvalidProgram { error: String },
     /// The file was not written to its end.
     CutSession { error: String },
     /// Part of the file is damaged.
     DamagedSession { error: String },
-    /// Something follows the end of the file.
+    /// Bytes follow the end of the file.
     TrailingBytes { error: String },
-    /// The file is larger than is read.
+    /// The file exceeds the size that is read.
     SessionTooLarge { error: String },
-    /// This is a part of the recording. `apart`: of one that was chosen among all of that length, see
-    /// [`crate::timeline::Typical::apart`].
+    /// A part of the recording was analysed. `apart`: [`crate::timeline::Typical::apart`], if the part was chosen among all
+    /// parts of that length.
     Excerpt {
-        /// Where it begins, nanoseconds after the recording's start.
+        /// Its start, nanoseconds from the recording's start.
         from_ns: u64,
         length_ns: u64,
         /// The recording's length.
         whole_ns: u64,
         records: u64,
-        /// All records.
+        /// Records of the whole recording.
         of: u64,
         apart: Option<f64>,
-        /// Some of its records stood for all of it.
+        /// Whether the part was chosen by a sample of the records.
         sampled: bool,
     },
-    /// Records of kinds that are not known.
+    /// Records of unknown kinds.
     UnknownRecords { records: u64 },
     /// The command left processes running when it ended.
     LeftRunning { processes: Names },
-    /// Others took this share of the CPUs while it was measured.
+    /// Other programs used this share of the CPUs during the measurement.
     BusyMachine { share: f64 },
-    /// For the recorded machine another time is predicted than the recording took.
+    /// The predicted time of the recorded machine differs from the recording's.
     UnlikeRun {
         predicted_ns: u64,
         measured_ns: u64,
         #[serde(default)]
         others_ns: u64,
     },
-    /// Recording took this share of the program's own CPU time; and this of it in the program's threads.
+    /// Recording used this share of the program's own CPU time; `in_threads`: the part in the program's threads.
     Costly {
         share: f64,
         #[serde(default)]
         in_threads: f64,
     },
-    /// So large a share of the records was lost that it was recorded again without lock operations.
+    /// The command was recorded again without lock operations, since this share of the records was lost.
     RecordedAgain { lost_share: f64 },
-    /// Of a kind that this version does not know, from a document.
+    /// A kind, from a document, that this version does not know.
     #[serde(untagged)]
     Other { kind: String, text: String },
 }
 
-/// CPUs given up in `sched_yield`.
+/// Calls of `sched_yield` by which threads gave up CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Yielded {
-    /// How often.
+    /// Number of calls.
     pub times: u64,
-    /// How long the CPUs were kept until then, nanoseconds; 0 where samples tell how much of that was waiting.
+    /// Time on the CPUs before the calls, nanoseconds; 0 where samples show how much of it was waiting.
     pub ns: u64,
-    /// The thread that did it most often.
+    /// The thread with most calls.
     pub most: String,
 }
 
 /// Samples in functions that only wait.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenWaiting {
-    /// Those.
+    /// Samples in such functions.
     pub samples: u64,
-    /// Of all.
+    /// All samples.
     pub of: u64,
-    /// About how much time that is, nanoseconds.
+    /// Time that these samples stand for, nanoseconds.
     pub ns: u64,
     /// The most frequent function.
     pub function: String,
 }
 
-/// A prediction that is off by more than this, or a recording that takes more, is no answer.
+/// A prediction that is off by more than this share, or a recording that takes more of the threads' time, is no answer.
 const MUCH: f64 = 0.3;
-/// Recording that takes less than this of the program's threads' time leaves what is seen of them as it is.
+/// Recording that takes at most this share of the program's threads' time does not distort them.
 const DISTORTS: f64 = 0.1;
 
 impl Finding {
-    /// The stable word for its kind.
+    /// The stable word for its kind, as in JSON.
     pub fn kind(&self) -> &str {
         match self {
             Finding::Other { kind, .. } => kind,
@@ -398,7 +397,7 @@ impl Finding {
             | Finding::Excerpt { apart: None, .. }
             | Finding::SpelledOut { .. }
             | Finding::JoinsPutBack { .. }
-            // Another finding lists the objects that stay as recorded.
+            // `Replayed` lists the objects.
             | Finding::SimulatedDeadlock { .. }
             | Finding::LeftRunning { .. }
             | Finding::RecordedAgain { .. }
@@ -407,7 +406,7 @@ impl Finding {
             Finding::Gap { missing_ns, .. }
             | Finding::ProbesLate { missing_ns }
             | Finding::LocksLate { missing_ns, .. } => Severity::MayBeOff(Some(*missing_ns)),
-            // A thousandth is less than what is shown is rounded to.
+            // Less than a thousandth disappears in the rounding of results.
             Finding::Contradiction { unknown_ns, recorded_ns, .. }
                 if unknown_ns.saturating_mul(1000) < *recorded_ns =>
             {
@@ -425,7 +424,7 @@ impl Finding {
         }
     }
 
-    /// Threads that wait for ever, if it is the program itself that lets them.
+    /// Threads that wait forever, if the program itself has that deadlock.
     pub fn deadlock(&self) -> Option<&Stuck> {
         match self {
             Finding::Deadlock { stuck, .. } => Some(stuck),
@@ -433,13 +432,13 @@ impl Finding {
         }
     }
 
-    /// Whether it is of the same kind, whatever its numbers.
+    /// Whether both are of the same kind, whatever their numbers.
     pub fn is_like(&self, other: &Finding) -> bool {
         self.kind() == other.kind()
     }
 }
 
-/// Whether other programs had CPUs for as long as the run took longer than predicted.
+/// Whether other programs used CPUs for at least as long as the run exceeded the prediction.
 pub fn is_delay_by_others(predicted_ns: u64, measured_ns: u64, others_ns: u64) -> bool {
     measured_ns > predicted_ns && measured_ns - predicted_ns <= others_ns
 }
@@ -448,7 +447,7 @@ pub fn is_delay_by_others(predicted_ns: u64, measured_ns: u64, others_ns: u64) -
 mod tests {
     use super::*;
 
-    /// Kinds are words that scripts rely on: that of the method is that of the document.
+    /// Scripts rely on the words for kinds: the method and the document must agree.
     #[test]
     fn a_finding_comes_back_from_its_document() {
         let names = Names::first(1, ["f".to_owned(), "g".to_owned()]);
@@ -480,7 +479,7 @@ mod tests {
         assert_eq!(Finding::VARIANTS.iter().filter(is_missing).count(), 0);
     }
 
-    /// 447 µs of three seconds made an answer "fair".
+    /// A contradiction of 447 µs in three seconds must not lower the trust in an answer.
     #[test]
     fn what_is_too_little_to_be_shown_changes_no_answer() {
         let of = |unknown_ns, recorded_ns| {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Counts that tell how complete the recording behind a result is. All 0 for a hand-written program.
+/// Counts that show how complete the recording behind a result is. All 0 for a hand-written program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Trust {
@@ -10,16 +10,16 @@ pub struct Trust {
     pub events: u64,
     /// Waits that ended with a recorded wake-up.
     pub wakes: u64,
-    /// Records lost, by any reason; `None`: not known, since the recording has no end, where that is written.
+    /// Records lost, for any reason; `None` if the recording lacks its end, which has the count.
     pub lost: Option<u64>,
     /// Waits that ended without a recorded wake-up.
     pub unmatched: u64,
-    /// Thread time during which it is unknown what happened, nanoseconds.
+    /// Thread time with unknown activity, nanoseconds.
     pub unknown_ns: u64,
     /// Waits cut by the window's edges.
     #[serde(rename = "censored")]
     pub truncated_waits: u64,
-    /// Wakings that ended no wait: of threads that were awake, or woken a second time. The first one of a sleep counts.
+    /// Wake-ups that ended no wait: the thread was awake, or had been woken already.
     #[serde(skip_serializing_if = "is_zero")]
     pub spurious: u64,
 }

@@ -1,5 +1,5 @@
-//! The graph itself: vertices and edges, numbered so that every edge goes from a smaller vertex to a larger
-//! one. The edges into a vertex are contiguous, so one walk over them is a walk in topological order.
+//! The graph itself: vertices and edges, numbered so that every edge goes from a smaller vertex to a larger one. The edges
+//! into a vertex are contiguous, so a walk over all edges is in topological order.
 
 use crate::finding::Finding;
 use crate::program::{FunctionRef, ThreadId};
@@ -14,23 +14,22 @@ pub struct VertexId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ActivityId(pub u32);
 
-/// What an edge stands for.
+/// The kind of an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ActivityKind {
     /// The thread computes: `exec`, and the body of a `once`. As long as the operation.
     Compute,
     /// The thread waits for a device. As long as the operation.
     Io,
-    /// The thread sleeps. As long as the operation; from the source for a point in time.
+    /// The thread sleeps. As long as the operation; a sleep until a point in time comes from the source.
     Sleep,
-    /// The thread gets past a synchronization operation. Takes no time by itself.
+    /// The thread passes a synchronization operation. Takes no time.
     Step,
-    /// Another thread's operation lets it pass: from after the one to after the other. Takes no time.
+    /// Another thread's operation lets this one pass: from the end of the former to the end of the latter. Takes no time.
     Wake,
-    /// From where a thread was woken to where it acts.
+    /// The latency from the wake-up of a thread until it acts.
     Delay,
-    /// From the source to a thread without a creator, or from a `create` to the thread created. Takes no
-    /// time.
+    /// From the source to a thread without a creator, or from a `create` to the created thread. Takes no time.
     Start,
     /// From a thread's last vertex to the sink. Takes no time.
     End,
@@ -43,13 +42,13 @@ pub struct Activity {
     pub tail: VertexId,
     /// Where it goes to.
     pub head: VertexId,
-    /// How long it takes.
+    /// Its length.
     pub length: Ticks,
-    /// What it stands for.
+    /// Its kind.
     pub kind: ActivityKind,
     /// The thread of the operation; for a wake, the woken thread.
     pub thread: ThreadId,
-    /// Which of the thread's operations; of a start the first, of an end their number.
+    /// Index of the thread's operation; for a start 0, for an end the number of operations.
     pub operation: u32,
     /// The function on top of the thread's stack, if any.
     pub function: Option<FunctionRef>,
@@ -58,8 +57,8 @@ pub struct Activity {
 /// No function.
 const NONE: u32 = u32::MAX;
 
-/// A program activity graph (1994, near-critical paths, II.A): a directed acyclic multigraph with one source and one sink.
-/// 25 bytes for an edge and 4 for a vertex.
+/// A program activity graph (1994, near-critical paths, II.A): a directed acyclic multigraph with one source and one sink. An
+/// edge takes 25 bytes and a vertex 4.
 #[derive(Clone, Debug, Default)]
 pub struct ActivityGraph {
     /// First edge into each vertex, and the end of the last.
@@ -71,24 +70,24 @@ pub struct ActivityGraph {
     operations: Vec<u32>,
     functions: Vec<u32>,
     pub(super) findings: Vec<Finding>,
-    /// When the schedule that it was made from ends.
+    /// End of the schedule that the graph was made from.
     pub(super) scheduled: Option<Ticks>,
 }
 
-/// What is wrong with a graph. `Display` is one line.
+/// An error in a graph. `Display` is one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GraphError {
-    /// An edge does not go from a smaller vertex to a larger one: there may be a circle.
+    /// An edge does not go from a smaller vertex to a larger one: there may be a cycle.
     NotOrdered(ActivityId),
-    /// A vertex other than the source has no edge into it, or one other than the sink none out of it.
+    /// A vertex other than the source has no incoming edge, or a vertex other than the sink no outgoing one.
     Loose(VertexId),
-    /// The lengths of all edges add up to more than fits.
+    /// The sum of all edges' lengths overflows.
     TooLong,
     /// The longest path is not as long as the schedule.
     OtherLength {
-        /// Of the longest path.
+        /// Length of the longest path.
         path: Ticks,
-        /// Of the schedule.
+        /// Length of the schedule.
         schedule: Ticks,
     },
 }
@@ -112,7 +111,7 @@ impl fmt::Display for GraphError {
 impl std::error::Error for GraphError {}
 
 impl ActivityGraph {
-    /// A graph of these edges, for tests and benchmarks: vertices 0 to `vertices` − 1, the last being the sink.
+    /// A graph of these edges, for tests and benchmarks, with vertices 0 to `vertices` − 1; the last one is the sink.
     ///
     /// # Errors
     /// What [`ActivityGraph::check`] finds.
@@ -147,7 +146,7 @@ impl ActivityGraph {
         }
     }
 
-    /// One more edge into the vertex that is closed next. Its head is not looked at.
+    /// Adds an edge into the vertex that is closed next; ignores the edge's `head`.
     pub(super) fn edge_into(&mut self, edge: Activity) {
         self.tails.push(edge.tail.0);
         self.lengths.push(edge.length.0);
@@ -157,50 +156,50 @@ impl ActivityGraph {
         self.functions.push(edge.function.map_or(NONE, |function| function.0));
     }
 
-    /// The next vertex has all its edges.
+    /// Closes the next vertex, which has all its edges, and returns it.
     pub(super) fn close(&mut self) -> VertexId {
         let vertex = VertexId(self.first.len() as u32 - 1);
         self.first.push(self.tails.len() as u32);
         vertex
     }
 
-    /// How many vertices there are.
+    /// Number of vertices.
     pub fn vertices(&self) -> usize {
         self.first.len().saturating_sub(1)
     }
 
-    /// How many edges there are.
+    /// Number of edges.
     pub fn edges(&self) -> usize {
         self.tails.len()
     }
 
-    /// The vertex after all ends.
+    /// The last vertex, where all paths end.
     pub fn sink(&self) -> VertexId {
         VertexId(self.vertices().saturating_sub(1) as u32)
     }
 
-    /// Deadlocks and contradictions in the program that it was made from.
+    /// Deadlocks and contradictions in the graph's program.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
-    /// Whose vertex it is; `None` for the source and the sink, and for the middle of a barrier.
+    /// The thread of a vertex; `None` for the source, the sink, and the middle of a barrier.
     pub fn thread_at(&self, vertex: VertexId) -> Option<ThreadId> {
         let range = self.range(vertex.0 as usize);
         let first = range.start;
-        // What enters a thread's vertex first is its own edge, and all others are of the same thread.
+        // The first edge into a thread's vertex is the thread's own; all others name the same thread.
         let own = |edge: usize| self.threads[edge] == self.threads[first];
         (!range.is_empty() && self.kinds[first] != ActivityKind::End && range.clone().all(own))
             .then(|| ThreadId(self.threads[first]))
     }
 
-    /// An edge. Its head is found in logarithmic time.
+    /// An edge. Finding its head takes logarithmic time.
     pub fn activity(&self, edge: ActivityId) -> Activity {
         let behind = self.first.partition_point(|first| *first <= edge.0);
         self.activity_into(edge, VertexId(behind.saturating_sub(1) as u32))
     }
 
-    /// The edges into a vertex, in order of their numbers. The first is that of the vertex's own thread.
+    /// The edges into a vertex, in order of their numbers. The first is the edge of the vertex's own thread.
     pub fn into_vertex(&self, vertex: VertexId) -> impl DoubleEndedIterator<Item = Activity> + '_ {
         self.range(vertex.0 as usize).map(move |edge| self.activity_into(ActivityId(edge as u32), vertex))
     }
@@ -255,17 +254,17 @@ impl ActivityGraph {
         (function != NONE).then_some(FunctionRef(function))
     }
 
-    /// The edges one after the other, without their heads' names: tail and length.
+    /// Tail and length of each edge in the range.
     #[inline]
     pub(super) fn steps(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = (u32, u64)> + '_ {
         self.tails[range.clone()].iter().copied().zip(self.lengths[range].iter().copied())
     }
 
-    /// Whether it is what it must be: acyclic, one source, one sink, lengths that add up, and its longest path as long as
-    /// the schedule that it was made from. Lengths cannot be negative: they have no sign. O(edges).
+    /// Checks that the graph is acyclic, has one source and one sink, a sum of lengths that fits, and a longest path as long
+    /// as its schedule. Lengths are unsigned, so none is negative. O(edges).
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first error found.
     pub fn check(&self) -> Result<(), GraphError> {
         let vertices = self.vertices();
         let mut has_out = vec![false; vertices];

@@ -1,9 +1,9 @@
-//! The Maximum Benefit Metric (1994, near-critical paths, section VI): how much can be gained at most from a
-//! part of the program, by the k longest paths: `MBM_k(i) = min over j of ( d(i)_j + (d_cp − d_j) )`.
+//! The Maximum Benefit Metric (1994, near-critical paths, section VI): an upper bound on the gain from improving a part of
+//! the program, by the k longest paths: `MBM_k(i) = min over j of ( d(i)_j + (d_cp − d_j) )`.
 //!
-//! Over *all* paths the minimum is the length of the critical path less that of the longest path without i: logical
-//! zeroing. So the metric falls from the critical path metric (k = 1) to logical zeroing as k grows, and where it has got
-//! there no further path can change it.
+//! Over *all* paths the minimum is the length of the critical path less that of the longest path without i: logical zeroing.
+//! So as k grows, the metric falls from the critical path metric (k = 1) to logical zeroing. Once it gets there, no further
+//! path can change it.
 
 use super::activity::ActivityGraph;
 use super::paths::NearPaths;
@@ -12,38 +12,38 @@ use super::timing::Timing;
 use super::zeroing::{Places, zeroing};
 use crate::time::Ticks;
 
-/// Subjects that are looked at: those with most time on the critical path. What one of the others could gain is a few thousandths
-/// of it at most, and there are as many as there are threads.
+/// Only this many subjects are computed: those with most time on the critical path. Each of the others could gain a few
+/// thousandths of it at most, and there may be as many as threads.
 const MOST_SUBJECTS: usize = 512;
-/// Numbers kept at once.
+/// Most numbers in memory at once.
 const MOST_NUMBERS: usize = 1 << 23;
 
-/// What a part of the program can gain.
+/// Upper bounds on the gain from improving a part of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Benefit {
     /// The part.
     pub subject: Subject,
     /// Its time on the critical path: the Critical Path Metric.
     pub critical: Ticks,
-    /// The Maximum Benefit Metric over the paths that were given.
+    /// The Maximum Benefit Metric over the given paths.
     pub maximum: Ticks,
-    /// The same over all paths: logical zeroing.
+    /// The metric over all paths: logical zeroing.
     pub zeroing: Ticks,
-    /// How many of the critical paths given have any of it.
+    /// Number of given critical paths that contain the subject.
     pub critical_paths: usize,
-    /// How many of the shorter ones.
+    /// Number of given shorter paths that contain it.
     pub near_paths: usize,
 }
 
 impl Benefit {
-    /// No further path can change the metric.
+    /// Whether no further path can change the metric.
     pub fn settled(&self) -> bool {
         self.maximum == self.zeroing
     }
 }
 
-/// The benefit of the [`MOST_SUBJECTS`] subjects with most time on the critical path, over the paths given so far, largest first.
-/// O(edges + subjects · (paths + detours)).
+/// Benefits of the [`MOST_SUBJECTS`] subjects with most time on the critical path, over the paths given so far, largest
+/// first. O(edges + subjects · (paths + detours)).
 pub fn benefits(
     graph: &ActivityGraph,
     timing: &Timing,
@@ -58,13 +58,13 @@ pub fn benefits(
         marks.each(edge.0 as usize, |subject, part| critical[subject] += part);
     }
     drop(marks);
-    // Others can gain nothing.
+    // Subjects without time on the critical path can gain nothing.
     let mut there: Vec<(Subject, u64)> =
         subjects.all.iter().copied().zip(critical).filter(|(_, critical)| *critical > 0).collect();
     there.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
     there.truncate(MOST_SUBJECTS);
     let mut benefits = Vec::new();
-    // What each path and each detour has of each subject must be kept: not of too many at once.
+    // In chunks, since each path and each detour needs a number in memory for each subject.
     let rows = paths.found().max(paths.detours.detours.len()).max(places.count).max(1);
     for some in there.chunks((MOST_NUMBERS / rows).max(1)) {
         let (which, critical): (Vec<Subject>, Vec<u64>) = some.iter().copied().unzip();
@@ -82,7 +82,7 @@ pub fn benefits(
     benefits
 }
 
-/// By how much each detour changes what a path has of each subject.
+/// By how much each detour changes a path's time of each subject.
 struct Along {
     width: usize,
     /// For each detour, `width` numbers.
@@ -98,7 +98,7 @@ impl Along {
         marks: &Marks<'_>,
         width: usize,
     ) -> Along {
-        // What the longest way to each vertex has of each subject.
+        // Time of each subject on the longest way to each vertex.
         let mut known = vec![0_i64; places.count * width];
         let mut changes = vec![0_i64; paths.detours.detours.len() * width];
         let mut junctions = (1..paths.detours.junctions.len() as u32).peekable();
@@ -152,7 +152,7 @@ impl Along {
                 near_paths: 0,
             })
             .collect();
-        // What each path has of each subject.
+        // Time of each subject on each path.
         let mut times: Vec<i64> = Vec::with_capacity(paths.found.len() * width);
         for (number, path) in paths.found.iter().enumerate() {
             for subject in 0..width {

@@ -1,11 +1,10 @@
-//! From a program to its activity graph: the schedule on unlimited processors says in which order operations
-//! take effect, and so which thread lets which one pass.
+//! From a program to its activity graph. The schedule on unlimited processors gives the order in which operations take
+//! effect, and so which thread lets which one pass.
 //!
-//! Calls, returns and the marks of recorded locks are no boundaries: they take no time and wait for no
-//! thread. An operation whose cause is an earlier one of the same thread (a lock that the thread itself freed
-//! last) gets no wake edge: the order of the thread implies it, and an edge around what the thread did in
-//! between would be no path of the program. A joined thread reaches the sink through the joining one: a
-//! second way would be the same path without its end.
+//! Calls, returns and the marks of recorded locks are no vertices: they take no time and wait for no thread. An operation
+//! whose cause is an earlier one of the same thread (a lock that the thread itself freed last) gets no wake edge. The order
+//! of the thread implies it, and an edge around the operations in between would be no path of the program. A joined thread
+//! reaches the sink only through the thread that joins it: a way of its own would be a part of the same path.
 
 use super::activity::{Activity, ActivityGraph, ActivityKind, VertexId};
 use super::objects::{Barrier, Condition, Counts, Exclusive, Latch, ReadWrite};
@@ -14,29 +13,29 @@ use crate::schedule::{Charge, Delay, PointId, Schedule, Step};
 use crate::time::Ticks;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Locks of one kind.
+/// Accessor of the locks of one kind.
 type Locks<'a> = for<'b> fn(&'b mut Builder<'a>) -> &'b mut FxHashMap<ObjectId, Exclusive>;
 type OfThread<'a> = Box<dyn Iterator<Item = Option<(PointId, Ticks)>> + 'a>;
 
-/// The position of a thread.
+/// A thread's progress through its operations.
 pub(super) struct Walker<'a> {
-    /// Its last vertex; `None` before it starts.
+    /// The thread's last vertex; `None` before it starts.
     pub(super) at: Option<VertexId>,
-    /// Its next operation.
+    /// Index of its next operation.
     pub(super) next: usize,
     pub(super) stack: Vec<FunctionRef>,
     breaks: RunBreaks,
     runs: OfThread<'a>,
-    /// Whether its present `once` is computed by itself.
+    /// Whether the thread itself computes its present `once`.
     computes: bool,
-    /// The thread that signalled the condition that it waits for.
+    /// The vertex at which its condition was signalled.
     signalled: Option<VertexId>,
-    /// Where its timer ended first, and how long after that last.
+    /// The vertex of its timer's first end, and the time from there to the timer's last end.
     timer: Option<(VertexId, Ticks)>,
-    /// It has been woken to try its operation again, from where and how long before it does.
+    /// The thread was woken to try its operation again: the waker's vertex, and the latency.
     pub(super) retries: Option<(VertexId, Ticks)>,
-    /// It has been woken to continue with this operation, this long before it does; the operation itself has
-    /// yet to come.
+    /// The thread was woken to continue at the operation with this index, after this latency; the steps before it have yet to
+    /// be walked.
     pub(super) comes: Option<(usize, Ticks)>,
 }
 
@@ -44,7 +43,7 @@ pub(super) struct Builder<'a> {
     pub(super) program: &'a Program,
     schedule: &'a Schedule,
     delays: &'a [Delay],
-    /// By thread and operation: what the thread computes there to wake others.
+    /// By thread and operation: time that the thread computes there to wake others.
     pub(super) charges: FxHashMap<(u32, u32), Ticks>,
     pub(super) graph: ActivityGraph,
     pub(super) walkers: Vec<Walker<'a>>,
@@ -56,7 +55,7 @@ pub(super) struct Builder<'a> {
     onces: FxHashMap<ObjectId, Latch>,
     barriers: FxHashMap<ObjectId, Barrier>,
     edges: FxHashMap<EdgeId, Latch>,
-    /// Last vertices of threads that were joined.
+    /// Last vertices of joined threads.
     joined: FxHashSet<VertexId>,
 }
 
@@ -119,7 +118,7 @@ impl<'a> Builder<'a> {
         self.come_if_there(thread);
     }
 
-    /// All steps with all delays, in order.
+    /// Walks all steps and latencies in order and returns the graph.
     pub(super) fn graph(mut self) -> ActivityGraph {
         let (schedule, delays) = (self.schedule, self.delays);
         let mut delays = delays.iter().peekable();
@@ -135,7 +134,7 @@ impl<'a> Builder<'a> {
         self.finish()
     }
 
-    /// An edge of the thread's next operation.
+    /// Adds an edge of the thread's next operation.
     pub(super) fn edge(
         &mut self,
         thread: usize,
@@ -146,15 +145,15 @@ impl<'a> Builder<'a> {
     ) {
         let operation = self.walkers[thread].next as u32;
         let thread = ThreadId(thread as u32);
-        // The head is the vertex that is closed next.
+        // `edge_into` ignores the head: it is the vertex closed next.
         self.graph.edge_into(Activity { tail, head: tail, length, kind, thread, operation, function });
     }
 
-    /// The thread's next operation ends in a new vertex, after these others.
+    /// Ends the thread's next operation with a new vertex, after the vertices `causes`.
     fn pass(&mut self, thread: usize, causes: &[VertexId]) -> VertexId {
         let top = self.walkers[thread].stack.last().copied();
         let Some(at) = self.walkers[thread].at else {
-            // A thread acts only after its start.
+            // Never happens: a thread acts only after its start.
             return VertexId(0);
         };
         let retries = self.walkers[thread].retries.take();
@@ -170,21 +169,21 @@ impl<'a> Builder<'a> {
         self.arrive(thread)
     }
 
-    /// The thread passes after this cause; without one it has been noted as early and passes when the cause does.
+    /// The thread passes after this cause. Without one, the object has noted it as early: it passes when the cause is walked.
     fn pass_once_known(&mut self, thread: usize, cause: Option<VertexId>) {
         if let Some(cause) = cause {
             self.pass(thread, &[cause]);
         }
     }
 
-    /// All these threads pass after one cause.
+    /// Lets all these threads pass after one cause.
     fn pass_all(&mut self, threads: Vec<usize>, cause: VertexId) {
         for thread in threads {
             self.pass(thread, &[cause]);
         }
     }
 
-    /// The next vertex has all its edges: the thread is there.
+    /// Closes the next vertex as the thread's own.
     fn arrive(&mut self, thread: usize) -> VertexId {
         let vertex = self.graph.close();
         let walker = &mut self.walkers[thread];
@@ -194,7 +193,7 @@ impl<'a> Builder<'a> {
         vertex
     }
 
-    /// The thread's earlier operations; none of them can wait.
+    /// Walks the thread's operations before this one; none of them can wait for another thread.
     pub(super) fn reach(&mut self, thread: usize, operation: usize) {
         while self.walkers[thread].next < operation {
             let Some(operation) =
@@ -214,7 +213,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// An operation that concerns no other thread.
+    /// Adds an operation that concerns no other thread.
     fn alone(&mut self, thread: usize, operation: Operation) {
         let top = self.walkers[thread].stack.last().copied();
         let (kind, length, function) = match operation {
@@ -272,7 +271,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// An operation takes effect.
+    /// Adds an operation at the time it takes effect.
     fn step(&mut self, step: Step) {
         let (thread, number) = (step.thread.0 as usize, step.operation as usize);
         self.reach(thread, number);
@@ -324,7 +323,7 @@ impl<'a> Builder<'a> {
                 }
             }
             Operation::Join(other) => {
-                // It has ended, or no thread would pass.
+                // The joined thread has ended, since the schedule let this one pass.
                 let joined = other.0 as usize;
                 self.reach(joined, self.schedule.done[joined]);
                 let end = self.walkers[joined].at;
@@ -353,7 +352,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A wait for a condition begins: it frees the mutex.
+    /// The thread begins to wait for a condition and frees the mutex.
     fn begin_to_wait(&mut self, thread: usize, operation: Operation) {
         if let Operation::CondWait(condition, mutex) = operation
             && let Some(at) = self.walkers[thread].at
@@ -369,19 +368,19 @@ impl<'a> Builder<'a> {
         self.pass_all(early, vertex);
     }
 
-    /// A lock is taken, after the thread that freed it last.
+    /// The thread takes a lock, after the thread that freed it last.
     fn take(&mut self, thread: usize, object: ObjectId, locks: Locks<'a>) {
         let freed = locks(self).entry(object).or_default().take(thread);
         self.pass(thread, freed.as_slice());
     }
 
-    /// A lock is released.
+    /// The thread releases a lock.
     fn free(&mut self, thread: usize, object: ObjectId, locks: Locks<'a>) {
         let vertex = self.pass(thread, &[]);
         locks(self).entry(object).or_default().give_back(thread, vertex);
     }
 
-    /// A condition is signalled; up to `most` waiting threads pass after it, once each has its mutex.
+    /// The thread signals a condition: up to `most` waiting threads pass after it, once each has its mutex.
     fn signal(&mut self, thread: usize, object: ObjectId, most: usize) {
         let vertex = self.pass(thread, &[]);
         for waiter in self.conditions.entry(object).or_default().signal(most) {
@@ -389,7 +388,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Those that meet get past one after the other, the last to come last: it is the first whose number is reached.
+    /// The threads of a barrier take effect one after the other; at the last of them, all get their edges.
     fn meet(&mut self, thread: usize, object: ObjectId, count: u32) {
         let met = &mut self.barriers.entry(object).or_default().met;
         met.push(thread);
@@ -401,7 +400,7 @@ impl<'a> Builder<'a> {
             self.pass(only, &[]);
             return;
         }
-        // Each must wait for each: one vertex in the middle instead of an edge for every pair.
+        // All wait for all: one vertex in the middle replaces an edge for every pair.
         for thread in &met {
             let top = self.walkers[*thread].stack.last().copied();
             if let Some(at) = self.walkers[*thread].at {
@@ -442,7 +441,7 @@ impl<'a> Builder<'a> {
                 self.edge(thread, at, ActivityKind::End, Ticks(0), None);
             }
         }
-        // Without any thread the source is the sink.
+        // Without any thread, the source is the sink.
         if self.graph.vertices() > 1 {
             self.graph.close();
         }

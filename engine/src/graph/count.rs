@@ -1,15 +1,15 @@
-//! How many paths there are: in all, critical ones, and through each edge those that were listed.
+//! Numbers of paths: all, critical ones, and listed ones through each edge.
 
 use super::activity::ActivityGraph;
 use super::paths::NearPaths;
 use super::timing::Timing;
 
-/// Numbers of paths from source to sink. They grow beyond all bounds: `u128::MAX` stands for that many or more.
+/// Numbers of paths from source to sink, saturating: `u128::MAX` stands for at least as many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathCounts {
-    /// All.
+    /// All paths.
     pub all: u128,
-    /// Those as long as the longest.
+    /// Paths as long as the longest.
     pub critical: u128,
 }
 
@@ -37,28 +37,28 @@ impl PathCounts {
     }
 }
 
-/// How many of the listed paths go through an edge.
+/// Numbers of listed paths that go through an edge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Through {
-    /// As long as the longest.
+    /// Paths as long as the longest.
     pub critical: u32,
-    /// Shorter ones.
+    /// Shorter paths.
     pub near: u32,
 }
 
 impl NearPaths<'_> {
-    /// For every edge of the graph, how many of the paths given so far go through it. O(edges + paths).
+    /// For every edge of the graph, the number of given paths that go through it. O(edges + paths).
     pub fn through(&self, graph: &ActivityGraph, timing: &Timing) -> Vec<Through> {
         let mut edges = vec![Through::default(); graph.edges()];
         for critical in [true, false] {
-            // Paths that share a path's way from the sink up to its detour, itself included.
+            // By path: number of paths that have the same way from its detour to the sink, itself included.
             let mut sharing: Vec<u32> =
                 self.found.iter().map(|path| u32::from((path.cost == 0) == critical)).collect();
             for path in (1..sharing.len()).rev() {
                 let parent = self.found[path].parent as usize;
                 sharing[parent] += sharing[path];
             }
-            // Where they come onto the longest way, and where they leave it.
+            // By vertex: paths that join the longest way into it there, less those that leave it there.
             let mut change = vec![0_i64; graph.vertices()];
             let mut note = |edge: usize, paths: u32| {
                 let through = &mut edges[edge];

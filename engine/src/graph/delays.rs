@@ -1,5 +1,5 @@
-//! What waking threads costs, in the activity graph: the time until a woken thread acts is an edge, and what its waker
-//! computes for it makes that computation longer.
+//! Costs of waking threads in the activity graph. The latency until a woken thread acts is an edge; the waker's cost makes
+//! its computation longer.
 
 use super::activity::ActivityKind;
 use super::build::Builder;
@@ -8,7 +8,7 @@ use crate::schedule::Delay;
 use crate::time::Ticks;
 
 impl Builder<'_> {
-    /// A woken thread is on its way.
+    /// Adds the latency of a woken thread.
     pub(super) fn delay(&mut self, delay: &Delay) {
         let (thread, operation) = (delay.thread.0 as usize, delay.operation as usize);
         match delay.by {
@@ -19,7 +19,7 @@ impl Builder<'_> {
                     self.walkers[by.0 as usize].at.map(|vertex| (vertex, delay.length));
             }
             None => {
-                // What it has done shows only when it, or the thread that let it pass, is looked at.
+                // Steps before this operation may come later in the walk, or by the thread that lets it pass.
                 self.walkers[thread].comes = Some((operation, delay.length));
                 if self.walkers[thread].next < operation && self.is_alone(thread, operation) {
                     self.reach(thread, operation);
@@ -29,7 +29,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The thread acts, to try its operation again, after it was woken.
+    /// If the thread has been woken to try its operation again, adds the vertex of that attempt.
     fn act_again(&mut self, thread: usize) {
         if let (Some((from, length)), Some(at)) =
             (self.walkers[thread].retries.take(), self.walkers[thread].at)
@@ -53,7 +53,7 @@ impl Builder<'_> {
         })
     }
 
-    /// If the thread has been woken to continue from where it is, that takes a while.
+    /// Adds the latency of a woken thread once the walk has reached the operation at which it continues.
     pub(super) fn come_if_there(&mut self, thread: usize) {
         let walker = &self.walkers[thread];
         if let (Some((operation, length)), Some(at)) = (walker.comes, walker.at)
@@ -66,7 +66,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The length of the thread's next operation with what it computes there to wake others.
+    /// The length of the thread's next operation, with the cost of waking others there.
     pub(super) fn charged(&self, thread: usize, length: Ticks) -> Ticks {
         let charge = self.charges.get(&(thread as u32, self.walkers[thread].next as u32));
         Ticks(length.0.saturating_add(charge.map_or(0, |charge| charge.0)))

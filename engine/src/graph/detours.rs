@@ -1,11 +1,10 @@
-//! Where paths can leave the longest way. They are thinned out to those that matter, and arranged so that the
-//! cheapest detour along any part of the way is found in logarithmic time.
+//! Where paths can leave the longest way: the detours that matter, arranged so that the cheapest one along any part of the
+//! way is found in logarithmic time.
 //!
-//! The longest way into each vertex forms a tree under the source. Every path goes back from the sink along
-//! that tree, and leaves it at some *detours*: edges that are not the longest way into their vertex. Each
-//! detour costs its free slack. The cheapest path with a detour costs the detour's total slack, and these
-//! paths differ from each other. So the detours with the k smallest total slacks (and those equal to the
-//! last) are all that the k longest paths can use.
+//! The longest ways into all vertices form a tree under the source. Every path goes back from the sink along that tree, and
+//! leaves it at some *detours*: edges that are not the longest way into their vertex. Each detour costs its free slack. The
+//! cheapest path with a detour costs the detour's total slack, and these paths differ from each other. So the k longest paths
+//! use only the detours with the k smallest total slacks, and those equal to the last.
 
 use super::activity::ActivityGraph;
 use super::timing::Timing;
@@ -14,9 +13,9 @@ use super::timing::Timing;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Detour {
     pub(super) edge: u32,
-    /// The next junction on the longest way to where it comes from; 0 if there is none.
+    /// The first junction on the longest way to its tail; 0 if there is none.
     pub(super) beyond: u32,
-    /// What it costs: its free slack.
+    /// Its free slack.
     pub(super) cost: u64,
 }
 
@@ -24,27 +23,27 @@ pub(super) struct Detour {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Junction {
     pub(super) vertex: u32,
-    /// The next junction on the longest way to this one.
+    /// The next junction on the longest way to this one, towards the source.
     pub(super) above: u32,
     pub(super) depth: u32,
     /// A junction further up (skew-binary jumps: Myers, "An applicative random-access stack", 1983).
     jump: u32,
-    /// The junction with the cheapest detour from here up to the jump, that one excluded.
+    /// The junction with the cheapest detour from here up to the jump, which is excluded.
     cheapest: u32,
-    /// Its detours, cheapest first, start here.
+    /// Index of its first detour; they are sorted, cheapest first.
     first: u32,
 }
 
-/// The detours that cost at most so much.
+/// The detours with at most a given total slack.
 #[derive(Debug, Default)]
 pub(super) struct Detours {
     pub(super) junctions: Vec<Junction>,
     pub(super) detours: Vec<Detour>,
     /// The first junction on the longest way to the sink.
     pub(super) last: u32,
-    /// The most that a path can cost whose detours are all here.
+    /// Paths up to this cost are complete: all their detours are here.
     pub(super) most: u64,
-    /// No detour is missing.
+    /// Whether these are all detours of the graph.
     pub(super) complete: bool,
 }
 
@@ -54,7 +53,7 @@ impl Detours {
     pub(super) fn of(graph: &ActivityGraph, timing: &Timing, wanted: usize) -> Detours {
         let (most, complete) = most_slack(graph, timing, wanted);
         let vertices = graph.vertices();
-        // The next junction on the longest way to each vertex, itself included.
+        // By vertex: the first junction on the longest way to it, itself included.
         let mut near = vec![0_u32; vertices];
         let mut junctions = vec![Junction::default()];
         let mut detours: Vec<Detour> = Vec::new();
@@ -86,7 +85,7 @@ impl Detours {
         Detours { junctions, detours, last, most, complete }
     }
 
-    /// The junction with the cheapest detour from `start` up to depth `stop`, that one excluded; of equal ones the one
+    /// The junction with the cheapest detour from `start` up to depth `stop`, which is excluded; of equal ones the one
     /// nearest to the source.
     pub(super) fn cheapest(&self, start: u32, stop: u32) -> Option<u32> {
         let mut at = start;
@@ -104,7 +103,7 @@ impl Detours {
         found
     }
 
-    /// A junction's detour by its rank there, with its number.
+    /// The junction's detour with this rank, and its number.
     pub(super) fn at(&self, junction: u32, rank: u32) -> Option<(u32, Detour)> {
         let end =
             self.junctions.get(junction as usize + 1).map_or(self.detours.len(), |next| next.first as usize);
@@ -113,7 +112,7 @@ impl Detours {
     }
 }
 
-/// The total slack of the detour with that rank, and whether there are no more detours than that.
+/// The `wanted`-th smallest total slack of a detour, and whether there are no more detours than `wanted`.
 fn most_slack(graph: &ActivityGraph, timing: &Timing, wanted: usize) -> (u64, bool) {
     let mut slacks = Vec::new();
     for vertex in 1..graph.vertices() {
@@ -156,7 +155,7 @@ fn add(junctions: &mut Vec<Junction>, detours: &[Detour], mut junction: Junction
     (added.jump, added.cheapest) = (target, cheapest);
 }
 
-/// The junction with the cheaper detour; of equal ones the one nearer to the source. 0 is no junction.
+/// The junction with the cheaper detour; of equal ones the one nearer to the source. 0 stands for none.
 fn cheaper(junctions: &[Junction], detours: &[Detour], a: u32, b: u32) -> u32 {
     if a == 0 || b == 0 {
         return a.max(b);

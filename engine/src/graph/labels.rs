@@ -1,10 +1,10 @@
-//! What operations and parts of a program are called in results.
+//! Names of operations and parts of a program in results.
 
 use super::activity::{Activity, ActivityGraph, ActivityKind};
 use super::subjects::{Class, Subject};
 use crate::program::{FunctionRef, ObjectId, Operation, Program, ThreadId};
 
-/// What a part of a program is: `function`, `thread`, `lock`, `class`, `process` or `cpu`.
+/// The kind of a part of a program: `function`, `thread`, `lock`, `class`, `process` or `cpu`.
 pub(super) fn kind(subject: Subject) -> &'static str {
     match subject {
         Subject::Function(_) => "function",
@@ -16,7 +16,7 @@ pub(super) fn kind(subject: Subject) -> &'static str {
     }
 }
 
-/// Its name; of a class `compute`, `io` or `wait`, of a CPU its number.
+/// The name of a part; for a class `compute`, `io` or `wait`, for a CPU its number.
 pub(super) fn name(program: &Program, subject: Subject) -> String {
     match subject {
         Subject::Function(function) => function_name(program, function),
@@ -78,7 +78,7 @@ pub(super) fn by(program: &Program, graph: &ActivityGraph, edge: &Activity) -> S
         Some(Operation::Join(other)) => format!("end of {}", thread_name(program, other)),
         Some(Operation::Await(wake)) => format!("wake-up {}", program.edge_name(wake)),
         Some(Operation::CondWait(condition, mutex)) => {
-            // One of two: the signal, or the mutex that another thread held.
+            // Either the signal came last, or another thread's unlock of the mutex.
             let waker = graph.into_vertex(edge.tail).next();
             match waker.and_then(|waker| operation(program, &waker)) {
                 Some(Operation::CondSignal(_) | Operation::CondBroadcast(_)) => {

@@ -1,6 +1,6 @@
-//! The program activity graph (1994, near-critical paths; Hollingsworth and Miller 1994) and the algorithms
-//! on it: early and late times and slack, the longest paths in order, and what a function, a thread or a lock
-//! can gain at most and at least. Everything here is about the schedule on unlimited processors.
+//! The program activity graph (1994, near-critical paths; Hollingsworth and Miller 1994) and its algorithms: early and late
+//! times and slack, the longest paths in order, and bounds on the gain of a function, a thread or a lock. All results are for
+//! the schedule on unlimited processors.
 
 mod activity;
 mod benefit;

@@ -1,5 +1,5 @@
-//! Which operation lets which other one get past, rebuilt from the order in which they took effect: what each kind of
-//! synchronization object remembers. The rules are those of [`crate::schedule`], file by file.
+//! Rebuilds which operation lets which other one pass, from the order in which they took effect: the state of each kind of
+//! synchronization object. The rules are those of [`crate::schedule`], file by file.
 
 use super::activity::VertexId;
 use std::collections::VecDeque;
@@ -7,14 +7,15 @@ use std::collections::VecDeque;
 /// A counting semaphore: the n-th wait takes the n-th count.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    /// Counts not taken yet, in order: after which vertex, and how many.
+    /// Counts not taken yet, in order: the vertex that posted them, and how many.
     given: VecDeque<(VertexId, u32)>,
-    /// Threads that got a count whose giver is yet to come: it is noted after those it lets pass.
+    /// Threads that took a count whose post comes later in the walk: the trace has a post after the threads that it lets
+    /// pass.
     early: VecDeque<usize>,
 }
 
 impl Counts {
-    /// A thread gets past: after whom, if that is known by now.
+    /// The thread takes a count; returns the vertex that posted it, if that is known by now.
     pub(super) fn take(&mut self, thread: usize) -> Option<VertexId> {
         let Some((vertex, left)) = self.given.front_mut() else {
             self.early.push_back(thread);
@@ -28,7 +29,7 @@ impl Counts {
         Some(vertex)
     }
 
-    /// Counts are given; returns the threads that have taken some of them already.
+    /// Adds counts; returns the threads that have taken some of them already.
     pub(super) fn give(&mut self, vertex: VertexId, count: u32) -> Vec<usize> {
         let taken = self.early.len().min(count as usize);
         if count as usize > taken {
@@ -37,7 +38,7 @@ impl Counts {
         self.early.drain(..taken).collect()
     }
 
-    /// The semaphore is set: what was given before is gone.
+    /// Initializing the semaphore discards earlier counts.
     pub(super) fn clear(&mut self) {
         self.given.clear();
     }
@@ -51,13 +52,13 @@ pub(super) struct Exclusive {
 }
 
 impl Exclusive {
-    /// The thread takes it: after whom.
+    /// The thread takes the lock; returns the vertex that freed it.
     pub(super) fn take(&mut self, thread: usize) -> Option<VertexId> {
         self.owner = Some(thread);
         self.freed
     }
 
-    /// The thread releases it at this vertex, if it holds it.
+    /// The thread releases the lock at this vertex, if it holds it.
     pub(super) fn give_back(&mut self, thread: usize, vertex: VertexId) {
         if self.owner == Some(thread) {
             self.owner = None;
@@ -70,19 +71,19 @@ impl Exclusive {
 #[derive(Debug, Default)]
 pub(super) struct ReadWrite {
     writer: Option<usize>,
-    /// The last writer left here.
+    /// The vertex at which the last writer left.
     written: Option<VertexId>,
-    /// Readers that left since a writer last got in.
+    /// Vertices of readers that left since a writer last got the lock.
     read: Vec<VertexId>,
 }
 
 impl ReadWrite {
-    /// A reader gets in: after which writer.
+    /// A reader gets the lock; returns the vertex of the last writer.
     pub(super) fn read(&mut self) -> Option<VertexId> {
         self.written
     }
 
-    /// A writer gets the lock: after which threads. Every reader must have left, not only the last.
+    /// A writer gets the lock; returns the vertices that it waited for. All readers count, not only the last to leave.
     pub(super) fn write(&mut self, thread: usize) -> Vec<VertexId> {
         self.writer = Some(thread);
         let mut after = std::mem::take(&mut self.read);
@@ -90,7 +91,7 @@ impl ReadWrite {
         after
     }
 
-    /// A thread leaves, from whichever side it was on.
+    /// A reader or writer leaves.
     pub(super) fn leave(&mut self, thread: usize, vertex: VertexId) {
         if self.writer == Some(thread) {
             self.writer = None;
@@ -114,22 +115,22 @@ impl Condition {
         self.waiting.push_back(thread);
     }
 
-    /// Signals `most` times, or as often as threads wait; returns the threads that are woken by it.
+    /// Signals at most `most` waiting threads; returns those woken.
     pub(super) fn signal(&mut self, most: usize) -> Vec<usize> {
         self.waiting.drain(..most.min(self.waiting.len())).collect()
     }
 }
 
-/// What lets every thread past from one moment on: `once` whose body has ended, or a replayed wake edge.
+/// An object that lets every thread pass from one moment on: a `once` whose body has ended, or a replayed wake edge.
 #[derive(Debug, Default)]
 pub(super) struct Latch {
     opened: Option<VertexId>,
-    /// Threads that got past before the opening was noted.
+    /// Threads that passed earlier in the walk than the opening.
     early: Vec<usize>,
 }
 
 impl Latch {
-    /// A thread gets past: after whom, if that is known by now.
+    /// The thread passes; returns the vertex of the opening, if that is known by now.
     pub(super) fn take(&mut self, thread: usize) -> Option<VertexId> {
         if self.opened.is_none() {
             self.early.push(thread);
@@ -137,14 +138,14 @@ impl Latch {
         self.opened
     }
 
-    /// It opens at this vertex, if it is the first time; returns the threads that got past before.
+    /// Opens at this vertex, unless it is open already; returns the threads that passed earlier in the walk.
     pub(super) fn open(&mut self, vertex: VertexId) -> Vec<usize> {
         self.opened.get_or_insert(vertex);
         std::mem::take(&mut self.early)
     }
 }
 
-/// A barrier: those that have got past together so far.
+/// A barrier: the threads that have passed together so far.
 #[derive(Debug, Default)]
 pub(super) struct Barrier {
     pub(super) met: Vec<usize>,

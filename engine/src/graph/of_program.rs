@@ -1,4 +1,4 @@
-//! The activity graph of a program, with or without what a machine costs.
+//! The activity graph of a program, with or without a machine's costs.
 
 use super::activity::ActivityGraph;
 use super::build::Builder;
@@ -8,12 +8,12 @@ use crate::program::{Program, ProgramError};
 use crate::schedule::{Costs, Simulation};
 use crate::time::Ticks;
 
-/// Edges that an operation can have at most on average: its own and two wakes.
+/// Most edges of an operation, on average: its own and two wakes.
 const MOST_EDGES_PER_OPERATION: usize = 3;
 
 impl ActivityGraph {
-    /// The graph of a program's schedule on unlimited processors. Linear in the number of operations,
-    /// scheduling not counted. A deadlock is a finding, and the graph goes up to it.
+    /// The graph of a program's schedule on unlimited processors. Linear in the number of operations, apart from scheduling.
+    /// A deadlock is a finding, and the graph ends with it.
     ///
     /// # Errors
     /// The program fails [`Program::check`], or has more operations than a graph can hold (1.4 thousand million).
@@ -23,8 +23,7 @@ impl ActivityGraph {
         Ok(Builder::new(program, &schedule, &[], &[], operations).graph())
     }
 
-    /// The graph of the schedule on a model of the machine with enough processors that no thread waits for
-    /// one.
+    /// The graph of the schedule on a model of the machine, with enough processors that no thread waits for one.
     ///
     /// # Errors
     /// As [`ActivityGraph::of`].
@@ -33,8 +32,7 @@ impl ActivityGraph {
         ActivityGraph::with_costs(program, &timing.costs(Cpus::Infinite))
     }
 
-    /// The same with the costs of waking threads: the graph of the schedule on enough processors that no
-    /// thread waits for one.
+    /// The graph of the schedule with these costs of waking threads, on enough processors that no thread waits for one.
     ///
     /// # Errors
     /// As [`ActivityGraph::of`].
@@ -50,7 +48,7 @@ impl ActivityGraph {
     }
 }
 
-/// How many operations there are, if a graph can hold them.
+/// Number of operations, if a graph can hold their edges.
 fn room(program: &Program) -> Result<usize, ProgramError> {
     let operations: usize = program.threads.iter().map(|thread| thread.operations.len()).sum();
     let most = operations

@@ -1,9 +1,9 @@
-//! The longest paths in nonincreasing order, each found only when it is asked for (1994, near-critical paths, III: the same
-//! answers as its four algorithms, which live in the tests).
+//! The longest paths in nonincreasing order, each found when it is asked for (1994, near-critical paths, III: the same
+//! answers as its four algorithms, which are in the tests).
 //!
-//! Ours: a path is stored as the path that it shares its end with, and the one detour by which it leaves it
-//! (see [`super::detours`]). Its edges are listed only on request. The first path and k more take O(edges + k
-//! log k), and memory for k of these pairs.
+//! Ours: a path is stored as its parent, the path with which it shares its end, and the detour by which it leaves that
+//! ([`super::detours`]). Its edges are listed only on request. The first path and k more take O(edges + k log k), and memory
+//! for k such pairs.
 
 use super::activity::{ActivityGraph, ActivityId};
 use super::detours::Detours;
@@ -12,51 +12,50 @@ use crate::time::Ticks;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// A path that was found: its number, in order of length, and what it lacks.
+/// A path that was found, with its rank and length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NearPath {
     /// 0 for the critical path.
     pub number: usize,
     /// How long it is.
     pub length: Ticks,
-    /// How much shorter than the critical path.
+    /// How much shorter it is than the critical path.
     pub shorter: Ticks,
 }
 
-/// The paths from source to sink, longest first. Paths of equal length come in an order that does not depend on how many
-/// are asked for.
+/// The paths from source to sink, longest first. The order of equal paths does not depend on how many are asked for.
 #[derive(Debug)]
 pub struct NearPaths<'g> {
     graph: &'g ActivityGraph,
     timing: &'g Timing,
     pub(super) detours: Detours,
-    /// How many detours were asked for.
+    /// Number of detours asked for.
     wanted: usize,
     candidates: BinaryHeap<Candidate>,
     pushed: u64,
     pub(super) found: Vec<Found>,
 }
 
-/// A path: another one, left by a detour.
+/// A path: its parent, left at a detour.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
-    /// The path that it follows from the sink up to the detour's head; its own number for the critical path.
+    /// The path that it shares from the detour's head to the sink; for the critical path its own number.
     pub(super) parent: u32,
-    /// Number of the detour; nothing for the critical path.
+    /// Number of the detour; 0 for the critical path.
     pub(super) detour: u32,
     pub(super) cost: u64,
 }
 
-/// A path that comes at the earliest when all cheaper ones have come.
+/// A path to give once all cheaper ones have been given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Candidate {
     cost: u64,
-    /// Of equal ones the first.
+    /// Order of creation, which decides among equal costs.
     order: u64,
     parent: u32,
     junction: u32,
     rank: u32,
-    /// The stretch in which its junction is the cheapest: from this junction up to that depth.
+    /// The stretch of the parent in which the junction is the cheapest: from junction `start` up to depth `stop`.
     start: u32,
     stop: u32,
 }
@@ -74,8 +73,8 @@ impl PartialOrd for Candidate {
 }
 
 impl<'g> NearPaths<'g> {
-    /// Ready to give the first path. `expected` is about how many paths will be asked for: more are found, too, but with a
-    /// walk over the graph each time that their number has doubled.
+    /// Prepares the first path. `expected` is about how many paths will be asked for. More can be found, but each doubling of
+    /// their number takes another walk over the graph.
     pub fn new(graph: &'g ActivityGraph, timing: &'g Timing, expected: usize) -> NearPaths<'g> {
         let mut paths = NearPaths {
             graph,
@@ -90,12 +89,12 @@ impl<'g> NearPaths<'g> {
         paths
     }
 
-    /// How many have been given.
+    /// Number of paths given so far.
     pub fn found(&self) -> usize {
         self.found.len()
     }
 
-    /// One of those that have been given, edge by edge from source to sink. As many steps as it has edges.
+    /// The edges of a given path from source to sink, in as many steps as it has edges.
     pub fn edges(&self, number: usize) -> Vec<ActivityId> {
         let mut detours = Vec::new();
         let mut at = number;
@@ -122,7 +121,7 @@ impl<'g> NearPaths<'g> {
         path
     }
 
-    /// The length of the next path, without finding it yet.
+    /// The length of the next path, without giving it.
     pub fn peek(&mut self) -> Option<Ticks> {
         if !self.ready() {
             return None;
@@ -131,7 +130,7 @@ impl<'g> NearPaths<'g> {
         Some(Ticks(self.timing.length().0.saturating_sub(cost)))
     }
 
-    /// Whether there is a next path; looks for more detours if need be.
+    /// Whether there is a next path; computes more detours when the present ones are used up.
     fn ready(&mut self) -> bool {
         // Vertices, and so paths, are numbered with 32 bits.
         if self.found.len() == u32::MAX as usize {
@@ -141,7 +140,7 @@ impl<'g> NearPaths<'g> {
             if self.detours.complete {
                 return false;
             }
-            // All paths that the present detours make have been given: the next need more, and the first come again.
+            // The present detours give no more paths: starts again with more detours, and repeats the paths given so far.
             let given = self.found.len();
             self.begin(self.wanted.max(given).saturating_mul(2));
             for _ in 0..given {
@@ -178,7 +177,7 @@ impl<'g> NearPaths<'g> {
         self.stretch(own, detour.beyond, 0);
     }
 
-    /// The cheapest detour that leaves the path `parent` on this stretch is a candidate.
+    /// Makes a candidate of the cheapest detour that leaves the path `parent` on this stretch.
     fn stretch(&mut self, parent: u32, start: u32, stop: u32) {
         if let Some(junction) = self.detours.cheapest(start, stop) {
             self.push(Candidate { cost: 0, order: 0, parent, junction, rank: 0, start, stop });

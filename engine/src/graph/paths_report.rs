@@ -1,4 +1,4 @@
-//! The answer of `longpole paths`: the longest paths, and the largest gains according to them.
+//! The answer of `longpole paths`: the longest paths, and upper bounds on gains by them.
 
 use super::benefit::benefits;
 use super::route::{Stay, route};
@@ -20,17 +20,17 @@ use serde::Serialize;
 /// Which paths to list, and what to report about them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathsWanted {
-    /// At most this many.
+    /// Most paths to list.
     pub most: usize,
-    /// Only paths that lack at most this share of the critical path.
+    /// Only paths shorter than the critical path by at most this share of it.
     pub within: Option<f64>,
-    /// Give the way of this many.
+    /// Give the routes of this many paths.
     pub routes: usize,
     /// Show the path with this rank, from 1, edge by edge.
     pub shown: Option<usize>,
     /// Report for every operation how many of the paths go through it.
     pub segments: bool,
-    /// Leave this many functions out in a simulation, too.
+    /// Simulate the program without each of this many functions.
     pub simulated: usize,
 }
 
@@ -39,24 +39,25 @@ pub struct PathsWanted {
 pub struct PathsReport {
     /// Length of the critical path, nanoseconds.
     pub length_ns: f64,
-    /// Time on unlimited CPUs as all commands predict it, nanoseconds; 0: not known. With a scheduler threads may take locks in
-    /// another order than in the graph.
+    /// Time on unlimited CPUs as all commands predict it, nanoseconds; 0: not known. It differs from `length_ns` where
+    /// threads take locks in another order with a scheduler.
     pub predicted_ns: f64,
-    /// How many paths there are.
+    /// Numbers of paths.
     pub counts: PathCounts,
     /// The paths, longest first.
     pub paths: Vec<PathRow>,
-    /// There are more paths like those asked for, but no more were to be listed.
+    /// Whether further paths fit `PathsWanted::within` but exceed `PathsWanted::most`.
     pub more: bool,
-    /// The functions, threads, locks and classes with most time on the critical path, 512 at most, the largest benefit first.
+    /// The 512 functions, threads, locks, classes, processes and CPUs with most time on the critical path, largest benefit
+    /// first.
     pub benefit: Vec<BenefitRow>,
-    /// The path to be shown edge by edge; `None` if there is none with that rank, or none was asked for.
+    /// The path asked for edge by edge; `None` if there is no such rank, or none was asked for.
     pub shown: Option<ShownPath>,
     /// Every operation that takes time; empty unless asked for.
     pub segments: Vec<SegmentPaths>,
     /// How far the recording can be trusted.
     pub trust: Trust,
-    /// What was noticed.
+    /// Findings about the program and its schedule.
     pub findings: Vec<Finding>,
 }
 
@@ -71,15 +72,15 @@ pub struct PathRow {
     /// Its length as a share of that of the critical path.
     #[serde(serialize_with = "number")]
     pub nearness: f64,
-    /// Its way through the threads; `None` beyond [`PathsWanted::routes`].
+    /// Its route through the threads; `None` beyond [`PathsWanted::routes`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub route: Option<Vec<Stay>>,
 }
 
-/// What can be gained at most (1994, section VI).
+/// Upper bounds on the gain from improving a part of the program (1994, section VI).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BenefitRow {
-    /// `function`, `thread`, `lock` or `class` (compute, io, wait).
+    /// `function`, `thread`, `lock`, `class` (compute, io, wait), `process` or `cpu`.
     pub kind: &'static str,
     /// Its name.
     pub name: String,
@@ -89,16 +90,15 @@ pub struct BenefitRow {
     /// The Maximum Benefit Metric over the listed paths, nanoseconds.
     #[serde(serialize_with = "number")]
     pub maximum_benefit_ns: f64,
-    /// What leaving a function out gains in a simulation that decides locks again, nanoseconds; `None`: no
-    /// function, or not asked for. The two metrics are of one run's graph, in which locks are taken in the
-    /// order that they have there.
+    /// Gain of leaving the function out in a simulation that decides locks again, nanoseconds; `None`: not a function, or not
+    /// asked for. The two metrics keep the order of locks of the graph's run.
     #[serde(serialize_with = "maybe_number", skip_serializing_if = "Option::is_none")]
     pub simulated_ns: Option<f64>,
-    /// More paths would not change it.
+    /// Whether more paths would not change the metric.
     pub settled: bool,
-    /// Critical paths among those listed that have any of it.
+    /// Number of listed critical paths that contain it.
     pub critical_paths: usize,
-    /// Shorter ones.
+    /// Number of listed shorter paths that contain it.
     pub near_paths: usize,
     /// `file:line` of a function, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -125,21 +125,21 @@ pub struct ShownEdge {
     /// Index in the thread's list of operations.
     #[serde(rename = "op")]
     pub operation: usize,
-    /// How the path reaches this thread, if it does here.
+    /// How the path enters this thread, if it does here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// What takes time; `None` for what takes none.
+    /// What takes time; `None` if the edge takes none.
     #[serde(flatten)]
     pub what: Option<Doing>,
-    /// Length of the path before it, nanoseconds.
+    /// Length of the path up to this edge, nanoseconds.
     #[serde(serialize_with = "number")]
     pub start_ns: f64,
-    /// How long it takes, nanoseconds.
+    /// Length of the edge, nanoseconds.
     #[serde(serialize_with = "number")]
     pub length_ns: f64,
 }
 
-/// How many paths go through an operation.
+/// Numbers of listed paths that go through an operation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SegmentPaths {
     /// Thread name.
@@ -150,16 +150,16 @@ pub struct SegmentPaths {
     /// What it does.
     #[serde(flatten)]
     pub what: Doing,
-    /// How long it takes, nanoseconds.
+    /// Length of the operation, nanoseconds.
     #[serde(serialize_with = "number")]
     pub length_ns: f64,
-    /// Critical paths among those listed.
+    /// Number of listed critical paths through it.
     pub critical_paths: u32,
-    /// Shorter ones.
+    /// Number of listed shorter paths through it.
     pub near_paths: u32,
 }
 
-/// The longest paths of a program.
+/// The longest paths of a program. `changed` is the program to simulate, with the functions that go with each one.
 ///
 /// # Errors
 /// The program fails [`Program::check`].
@@ -177,7 +177,7 @@ pub fn paths_report(
     Ok(PathsReport { predicted_ns, ..paths_of(program, (&graph, &timing), wanted, &gain_ns) })
 }
 
-/// The same from the program's graph; `gain_ns` simulates the program without a function.
+/// The report from a program's graph; `gain_ns` simulates the program without a function.
 pub fn paths_of(
     program: &Program,
     (graph, timing): (&ActivityGraph, &Timing),
@@ -241,7 +241,7 @@ pub fn paths_of(
     }
 }
 
-/// One path, with its way if its edges are given; `longest` is the length of the critical path.
+/// One path, with its route if its edges are given; `longest` is the length of the critical path.
 pub fn path_row(
     program: &Program,
     graph: &ActivityGraph,
@@ -257,10 +257,10 @@ pub fn path_row(
     }
 }
 
-/// Detours looked for at first.
+/// Most detours computed at first.
 const EXPECTED: usize = 1 << 20;
 
-/// The shortest path that lacks at most this share.
+/// The least length of a path that is shorter than `length` by at most this share.
 fn least_length(length: Ticks, share: f64) -> Ticks {
     let lacking = length.0 as f64 * share.clamp(0.0, 1.0);
     #[expect(
@@ -280,7 +280,7 @@ fn shown(
     rank: usize,
 ) -> Option<ShownPath> {
     let number = rank.checked_sub(1)?;
-    // Those before it may not have been asked for.
+    // Earlier paths may not have been given yet.
     while found.found() <= number {
         found.next()?;
     }

@@ -1,11 +1,11 @@
-//! Which edges, or parts of them, were computed on which CPU.
+//! Which edges, or parts of edges, were computed on which CPU when the program was recorded.
 
 use super::activity::{ActivityGraph, ActivityKind};
 use super::subjects::Subject;
 use crate::program::{Move, Program, Thread};
 use rustc_hash::FxHashMap;
 
-/// `timed` are the edges that take time of each thread, in the order of its operations.
+/// `timed`: by thread, its edges that take time, in the order of its operations.
 pub(super) fn placed(
     program: &Program,
     graph: &ActivityGraph,
@@ -39,7 +39,7 @@ fn of_thread(
             let part = until.saturating_sub(over);
             if let (Some(cpu), true) = (cpu, part > 0) {
                 let of_cpu = parts.entry(Subject::Cpu(cpu)).or_default();
-                // There and back again within one operation.
+                // The thread may return to a CPU within one operation.
                 match of_cpu.last_mut() {
                     Some((last, sum)) if *last == *edge => *sum += part,
                     _ => of_cpu.push((*edge, part)),

@@ -1,5 +1,4 @@
-//! A path as a way through the program: thread by thread, what is done there, and how it continues to the
-//! next.
+//! A path as a route through the program: thread by thread, with what takes time there and how the path enters.
 
 use super::activity::{ActivityGraph, ActivityId, ActivityKind};
 use super::labels;
@@ -14,33 +13,33 @@ use serde::{Serialize, Serializer};
 pub struct Stay {
     /// The thread.
     pub thread: String,
-    /// By what the path came here: `start`, `create`, `lock m`, `barrier b`, `end of T2` …
+    /// How the path entered: `start`, `create`, `lock m`, `barrier b`, `end of T2` …
     pub by: String,
-    /// What takes time here, in order; what follows itself is one part.
+    /// What takes time in this stay, in order; equal neighbours are one part.
     pub parts: Vec<Part>,
 }
 
-/// Something that takes time.
+/// A part of a stay that takes time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Part {
-    /// What it is.
+    /// What the thread does.
     #[serde(flatten)]
     pub what: Doing,
     /// How long, nanoseconds.
     #[serde(serialize_with = "number")]
     pub length_ns: f64,
-    /// How many operations were put together.
+    /// Number of operations joined in it.
     pub times: u64,
 }
 
-/// What a thread does.
+/// What a thread does for some time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Doing {
-    /// Computes in this function; in none if `None`.
+    /// Computes in this function; `None`: in no function.
     Compute(Option<String>),
     /// Waits for this device.
     Io(String),
-    /// Waits for time to pass.
+    /// Sleeps.
     Sleep,
     /// Has been woken and has yet to act.
     WakeUp,
@@ -71,7 +70,7 @@ impl Stay {
     }
 }
 
-/// The way of a path. Stays in which no time passes are left out, except the last one.
+/// The route of a path, without stays that take no time, except the last one.
 pub(super) fn route(program: &Program, graph: &ActivityGraph, path: &[ActivityId]) -> Vec<Stay> {
     let mut stays: Vec<(u32, Stay)> = Vec::new();
     for edge in path {
@@ -89,7 +88,7 @@ pub(super) fn route(program: &Program, graph: &ActivityGraph, path: &[ActivityId
                 by: labels::by(program, graph, &activity),
                 parts: Vec::new(),
             };
-            // An omitted stay may have been somewhere else on the way back here.
+            // After an omitted stay elsewhere, the path may be back in the thread of the stay before.
             if stays.last().is_none_or(|(last, _)| *last != thread) {
                 stays.push((thread, stay));
             }
@@ -103,7 +102,7 @@ pub(super) fn route(program: &Program, graph: &ActivityGraph, path: &[ActivityId
     stays.into_iter().map(|(_, stay)| stay).collect()
 }
 
-/// What an edge that takes time does.
+/// What the thread does during an edge that takes time.
 pub(super) fn doing(program: &Program, activity: &super::Activity) -> Doing {
     match activity.kind {
         ActivityKind::Io => Doing::Io(labels::device(program, activity).unwrap_or_default()),

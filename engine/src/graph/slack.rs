@@ -1,13 +1,12 @@
-//! The slack metric (Hollingsworth and Miller 1994, section 3): a lower bound on what improving a function
-//! gains, where the critical path gives an upper bound.
+//! The slack metric (Hollingsworth and Miller 1994, section 3): a lower bound on the gain from improving a function; the
+//! critical path gives an upper bound.
 //!
-//! The paper sends messages along the graph; the result has a short definition. Let the *split* of a vertex
-//! be the last vertex of the critical path on the longest way to it. Every edge that is not the longest way
-//! into its vertex makes a *slack segment*: the critical path between the splits of its two ends, if the
-//! former comes first. The segment's slack is the edge's free slack (the paper's S messages, from critical
-//! vertices and from merges off the critical path alike). While the calls on the critical path get shorter by
-//! no more than every segment's slack in sum, no other path becomes the longest: an excursion from the
-//! critical path lacks at least what the segments that it crosses add up to.
+//! The paper sends messages along the graph; the result has a short definition. Let the *split* of a vertex be the last
+//! vertex of the critical path on the longest way to it. Every edge that is not the longest way into its vertex makes a
+//! *slack segment*: the critical path from the split of its tail to the split of its head, if they are in this order. The
+//! segment's slack is the edge's free slack (the paper's S messages, from critical vertices and from merges off the critical
+//! path alike). Calls on the critical path may get shorter, within each segment by its slack at most in all. Then no other
+//! path becomes the longest: an excursion from the critical path lacks at least the slacks of all segments that it crosses.
 
 use super::activity::ActivityGraph;
 use super::subjects::function;
@@ -18,30 +17,30 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A stretch of the critical path that another path goes around.
+/// A stretch of the critical path that another path bypasses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlackSegment {
     /// The other path leaves the critical path after this many of its edges.
     pub from: u32,
-    /// And is back after this many.
+    /// The other path is back after this many edges.
     pub to: u32,
-    /// How much shorter than the critical path in between.
+    /// How much shorter the bypass is than the stretch.
     pub slack: Ticks,
 }
 
-/// What the critical path has of a function, and how much of that can surely be saved.
+/// A function's time on the critical path, and the part of it that can surely be saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FunctionSlack {
     /// The function.
     pub function: FunctionRef,
-    /// Its own time on the critical path: an upper bound on what improving it can gain.
+    /// Its self time on the critical path: an upper bound on the gain from improving it.
     pub critical: Ticks,
-    /// The slack metric: a lower bound on what leaving it out gains.
+    /// The slack metric: a lower bound on the gain from leaving it out.
     pub slack: Ticks,
 }
 
-/// The slack segments of the critical path that [`Timing::critical_path`] chooses, in order of their beginnings.
-/// O(edges), and sorting them.
+/// The slack segments of the critical path that [`Timing::critical_path`] chooses, in order of their beginnings. O(edges),
+/// and sorting the segments.
 pub fn slack_segments(graph: &ActivityGraph, timing: &Timing) -> Vec<SlackSegment> {
     let path = timing.critical_path(graph);
     let vertices = graph.vertices();
@@ -51,7 +50,7 @@ pub fn slack_segments(graph: &ActivityGraph, timing: &Timing) -> Vec<SlackSegmen
     if let Some(source) = split.first_mut() {
         *source = 0;
     }
-    // When the critical path is where.
+    // Early times of the vertices of the critical path.
     let mut times = vec![0_u64];
     for (place, edge) in path.iter().enumerate() {
         let vertex = graph.activity(*edge).head.0 as usize;
@@ -67,7 +66,7 @@ pub fn slack_segments(graph: &ActivityGraph, timing: &Timing) -> Vec<SlackSegmen
         let to = split[vertex];
         for edge in graph.range(vertex).filter(|edge| *edge != best) {
             let (from, slack) = (split[graph.tail(edge)], timing.free(graph, edge, vertex));
-            // What is as long as the segment itself limits nothing.
+            // A slack as long as the segment itself limits nothing.
             if from < to && slack < times[to as usize] - times[from as usize] {
                 segments.push(SlackSegment { from, to, slack: Ticks(slack) });
             }
@@ -77,9 +76,9 @@ pub fn slack_segments(graph: &ActivityGraph, timing: &Timing) -> Vec<SlackSegmen
     segments
 }
 
-/// Leaves out segments inside another with at most their slack: those say nothing more. They are in order.
+/// Removes segments inside another one with at most their slack: they add no limit. `segments` are sorted.
 fn without_implied(mut segments: Vec<SlackSegment>, places: usize) -> Vec<SlackSegment> {
-    // The least slack of a segment so far that ends at a place or after it: a Fenwick tree from the end.
+    // By end, a Fenwick tree from the last place: the least slack of the segments so far that end there or later.
     let mut least = vec![u64::MAX; places + 2];
     segments.retain(|segment| {
         let mut at = places + 1 - segment.to as usize;
@@ -100,11 +99,11 @@ fn without_implied(mut segments: Vec<SlackSegment>, places: usize) -> Vec<SlackS
     segments
 }
 
-/// Critical path and slack of every function with own time on the critical path, in order of their numbers.
+/// Critical path and slack of every function with self time on the critical path, in order of their numbers.
 ///
-/// As in the paper's third phase, each call on the critical path gets what the tightest segment around it has left for its
-/// function. What a function has used up of a segment is what its calls got since the segment's beginning, so that nothing
-/// needs to be counted down.
+/// As in the paper's third phase, each call on the critical path is granted what its tightest segment has left for the
+/// function. A function's use of a segment is the sum of its grants since the segment's beginning, so no counter is kept for
+/// each segment.
 pub fn function_slacks(graph: &ActivityGraph, timing: &Timing) -> Vec<FunctionSlack> {
     let mut calls: FxHashMap<FunctionRef, Vec<(u32, u64)>> = FxHashMap::default();
     let path = timing.critical_path(graph);
@@ -126,15 +125,15 @@ pub fn function_slacks(graph: &ActivityGraph, timing: &Timing) -> Vec<FunctionSl
     slacks
 }
 
-/// What all calls of one function together get.
+/// The sum of grants to all calls of one function.
 fn granted(calls: &[(u32, u64)], segments: &[SlackSegment]) -> u64 {
-    // Segments around the present place, the one that allows least in all first, with their ends.
+    // Segments around the present place: the total at which each is used up, the least first, and its end.
     let mut around: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
     let mut coming = segments.iter().peekable();
     let mut total = 0_u64;
     for (place, length) in calls {
         while let Some(segment) = coming.next_if(|segment| segment.from <= *place) {
-            // Those that end before the call can be left out; the others start with nothing used.
+            // Segments that end before the call do not limit it; the function has used nothing of the others yet.
             if segment.to > *place {
                 around.push(Reverse((segment.slack.0.saturating_add(total), segment.to)));
             }

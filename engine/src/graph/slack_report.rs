@@ -1,4 +1,4 @@
-//! The answer of `longpole slack`: what improving each function gains at least, really, and at most.
+//! The answer of `longpole slack`: lower bound, simulated gain and upper bound of improving each function.
 
 use super::slack::function_slacks;
 use super::subjects::{Subject, Subjects};
@@ -17,36 +17,35 @@ use serde::Serialize;
 pub struct SlackReport {
     /// Length of the critical path, nanoseconds.
     pub length_ns: f64,
-    /// Time on unlimited CPUs as all commands predict it, nanoseconds; 0: not known. With a scheduler threads may take locks in
-    /// another order than in the graph.
+    /// Time on unlimited CPUs as all commands predict it, nanoseconds; 0: not known. It differs from `length_ns` where
+    /// threads take locks in another order with a scheduler.
     pub predicted_ns: f64,
-    /// Functions with own time on the critical path, the largest gain first.
+    /// Functions with self time on the critical path, the largest gain first.
     pub functions: Vec<SlackRow>,
-    /// Everything that takes time, in order of threads and operations; empty unless asked for.
+    /// Every operation that takes time, in order of threads and operations; empty unless asked for.
     pub segments: Vec<SegmentTimes>,
     /// How far the recording can be trusted.
     pub trust: Trust,
-    /// What was noticed.
+    /// Findings about the program and its schedule.
     pub findings: Vec<Finding>,
 }
 
-/// The three columns of Hollingsworth and Miller's Fig. 5: `slack ≤ zeroing ≤ critical_path`. All three are of the graph of
-/// one run, in which locks are taken in the order that they have there; `simulated_ns` is not.
+/// The three columns of Hollingsworth and Miller's Fig. 5: `slack ≤ zeroing ≤ critical_path`. They keep the order of locks of
+/// the graph's run; `simulated_ns` does not.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SlackRow {
     /// Unique name.
     pub function: String,
-    /// Own time on the critical path, nanoseconds: what improving the function gains at most while the order of locks stays.
+    /// Self time on the critical path, nanoseconds: the most that improving the function gains with that order of locks.
     #[serde(serialize_with = "number")]
     pub critical_path_ns: f64,
-    /// The slack metric, nanoseconds: what leaving the function out gains at least.
+    /// The slack metric, nanoseconds: the least that leaving the function out gains.
     #[serde(serialize_with = "number")]
     pub slack_ns: f64,
-    /// Logical zeroing, nanoseconds: what leaving the function out gains.
+    /// Logical zeroing, nanoseconds: the gain of leaving the function out.
     #[serde(serialize_with = "number")]
     pub zeroing_ns: f64,
-    /// What leaving it out gains in a simulation that decides locks again, nanoseconds; `None`: not asked
-    /// for.
+    /// Gain of leaving it out in a simulation that decides locks again, nanoseconds; `None`: not asked for.
     #[serde(serialize_with = "maybe_number", skip_serializing_if = "Option::is_none")]
     pub simulated_ns: Option<f64>,
     /// `file:line`, if known.
@@ -65,31 +64,32 @@ pub struct SegmentTimes {
     /// What it does.
     #[serde(flatten)]
     pub what: super::Doing,
-    /// How long it takes.
+    /// Its length.
     #[serde(serialize_with = "number")]
     pub length_ns: f64,
-    /// The earliest it can start.
+    /// The earliest start.
     #[serde(serialize_with = "number")]
     pub early_start_ns: f64,
-    /// The earliest it can finish.
+    /// The earliest finish.
     #[serde(serialize_with = "number")]
     pub early_finish_ns: f64,
-    /// The latest it may start without making the whole longer.
+    /// The latest start that does not make the whole longer.
     #[serde(serialize_with = "number")]
     pub late_start_ns: f64,
-    /// The latest it may finish without making the whole longer.
+    /// The latest finish that does not make the whole longer.
     #[serde(serialize_with = "number")]
     pub late_finish_ns: f64,
-    /// How long it may be delayed without making the whole longer.
+    /// The longest delay that does not make the whole longer.
     #[serde(serialize_with = "number")]
     pub total_slack_ns: f64,
-    /// How long it may be delayed without delaying anything else.
+    /// The longest delay that delays nothing else.
     #[serde(serialize_with = "number")]
     pub free_slack_ns: f64,
 }
 
 /// Slack of all functions, and with `segments` the times of every operation. The first `simulated` functions are also left
-/// out in a simulation, which takes a run each; `changed` is the program that is simulated, and which functions go with each.
+/// out in a simulation, which takes a run each; `changed` is the program to simulate, with the functions that go with each
+/// one.
 ///
 /// # Errors
 /// The program fails [`Program::check`].
@@ -108,7 +108,7 @@ pub fn slack_report(
     Ok(SlackReport { predicted_ns, ..slack_of(program, (&graph, &timing), segments, simulated, &gain_ns) })
 }
 
-/// The same from the program's graph; `gain_ns` simulates the program without a function.
+/// The report from a program's graph; `gain_ns` simulates the program without a function.
 pub fn slack_of(
     program: &Program,
     (graph, timing): (&ActivityGraph, &Timing),
@@ -146,12 +146,12 @@ pub fn slack_of(
     }
 }
 
-/// What was noticed while the program was built and while it was scheduled.
+/// Findings of building the program and of scheduling it.
 pub(super) fn findings(program: &Program, graph: &ActivityGraph) -> Vec<Finding> {
     program.findings.iter().chain(graph.findings()).cloned().collect()
 }
 
-/// Edges that are operations which take time, in order of threads and operations.
+/// Edges of operations that may take time, in order of threads and operations.
 pub(super) fn timed(graph: &ActivityGraph) -> Vec<ActivityId> {
     let is_timed = |edge: &usize| {
         matches!(graph.kind(*edge), ActivityKind::Compute | ActivityKind::Io | ActivityKind::Sleep)

@@ -1,5 +1,5 @@
-//! What can be made faster: functions, threads, processes, locks, kinds of time and what ran on a CPU, and which edges
-//! belong to each.
+//! Parts of a program that can be made faster: functions, threads, processes, locks, kinds of time and CPUs, and the edges of
+//! each.
 
 use super::activity::{ActivityGraph, ActivityKind};
 use super::placed::placed;
@@ -9,17 +9,17 @@ use rustc_hash::FxHashMap;
 /// A part of a program's time (1994, section VI: an activity, or a class of them).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
-    /// What threads compute with this function on top of the stack.
+    /// Computing with this function on top of the stack.
     Function(FunctionRef),
-    /// Everything that takes time in this thread.
+    /// All time of this thread.
     Thread(ThreadId),
-    /// Everything that takes time in a thread while it holds this lock.
+    /// All time of any thread that holds this lock.
     Lock(ObjectId),
     /// One kind of time in all threads.
     Class(Class),
-    /// Everything that takes time in any thread of this process, by its first thread.
+    /// All time of the process whose first thread is this one.
     Process(ThreadId),
-    /// What was computed on this CPU when the program was recorded.
+    /// Computing on this CPU when the program was recorded.
     Cpu(u16),
 }
 
@@ -30,44 +30,44 @@ pub enum Class {
     Compute,
     /// Waiting for devices.
     Io,
-    /// Waiting for time to pass.
+    /// Sleeping, and latencies of wake-ups.
     Wait,
 }
 
-/// Edges, and how much of each.
+/// Edges, with the part of each one's length.
 type Parts = Vec<(u32, u64)>;
 
-/// The subjects of a program, and which edges belong to them.
+/// The subjects of a program and their edges.
 #[derive(Debug)]
 pub struct Subjects {
-    /// All that have any time at all: functions that compute, threads, locks, classes, processes, CPUs, in this order.
+    /// All subjects with any time, in the order: functions, threads, locks, classes, processes, CPUs.
     pub all: Vec<Subject>,
-    /// Edges that take time while a lock is held, and those computed on a CPU, or the part that was.
+    /// For locks the edges during which they are held, for CPUs the edges, or parts of edges, computed there.
     parts: FxHashMap<Subject, Parts>,
     /// By thread: the first thread of its process.
     processes: Vec<Option<ThreadId>>,
 }
 
-/// Belongs to none of the subjects that are looked at.
+/// The edge belongs to none of the chosen subjects.
 const NONE: u32 = u32::MAX;
 
-/// To which of some subjects an edge belongs, and with how much of its length.
+/// Finds the chosen subjects that an edge belongs to, and the part of its length.
 #[derive(Debug)]
 pub(super) struct Marks<'g> {
     graph: &'g ActivityGraph,
-    /// By function.
+    /// Subject's index in the list, by function.
     functions: Vec<u32>,
-    /// By thread, of itself and of its process.
+    /// By thread: indices of the thread and of its process.
     threads: Vec<[u32; 2]>,
     classes: [u32; 3],
-    /// By edge: where what it has of locks and CPUs starts in `parts`. Empty if there are none.
+    /// By edge: start of its locks and CPUs in `parts`. Empty if no lock or CPU was chosen.
     first: Vec<u32>,
-    /// Subject and how much.
+    /// Index of the subject, and the part of the edge's length.
     parts: Vec<(u32, u64)>,
 }
 
 impl Marks<'_> {
-    /// Calls `then` with the place in the list of each subject that the edge belongs to, and how much of its length does.
+    /// Calls `then` with the index of each subject that the edge belongs to, and the part of its length.
     #[inline]
     pub(super) fn each(&self, edge: usize, mut then: impl FnMut(usize, u64)) {
         let length = self.graph.length(edge);
@@ -97,7 +97,7 @@ impl Marks<'_> {
 }
 
 impl Subjects {
-    /// Looks at all edges and all operations once.
+    /// Collects the subjects from all edges and all operations.
     pub fn of(program: &Program, graph: &ActivityGraph) -> Subjects {
         let mut firsts: FxHashMap<&str, ThreadId> = FxHashMap::default();
         let processes: Vec<Option<ThreadId>> = (0..)
@@ -124,7 +124,7 @@ impl Subjects {
         Subjects { all: there.into_iter().collect(), parts, processes }
     }
 
-    /// Which edges belong to the subjects of this list.
+    /// Finds the edges of the subjects in this list.
     pub(super) fn marks<'g>(&self, graph: &'g ActivityGraph, subjects: &[Subject]) -> Marks<'g> {
         let mut marks = Marks {
             graph,
@@ -179,7 +179,7 @@ fn put<T: Copy>(list: &mut Vec<T>, place: u32, value: T, otherwise: T) {
     list[place] = value;
 }
 
-/// The function whose own time an edge is.
+/// The function that the edge is self time of.
 pub(super) fn function(graph: &ActivityGraph, edge: usize) -> Option<FunctionRef> {
     (graph.kind(edge) == ActivityKind::Compute).then(|| graph.function(edge)).flatten()
 }
@@ -193,7 +193,7 @@ fn class(kind: ActivityKind) -> Option<Class> {
     }
 }
 
-/// The edges that take time of each thread, in the order of its operations.
+/// By thread: its edges that take time, in the order of its operations.
 fn timed(program: &Program, graph: &ActivityGraph) -> Vec<Vec<u32>> {
     let mut timed: Vec<Vec<u32>> = vec![Vec::new(); program.threads.len()];
     for edge in 0..graph.edges() {
@@ -206,7 +206,7 @@ fn timed(program: &Program, graph: &ActivityGraph) -> Vec<Vec<u32>> {
     timed
 }
 
-/// Edges that take time while their thread has a lock, by lock.
+/// Adds the edges that take time while their thread holds a lock, by lock.
 fn locked(
     program: &Program,
     graph: &ActivityGraph,

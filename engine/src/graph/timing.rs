@@ -4,19 +4,19 @@
 use super::activity::{ActivityGraph, ActivityId, VertexId};
 use crate::time::Ticks;
 
-/// Early and late times of all vertices, and from them those of all edges.
+/// Early and late times of all vertices, from which those of edges follow.
 #[derive(Clone, Debug)]
 pub struct Timing {
-    /// The earliest time of each vertex: the longest way to it.
+    /// By vertex: its earliest time, the length of the longest way to it.
     pub(super) early: Vec<u64>,
-    /// The latest time of each vertex that does not make the whole longer.
+    /// By vertex: its latest time that does not make the whole longer.
     pub(super) late: Vec<u64>,
-    /// The edge on the longest way into each vertex; of equal ones the first. Nothing for the source.
+    /// By vertex: the edge on the longest way into it; of equal ones the first. Unused for the source.
     pub(super) best: Vec<u32>,
 }
 
 impl Timing {
-    /// The graph has been checked, or was made from a program.
+    /// Times of a graph that has been checked or was made from a program.
     pub fn of(graph: &ActivityGraph) -> Timing {
         let vertices = graph.vertices();
         let mut early = vec![0_u64; vertices];
@@ -57,7 +57,7 @@ impl Timing {
         Ticks(self.early.get(vertex.0 as usize).copied().unwrap_or(0))
     }
 
-    /// The latest time at which it may be reached.
+    /// The latest time at which a vertex may be reached without making the whole longer.
     pub fn late(&self, vertex: VertexId) -> Ticks {
         Ticks(self.late.get(vertex.0 as usize).copied().unwrap_or(0))
     }
@@ -92,7 +92,7 @@ impl Timing {
         path
     }
 
-    /// How much later an edge into this vertex may arrive without making the vertex later: its free slack.
+    /// The free slack of an edge into this vertex: how much later it may arrive without delaying the vertex.
     #[inline]
     pub(super) fn free(&self, graph: &ActivityGraph, edge: usize, head: usize) -> u64 {
         self.early[head].wrapping_sub(self.early[graph.tail(edge)].wrapping_add(graph.length(edge)))
@@ -102,16 +102,16 @@ impl Timing {
 /// The critical path method's times of one edge (1994, II.C).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ActivityTimes {
-    /// The earliest it can start.
+    /// The earliest start.
     pub early_start: Ticks,
-    /// The earliest it can finish.
+    /// The earliest finish.
     pub early_finish: Ticks,
-    /// The latest it may start without making the whole longer.
+    /// The latest start that does not make the whole longer.
     pub late_start: Ticks,
-    /// The latest it may finish without making the whole longer.
+    /// The latest finish that does not make the whole longer.
     pub late_finish: Ticks,
-    /// How long it may be delayed without making the whole longer.
+    /// The longest delay that does not make the whole longer.
     pub total_slack: Ticks,
-    /// How long it may be delayed without delaying anything else.
+    /// The longest delay that delays nothing else.
     pub free_slack: Ticks,
 }

@@ -1,13 +1,13 @@
-//! Logical zeroing (Hollingsworth and Miller 1994, section 4): how much shorter the critical path gets if something takes
-//! no time at all. All subjects in one walk over the edges, side by side.
+//! Logical zeroing (Hollingsworth and Miller 1994, section 4): how much shorter the critical path gets if a subject takes no
+//! time. All subjects in one walk over the edges, side by side.
 
 use super::activity::ActivityGraph;
 use super::subjects::{Marks, Subject, Subjects};
 use super::timing::Timing;
 use crate::time::Ticks;
 
-/// A place in memory for each vertex, used again as soon as the last edge out of it has been walked: what is known of a
-/// vertex is needed only so long, and there are few vertices for which it is needed at once.
+/// A slot in memory for each vertex, reused once the last edge out of the vertex has been walked. So memory is needed only
+/// for vertices with edges yet to come, which are few.
 #[derive(Debug)]
 pub(super) struct Places {
     pub(super) of: Vec<u32>,
@@ -41,13 +41,12 @@ impl Places {
     }
 }
 
-/// Numbers kept at once: with few threads at a time, those of many thousand subjects.
+/// Most numbers in memory at once: with few threads, those of many thousand subjects.
 const MOST_NUMBERS: usize = 1 << 23;
 
-/// How much shorter the critical path gets if a subject takes no time, for each of them, in order. All are
-/// done in one walk, unless the graph is so wide that it would need too much memory. O(edges + subjects ·
-/// meetings), where a meeting is a vertex with more than one edge into it: everything else is the same for
-/// all subjects, except the few that an edge belongs to.
+/// For each subject in `which`, how much shorter the critical path gets if the subject takes no time. One walk does all,
+/// unless the graph is so wide that it would need too much memory. O(edges + subjects · merges), where a merge is a vertex
+/// with more than one edge into it: at other vertices only the edge's own subjects take work.
 pub fn zeroing(graph: &ActivityGraph, timing: &Timing, subjects: &Subjects, which: &[Subject]) -> Vec<Ticks> {
     let places = Places::of(graph);
     let mut gains = Vec::with_capacity(which.len());
@@ -59,10 +58,10 @@ pub fn zeroing(graph: &ActivityGraph, timing: &Timing, subjects: &Subjects, whic
     gains
 }
 
-/// The longest path if a subject takes no time, for each of them.
+/// For each subject, the length of the longest path if the subject takes no time.
 fn longest_without(graph: &ActivityGraph, places: &Places, marks: &Marks<'_>, width: usize) -> Vec<u64> {
-    // The way to a vertex without a subject is as long as what all have, and what that subject has: modulo 2⁶⁴, since
-    // what it has may be below zero. The sum never is, and `ActivityGraph::check` bounds it.
+    // The way to a vertex without a subject is `all` + `own` long, modulo 2⁶⁴, since `own` may be below zero. The sum never
+    // is, and `ActivityGraph::check` bounds it.
     let mut all = vec![0_u64; places.count];
     let mut own = vec![0_u64; places.count * width];
     let mut longest = vec![0_u64; width];
@@ -84,7 +83,7 @@ fn longest_without(graph: &ActivityGraph, places: &Places, marks: &Marks<'_>, wi
         for (edge, (tail, length)) in range.clone().zip(graph.steps(range)) {
             let from = places.of[tail as usize] as usize;
             let (before, length) = (&own[from * width..][..width], all[from].wrapping_add(length));
-            // Few are marked: their sums are made again, without the length.
+            // The few subjects of the edge get their sums without the edge's part.
             kept.clear();
             marks.each(edge, |subject, part| {
                 let without = before[subject].wrapping_add(length).wrapping_sub(part);

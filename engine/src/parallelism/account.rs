@@ -1,18 +1,18 @@
-//! The accounts of a run in one pass: which threads compute, spin, wait, in which function, with which locks,
-//! on whose behalf (1989, sections 3.1 and 3.3). The caller reports what happens in order of time.
+//! The accounts of a run in one pass: which threads compute, spin or wait, in which function, with which locks, on whose
+//! behalf (1989, sections 3.1 and 3.3). The caller reports events in order of time.
 //!
-//! - **Profile stack** (section 3.3): functions, and objects from when a thread arrives until it need not
-//!   wait any more. A lock stays until it is released, so a critical section belongs to its lock. An entry
-//!   need not be on top when it is removed.
-//! - **Self** of a function: it is on top of the functions. Of an object: it is the innermost object. Of a thread: its own.
-//!   So functions divide the time among them, and so do threads; objects lie across.
-//! - **On its behalf**: it is anywhere on the stack, counted once however often it is there.
-//! - **A thread inherits the stack of its creator** (section 3.3), as far as that is functions and threads. A lock is not
-//!   inherited: what a created thread does is not done in the critical section.
+//! - **Profile stack** (section 3.3): a thread's open functions, and objects from the thread's arrival until it need not wait
+//!   any more. A lock stays until it is released, so a critical section belongs to its lock. An entry need not be on top when
+//!   it is removed.
+//! - **Self** of a function: time while it is the topmost function. Of an object: while it is the innermost object. Of a
+//!   thread: all its time. So functions divide the time among them, and so do threads; objects lie across.
+//! - **On its behalf**: time while the row is anywhere on a stack, counted once even if it is there several times.
+//! - **A thread inherits the stack of its creator** (section 3.3), functions and threads only. A lock is not inherited: the
+//!   created thread does not work in the critical section.
 //!
-//! A change of a thread takes O(distinguished numbers of busy processors and of runnable threads: some
-//! hundred), whatever the number of threads. A call takes O(what the thread did in it). Memory grows with
-//! rows and threads, not with events.
+//! A thread's change of phase takes O(distinguished numbers of busy processors and of runnable threads: some hundred),
+//! whatever the number of threads. A call costs as much as the changes inside it. Memory grows with rows and threads, not
+//! with events.
 
 use super::balance::{Balance, Meter, Total};
 use super::clock::{Clock, PHASES, Phase, at};
@@ -22,8 +22,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// No row.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Which rows there are: first functions, then time outside of all of them, objects, threads, and then parts of functions'
-/// time that samples divide.
+/// Numbering of rows: functions, then the row outside of all functions, objects, threads, and parts of functions' time that
+/// samples divide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Places {
     pub(super) functions: u32,
@@ -32,7 +32,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Code outside of any function.
+    /// The row of code outside of any function.
     pub(super) fn outside(self) -> u32 {
         self.functions
     }
@@ -45,7 +45,7 @@ impl Places {
         self.object(self.objects) + thread
     }
 
-    /// The part of a function's time with this number.
+    /// The row of this part of functions' time.
     pub(super) fn part(self, part: u32) -> u32 {
         self.thread(self.threads).saturating_add(part)
     }
@@ -59,21 +59,21 @@ impl Places {
     }
 }
 
-/// A row on a stack; only its outermost place.
+/// A row on a stack, at its outermost place only.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     row: u32,
     /// The function or object below it, or [`NONE`].
     caller: u32,
-    /// It is another thread's, for which this one works.
+    /// It is on the stack of another thread, for which this one works.
     is_others: bool,
 }
 
-/// The row whose a thread's time is itself.
+/// The row that gets a thread's time as its self time.
 #[derive(Clone, Copy, Debug)]
 struct Own {
     row: u32,
-    /// In which phases the thread was meanwhile.
+    /// Phases of the thread since the row began to get it.
     phases: [bool; PHASES],
 }
 
@@ -87,19 +87,19 @@ impl Own {
 struct Actor {
     phase: Phase,
     tally: Tally,
-    /// Everything up to now is in the tally, and what it does from now on has not begun there.
+    /// The tally has everything up to now, and the next phase has not begun in it.
     is_settled: bool,
     own: Own,
     /// The innermost object.
     object: Own,
-    /// What its normalized time was when `own` or `object` changed last.
+    /// The thread's normalized time when `own` or `object` changed last.
     both_since: u128,
-    /// The object that it waits for.
+    /// The object that the thread waits for.
     waits_for: u32,
     stack: Vec<Frame>,
-    /// Functions that it has called itself and that have not returned, each as often as it was called.
+    /// Functions that the thread itself called and that have not returned, with repetitions.
     calls: Vec<u32>,
-    /// How often each row is on the stack; one frame for all of them.
+    /// How many times each row is on the stack, where it has one frame.
     open: FxHashMap<u32, u32>,
 }
 
@@ -107,7 +107,7 @@ struct Actor {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Arc {
     pub(super) calls: u64,
-    /// Parts of a tick, normalized, with all that was done on the callee's behalf.
+    /// Normalized time on the callee's behalf, in parts of a tick.
     pub(super) normalized: u128,
 }
 
@@ -120,27 +120,27 @@ pub(super) struct Waiting {
     pub(super) lengths: Vec<u64>,
 }
 
-/// See the module.
+/// The accounts of a run; see the module.
 #[derive(Debug)]
 pub(super) struct Account {
     pub(super) places: Places,
     pub(super) clock: Clock,
-    /// By row: itself (not for threads), and with all on its behalf.
+    /// By row: self time (not of threads), and time on the row's behalf.
     meters: Vec<Sum>,
     totals: Vec<Sum>,
-    /// By row: normalized time on its behalf of threads that it created or woke.
+    /// By row: normalized time of threads that it created or woke.
     others: Vec<u128>,
     calls: Vec<u64>,
     queues: Vec<Waiting>,
     arcs: FxHashMap<(u32, u32), Arc>,
     within: FxHashMap<(u32, u32), u128>,
     actors: Vec<Actor>,
-    /// The settled threads.
+    /// Threads with `is_settled`.
     settled: Vec<u32>,
 }
 
 impl Account {
-    /// `hundredths`: processors that are shared ideally.
+    /// `hundredths`: hundredths of a processor to share ideally.
     pub(super) fn new(places: Places, hundredths: Option<u64>) -> Account {
         let rows = places.part(0) as usize;
         let actor = |thread| Actor {
@@ -170,7 +170,7 @@ impl Account {
         }
     }
 
-    /// It is so late, ticks from the start.
+    /// Advances the time, in ticks from the start.
     #[inline]
     pub(super) fn now(&mut self, time: u64) {
         if time > self.clock.now {
@@ -179,7 +179,7 @@ impl Account {
         }
     }
 
-    /// What settled threads do now begins.
+    /// Begins the present phase of all settled threads in their tallies.
     fn go_on(&mut self) {
         while let Some(thread) = self.settled.pop() {
             let Some(actor) = self.actors.get_mut(thread as usize) else { continue };
@@ -195,7 +195,7 @@ impl Account {
         }
     }
 
-    /// Puts what has passed for the thread into its tally.
+    /// Adds the thread's time up to now to its tally.
     #[inline]
     fn settle(&mut self, thread: u32) {
         let Some(actor) = self.actors.get_mut(thread as usize).filter(|actor| !actor.is_settled) else {
@@ -206,7 +206,7 @@ impl Account {
         self.settled.push(thread);
     }
 
-    /// What the thread does from now on, and which object it waits for.
+    /// The thread's phase from now on, and the object that it waits for.
     pub(super) fn does(&mut self, thread: u32, phase: Phase, waits_for: u32) {
         let Some(actor) = self.actors.get(thread as usize) else { return };
         let (before, waited_for) = (actor.phase, actor.waits_for);
@@ -229,7 +229,7 @@ impl Account {
         queue.count = if longer { queue.count + 1 } else { queue.count.saturating_sub(1) };
     }
 
-    /// Whose the thread's time is itself from now on: a function's, or a part's of it.
+    /// The row that gets the thread's self time from now on: a function or a part.
     pub(super) fn is_in(&mut self, thread: u32, own: u32) {
         if self.actors.get(thread as usize).is_some_and(|actor| actor.own.row != own) {
             self.settle(thread);
@@ -240,7 +240,7 @@ impl Account {
         }
     }
 
-    /// The innermost object of the settled thread is another one from now on.
+    /// Changes the innermost object of the settled thread.
     fn is_at(&mut self, thread: u32, object: u32) {
         self.give(thread);
         if let Some(actor) = self.actors.get_mut(thread as usize) {
@@ -248,7 +248,7 @@ impl Account {
         }
     }
 
-    /// Gives what the settled thread has computed to the row that it was in with the object that was the innermost one.
+    /// Adds the settled thread's normalized time since the last change to the pair of its innermost object and its row.
     fn give(&mut self, thread: u32) {
         let Some(actor) = self.actors.get_mut(thread as usize) else { return };
         let normalized = actor.tally.normalized.wrapping_sub(actor.both_since);
@@ -258,7 +258,7 @@ impl Account {
         }
     }
 
-    /// The function that the thread is in, or the row of what is outside.
+    /// The function that the thread is in, or the row outside of functions.
     pub(super) fn top(&self, thread: u32) -> u32 {
         let calls = self.actors.get(thread as usize).map_or(&[][..], |actor| &actor.calls);
         calls.last().copied().unwrap_or(self.places.outside())
@@ -272,7 +272,7 @@ impl Account {
         self.enter(thread, function);
     }
 
-    /// The function that the thread is in returns.
+    /// The thread's innermost function returns.
     pub(super) fn returns(&mut self, thread: u32) {
         let actor = self.actors.get_mut(thread as usize);
         if let Some(function) = actor.and_then(|actor| actor.calls.pop()) {
@@ -290,7 +290,7 @@ impl Account {
         self.actors.get(thread as usize).is_some_and(|actor| actor.open.contains_key(&row))
     }
 
-    /// The row comes onto the thread's stack.
+    /// Puts the row onto the thread's stack.
     pub(super) fn enter(&mut self, thread: u32, row: u32) {
         let Some(actor) = self.actors.get_mut(thread as usize) else { return };
         let times = actor.open.entry(row).or_insert(0);
@@ -312,8 +312,7 @@ impl Account {
         self.open(thread, frame);
     }
 
-    /// What the thread does is done on the row's behalf, too, until the row leaves its stack; this is no
-    /// call.
+    /// The thread works on the row's behalf from now on, too, until the row leaves its stack. No call is counted.
     pub(super) fn adopt(&mut self, thread: u32, row: u32) {
         if self.is_open(thread, row) {
             return;
@@ -333,7 +332,7 @@ impl Account {
         stack.iter().map(|frame| frame.row).filter(|row| *row < self.places.functions).collect()
     }
 
-    /// It was entered this many more times.
+    /// Counts this many more calls of the row.
     pub(super) fn also(&mut self, row: u32, times: u64) {
         if let Some(calls) = self.calls.get_mut(row as usize) {
             *calls = calls.saturating_add(times);
@@ -357,7 +356,7 @@ impl Account {
         self.lie(thread, frame, Side::To);
     }
 
-    /// What the settled thread has is done on the frame's behalf from now on, or up to now.
+    /// Begins or ends counting the settled thread's time on the frame's behalf.
     fn lie(&mut self, thread: u32, frame: Frame, side: Side) {
         let Some(Actor { tally, .. }) = self.actors.get(thread as usize) else { return };
         if let Some(total) = self.totals.get_mut(frame.row as usize) {
@@ -372,7 +371,7 @@ impl Account {
         }
     }
 
-    /// The row leaves the thread's stack, if it is there: its last entry below itself first.
+    /// Takes the row off the thread's stack, at its innermost place, if it is there.
     pub(super) fn leave(&mut self, thread: u32, row: u32) {
         let Some(actor) = self.actors.get_mut(thread as usize) else { return };
         let Some(times) = actor.open.get_mut(&row) else { return };
@@ -393,8 +392,7 @@ impl Account {
         self.close(thread, frame);
     }
 
-    /// The thread is created: it starts with the creator's stack, except for `own`: functions that created
-    /// threads call themselves.
+    /// The created thread gets the creator's stack, except for `own`: functions that created threads call themselves.
     pub(super) fn inherit(&mut self, creator: u32, thread: u32, own: &FxHashSet<u32>) {
         let Some(parent) = self.actors.get(creator as usize) else { return };
         let inherited = |frame: &Frame| !self.places.is_object(frame.row) && !own.contains(&frame.row);
@@ -404,7 +402,7 @@ impl Account {
             if self.is_open(thread, frame.row) {
                 continue;
             }
-            // What has been called under a lock was not called by the thread under it.
+            // The creator called the function under a lock, but the created thread does not hold that lock.
             let caller = if self.places.is_object(frame.caller) { NONE } else { frame.caller };
             let frame = Frame { caller, is_others: true, ..*frame };
             if let Some(actor) = self.actors.get_mut(thread as usize) {
@@ -415,7 +413,7 @@ impl Account {
         }
     }
 
-    /// The run is over; nothing changes any more.
+    /// Ends the run and returns its accounts.
     pub(super) fn finish(mut self, time: u64) -> Balance {
         self.now(time);
         for thread in 0..self.places.threads {
@@ -424,7 +422,7 @@ impl Account {
             self.is_at(thread, NONE);
             let Some(actor) = self.actors.get_mut(thread as usize) else { continue };
             close(&mut self.meters, actor.own, &actor.tally);
-            // A thread's own time is all that it has.
+            // A thread's self time is all its time.
             let all = Own { row: self.places.thread(thread), phases: [true; PHASES] };
             close(&mut self.meters, all, &actor.tally);
             for frame in std::mem::take(&mut actor.stack) {
@@ -451,7 +449,7 @@ impl Account {
     }
 }
 
-/// The row's time ends: it gets what the settled thread has in each phase that it was in meanwhile.
+/// The row stops getting the thread's time: adds what the settled thread has in each phase of that time.
 fn close(meters: &mut Vec<Sum>, own: Own, tally: &Tally) {
     for place in (0..PHASES).filter(|place| own.phases[*place]) {
         at(meters, own.row as usize).own(tally, place, Side::To);

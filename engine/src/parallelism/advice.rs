@@ -1,5 +1,5 @@
-//! What can be done about a row, from how many processors were busy and how many threads were runnable meanwhile (1989,
-//! section 3.1: "what can be done to improve performance"; 3.2: each problem and its sign).
+//! What can be done about a row, from the numbers of busy processors and runnable threads meanwhile (1989, section 3.1: "what
+//! can be done to improve performance"; 3.2: each problem and its sign).
 
 use super::result::{AwaitedObject, Kind, Parallelism, Row};
 use crate::cpus::Cpus;
@@ -10,24 +10,24 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Advice {
-    /// It runs alone, and others are idle: make it parallel.
+    /// It runs alone while other processors are idle: make it parallel.
     Parallelize {
         /// Share of its normalized time.
         alone: f64,
     },
-    /// All processors are busy meanwhile: only faster code helps.
+    /// All processors are busy while it runs: only faster code helps.
     Optimize {
         /// Share of its normalized time.
         all_busy: f64,
     },
-    /// Others are idle, and it already runs in parallel: more threads would use them.
+    /// It already runs in parallel, and processors are idle: more threads would use them.
     MoreThreads {
-        /// Busy processors, on the average.
+        /// Busy processors, on average.
         busy: f64,
     },
-    /// Others spin meanwhile: more threads would spin, too.
+    /// Other threads spin while it runs: more threads would spin, too.
     OthersSpin {
-        /// Threads that do, on the average.
+        /// Spinning threads, on average.
         spinning: f64,
     },
     /// Threads wait for it: split it, or hold it for a shorter time.
@@ -35,45 +35,44 @@ pub enum Advice {
         /// Average length of the queue while there is one.
         queue: f64,
     },
-    /// Threads wait for it, an interpreter's own lock: only processes in place of threads go without it.
+    /// Threads wait for an interpreter's own lock: only processes in place of threads avoid it.
     Processes {
         /// Average length of the queue while there is one.
         queue: f64,
     },
-    /// Threads wait here for the last one to come: divide the work more evenly.
+    /// Threads wait here for the last one to arrive: divide the work more evenly.
     Balance {
         /// Average length of the queue while there is one.
         queue: f64,
     },
-    /// Threads wait for what another produces: produce it earlier.
+    /// Threads wait for the product of another thread: produce it earlier.
     Earlier {
         /// Average length of the queue while there is one.
         queue: f64,
     },
-    /// Threads wait for it, a futex: whether it is a lock or stands for something that another thread produces is not known.
+    /// Threads wait for a futex, which may be a lock or stand for a product of another thread.
     Wait {
         /// Average length of the queue while there is one.
         queue: f64,
     },
-    /// A device is waited for while no processor is busy: begin to read or write earlier.
+    /// Threads wait for a device while no processor is busy: begin to read or write earlier.
     Overlap,
-    /// The thread works alone while others are idle: give it less to do.
+    /// The thread works alone while other processors are idle: give it less to do.
     Less {
         /// Share of its normalized time.
         alone: f64,
     },
 }
 
-/// A row that makes up less of the elapsed time is not worth advice.
+/// Rows with less than this share of the elapsed time get no advice.
 const WORTH: f64 = 0.02;
-/// Advice follows what is true for at least this share of a row's time.
+/// Advice depends on conditions that hold for at least this share of a row's time.
 const MOSTLY: f64 = 0.5;
-/// If at least this many threads, on average, are runnable and not busy, they are spinning: a ready one would
-/// be busy.
+/// With at least this many threads runnable but not busy, on average, they are taken to spin: a ready one would be busy.
 const SPINNING: f64 = 0.5;
 
 impl Parallelism {
-    /// What can be done about a row of this run; `None`: nothing visible here.
+    /// What can be done about a row of this run; `None`: nothing that this run shows.
     pub fn advice(&self, row: &Row) -> Option<Advice> {
         match row.kind {
             Kind::Function => self.about_code(row),
@@ -82,7 +81,7 @@ impl Parallelism {
         }
     }
 
-    /// Processors, or the most that were ever busy where there are as many as threads want.
+    /// Number of processors; of unlimited ones, the most that the run could use.
     pub(super) fn processors(&self) -> u32 {
         let most = self.levels.iter().map(|(level, _)| *level).max().unwrap_or(0);
         match self.cpus {
@@ -107,7 +106,7 @@ impl Parallelism {
             return Some(Advice::Optimize { all_busy });
         }
         let busy = row.busy_processors();
-        // No more than spin in all, were it only meanwhile.
+        // At most all spinning of the run happened while this row ran.
         let at_most = self.spun_ns() as f64 / whole as f64;
         let spinning = (row.total.busy.runnable - self.busy_beside(row)).min(at_most);
         if spinning >= SPINNING {
@@ -117,13 +116,13 @@ impl Parallelism {
         Some(if alone < MOSTLY { Advice::MoreThreads { busy } } else { Advice::Parallelize { alone } })
     }
 
-    /// One of several threads that does most of what is done alone (section 3.2: load imbalance).
+    /// For one of several threads that does most of the work done alone (section 3.2: load imbalance).
     fn about_thread(&self, row: &Row) -> Option<Advice> {
         let alone_ns = |row: &Row| -> u64 {
             row.by_busy.iter().filter(|(level, _)| *level == 1).map(|(_, ns)| ns).sum()
         };
         let own = alone_ns(row);
-        // Hardly any thread gets as far as being compared with all others: there may be a hundred thousand.
+        // Checked first, since comparing with all threads takes time: there may be a hundred thousand.
         let may_be = own > 0
             && own as f64 >= MOSTLY * row.normalized_self_ns as f64
             && own as f64 >= WORTH * self.elapsed_ns as f64
@@ -134,8 +133,8 @@ impl Parallelism {
             .then(|| Advice::Less { alone: own as f64 / row.normalized_self_ns as f64 })
     }
 
-    /// The average number of busy processors while the row was busy, weighted by its processor time as the average number
-    /// of runnable threads is.
+    /// The average number of busy processors while the row was busy, weighted by its processor time, like the average number
+    /// of runnable threads.
     fn busy_beside(&self, row: &Row) -> f64 {
         // At `level` busy processors the row's processor time is its normalized time there, times the level.
         let (sum, time) = row.total_by_busy.iter().fold((0.0, 0.0), |(sum, time), &(level, ns)| {

@@ -1,4 +1,4 @@
-//! When a run is over: the clocks' values become the times of rows, all in parts of a tick.
+//! The end of a run: the clocks' values become the times of rows, all in parts of a tick.
 
 use super::account::{Arc, Places, Waiting};
 use super::clock::{EXECUTING, PHASES, Phase, SCALE, at};
@@ -10,38 +10,38 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub(super) struct Balance {
     pub(super) places: Places,
-    /// How long it took, ticks.
+    /// Length of the run, ticks.
     pub(super) now: u64,
-    /// Ticks by place of the busy processors.
+    /// Ticks by place of the number of busy processors (`place_of` in `clock.rs`).
     pub(super) levels: Vec<u64>,
-    /// By row.
+    /// By row: self time, and below it time on the row's behalf.
     pub(super) meters: Vec<Meter>,
     pub(super) totals: Vec<Total>,
-    /// By row: normalized time on its behalf of threads that it created or woke.
+    /// By row: normalized time of threads that it created or woke.
     pub(super) others: Vec<u128>,
     pub(super) calls: Vec<u64>,
     /// By object.
     pub(super) queues: Vec<Waiting>,
     /// By caller and callee.
     pub(super) arcs: FxHashMap<(u32, u32), Arc>,
-    /// Normalized time of a part or function while an object was the innermost one, by part or function and object: in
-    /// order, since there may be as many parts as threads, and each asks for its own.
+    /// Normalized time by part or function, and the object that was the innermost one meanwhile. Sorted, since there may be
+    /// as many parts as threads, and each looks up its own.
     pub(super) within: BTreeMap<(u32, u32), u128>,
 }
 
-/// What a row has had itself. All in parts of a tick.
+/// A row's self time. All in parts of a tick.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Meter {
-    /// By place of the busy processors.
+    /// By place of the number of busy processors.
     pub(super) normalized: Vec<u128>,
-    /// By phase and runnable threads.
+    /// By phase and number of runnable threads.
     pub(super) by_runnable: [Vec<u128>; PHASES],
     /// Time multiplied by the number of runnable threads.
     pub(super) runnable: [u128; PHASES],
 }
 
 impl Meter {
-    /// `crowded`: the place of the first of [`Sum::crowded`].
+    /// `crowded`: the place of the first number in [`Sum::crowded`].
     pub(super) fn of(sum: &Sum, crowded: usize) -> Meter {
         let scaled = |ticks: &Vec<u128>| ticks.iter().map(|ticks| scale(*ticks)).collect();
         let mut by_runnable = sum.by_runnable.each_ref().map(scaled);
@@ -60,7 +60,7 @@ impl Meter {
     }
 }
 
-/// What a row has had with all that was done on its behalf.
+/// A row's time with all time on its behalf.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Total {
     pub(super) normalized: Vec<u128>,
@@ -69,7 +69,7 @@ pub(super) struct Total {
 }
 
 impl Total {
-    /// As [`Meter::of`].
+    /// Like [`Meter::of`].
     pub(super) fn of(sum: &Sum, crowded: usize) -> Total {
         let time = divided(sum.time.map(scale), sum.on.each_ref().map(|on| on.time));
         Total { normalized: normalized(sum, crowded), time, runnable: runnable(sum) }
@@ -82,7 +82,7 @@ fn scale(ticks: u128) -> u128 {
     ticks.saturating_mul(SCALE)
 }
 
-/// Each of n computing threads gets dt ÷ n; where clocks are shared, they have divided.
+/// Each of n computing threads gets dt ÷ n; shared clocks have divided by n already.
 fn normalized(sum: &Sum, crowded: usize) -> Vec<u128> {
     let mut normalized = Vec::new();
     for (place, time) in sum.crowded.iter().enumerate() {
@@ -98,7 +98,7 @@ fn runnable(sum: &Sum) -> [u128; PHASES] {
     divided(sum.runnable.map(scale), sum.on.each_ref().map(|on| on.runnable))
 }
 
-/// A thread that executes on shared processors has one for a part of the time, and is ready for the rest.
+/// Moves the time in which an executing thread has no processor, on shared processors, to its ready time.
 fn divided(mut times: [u128; PHASES], on: [u128; EXECUTING]) -> [u128; PHASES] {
     for (phase, on) in on.into_iter().enumerate().filter(|(_, on)| *on > 0) {
         let whole = std::mem::replace(&mut times[phase], on);

@@ -11,10 +11,10 @@ use crate::time::Ticks;
 /// Parts of a tick in a nanosecond.
 pub(super) const NS: u128 = SCALE * Ticks::PER_NS as u128;
 
-/// The row of what recording took of the measured run.
+/// Name of the row for recording's own time in a measured run.
 const RECORDING: &str = "[longpole]";
 
-/// Everything that is known of a run, parts of functions' time divided.
+/// Makes the rows of a run, whose parts of functions' time have been divided.
 pub(super) fn build(program: &Program, balance: &Balance, errors: &[RowErrors]) -> Parallelism {
     let elapsed_ns = nearest(u128::from(balance.now), u128::from(Ticks::PER_NS));
     let ticks: Vec<u128> = balance.levels.iter().map(|ticks| u128::from(*ticks)).collect();
@@ -84,7 +84,7 @@ impl Row {
         self.calls.is_some_and(|calls| calls > 0) || states(&self.own) | states(&self.total) > 0
     }
 
-    /// Functions, objects, threads; the most first.
+    /// The order of rows: functions, objects, threads; in each, the largest times first.
     fn order(&self) -> (u8, std::cmp::Reverse<(u64, u64, u64)>) {
         let class = match self.kind {
             Kind::Function => 0,
@@ -96,9 +96,8 @@ impl Row {
     }
 }
 
-/// The self times of rows among which all busy time is divided, by the number of busy processors, in
-/// nanoseconds: the sums of all rows are the time in which any thread is busy, and each is within a
-/// nanosecond of its exact value.
+/// Self times of the rows that together have all busy time, by the number of busy processors, in nanoseconds. All rows add up
+/// to the time in which any thread is busy, and each is within a nanosecond of its exact value.
 fn own_cells(balance: &Balance, rows: std::ops::Range<u32>, levels: &[u64]) -> Vec<Vec<u64>> {
     let busy_ns = levels.iter().skip(1).sum();
     let cells = rows.map(|row| balance.meters.get(row as usize).map_or(&[][..], |meter| &meter.normalized));
@@ -108,13 +107,13 @@ fn own_cells(balance: &Balance, rows: std::ops::Range<u32>, levels: &[u64]) -> V
     cells.iter().zip(sums).map(|(cells, ns)| apportion(cells, NS, ns)).collect()
 }
 
-/// Whole nanoseconds of one row by the number of busy processors, that add up to its nearest whole number.
+/// One row's whole nanoseconds by the number of busy processors, adding up to its sum rounded to the nearest one.
 fn rounded(normalized: &[u128]) -> Vec<u64> {
     let sum = normalized.iter().fold(0u128, |sum, cell| sum.wrapping_add(*cell));
     apportion(normalized, NS, nearest(sum, NS))
 }
 
-/// By the busy processors that places stand for.
+/// Pairs of a number of busy processors and its value, from values by place.
 fn by_busy(values: &[u64]) -> Vec<(u32, u64)> {
     let told = values.iter().enumerate().filter(|(_, value)| **value > 0);
     told.map(|(place, value)| (busy_at(place), *value)).collect()
@@ -127,9 +126,9 @@ fn pairs(values: impl Iterator<Item = u64>) -> Vec<(u32, u64)> {
 struct Builder<'a> {
     balance: &'a Balance,
     errors: &'a [RowErrors],
-    /// Functions with a name; what recording took and what is outside of all come next.
+    /// Number of functions with names; the rows after them are recording's own time and code outside of functions.
     named: u32,
-    /// By their numbers in the accounts.
+    /// In the order of the accounts' row numbers.
     rows: Vec<Row>,
 }
 
@@ -149,7 +148,7 @@ impl Builder<'_> {
         let total = self.balance.totals.get(place as usize).unwrap_or(&none);
         let own_ns = cells.iter().sum();
         let is_outside = (self.named..=self.balance.places.outside()).contains(&place);
-        // Code outside of functions is on no stack: nothing is done on its behalf.
+        // Code outside of functions is on no stack, so it has no time on its behalf beyond its own.
         let total_cells = if is_outside { cells.to_vec() } else { rounded(&total.normalized) };
         let total_cells = at_least(total_cells, cells);
         let errors = self.errors.get(place as usize).copied().unwrap_or_default();
@@ -192,7 +191,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Callers and callees, and what runs while an object is held.
+    /// Adds callers and callees, and the functions that run while an object is held.
     fn link(&mut self) {
         let named = |row: u32| self.rows.get(row as usize).map(|row| (row.name.clone(), row.kind));
         let mut links: Vec<(u32, bool, Link)> = Vec::new();
@@ -208,7 +207,7 @@ impl Builder<'_> {
                 links.extend(named(callee).map(|other| (caller, false, link(other))));
             }
         }
-        // What is executed while an object is the innermost one, function by function.
+        // Functions that run while an object is the innermost one.
         for (&(function, object), normalized) in &self.balance.within {
             let normalized_ns = nearest(*normalized, NS);
             let calls = self.balance.arcs.get(&(object, function)).map_or(0, |arc| arc.calls);
@@ -225,7 +224,7 @@ impl Builder<'_> {
     }
 }
 
-/// What was done on a row's behalf is no less than what it did itself; they are rounded separately.
+/// Keeps the total at least as large as the self time, since both are rounded separately.
 fn at_least(total: Vec<u64>, own: &[u64]) -> Vec<u64> {
     if total.iter().sum::<u64>() < own.iter().sum() { own.to_vec() } else { total }
 }
@@ -234,7 +233,7 @@ fn mean(sum: u128, time: u128) -> f64 {
     if time == 0 { 0.0 } else { sum as f64 / time as f64 }
 }
 
-/// What objects are, by what threads do with them.
+/// The kind of each object, by what threads do with it.
 fn objects(program: &Program) -> Vec<AwaitedObject> {
     use AwaitedObject as A;
     let mut objects = vec![A::None; program.objects.len()];

@@ -1,59 +1,57 @@
-//! Clocks that all threads share, so that time which passes costs the same however many threads compute: a thread's time is
-//! the difference between what they say when it begins to do something and when it ends ([`super::tally`]).
+//! Clocks that all threads share, so that advancing the time costs the same for any number of threads. A thread's time is the
+//! difference of a clock's values at the end and at the beginning of an activity ([`super::tally`]).
 //!
 //! Normalized processor time (1989, Equation 1) is the integral of dt ÷ (number of busy processors) over the time that a
-//! thread computes. While n threads compute, each of them gets dt ÷ n. One clock for each n counts whole ticks, which are
-//! divided by n when the run is over ([`super::balance`]): so nothing is rounded on the way, and all of it is machine words.
-//! Large n share clocks ([`place_of`]), so that a change costs the same with a hundred threads and with a hundred thousand.
-//! These count dt ÷ n in parts of a tick, rounded down: after a thousand million changes that is a thousandth of a tick.
+//! thread computes. While n threads compute, each gets dt ÷ n. One clock for each n counts whole ticks, which are divided by
+//! n at the end of the run ([`super::balance`]): nothing is rounded before, and all clocks are machine words. Large n share
+//! clocks ([`place_of`]), so that a change costs the same with a hundred threads and with a hundred thousand. These clocks
+//! count dt ÷ n in parts of a tick, rounded down: after 10⁹ changes the error is a thousandth of a tick.
 //!
-//! Ideally shared processors (2001, section 2.3) may have more executing threads than processors: each of n
-//! threads on P processors runs for P ÷ n of the time, and is ready for the rest. Then the *busy processors*
-//! are those of the P that compute, P · (computing ÷ executing), rounded up to a whole number. A thread's
-//! processor time divided by them is again dt ÷ (number of computing threads). A thread that spins keeps its
-//! processor, but is not busy (section 3.1: "spin time is factored out"): it is among the executing and not
-//! among the computing.
+//! Ideally shared processors (2001, section 2.3) may have more executing threads than processors. Each of n threads on P
+//! processors then runs for P ÷ n of the time, and is ready for the rest. The *busy processors* are those of the P that
+//! compute, P · (computing ÷ executing), rounded up. A thread's processor time divided by them is again dt ÷ (number of
+//! computing threads). A spinning thread keeps its processor but is not busy (section 3.1: "spin time is factored out"): it
+//! counts among the executing threads, not among the computing ones.
 
-/// Parts of a tick in what is divided.
+/// Parts of a tick in divided times.
 pub(super) const SCALE: u128 = 1 << 40;
 
-/// Distributions distinguish numbers of runnable threads up to here, and count more as this many; averages do
-/// not.
+/// Distributions have numbers of runnable threads up to this one, which stands for more, too; averages count exactly.
 pub(super) const MOST_RUNNABLE: usize = 32;
 
-/// What a thread does (section 3.1, Table 1).
+/// A thread's activity (section 3.1, Table 1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// It computes on a processor.
+    /// Computes on a processor.
     Busy,
-    /// It keeps a processor and only waits.
+    /// Keeps a processor and only waits.
     Spinning,
-    /// It wants a processor.
+    /// Wants a processor.
     Ready,
-    /// It waits without one.
+    /// Waits without a processor.
     Blocked,
-    /// It has not begun, or is over, or is unknown.
+    /// Has not begun, has ended, or is unknown.
     #[default]
     Off,
 }
 
-/// Number of [`Phase`]s of a thread that lives.
+/// Number of [`Phase`]s other than `Off`.
 pub(super) const PHASES: usize = 4;
 
 impl Phase {
-    /// Its place among those of a thread that lives.
+    /// The phase's number; `None` for `Off`.
     #[inline]
     pub(super) fn place(self) -> Option<usize> {
         (self != Phase::Off).then_some(self as usize)
     }
 }
 
-/// Of threads that execute, those before this place of a phase.
+/// Phases with numbers below this execute.
 pub(super) const EXECUTING: usize = 2;
 
-/// Numbers of busy processors that have a clock of their own.
+/// Numbers of busy processors below this have their own clocks.
 const EXACT: u32 = 64;
-/// Above that, clocks between a number and its double: each is of numbers that differ by a sixteenth at most.
+/// Clocks for each doubling above that: the numbers that share one differ by a sixteenth at most.
 const PARTS: u32 = 16;
 
 /// The place of the clock for a number of busy processors.
@@ -66,7 +64,7 @@ pub(super) fn place_of(busy: u32) -> usize {
     (EXACT + doublings * PARTS + part) as usize
 }
 
-/// The busy processors that a place stands for: the middle of its numbers.
+/// The number of busy processors that a place stands for: the middle of its numbers.
 pub(super) fn busy_at(place: usize) -> u32 {
     let place = u32::try_from(place).unwrap_or(u32::MAX);
     if place < EXACT {
@@ -77,44 +75,44 @@ pub(super) fn busy_at(place: usize) -> u32 {
     (PARTS + part).saturating_mul(width).saturating_add(width / 2)
 }
 
-/// What a thread that executes all along is on a processor, where those are shared; in parts of a tick, rounded down.
+/// Time on a processor of a thread that executes all along, where processors are shared; in parts of a tick, rounded down.
 #[derive(Clone, Debug, Default)]
 pub(super) struct On {
-    /// By runnable threads.
+    /// By number of runnable threads.
     pub(super) by_runnable: Vec<u128>,
     pub(super) time: u128,
-    /// Multiplied by the number of runnable threads.
+    /// Time multiplied by the number of runnable threads.
     pub(super) runnable: u128,
 }
 
-/// See the module.
+/// The clocks; see the module.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clock {
-    /// Ticks.
+    /// Ticks from the start.
     pub(super) now: u64,
-    /// Hundredths of a processor that threads share ideally; `None`: each thread that executes has one.
+    /// Hundredths of a processor that threads share ideally; `None`: each executing thread has a processor.
     capacity: Option<u64>,
-    /// Threads by phase.
+    /// Number of threads by phase.
     counts: [u32; PHASES],
-    /// The place of the busy processors.
+    /// The place of the present number of busy processors.
     level: usize,
-    /// Ticks by that place, where it stands for a single number of computing threads ([`EXACT`]).
+    /// Ticks by place, for places with one number of computing threads ([`EXACT`]).
     pub(super) computing: Vec<u64>,
-    /// Ticks by place from the first other one on.
+    /// Ticks by place, from the first place with several numbers on.
     crowds: Vec<u64>,
-    /// By the same, the normalized time of a thread that computed all along, in parts of a tick, rounded down.
+    /// For the same places, normalized time of a thread that computed all along, in parts of a tick, rounded down.
     pub(super) crowded: Vec<u128>,
-    /// The same at all places.
+    /// Such normalized time over all places.
     pub(super) normalized: u128,
-    /// Runnable threads.
+    /// Present number of runnable threads.
     wanting: u32,
-    /// Ticks by that number, [`MOST_RUNNABLE`] for more.
+    /// Ticks by number of runnable threads; the last one, [`MOST_RUNNABLE`], stands for more, too.
     pub(super) runnable: Vec<u64>,
     /// Ticks multiplied by the number of runnable threads.
     pub(super) runnable_ticks: u128,
-    /// Of these times, where processors are shared.
+    /// The part of these times on a processor, where processors are shared.
     pub(super) on: On,
-    /// What each of the computing threads gets of a tick, in 2⁻⁶⁴ of it, rounded down; unless there is one at most.
+    /// The share of a tick for each computing thread, in 2⁻⁶⁴, rounded down; 0 for at most one thread.
     each: u64,
 }
 
@@ -127,29 +125,29 @@ impl Clock {
         clock
     }
 
-    /// Whether threads that execute may be ready at the same time.
+    /// Whether executing threads share processors, so that they may have to wait.
     pub(super) fn shares(&self) -> bool {
         self.capacity.is_some()
     }
 
-    /// The first place that is not of one number of computing threads alone.
+    /// The first place whose number of computing threads is not exact.
     pub(super) fn first_crowded(&self) -> usize {
         if self.shares() { 0 } else { EXACT as usize }
     }
 
-    /// The place of the busy processors now.
+    /// The place of the present number of busy processors.
     pub(super) fn level(&self) -> usize {
         self.level
     }
 
-    /// The busy processors now.
+    /// The present number of busy processors.
     fn busy(&self) -> u32 {
         let [busy, ..] = self.counts;
         let part = |(above, below): (u128, u128)| (u128::from(busy) * above).div_ceil(below);
         self.part().map_or(busy, |of| u32::try_from(part(of)).unwrap_or(u32::MAX))
     }
 
-    /// The part of the time that an executing thread has a processor now, as a fraction; `None`: all the time.
+    /// The part of the present time in which an executing thread has a processor, as a fraction; `None`: all of it.
     fn part(&self) -> Option<(u128, u128)> {
         let [busy, spinning, ..] = self.counts;
         let wanted = u128::from(busy.saturating_add(spinning)) * 100;
@@ -157,7 +155,7 @@ impl Clock {
         capacity.filter(|capacity| wanted > *capacity).map(|capacity| (capacity, wanted))
     }
 
-    /// A thread changes from one phase to another, now.
+    /// A thread changes from one phase to another now.
     pub(super) fn change(&mut self, from: Phase, to: Phase) {
         if let Some(count) = from.place().and_then(|place| self.counts.get_mut(place)) {
             *count = count.saturating_sub(1);
@@ -168,7 +166,7 @@ impl Clock {
         self.turn();
     }
 
-    /// From now on the clocks of what threads do now go.
+    /// Selects the clocks that run from now on, by the numbers of threads in each phase.
     fn turn(&mut self) {
         self.level = place_of(self.busy());
         let [computing, spinning, ready, _] = self.counts;
@@ -176,7 +174,7 @@ impl Clock {
         self.each = if computing > 1 { part_of_each(computing) } else { 0 };
     }
 
-    /// Time passes up to then.
+    /// Advances the running clocks to this time, ticks.
     #[inline]
     pub(super) fn advance(&mut self, to: u64) {
         let passed = to.saturating_sub(self.now);
@@ -205,7 +203,7 @@ impl Clock {
         }
     }
 
-    /// Time passes in which processors are shared.
+    /// Advances the clocks of time on a processor, where processors are shared.
     fn share(&mut self, passed: u64) {
         let time = u128::from(passed) * SCALE;
         let on =
@@ -215,7 +213,7 @@ impl Clock {
         self.on.runnable = self.on.runnable.wrapping_add(on.wrapping_mul(self.wanting.into()));
     }
 
-    /// Ticks by place of the busy processors.
+    /// Ticks by place of the number of busy processors.
     pub(super) fn levels(&self) -> Vec<u64> {
         let mut levels = self.computing.clone();
         for (place, ticks) in self.crowds.iter().enumerate() {
@@ -225,9 +223,9 @@ impl Clock {
     }
 }
 
-/// 2⁶⁴ divided by a number of threads, two at least, rounded down.
+/// 2⁶⁴ divided by this number of threads, at least two, rounded down.
 fn part_of_each(among: u32) -> u64 {
-    // Numbers of threads change all the time, and a division takes long.
+    // A table, since numbers of threads change often and a division is slow.
     const FEW: usize = 128;
     const PARTS: [u64; FEW] = {
         let mut parts = [0; FEW];
@@ -242,7 +240,7 @@ fn part_of_each(among: u32) -> u64 {
     known.unwrap_or_else(|| u64::try_from((1 << 64) / u128::from(among.max(2))).unwrap_or(u64::MAX))
 }
 
-/// The place of a list, which grows up to there.
+/// The element at this place; extends the list up to there.
 #[inline]
 pub(super) fn at<T: Clone + Default>(list: &mut Vec<T>, place: usize) -> &mut T {
     if list.len() <= place {

@@ -1,32 +1,30 @@
-//! What to change first (ours; the paper's user walks down by hand, section 4). Code costs the program the
-//! processors that are idle while it runs: at k of P busy ones, 1 − k/P of its normalized time. The walk
-//! starts at the outermost function that costs most, with all done on its behalf. It goes down while one
-//! callee has most of that cost, and stops where several share it or the function has it itself. From a
-//! function that only starts others and waits for them, the walk continues with the most expensive of those:
-//! the slow stage of a pipeline. If threads queue for a lock and most of the cost is executed under it, the
-//! answer is the lock. Where next to nothing is lost, the answer is the function with the most normalized
-//! time of its own, including what the language's runtime, the C library and unnamed code did for it.
+//! What to change first (ours; the paper's user walks down by hand, section 4). A function loses the processors that are idle
+//! while it runs: with k of P busy, 1 − k/P of its normalized time. The walk starts at the outermost function that loses
+//! most, with all time on its behalf. It goes down while one callee has most of that loss. It stops where several share the
+//! loss, or where the function has it itself. A function that only starts others and waits for them leads to the one that
+//! loses most: the slow stage of a pipeline. If threads queue for a lock, and most of the loss is under it, the answer is the
+//! lock. Where next to nothing is lost, the answer is the function with the most normalized self time. That includes
+//! the time of the language's runtime, the C library and unnamed code on its behalf.
 
 use super::advice::Advice;
 use super::result::{Kind, Parallelism, Row};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A callee that has this share of what its caller costs is the one to look at.
+/// The walk goes to a callee with this share of its caller's loss.
 const MOST: f64 = 0.6;
-/// A callee with more than this times its caller's time is called by others, too: it is not the caller's part.
+/// A callee with more than this times its caller's time has other callers, too: it is not part of this one.
 const INSIDE: f64 = 1.1;
-/// A function is not code that could be changed if others do this share of its work, or if it is an outermost
-/// one and its callees do.
+/// A function only starts work if others do this share of it: other threads, or the callees of an outermost function.
 const STARTS: f64 = 0.9;
-/// A lock under which this share of it is executed is what costs it.
+/// The answer is a lock if this share of the loss is under it.
 const UNDER: f64 = 0.5;
-/// A futex that was waited for less often may be that of a thread that has nothing to do.
+/// A futex with fewer waits may belong to a thread that has nothing to do.
 const OFTEN: u64 = 8;
-/// Less than this share of the elapsed time is not worth changing the program's structure.
+/// A loss below this share of the elapsed time is not worth changing the program's structure.
 const WORTH: f64 = 0.1;
 
 impl Parallelism {
-    /// Normalized time that other processors were idle meanwhile, with all that was done on the row's behalf, ns.
+    /// Normalized time of processors that were idle while work was done on the row's behalf, ns.
     pub fn lost_ns(&self, row: &Row) -> f64 {
         let processors = f64::from(self.processors().max(1));
         let lost =
@@ -45,7 +43,7 @@ impl Parallelism {
         let mut by_loss: Vec<&Row> = functions.values().copied().filter(|row| !row.is_foreign).collect();
         by_loss.sort_by(|a, b| self.lost_ns(b).total_cmp(&self.lost_ns(a)).then_with(|| a.name.cmp(&b.name)));
         let is_worth = |row: &&&Row| self.lost_ns(row) >= WORTH * self.elapsed_ns as f64;
-        // A function that all call costs more than its caller.
+        // First outermost functions: a function with many callers may lose more than its caller.
         let outermost = by_loss.iter().find(|row| is_outermost(row, &functions)).filter(is_worth);
         if let Some(root) = outermost.or(by_loss.first().filter(is_worth)) {
             let row = self.down(root, &functions);
@@ -64,7 +62,7 @@ impl Parallelism {
 
     fn down<'r>(&self, from: &'r Row, functions: &FxHashMap<&str, &'r Row>) -> Option<&'r Row> {
         let only_starts = |row: &Row| Self::only_starts(row, functions);
-        // Rows between two of the author's functions are passed through.
+        // Rows other than the author's functions are passed through.
         let own = |row: &'r Row| (!row.is_foreign && !is_others(row)).then_some(row);
         let (mut row, mut found) = (from, own(from));
         let mut passed: FxHashSet<&str> = row.name.as_deref().into_iter().collect();
@@ -86,16 +84,15 @@ impl Parallelism {
         }
     }
 
-    /// It does nothing itself: threads do, or, if it is the outermost function, its callees.
+    /// Whether the row does next to nothing itself: other threads do, or the callees of an outermost function.
     fn only_starts(row: &Row, functions: &FxHashMap<&str, &Row>) -> bool {
         let own = row.normalized_self_ns as f64;
         let is_left = own <= (1.0 - STARTS) * row.normalized_total_ns as f64;
         is_others(row) || is_left && is_outermost(row, functions)
     }
 
-    /// What threads wait for at least as long as the row costs: a barrier, if the row's code cannot be made
-    /// parallel, or a possible lock with unknown critical sections. Locks whose sections are known are
-    /// [`Self::lock_over`]'s.
+    /// The object that threads wait for at least as long as the row loses. It is a barrier, if the row cannot be made
+    /// parallel, or a possible lock with unknown critical sections. [`Self::lock_over`] has the locks with known sections.
     fn waited_for(&self, row: &Row) -> Option<&Row> {
         let is_optimized = matches!(self.advice(row), Some(Advice::Optimize { .. }) | None);
         let waited = |row: &Row| row.own.blocked.ns.saturating_add(row.own.spinning.ns);
@@ -108,7 +105,7 @@ impl Parallelism {
         (waited(most) as f64 >= self.lost_ns(row)).then_some(most)
     }
 
-    /// The lock for which threads queue and under which most of what the row costs is executed.
+    /// The lock for which threads queue and under which most of the row's loss lies.
     fn lock_over(&self, row: &Row) -> Option<&Row> {
         let lost = self.lost_ns(row);
         let locks = self.rows.iter().filter(|lock| lock.kind == Kind::Lock);
@@ -121,7 +118,7 @@ impl Parallelism {
     }
 }
 
-/// Normalized time of its own, and of the functions that it calls that users do not change.
+/// Normalized self time, with that of the foreign functions that it calls.
 fn uses_ns(row: &Row, functions: &FxHashMap<&str, &Row>) -> f64 {
     let used = row.callees.iter().filter_map(|link| {
         let callee = functions.get(link.name.as_deref()?).filter(|callee| callee.is_foreign)?;
@@ -131,13 +128,13 @@ fn uses_ns(row: &Row, functions: &FxHashMap<&str, &Row>) -> f64 {
     row.normalized_self_ns as f64 + used.sum::<f64>()
 }
 
-/// None of the author's functions calls it.
+/// Whether none of the author's functions calls this one.
 fn is_outermost(row: &Row, functions: &FxHashMap<&str, &Row>) -> bool {
     let mut callers = row.callers.iter().filter_map(|link| functions.get(link.name.as_deref()?));
     callers.all(|caller| caller.is_foreign)
 }
 
-/// Other threads do what is done on its behalf.
+/// Whether other threads do the work on the row's behalf.
 fn is_others(row: &Row) -> bool {
     row.normalized_others_ns as f64 >= STARTS * row.normalized_total_ns as f64
 }

@@ -1,14 +1,13 @@
-//! Where the parallelism of a program goes: Quartz (Anderson and Lazowska, "Quartz: A Tool for Tuning Parallel Program
-//! Performance", 1989), for functions, locks, barriers, conditions and threads.
+//! The parallelism of a program, for functions, locks, barriers, conditions and threads: Quartz (Anderson and Lazowska,
+//! "Quartz: A Tool for Tuning Parallel Program Performance", 1989).
 //!
-//! *Normalized processor time* (Equation 1) of a piece of code is its processor time divided by the number of
-//! processors that are busy meanwhile, summed. Code that runs alone counts with all of its time, code that P
-//! processors run at once with one P-th. So the functions divide the elapsed time, except when no processor
-//! is busy, and the program waits for the one with the largest part: parallelize it if it runs alone,
-//! optimize it if all processors are busy anyway ([`advice`]).
+//! *Normalized processor time* (Equation 1) of a piece of code is its processor time divided by the number of processors that
+//! are busy meanwhile, summed. Code that runs alone counts with all its time, code on P processors at once with one P-th. So
+//! functions divide the elapsed time, except when no processor is busy. The program waits for the function with the largest
+//! part: parallelize it if it runs alone, optimize it if all processors are busy anyway ([`advice`]).
 //!
-//! [`of_run`] feeds the accounts ([`account`]) from the predicted run, [`of_timeline`] from the measured one; [`build`]
-//! makes rows of them. One pass, in memory that grows with rows and threads only.
+//! [`of_run`] feeds the accounts ([`account`]) from the predicted run, [`of_timeline`] from the measured one; [`build`] makes
+//! their rows. It takes one pass, in memory that grows with rows and threads only.
 
 mod account;
 mod advice;
@@ -35,14 +34,14 @@ use crate::timeline::Timeline;
 use of_run::Feed;
 use spread::{Part, RowErrors, Shares, spread};
 
-/// Distributions distinguish numbers of runnable threads up to here; the last one stands for more, too.
+/// Distributions have numbers of runnable threads up to this one, which stands for more, too.
 pub const MOST_RUNNABLE: u32 = clock::MOST_RUNNABLE as u32;
 
-/// Of the run that is predicted on a number of processors: with ideal sharing for a program written by hand,
-/// on the model of the scheduler for a recording.
+/// The parallelism of the predicted run: with ideal sharing for a program written by hand, on the scheduler's model for a
+/// recording.
 ///
 /// # Errors
-/// The program fails [`Program::check`]. A deadlock is no error but a finding; the run goes up to it.
+/// The program fails [`Program::check`]. A deadlock is no error but a finding; the run ends with it.
 pub fn predicted(program: &Program, cpus: Cpus, model: &Model) -> Result<Parallelism, ProgramError> {
     let timing = Timing::new(program, model)?;
     let attribution = Attribution::of(program, Grouping::Function);
@@ -69,8 +68,8 @@ pub fn predicted(program: &Program, cpus: Cpus, model: &Model) -> Result<Paralle
     Ok(result)
 }
 
-/// Of the run that was measured. `program` was made from this timeline. With `probed_only` samples say nothing: all time is
-/// that of the innermost function with probes.
+/// The parallelism of the measured run. `program` was made from this timeline. With `probed_only` samples are ignored: all
+/// time belongs to the innermost function with probes.
 pub fn measured(timeline: &Timeline, program: &Program, probed_only: bool) -> Parallelism {
     let without;
     let program = if probed_only {

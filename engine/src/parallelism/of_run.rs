@@ -1,5 +1,5 @@
-//! The run that is predicted: on processors that are shared ideally for a program written by hand, on the model of the
-//! scheduler for a recording. Both are the run that all commands predict the time from ([`crate::predict::Timing`]).
+//! Feeds the accounts from the predicted run: on ideally shared processors for a program written by hand, on the scheduler's
+//! model for a recording. All commands predict the time from the same run ([`crate::predict::Timing`]).
 
 use super::account::{Account, NONE, Places};
 use super::clock::Phase;
@@ -8,18 +8,18 @@ use crate::program::{ObjectId, Operation, Program};
 use crate::schedule::{Doing, Observer, Why};
 use rustc_hash::FxHashSet;
 
-/// Tells the accounts what a simulated program does.
+/// Reports a simulated program's events to the accounts.
 pub(super) struct Feed<'a> {
     pub(super) account: Account,
     attribution: &'a Attribution,
-    /// By thread: the operation that it came to last, with its number.
+    /// By thread: its present operation, with the number.
     last: Vec<Option<(u32, Operation)>>,
-    /// Functions on sampled stacks of threads that others create: samples say when they are on whose.
+    /// Functions on sampled stacks of created threads: for these, samples and not inheritance say whose time it is.
     own: FxHashSet<u32>,
 }
 
 impl<'a> Feed<'a> {
-    /// `hundredths`: processors that are shared ideally.
+    /// `hundredths`: hundredths of a processor to share ideally.
     pub(super) fn new(program: &Program, attribution: &'a Attribution, hundredths: Option<u64>) -> Feed<'a> {
         let account = Account::new(places(program), hundredths);
         let created: FxHashSet<u32> = program
@@ -42,7 +42,7 @@ impl<'a> Feed<'a> {
         self.account.places.object(object.0)
     }
 
-    /// The thread has done what it came to last.
+    /// The thread has finished its present operation.
     fn done(&mut self, thread: u32) {
         let last = self.last.get_mut(thread as usize).and_then(Option::take);
         match last.map(|(_, operation)| operation) {
@@ -120,7 +120,7 @@ impl Observer for Feed<'_> {
             Doing::Blocked(Why::Object(object)) => (Phase::Blocked, object.0),
             Doing::Blocked(_) => (Phase::Blocked, NONE),
         };
-        // The condition has come, and the thread waits for its mutex.
+        // The condition was signalled, and the thread now waits for the mutex.
         if let Some(&Some((_, Operation::CondWait(condition, mutex)))) = self.last.get(thread as usize)
             && waits_for == mutex.0
             && self.account.is_open(thread, self.object(condition))

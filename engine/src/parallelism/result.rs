@@ -1,49 +1,47 @@
-//! What comes out: one row for each function, object and thread, with units. Times are nanoseconds.
+//! Results: one row for each function, object and thread, with units. Times are nanoseconds.
 
 use crate::cpus::Cpus;
 use crate::finding::{Finding, Trust};
 use serde::Serialize;
 
-/// Where the parallelism of a run goes.
+/// The parallelism of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parallelism {
-    /// The processors that it ran on; `None` if the recording does not say.
+    /// The processors that the run had; `None` if the recording does not say.
     pub cpus: Option<Cpus>,
-    /// It is the run that was measured, not one that is predicted.
+    /// Whether it is the measured run, not a predicted one.
     pub measured: bool,
-    /// How long it took.
+    /// Length of the run.
     pub elapsed_ns: u64,
-    /// How much of that no processor was busy: threads waited, or only spun.
+    /// Time in which no processor was busy: threads waited, or only spun.
     pub nobody_busy_ns: u64,
-    /// Time by the number of busy processors, 0 included; adds up to `elapsed_ns`. From 64 on, numbers that
-    /// differ by a sixteenth at most are joined, with their middle; this holds everywhere here.
+    /// Time by the number of busy processors, 0 included; adds up to `elapsed_ns`. From 64 on, numbers that differ by a
+    /// sixteenth at most share an entry with their middle, here and in all rows.
     pub levels: Vec<(u32, u64)>,
     /// Threads that lived.
     pub threads: u32,
-    /// Samples that rows were made of.
+    /// Samples that count in rows.
     pub samples: u64,
-    /// CPU time that recording took of the program's own code and that belongs to no function, ns; 0 if none
-    /// was measured.
+    /// CPU time that recording used inside the program's threads and that belongs to no function, ns; 0 if none was measured.
     pub recording_ns: u64,
-    /// Threads for which the recording does not show on whose behalf they work; 0 for a predicted run.
+    /// Threads of which the recording does not show on whose behalf they work; 0 for a predicted run.
     pub orphans: u32,
-    /// First functions, then objects, then threads; each by normalized time with all that is done on its behalf, the
-    /// most first.
+    /// Functions, then objects, then threads; in each, the most normalized time on their behalf first.
     pub rows: Vec<Row>,
     /// How far the recording can be trusted.
     pub trust: Trust,
-    /// What was noticed.
+    /// Findings about the program and the run.
     pub findings: Vec<Finding>,
 }
 
-/// What a row is.
+/// The kind of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A function, or what is outside of all.
+    /// A function, or code outside of all functions.
     #[default]
     Function,
-    /// Something that one thread has at a time, or several that only read.
+    /// An object that one thread holds at a time, or several that only read.
     Lock,
     /// A place where threads wait for each other.
     Barrier,
@@ -53,12 +51,12 @@ pub enum Kind {
     Thread,
 }
 
-/// What object a row is, by what threads do with it; in JSON by its name.
+/// The kind of a row's object, by what threads do with it; in JSON by its name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum AwaitedObject {
-    /// None, or one that no thread uses.
+    /// No object, or one that no thread uses.
     #[default]
     #[strum(serialize = "")]
     None,
@@ -75,7 +73,7 @@ pub enum AwaitedObject {
     Semaphore,
     Event,
     Once,
-    /// Time that passes by itself, or with nothing to do.
+    /// A timer, or a thread with nothing to do.
     Timer,
     Device,
     Futex,
@@ -87,7 +85,7 @@ impl AwaitedObject {
         self.into()
     }
 
-    /// What the row of such an object is.
+    /// The kind of row for such an object.
     pub(super) fn kind(self) -> Kind {
         use AwaitedObject as A;
         match self {
@@ -98,33 +96,33 @@ impl AwaitedObject {
     }
 }
 
-/// A row.
+/// Times of one function, object or thread.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
-    /// What it is.
+    /// The kind of the row.
     pub kind: Kind,
     /// Its name; `None` for code outside of any function.
     pub name: Option<String>,
     /// `file:line` of a function, if known.
     pub location: Option<String>,
-    /// What object it is.
+    /// The kind of its object.
     pub of: AwaitedObject,
-    /// The program's author cannot change it: a function of the language or the C library, code without a name, what
-    /// recording took.
+    /// Whether the program's author cannot change it: a function of the language or the C library, code without a name, or
+    /// recording's own time.
     pub is_foreign: bool,
-    /// Normalized processor time of its own: Σ processor time ÷ busy processors (1989, Equation 1).
+    /// Normalized processor time of the row itself: Σ processor time ÷ busy processors (1989, Equation 1).
     pub normalized_self_ns: u64,
-    /// The same with everything done on its behalf.
+    /// Normalized processor time with all work on the row's behalf.
     pub normalized_total_ns: u64,
-    /// The part of that which threads did that it created or woke.
+    /// The part of `normalized_total_ns` by threads that it created or woke.
     pub normalized_others_ns: u64,
-    /// Half-widths of the 95 % intervals; `None` if exact.
+    /// Half-width of the 95 % interval of `normalized_self_ns`; `None` if exact.
     pub error_self_ns: Option<f64>,
-    /// See `error_self_ns`.
+    /// Half-width of the 95 % interval of `normalized_total_ns`; `None` if exact.
     pub error_total_ns: Option<f64>,
-    /// Elapsed time in each state of its own: of all threads, summed.
+    /// Elapsed time of the row itself by state, summed over threads.
     pub own: States,
-    /// The same with everything done on its behalf; distributions are empty.
+    /// Elapsed time by state with all work on the row's behalf; distributions are empty.
     pub total: States,
     /// Calls of a function, accesses of an object, 1 for a thread; `None` if they were not recorded.
     pub calls: Option<u64>,
@@ -132,50 +130,51 @@ pub struct Row {
     pub by_busy: Vec<(u32, u64)>,
     /// `normalized_total_ns` by the number of busy processors.
     pub total_by_busy: Vec<(u32, u64)>,
-    /// Of an object: time by the number of threads that waited for it.
+    /// For an object: time by the number of threads that waited for it.
     pub queue: Vec<(u32, u64)>,
-    /// Its callers, with the part of `normalized_total_ns` that was for them; the most first.
+    /// Callers, with the part of `normalized_total_ns` on behalf of each; the most first.
     pub callers: Vec<Link>,
-    /// What it called, with what that did for it; the most first. Of an object also what runs while it is held.
+    /// Callees, with their time on this row's behalf; the most first. For an object, also functions that run while it is
+    /// held.
     pub callees: Vec<Link>,
 }
 
-/// One row called another.
+/// A caller or callee of a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Link {
-    /// The other one; `None` for code outside of any function.
+    /// Name of the caller or callee; `None` for code outside of any function.
     pub name: Option<String>,
-    /// What the other one is.
+    /// Kind of the caller or callee.
     pub kind: Kind,
-    /// How often, as far as that was recorded.
+    /// Number of recorded calls.
     pub calls: u64,
-    /// Normalized time of the callee, and all that was done on its behalf, for this caller.
+    /// Normalized time on the callee's behalf, for this caller.
     pub normalized_ns: u64,
 }
 
 /// Elapsed time by state (1989, Table 1).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct States {
-    /// It computed on a processor.
+    /// Computing on a processor.
     pub busy: State,
-    /// It kept a processor and only waited.
+    /// Keeping a processor and only waiting.
     pub spinning: State,
-    /// It waited without a processor.
+    /// Waiting without a processor.
     pub blocked: State,
-    /// It wanted a processor.
+    /// Wanting a processor.
     pub ready: State,
 }
 
 /// Time in a state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct State {
-    /// How long, of all threads together.
+    /// Time of all threads together.
     #[serde(skip)]
     pub ns: u64,
-    /// Average number of runnable threads (busy, spinning or ready) meanwhile; 0 if it never was in this state.
+    /// Average number of runnable threads (busy, spinning or ready) meanwhile; 0 without time in this state.
     #[serde(rename = "average")]
     pub runnable: f64,
-    /// Time by that number; the last one may stand for more ([`super::MOST_RUNNABLE`]).
+    /// Time by that number; the last one may stand for more, too ([`super::MOST_RUNNABLE`]).
     pub by_runnable: Vec<(u32, u64)>,
 }
 
@@ -186,7 +185,7 @@ impl Row {
         self.calls.filter(|calls| *calls > 0).map(|calls| waited as f64 / calls as f64)
     }
 
-    /// Average number of threads that wait for an object while any does; 0 if none ever did.
+    /// Average number of threads waiting for an object while any waits; 0 if none ever did.
     pub fn queue_length(&self) -> f64 {
         let waited = self.queue.iter().filter(|(length, _)| *length > 0);
         let (sum, time) = waited.fold((0.0, 0.0), |(sum, time), &(length, ns)| {
@@ -195,9 +194,8 @@ impl Row {
         if time > 0.0 { sum / time } else { 0.0 }
     }
 
-    /// Average number of processors that were busy while it was, with all that was done on its behalf, weighted by
-    /// normalized time: processor time ÷ normalized time. 0 if it never was. Where spinning threads share processors a
-    /// part of one counts as one.
+    /// Average number of busy processors during work on the row's behalf, weighted by normalized time: processor time ÷
+    /// normalized time. 0 without such work. Where spinning threads share processors, a part of one counts as one.
     pub fn busy_processors(&self) -> f64 {
         let sum: f64 = self.total_by_busy.iter().map(|&(level, ns)| f64::from(level) * ns as f64).sum();
         if self.normalized_total_ns == 0 { 0.0 } else { sum / self.normalized_total_ns as f64 }

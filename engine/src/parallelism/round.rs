@@ -1,8 +1,8 @@
-//! Exact parts of a nanosecond become whole ones without changing their sum: each is rounded down, and what is missing goes
-//! to those that lost most, of equals to the first (the method of the largest remainder). So every number is within a
-//! nanosecond of its exact value.
+//! Rounds exact parts of a nanosecond to whole ones without changing their sum (the method of the largest remainder). Each
+//! value is rounded down; the missing nanoseconds go to the values with the largest remainders, the first of equals. So every
+//! number is within a nanosecond of its exact value.
 
-/// Whole numbers in the proportions of `values`, each a multiple of `unit`, that add up to `total`.
+/// Each value divided by `unit` and rounded, so that all add up to `total`.
 pub(super) fn apportion(values: &[u128], unit: u128, total: u64) -> Vec<u64> {
     let whole = |value: u128| u64::try_from(value / unit).unwrap_or(u64::MAX);
     let mut parts: Vec<u64> = values.iter().map(|value| whole(*value)).collect();
@@ -13,7 +13,7 @@ pub(super) fn apportion(values: &[u128], unit: u128, total: u64) -> Vec<u64> {
         return parts;
     }
     let mut missing = total.saturating_sub(sum);
-    // There are as many missing as values at most, unless the values do not add up to the total.
+    // Less than one for each value is missing, unless the values do not add up to the total.
     let every = missing / order.len() as u64;
     for place in &order {
         parts[*place] = parts[*place].saturating_add(every);
@@ -31,7 +31,7 @@ pub(super) fn apportion(values: &[u128], unit: u128, total: u64) -> Vec<u64> {
     parts
 }
 
-/// The nearest whole number.
+/// The quotient, rounded to the nearest whole number.
 pub(super) fn nearest(value: u128, unit: u128) -> u64 {
     u64::try_from(value.saturating_add(unit / 2) / unit).unwrap_or(u64::MAX)
 }

@@ -1,25 +1,25 @@
-//! Parts of functions' time that samples divide. The time of a part is exact. The functions get it in
-//! proportion to the samples in it, as integers, so that the sum stays the same. Each number has the
-//! half-width of its 95 % interval ([`crate::attribution`]).
+//! Divides parts of functions' time by samples. The time of a part is exact. Functions get shares in proportion to the part's
+//! samples, as integers, so that the sum stays the same. Each share has the half-width of its 95 % interval
+//! ([`crate::attribution`]).
 
 use super::balance::{Balance, Meter};
 use super::clock::{PHASES, Phase, at};
 use crate::attribution::{Errors, Keys, NO_KEY, Share, View, divide_sampled, part};
 use rustc_hash::FxHashMap;
 
-/// The samples of some time.
+/// Shares of the rows that the samples of some time show.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shares {
     shares: Vec<Share>,
-    /// How many samples.
+    /// Number of samples.
     samples: u32,
-    /// Caller and callee rows in samples.
+    /// Pairs of caller and callee row in the samples, each with its count.
     arcs: Vec<((u32, u32), u32)>,
 }
 
 impl Shares {
-    /// Of these samples, of time that is `top`'s without them; what they saw outermost was called by `below`, if that is a
-    /// row.
+    /// Shares by these samples, in time that belongs to `top` without them. If `below` is a row, it counts as the caller of
+    /// each sample's outermost function.
     pub(super) fn of<'v>(
         keys: &Keys,
         top: u32,
@@ -39,22 +39,22 @@ impl Shares {
     }
 }
 
-/// A part of the time, and its samples.
+/// A part of functions' time, and its samples.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Part<'s> {
     /// Its row in the accounts.
     pub(super) row: u32,
-    /// Whose it is without samples.
+    /// The row that the time belongs to without samples.
     pub(super) top: u32,
-    /// By the number of busy processors; `None`: too few samples to tell.
+    /// Shares by place of the number of busy processors; `None`: too few samples.
     pub(super) levels: Vec<Option<&'s Shares>>,
-    /// For numbers without an entry.
+    /// Shares for places without an entry.
     pub(super) all: Option<&'s Shares>,
-    /// Threads that wait in it without a processor.
+    /// Shares of the time in which threads of this part wait without a processor.
     pub(super) blocked: Option<&'s Shares>,
 }
 
-/// What a row may be wrong by, in parts of a tick: itself, and with all on its behalf.
+/// Errors of a row's times, in parts of a tick: of its self time and of all time on its behalf.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RowErrors {
     pub(super) own: Errors,
@@ -100,8 +100,8 @@ pub(super) fn spread(balance: &mut Balance, of: &Part<'_>, errors: &mut [RowErro
     within(balance, of, divided);
 }
 
-/// The elapsed time in each state: a thread sampled computing was ready there, too; a waiting one was sampled
-/// as it went to sleep.
+/// Divides elapsed time by state. Samples taken while the thread computed divide its ready time, too; its waiting time is
+/// divided by samples taken as it went to sleep.
 fn states(balance: &mut Balance, of: &Part<'_>, meter: &Meter) {
     let top = row(balance, of.top);
     for phase in [Phase::Busy, Phase::Spinning, Phase::Ready, Phase::Blocked] {
@@ -131,7 +131,7 @@ fn states(balance: &mut Balance, of: &Part<'_>, meter: &Meter) {
     debug_assert!(meter.runnable.len() == PHASES);
 }
 
-/// What was executed under a lock belongs to functions, too.
+/// Divides the time under a lock among functions, too.
 fn within(balance: &mut Balance, of: &Part<'_>, divided: u128) {
     let keys: Vec<(u32, u32)> =
         balance.within.range((of.row, 0)..=(of.row, u32::MAX)).map(|(key, _)| *key).collect();

@@ -1,27 +1,26 @@
-//! How far the clocks went while a thread did something, and the rows' parts of that. The clocks' values are
-//! subtracted from a thread's tally when it begins something and added when it ends. So other threads' work
-//! costs it nothing. A row gets what a thread's tally grew by in the same way, as the difference between then
-//! and now (2001, section 2.2).
+//! How much the clocks advanced during a thread's activities, and the rows' parts of that. When a thread begins an activity,
+//! the clocks' values are subtracted from its tally; when it ends, they are added. So other threads' work costs it nothing. A
+//! row gets the growth of a thread's tally in the same way, as the difference between two moments (2001, section 2.2).
 
 use super::clock::{Clock, EXECUTING, On, PHASES, Phase};
 
-/// What a thread has had so far. What belongs to the phase that it is in is what the clocks said less: wrapped around.
+/// A thread's times so far. For its present phase they lack the clocks' values at the phase's end, so they wrap around.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
-    /// By place of [`Clock::computing`], and of [`Clock::crowded`].
+    /// By place, as [`Clock::computing`]; `crowded` as [`Clock::crowded`].
     computing: Vec<u64>,
     phases: [Had; PHASES],
     /// Normalized time, in parts of a tick.
     pub(super) normalized: u128,
     crowded: Vec<u128>,
-    /// Of phases in which it executes, where processors are shared.
+    /// Time on a processor in each phase in which the thread executes, where processors are shared.
     on: [On; EXECUTING],
 }
 
-/// What a thread has had in one phase.
+/// A thread's time in one phase.
 #[derive(Clone, Debug, Default)]
 struct Had {
-    /// Ticks by runnable threads.
+    /// Ticks by number of runnable threads.
     by_runnable: Vec<u64>,
     time: u64,
     /// Ticks multiplied by the number of runnable threads.
@@ -29,12 +28,12 @@ struct Had {
 }
 
 impl Tally {
-    /// The thread is in this phase from now on.
+    /// The thread begins this phase now.
     pub(super) fn begin(&mut self, clock: &Clock, phase: Phase) {
         self.shift(clock, phase, u64::wrapping_sub, u128::wrapping_sub);
     }
 
-    /// It was in it up to now.
+    /// The thread's phase ends now.
     pub(super) fn end(&mut self, clock: &Clock, phase: Phase) {
         self.shift(clock, phase, u64::wrapping_add, u128::wrapping_add);
     }
@@ -65,8 +64,8 @@ impl Tally {
     }
 }
 
-/// The times of a row, as in a [`Tally`]: summed over many threads, so they may exceed a machine word. What
-/// is done on its behalf is not divided by runnable threads.
+/// The times of a row, as in a [`Tally`]; sums over many threads may exceed a machine word. Time on its behalf is not split
+/// by the number of runnable threads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sum {
     pub(super) computing: Vec<u128>,
@@ -77,7 +76,7 @@ pub(super) struct Sum {
     pub(super) on: [On; EXECUTING],
 }
 
-/// Whether a row begins or ends to get what a thread has.
+/// Whether a row begins or stops to get a thread's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     From,
@@ -85,7 +84,7 @@ pub(super) enum Side {
 }
 
 impl Sum {
-    /// What a thread has in this phase, which it is not in now, is the row's.
+    /// Subtracts or adds the thread's time in this phase, which must not be its present one, as self time of the row.
     pub(super) fn own(&mut self, tally: &Tally, phase: usize, side: Side) {
         if Some(phase) == Phase::Busy.place() {
             side.each(&mut self.computing, &tally.computing);
@@ -100,7 +99,7 @@ impl Sum {
         }
     }
 
-    /// All that a thread that is in no phase now has is done on the row's behalf.
+    /// Subtracts or adds all time of a thread that is in no phase now, as time on the row's behalf.
     pub(super) fn whole(&mut self, tally: &Tally, side: Side) {
         side.each(&mut self.computing, &tally.computing);
         side.each(&mut self.crowded, &tally.crowded);
@@ -131,7 +130,7 @@ impl Side {
     }
 }
 
-/// A plain loop: it is the innermost one, and becomes vector instructions without a call.
+/// A plain loop, so that this innermost loop becomes vector instructions without a call.
 #[inline(always)]
 fn each<T: Copy + Default, F: Copy>(to: &mut Vec<T>, from: &[F], with: impl Fn(T, F) -> T) {
     if to.len() < from.len() {

@@ -1,18 +1,17 @@
-//! Several recordings of one command: their middle, and their spread.
+//! Combines predictions from several recordings of one command: their median and their spread.
 
 use super::result::{CpuPrediction, Prediction};
 use crate::finding::Finding;
 
-/// One prediction from those of several recordings of the same command for the same CPU counts: times and speed-ups are
-/// the middle ones, the band is that of all, everything else is what the recording in the middle says. `None` if there are
-/// none.
+/// One prediction from those of several recordings of the same command for the same CPU counts; `None` without predictions.
+/// Times and speed-ups are medians, the band covers all recordings, and the rest is from the median recording.
 pub fn combine(mut predictions: Vec<Prediction>) -> Option<Prediction> {
     let count = predictions.len();
     if count <= 1 {
         return predictions.pop();
     }
     let results = combined(&predictions);
-    // The one whose time at the last CPU count is in the middle.
+    // The median recording is chosen by the time at the last CPU count.
     let time = |prediction: &Prediction| prediction.results.last().map_or(0.0, |result| result.time_ns);
     let mut findings: Vec<Finding> = Vec::new();
     for finding in predictions.iter().flat_map(|prediction| &prediction.findings) {

@@ -1,11 +1,11 @@
-//! What the same work costs on other numbers of CPUs, where the command was run on them, too (ours).
+//! CPU time of the same work on other numbers of CPUs, from runs of the command on them (ours).
 //!
-//! Threads that run at once share caches, memory and cache lines, so that a function takes more CPU time on more CPUs. Runs of the
-//! command on several CPU counts show how much more. Between two of these counts the time is on a straight line. Beyond the largest
-//! it goes on growing as it did from the last but one, as in the universal scalability law (Gunther, 1993, term *kappa*), until each
-//! thread has a CPU.
+//! Threads that run at once share caches, memory and cache lines, so a function takes more CPU time on more CPUs. Runs of the
+//! command on several CPU counts show how much more. Between two of these counts CPU time is on a straight line. Beyond the
+//! largest it grows on as it did from the last but one, as in the universal scalability law (Gunther, 1993, term *kappa*),
+//! until each thread has a CPU.
 //!
-//! Runs of one machine differ, so all ratios are of runs with the same number, which were made one after the other.
+//! The state of a machine varies, so all ratios are between runs with the same round number, made one after the other.
 
 use crate::cpus::Cpus;
 use crate::event::CpuRun;
@@ -13,23 +13,23 @@ use crate::program::{ComputeFactors, Program};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-/// A smaller change of all CPU time may be the machine's.
+/// A smaller change of all CPU time may be chance.
 const LITTLE: f64 = 0.05;
-/// Two counts of samples differ if they do by this many standard deviations.
+/// Two counts of samples differ if they do by more than this many standard deviations.
 const SURE: f64 = 3.0;
-/// Where other programs have a larger share of the CPUs, threads of this one run together less than they do alone.
+/// If other programs have a larger share of the CPUs, the program's threads run together less than they would alone.
 const MOST_BY_OTHERS: f64 = 0.1;
-/// No function costs more, or less, by a larger factor.
+/// Largest factor by which a function may cost more or less.
 const MOST: f64 = 64.0;
 
-/// The middle of several runs, the smallest and the largest.
+/// Median, minimum and maximum of several runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Spread {
-    /// The middle.
+    /// The median.
     pub middle: f64,
-    /// The smallest.
+    /// The minimum.
     pub least: f64,
-    /// The largest.
+    /// The maximum.
     pub most: f64,
 }
 
@@ -47,56 +47,56 @@ impl Spread {
 /// The runs on one CPU count.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CountCosts {
-    /// How many CPUs.
+    /// Number of CPUs.
     pub cpus: u32,
-    /// How many runs.
+    /// Number of runs.
     pub runs: usize,
     /// From start to end, nanoseconds.
     pub time_ns: Spread,
     /// CPU time of all threads, nanoseconds.
     pub cpu_ns: Spread,
-    /// The part of the CPUs' time that other programs, or a hypervisor, had.
+    /// The part of the CPUs' time that other programs or a hypervisor used.
     pub others: f64,
     /// Time on the smallest CPU count, divided by the time here.
     pub speedup: Spread,
     /// CPU time here, divided by that on the smallest CPU count.
     pub growth: Spread,
-    /// CPU time of functions, nanoseconds, and the samples that it is known by.
+    /// By function: CPU time, nanoseconds, and the number of samples it was computed from.
     #[serde(skip)]
     functions: FxHashMap<String, (f64, u64)>,
 }
 
-/// Where the time of the largest number of CPUs goes that is not what the smallest one takes, as shares of it.
+/// Losses on the largest number of CPUs against the smallest, as shares of all CPUs' time there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Losses {
-    /// CPU time that the same work does not take on the smallest number of CPUs.
+    /// CPU time beyond that on the smallest number of CPUs.
     pub coherence: f64,
-    /// The CPUs are idle.
+    /// Idle time of the CPUs.
     pub contention: f64,
-    /// Other programs, or a hypervisor, have them.
+    /// Time that other programs or a hypervisor used.
     pub others: f64,
 }
 
-/// What all runs show.
+/// Costs by CPU count, from all runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CpuCosts {
     /// The CPU counts, ascending; at least two.
     pub counts: Vec<CountCosts>,
 }
 
-/// A function whose CPU time grows from the smallest CPU count to the largest.
+/// A function with more CPU time on the largest CPU count than on the smallest.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Grown {
     /// Its name.
     pub function: String,
     /// CPU time on the smallest number of CPUs, nanoseconds.
     pub few_ns: f64,
-    /// On the largest one.
+    /// CPU time on the largest number of CPUs, nanoseconds.
     pub many_ns: f64,
 }
 
 impl CpuCosts {
-    /// `None`: the program was not run on two numbers of CPUs.
+    /// The costs; `None` if the program was not run on two numbers of CPUs.
     pub fn of(program: &Program) -> Option<CpuCosts> {
         let runs = &program.machine.as_ref()?.cpu_runs;
         let mut counts: Vec<u32> = runs
@@ -117,7 +117,7 @@ impl CpuCosts {
         self.counts.first().zip(self.counts.last())
     }
 
-    /// Where the time of the largest number of CPUs goes.
+    /// Losses on the largest number of CPUs.
     pub fn losses(&self) -> Losses {
         let Some((few, many)) = self.ends() else { return Losses::default() };
         let all = many.time_ns.middle * f64::from(many.cpus);
@@ -129,7 +129,7 @@ impl CpuCosts {
         }
     }
 
-    /// Whether CPU time grows with the CPUs in each pair of runs, and on the whole by more than runs differ.
+    /// Whether CPU time grows with the CPUs in each pair of runs, and by more than chance in the median.
     pub fn grows(&self) -> bool {
         !self.is_disturbed()
             && self
@@ -137,12 +137,12 @@ impl CpuCosts {
                 .is_some_and(|(_, many)| many.growth.middle > 1.0 + LITTLE && many.growth.least > 1.0)
     }
 
-    /// Whether other programs had so much of the CPUs that nothing follows from these runs.
+    /// Whether other programs used too much of the CPUs for any conclusion.
     pub fn is_disturbed(&self) -> bool {
         self.counts.iter().any(|count| count.others > MOST_BY_OTHERS)
     }
 
-    /// Functions whose CPU time grows, that which grows most first.
+    /// Functions whose CPU time grows, the largest growth first.
     pub fn grown(&self) -> Vec<Grown> {
         let Some((few, many)) = self.ends() else { return Vec::new() };
         let grown = |(name, (many_ns, count)): (&String, &(f64, u64))| {
@@ -157,19 +157,20 @@ impl CpuCosts {
         all
     }
 
-    /// How many times the recorded CPU time each function of the program takes on this many CPUs; `None`: as recorded.
+    /// For each function of the program, its CPU time on this many CPUs as a multiple of the recorded one; `None`: as
+    /// recorded.
     pub(crate) fn factors(&self, program: &Program, cpus: Cpus) -> Option<ComputeFactors> {
         let recorded = program.recorded_cpus?;
         if !self.changes() || cpus == Cpus::count(recorded)? {
             return None;
         }
-        // More CPUs than threads are used by nobody.
+        // No thread uses more CPUs than there are threads.
         let cpus = cpus.or(usize::MAX).min(program.threads.len().max(1)) as f64;
         let (here, there) = (self.at(f64::from(recorded)), self.at(cpus));
         let ratio = |now: f64, then: f64| {
             if now > 0.0 && then > 0.0 { (then / now).clamp(1.0 / MOST, MOST) } else { 1.0 }
         };
-        // What has no ratio of its own grows as the rest does.
+        // Functions without their own ratio grow as the rest does.
         let elsewhere = ratio(here.elsewhere, there.elsewhere);
         let of = |name: &str| match (here.functions.get(name), there.functions.get(name)) {
             (Some(now), Some(then)) => ratio(*now, *then),
@@ -179,7 +180,7 @@ impl CpuCosts {
         Some(ComputeFactors { functions, elsewhere: ratio(here.all, there.all) })
     }
 
-    /// Whether CPU time changes with the CPUs by more than runs differ, in one direction or the other.
+    /// Whether CPU time changes with the CPUs by more than chance, in either direction.
     fn changes(&self) -> bool {
         !self.is_disturbed()
             && self.ends().is_some_and(|(_, many)| {
@@ -188,7 +189,7 @@ impl CpuCosts {
             })
     }
 
-    /// CPU times on any number of CPUs.
+    /// CPU times on this number of CPUs, interpolated or extrapolated.
     fn at(&self, cpus: f64) -> Costs<'_> {
         let place = self.counts.iter().position(|count| f64::from(count.cpus) >= cpus);
         let last = self.counts.len().saturating_sub(1);
@@ -215,14 +216,14 @@ impl CpuCosts {
 #[derive(Default)]
 struct Costs<'a> {
     all: f64,
-    /// Of functions that change by more than samples do by chance.
+    /// Functions that change by more than samples vary.
     functions: FxHashMap<&'a str, f64>,
-    /// Of everything else.
+    /// Everything else.
     elsewhere: f64,
 }
 
 impl CountCosts {
-    /// CPU time of a function, nanoseconds, as far as samples found it.
+    /// CPU time of a function, nanoseconds, by its samples; `None` without samples.
     pub fn ns_of(&self, function: &str) -> Option<f64> {
         self.functions.get(function).map(|(ns, _)| *ns)
     }
@@ -266,16 +267,16 @@ impl CountCosts {
     }
 }
 
-/// Whether two CPU times, known by these numbers of samples, differ by more than by chance.
+/// Whether two CPU times, computed from these numbers of samples, differ by more than chance.
 fn differ((a_ns, a_count): (f64, u64), (b_ns, b_count): (f64, u64)) -> bool {
-    // A count of samples varies by its root, and is hardly known where it is 0.
+    // A count of samples has its root as error; a count of 0 has that of one sample.
     let error = |ns: f64, count: u64, each: f64| if count > 0 { ns / (count as f64).sqrt() } else { each };
     let each = if b_count > 0 { b_ns / b_count as f64 } else { a_ns / a_count.max(1) as f64 };
     let deviation = error(a_ns, a_count, each).hypot(error(b_ns, b_count, each));
     (a_ns - b_ns).abs() > SURE * deviation
 }
 
-/// The program as it computes on this many CPUs by what runs on several counts cost; `None`: as recorded.
+/// The program with its compute times on this many CPUs, by measured costs; `None`: as recorded.
 pub(super) fn at_cost(program: &Program, costs: &CpuCosts, cpus: Cpus) -> Option<Program> {
     costs.factors(program, cpus).map(|factors| program.clone().with_compute(&factors))
 }
@@ -348,7 +349,7 @@ mod tests {
         assert!((factors.functions[1] - 1.0).abs() < 1e-9, "{factors:?}");
         assert!((factors.elsewhere - 0.5).abs() < 1e-9);
         assert_eq!(costs.factors(&program, Cpus::count(2).expect("two")), None);
-        // There are two threads.
+        // With two threads, more than two CPUs change nothing.
         assert_eq!(costs.factors(&program, Cpus::Infinite).expect("factors").functions, [1.0, 1.0]);
     }
 

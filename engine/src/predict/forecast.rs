@@ -1,4 +1,4 @@
-//! Predicting: what all CPU counts share, then each of them by itself, then what they say together.
+//! Predicting in three steps: what all CPU counts share, each CPU count by itself, and conclusions from all of them.
 
 use super::leaders::{Leaders, Led, crossovers};
 use super::model::Model;
@@ -11,9 +11,9 @@ use crate::program::{ObjectId, Operation, Program, ProgramError};
 use crate::schedule::Outcome;
 use crate::time::Ticks;
 
-/// Predicts a program's time on these CPU counts. A program that fails [`Program::check`] gives no results
-/// and a finding of kind `invalid_program`. A deadlock gives the result up to it and a finding of kind
-/// `deadlock`, or `deadlock_in_simulation` if it is not there on unlimited CPUs.
+/// Predicts a program's time on these CPU counts. A program that fails [`Program::check`] gives no results and a finding of
+/// kind `invalid_program`. With a deadlock the result ends there, and has a finding of kind `deadlock`, or
+/// `deadlock_in_simulation` if unlimited CPUs have none.
 pub fn predict(program: &Program, cpus: &[Cpus], model: &Model) -> Prediction {
     match Forecast::new(program, cpus, model) {
         Ok(forecast) => {
@@ -42,7 +42,7 @@ fn invalid(program: &Program, error: &ProgramError) -> Prediction {
     }
 }
 
-/// A time within this factor of the time on unlimited CPUs is as good as that.
+/// A time within this factor of that on unlimited CPUs counts as equal.
 const AS_GOOD: f64 = 1.05;
 
 /// A prediction in the making. [`Forecast::at`] is the work; its calls are independent of each other.
@@ -53,9 +53,9 @@ pub struct Forecast<'a> {
     asked: Vec<Cpus>,
     wanted: Vec<Cpus>,
     runs: u32,
-    /// What ideal sharing makes of it is part of the band.
+    /// Whether the time with ideal sharing is part of the band.
     has_band: bool,
-    /// The ideal time on one CPU, ns: what speed-ups are relative to if one CPU does not come to the end.
+    /// The ideal time on one CPU, ns: the base of speed-ups if the run on one CPU stops in a deadlock.
     one_ns: f64,
 }
 
@@ -63,17 +63,17 @@ pub struct Forecast<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     cpus: Cpus,
-    /// Lengths of all runs, the schedule with ideal sharing among them, nanoseconds.
+    /// Lengths of all runs, ideal sharing included, nanoseconds.
     lengths: Vec<f64>,
-    /// The run that leaves nothing to chance.
+    /// The run without random choices.
     plain: Outcome,
     leader: Option<(String, f64)>,
-    /// What ideal sharing makes of it.
+    /// The schedule with ideal sharing.
     fluid: Option<Fluid>,
 }
 
 impl<'a> Forecast<'a> {
-    /// Looks at what all CPU counts share.
+    /// Computes what all CPU counts share.
     ///
     /// # Errors
     /// The program fails [`Program::check`].
@@ -102,7 +102,7 @@ impl<'a> Forecast<'a> {
         })
     }
 
-    /// One number for each CPU count will do.
+    /// Skips the run with ideal sharing that only the band needs.
     pub(crate) fn without_band(mut self) -> Forecast<'a> {
         self.has_band = false;
         self
@@ -120,7 +120,7 @@ impl<'a> Forecast<'a> {
         self.led(cpus, leaders.found.pop())
     }
 
-    /// The same, given what its time depends on.
+    /// Runs the program on one CPU count, given its path and leading function.
     pub(crate) fn led(&self, cpus: Cpus, led: Option<Led>) -> Run {
         let times = match self.timing.assumptions().scheduler {
             super::Scheduler::Ideal => 1,
@@ -133,7 +133,7 @@ impl<'a> Forecast<'a> {
             lengths.push(self.timing.time_of_ns(cpus, &plain));
         }
         let known = u32::try_from(lengths.len()).unwrap_or(u32::MAX);
-        // A run that stops before its end has no length.
+        // 0 marks a run that stopped before its end.
         lengths.retain(|length| *length > 0.0);
         lengths.extend((known..times).filter_map(|time| self.timing.finished_ns(cpus, time)));
         let fluid = (self.has_band || cpus == Cpus::Infinite).then(|| self.timing.fluid(cpus));
@@ -141,7 +141,7 @@ impl<'a> Forecast<'a> {
         Run { cpus, lengths, plain, leader, fluid }
     }
 
-    /// What all runs say together; `runs` are those of [`Forecast::wanted`] in any order.
+    /// Combines the runs for all of [`Forecast::wanted`], in any order.
     pub fn conclude(self, runs: Vec<Run>) -> Prediction {
         let find = |cpus: Cpus| runs.iter().find(|run| run.cpus == cpus);
         let ns = |run: &Run| self.timing.time_of_ns(run.cpus, &run.plain);
@@ -302,7 +302,7 @@ fn simulated(stuck: &Stuck, cpus: Cpus) -> Finding {
     Finding::DeadlockInSimulation { stuck: stuck.clone(), cpus: Some(cpus) }
 }
 
-/// Time by the number of CPUs in use: threads that share CPUs in infinitely small slices use no more than there are.
+/// Time by the number of CPUs in use. With ideal sharing more threads execute than there are CPUs: these count as all CPUs.
 fn busy(ticks: &[u64], cpus: Cpus) -> Vec<f64> {
     let most = match cpus {
         Cpus::Count(count) => count.get() as usize,

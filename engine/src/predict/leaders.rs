@@ -1,4 +1,4 @@
-//! Which function comes first at which CPU count, by the extended critical path.
+//! The function with the largest share of the extended critical path, by CPU count.
 
 use super::result::Crossover;
 use super::timing::{PathFacts, Visitor};
@@ -7,15 +7,15 @@ use crate::cpus::Cpus;
 use crate::critical_path::Weights;
 use crate::program::Program;
 
-/// The function with the largest TET for each CPU count, with its share of the time. The first of equal ones.
+/// For each CPU count, the function with the largest TET and its share of the time; the first of equal ones.
 pub(super) struct Leaders<'p> {
     program: &'p Program,
     attribution: &'p Attribution,
-    /// In the order in which they were visited.
+    /// In the order of visits.
     pub(super) found: Vec<Led>,
 }
 
-/// A CPU count, with the function that comes first there and its share.
+/// A CPU count's path, its leading function and that function's share.
 #[derive(Clone, Debug)]
 pub(crate) struct Led {
     pub(crate) path: PathFacts,
@@ -49,7 +49,7 @@ impl Visitor for Leaders<'_> {
     }
 }
 
-/// Where the leader changes, going up the CPU counts.
+/// CPU counts at which the leading function changes, ascending.
 pub(super) fn crossovers(leaders: &[(Cpus, Option<&(String, f64)>)]) -> Vec<Crossover> {
     let mut sorted: Vec<(Cpus, &String)> =
         leaders.iter().filter_map(|(cpus, leader)| leader.map(|(name, _)| (*cpus, name))).collect();

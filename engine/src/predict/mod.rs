@@ -1,11 +1,11 @@
-//! How a program will run on any number of CPUs (VPPB; papers 1999 and 2001): its operations, run on a model
-//! of that machine ([`crate::schedule`]), several times with the scheduler's free choices made differently.
-//! In addition to the predicted time: where more CPUs stop helping, and at which CPU count another function
-//! becomes the one to start with. What limits it is for [`crate::limit`] to say.
+//! Predicts how a program runs on any number of CPUs (VPPB; papers 1999 and 2001). Its operations run on a model of the
+//! machine ([`crate::schedule`]), several times with other choices of the scheduler. The prediction also gives the CPU count
+//! beyond which more CPUs do not help, and those at which the leading function changes. What limits the program is in
+//! [`crate::limit`].
 //!
-//! Time that the threads compute is taken as recorded, but for cache lines that several of them change: threads wait longer for
-//! these the more of them run ([`shared_lines`]). That it grows when CPUs share caches and memory is not in a recording, unless the
-//! command was run on several numbers of CPUs ([`cpu_costs`]).
+//! Compute times are as recorded, with two exceptions. Threads wait longer for cache lines that several of them change, the
+//! more of them run ([`shared_lines`]). And CPUs that share caches and memory make computing slower, which is known only if
+//! the command was run on several numbers of CPUs ([`cpu_costs`]).
 
 mod combine;
 mod cpu_costs;

@@ -1,4 +1,4 @@
-//! The machine to predict for: what the user says, else what the recording shows, else what is usual.
+//! The parameters of the machine to predict for: the user's settings, else recorded numbers, else usual ones.
 
 use crate::cpus::Cpus;
 use crate::program::{MachineFacts, ObjectId, Operation, Program};
@@ -6,30 +6,30 @@ use crate::schedule::{Costs, SchedulerParameters, Setup, Sharing, base_slice};
 use crate::time::Ticks;
 use serde::Serialize;
 
-/// What is known about the machine to predict for; the rest comes from the recording.
+/// The user's settings of the machine to predict for; the rest comes from the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
-    /// How threads share processors. `None`: as in Linux if the program was recorded, or if any number of the
-    /// scheduler is given below; ideally, as in the papers, if it was written by hand.
+    /// How threads share processors. `None`: as in Linux for a recorded program, or if any of the scheduler's numbers below
+    /// is set; ideally, as in the papers, for a program written by hand.
     pub scheduler: Option<Scheduler>,
     /// How long a thread may run while another wants its CPU, ns.
     pub slice_ns: Option<u64>,
-    /// What putting another thread on a CPU costs, ns.
+    /// Cost of putting another thread on a CPU, ns.
     pub switch_cost_ns: Option<u64>,
     /// From waking a thread to its first instruction on an idle CPU, ns.
     pub wake_latency_ns: Option<u64>,
     /// CPU time that waking a thread on an idle CPU costs its waker, beyond what is in the recording, ns.
     pub wake_cost_ns: Option<u64>,
-    /// An idle CPU asks the others for waiting threads by chance only, and looks again after this time at most, ns; 0:
-    /// it takes one at once.
+    /// An idle CPU asks the others for waiting threads by chance only, and again after this time at most, ns; 0: it takes a
+    /// waiting thread at once.
     pub idle_tick_ns: Option<u64>,
     /// CPU time that the program may use, in hundredths of a CPU.
     pub quota: Option<u32>,
-    /// How many waits devices serve at once, by the names of their objects; 0 is any number.
+    /// Number of waits that devices serve at once, by the names of their objects; 0 is any number.
     pub devices: Vec<(String, u32)>,
-    /// The same for devices that are not named.
+    /// Number of waits that other devices serve at once.
     pub io: Io,
-    /// First of the numbers that decide what the model leaves open.
+    /// Seed of random choices for what the model leaves open; 0: run 0 makes none.
     pub seed: u64,
     /// How many times each CPU count is run, each time with other random choices; at least 1.
     pub runs: u32,
@@ -63,7 +63,7 @@ pub enum Scheduler {
     Ideal,
 }
 
-/// How many waits a device serves at once unless a setting names it.
+/// Number of waits that a device serves at once, unless a setting names it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Io {
     /// As many as the recording shows; any number if it shows nothing.
@@ -75,66 +75,67 @@ pub enum Io {
     Unlimited,
 }
 
-/// A number and where it comes from.
+/// A number and its origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Known {
     /// Nanoseconds.
     pub ns: u64,
-    /// `set`, `recorded`, `measured` (on the machine, when the recording began) or `assumed`.
+    /// `set`, `recorded`, `measured` (on the machine, at the start of the recording) or `assumed`.
     pub from: &'static str,
 }
 
-/// The numbers that a prediction was made with.
+/// The parameters of a prediction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assumptions {
     /// How threads share processors.
     pub scheduler: Scheduler,
     /// Slice; `None` if it depends on the CPU count ([`base_slice`], up to the next tick).
     pub slice: Option<Known>,
-    /// What putting another thread on a CPU costs.
+    /// Cost of putting another thread on a CPU.
     pub switch_cost: Known,
     /// From waking a thread to its first instruction on an idle CPU.
     pub wake_latency: Known,
-    /// Of a hundred of these, as recorded, ten take longer than the first and one longer than the second, ns; 0: not known.
+    /// The slowest tenth of recorded latencies is longer than the first, the slowest hundredth than the second, ns; 0: not
+    /// known.
     pub slow_wakes: [u64; 2],
-    /// Of a thousand recorded wake-ups of threads whose own CPU was busy while another was idle: how many got
-    /// an idle one.
+    /// Of a thousand recorded wake-ups of threads whose own CPU was busy while another was idle, how many got an idle one.
     pub idle_found: Option<u16>,
     /// CPU time that waking a thread on an idle CPU costs its waker, beyond what is in its compute times.
     pub wake_cost: Known,
-    /// How often an idle CPU that has not found a waiting thread looks again; 0: it takes one at once.
+    /// How soon an idle CPU that found no waiting thread looks again; 0: it takes a waiting thread at once.
     pub idle_tick: Known,
-    /// Hundredths of a CPU that the program may use.
+    /// The program's quota, in hundredths of a CPU.
     pub quota: Option<u32>,
     /// Devices that serve a limited number of waits at once, in order of their objects.
     pub devices: Vec<(String, u32)>,
-    /// Cache lines for which threads wait longer the more CPUs there are.
+    /// Number of cache lines for which threads wait longer on more CPUs.
     pub lines: usize,
     servers: Vec<u32>,
     tick: Option<Ticks>,
     seed: u64,
 }
 
-/// Waking a thread on an idle CPU where the recording does not show it, as on one CPU: an interrupt and the way out of the
-/// idle loop, from some 3 µs on a machine that idles lightly to some 30 µs on a virtual one.
+/// Latency of waking a thread on an idle CPU, for recordings that do not show it, as on one CPU: an interrupt and leaving the
+/// idle loop. It ranges from some 3 µs on a machine that idles lightly to some 30 µs on a virtual one.
 const USUAL_LATENCY_NS: u64 = 10_000;
-/// As [`Model::quota`]: the recorded program's does not count, either.
+/// For [`Model::quota`]: ignores the recorded program's quota, too.
 pub const NO_QUOTA: u32 = u32::MAX;
-/// Neither costs nor latencies nor slices are more than this: a second.
+/// Upper limit of costs, latencies and slices: a second.
 const MOST_NS: u64 = 1_000_000_000;
-/// Nor slices less than this.
+/// Lower limit of slices.
 const LEAST_SLICE_NS: u64 = 1_000;
-/// A run has at most this many slices, for any program; longer slices make no visible difference.
+/// Most slices of a run, for any program; longer slices make no visible difference.
 const MOST_SLICES: u64 = 1 << 26;
 
-/// Steps that a quota divides this work, in ticks, into: 5 ms each, or what there is in a period of 100 ms. A damaged file may tell of
-/// more than anybody can wait for; a program has that many after 18 hours of CPU time at the earliest.
+/// Number of portions in which a quota gives out this work, in ticks: 5 ms each, or a period's quota if that is less. Bounds
+/// the simulation, since a damaged file may claim any work; a real program has too many portions after 18 hours of CPU time
+/// at the earliest.
 fn portions(work: u64, hundredths: u32) -> u64 {
     work / Ticks::from_ns(1_000_000 * u64::from(hundredths.clamp(1, 5))).0
 }
 
 impl Assumptions {
-    /// Resolves what the model leaves open for this program.
+    /// Settles the parameters for this program.
     pub(crate) fn of(program: &Program, model: &Model) -> Assumptions {
         let facts = program.machine.clone().unwrap_or_default();
         let known = |set: Option<u64>, recorded: Option<u64>, measured: Option<u64>, assumed: u64| {
@@ -147,12 +148,11 @@ impl Assumptions {
             Known { ns: ns.min(MOST_NS), from }
         };
         let wake = facts.idle_wake;
-        // Threads that were woken on several CPUs have that in the compute times of their wakers.
+        // On several CPUs, the recorded compute times of wakers contain this cost already.
         let cost_recorded = facts.cpus_used.filter(|cpus| *cpus > 1).map(|_| 0);
         // A program written by hand has no costs unless they are set.
         let latency = if program.machine.is_some() { USUAL_LATENCY_NS } else { 0 };
-        // Recorded slices are those that something ended, also a waking; the clock's ticks give more
-        // information.
+        // Recorded slices include those that a wake-up ended, so the clock's tick is better evidence.
         let tick = facts.tick_ns.filter(|tick| (LEAST_SLICE_NS..=MOST_NS).contains(tick));
         let recorded = facts.slice_ns.filter(|_| tick.is_none());
         let slice = model.slice_ns.or(recorded).map(|_| {
@@ -195,7 +195,7 @@ impl Assumptions {
         }
     }
 
-    /// What the program is to run on, and the number of the run. `work` is all that its threads do, in ticks.
+    /// The machine for run number `time`. `work` is the length of all operations, in ticks.
     pub(super) fn setup(&self, cpus: Cpus, threads: usize, work: u64, time: u32) -> Setup {
         let count = match cpus {
             Cpus::Count(count) => count.get(),
@@ -207,7 +207,7 @@ impl Assumptions {
                 Sharing::Ideal { hundredths: self.quota.map_or(all, |quota| all.min(u64::from(quota))) }
             }
             Scheduler::Eevdf => {
-                // Where the scheduler's model has ticks, slices end at them by themselves.
+                // A scheduler model with ticks ends slices at them by itself.
                 let tick = self.tick.filter(|_| self.idle_tick.ns == 0);
                 let slice =
                     self.slice.map_or(to_tick(base_slice(count), tick), |slice| Ticks::from_ns(slice.ns));
@@ -224,7 +224,7 @@ impl Assumptions {
                         ns => Ticks::from_ns(ns).max(Ticks(work / MOST_SLICES)),
                     },
                     quota: self.quota.filter(|quota| {
-                        // One that all these CPUs cannot use up is none.
+                        // A quota that all these CPUs cannot use up is ignored.
                         u64::from(*quota) < u64::from(count) * 100 && portions(work, *quota) <= MOST_SLICES
                     }),
                     seed: if time == 0 { self.seed } else { mixed(self.seed, time) },
@@ -234,7 +234,7 @@ impl Assumptions {
         Setup { processors, servers: self.servers.clone() }
     }
 
-    /// The same with processors that are shared ideally and what waking a thread costs: for what the time depends on.
+    /// Ideally shared processors with costs of waking, for the extended critical path.
     pub(super) fn costs(&self, cpus: Cpus, threads: usize) -> Costs {
         let count = match cpus {
             Cpus::Count(count) => u64::from(count.get()),
@@ -253,14 +253,14 @@ impl Assumptions {
         }
     }
 
-    /// The mean of what the scheduler's model draws, for what has one length for all wake-ups.
+    /// The mean of the latencies that the scheduler's model draws, for a schedule with one latency for all wake-ups.
     fn mean_wake_latency(&self) -> Known {
         let ([slow, slowest], Known { ns, from }) = (self.slow_wakes, self.wake_latency);
         if slow <= ns {
             return self.wake_latency;
         }
-        // The median, the 90th and the 99th percentile are given. Draws are spread evenly between half of the
-        // median, these three, and twice the last.
+        // The median, the 90th and the 99th percentile are given. Draws are linear between half of the median, these three,
+        // and twice the last.
         let sum = 375 * ns + 200 * (ns + slow) + 45 * (slow + slowest) + 15 * slowest;
         Known { ns: sum / 1000, from }
     }
@@ -270,7 +270,7 @@ impl Assumptions {
     }
 }
 
-/// A slice is over when the clock ticks next: only then the kernel looks (`update_curr` in `entity_tick`,
+/// Rounds a slice up to whole ticks: the kernel checks slices only at ticks (`update_curr` in `entity_tick`,
 /// kernel/sched/fair.c).
 fn to_tick(slice: Ticks, tick: Option<Ticks>) -> Ticks {
     match tick {
@@ -279,12 +279,12 @@ fn to_tick(slice: Ticks, tick: Option<Ticks>) -> Ticks {
     }
 }
 
-/// Never 0, which would leave nothing open.
+/// A seed for run number `time`. Never 0, which would mean no random choices.
 fn mixed(seed: u64, time: u32) -> u64 {
     crate::numbers::Numbers::new(seed ^ (u64::from(time) << 32)).next_u64() | 1
 }
 
-/// How many each device serves at once, by object; 0 is any number.
+/// Number of waits that each device serves at once, by object; 0 is any number.
 fn servers(program: &Program, model: &Model, facts: &MachineFacts) -> Vec<u32> {
     let mut servers = vec![0; program.objects.len()];
     if model.io == Io::Serial {
@@ -326,7 +326,7 @@ mod tests {
         }
     }
 
-    /// A file may tell of thousands of years of CPU time under a limit of one hundredth: nobody could wait for its periods.
+    /// A file may claim thousands of years of CPU time under a quota of one hundredth: too many periods to simulate.
     #[test]
     fn a_quota_is_simulated_where_that_ends() {
         let machine = MachineFacts { cpu_quota: Some(120), ..MachineFacts::default() };

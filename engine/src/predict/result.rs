@@ -1,4 +1,4 @@
-//! What a prediction says: plain numbers with units.
+//! The result of a prediction: plain numbers with units.
 
 use super::model::Assumptions;
 use crate::cpus::Cpus;
@@ -11,13 +11,13 @@ use serde::Serialize;
 pub struct Prediction {
     /// One for each CPU count asked for, in the order asked.
     pub results: Vec<CpuPrediction>,
-    /// The numbers that it was made with; those of the first recording, if there are several.
+    /// Its parameters; those of the first recording, if there are several.
     pub assumptions: Option<Assumptions>,
-    /// Where more CPUs stop helping, if they do anywhere.
+    /// The CPU count beyond which more CPUs do not help, if there is one.
     pub saturation: Option<Saturation>,
-    /// CPU counts from which on another function has the largest share of the critical path, ascending.
+    /// CPU counts at which the function with the largest share of the critical path changes, ascending.
     pub crossovers: Vec<Crossover>,
-    /// Threads of the program.
+    /// Number of threads of the program.
     pub threads: usize,
     /// The most threads that compute at once for any length of time, on unlimited CPUs.
     pub most_computing: usize,
@@ -25,18 +25,18 @@ pub struct Prediction {
     pub recorded_cpus: Option<u32>,
     /// How far the recording can be trusted.
     pub trust: Trust,
-    /// What was noticed.
+    /// Findings about the program and its runs.
     pub findings: Vec<Finding>,
-    /// How many recordings it was made from.
+    /// Number of recordings that it combines.
     pub recordings: usize,
 }
 
-/// The prediction for one CPU count. Where the band's ends differ from run to run, all else is that of the middle run.
+/// The prediction for one CPU count. The band's ends are from other runs; all else is from the run without random choices.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CpuPrediction {
     /// The CPU count.
     pub cpus: Cpus,
-    /// Predicted time from start to end, or to a deadlock, ns: the middle of all runs.
+    /// Predicted time from start to end, or to a deadlock, ns.
     #[serde(serialize_with = "number")]
     pub time_ns: f64,
     /// The shortest of all runs, ns.
@@ -45,18 +45,18 @@ pub struct CpuPrediction {
     /// The longest of all runs, ns.
     #[serde(serialize_with = "number")]
     pub high_ns: f64,
-    /// Predicted time on one CPU ÷ `time_ns`; 0 if it does not come to its end.
+    /// Predicted time on one CPU ÷ `time_ns`; 0 if the run does not come to its end.
     #[serde(serialize_with = "number")]
     pub speedup: f64,
     /// `speedup` ÷ CPUs; on unlimited ones ÷ the most threads that compute at once.
     #[serde(serialize_with = "number")]
     pub efficiency: f64,
-    /// Whether all threads came to their end.
+    /// Whether all threads that count came to their end.
     pub complete: bool,
-    /// The cgroup's quota kept threads from their CPUs.
+    /// Whether the cgroup's quota kept threads from their CPUs.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub throttled: bool,
-    /// The function with the largest share of the extended critical path, and that share of the ideal time.
+    /// The function with the largest share of the critical path, and that share of the time.
     #[serde(serialize_with = "name_only", skip_serializing_if = "Option::is_none")]
     pub leader: Option<(String, f64)>,
     /// Time that threads computed, summed, ns.
@@ -74,46 +74,46 @@ pub struct CpuPrediction {
     /// Time by the number of CPUs in use, ns.
     #[serde(serialize_with = "numbers")]
     pub busy_cpus_ns: Vec<f64>,
-    /// A CPU switched to another thread than before.
+    /// How many times a CPU switched to another thread.
     pub switches: u64,
-    /// A thread lost its CPU to another one.
+    /// How many times a thread lost its CPU to another one.
     pub preemptions: u64,
-    /// A thread continued on another CPU than before.
+    /// How many times a thread continued on another CPU.
     pub migrations: u64,
     /// Locks that were waited for or held for at least a hundredth of the time, most held first.
     pub locks: Vec<LockLoad>,
     /// Devices that were waited for, busiest first.
     pub devices: Vec<DeviceLoad>,
-    /// What each thread spent its time on, in order of the threads.
+    /// Each thread's time by state, in order of the threads.
     pub threads: Vec<ThreadLoad>,
 }
 
 impl CpuPrediction {
-    /// The share of the CPUs' time in which threads compute; of unlimited CPUs those that ever compute at once.
+    /// The share of the CPUs' time in which threads compute; of unlimited CPUs, as many as threads ever compute at once.
     pub fn used(&self) -> f64 {
         let cpus = self.speedup / self.efficiency;
         if cpus > 0.0 && self.time_ns > 0.0 { self.busy_ns / self.time_ns / cpus } else { 0.0 }
     }
 }
 
-/// Where more CPUs stop helping.
+/// The CPU count beyond which more CPUs do not help.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Saturation {
-    /// The smallest CPU count asked for with which the time is within 5 % of that on unlimited CPUs; those if none is.
+    /// The smallest CPU count asked for whose time is within 5 % of that on unlimited CPUs; unlimited if there is none.
     pub cpus: Cpus,
     /// Speed-up on unlimited CPUs.
     #[serde(serialize_with = "number")]
     pub most_speedup: f64,
 }
 
-/// From a CPU count on another function comes first.
+/// A change of the leading function from one CPU count to the next.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Crossover {
-    /// The first CPU count asked for at which it does.
+    /// The first CPU count asked for with the new one.
     pub cpus: Cpus,
-    /// The function that comes first from here on.
+    /// The function that leads from here on.
     pub function: String,
-    /// The one that came first before.
+    /// The function that led before.
     pub over: String,
 }
 
@@ -122,11 +122,11 @@ pub struct Crossover {
 pub struct LockLoad {
     /// Unique name.
     pub lock: String,
-    /// Share of the predicted time during which at least one thread had it.
+    /// Share of the predicted time during which at least one thread held it.
     pub held_share: f64,
-    /// How often it was taken.
+    /// How many times it was taken.
     pub taken: u64,
-    /// How often a thread had to wait for it without a CPU.
+    /// How many times a thread waited for it without a CPU.
     pub waits: u64,
     /// Time that threads waited for it without a CPU, summed, ns.
     #[serde(serialize_with = "number")]
@@ -141,13 +141,13 @@ pub struct LockLoad {
 pub struct DeviceLoad {
     /// Unique name.
     pub device: String,
-    /// How many waits it serves at once; `None` for any number.
+    /// Number of waits that it serves at once; `None` for any number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub servers: Option<u32>,
-    /// Share of the time of all its servers in which they were at work; `None` if there is no limit to their number.
+    /// Share of all its servers' time in which they served; `None` if their number is not limited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub busy_share: Option<f64>,
-    /// Waits.
+    /// Number of waits.
     pub waits: u64,
     /// Time that threads waited for it, summed, ns.
     #[serde(serialize_with = "number")]
@@ -159,16 +159,16 @@ pub struct DeviceLoad {
 pub struct ThreadLoad {
     /// Unique name.
     pub thread: String,
-    /// It computed, ns.
+    /// Time computing, ns.
     #[serde(serialize_with = "number")]
     pub busy_ns: f64,
-    /// It kept a CPU busy waiting for spin locks, ns.
+    /// Time keeping a CPU busy for spin locks, ns.
     #[serde(serialize_with = "number")]
     pub spinning_ns: f64,
-    /// It waited for a CPU, ns.
+    /// Time waiting for a CPU, ns.
     #[serde(serialize_with = "number")]
     pub ready_ns: f64,
-    /// It waited without wanting a CPU, ns.
+    /// Time waiting without wanting a CPU, ns.
     #[serde(serialize_with = "number")]
     pub blocked_ns: f64,
 }

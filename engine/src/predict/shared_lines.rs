@@ -1,36 +1,36 @@
-//! What cache lines that several threads change together cost, and how that grows with CPUs (ours).
+//! The cost of cache lines that several threads change, and its growth with CPUs (ours).
 //!
-//! A line serves one CPU at a time. So threads that change it are customers of one server: each computes for a while and then wants
-//! the line. Mean value analysis of closed queueing networks (Reiser and Lavenberg, 1980) gives how long `k` threads wait for it, in
-//! units of one service: `wait(1) = 1`, `wait(k) = 1 + queue(k - 1)`, `queue(k) = k wait(k) / (think + wait(k))`. Samples tell the
-//! share of their time that threads are at the line, which fixes `think`.
+//! A line serves one CPU at a time. So threads that change it are customers of one server: each computes for a while and then
+//! wants the line. Mean value analysis of closed queueing networks (Reiser and Lavenberg, 1980) gives how long `k` threads
+//! wait for it, in units of one service: `wait(1) = 1`, `wait(k) = 1 + queue(k - 1)`, `queue(k) = k wait(k) / (think +
+//! wait(k))`. Samples give the share of their time that threads are at the line, which determines `think`.
 //!
-//! A thread that has the line for itself takes a part of a service, which is measured when recording starts
-//! ([`crate::event::LineTransfer`]). So the gain of a line for each thread is a range: from the wait without that
-//! part, up to all of it, where the change needs no atomic instruction any more.
+//! A change takes less than one service for a thread that has the line to itself; that part is measured when recording starts
+//! ([`crate::event::LineTransfer`]). The gain of giving each thread its own line is a range. It goes from the wait without
+//! that part up to all time at the line, where the change no longer needs an atomic instruction.
 
 use crate::cpus::Cpus;
 use crate::event::LineTransfer;
 use crate::program::{LineFact, Program};
 
-/// The same where it was not measured: of `lock add` with 40 ns of work in between.
+/// Used if none was measured: of `lock add` with 40 ns of work in between.
 const USUAL: LineTransfer = LineTransfer { alone_ps: 3_100, shared_ps: 19_000 };
-/// More threads than this are as many as this.
+/// More threads are computed as this many.
 const MOST_THREADS: usize = 256;
 
-/// What threads do at a line.
+/// The load of one line by its threads.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LineLoad {
-    /// The part of its time that each thread is there, by its place in the program.
+    /// By thread's index in the program: the part of its time at the line.
     parts: Vec<(usize, f64)>,
-    /// The part of all threads' time.
+    /// The part of all threads' time at the line.
     share: f64,
-    /// Threads that change it, and how many of them did at once on the recorded CPUs.
+    /// Number of threads that change it, and how many of them at once on the recorded CPUs.
     threads: usize,
     at_once: usize,
-    /// What each computes in between, in services of the line.
+    /// Computing of each thread between two visits, in services of the line.
     think: f64,
-    /// A visit of a thread that has the line for itself, in services.
+    /// Length of a visit by a thread that has the line to itself, in services.
     alone: f64,
 }
 
@@ -50,7 +50,7 @@ impl LineLoad {
         };
         let (at_line, of_threads) = (sum(|thread| thread.at_line), sum(|thread| thread.samples));
         let most = fact.threads.iter().map(|thread| thread.at_line).max().unwrap_or(0);
-        // One that is hardly ever there makes nobody wait.
+        // Counts threads in units of the busiest one: a thread that is rarely at the line makes no other wait.
         let threads = at_line.checked_div(most).and_then(|threads| usize::try_from(threads).ok());
         let threads = threads.unwrap_or(2).clamp(2, MOST_THREADS);
         let at_once = threads.min(cpus.map_or(MOST_THREADS, |cpus| cpus as usize).max(2));
@@ -72,25 +72,25 @@ impl LineLoad {
         self.share
     }
 
-    /// The smallest part of the program's CPU time that goes with a line for each thread.
+    /// The smallest part of the program's CPU time that a line for each thread saves.
     pub(crate) fn least(&self) -> f64 {
         self.share * (1.0 - self.alone / wait(self.at_once, self.think)).max(0.0)
     }
 
-    /// How much longer a visit takes on this many CPUs than on the recorded ones, with `more` threads.
+    /// Length of a visit on this many CPUs with `more` threads, as a multiple of that on the recorded ones.
     fn growth(&self, cpus: Cpus, more: usize) -> f64 {
         let threads = self.threads.saturating_add(more).min(cpus.or(MOST_THREADS)).min(MOST_THREADS);
         let visit = if threads < 2 { self.alone } else { wait(threads, self.think) };
         visit / wait(self.at_once, self.think)
     }
 
-    /// How much more CPU time the program takes with `more` threads at this line than without them.
+    /// Growth of the program's CPU time by `more` threads at this line, as a share of it.
     pub(crate) fn growth_with(&self, more: usize, cpus: Cpus) -> f64 {
         self.share * (self.growth(cpus, more) - self.growth(cpus, 0))
     }
 }
 
-/// The program with computing as long as on this many CPUs; `None`: as recorded.
+/// The program with its compute times on this many CPUs, by its lines; `None`: as recorded.
 pub(super) fn grown(program: &Program, lines: &[LineLoad], cpus: Cpus) -> Option<Program> {
     let growths: Vec<f64> = lines.iter().map(|line| line.growth(cpus, 0)).collect();
     if growths.iter().all(|growth| (growth - 1.0).abs() < 1e-3) {
@@ -107,7 +107,7 @@ pub(super) fn grown(program: &Program, lines: &[LineLoad], cpus: Cpus) -> Option
     Some(program.clone().computing(|thread, _| factors.get(thread).copied().unwrap_or(1.0)))
 }
 
-/// How long one of this many threads waits for the line and has it, in services.
+/// Time that one of this many threads waits for the line and holds it, in services.
 fn wait(threads: usize, think: f64) -> f64 {
     let mut queue = 0.0;
     let mut wait = 1.0;
@@ -118,9 +118,9 @@ fn wait(threads: usize, think: f64) -> f64 {
     wait
 }
 
-/// What each thread computes between two visits, in services, if it is at the line for this part of its time.
+/// Computing of each thread between two visits, in services, if it is at the line for this part of its time.
 fn think(part: f64, threads: usize) -> f64 {
-    // The part becomes smaller the longer threads compute in between.
+    // Bisection: the part falls as `think` grows.
     let (mut low, mut high) = (0.0, 1e6);
     for _ in 0..60 {
         let middle = f64::midpoint(low, high);

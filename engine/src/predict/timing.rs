@@ -1,7 +1,6 @@
-//! One answer for every question about a program's time: how long the scheduler's model takes on a number of
-//! CPUs, and the path of that run, which shows where the time went. A program that runs ideally has the
-//! extended critical path instead. All commands take their times and weights from here, so that no two of
-//! them differ.
+//! One answer to every question about a program's time: its length on the scheduler's model for a number of CPUs, and the
+//! path of that run, which shows where the time went. A program that runs ideally has the extended critical path instead. All
+//! commands take times and weights from here, so that they agree.
 
 use super::cpu_costs::{CpuCosts, at_cost};
 use super::model::{Assumptions, Model, Scheduler};
@@ -22,25 +21,25 @@ use std::borrow::Cow;
 pub struct Timing<'a> {
     program: &'a Program,
     assumptions: Assumptions,
-    /// All that its threads do, ticks.
+    /// Length of all operations, ticks.
     work: u64,
-    /// Runs whose paths are looked at.
+    /// Number of runs whose paths are computed.
     paths: usize,
-    /// The schedule that all CPU counts share: with ideal sharing, of a program in which nothing passes by the clock.
+    /// The schedule that all CPU counts share: with ideal sharing, of a program without waits by the clock.
     shared: Option<CriticalPath<'a>>,
     /// Cache lines for which threads wait longer on more CPUs.
     lines: Vec<LineLoad>,
-    /// What functions cost on other CPU counts, if that was measured.
+    /// CPU time of functions on other CPU counts, if that was measured.
     costs: Option<CpuCosts>,
 }
 
-/// The receivers of what a program's time depends on.
+/// Receives the weights of a program's time.
 pub trait Visitor {
-    /// For these CPU counts, in the order of their places in `weights`.
+    /// Called with weights for these CPU counts, in the order of their places in `weights`.
     fn visit<const N: usize>(&mut self, weights: &Weights<'_, N>, paths: &[PathFacts]);
 }
 
-/// Both of them, one after the other.
+/// Calls two visitors, one after the other.
 impl<A: Visitor, B: Visitor> Visitor for (A, B) {
     fn visit<const N: usize>(&mut self, weights: &Weights<'_, N>, paths: &[PathFacts]) {
         self.0.visit(weights, paths);
@@ -48,7 +47,7 @@ impl<A: Visitor, B: Visitor> Visitor for (A, B) {
     }
 }
 
-/// What weights belong to.
+/// The CPU count and the runs that weights belong to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathFacts {
     /// The CPU count.
@@ -57,14 +56,14 @@ pub struct PathFacts {
     pub time_ns: f64,
     /// Places in the weights: one, or one for each of several runs.
     pub places: std::ops::Range<usize>,
-    /// How long each run is, nanoseconds; the first is `time_ns`. 0: another run stopped before its end, in a deadlock
-    /// of the simulation, and says nothing.
+    /// Length of each run, nanoseconds; the first is `time_ns`. 0: another run stopped before its end, in a deadlock of the
+    /// simulation, and is ignored.
     pub lengths_ns: Vec<f64>,
-    /// What passes without being computed.
+    /// Time that passes on the path without being computed, by kind.
     pub waits: Vec<Wait>,
-    /// What threads compute to wake others.
+    /// Computing on the path to wake others.
     pub waking: Option<Wait>,
-    /// The run that leaves nothing to chance, if there was one.
+    /// The run without random choices, if there was one.
     pub plain: Option<Outcome>,
     /// Deadlocks and contradictions in the program.
     pub findings: Vec<Finding>,
@@ -75,12 +74,12 @@ pub struct PathFacts {
 pub struct Mean {
     /// Nanoseconds of the predicted time.
     pub ns: f64,
-    /// Half-width of its 95 % interval by what the runs differ; 0 for one run.
+    /// Half-width of its 95 % interval, by the differences of the runs; 0 for one run.
     pub error_ns: f64,
 }
 
 impl PathFacts {
-    /// The mean share of the runs, of the predicted time; `ns` is the part of the run with this place.
+    /// The mean over the runs of a part of the predicted time; `ns` gives the part in the run with this place.
     pub fn mean(&self, ns: impl Fn(usize) -> f64) -> Mean {
         if self.places.len() == 1 {
             return Mean { ns: ns(self.places.start), error_ns: 0.0 };
@@ -95,13 +94,12 @@ impl PathFacts {
     }
 }
 
-/// Runs whose paths are looked at; of programs with more operations than this, the smaller number.
+/// Number of runs whose paths are computed; the smaller one for programs with more operations than this.
 const PATHS: usize = 5;
 const FEWER_PATHS: usize = 3;
 const MANY_OPERATIONS: usize = 200_000;
 
-/// How many standard errors the 95 % interval of a mean has to each side, by the number of values (Student's
-/// t).
+/// Student's t: how many standard errors the 95 % interval of a mean extends to each side, by the number of values.
 fn student(count: usize) -> f64 {
     match count {
         0..=3 => 4.303,
@@ -110,10 +108,10 @@ fn student(count: usize) -> f64 {
     }
 }
 
-/// A schedule on processors that are shared ideally.
+/// A schedule on ideally shared processors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fluid {
-    /// How long it is, nanoseconds.
+    /// Its length, nanoseconds.
     pub length_ns: f64,
     /// Ticks by the number of threads that execute.
     pub executing: Vec<u64>,
@@ -147,9 +145,9 @@ impl<'a> Timing<'a> {
         self.program
     }
 
-    /// The program as it computes on this many CPUs.
+    /// The program with its compute times on this many CPUs.
     fn program_on(&self, cpus: Cpus) -> Cow<'a, Program> {
-        // What was measured stands above what a model of its lines says.
+        // Measured costs override the model of its lines.
         let program = match &self.costs {
             Some(costs) => at_cost(self.program, costs, cpus),
             None => grown(self.program, &self.lines, cpus),
@@ -157,30 +155,30 @@ impl<'a> Timing<'a> {
         program.map_or(Cow::Borrowed(self.program), Cow::Owned)
     }
 
-    /// The numbers that the machine is made of.
+    /// The parameters of the machine.
     pub fn assumptions(&self) -> &Assumptions {
         &self.assumptions
     }
 
-    /// Runs the program on the model of the machine. The run with number 0 leaves nothing to chance: its length is the predicted
-    /// time. Others decide by chance what the model leaves open, each in its own way.
+    /// Runs the program on the model of the machine. Run 0 has no random choices: its length is the predicted time. Each
+    /// other run draws its own random choices for what the model leaves open.
     pub fn run(&self, cpus: Cpus, number: u32) -> Outcome {
         self.watched(cpus, number, None)
     }
 
-    /// How long that run is, nanoseconds; `None`: it stops before its end.
+    /// Length of this run, nanoseconds; `None`: it stops before its end.
     pub(crate) fn finished_ns(&self, cpus: Cpus, number: u32) -> Option<f64> {
         let outcome = self.run(cpus, number);
         outcome.is_complete(self.program).then(|| outcome.length.as_ns_f64())
     }
 
-    /// The same, telling of every interval of every thread when it is over.
+    /// Like `Timing::run`; reports every interval of every thread when it ends.
     pub fn run_watched(&self, cpus: Cpus, number: u32, watcher: Watcher<'_>) -> Outcome {
         self.watched(cpus, number, Some(watcher))
     }
 
-    /// The run with number 0 and its path, which a program that runs ideally does not have; tells of every interval of every thread
-    /// when it is over.
+    /// Run 0 and its path, which a program that runs ideally does not have; reports every interval of every thread when it
+    /// ends.
     pub(crate) fn run_with_path(&self, cpus: Cpus, watcher: Watcher<'_>) -> (Outcome, Option<RunPath>) {
         let (setup, program) = (self.setup(cpus), self.program_on(cpus));
         match setup.processors {
@@ -192,12 +190,12 @@ impl<'a> Timing<'a> {
         }
     }
 
-    /// The run with number 0, telling of everything in order of time.
+    /// Run 0, reporting all events in order of time.
     pub(crate) fn observed<B: Observer>(&self, cpus: Cpus, observer: B) -> (Outcome, B) {
         run_observed(&self.program_on(cpus), &self.setup(cpus), observer)
     }
 
-    /// What the program runs on when nothing is left to chance.
+    /// The machine for run 0, without random choices.
     pub(crate) fn setup(&self, cpus: Cpus) -> Setup {
         self.assumptions.setup(cpus, self.program.threads.len(), self.work, 0)
     }
@@ -207,9 +205,8 @@ impl<'a> Timing<'a> {
         run_checked(&self.program_on(cpus), &setup, watcher)
     }
 
-    /// The path of the run without random choices, from its start to its end, and the runs of compute
-    /// operations that it refers to; reports every interval of every thread when it is over. `None` for a
-    /// program that runs ideally.
+    /// The path of run 0 from its start to its end, and the runs of compute operations that it refers to. Reports every
+    /// interval of every thread when it ends. `None` for a program that runs ideally.
     pub(crate) fn route(
         &self,
         cpus: Cpus,
@@ -232,7 +229,7 @@ impl<'a> Timing<'a> {
         }
     }
 
-    /// The same, given that run.
+    /// The predicted time, nanoseconds, given run 0.
     pub(super) fn time_of_ns(&self, cpus: Cpus, plain: &Outcome) -> f64 {
         match &self.shared {
             Some(path) => path.time(cpus).as_ns_f64(),
@@ -240,7 +237,7 @@ impl<'a> Timing<'a> {
         }
     }
 
-    /// CPU counts that are best looked at together.
+    /// Groups of CPU counts that `Timing::weigh` computes fastest together.
     pub fn groups(&self, cpus: &[Cpus]) -> Vec<Vec<Cpus>> {
         match &self.shared {
             Some(_) => vec![cpus.to_vec()],
@@ -248,7 +245,7 @@ impl<'a> Timing<'a> {
         }
     }
 
-    /// Tells what the time on each of these CPU counts depends on, in the order given.
+    /// Gives the visitor the weights of the time on each of these CPU counts, in the order given.
     pub fn weigh(&self, cpus: &[Cpus], visitor: &mut impl Visitor) {
         if let Some(path) = &self.shared {
             for weights in path.weights(cpus) {
@@ -280,7 +277,7 @@ impl<'a> Timing<'a> {
         let program = self.program_on(cpus);
         let path = CostedPath::of(&program, cpus, &self.costs(cpus));
         let (waits, waking) = path.waits();
-        // Rounded in another place, it may differ by some picoseconds.
+        // The path's own length may differ by some picoseconds, by rounding.
         let plain = self.run(cpus, 0);
         let facts = PathFacts {
             cpus,
@@ -319,7 +316,7 @@ impl<'a> Timing<'a> {
         visitor.visit(&path.weights(), &[facts]);
     }
 
-    /// What a run has found, where a deadlock is the program's own only if it is there without a scheduler, too.
+    /// The findings of a run, where a deadlock is the program's own only if it occurs without a scheduler, too.
     fn confirmed(&self, findings: &[Finding]) -> Vec<Finding> {
         let is_deadlock = |finding: &Finding| finding.deadlock().is_some();
         if !findings.iter().any(is_deadlock) || self.fluid(Cpus::Infinite).findings.iter().any(is_deadlock) {
@@ -334,7 +331,7 @@ impl<'a> Timing<'a> {
         renamed.collect()
     }
 
-    /// The schedule on a number of ideally shared processors, with the costs of waking.
+    /// The schedule on ideally shared processors, with the costs of waking.
     pub fn fluid(&self, cpus: Cpus) -> Fluid {
         if let Some(path) = &self.shared {
             let (executing, findings) = (path.executing().to_vec(), path.findings().to_vec());
@@ -346,7 +343,7 @@ impl<'a> Timing<'a> {
         Fluid { length_ns: path.time().as_ns_f64(), executing, findings }
     }
 
-    /// What waking costs on a number of ideally shared CPUs.
+    /// This many ideally shared CPUs, with the costs of waking.
     pub fn costs(&self, cpus: Cpus) -> Costs {
         self.assumptions.costs(cpus, self.program.threads.len())
     }

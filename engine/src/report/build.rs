@@ -6,14 +6,14 @@ use crate::critical_path::{FunctionTotals, Weights};
 use crate::predict::{Mean, Model, PathFacts, Timing, Visitor};
 use crate::program::{ObjectId, Program};
 
-/// The extended critical path of a program for these CPU counts, one result for each in the order given. The speed-up
-/// is relative to one CPU, whether that was asked for or not. A program that fails [`Program::check`] gives no results and
-/// a finding of kind `invalid_program`; a deadlock gives the result up to it and a finding of kind `deadlock`.
+/// The extended critical path of a program for these CPU counts, one result for each in the order given. The speed-up is
+/// relative to one CPU, whether asked for or not. A program that fails [`Program::check`] gives no results and a finding of
+/// kind `invalid_program`. With a deadlock the result ends there, with a finding of kind `deadlock`.
 pub fn report(program: &Program, cpus: &[Cpus], detail: Detail) -> Report {
     report_by(program, cpus, detail, Grouping::Function, &Model::default())
 }
 
-/// The same with rows that are lines, files or binaries instead of functions, on another model of the machine.
+/// A report whose rows are functions, lines, files or binaries, on this model of the machine.
 pub fn report_by(
     program: &Program,
     cpus: &[Cpus],
@@ -41,7 +41,7 @@ pub struct Builder<'a> {
     report: Report,
 }
 
-/// What one CPU count adds to a report.
+/// The part of a report for one CPU count.
 #[derive(Debug)]
 pub struct Part {
     result: CpuResult,
@@ -49,17 +49,17 @@ pub struct Part {
 }
 
 impl Part {
-    /// What it adds, except the speed-up.
+    /// The result for the CPU count, without the speed-up.
     pub(crate) fn result(&self) -> &CpuResult {
         &self.result
     }
 }
 
 impl<'a> Builder<'a> {
-    /// Looks at what all CPU counts share.
+    /// Computes what all CPU counts share.
     ///
     /// # Errors
-    /// The program fails [`Program::check`]: a report without results that says so.
+    /// The program fails [`Program::check`]: a report without results that has the error.
     pub fn new(
         program: &'a Program,
         cpus: &[Cpus],
@@ -92,14 +92,14 @@ impl<'a> Builder<'a> {
         Ok(Builder { timing, attribution, asked: cpus.to_vec(), detail, objects, report })
     }
 
-    /// What of the program's CPU time was taken out as the cost of probe hits. A hit was measured on longpole itself, with
-    /// everything in the caches, and may have taken twice as long: so much more, or less, of the time may be probes'.
+    /// The share of the program's CPU time that was taken out as the cost of probe hits. A hit's cost was measured in
+    /// longpole itself, with warm caches, and may really be twice that: so compute time may be off by this share.
     fn probe_share(&self) -> f64 {
         let overhead = self.report.overhead.unwrap_or_default();
         if overhead.target_ns > 0 { overhead.hit_ns as f64 / overhead.target_ns as f64 } else { 0.0 }
     }
 
-    /// CPU counts that are best looked at together: those asked for, and one CPU.
+    /// Groups of CPU counts that are computed fastest together: those asked for, and one CPU.
     pub fn groups(&self) -> Vec<Vec<Cpus>> {
         let mut cpus = self.asked.clone();
         if !cpus.contains(&Cpus::ONE) {
@@ -115,12 +115,12 @@ impl<'a> Builder<'a> {
         parts.parts
     }
 
-    /// Wants to know what the time depends on.
+    /// A visitor that collects the results.
     pub(crate) fn parts(&self) -> Parts<'_, 'a> {
         Parts { builder: self, parts: Vec::new() }
     }
 
-    /// The report; `parts` are those of all [`Builder::groups`] in any order.
+    /// The report; `parts` are the results for all [`Builder::groups`] in any order.
     pub fn conclude(mut self, parts: Vec<Part>) -> Report {
         let one = parts.iter().find(|part| part.result.cpus == Cpus::ONE).map(|part| part.result.time_ns);
         let mut report = self.report;
@@ -131,7 +131,7 @@ impl<'a> Builder<'a> {
             report.results.extend(found.map(|part| CpuResult {
                 speedup: match one {
                     Some(one) if part.result.time_ns > 0.0 => one / part.result.time_ns,
-                    // Nothing takes no time on any number of processors.
+                    // A program without computing takes no time on any number of processors.
                     _ => 1.0,
                 },
                 ..part.result.clone()
@@ -142,7 +142,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// What is visited, as parts of a report.
+/// A visitor that makes parts of a report.
 pub(crate) struct Parts<'b, 'a> {
     builder: &'b Builder<'a>,
     pub(crate) parts: Vec<Part>,
@@ -175,7 +175,7 @@ impl Visitor for Parts<'_, '_> {
     }
 }
 
-/// The largest share at any CPU count first, then the longest wait.
+/// Sorts locks by their largest share at any CPU count, then by wait.
 fn sort_locks(report: &mut Report) {
     let share = |lock: usize| {
         let shares = report.results.iter().filter(|result| result.time_ns > 0.0);
@@ -212,14 +212,14 @@ fn rows<const N: usize>(
         let by_name = || names[a.0].name.cmp(&names[b.0].name);
         b.3.ns.total_cmp(&a.3.ns).then_with(by_name)
     });
-    // Where hits are more expensive than assumed, the rest is in the callers and callees. A function is wrong
-    // by what is in it, and by its share of the excess in the total.
+    // Hits that cost more than assumed leave the excess in callers and callees. A function is off by the excess that it
+    // contains, and by its share of the excess in the total.
     let all_calls: u64 = numbers.iter().fold(0, |sum, (_, calls, ..)| sum.saturating_add(*calls));
     let probes_ns = |calls: u64, ns: f64| {
         let own = calls as f64 / all_calls.max(1) as f64 * (path.time_ns - ns).max(0.0);
         Some(probe_share * own.max(ns.abs())).filter(|error| *error >= PROBES_WORTH_TELLING * path.time_ns)
     };
-    // What samples, chance in the scheduler and probes may be wrong by are independent of each other.
+    // Errors by samples, by the scheduler's chance and by probes are independent of each other.
     let with = |samples: Option<f64>, mean: &Mean, calls: u64| {
         let probes = probes_ns(calls, mean.ns);
         let all = samples.unwrap_or(0.0).hypot(mean.error_ns).hypot(probes.unwrap_or(0.0));
@@ -248,10 +248,9 @@ fn rows<const N: usize>(
     rows.collect()
 }
 
-/// What differs from run to run by less than this share of the time is as good as the same.
+/// Errors below this share of the time are not shown.
 const WORTH_TELLING: f64 = 0.0005;
-/// The unmeasured cost of probe hits is reported from this share of the time on: a number without ± is right
-/// within half a point.
+/// The error by probe hits counts from this share of the time on: a number without ± is right within half a point.
 const PROBES_WORTH_TELLING: f64 = 0.0025;
 
 fn segments<const N: usize>(

@@ -1,5 +1,5 @@
-//! Time of a predicted run that passes without computing, in words of the program. What threads were seen to wait for in
-//! the recording is in [`crate::program::Recorded`].
+//! Time of a predicted run that passes without computing, in words of the program. Recorded waits are in
+//! [`crate::program::Recorded`].
 
 use crate::critical_path::Wait;
 use crate::json::number;
@@ -11,12 +11,12 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::collections::hash_map::Entry;
 
-/// What it is that passes.
+/// A kind of time that passes without computing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::IntoStaticStr)]
 #[serde(tag = "kind", content = "object", rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum WaitKind {
-    /// From giving this object (a lock, a semaphore, a condition and the like) back until the thread that waited for it acts.
+    /// From releasing this object (a lock, a semaphore, a condition and the like) until a thread that waited acts.
     HandOver(String),
     /// From another wake-up until the woken thread acts.
     WakeUp,
@@ -26,9 +26,10 @@ pub enum WaitKind {
     Waking,
     /// Sleeping.
     Sleep,
-    /// Until a thread that is ready has a processor: switching, a processor that is idle and does not look, a quota that is used up.
+    /// A ready thread waits to be put on a processor: for switching, an idle processor that does not look, or a used-up
+    /// quota.
     Scheduling,
-    /// Processors kept busy by threads that spin for this lock, while others want them.
+    /// Threads keep processors that others want, spinning for this lock.
     Spinning(String),
     /// Waiting for a device, or for something else outside the program.
     Device(String),
@@ -54,15 +55,15 @@ impl WaitKind {
 /// A kind of wait on one CPU count.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WaitRow {
-    /// What it is.
+    /// Its kind.
     #[serde(flatten)]
     pub kind: WaitKind,
-    /// How often, in the predicted run.
+    /// Number of waits in the predicted run.
     pub count: u64,
-    /// How long all of them together, nanoseconds.
+    /// Length of all of them, nanoseconds.
     #[serde(serialize_with = "number")]
     pub length_ns: f64,
-    /// What the predicted time owes to it, nanoseconds: what of it is on the path; ideally shared, Σ weight · virtual length.
+    /// Their part of the predicted time, nanoseconds: length on the path; with ideal sharing, Σ weight · virtual length.
     #[serde(serialize_with = "number")]
     pub weighted_ns: f64,
 }
@@ -96,7 +97,7 @@ pub(crate) fn rows(program: &Program, path: &PathFacts) -> Vec<WaitRow> {
     rows
 }
 
-/// What it is that passes.
+/// The kind of wait, in words of the program.
 pub(crate) fn kind(program: &Program, of: DelayKind) -> WaitKind {
     let name = |object: crate::program::ObjectId| {
         program.objects.get(object.0 as usize).cloned().unwrap_or_default()

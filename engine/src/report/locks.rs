@@ -1,12 +1,12 @@
-//! What a program shows about its locks, independent of the number of CPUs.
+//! Facts about a program's locks, independent of the number of CPUs.
 
 use super::LockRow;
 use crate::program::{FunctionRef, LockSide, ObjectId, Operation, Program};
 use crate::time::Ticks;
 use rustc_hash::FxHashMap;
 
-/// A row for each object that is taken as a lock, with the object, in order of the objects. How often it was taken and
-/// not free, and for how long, is as it was recorded ([`Program::locks`]); a hand-written program has no recorded times.
+/// A row for each object that is taken as a lock, with the object, in order of the objects. Counts and times are as recorded
+/// ([`Program::locks`]); a hand-written program has no recorded times.
 pub(super) fn rows(program: &Program) -> Vec<(ObjectId, LockRow)> {
     let mut counts: FxHashMap<ObjectId, Counts> = FxHashMap::default();
     for thread in &program.threads {
@@ -39,7 +39,7 @@ pub(super) fn rows(program: &Program) -> Vec<(ObjectId, LockRow)> {
         }
     }
     for fact in &program.locks {
-        // What was recorded, independent of the simulation.
+        // Recorded numbers override counted ones, which depend on the translation for the simulation.
         let counts = counts.entry(fact.object).or_default();
         counts.taken = fact.acquisitions;
         counts.recorded = true;
@@ -79,7 +79,7 @@ impl Counts {
     fn row(self, program: &Program, object: ObjectId) -> LockRow {
         let ns = |ticks: u64| Ticks(ticks).as_ns_f64();
         let name = |function: FunctionRef| program.functions.get(function.0 as usize).map(|f| &f.name);
-        // By name among equals, so that the answer does not depend on numbers.
+        // Among equals by name, so that the answer does not depend on numbers.
         let holder = self
             .holders
             .iter()

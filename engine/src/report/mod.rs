@@ -22,42 +22,42 @@ use crate::program::{LockSide, Recorded};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// How much a report is to hold.
+/// The level of detail of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
     /// One row per function.
     #[default]
     Functions,
-    /// The same, and one row per compute operation.
+    /// One row per function, and one per compute operation.
     Segments,
 }
 
 /// The extended critical path of a program for several CPU counts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// One answer for each CPU count asked for, in the order asked.
+    /// One result for each CPU count asked for, in the order asked.
     pub results: Vec<CpuResult>,
     /// The program's locks, the one with the largest share of the predicted time at any CPU count first.
     pub locks: Vec<LockRow>,
-    /// What the recording shows of synchronization objects and waits, independent of the number of CPUs.
+    /// Recorded facts about synchronization objects and waits, independent of the number of CPUs.
     pub recorded: Recorded,
     /// How far the recording can be trusted.
     pub trust: Trust,
-    /// What the recording cost, if that is known.
+    /// The cost of recording, if known.
     pub overhead: Option<Overhead>,
-    /// What was noticed: deadlocks, waits without an end, loss.
+    /// Findings: deadlocks, waits without an end, loss.
     pub findings: Vec<Finding>,
-    /// CPUs of the machine that was recorded, if known; may not be among those asked for.
+    /// CPUs of the recorded machine, if known; may not be among those asked for.
     pub recorded_cpus: Option<u32>,
-    /// What the samples are, if there are any.
+    /// Facts about the samples, if there are any.
     pub samples: Option<SampleFacts>,
-    /// For advice: whose standard functions are.
+    /// For advice: the user's functions that standard functions work for.
     pub used_by: Vec<UsedBy>,
 }
 
 impl Report {
-    /// What these functions compute on the path on one CPU count, nanoseconds, with what standard functions compute for them; `None`:
-    /// nothing. A standard function that is one of them has all that it computes.
+    /// Computing of these functions on the path on one CPU count, nanoseconds, with standard functions on their behalf;
+    /// `None` for none. A standard function that is one of these counts with all its computing.
     pub fn own_ns(&self, result: &CpuResult, functions: &BTreeSet<String>) -> Option<f64> {
         let part = |row: &FunctionRow| {
             if functions.contains(&row.function) {
@@ -72,46 +72,46 @@ impl Report {
     }
 }
 
-/// The answer for one CPU count.
+/// The result for one CPU count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CpuResult {
     /// The CPU count.
     pub cpus: Cpus,
-    /// Predicted time from start to end, nanoseconds: the same as [`crate::predict::CpuPrediction::time_ns`].
+    /// Predicted time from start to end, nanoseconds; equals [`crate::predict::CpuPrediction::time_ns`].
     pub time_ns: f64,
     /// Predicted time on one CPU ÷ `time_ns`.
     pub speedup: f64,
-    /// Time on the extended critical path that is computed with each lock held, nanoseconds: Σ weight · length, in
-    /// the order of [`Report::locks`]. What a lock holds up is at most what its holders compute.
+    /// Time on the extended critical path that is computed with each lock held, nanoseconds: Σ weight · length, in the order
+    /// of [`Report::locks`]. An upper bound on the delay by the lock.
     pub locks_held_ns: Vec<f64>,
-    /// What passes without being computed and how much of the predicted time is owed to it, the most first.
+    /// Time that passes without computing, by kind, with its part of the predicted time; the most first.
     pub waits: Vec<WaitRow>,
-    /// Functions (or what else the rows are) with calls or time on the extended critical path, largest `tetid_ns` first.
+    /// Functions, or other rows, with calls or time on the extended critical path, largest `tetid_ns` first.
     pub functions: Vec<FunctionRow>,
     /// Every segment with its weight; empty unless asked for.
     pub segments: Vec<SegmentRow>,
 }
 
-/// A lock, independent of the number of CPUs.
+/// A lock; its numbers are independent of the number of CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LockRow {
     /// Unique name.
     pub lock: String,
-    /// How often it was taken; each end of a condition wait counts.
+    /// Number of acquisitions; each end of a condition wait counts.
     pub acquisitions: u64,
-    /// How often it was not free; `None` for a hand-written program.
+    /// Number of acquisitions that had to wait; `None` for a hand-written program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contended: Option<u64>,
-    /// How long threads waited for it, summed, nanoseconds, as recorded.
+    /// Recorded time that threads waited for it, summed, nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_ns: Option<f64>,
-    /// How long threads had it, summed, nanoseconds, as recorded.
+    /// Recorded time that threads held it, summed, nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold_ns: Option<f64>,
     /// The function in which it was taken most often, if one is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
-    /// Of a read-write lock that was read: that part; the rest wrote.
+    /// For a read-write lock with readers: the readers' part of these numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reading: Option<LockSide>,
 }
@@ -126,7 +126,7 @@ pub struct FunctionRow {
     /// Σ weight · length of the segments with the function on top of the stack, nanoseconds. May be negative.
     #[serde(serialize_with = "number")]
     pub tet_ns: f64,
-    /// The same with the function anywhere on the stack, once per segment, nanoseconds.
+    /// Σ weight · length of the segments with the function anywhere on the stack, once per segment, nanoseconds.
     #[serde(serialize_with = "number")]
     pub tetid_ns: f64,
     /// `file:line`, if known.
@@ -134,28 +134,26 @@ pub struct FunctionRow {
     pub location: Option<String>,
     /// All numbers come from exact probes; otherwise some come from samples.
     pub exact: bool,
-    /// Half-width of the 95 % interval around `tet_ns`, of samples, chance in the scheduler and what probe hits may have cost;
+    /// Half-width of the 95 % interval around `tet_ns`, by samples, the scheduler's chance and the cost of probe hits.
     /// `None`: it is right within half a point of the predicted time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tet_error_ns: Option<f64>,
-    /// The same for `tetid_ns`.
+    /// Half-width of the 95 % interval around `tetid_ns`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tetid_error_ns: Option<f64>,
-    /// Samples that saw it where it was not open as a probed function.
+    /// Samples with it on the stack where it was not open as a probed function.
     #[serde(skip_serializing_if = "is_zero")]
     pub samples: u64,
     /// Its probes were removed during the recording: later calls count for its callers.
     #[serde(rename = "folded")]
     pub probes_removed: bool,
-    /// There were more calls: the function had its probes for a part of the time.
+    /// The function had its probes for only a part of the time, so there were more calls.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub calls_partial: bool,
-    /// Entries were not recorded, so `calls` means nothing: for functions that only samples know, lines,
-    /// files and binaries.
+    /// Entries were not recorded, so `calls` means nothing: for lines, files, binaries and functions that only samples show.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub uncounted: bool,
-    /// It has probes, and samples saw copies of it inlined into others, which they miss: the calls are those of the
-    /// function alone.
+    /// The function has probes, but samples found inlined copies of it, which probes miss: calls of these are not counted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub partly_inlined: bool,
 }
@@ -170,10 +168,10 @@ pub struct SegmentRow {
     pub operation: usize,
     /// Function on top of the stack, if known.
     pub function: Option<String>,
-    /// Start on the schedule that the weight is from, nanoseconds: that on unlimited processors if all counts share it.
+    /// Start in the schedule of the weight, nanoseconds: on unlimited processors if all counts share one schedule.
     #[serde(serialize_with = "number")]
     pub start_ns: f64,
-    /// Its length later, nanoseconds.
+    /// End in that schedule, nanoseconds.
     #[serde(serialize_with = "number")]
     pub end_ns: f64,
     /// −∂T_P/∂length. May be above 1 or below 0.

@@ -1,11 +1,11 @@
-//! What the samples of a report are, and what they cannot tell.
+//! Facts about the samples of a report, and findings about their limits.
 
 use super::Finding;
 use crate::attribution::Attribution;
 use crate::program::Program;
 use serde::Serialize;
 
-/// Less of its compute time than this left undivided is not worth a word.
+/// Shares up to this are too small for a finding.
 const WORTH_SAYING: f64 = 0.01;
 
 /// Samples that a report is based on.
@@ -15,9 +15,9 @@ pub struct SampleFacts {
     pub count: u64,
     /// Samples asked for per second of running time; 0 if that is not known.
     pub rate_hz: u32,
-    /// Samples whose stack could not be followed to its beginning.
+    /// Samples whose stack does not reach the thread's first function.
     pub truncated: u64,
-    /// Samples in no compute time: while the thread waited for a lock, say.
+    /// Samples outside compute time: while the thread waited for a lock, say.
     pub elsewhere: u64,
     /// Compute time that was divided by samples, nanoseconds.
     pub divided_ns: f64,

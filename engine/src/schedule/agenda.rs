@@ -1,5 +1,5 @@
-//! Which thread acts next: threads whose timed step ends later, and those that are ready at this instant. By
-//! itself it is the machine with unlimited processors.
+//! Which thread acts next: a heap of ends of timed steps, and a queue of threads that are ready at this instant. Used
+//! alone, it is the machine with unlimited processors.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -7,21 +7,21 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::machine::{Machine, Turn, Why};
 use crate::program::ObjectId;
 
-/// One rule for order: by time, and at the same time in the order of becoming due (module doc).
+/// Threads in the order of their turns: by time, and at the same time in the order in which they became due.
 #[derive(Debug, Default)]
 pub struct Agenda {
     now: u64,
     started: bool,
     sequence: u32,
     later: BinaryHeap<Reverse<Due>>,
-    /// The thread on top of `later` is acting: its entry is replaced or removed with the next use.
+    /// The thread on top of `later` is acting: the next use replaces or removes its entry.
     top_taken: bool,
     ready: VecDeque<u32>,
 }
 
-/// When a timed step ends (upper 64 bits), the number of the entry (32 bits), and of the thread (32 bits).
-/// One number, since comparing these is most of the work of the whole simulation. A program has at most 2^31
-/// operations, and each is entered once.
+/// The end of a timed step: its time (upper 64 bits), the entry's number (32 bits), the thread (32 bits). One integer,
+/// since comparing entries is most of the simulation's work. The number fits: a program has at most 2^31 operations,
+/// each entered once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Due(u128);
 
@@ -61,15 +61,15 @@ impl Agenda {
 
     /// The next thread to act at this instant.
     pub(super) fn next_thread(&mut self) -> Option<u32> {
-        // What was entered earlier for this instant comes before what became ready during it: `after` never enters
-        // this instant into `later`.
+        // Entries of `later` for this instant precede threads that became ready during it: `after` never puts this
+        // instant into `later`.
         match self.next_due() {
             Some((thread, _)) => Some(thread),
             None => self.next_ready(),
         }
     }
 
-    /// The next of those entered earlier for this instant, with the number of its entry.
+    /// The next entry of `later` that is due at this instant: its thread and its number.
     #[inline]
     pub(super) fn next_due(&mut self) -> Option<(u32, u32)> {
         self.drop_taken();
@@ -82,7 +82,7 @@ impl Agenda {
         Some((due.thread(), due.sequence()))
     }
 
-    /// The next of those that became ready during this instant.
+    /// The next thread that became ready during this instant.
     pub(super) fn next_ready(&mut self) -> Option<u32> {
         self.ready.pop_front()
     }
@@ -92,8 +92,7 @@ impl Agenda {
         self.ready.push_back(thread);
     }
 
-    /// The thread acts again after this time. Returns the number of the entry; none is needed for
-    /// what is due at this instant.
+    /// The thread acts again after this time. Returns the entry's number; `None` for length 0, which needs no entry.
     #[inline]
     pub(super) fn after(&mut self, length: u64, thread: u32) -> Option<u32> {
         if length == 0 {

@@ -1,5 +1,5 @@
-//! Threads that no thread waits for ([`crate::program::Background`]): the run ends without them, and as long
-//! as it lasts they repeat what they did.
+//! Threads that no thread waits for ([`crate::program::Background`]): the run does not wait for their end, and until
+//! then they repeat their operations.
 
 use super::actor::Stage;
 use super::machine::Machine;
@@ -8,16 +8,15 @@ use super::source::Operations;
 use crate::program::RunBreaks;
 use crate::program::{Background, Operation, Program};
 
-/// A thread's state, if no thread waits for it.
+/// The state of a thread, of use only if no thread waits for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BackgroundState {
     background: Option<Background>,
-    /// Runs before the operations that it does again.
+    /// Number of runs before the operations that it repeats.
     runs_before: u32,
-    /// It does them again.
+    /// It has begun to repeat them.
     repeats: bool,
-    /// When a thread that repeats its operations last had a turn before it started over, and how long it may
-    /// go on without one.
+    /// Repeating stops once no thread that does not repeat has had a turn for this long, ticks.
     patience: u64,
 }
 
@@ -28,8 +27,7 @@ pub(super) fn states(program: &Program) -> Vec<BackgroundState> {
     }
     let lengths = program.threads.iter().flat_map(|thread| &thread.operations).filter_map(Operation::length);
     let longest = lengths.map(|length| length.0).max().unwrap_or(0);
-    // Nothing takes longer than this, however many share a processor with it: a thread that waits longer
-    // waits for ever.
+    // No step takes longer than this, however many threads share a processor: a thread that waits longer waits forever.
     let patience = longest.saturating_mul(program.threads.len() as u64 + 1);
     let states = program.threads.iter().map(|thread| {
         let from = thread.background.map_or(0, |background| background.repeats_from as usize);
@@ -53,20 +51,20 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         self.backgrounds.get(thread as usize).is_some_and(|state| state.background.is_some())
     }
 
-    /// How many of its operations a thread that does some again has done.
+    /// For a thread that repeats operations, how many different ones it has done.
     pub(super) fn done_in_background(&self, thread: u32) -> Option<usize> {
         let state = self.backgrounds.get(thread as usize).filter(|state| state.repeats)?;
         let actor = &self.actors[thread as usize];
         state.background.map(|background| background.repeats_until.max(actor.next) as usize)
     }
 
-    /// Whether the thread does again what it did.
+    /// Whether the thread repeats its operations.
     #[inline]
     pub(super) fn repeats(&self, thread: u32) -> bool {
         self.backgrounds.get(thread as usize).is_some_and(|state| state.repeats)
     }
 
-    /// A thread other than those that repeat has made progress.
+    /// Notes the time of a turn of a thread that does not repeat.
     #[inline]
     pub(super) fn note_turn(&mut self, thread: u32) {
         if !self.backgrounds.is_empty() && !self.repeats(thread) {
@@ -74,7 +72,8 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         }
     }
 
-    /// If the thread is through with what it can do again and the one that it ends with is not, it begins again.
+    /// A thread at the end of its repeated operations goes back to their start, unless the thread it ends with has
+    /// ended.
     pub(super) fn begin_again(&mut self, thread: u32) {
         let Some(state) = self.backgrounds.get(thread as usize).copied() else { return };
         let Some(background) = state.background else { return };
@@ -82,7 +81,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         let nothing = self.actors[thread as usize].next != until || background.repeats_from >= until;
         let is_over = self.actors[background.ends_with.0 as usize].stage == Stage::Ended;
         let forever = self.machine.now().saturating_sub(self.last_turn) > state.patience;
-        // A trace is of what was recorded, and unlimited processors do not mind.
+        // A trace shows recorded operations only, and on unlimited processors repeats change no time.
         if nothing || is_over || forever || self.has_trace() || (M::DECIDES && !M::COSTS) {
             return;
         }

@@ -1,4 +1,4 @@
-//! Barriers: the last of `count` threads to arrive releases all; what decides is the last arrival.
+//! Barriers: the last of `count` threads to arrive releases all; its arrival decides when they continue.
 
 use super::actor::{Flow, Moment};
 use super::machine::{Machine, Why};
@@ -10,7 +10,7 @@ use crate::program::ObjectId;
 #[derive(Debug, Default)]
 pub(super) struct Barrier {
     pub(super) arrived: u32,
-    /// The last arrival; what is above all that came at that instant decides it.
+    /// The last arrival, decided by the common ancestor of all arrivals at that instant.
     last: Option<Moment>,
     waiters: WaitQueue,
 }

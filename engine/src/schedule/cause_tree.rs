@@ -1,10 +1,8 @@
-//! The path of a run: where its time went, followed backwards from its end (ours; the line that a person
-//! would draw through the chart of the predicted run). Each stretch of a thread on a processor began when the
-//! later of two things happened. Either the thread became ready, because of its own previous step, a waker, a
-//! device or a timer; or the processor became free, because of the thread that had it. A stretch is a child
-//! of that one, and ends when the next begins. So the ancestors of any moment fill the time from the start to
-//! it without a hole and without overlap. The ancestors of the end of the run are its path: every tick of the
-//! time belongs to one of them.
+//! The path of a run: where its time went, followed backwards from its end (ours; the line that a person would draw through
+//! the chart of the predicted run). A stretch of a thread on a processor begins at the later of two events. Either the thread
+//! becomes ready, by its own previous step, a waker, a device or a timer; or another thread leaves the processor. The stretch
+//! is a child of the stretch that ends with that event. So the ancestors of a moment fill the time from the start to that
+//! moment, without hole or overlap. The ancestors of the run's end are its path: each tick belongs to one of them.
 //!
 //! O(1) for each event. All in integers.
 
@@ -15,51 +13,51 @@ use super::run_path::{OnPath, PathStretch, RunPath, Visit};
 use crate::program::ObjectId;
 use crate::time::Ticks;
 
-/// A moment that is explained: all stretches up to `end` hang above `stretch`.
+/// A moment and its explanation: `stretch` and its ancestors fill the time up to `end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Cause {
     stretch: u32,
     end: u64,
 }
 
-/// What a stretch is.
+/// The content of a stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     /// The start of the program.
     Start,
-    /// A part of this run of compute operations, from so far in it.
+    /// A part of a run of compute operations, from this offset in ticks.
     Run { run: u32, from: u64 },
-    /// A thread computes what it was charged for waking others.
+    /// A thread computes the cost of waking others.
     Waking,
-    /// Something passes.
+    /// A delay, in which nothing of the program is computed.
     Delay(DelayKind),
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
-    /// What it hangs below.
+    /// Index of its parent.
     above: u32,
     length: u64,
     what: What,
 }
 
-/// A thread.
+/// A thread's present place in the tree.
 #[derive(Clone, Copy, Debug)]
 struct ThreadCursor {
     cause: Cause,
-    /// Present run, and how far the thread is in it.
+    /// Present run, and the ticks of it that are done.
     run: u32,
     done: u64,
-    /// What it has been charged for waking others and not computed yet.
+    /// Processor time charged for waking others and not computed yet.
     debt: u64,
     spins_for: Option<ObjectId>,
-    /// What a latency would be at the next processor that it gets.
+    /// What to call the latency when the thread next gets a processor.
     latency: DelayKind,
-    /// What the end of the present wait by the clock is decided by, if not by its beginning.
+    /// The moment that the present wait by the clock is measured from; `None`: its beginning.
     origin: Option<Cause>,
-    /// It waits for its timer.
+    /// The thread waits for its timer.
     times: bool,
-    /// The last end of that.
+    /// The timer's last end.
     timer: Option<Cause>,
 }
 
@@ -68,16 +66,16 @@ struct ThreadCursor {
 pub(super) struct CauseTree {
     stretches: Vec<Stretch>,
     threads: Vec<ThreadCursor>,
-    /// By processor: the thread that had it last, and until when.
+    /// By processor: the moment at which its last thread left it.
     processors: Vec<Cause>,
-    /// By thread: it goes on for as long as the others do, so that nothing depends on when it does something.
+    /// By thread: whether it runs only as long as others do, so that nothing depends on when it acts.
     background: Vec<bool>,
     /// The thread that acted last.
     last: u32,
 }
 
 impl CauseTree {
-    /// `background` are the threads, and whether each only runs for as long as the others do.
+    /// `background`: for each thread, whether it runs only as long as others do.
     pub(super) fn new(background: Vec<bool>, processors: usize) -> CauseTree {
         let cursor = ThreadCursor {
             cause: Cause::default(),
@@ -103,7 +101,7 @@ impl CauseTree {
         &mut self.threads[thread as usize]
     }
 
-    /// The moment so much later.
+    /// The moment `length` ticks after `cause`, with a stretch between them.
     fn after(&mut self, cause: Cause, length: u64, what: What) -> Cause {
         if length == 0 {
             return cause;
@@ -113,7 +111,7 @@ impl CauseTree {
         Cause { stretch, end: cause.end.saturating_add(length) }
     }
 
-    /// The thread, which has a processor, has come to this moment.
+    /// Explains the thread's time on its processor up to `now`.
     fn reach(&mut self, thread: u32, now: u64) -> Cause {
         let cursor = self.threads[thread as usize];
         let passed = now.saturating_sub(cursor.cause.end);
@@ -137,19 +135,19 @@ impl CauseTree {
         cause
     }
 
-    /// The thread, which has a processor, begins its next run of compute operations.
+    /// The thread, on its processor, begins its next run of compute operations.
     pub(super) fn begins_run(&mut self, thread: u32, run: u32, now: u64) {
         self.reach(thread, now);
         let cursor = self.cursor(thread);
         (cursor.run, cursor.done) = (run, 0);
     }
 
-    /// What the thread computes next is so much longer, since it has woken others.
+    /// The thread's next computation is longer by `debt`, the cost of waking others.
     pub(super) fn charged(&mut self, thread: u32, debt: u64) {
         self.cursor(thread).debt = debt;
     }
 
-    /// The thread, which did this, is ready.
+    /// The thread becomes ready; `did` is its state until now.
     pub(super) fn woken(&mut self, thread: u32, by: Option<u32>, did: Doing, now: u64) {
         let why = match did {
             Doing::Blocked(why) => Some(why),
@@ -165,7 +163,7 @@ impl CauseTree {
         cursor.origin = None;
     }
 
-    /// What the thread waited for by the clock is over.
+    /// The thread's wait by the clock is over.
     fn waited(&mut self, thread: u32, why: Why, now: u64) {
         let cursor = self.cursor(thread);
         let from = cursor.origin.take().unwrap_or(cursor.cause);
@@ -177,28 +175,28 @@ impl CauseTree {
         }
     }
 
-    /// The device that has just served `before` goes on with the thread.
+    /// A device begins to serve `thread` when it has served `before`.
     pub(super) fn served_after(&mut self, thread: u32, before: u32, device: ObjectId, now: u64) {
         self.waited(before, Why::Object(device), now);
         self.cursor(thread).cause = self.threads[before as usize].cause;
     }
 
-    /// When the wait that the thread begins is over has been decided by the start of the program.
+    /// The end of the thread's new wait counts from the start of the program.
     pub(super) fn waits_from_start(&mut self, thread: u32) {
         self.cursor(thread).origin = Some(Cause::default());
     }
 
-    /// The same by the last end of its timer, if it had one.
+    /// The end of the thread's new wait counts from its timer's last end, if there was one.
     pub(super) fn waits_for_timer(&mut self, thread: u32) {
         let cursor = self.cursor(thread);
         cursor.origin = cursor.timer;
         cursor.times = true;
     }
 
-    /// A thread that was ready gets a processor: after this latency, and what it takes to switch.
+    /// A ready thread gets a processor, after this latency and the time for switching.
     pub(super) fn given(&mut self, thread: u32, processor: u32, now: u64, latency: u64, switching: u64) {
         let (ready, free) = (self.threads[thread as usize].cause, self.processors[processor as usize]);
-        // One that comes in between takes the time that it has the processor for, whenever it comes.
+        // A background thread uses the processor whenever it comes: on a tie it waited for the processor.
         let is_background = self.background.get(thread as usize) == Some(&true);
         let later = if free.end > ready.end || is_background && free.end == ready.end { free } else { ready };
         let scheduling = What::Delay(DelayKind::Scheduling);
@@ -208,19 +206,19 @@ impl CauseTree {
         self.cursor(thread).cause = self.after(arrived, switching, scheduling);
     }
 
-    /// The thread yields its processor, or loses it.
+    /// The thread leaves its processor, by itself or not.
     pub(super) fn sched_out(&mut self, thread: u32, processor: u32, now: u64) {
         self.processors[processor as usize] = self.reach(thread, now);
         self.cursor(thread).spins_for = None;
     }
 
-    /// The thread keeps its processor without getting on.
+    /// The thread begins to spin on its processor.
     pub(super) fn spins(&mut self, thread: u32, object: ObjectId, now: u64) {
         self.reach(thread, now);
         self.cursor(thread).spins_for = Some(object);
     }
 
-    /// What the thread spins for is free, by what this one has done.
+    /// `by` has freed the lock that the thread spins for.
     pub(super) fn spun(&mut self, thread: u32, by: u32, now: u64) {
         let cause = self.reach(by, now);
         let cursor = self.cursor(thread);
@@ -233,7 +231,7 @@ impl CauseTree {
         self.last = thread;
     }
 
-    /// The path to the end of the run, which is when the last thread acted.
+    /// The path to the end of the run. The thread that acted last ends it.
     pub(super) fn path(mut self, end: u64) -> RunPath {
         let mut path = RunPath::default();
         for stretch in &self.stretches {
@@ -250,7 +248,7 @@ impl CauseTree {
         path
     }
 
-    /// The same, stretch by stretch from the start to the end.
+    /// The path stretch by stretch, from the start to the end.
     pub(super) fn route(mut self, end: u64) -> Vec<PathStretch> {
         let stretches = self.back_from(end).map(|stretch| PathStretch {
             length: Ticks(stretch.length),
@@ -265,10 +263,10 @@ impl CauseTree {
         stretches
     }
 
-    /// The stretches of the path from its end to its start.
+    /// The stretches of the path, from the end to the start.
     fn back_from(&mut self, end: u64) -> impl Iterator<Item = Stretch> + '_ {
         let mut cause = self.threads.get(self.last as usize).map_or(Cause::default(), |cursor| cursor.cause);
-        // It may be on its way to what would have come next.
+        // The last thread may already be in a latency that ends after the run.
         while cause.end > end {
             let Some(stretch) = self.stretches.get(cause.stretch as usize) else { break };
             cause = Cause { stretch: stretch.above, end: cause.end.saturating_sub(stretch.length) };
@@ -282,7 +280,7 @@ impl CauseTree {
 }
 
 impl What {
-    /// What passes; the inner `None`: threads compute what waking others takes.
+    /// The delay of a stretch; the inner `None` is computing the cost of waking others.
     fn delay(self) -> Option<Option<DelayKind>> {
         match self {
             What::Start | What::Run { .. } => None,

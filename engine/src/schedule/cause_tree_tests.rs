@@ -1,5 +1,4 @@
-//! The path takes the whole time, whatever the program and the machine; and where nothing but the program decides, it is the
-//! critical path.
+//! The path takes the whole time on any machine. With enough processors and no costs it is the critical path.
 
 use super::{Runs, SchedulerParameters, run_with_path};
 use crate::cpus::Cpus;
@@ -23,7 +22,7 @@ fn machine(numbers: &mut Numbers) -> SchedulerParameters {
     }
 }
 
-/// Every tick of the time of a run belongs to one function or wait; nothing is computed on the path that is not in the program.
+/// Every tick of a run belongs to one function or wait, and the path computes nothing that the program does not.
 #[test]
 fn the_path_takes_the_whole_time() {
     let mut waited = 0;
@@ -62,7 +61,7 @@ fn the_path_takes_the_whole_time() {
     assert!(waited > 0);
 }
 
-/// With a processor for each thread and no costs every run is on the path as a whole or not at all, as its weight says.
+/// With a processor for each thread and no costs, a run is on the path entirely or not at all, as its weight says.
 #[test]
 fn with_processors_enough_it_is_the_critical_path() {
     let mut compared = 0;
@@ -91,7 +90,7 @@ fn with_processors_enough_it_is_the_critical_path() {
     assert!(compared > 5_000, "{compared}");
 }
 
-/// The number of the run that an operation is in.
+/// The number of the run that contains the operation.
 fn run_of(program: &Program, runs: &Runs, thread: usize, operation: usize) -> u32 {
     let mut breaks = RunBreaks::default();
     let operations = program.threads[thread].operations.iter().take(operation + 1);

@@ -1,5 +1,5 @@
-//! Condition variables: waiting frees the mutex; a signal wakes one waiter and a broadcast all, and each then takes
-//! the mutex like anyone else. A signal that finds no waiter is lost.
+//! Condition variables: waiting frees the mutex. A signal wakes one waiter and a broadcast all; each then competes for
+//! the mutex. A signal without a waiter is lost.
 
 use super::actor::{Flow, Stage};
 use super::machine::{Machine, Why};
@@ -36,7 +36,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         self.go_on(thread)
     }
 
-    /// Wakes the waiter that came first; false if there is none.
+    /// Wakes the first waiter; false if there is none.
     fn wake_one(&mut self, thread: u32, object: ObjectId) -> bool {
         let Some(waiter) = self.conditions.at(object).waiters.pop(&self.links) else {
             return false;

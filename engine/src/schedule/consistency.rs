@@ -1,4 +1,4 @@
-//! Contradictions inside a program that the simulation passes over: one finding for each kind, with its first case.
+//! Contradictions in a program that the simulation tolerates: one finding for each kind, with the first case.
 
 use super::machine::Machine;
 use super::simulation::Simulation;
@@ -13,7 +13,7 @@ pub(super) struct ConsistencyWarnings {
     released_twice: Warning,
 }
 
-/// The first case and how many there are.
+/// The first case and the number of cases.
 #[derive(Debug, Default)]
 struct Warning {
     count: u64,

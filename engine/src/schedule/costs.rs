@@ -1,5 +1,5 @@
-//! Steps that take time by the clock, where a machine has costs: waits for it, and the time from waking a thread until it acts.
-//! Each has a deciding point of its own, since it does not share the threads' speed.
+//! Steps that take time by the clock, on machines with costs: sleeps, devices, and the latency from waking a thread
+//! until it acts. Each has its own deciding point, since its length does not depend on the threads' speed.
 
 use super::PointId;
 use super::actor::Stage;
@@ -15,12 +15,13 @@ use crate::time::Ticks;
 use std::mem::take;
 
 impl<'a> Simulation<'a, Shared<'static, true>> {
-    /// Ready to start on processors shared in infinitely small slices, with what waking costs. The program has been checked.
+    /// Ready to start on processors shared in infinitely small slices, with costs of waking. The program has been
+    /// checked.
     pub(crate) fn with_costs(program: &'a Program, costs: &Costs) -> Self {
         Simulation::costed(program, costs, None)
     }
 
-    /// The same; keeps the order in which operations take effect.
+    /// Like `with_costs`, keeping the order in which operations take effect.
     pub(crate) fn traced_with_costs(program: &'a Program, costs: &Costs) -> Self {
         Simulation::costed(program, costs, Some(Vec::new()))
     }
@@ -35,7 +36,8 @@ impl<'a> Simulation<'a, Shared<'static, true>> {
         simulation
     }
 
-    /// Processors, as a fraction; virtual time is counted in parts of a tick as large as one by what it has above.
+    /// Number of processors as a fraction; its numerator is also the number of parts of a tick that virtual time
+    /// counts.
     pub(crate) fn capacity(&self) -> (i64, i64) {
         self.machine.capacity()
     }
@@ -60,14 +62,14 @@ impl<'a> Simulation<'a, Shared<'static, true>> {
 }
 
 impl<M: Machine, O: Operations> Simulation<'_, M, O> {
-    /// The step of the thread's present point ends now.
+    /// Notes that the step to the thread's present point ends now.
     pub(super) fn end_step(&mut self, thread: u32) {
         if M::COSTS {
             self.note_end(thread, 0);
         }
     }
 
-    /// If the thread was in a step other than computing, that ends now.
+    /// Ends the thread's step if it is other than computing.
     pub(super) fn end_latency(&mut self, thread: u32) {
         if M::COSTS && std::mem::take(&mut self.actors[thread as usize].timed) {
             let now = self.machine.virtual_now();
@@ -78,24 +80,24 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         }
     }
 
-    /// The step that ends in this point, unless it is computing.
+    /// The clock-timed step that ends in this point; `None` for computing.
     fn latency_to(&mut self, point: PointId) -> Option<&mut Latency> {
         let place = self.latencies.binary_search_by_key(&point, |latency| latency.point).ok()?;
         self.latencies.get_mut(place)
     }
 
-    /// Virtual time at the end of the step to this point, which is that of a wait or the start.
+    /// Virtual time at the end of the step to this point, which is a clock-timed step or the start.
     pub(super) fn virtual_end(&mut self, point: PointId) -> u128 {
         self.latency_to(point).map_or(0, |latency| latency.begun + latency.virtual_length)
     }
 
-    /// The thread, whose present moment is `from`'s, begins a step that takes this long by the clock.
+    /// The thread begins a step of this length by the clock, decided by `from`.
     pub(super) fn begin_latency(&mut self, thread: u32, from: PointId, length: u64, of: DelayKind) {
         let begun = self.machine.virtual_now();
         self.begin_latency_at(thread, from, begun, length, of);
     }
 
-    /// The same for a step that began at another virtual time.
+    /// Like `begin_latency`, for a step that began at another virtual time.
     pub(super) fn begin_latency_at(
         &mut self,
         thread: u32,
@@ -119,20 +121,20 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         actor.timed = true;
     }
 
-    /// The thread, which waits or has just come to life, acts as soon as it has a processor.
+    /// A thread that waits or has just been created acts as soon as it has a processor.
     pub(super) fn wake(&mut self, thread: u32, by: Option<u32>) {
         let from = self.actors[thread as usize].point;
         self.wake_from(thread, from, by, false);
     }
 
-    /// The same for a thread that tries again what it waited for: whether it has to continue waiting is
-    /// decided then, and its waker decides when that is.
+    /// Wakes a thread that tries again to take what it waited for. The attempt may fail; its waker decides when it
+    /// happens.
     pub(super) fn wake_to_retry(&mut self, thread: u32, by: u32) {
         let from = self.actors[by as usize].point;
         self.wake_from(thread, from, Some(by), true);
     }
 
-    /// The same for a thread whose present moment its waker decides, and which has yet to take a lock.
+    /// Wakes a thread that has yet to take a lock, and whose present moment its waker has already decided.
     pub(super) fn wake_to_lock(&mut self, thread: u32, by: u32) {
         let from = self.actors[thread as usize].point;
         self.wake_from(thread, from, Some(by), true);
@@ -164,13 +166,13 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         self.machine.wake_after(thread, delay);
     }
 
-    /// What the thread was charged for waking others makes its next computation longer.
+    /// Notes the cost of waking others that makes the thread's next computation longer.
     pub(super) fn note_charge(&mut self, thread: u32, length: Ticks) {
         let debt = self.machine.debt(thread);
         if debt > 0 && length.0 > 0 {
             let point = self.actors[thread as usize].point;
             let actor = &self.actors[thread as usize];
-            // A `once` has been passed when it ends.
+            // `next` is already behind a compute operation, but still at a `once`.
             let operation = actor.next.saturating_sub(u32::from(actor.stage != Stage::InOnce));
             let thread = ThreadId(thread);
             self.charges.push(Charge { point, length: Ticks(debt), thread, operation });

@@ -1,21 +1,21 @@
-//! What threads spend their time on while a number of processors runs them, and how many processors are busy.
+//! Accounts of a run: each thread's time by state, and the number of busy processors over time.
 
 use super::machine::Why;
 use crate::program::{ObjectId, ThreadId};
 use crate::time::Ticks;
 
-/// What a thread is doing.
+/// A thread's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
-    /// It has not begun, or is over.
+    /// Has not begun, or has ended.
     Nothing,
-    /// It computes.
+    /// Computes.
     Busy,
-    /// It keeps a processor busy, waiting for a spin lock.
+    /// Keeps a processor busy, waiting for this spin lock.
     Spinning(ObjectId),
-    /// It wants a processor.
+    /// Wants a processor.
     Ready,
-    /// It waits without a processor.
+    /// Waits without a processor.
     Blocked(Why),
 }
 
@@ -28,32 +28,32 @@ pub struct Interval {
     pub start: Ticks,
     /// When it ended.
     pub end: Ticks,
-    /// What the thread did.
+    /// The thread's state.
     pub doing: Doing,
-    /// The processor that it used, if it used one.
+    /// The processor, if the thread used one.
     pub cpu: Option<u32>,
 }
 
-/// Receives every interval when it is over.
+/// Receives every interval when it ends.
 pub type Watcher<'w> = Box<dyn FnMut(Interval) + 'w>;
 
-/// Receives every change when it happens: the thread, when, and what it does from then on.
+/// Receives every change when it happens: the thread, the time, and what it does from then on.
 pub(super) type ChangeWatcher<'w> = Box<dyn FnMut(u32, u64, Doing) + 'w>;
 
-/// What a thread has spent its time on; times in ticks.
+/// How much time a thread spent in each state, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadUse {
-    /// It computed.
+    /// Computing.
     pub busy: u64,
-    /// It kept a processor busy, waiting for spin locks.
+    /// Keeping a processor busy, waiting for spin locks.
     pub spinning: u64,
-    /// It wanted a processor.
+    /// Wanting a processor.
     pub ready: u64,
-    /// It waited without a processor.
+    /// Waiting without a processor.
     pub blocked: u64,
 }
 
-/// Waiting for one object by all threads; times in ticks.
+/// Time that all threads together waited for one object, in ticks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Waiting {
     pub(super) waits: u64,
@@ -61,7 +61,7 @@ pub(super) struct Waiting {
     pub(super) spun: u64,
 }
 
-/// The accounts of a run.
+/// Sums of times of one run.
 pub(super) struct CpuAccounting<'w> {
     states: Vec<(Doing, u64)>,
     pub(super) threads: Vec<ThreadUse>,
@@ -107,8 +107,8 @@ impl<'w> CpuAccounting<'w> {
         self.states[thread as usize].0
     }
 
-    /// From now on the thread does something else (or continues). `cpu` is where it was. Returns how long it
-    /// did what it did before.
+    /// Changes what the thread does from now on; it may stay the same. `cpu` is the processor until now. Returns the
+    /// time since the last change.
     pub(super) fn change(&mut self, thread: u32, now: u64, doing: Doing, cpu: Option<u32>) -> u64 {
         let (before, since) = std::mem::replace(&mut self.states[thread as usize], (doing, now));
         let length = now.saturating_sub(since);
@@ -156,8 +156,8 @@ impl<'w> CpuAccounting<'w> {
         length
     }
 
-    /// Of the time that the thread was taken to execute just now, in the state `before`, it waited for a processor this
-    /// long.
+    /// Moves `length` of the thread's last interval from `before` to waiting for a processor. With shared processors,
+    /// how much of it was waiting is known only at its end.
     pub(super) fn waited(&mut self, thread: u32, before: Doing, length: u64) {
         let account = &mut self.threads[thread as usize];
         account.ready += length;
@@ -181,7 +181,7 @@ impl<'w> CpuAccounting<'w> {
         self.since = now;
     }
 
-    /// It is over.
+    /// Ends all intervals at the end of the run.
     pub(super) fn close(&mut self, now: u64) {
         for thread in 0..self.states.len() {
             let doing = self.states[thread].0;

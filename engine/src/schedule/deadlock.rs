@@ -1,4 +1,4 @@
-//! When nothing can happen any more and threads still wait: which thread waits for what.
+//! Deadlocks: nothing can happen any more and threads still wait. Says which thread waits for what.
 
 use super::actor::Stage;
 use super::machine::Machine;
@@ -8,18 +8,18 @@ use crate::finding::{Finding, Holder, Stuck, StuckThread, WaitsFor};
 use crate::program::{ObjectId, Operation};
 use crate::time::Ticks;
 
-/// More waiting threads than this are counted, not named.
+/// Further waiting threads are counted, not named.
 const NAMED: usize = 8;
 
 impl<M: Machine, O: Operations> Simulation<'_, M, O> {
-    /// Deadlocks and contradictions. To be asked when nothing happens any more.
+    /// Deadlocks and contradictions; to be called when the run is over.
     pub(super) fn findings(&mut self) -> Vec<Finding> {
         let mut findings = self.warnings.findings();
         findings.extend(self.deadlock());
         findings
     }
 
-    /// The finding, if threads are left waiting.
+    /// The finding, if threads still wait.
     fn deadlock(&mut self) -> Option<Finding> {
         let stuck = (0..self.actors.len()).filter(|thread| {
             self.actors[*thread].stage != Stage::Ended && !self.is_background(*thread as u32)
@@ -32,7 +32,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         let threads = stuck.into_iter().take(NAMED).map(|thread| self.case(thread)).collect();
         let end_ns = Ticks(if M::DECIDES { self.machine.now() } else { self.end.time }).as_ns_f64();
         let stuck = Stuck { end_ns, threads, more: count.saturating_sub(NAMED) };
-        // What was recorded came to its end.
+        // A recorded program did end, so only the simulation has this deadlock.
         Some(match self.program.machine {
             None => Finding::Deadlock { stuck, others_ran: None },
             Some(_) => Finding::DeadlockInSimulation { stuck, cpus: None },

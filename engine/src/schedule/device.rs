@@ -1,4 +1,4 @@
-//! Devices: a wait for one takes its recorded length, once one of the device's servers is free for it.
+//! Devices: a wait takes its recorded length, from when one of the device's servers is free.
 
 use std::collections::VecDeque;
 
@@ -12,9 +12,9 @@ use crate::time::Ticks;
 
 #[derive(Debug, Default)]
 pub(super) struct Device {
-    /// Servers at work.
+    /// Servers in use.
     busy: u32,
-    /// The threads that wait for a server, with the length of what they want, first come first served.
+    /// Threads that wait for a server, with the lengths of their requests, first come first served.
     queue: VecDeque<(u32, u64)>,
 }
 
@@ -39,14 +39,14 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         Flow::Stop
     }
 
-    /// A server begins.
+    /// A server begins to serve the thread.
     fn serve(&mut self, thread: u32, object: ObjectId, length: u64) {
         self.note_served(object, length);
         self.clock(thread, length, Why::Object(object));
         self.time_out(thread, length);
     }
 
-    /// What the thread waits for by the clock begins now, if that is a step of its own.
+    /// Begins the step for a wait by the clock, if the machine makes steps of such waits.
     fn clock(&mut self, thread: u32, length: u64, why: Why) {
         if M::COSTS {
             let from = self.actors[thread as usize].point;
@@ -54,14 +54,14 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         }
     }
 
-    /// What the thread waited for by the clock is over.
+    /// The thread's wait by the clock is over; a server that served it turns to the next thread.
     pub(super) fn expired(&mut self, thread: u32) {
         if let Some(object) = self.served_by.get_mut(thread as usize).and_then(Option::take) {
             let device = self.devices.at(object);
             match device.queue.pop_front() {
                 Some((next, length)) => {
                     self.served_by[next as usize] = Some(object);
-                    // It came before, and what it waited for is this.
+                    // `next` arrived earlier, so the end of this service decides when its own begins.
                     self.actors[next as usize].point = self.actors[thread as usize].point;
                     self.machine.serve_after(next, thread, object);
                     self.serve(next, object, length);
@@ -83,7 +83,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         Flow::Stop
     }
 
-    /// Sleeping until a point in time. What comes before it does not move its end.
+    /// Sleeping until a point in time: earlier work of the thread does not move the end.
     pub(super) fn sleep_until(&mut self, thread: u32, end: Ticks) -> Flow {
         let start = Moment { time: 0, point: super::PointId::START };
         if M::COSTS {
@@ -92,7 +92,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         self.sleep_to(thread, Moment { time: end.0, ..start }, Origin::Start)
     }
 
-    /// Sleeping until a given length of time after another moment, whatever the thread has done since.
+    /// Sleeping until a given time after another moment, whatever the thread has done since.
     fn sleep_from(&mut self, thread: u32, origin: Moment, end: u64) -> Flow {
         let length = end.saturating_sub(self.machine.now());
         if length == 0 {
@@ -127,7 +127,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         flow
     }
 
-    /// Sleeping until the thread's timer ends again: nothing since it did so last moves that.
+    /// Sleeping until the timer's next end: work of the thread since its last end does not move it.
     pub(super) fn sleep_next(&mut self, thread: u32, length: Ticks) -> Flow {
         if M::COSTS {
             return self.sleep_until_timer(thread, length.0);
@@ -148,8 +148,8 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
     fn sleep_to(&mut self, thread: u32, end: Moment, origin: Origin) -> Flow {
         let length = end.time.saturating_sub(self.machine.now());
         if length == 0 {
-            // A thread that arrives exactly then is delayed by neither alone, and would have to wait until
-            // then if it came earlier.
+            // On a tie neither the thread nor the timer alone delays the thread: had the thread come earlier, it would
+            // sleep.
             self.arrive(thread);
             let flow = self.pass(thread, Some(end));
             if end.time == self.machine.now() {
@@ -166,7 +166,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         Flow::Stop
     }
 
-    /// The thread, which has given its processor up, has its turn after this long.
+    /// The thread, which is off its processor, has its turn after this long.
     fn time_out(&mut self, thread: u32, length: u64) {
         self.note_end(thread, length);
         self.machine.expire(thread, length);

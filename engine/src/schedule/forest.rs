@@ -1,7 +1,7 @@
-//! The deciding points of a schedule. Every moment of a schedule is decided by exactly one point: the end of the
-//! timed step (compute, I/O, sleep) that arrived last. A step's own start is decided by an earlier point, its
-//! parent, so the points form a tree under the start of the program (ours; see docs/algorithms.md). Two last arrivals
-//! at the same time decide nothing alone: what decides is their lowest common ancestor.
+//! The deciding points of a schedule. Exactly one point decides each moment: the end of the timed step (compute, I/O,
+//! sleep) that arrived last. An earlier point, the parent, decides the step's own start, so the points form a tree
+//! under the start of the program (ours; see docs/algorithms.md). Of two last arrivals at the same time neither decides
+//! alone: their lowest common ancestor does.
 
 /// A deciding point. A parent's number is smaller than its children's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,8 +19,8 @@ impl PointId {
 #[derive(Clone, Copy, Debug)]
 struct Point {
     parent: u32,
-    /// An ancestor some way up (skew-binary jump pointers: Myers, "An applicative random-access stack", 1983), so
-    /// that finding an ancestor takes logarithmic time in a tree that grows at its leaves.
+    /// An ancestor further up (skew-binary jump pointers: Myers, "An applicative random-access stack", 1983). By it,
+    /// finding an ancestor takes logarithmic time in a tree that grows at its leaves.
     jump: u32,
     depth: u32,
 }
@@ -38,7 +38,7 @@ impl Forest {
         forest
     }
 
-    /// How many points there are, [`PointId::START`] included; they are numbered from 0.
+    /// Number of points, [`PointId::START`] included; they are numbered from 0.
     pub fn len(&self) -> usize {
         self.points.len()
     }
@@ -48,12 +48,12 @@ impl Forest {
         self.points.is_empty()
     }
 
-    /// What decided the start of the step that ends in `point`; the start of the program is its own parent.
+    /// The point that decided the start of the step that ends in `point`; the start of the program is its own parent.
     pub fn parent(&self, point: PointId) -> PointId {
         PointId(self.points[point.index()].parent)
     }
 
-    /// A new point whose step starts when `parent` decides. [`crate::program::Program::check`] bounds their number.
+    /// Adds a point whose step starts at `parent`. [`crate::program::Program::check`] bounds the number of points.
     pub(super) fn add(&mut self, parent: PointId) -> PointId {
         let above = self.points[parent.index()];
         let jump = self.points[above.jump as usize];
@@ -68,7 +68,7 @@ impl Forest {
         id
     }
 
-    /// The lowest point that is above (or equal to) both. Logarithmic in their depth.
+    /// The lowest common ancestor, where a point counts as its own ancestor. Logarithmic in the points' depth.
     pub fn common(&self, a: PointId, b: PointId) -> PointId {
         if a == b {
             return a;
@@ -85,7 +85,7 @@ impl Forest {
         a
     }
 
-    /// Order in which a depth-first walk (children in order of their numbers) meets the points.
+    /// Compares points by the order of a depth-first walk that visits children by their numbers.
     pub(crate) fn walk_order(&self, a: PointId, b: PointId) -> std::cmp::Ordering {
         if a == b {
             return std::cmp::Ordering::Equal;

@@ -1,4 +1,4 @@
-//! Thread life: a created thread starts when it is created; joining waits for the end.
+//! Threads' lives: a created thread starts when it is created; joining waits for its end.
 
 use super::actor::{Flow, Moment, Stage};
 use super::machine::{Machine, Why};

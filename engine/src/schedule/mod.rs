@@ -1,11 +1,10 @@
-//! Discrete-event simulation of a program on unlimited processors (engine of 1999, section 3.2; paper 2001,
-//! section 2.1), re-deciding which thread waits for which at every synchronization object. It advances by
-//! instants: all that happens at one moment comes out together, as [`Vertex`]es in time order.
+//! Discrete-event simulation of a program (engine of 1999, section 3.2; paper 2001, section 2.1), on unlimited
+//! processors or another machine. Which thread waits for which is decided again at every synchronization object. It
+//! advances by instants: all [`Vertex`]es of one instant come out together, in time order.
 //!
-//! Ties are decided by one rule: threads that act at the same instant act in the order in which they became
-//! ready (at the start in list order). Each runs until it computes or waits; a thread it wakes goes to the
-//! end of that instant's queue. A computation of length 0 is a computation: the thread goes to the end of the
-//! queue.
+//! One rule decides ties: threads that act at the same instant act in the order in which they became ready, at the
+//! start in list order. Each runs until it computes or waits; a thread that it wakes goes to the end of that instant's
+//! queue. A computation of length 0 sends the thread to the end of the queue, too.
 
 mod actor;
 mod agenda;

@@ -1,6 +1,6 @@
-//! Mutexes as in the C library, without direct hand-over. Unlocking frees the mutex and wakes one waiter,
-//! which tries again at the end of the instant's queue; a thread that comes first takes it (barging). Direct
-//! hand-over would predict convoys that do not exist.
+//! Mutexes as in the C library, without direct hand-over. Unlocking frees the mutex and wakes one waiter, which tries
+//! again at the end of the instant's queue. A thread that comes first takes it (barging). Direct hand-over would
+//! predict convoys that do not exist.
 
 use super::actor::{Flow, Moment, Stage};
 use super::machine::{Machine, Why};
@@ -39,7 +39,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         self.go_on(thread)
     }
 
-    /// Frees the mutex if the thread holds it, and notes it if not.
+    /// Frees the mutex if the thread holds it, else notes the contradiction.
     pub(super) fn free_mutex(&mut self, thread: u32, object: ObjectId) {
         let here = self.here(thread);
         let mutex = self.mutexes.at(object);

@@ -1,5 +1,4 @@
-//! A run with an observer that receives everything in order of time: what each thread does, and which
-//! operation it reaches.
+//! A run with an observer, which receives in order of time what each thread does and which operation it reaches.
 
 use super::cpu_accounting::{CpuAccounting, Doing};
 use super::run::{Outcome, Setup, on_machine};
@@ -7,21 +6,20 @@ use super::source::{Operations, Whole};
 use crate::program::{Operation, Program};
 use std::cell::RefCell;
 
-/// Receives the events of a run. Times are ticks and never decrease; what is reported after a time happens at
-/// it.
+/// Receives the events of a run. Times are ticks and never decrease; `now` gives the time of the events after it.
 pub(crate) trait Observer {
-    /// It is so late.
+    /// The time of the following events.
     fn now(&mut self, time: u64);
 
     /// The thread does this from now on.
     fn does(&mut self, thread: u32, doing: Doing);
 
-    /// The thread reaches its operation with this number, and has finished the one before. `None`: it is
-    /// over. Reported again each time that the thread tries again.
+    /// The thread has finished the operation before this number and reaches it; `None`: the thread ends. Called again
+    /// each time that the thread retries.
     fn comes_to(&mut self, thread: u32, number: u32, operation: Option<Operation>);
 }
 
-/// Operations of a program, reporting when a thread reaches them.
+/// Operations of a program; reports when a thread reaches each.
 struct Observed<'a, O, B> {
     source: O,
     observer: &'a RefCell<B>,
@@ -43,7 +41,7 @@ impl<O: Operations, B: Observer> Operations for Observed<'_, O, B> {
     }
 }
 
-/// The same run as without observer. The program has been checked.
+/// Runs the program like `run`, with an observer. The program has been checked.
 pub(crate) fn run_observed<B: Observer>(program: &Program, setup: &Setup, observer: B) -> (Outcome, B) {
     let observer = RefCell::new(observer);
     let source = Observed { source: Whole::of(program), observer: &observer };

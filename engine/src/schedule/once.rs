@@ -1,4 +1,4 @@
-//! `once`: the first thread to come computes, the others wait for it to finish.
+//! `once`: the first thread to arrive computes, the others wait until it has finished.
 
 use super::actor::{Flow, Moment, Stage};
 use super::machine::{Machine, Why};

@@ -1,4 +1,4 @@
-//! Queues of waiting threads, linked through the threads themselves: a thread waits in one place at a time.
+//! Queues of waiting threads, linked by thread number: a thread waits in at most one queue at a time.
 
 /// No thread.
 const NONE: u32 = u32::MAX;
@@ -41,7 +41,7 @@ impl WaitQueue {
     }
 }
 
-/// The thread behind each thread.
+/// By thread: the one behind it in its queue.
 #[derive(Debug)]
 pub(super) struct Links(Vec<u32>);
 

@@ -1,10 +1,10 @@
-//! Read-write locks as in glibc (`nptl/pthread_rwlock_common.c`). A reader gets the lock whenever no writer
-//! holds it, also before a waiting writer. Between readers and writers **ownership is passed on directly**:
-//! the last reader gives it to the next writer, and a writer gives it to all waiting readers, at that
-//! instant, before the woken threads run. Without that, a thread that reads again at once would keep a woken
-//! writer out for ever. From writer to writer it is not passed on: a waiting writer is woken and tries again.
-//! Locks that prefer writers ([`crate::program::Program::writers_first`]) are passed from writer to writer
-//! first, and a reader waits behind the next writer.
+//! Read-write locks as in glibc (`nptl/pthread_rwlock_common.c`). A reader gets the lock whenever no writer holds it,
+//! even before a waiting writer. Between readers and writers **ownership is passed on directly**: the last reader
+//! passes it to the next writer, and a writer to all waiting readers, at that instant, before the woken threads run.
+//! Otherwise a thread that reads again at once would keep a woken writer out forever. Ownership does not pass from
+//! writer to writer: a waiting writer is woken and tries again. Locks that prefer writers
+//! ([`crate::program::Program::writers_first`]) pass from writer to writer first, and a reader waits behind the next
+//! writer.
 
 use rustc_hash::FxHashMap;
 
@@ -18,16 +18,16 @@ use crate::program::ObjectId;
 #[derive(Debug, Default)]
 pub(super) struct ReadWrite {
     pub(super) writer: Option<u32>,
-    /// How often each thread holds it for reading.
+    /// Threads that hold it for reading, with how many times.
     pub(super) readers: FxHashMap<u32, u32>,
-    /// The writer that gets it from the last reader.
+    /// The writer that the last reader passes the lock to.
     next_writer: Option<u32>,
     /// When the last writer left.
     written: Option<Moment>,
-    /// When the last of several readers left; decided by all that left at that instant.
+    /// When the last reader left, decided by the common ancestor of all that left at that instant.
     read: Option<Moment>,
     waiting_readers: WaitQueue,
-    /// Writers behind the one that has it or is next.
+    /// Writers behind the holder or the next writer.
     waiting_writers: WaitQueue,
 }
 
@@ -101,7 +101,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
             return self.go_on(thread);
         }
         self.note_given_back(object);
-        // A thread that is given the lock passes its operation after this.
+        // First, since passing the lock on makes another thread pass its own operation.
         let flow = self.go_on(thread);
         if was_writer {
             self.after_writer(thread, object, here);
@@ -114,7 +114,7 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
         flow
     }
 
-    /// A writer has left.
+    /// Passes the lock on, or wakes the next writer, after a writer has left.
     fn after_writer(&mut self, thread: u32, object: ObjectId, here: Moment) {
         if self.prefers_writers(object)
             && let Some(next) = self.read_writes.at(object).waiting_writers.pop(&self.links)

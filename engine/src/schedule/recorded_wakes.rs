@@ -1,4 +1,4 @@
-//! Recorded wake edges whose object is not understood: replayed as they are.
+//! Recorded wake edges, for waits whose object is not simulated: the same thread wakes the same thread again.
 
 use rustc_hash::FxHashMap;
 
@@ -12,13 +12,13 @@ use crate::program::{EdgeId, Operation, Program};
 /// All edges of a program.
 #[derive(Debug, Default)]
 pub(super) struct Edges {
-    /// Every edge, where it matters when it was released.
+    /// All edges by number, on machines that keep when each was released.
     all: Vec<Edge>,
-    /// Those released, where it does not.
+    /// Released edges, on other machines.
     released: Released,
-    /// Waiting threads of edges whose release time does not matter.
+    /// Threads waiting for each edge, on other machines.
     waiting: FxHashMap<u32, WaitQueue>,
-    /// Some of them are waited for awake.
+    /// Some edges were waited for by spinning.
     some_spin: bool,
 }
 
@@ -28,7 +28,7 @@ struct Edge {
     waiters: WaitQueue,
 }
 
-/// A set of edges: 64 of them with one look-up, so that it stays small and fast, whatever numbers they have.
+/// A set of edges as words of 64 bits, in a map: small and fast whatever their numbers are.
 #[derive(Debug, Default)]
 struct Released(FxHashMap<u32, u64>);
 
@@ -38,7 +38,7 @@ impl Released {
         self.0.get(&word).is_some_and(|bits| bits & bit != 0)
     }
 
-    /// False if it was there already.
+    /// False if the edge was in the set already.
     fn insert(&mut self, edge: u32) -> bool {
         let (word, bit) = place(edge);
         let bits = self.0.entry(word).or_insert(0);
@@ -53,16 +53,16 @@ fn place(edge: u32) -> (u32, u64) {
 }
 
 impl Edges {
-    /// Room for the edges of a program; `decides`: their times of release matter.
+    /// Room for the edges of a program; `decides`: whether times of release are kept.
     pub(super) fn of(program: &Program, decides: bool) -> Edges {
         let room = if decides { edge_count(program) } else { 0 };
-        // The name of an edge that is waited for is far away in memory.
+        // Kept here, since looking up an edge each time would be a cache miss.
         let some_spin = program.has_spinning();
         Edges { all: vec![Edge::default(); room], some_spin, ..Edges::default() }
     }
 }
 
-/// How many edges the program's operations number. [`Program::check`] bounds it by the number of operations.
+/// One more than the highest edge number in the program. [`Program::check`] bounds it by the number of operations.
 fn edge_count(program: &Program) -> usize {
     let operations = program.threads.iter().flat_map(|thread| &thread.operations);
     let edges = operations.filter_map(|operation| match operation {

@@ -1,4 +1,4 @@
-//! What comes of scheduling a program on unlimited processors.
+//! Results of scheduling a program on unlimited processors.
 
 use super::machine::Why;
 use super::{Forest, PointId, Runs};
@@ -16,35 +16,36 @@ pub struct Vertex {
     pub thread: ThreadId,
     /// +1: it starts to use a processor; −1: it stops.
     pub change: i32,
-    /// What decides when: if this point came earlier, so would the vertex.
+    /// The deciding point: if it came earlier, so would the vertex.
     pub decided_by: PointId,
 }
 
-/// What passes while no processor works on it.
+/// A kind of time that passes without computing the program's functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DelayKind {
-    /// A thread was woken and has yet to act; what it waited for, `None` for a thread that begins.
+    /// A woken thread has yet to act. What it waited for; `None` for a thread that begins.
     Woken(Option<Why>),
     /// A wait by the clock: for a device or for time to pass.
     Clock(Why),
-    /// A thread that is ready is put on a processor: switching, a processor that is idle and does not look, a quota that is used up.
+    /// A ready thread waits to be put on a processor: for switching, an idle processor that does not look, or a used-up
+    /// quota.
     Scheduling,
-    /// A thread keeps a processor from others while it spins for this.
+    /// A thread keeps its processor while it spins for this object.
     Spinning(ObjectId),
 }
 
-/// A step that takes its time by the clock.
+/// A step whose length is given by the clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Latency {
-    /// Where it ends.
+    /// The point of its end.
     pub(crate) point: PointId,
     pub(crate) length: Ticks,
     pub(crate) of: DelayKind,
     /// Virtual time when it began, in parts of a tick as the machine counts them.
     pub(crate) begun: u128,
-    /// How much of it passed meanwhile; 0 as long as it has not ended.
+    /// Virtual time that passed during it; 0 as long as it has not ended.
     pub(crate) virtual_length: u128,
-    /// Its thread, and the operation that the thread reaches when it ends.
+    /// Its thread, and the operation that the thread reaches at its end.
     #[cfg(any(test, feature = "synth"))]
     pub(crate) of_thread: (ThreadId, u32),
 }
@@ -52,23 +53,23 @@ pub(crate) struct Latency {
 /// Processor time that a thread spends on waking another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Charge {
-    /// The run that takes so much longer.
+    /// The point of the run that becomes longer by this.
     pub(crate) point: PointId,
     pub(crate) length: Ticks,
     pub(crate) thread: ThreadId,
-    /// The operation that does.
+    /// The operation that becomes longer.
     pub(crate) operation: u32,
 }
 
-/// A woken thread is on its way; in a trace.
+/// The latency of a woken thread, in a trace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delay {
-    /// How many steps there were in the trace before it.
+    /// How many steps precede it in the trace.
     pub(crate) after: usize,
     pub(crate) thread: ThreadId,
-    /// The operation that the thread reaches, or tries again.
+    /// The operation that the thread reaches or tries again.
     pub(crate) operation: u32,
-    /// Its waker, and in which operation, where that decides when the thread tries its own again.
+    /// Its waker and the waker's operation, if that decides when the thread tries again.
     pub(crate) by: Option<(ThreadId, u32)>,
     pub(crate) length: Ticks,
 }
@@ -79,33 +80,33 @@ pub(crate) struct Costed {
     pub(crate) schedule: Schedule,
     pub(crate) latencies: Vec<Latency>,
     pub(crate) charges: Vec<Charge>,
-    /// Runs of operations that were done again: the point of each, and that of the run that it is like.
+    /// Repeated runs: the point of each, and the point of the run that it repeats.
     pub(crate) echoes: Vec<(PointId, PointId)>,
-    /// In a trace.
+    /// Latencies; empty unless a trace is kept.
     pub(crate) delays: Vec<Delay>,
 }
 
-/// An operation takes effect; in a trace, for tests.
+/// An operation that takes effect, in a trace for tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) thread: ThreadId,
     pub(crate) operation: u32,
-    /// It only begins to wait for a condition: a signal before this is lost.
+    /// The thread begins to wait for a condition: a signal before this step is lost.
     pub(crate) begins: bool,
 }
 
-/// What a finished simulation leaves.
+/// The results of a finished simulation.
 #[derive(Debug)]
 pub struct Schedule {
     /// The deciding points.
     pub forest: Forest,
-    /// Where and when each run of compute operations was.
+    /// When each run of compute operations began, and the point of its end.
     pub runs: Runs,
-    /// For each thread, how many of its operations it has done; all, unless it waits for ever.
+    /// For each thread, how many operations it has done; fewer than all if it waits forever.
     pub done: Vec<usize>,
     /// When the last timed step ends.
     pub length: Ticks,
-    /// What decides the end: if it came earlier, so would the end.
+    /// The point that decides the end: if it came earlier, so would the end.
     pub end: PointId,
     /// Deadlocks and contradictions in the program.
     pub findings: Vec<Finding>,

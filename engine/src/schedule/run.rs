@@ -13,12 +13,12 @@ use crate::finding::Finding;
 use crate::program::{Program, ProgramError};
 use crate::time::Ticks;
 
-/// What a program is to run on.
+/// The machine that a program runs on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setup {
     /// Processors.
     pub processors: Sharing,
-    /// How many each device serves at once, by object; 0, or beyond the end: any number.
+    /// How many threads each device serves at once, by object; 0 or missing: any number.
     pub servers: Vec<u32>,
 }
 
@@ -27,35 +27,34 @@ pub struct Setup {
 pub enum Sharing {
     /// In infinitely small slices at no cost (2001, section 2.3), and regardless of nice values and affinity.
     Ideal {
-        /// In hundredths of a processor: a quota may leave one and a half.
+        /// In hundredths of a processor: a quota may allow one and a half.
         hundredths: u64,
     },
     /// With a scheduler like Linux's.
     Scheduled(SchedulerParameters),
 }
 
-/// What came of running a program; times in ticks.
+/// The result of running a program; times in ticks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// When the last thing happens.
     pub length: Ticks,
-    /// For each thread, how many of its operations it has done; all, unless it waits for ever.
+    /// For each thread, how many operations it has done; fewer than all if it waits forever.
     pub done: Vec<usize>,
     /// Deadlocks and contradictions in the program.
     pub findings: Vec<Finding>,
-    /// What each thread spent its time on.
+    /// Each thread's time by state.
     pub threads: Vec<ThreadUse>,
     /// How each object was used.
     pub objects: Vec<ObjectUse>,
-    /// Time by the number of threads that used processors. With ideal sharing that may be more than there are
-    /// processors.
+    /// Time by the number of threads that used processors. With ideal sharing that number may exceed the processors.
     pub busy: Vec<u64>,
-    /// What the scheduler did; nothing with ideal sharing.
+    /// Counts of the scheduler's actions; 0 with ideal sharing.
     pub counts: Counts,
 }
 
 impl Outcome {
-    /// Whether every thread that another one waits for came to its end; if not, `length` is the time of a stop.
+    /// Whether every thread that counts ended, background threads excepted; if not, `length` is the time of a stop.
     pub fn is_complete(&self, program: &Program) -> bool {
         let mut threads = program.threads.iter().zip(&self.done);
         threads.all(|(thread, done)| thread.background.is_some() || *done == thread.operations.len())
@@ -70,7 +69,7 @@ pub fn run(program: &Program, setup: &Setup) -> Result<Outcome, ProgramError> {
     run_watched(program, setup, None)
 }
 
-/// The same, telling of every interval of every thread when it is over.
+/// Like `run`; reports every interval of every thread when it ends.
 ///
 /// # Errors
 /// As [`run`].
@@ -83,14 +82,14 @@ pub fn run_watched(
     Ok(run_checked(program, setup, watcher))
 }
 
-/// The same of a program that has been checked.
+/// Like `run_watched`, for a checked program.
 pub(crate) fn run_checked(program: &Program, setup: &Setup, watcher: Option<Watcher<'_>>) -> Outcome {
     let accounting = CpuAccounting::new(program.threads.len(), program.objects.len(), watcher);
     on_machine(program, Whole::of(program), setup, accounting)
 }
 
-/// The same on processors with a scheduler, with the path of the run; and when each run of compute operations began, its number
-/// being its point. Reports every interval of every thread when it is over. The program has been checked.
+/// Runs a checked program on processors with a scheduler. Returns the run's path too, and when each run of compute
+/// operations began. Reports every interval of every thread when it ends.
 pub(crate) fn run_with_path(
     program: &Program,
     parameters: SchedulerParameters,
@@ -100,7 +99,7 @@ pub(crate) fn run_with_path(
     run_with_causes(program, parameters, servers, watcher, |machine, end| machine.path(end))
 }
 
-/// The same with every stretch of the path, from its start.
+/// Like `run_with_path`, with every stretch of the path from its start.
 pub(crate) fn run_with_route(
     program: &Program,
     parameters: SchedulerParameters,
@@ -169,7 +168,7 @@ fn conclude<M: Machine, O: Operations>(
     let mut findings = simulation.findings();
     let (accounting, counts) = accounts(&simulation.machine);
     if counts.overrun {
-        // Threads that have not ended have only not come to it yet.
+        // Threads that have not ended are not stuck: the run was cut off before.
         findings.retain(|finding| {
             !matches!(finding, Finding::Deadlock { .. } | Finding::DeadlockInSimulation { .. })
         });

@@ -1,4 +1,4 @@
-//! What lies on the path of a run ([`super::cause_tree`]), by what it is.
+//! The path of a run ([`super::cause_tree`]), summed by what lies on it.
 
 use super::result::DelayKind;
 use crate::time::Ticks;
@@ -15,55 +15,55 @@ pub struct Visit {
     pub to: u64,
 }
 
-/// A stretch of the path of a run: they follow each other from its start to its end.
+/// A stretch of the path of a run; the stretches follow each other from the start to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathStretch {
     /// How long it takes.
     pub length: Ticks,
-    /// What happens.
+    /// What the stretch contains.
     pub what: OnPath,
 }
 
 /// See [`PathStretch`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnPath {
-    /// A part of this run of compute operations, from an offset in ticks.
+    /// A part of a run of compute operations.
     Computes {
         /// Number of the run ([`super::Runs`]).
         run: u32,
         /// Offset of its start, ticks.
         from: u64,
     },
-    /// A thread computes what waking others takes.
+    /// A thread computes the cost of waking others.
     Waking,
-    /// Something passes.
+    /// Time passes without computing the program's functions.
     Delay(DelayKind),
 }
 
-/// Something other than computing of the program's functions, in one run.
+/// Sums of one kind of delay in one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
-    /// How often.
+    /// Number of stretches.
     pub count: u64,
-    /// How long all of them together.
+    /// Their length.
     pub length: Ticks,
-    /// As far as they lie on the path.
+    /// The part of that length on the path.
     pub on_path: Ticks,
 }
 
-/// The path of a run: `visits` and what passes on it take the whole time of the run, to the tick.
+/// The path of a run: lengths of `visits` and all `on_path` add up to the time of the run, to the tick.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunPath {
-    /// What is computed, from the end to the start; a thread that does something again does it more than once.
+    /// What is computed, from the end to the start; a thread that repeats operations has them more than once.
     pub visits: Vec<Visit>,
-    /// What passes.
+    /// Delays by kind.
     pub passed: BTreeMap<DelayKind, Passed>,
-    /// What threads compute to wake others.
+    /// Computing the cost of waking others.
     pub waking: Passed,
 }
 
 impl RunPath {
-    /// All of it, ticks.
+    /// Length of the path, ticks.
     pub fn length(&self) -> u64 {
         let computed = self.visits.iter().map(|visit| visit.to.saturating_sub(visit.from));
         let passed = self.passed.values().chain([&self.waking]).map(|passed| passed.on_path.0);

@@ -9,7 +9,7 @@ use crate::time::Ticks;
 /// Marks a run that has not happened (yet), or a `once` that another thread computed.
 const NOT_RUN: u32 = u32::MAX;
 
-/// When each run of each thread started and which point it ends in, in the order of the thread's operations.
+/// For each run, in the order of threads and operations: when it started, and the point of its end.
 #[derive(Clone, Debug, Default)]
 pub struct Runs {
     /// First run of each thread, and the end of the last.
@@ -48,7 +48,7 @@ impl Runs {
         self.starts[run as usize] = start;
     }
 
-    /// Adds runs that have happened elsewhere: the thread that computes a `once` may differ.
+    /// Fills in runs that happened in `other` only: another thread may compute a `once` there.
     pub(crate) fn add(&mut self, other: &Runs) {
         let others = other.points.iter().zip(&other.starts);
         for ((point, start), (other, begun)) in self.points.iter_mut().zip(&mut self.starts).zip(others) {
@@ -58,13 +58,12 @@ impl Runs {
         }
     }
 
-    /// Where a run ends in the forest, if it happened.
+    /// The point of a run's end, if the run happened.
     pub(super) fn point(&self, run: u32) -> Option<PointId> {
         self.points.get(run as usize).copied().filter(|point| *point != NOT_RUN).map(PointId)
     }
 
-    /// The runs of a thread in order: where each ends in the forest and when it started; `None` for one that did
-    /// not happen.
+    /// The runs of a thread in order: the point of each end and when the run started; `None` if it did not happen.
     pub fn of_thread(&self, thread: ThreadId) -> impl Iterator<Item = Option<(PointId, Ticks)>> + '_ {
         let index = thread.0 as usize;
         let bounds = self.first.get(index).zip(self.first.get(index + 1));

@@ -12,12 +12,12 @@ use crate::program::{ObjectId, Operation};
 
 #[derive(Debug, Default)]
 pub(super) struct Semaphore {
-    /// Counts given before `fresh_time`; a thread that takes one of them was never delayed.
+    /// Counts posted before `fresh_time`: they never delay the thread that takes them.
     old: u64,
     /// Instant of the counts in `fresh`.
     fresh_time: u64,
-    /// Counts of that instant in order, with what decided them: a thread that takes one at the same instant
-    /// is decided by both.
+    /// Counts of that instant in order, each with its deciding point: a thread that takes one at the same instant is
+    /// decided by both.
     fresh: VecDeque<(PointId, u32)>,
     /// Not empty only while there is no count.
     waiters: WaitQueue,
@@ -33,7 +33,7 @@ impl Semaphore {
         self.fresh.push_back((from.point, count));
     }
 
-    /// Takes the oldest count: `Some(None)` if nothing about it can have held up the taker.
+    /// Takes the oldest count; `Some(None)` if it was posted earlier and so cannot have delayed the taker.
     fn take(&mut self) -> Option<Option<Moment>> {
         if self.old > 0 {
             self.old -= 1;
@@ -50,8 +50,8 @@ impl Semaphore {
 }
 
 impl<M: Machine, O: Operations> Simulation<'_, M, O> {
-    /// The initial counts of semaphores, set at the start of a thread without a creator, are there before any
-    /// of them acts, whichever gets a processor first: otherwise it would undo what another has given.
+    /// Sets the semaphores that threads without a creator initialize first, before any thread acts. Otherwise an
+    /// initialization that comes late would undo a post by another thread.
     pub(super) fn fill_semaphores(&mut self) {
         for thread in 0..self.actors.len() as u32 {
             while self.actors[thread as usize].stage == Stage::Going

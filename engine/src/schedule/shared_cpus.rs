@@ -1,12 +1,12 @@
 //! Processors shared in infinitely small slices, at no cost (2001, section 2.3): with n threads that want one and P
 //! processors each thread runs at speed min(1, P/n).
 //!
-//! With [`Costs`] a woken thread acts only after a while if it finds a processor idle, and its waker computes
+//! With [`Costs`], a woken thread that finds an idle processor acts only after a latency, and its waker computes
 //! longer.
 //!
-//! Work done per thread that executes is one number for all: it grows with time at that speed. So a computation of length
-//! d that begins when it is W ends when it is W + d, and one queue orders all ends whatever the speed does meanwhile. Time
-//! is kept in fractions of a tick, so that nothing is rounded except where a wait by the clock ends while threads share.
+//! `work` is how far each executing thread has got; one number serves all, since all have the same speed. A computation
+//! of length d that begins at work W ends at W + d, so one queue orders all ends whatever the speed does meanwhile.
+//! Time is kept in fractions of a tick; it is rounded only where a wait by the clock ends while threads share.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -16,10 +16,10 @@ use super::machine::{Machine, Turn, Why};
 use crate::program::ObjectId;
 use crate::time::Ticks;
 
-/// The threads that are due: at this work or time, in the order of entering.
+/// The end of a step: its work or time, its number in the order of entering, and its thread.
 type Due = Reverse<(u128, u64, u32)>;
 
-/// Processors shared ideally, with what waking threads on idle ones costs.
+/// Ideally shared processors with costs of waking threads on idle ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Costs {
     /// Hundredths of a processor, at least one.
@@ -28,14 +28,14 @@ pub struct Costs {
     pub wake_latency: Ticks,
     /// Processor time that this costs the waker.
     pub wake_cost: Ticks,
-    /// How many each device serves at once, by object; 0, or beyond the end: any number.
+    /// How many threads each device serves at once, by object; 0 or missing: any number.
     pub servers: Vec<u32>,
 }
 
-/// The processors. With `COSTS` it is kept what decides each moment, and waking takes time.
+/// Ideally shared processors. With `COSTS`, deciding points are kept and waking takes time.
 #[derive(Debug)]
 pub struct Shared<'w, const COSTS: bool = false> {
-    /// Processors, as a fraction: a quota may leave one and a half.
+    /// Number of processors as a fraction: a quota may allow one and a half.
     capacity: (u128, u128),
     /// Ticks so far, times `capacity.0`.
     time: u128,
@@ -46,9 +46,9 @@ pub struct Shared<'w, const COSTS: bool = false> {
     computing: BinaryHeap<Due>,
     waiting: BinaryHeap<Due>,
     ready: VecDeque<Turn>,
-    /// What it waited for by the clock has just ended.
+    /// The thread whose wait by the clock has just ended.
     expiring: Option<u32>,
-    /// It acts before all others.
+    /// The thread that acts before all others.
     urgent: Option<u32>,
     sequence: u64,
     started: bool,
@@ -58,9 +58,9 @@ pub struct Shared<'w, const COSTS: bool = false> {
     wake_cost: u64,
     /// By thread: processor time spent on waking others and not computed yet; empty without costs.
     debts: Vec<u64>,
-    /// By thread: it has been woken and is on its way; empty without costs.
+    /// By thread: whether it has been woken and its latency is not over; empty without costs.
     arriving: Vec<bool>,
-    /// How many are.
+    /// Number of threads in `arriving`.
     arrivals: u128,
     pub(super) accounting: CpuAccounting<'w>,
 }
@@ -107,7 +107,7 @@ impl<'w, const COSTS: bool> Shared<'w, COSTS> {
         }
     }
 
-    /// Processors, as a fraction.
+    /// Number of processors as a fraction.
     pub(super) fn capacity(&self) -> (i64, i64) {
         // At most a hundred by thread, so that both fit.
         let fits = |part: u128| i64::try_from(part).unwrap_or(i64::MAX);
@@ -130,7 +130,7 @@ impl<'w, const COSTS: bool> Shared<'w, COSTS> {
         if wanted <= self.capacity.0 { time } else { divided(time.saturating_mul(self.capacity.0), wanted) }
     }
 
-    /// When the first computation ends, as things are.
+    /// Time and number of the first end of a computation, if no thread comes or goes before.
     fn computed(&self) -> Option<(u128, u64)> {
         let Reverse((end, sequence, _)) = self.computing.peek()?;
         Some((self.time.saturating_add(self.time_for(end.saturating_sub(self.work))), *sequence))
@@ -161,7 +161,7 @@ impl<'w, const COSTS: bool> Shared<'w, COSTS> {
         if computes { self.computing.push(due) } else { self.waiting.push(due) }
     }
 
-    /// It is over.
+    /// Ends all intervals at the end of the run.
     pub(super) fn close(&mut self) {
         for thread in 0..self.began.len() {
             self.change(thread as u32, Doing::Nothing);
@@ -170,7 +170,7 @@ impl<'w, const COSTS: bool> Shared<'w, COSTS> {
     }
 }
 
-/// Mostly both fit into half the width, where dividing takes a tenth of the time. Nothing is divided by 0.
+/// Division, by 0 as by 1. Mostly both operands fit into 64 bits, where dividing takes a tenth of the time.
 fn divided(whole: u128, by: u128) -> u128 {
     match (u64::try_from(whole), u64::try_from(by)) {
         (Ok(whole), Ok(by)) => u128::from(whole / by.max(1)),
@@ -255,7 +255,7 @@ impl<const COSTS: bool> Machine for Shared<'_, COSTS> {
         if !idle {
             return 0;
         }
-        // What it has spent on others just before comes first.
+        // The waker wakes threads one after the other, so earlier costs delay this wake-up.
         let debt = by.and_then(|by| self.debts.get_mut(by as usize));
         let before = debt.map_or(0, |debt| {
             let before = *debt;
@@ -284,7 +284,7 @@ impl<const COSTS: bool> Machine for Shared<'_, COSTS> {
 
     fn wake(&mut self, thread: u32, _by: Option<u32>) {
         self.change(thread, Doing::Ready);
-        // What ends by the clock acts in its place among all that does, not after it.
+        // A thread whose wait by the clock ends acts in the place of that end, not after all other ends.
         if self.expiring == Some(thread) {
             self.urgent = Some(thread);
         } else {
@@ -302,7 +302,7 @@ impl<const COSTS: bool> Machine for Shared<'_, COSTS> {
     }
 
     fn block(&mut self, thread: u32, why: Why) {
-        // What it spent lies within its wait.
+        // The cost of waking others is spent during this wait.
         if let Some(debt) = self.debts.get_mut(thread as usize) {
             *debt = 0;
         }

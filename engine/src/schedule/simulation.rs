@@ -1,5 +1,5 @@
-//! The simulation itself: what each thread does next, and the resulting vertices. What an operation does to
-//! its object is in the file named after the object.
+//! The simulation itself: what each thread does next, and the resulting vertices. The effect of an operation is in the
+//! file named after its object.
 
 use super::actor::{Actor, Flow, Moment, Stage, Timer};
 use super::agenda::Agenda;
@@ -25,11 +25,11 @@ use crate::program::{ObjectId, Operation, Program, ProgramError, ThreadId};
 use crate::time::Ticks;
 use rustc_hash::FxHashMap;
 
-/// A program being scheduled, on unlimited processors by default. Call [`Simulation::next_instant`] for one
-/// instant after the other, or collect the vertices as an iterator.
+/// A program being scheduled, on unlimited processors by default. [`Simulation::next_instant`] gives one instant after
+/// the other; as an iterator it gives the vertices.
 #[derive(Debug)]
 pub struct Simulation<'a, M = Agenda, O = Whole<'a>> {
-    /// Names; the operations come from `source`.
+    /// For names; operations come from `source`.
     pub(super) program: &'a Program,
     pub(super) source: O,
     pub(super) machine: M,
@@ -48,32 +48,32 @@ pub struct Simulation<'a, M = Agenda, O = Whole<'a>> {
     pub(super) conditions: Table<Condition>,
     pub(super) onces: Table<OnceCell>,
     pub(super) devices: Table<Device>,
-    /// How many each device serves at once, by object; 0, or beyond the end: any number.
+    /// How many threads each device serves at once, by object; 0 or missing: any number.
     pub(super) servers: Vec<u32>,
-    /// The device that serves each thread, if any of them is limited.
+    /// The device that serves each thread; empty if no device is limited.
     pub(super) served_by: Vec<Option<ObjectId>>,
     pub(super) edges: Edges,
-    /// When the timer of each thread that has one ended last, or was to end.
+    /// By thread with a timer: the timer's last end, past or to come.
     pub(super) deadlines: FxHashMap<u32, Moment>,
     pub(super) joiners: Vec<WaitQueue>,
     pub(super) warnings: ConsistencyWarnings,
     pub(super) usage: Usage,
     pub(super) trace: Option<Vec<Step>>,
-    /// Timers whose ends do not move with what their threads do in between, if [`Machine::COSTS`].
+    /// By thread: its timer, if [`Machine::COSTS`].
     pub(super) timers: FxHashMap<u32, Timer>,
     /// Steps other than computing, in order of their points, if [`Machine::COSTS`].
     pub(super) latencies: Vec<Latency>,
-    /// What threads were charged for waking others: with which run.
+    /// Costs of waking others, with the runs that compute them.
     pub(super) charges: Vec<Charge>,
-    /// Threads that no thread waits for; empty if there are none.
+    /// Threads' states as background threads; empty if the program has none.
     pub(super) backgrounds: Vec<BackgroundState>,
-    /// Threads that a thread waits for, or that are the program, and that are not over.
+    /// Number of foreground threads that have not ended.
     pub(super) foreground: usize,
-    /// When a thread other than those that repeat last made progress.
+    /// When a thread that does not repeat its operations last had a turn.
     pub(super) last_turn: u64,
-    /// Runs of operations that are done again, with the run that they are like, if [`Machine::COSTS`].
+    /// Repeated runs, with the number of the run that each repeats, if [`Machine::COSTS`].
     pub(super) echoes: Vec<(PointId, u32)>,
-    /// Threads on their way, if a trace is kept.
+    /// Latencies of woken threads, if a trace is kept.
     pub(super) delays: Vec<Delay>,
 }
 
@@ -93,7 +93,7 @@ impl<'a> Simulation<'a> {
 
     /// Keeps the order in which operations take effect, for tests.
     pub(crate) fn traced(mut self) -> Simulation<'a> {
-        // What has been done before anything acts.
+        // Semaphores that were initialized before any thread acted.
         let done = self.actors.iter().zip(0..).flat_map(|(actor, thread)| {
             (0..actor.next).map(move |operation| Step { thread: ThreadId(thread), operation, begins: false })
         });
@@ -101,7 +101,7 @@ impl<'a> Simulation<'a> {
         self
     }
 
-    /// The results; first runs to the end if it is not over.
+    /// The results; runs to the end first.
     pub fn finish(mut self) -> Schedule {
         let mut vertices = Vec::new();
         while self.next_instant(&mut vertices).is_some() {}
@@ -110,8 +110,8 @@ impl<'a> Simulation<'a> {
 }
 
 impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
-    /// Advances by one instant, replaces `vertices` by those of that instant and returns its time; `None`
-    /// when nothing more happens.
+    /// Advances by one instant, replaces `vertices` by that instant's and returns its time; `None` when nothing more
+    /// happens.
     pub fn next_instant(&mut self, vertices: &mut Vec<Vertex>) -> Option<Ticks> {
         self.vertices.clear();
         let now = self.instant()?;
@@ -137,7 +137,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         }
     }
 
-    /// `program` has the names and numbers that the operations refer to.
+    /// `program` gives the threads, objects and names that the operations refer to.
     pub(super) fn with(
         program: &'a Program,
         source: O,
@@ -219,7 +219,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         }
     }
 
-    /// Goes on by one instant and returns its time; `None` when nothing more happens.
+    /// Advances by one instant and returns its time; `None` when nothing more happens.
     pub(super) fn instant(&mut self) -> Option<u64> {
         if self.is_over() {
             return None;
@@ -240,7 +240,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         Some(now)
     }
 
-    /// Limits how many each device serves at once.
+    /// Limits how many threads each device serves at once.
     pub(super) fn limit(&mut self, servers: &[u32]) {
         self.servers = servers.to_vec();
         if servers.iter().any(|servers| *servers > 0) {
@@ -248,7 +248,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         }
     }
 
-    /// For each thread, how many of its operations it has done.
+    /// For each thread, how many operations it has done.
     pub(super) fn done(&self) -> Vec<usize> {
         let own = |actor: &Actor, thread| self.done_in_background(thread).unwrap_or(actor.next as usize);
         let done = self.actors.iter().zip(0..).map(|(actor, thread)| own(actor, thread));
@@ -318,7 +318,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
             Operation::SleepNext(length) => self.sleep_next(thread, length),
             Operation::Release(edge) => self.release(thread, edge),
             Operation::Await(edge) => self.await_release(thread, edge),
-            // `advance` deals with these.
+            // `advance` does these.
             Operation::Exec(_)
             | Operation::ExecIn(..)
             | Operation::Call(_)
@@ -374,7 +374,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         self.actors[thread as usize].next_run += 1;
     }
 
-    /// The thread's next point, decided by its present one.
+    /// Begins the thread's next step: a new point below its present one, which becomes its present one.
     pub(super) fn begin_step(&mut self, thread: u32) -> PointId {
         let actor = &mut self.actors[thread as usize];
         if M::DECIDES {
@@ -383,7 +383,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         actor.point
     }
 
-    /// The thread computes for this long and acts then, at its present point.
+    /// The thread computes for this long, at its present point, then acts.
     pub(super) fn take_time(&mut self, thread: u32, length: Ticks) {
         if M::COSTS {
             self.note_charge(thread, length);
@@ -393,7 +393,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         self.machine.compute(thread, length.0);
     }
 
-    /// Something of the thread ends after this long: if nothing ends later, it decides the end of the run.
+    /// A step of the thread ends after this long; if no step ends later, its end is the end of the run.
     pub(super) fn note_end(&mut self, thread: u32, length: u64) {
         if !M::DECIDES || self.is_background(thread) {
             return;
@@ -425,8 +425,8 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         Moment { time: self.machine.now(), point: self.actors[thread as usize].point }
     }
 
-    /// What decides a moment that needs both the thread's arrival and `cause`: the later one, or at the same time
-    /// what is above both.
+    /// The point that decides a moment that needs both the thread's arrival and `cause`: that of the later one, or at
+    /// the same time their common ancestor.
     pub(super) fn decide(&self, actor: &Actor, cause: Option<Moment>) -> PointId {
         match cause {
             Some(cause) if cause.time > actor.since => cause.point,
@@ -435,7 +435,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         }
     }
 
-    /// The thread reaches an operation in which it may have to wait.
+    /// Notes when the thread reaches an operation in which it may have to wait.
     pub(super) fn arrive(&mut self, thread: u32) {
         let now = self.machine.now();
         let actor = &mut self.actors[thread as usize];
@@ -444,7 +444,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         }
     }
 
-    /// The thread has got past its operation, for which it needed `cause`. It has arrived before.
+    /// The thread, which has arrived before, passes its operation, for which it needed `cause`.
     pub(super) fn pass(&mut self, thread: u32, cause: Option<Moment>) -> Flow {
         if M::DECIDES {
             let point = self.decide(&self.actors[thread as usize], cause);
@@ -453,7 +453,7 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         self.go_on(thread)
     }
 
-    /// The thread has done an operation for which it never waits.
+    /// The thread passes its operation, by nothing but its own arrival.
     pub(super) fn go_on(&mut self, thread: u32) -> Flow {
         self.note_step(thread, false);
         let actor = &mut self.actors[thread as usize];
@@ -469,8 +469,8 @@ impl<'a, M: Machine, O: Operations> Simulation<'a, M, O> {
         }
     }
 
-    /// A waiting thread passes its operation because of `cause`, which `by` has done. It acts at the end of
-    /// this instant's queue, as soon as it has a processor.
+    /// A waiting thread passes its operation because of `cause`, done by the thread `by`. It acts at the end of this
+    /// instant's queue, as soon as it has a processor.
     pub(super) fn grant(&mut self, waiter: u32, cause: Moment, by: u32) {
         self.pass(waiter, Some(cause));
         self.wake(waiter, Some(by));

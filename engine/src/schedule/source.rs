@@ -2,16 +2,16 @@
 
 use crate::program::{Operation, Program};
 
-/// The operations of a program's threads, asked for in order.
+/// Gives the operations of a program's threads in order.
 pub trait Operations {
-    /// The thread's operation with this number, `None` after its last. Asked for with numbers that never fall, the same
-    /// one any number of times.
+    /// The thread's operation with this number, `None` after the last. For each thread numbers never decrease but may
+    /// repeat.
     fn at(&mut self, thread: u32, number: u32) -> Option<Operation>;
 
-    /// Whether another thread creates this one; otherwise it starts at 0.
+    /// Whether another thread creates this one; otherwise it starts at time 0.
     fn is_created(&self, thread: u32) -> bool;
 
-    /// It is so late when operations are asked for next, ticks from the start.
+    /// Gives the time of the following calls of `at`, ticks from the start.
     fn now(&mut self, _time: u64) {}
 }
 

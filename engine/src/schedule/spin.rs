@@ -1,5 +1,5 @@
-//! Spin locks: like a mutex, but a waiter keeps a processor busy. A thread that has lost its processor while
-//! it spins finds out only when it has one again whether the lock is free.
+//! Spin locks: like a mutex, but a waiter keeps its processor busy. A thread that lost its processor while spinning
+//! sees only when it has one again whether the lock is free.
 
 use std::collections::VecDeque;
 
@@ -13,9 +13,9 @@ use crate::program::ObjectId;
 pub(super) struct Spin {
     pub(super) owner: Option<u32>,
     freed: Option<Moment>,
-    /// Spinning threads, with a processor or without, in the order in which they came.
+    /// Spinning threads, with or without a processor, in the order in which they came.
     spinning: VecDeque<u32>,
-    /// It was freed while no thread that spins for it had a processor.
+    /// The lock was freed while no thread that spins for it had a processor.
     unseen: bool,
 }
 
@@ -23,13 +23,13 @@ impl<M: Machine, O: Operations> Simulation<'_, M, O> {
     pub(super) fn spin_lock(&mut self, thread: u32, object: ObjectId) -> Flow {
         self.arrive(thread);
         let first = self.actors[thread as usize].stage == Stage::Going;
-        // Also a thread that gets the lock at once spins, for no time: if its arrival alone came earlier, it would spin
+        // A thread that gets the lock at once spins too, for no time: if its arrival alone came earlier, it would spin
         // until the lock is freed.
         if first {
             self.vertex(thread, 1);
         }
         let spin = self.spins.at(object);
-        // One that was off its processor meanwhile still has its place.
+        // A thread that was off its processor meanwhile keeps its place.
         let place = if first { None } else { spin.spinning.iter().position(|other| *other == thread) };
         if spin.owner.is_some() {
             if place.is_none() {

@@ -1,8 +1,8 @@
-//! State of synchronization objects of one kind, made when an object is first used as that kind.
+//! States of synchronization objects of one kind, made at an object's first use as that kind.
 
 use crate::program::ObjectId;
 
-/// State by object. One name may be used for objects of several kinds: each kind has its own table.
+/// States by object. Each kind has its own table, since one name may be used for objects of several kinds.
 #[derive(Debug)]
 pub(super) struct Table<T> {
     /// Object to place in `states` + 1; empty until the first use, so that unused kinds cost nothing.
@@ -29,7 +29,7 @@ impl<T: Default> Table<T> {
         &mut self.states[(*place - 1) as usize]
     }
 
-    /// The object's state, if it was ever used as this kind.
+    /// The object's state, if it was used as this kind.
     pub(super) fn get(&self, object: ObjectId) -> Option<&T> {
         let place = *self.places.get(object.0 as usize)?;
         self.states.get((place as usize).checked_sub(1)?)

@@ -1,5 +1,5 @@
-//! How much objects are used: what a lock, a device or a thread's waiting is made of. Kept for machines with a number of
-//! processors only.
+//! How much objects are used: locks taken and held, waits, devices' service. Kept only for machines with a number of
+//! processors.
 
 use super::machine::Machine;
 use super::simulation::Simulation;
@@ -11,23 +11,23 @@ use crate::program::ObjectId;
 pub struct ObjectUse {
     /// How often it was taken as a lock.
     pub taken: u64,
-    /// Time during which at least one thread had it.
+    /// Time during which at least one thread held it.
     pub held: u64,
-    /// How often a thread gave its processor up to wait for it.
+    /// How many times a thread left its processor to wait for it.
     pub waits: u64,
-    /// Time that threads waited for it without a processor, summed. For a device that includes being served.
+    /// Time that threads waited for it without a processor, summed. For a device that includes service.
     pub blocked: u64,
     /// Time that threads kept processors busy waiting for it, summed.
     pub spun: u64,
-    /// Time of a device's servers, summed.
+    /// Time for which a device's servers served, summed.
     pub served: u64,
 }
 
-/// Which thread holds what since when.
+/// Uses of objects so far, and which are held now.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Usage {
     pub(super) objects: Vec<ObjectUse>,
-    /// How many threads have each object, and since when it is not free.
+    /// By object: number of holders, and since when it is held.
     holders: Vec<(u32, u64)>,
 }
 
@@ -62,7 +62,7 @@ impl Usage {
         *served = served.saturating_add(length);
     }
 
-    /// What is still held at the end was held up to it.
+    /// Ends sections that are still open at the end of the run.
     pub(super) fn close(&mut self, now: u64) {
         for (object, (count, since)) in self.objects.iter_mut().zip(&self.holders) {
             if *count > 0 {

@@ -1,35 +1,35 @@
-//! How a program is executed and recorded.
+//! Parameters of executing and recording a program.
 
-/// The machine on which a program is executed, and how it is recorded.
+/// The machine that executes a program, and how it records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Execution {
     /// Processors, 1 to 64.
     pub cpus: u16,
-    /// Time after which a thread makes room for others.
+    /// Time after which a running thread makes room for others.
     pub slice_ns: u64,
     /// Time from a wake-up, or from a pre-emption, until the thread can run.
     pub latency_ns: u64,
-    /// Rings; CPU modulo rings says which.
+    /// Number of rings; a CPU writes into the one of its number modulo this.
     pub rings: usize,
     /// First number of every CPU's sequence.
     pub first_sequence: u32,
     /// Clock at the start.
     pub start_ns: u64,
-    /// Process, and id of the first thread.
+    /// Id of the process and of its first thread.
     pub pid: u32,
-    /// Where the randomness starts that decides about noise, exits and stack pointers.
+    /// Seed of the random choices of noise, exits and stack pointers.
     pub seed: u64,
-    /// Wake-ups of threads that do not sleep, and swapped neighbours in the rings.
+    /// Whether there are wake-ups of threads that do not sleep, and swapped neighbours in the rings.
     pub noise: bool,
-    /// With `noise`: wake-ups of threads that were woken or pre-empted before and have not run since.
+    /// With `noise`: also wake-ups of threads that were woken or pre-empted and have not run since.
     pub second_wakings: bool,
-    /// The kernel does not record calls below the first open frame of the same function.
+    /// Whether the kernel omits calls below the first open frame of the same function.
     pub fold_recursion: bool,
-    /// Synchronization operations are recorded, as by the interposed library; each takes 64 ns of CPU time,
-    /// which is work of the thread where it did not have to wait and woke no thread.
+    /// Whether synchronization operations are recorded, as by the interposed library. Each takes 64 ns of CPU time, which
+    /// counts as the thread's work if it neither waited nor woke a thread.
     pub operations: bool,
-    /// With `operations`: a semaphore that is taken right before a mutex is locked is made of a condition variable under
-    /// that mutex, as programs make queues.
+    /// With `operations`: a semaphore taken right before a mutex is made of a condition variable under that mutex, as in
+    /// programs' queues.
     pub hand_made: bool,
 }
 

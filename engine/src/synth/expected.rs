@@ -1,23 +1,23 @@
-//! The answer to a generated recording, kept while the program is executed: what each thread did when, and the
-//! program that has to come out.
+//! The answer to a generated recording, collected while the program is executed: each thread's states over time, and the
+//! program that the recording must give.
 
 use super::trace_emitter::kept_name;
 use crate::program::{EdgeId, Function, FunctionRef, ObjectId, Operation, Program, Thread, ThreadId};
 use crate::time::Ticks;
 
-/// Name of the binary that generated functions are in.
+/// Name of the binary of generated functions.
 pub(super) const MODULE: &str = "synthetic";
 
-/// What a thread truly did.
+/// A thread's true state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
     /// On a CPU.
     Running,
-    /// Waiting for one.
+    /// Waiting for a CPU.
     Runnable,
     /// Asleep.
     Blocked,
-    /// No longer there.
+    /// Exited.
     Ended,
 }
 
@@ -28,17 +28,17 @@ pub struct Truth {
     pub thread: usize,
     /// Its id.
     pub tid: u32,
-    /// Its name, as much of it as the kernel keeps.
+    /// Its name, cut off as by the kernel.
     pub name: String,
-    /// Whether it was there from the start.
+    /// Whether it existed from the start.
     pub initial: bool,
-    /// What it did from when on, in order.
+    /// Its states in order, each with its start.
     pub changes: Vec<(u64, Doing)>,
     /// Its CPU time.
     pub cpu_time_ns: u64,
 }
 
-/// The name under which a timeline puts waits in an uninterruptible state that an interrupt ends.
+/// A timeline's name for waits in an uninterruptible state that an interrupt ends.
 const DEVICE: &str = "device";
 
 #[derive(Clone, Debug, Default)]
@@ -53,7 +53,7 @@ pub(super) struct ExpectedRun {
     names: Vec<String>,
     /// Names of the executed program's objects.
     objects: Vec<String>,
-    /// What semaphores held at first.
+    /// Operations that initialize the semaphores.
     pub(super) first: Vec<Operation>,
     onces: Vec<(ObjectId, Ticks)>,
     /// Whether synchronization operations are recorded.
@@ -92,14 +92,14 @@ impl ExpectedRun {
         }
     }
 
-    /// CPU time other than work: of a recorded operation.
+    /// Adds CPU time of a recorded operation, which is not work.
     pub(super) fn uses_cpu(&mut self, thread: usize, length_ns: u64) {
         if let Some(life) = self.lived[thread].and_then(|index| self.lives.get_mut(index)) {
             life.cpu_time_ns += length_ns;
         }
     }
 
-    /// CPU time that [`ExpectedRun::uses_cpu`] has counted was work all the same.
+    /// Adds work of CPU time that [`ExpectedRun::uses_cpu`] has counted already.
     pub(super) fn work(&mut self, thread: usize, length_ns: u64) {
         let length = Ticks::from_ns(length_ns);
         match self.scripts[thread].last_mut() {
@@ -108,7 +108,7 @@ impl ExpectedRun {
         }
     }
 
-    /// An operation that is decided again.
+    /// Adds an operation that is simulated.
     pub(super) fn operation(&mut self, thread: usize, operation: Operation) {
         let passed = matches!(operation, Operation::Once(..)) && self.scripts[thread].contains(&operation);
         if !passed {
@@ -116,7 +116,7 @@ impl ExpectedRun {
         }
     }
 
-    /// How long what runs once took.
+    /// Notes the length of the body of a `once`.
     pub(super) fn once(&mut self, object: ObjectId, length_ns: u64) {
         self.onces.push((object, Ticks::from_ns(length_ns)));
     }
@@ -157,7 +157,7 @@ impl ExpectedRun {
         self.scripts[thread].push(Operation::Create(ThreadId(other as u32)));
     }
 
-    /// A thread's operations; the first one to be there fills the semaphores.
+    /// A thread's operations; the first thread to exist also initializes the semaphores.
     fn script<'s>(&'s self, life: &'s Truth) -> impl Iterator<Item = &'s Operation> {
         let first =
             life.initial && self.lives.iter().find(|life| life.initial).is_some_and(|f| f.tid == life.tid);
@@ -165,7 +165,7 @@ impl ExpectedRun {
         first.iter().chain(&self.scripts[life.thread])
     }
 
-    /// The program that has to come out of the recording.
+    /// The program that the recording must give.
     pub(super) fn program(&self) -> Program {
         let operations = || self.scripts.iter().flatten();
         let mut functions: Vec<FunctionRef> = operations()
@@ -190,7 +190,7 @@ impl ExpectedRun {
                 let number = self.lived[thread.0 as usize].unwrap_or_default();
                 Operation::Join(ThreadId(number as u32))
             }
-            // After the executed program's own objects.
+            // The device comes after the executed program's own objects.
             Operation::Io(_, length) if self.decided => {
                 Operation::Io(ObjectId(self.objects.len() as u32), length)
             }

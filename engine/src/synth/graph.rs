@@ -1,4 +1,4 @@
-//! A large activity graph for benchmarks, of the shape of those of 1994 (near-critical paths, Table III).
+//! A large activity graph for benchmarks, shaped like those of 1994 (near-critical paths, Table III).
 
 use crate::graph::{Activity, ActivityGraph, ActivityKind, GraphError, VertexId};
 use crate::numbers::Numbers;
@@ -7,8 +7,8 @@ use crate::time::Ticks;
 
 const FUNCTIONS: u64 = 64;
 
-/// A graph with exactly this many edges (at least some tens) on 8 threads: chains of computing, and a wake edge
-/// with a latency at one of 14 vertices, as in the largest graph of the paper (261,776 edges and 243,447 vertices).
+/// A graph with exactly this many edges (at least some tens) on 8 threads. It has chains of computing, and a wake edge with a
+/// latency at one of 14 vertices, as the largest graph of the paper (261,776 edges and 243,447 vertices).
 ///
 /// # Errors
 /// More edges than 32 bits can number.
@@ -16,12 +16,12 @@ pub fn large_graph(edges: u32, seed: u64) -> Result<ActivityGraph, GraphError> {
     const THREADS: u32 = 8;
     let mut numbers = Numbers::new(seed);
     let mut all: Vec<Activity> = Vec::with_capacity(edges as usize);
-    // Every vertex but the source has one edge, the sink one for each thread; the remaining edges are wakes.
+    // Every vertex has one edge, except the source (none) and the sink (one for each thread); the other edges are wakes.
     let inner = (u64::from(edges.saturating_sub(THREADS)) * 243_447 / 261_776).max(u64::from(THREADS)) as u32;
     let mut wakes = edges.saturating_sub(inner + THREADS);
     let mut last = [VertexId(0); THREADS as usize];
     for vertex in 1..=inner {
-        // At first each thread has its start.
+        // The first vertices are the threads' starts.
         let thread = if vertex <= THREADS { vertex - 1 } else { numbers.below(u64::from(THREADS)) as u32 };
         let head = VertexId(vertex);
         let wake = vertex > THREADS && numbers.below(u64::from(inner - vertex + 1)) < u64::from(wakes);

@@ -1,10 +1,9 @@
-//! Executes a program on a machine with P processors and writes down what the kernel would record, and the
-//! correct reading of that recording. It has round-robin time slices with pre-emption, wake-up latency, and
-//! interrupts that hit the running thread.
+//! Executes a program on a machine with P processors, and writes the kernel's records and the correct reading of them. The
+//! machine has round-robin time slices with pre-emption, wake-up latency, and interrupts that hit the running thread.
 //!
-//! Time goes in whole grains of [`GRAIN_NS`]; what a CPU does in a grain is stamped with its number inside
-//! it. So no two CPUs share a time stamp, and records in order of time are in the order of execution. A
-//! stretch on one CPU still has its exact length.
+//! Time advances in whole grains of [`GRAIN_NS`]. An action of a CPU within a grain is stamped with the grain's start plus
+//! the CPU's number. So no two CPUs share a time stamp, and the order of records in time is the order of execution. A stretch
+//! on one CPU still has its exact length.
 
 use super::Numbers;
 use super::execution::Execution;
@@ -16,7 +15,7 @@ use probe_abi::{Call, Context};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-/// Lengths are rounded up to whole grains; at most this many CPUs.
+/// Length of a grain: lengths are rounded up to whole grains. Also the most CPUs.
 pub(super) const GRAIN_NS: u64 = 64;
 
 pub(super) const SLEEPING: u32 = 1;
@@ -28,33 +27,33 @@ pub(super) const FUTEX_WAIT_BITSET: u32 = 9 | 128;
 /// Why a program cannot be executed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GenerateError {
-    /// An operation that the generator does not execute.
+    /// The generator does not execute this operation.
     #[error("the recording generator does not execute {0:?}")]
     Unsupported(Operation),
-    /// The program does not fulfil what every program must.
+    /// The program fails `Program::check`.
     #[error(transparent)]
     Invalid(#[from] ProgramError),
 }
 
-/// What happens next; at the same time in order of CPU.
+/// An event of the machine; at the same time in order of CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
     /// The thread enters the run queue.
     Ready(usize),
     /// An idle CPU looks for work.
     Dispatch,
-    /// The CPU's thread has computed what it was given.
+    /// The CPU's thread has computed its chunk.
     Computed { turn: u64 },
     /// A device or timer wakes the thread.
     Timer(usize),
-    /// A wake-up that ends nothing.
+    /// A wake-up that ends no wait.
     Noise,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cpu {
     pub(super) current: Option<usize>,
-    /// Counts what it was given to compute: what was planned before is void.
+    /// Counts chunks, so that events of earlier chunks are void.
     pub(super) turn: u64,
 }
 
@@ -62,9 +61,9 @@ pub(super) struct Cpu {
 pub(super) struct Actor {
     pub(super) tid: u32,
     pub(super) next: usize,
-    /// Compute left in the current operation.
+    /// Rest of the current compute operation.
     pub(super) left_ns: u64,
-    /// Part of it that is planned now, and the rest of the time slice.
+    /// Length of the present chunk, and the rest of the time slice.
     pub(super) chunk_ns: u64,
     pub(super) slice_ns: u64,
     pub(super) stack: Vec<(u32, u64, bool)>,
@@ -73,12 +72,12 @@ pub(super) struct Actor {
     pub(super) cpu: u16,
     /// The futex call that it sleeps in.
     pub(super) in_futex: Option<Call>,
-    /// `ExecIn` is half done: compute, then return.
+    /// An `ExecIn` has been entered: after computing, the function returns.
     pub(super) returns: bool,
     pub(super) joiners: Vec<usize>,
-    /// The recorded operation that it is in.
+    /// The recorded operation that the thread is in.
     pub(super) inside: Option<Inside>,
-    /// The semaphore that it takes by way of a condition variable, and how far it has come.
+    /// The semaphore that it takes by a condition variable, and how far it has got.
     pub(super) consumes: Option<ObjectId>,
     pub(super) way: Option<Way>,
 }
@@ -109,18 +108,18 @@ pub(super) struct Machine<'a> {
     pub(super) queue: VecDeque<usize>,
     pub(super) semaphores: Vec<Semaphore>,
     pub(super) shared: Vec<Shared>,
-    /// Semaphores that are made of a condition variable, with their mutexes.
+    /// Semaphores made of a condition variable, with their mutexes.
     pub(super) hand_made: BTreeMap<ObjectId, ObjectId>,
-    /// Threads that others create.
+    /// By thread: whether another thread creates it.
     pub(super) created: Vec<bool>,
-    /// Released, and the threads that await it.
+    /// By edge: whether it was released, and the threads that await it.
     pub(super) edges: Vec<(bool, Vec<usize>)>,
     pub(super) emitter: TraceEmitter,
     pub(super) expected_run: ExpectedRun,
     pub(super) numbers: Numbers,
 }
 
-/// Whether a thread goes on at once.
+/// Whether a thread continues after an operation.
 pub(super) enum Outcome {
     GoesOn,
     Computes,
@@ -209,7 +208,7 @@ impl<'a> Machine<'a> {
         self.now
     }
 
-    /// Runs until nothing happens any more.
+    /// Runs until no event is left.
     pub(super) fn run(&mut self) -> Result<(), GenerateError> {
         while let Some(Reverse((time, cpu, _, event))) = self.events.pop() {
             self.now = time;
@@ -256,7 +255,7 @@ impl<'a> Machine<'a> {
         Stamp { time_ns: self.stamp(cpu), cpu: cpu as u16, context, tid }
     }
 
-    /// The thread has been switched to.
+    /// The thread gets the CPU.
     pub(super) fn begin(&mut self, cpu: usize, thread: usize) -> Result<(), GenerateError> {
         self.cpus[cpu].current = Some(thread);
         let stamp = self.stamp(cpu);
@@ -296,7 +295,7 @@ impl<'a> Machine<'a> {
         self.go_on(cpu, thread)
     }
 
-    /// The thread goes on with its operations until it computes or leaves.
+    /// The thread does its operations until it computes or leaves the CPU.
     pub(super) fn go_on(&mut self, cpu: usize, thread: usize) -> Result<(), GenerateError> {
         loop {
             if self.actors[thread].left_ns > 0 {
@@ -330,7 +329,7 @@ impl<'a> Machine<'a> {
         self.switch_from(cpu, thread, state, false)
     }
 
-    /// The CPU goes to the next thread in the queue, or idle.
+    /// The CPU switches to the next thread in the queue, or becomes idle.
     pub(super) fn switch_from(
         &mut self,
         cpu: usize,
@@ -358,7 +357,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// A device or a timer: the interrupt hits the thread that runs on the CPU.
+    /// A device's or a timer's interrupt wakes the thread; it hits the thread that runs on the CPU.
     pub(super) fn timer(&mut self, cpu: usize, thread: usize) {
         let in_device = self.actors[thread].in_futex.is_none();
         let (context, state) = match (in_device, self.numbers.below(2)) {
@@ -383,7 +382,7 @@ impl<'a> Machine<'a> {
         self.plan(self.latency(), -1, Event::Ready(thread));
     }
 
-    /// Wake-ups that end nothing: of a thread that does not sleep, or a second one.
+    /// Emits a wake-up that ends no wait: of a thread that does not sleep, or a second one.
     pub(super) fn make_noise(&mut self, cpu: usize) {
         let thread = self.numbers.below(self.actors.len() as u64) as usize;
         let context = if self.numbers.below(2) == 0 { Context::HardIrq } else { Context::Task };

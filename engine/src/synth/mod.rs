@@ -1,5 +1,5 @@
-//! Programs and recordings made from a number, for tests and benchmarks: the same number gives the same
-//! program, and a recording comes with the answer that every later stage must find.
+//! Programs and recordings generated from a seed, for tests and benchmarks. The same seed gives the same program, and a
+//! recording comes with the answer that every later stage must find.
 
 mod execution;
 mod expected;

@@ -1,4 +1,4 @@
-//! What each operation does on the generator's machine, and the records it leaves.
+//! The effect of each operation on the generator's machine, and its records.
 
 use super::expected::Doing;
 use super::machine::{
@@ -65,7 +65,7 @@ impl Machine<'_> {
             Operation::Sleep(length) => {
                 self.plan(grains(length), cpu as i32, Event::Timer(thread));
                 self.expected_run.sleep(thread, grains(length));
-                // Each for something else: the same one again would be one wait that polls.
+                // A word of its own for each sleep: repeated waits for the same word would be one wait that polls.
                 let word = word(1 << 21 | (self.now / GRAIN_NS) as u32 & 0xf_ffff);
                 return self.wait_for_futex(cpu, thread, word, FUTEX_WAIT).map(|()| Outcome::Left);
             }
@@ -88,7 +88,7 @@ impl Machine<'_> {
         Ok(Outcome::GoesOn)
     }
 
-    /// A count is given: to the thread that has waited longest, if there is one.
+    /// Posts a semaphore: the thread that has waited longest gets the count, if there is one.
     fn post(&mut self, cpu: usize, thread: usize, object: ObjectId) {
         let semaphore = &mut self.semaphores[object.0 as usize];
         match semaphore.waiters.pop_front() {

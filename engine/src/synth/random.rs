@@ -1,13 +1,13 @@
-//! Small programs with every kind of operation, for tests against the oracle. They may deadlock: that too must work.
+//! Small programs with every kind of operation, for tests against the oracle. They may deadlock, which must be handled, too.
 
 use crate::numbers::Numbers;
 use crate::program::{EdgeId, Function, FunctionRef, ObjectId, Operation, Program, Thread, ThreadId};
 use crate::time::Ticks;
 
-/// How long the timed steps of a random program are.
+/// Lengths of the timed steps of a random program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lengths {
-    /// Up to 10^9 ns: in a small program two sums of them are hardly ever equal.
+    /// Up to 10⁹ ns: two sums are hardly ever equal in a small program.
     Spread,
     /// 1 to 3 ns: ties everywhere.
     Tied,
@@ -16,7 +16,7 @@ pub enum Lengths {
 const FUNCTIONS: u64 = 4;
 const SEMAPHORES: u64 = 3;
 const MUTEXES: u64 = 2;
-/// Objects: semaphores, then mutexes, and one of each of the rest.
+/// Numbers of objects: semaphores, then mutexes, then one object of each other kind.
 const READ_WRITE: u32 = 5;
 const SPIN: u32 = 6;
 const CONDITION: u32 = 7;
@@ -178,7 +178,7 @@ impl Maker {
         threads[0].operations.insert(place, Operation::Create(ThreadId(last as u32)));
     }
 
-    /// Puts releases for most awaits and some counts for semaphores somewhere.
+    /// Inserts releases for most awaits and posts for most semaphore waits at random places.
     fn answer_waits(&mut self, threads: &mut [Thread]) {
         let mut answers: Vec<Operation> = self.awaited.iter().map(|edge| Operation::Release(*edge)).collect();
         for thread in threads.iter() {
@@ -200,7 +200,7 @@ impl Maker {
         }
     }
 
-    /// A place in the list.
+    /// A random place in the list.
     fn place(&mut self, list: &[Operation]) -> usize {
         self.numbers.below(list.len() as u64 + 1) as usize
     }

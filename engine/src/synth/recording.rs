@@ -1,5 +1,5 @@
-//! Recordings with a known answer: a program is executed on P processors, and what the kernel would have
-//! recorded comes out as real records, together with what every later stage must find.
+//! Recordings with a known answer: a program is executed on P processors, and gives the records that the kernel would have
+//! written, together with the answer that every later stage must find.
 
 use super::execution::Execution;
 use super::expected::{Doing, MODULE, Truth};
@@ -13,20 +13,20 @@ use probe_abi::Record;
 /// A generated recording and its answer.
 #[derive(Clone, Debug)]
 pub struct Generated {
-    /// Facts at the start, with the end.
+    /// Facts at the start and at the end.
     pub facts: Facts,
     /// Records of each ring in the order in which the kernel wrote them.
     pub rings: Vec<Vec<Record>>,
-    /// What [`crate::translation::from_timeline`] must make of it, apart from edge names, trust and findings.
+    /// The program that [`crate::translation::from_timeline`] must make of it, apart from edge names, trust and findings.
     pub expected: Program,
-    /// What the threads truly did, in order of birth.
+    /// The threads' true states, in order of birth.
     pub truth: Vec<Truth>,
     /// First number of every CPU's sequence; `None`: the records do not start there.
     pub first_sequence: Option<u32>,
 }
 
-/// Executes a program. Lengths are rounded up to 64 ns. A semaphore or an edge that is there before anyone waits
-/// leaves no trace, as with real ones: the expected program has an edge only where a thread slept.
+/// Executes and records a program. Lengths are rounded up to 64 ns. A semaphore count or an edge that is there before a
+/// thread waits leaves no trace, as in real recordings: the expected program has an edge only where a thread slept.
 ///
 /// # Errors
 /// A program that fails [`Program::check`]; else the first operation that the generator does not execute.
@@ -70,7 +70,7 @@ pub fn generate(program: &Program, execution: &Execution) -> Result<Generated, G
 }
 
 impl Generated {
-    /// The recording as it comes out of decoding and merging.
+    /// The recording after decoding and merging.
     pub fn recording(&self) -> Recording {
         let mut merger = Merger::new(self.rings.len()).numbered_from(self.first_sequence);
         for (ring, records) in self.rings.iter().enumerate() {
@@ -85,7 +85,7 @@ impl Generated {
         Recording { facts: self.facts.clone(), events, notes }
     }
 
-    /// What /proc lists at this time.
+    /// The threads that /proc lists at this time.
     fn listed_at(&self, time_ns: u64) -> Vec<ThreadFact> {
         let pid = self.facts.processes.first().map_or(0, |process| process.pid);
         let facts = self.truth.iter().filter_map(|life| {
@@ -107,14 +107,14 @@ impl Generated {
         facts.collect()
     }
 
-    /// The same with some records lost on the way.
+    /// The recording without the lost records.
     #[must_use]
     pub fn lossy(mut self, mut is_lost: impl FnMut(&Record) -> bool) -> Generated {
         self.rings.iter_mut().for_each(|ring| ring.retain(|record| !is_lost(record)));
         self
     }
 
-    /// The same as if it had been attached to at this time: facts from /proc, no records from before.
+    /// The recording as if longpole had attached at this time: facts from /proc, and no earlier records.
     #[must_use]
     pub fn attached_at(mut self, time_ns: u64) -> Generated {
         self.rings.iter_mut().for_each(|ring| ring.retain(|record| record.header().time_ns >= time_ns));
@@ -125,7 +125,7 @@ impl Generated {
     }
 }
 
-/// What a thread did just before this time; `None` if it was not born.
+/// A thread's state just before this time; `None` if it was not born.
 fn doing_before(life: &Truth, time_ns: u64) -> Option<Doing> {
     let there_at_start = life.changes.first().filter(|(born, _)| life.initial && *born == time_ns);
     let before = life.changes.iter().take_while(|(from, _)| *from < time_ns).last();
@@ -141,7 +141,7 @@ fn cpu_time_before(life: &Truth, time_ns: u64) -> u64 {
         .sum()
 }
 
-/// Neighbours of one CPU whose places an interrupt swapped.
+/// Swaps neighbouring records of one CPU, as an interrupt may do.
 fn swap_neighbours(ring: &mut [Record], seed: u64) {
     let mut at = (seed % 3) as usize;
     while at + 1 < ring.len() {

@@ -1,13 +1,13 @@
-//! A program as it would have been recorded with probes on some of its functions and samples of the rest.
+//! A program as if recorded with probes on some of its functions and samples of the rest.
 
 use super::Numbers;
 use crate::program::{FunctionRef, Operation, Place, PlaceId, Program, Sample, Samples, Thread};
 use crate::time::Ticks;
 use rustc_hash::FxHashMap;
 
-/// The program without the calls of the functions that had no probes (`probed` says which had, by number), and samples
-/// of each thread's compute time: one at a random instant of each stretch of this length. The answer to it is the
-/// report of the program itself.
+/// The program without calls of functions without probes (`probed`: by number, whether a function has them), and with samples
+/// of each thread's compute time. There is one sample at a random instant of each stretch of length `period`. The answer to
+/// it is the report of the program itself.
 pub fn sampled_program(program: &Program, probed: &[bool], period: Ticks, seed: u64) -> Program {
     let is_probed = |function: FunctionRef| probed.get(function.0 as usize).copied().unwrap_or(false);
     let mut sampled = Program { samples: Samples::default(), threads: Vec::new(), ..program.clone() };
@@ -55,7 +55,7 @@ impl Writer<'_> {
         let mut operations: Vec<Operation> = Vec::new();
         let mut samples = Vec::new();
         let mut stack: Vec<FunctionRef> = Vec::new();
-        // Compute time so far, the stretch that it is in, and the instant of that stretch's sample.
+        // Compute time so far, the number of the present stretch, and the instant of its sample.
         let (mut now, mut stretch) = (0u64, 0u64);
         let mut next = self.numbers.below(self.period);
         for operation in &thread.operations {
@@ -112,7 +112,7 @@ impl Writer<'_> {
     }
 }
 
-/// Computing goes on: nothing tells it from what was computed before.
+/// Adds computing to the operation before: without probes in between they are one.
 fn add(operations: &mut Vec<Operation>, length: Ticks) {
     if let Some(Operation::Exec(before)) = operations.last_mut() {
         before.0 = before.0.saturating_add(length.0);

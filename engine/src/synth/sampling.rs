@@ -1,4 +1,4 @@
-//! A generated recording as it would have been with probes on some of its functions and a sampling clock on every CPU.
+//! A generated recording as if made with probes on some of its functions and a sampling clock on every CPU.
 
 use super::expected::{Doing, MODULE, Truth};
 use crate::event::{
@@ -7,13 +7,13 @@ use crate::event::{
 use probe_abi::{Header, Kind, Record, Sample, SampleReason};
 use rustc_hash::FxHashMap;
 
-/// Where the generated binary lies.
+/// Address of the generated binary.
 const BASE: u64 = 0x40_0000;
-/// A function is where its `FunctionFact::offset` says, and this far into it is all of its code.
+/// Offset of all sampled addresses in a function, whose own offset is `FunctionFact::offset`.
 const INSIDE: u64 = 4;
 
-/// The recording without the calls of functions that are not `probed`, and with samples of all threads at `rate_hz`: at
-/// the same instants on all CPUs, the first one at `phase_ns` into the recording. `truth` is what the threads did.
+/// The recording without calls of functions that are not `probed`, and with samples of all threads at `rate_hz`. They are at
+/// the same instants on all CPUs, the first one `phase_ns` after the start. `truth` has the threads' states.
 pub fn sampled_recording(
     mut recording: Recording,
     truth: &[Truth],
@@ -53,7 +53,7 @@ pub fn sampled_recording(
     recording
 }
 
-/// The call stacks of all threads, and the notes that say what each number of a sampled stack means.
+/// The call stacks of all threads, and the notes that give each sampled stack a number.
 struct Sampler {
     pid: u32,
     offsets: FxHashMap<FunctionId, u64>,
@@ -74,12 +74,12 @@ impl Sampler {
         }
     }
 
-    /// A sample of the thread's stack at this time, noted if it is a new one.
+    /// A sample of the thread's stack at this time; adds a note for a new stack.
     fn sample(&mut self, time_ns: u64, tid: u32, header: Header) -> Record {
         let stack = self.stacks.get(&tid).map_or(&[][..], Vec::as_slice);
         let frame = |(index, function): (usize, &FunctionId)| {
             let offset = self.offsets.get(function).copied().unwrap_or(0);
-            // The address that a call returns to is one byte after it.
+            // In a caller's frame, the return address is one byte after the call.
             BASE + offset + INSIDE + u64::from(index > 0)
         };
         let frames: Vec<u64> = stack.iter().rev().enumerate().map(frame).collect();
@@ -98,7 +98,7 @@ impl Sampler {
         })
     }
 
-    /// Calls and returns of a record.
+    /// Updates the stacks by a record of a call or return.
     fn follow(&mut self, record: &Record) {
         let stack = self.stacks.entry(record.header().tid).or_default();
         match record {
@@ -109,7 +109,7 @@ impl Sampler {
     }
 }
 
-/// What a recording with samples knows of the binary and of how they were taken.
+/// Adds a sampled recording's facts about the binary and the sampling.
 fn add_facts(
     recording: &mut Recording,
     pid: u32,

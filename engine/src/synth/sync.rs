@@ -1,5 +1,5 @@
-//! Synchronization operations that are recorded themselves, as the interposed library records them: each takes one
-//! grain of CPU time, before its effect if it takes something, after it if it gives something.
+//! Synchronization operations that are recorded as by the interposed library. Each takes one grain of CPU time: before its
+//! effect for operations that take something, after it for those that give something.
 
 use super::machine::{ActorState, FUTEX_WAIT, FUTEX_WAIT_BITSET, GRAIN_NS, GenerateError, Machine, Outcome};
 use super::operations::{grains, word};
@@ -9,17 +9,17 @@ use crate::time::Ticks;
 use probe_abi::{OperationFlags, SyncOperation as S};
 use std::collections::BTreeMap;
 
-/// An operation that a thread is in.
+/// The operation that a thread is in.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Inside {
     pub(super) began_ns: u64,
-    /// The object was not free, or a thread was woken.
+    /// The thread had to wait, or woke another one.
     pub(super) held_up: bool,
-    /// Another thread has done what this one waits for.
+    /// Another thread has granted what this one waits for.
     pub(super) granted: bool,
-    /// The last to come to a barrier; it runs what runs once.
+    /// The thread is the last at a barrier, or runs the body of a `once`.
     pub(super) special: bool,
-    /// CPU time in it so far.
+    /// CPU time in the operation so far.
     pub(super) spent_ns: u64,
 }
 
@@ -31,25 +31,24 @@ pub(super) struct Shared {
     waiters: Vec<usize>,
     came: Vec<usize>,
     ran: Option<bool>,
-    /// Threads that wait for it as a condition.
+    /// Threads that wait for it as for a condition.
     waiting: Vec<usize>,
 }
 
-/// Where a thread is on its way through a condition variable.
+/// Stages of taking a semaphore by a condition variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// It has the mutex and looks whether it must wait, which takes a grain.
+    /// The thread holds the mutex and tests whether it must wait, which takes a grain.
     Looks,
-    /// It has looked.
+    /// The test is over.
     Looked,
-    /// It waits to be signalled.
+    /// The thread waits to be signalled.
     Waits,
-    /// It has been signalled and wants the mutex again.
+    /// The thread has been signalled and takes the mutex again.
     Returns,
 }
 
-/// A spinning thread is recognized by its CPU time, if that is more than this many times the cost of a
-/// release.
+/// A spinning thread is recognized by CPU time of more than this many times a release's.
 const SPAN: u64 = 4;
 
 impl Machine<'_> {
@@ -83,7 +82,7 @@ impl Machine<'_> {
                 self.take(cpu, thread, object, S::SemaphoreWait, operation)
             }
             Operation::Barrier(object, _) => self.take(cpu, thread, object, S::BarrierWait, operation),
-            // Which thread another one is, only its creation tells.
+            // Only a recorded creation gives the thread's handle.
             Operation::Join(other) if self.created[other.0 as usize] => self.join(cpu, thread, other),
             Operation::Unlock(object) => self.give(cpu, thread, object, S::MutexUnlock, operation),
             Operation::ReadWriteUnlock(object) => self.give(cpu, thread, object, S::RwLockUnlock, operation),
@@ -104,7 +103,7 @@ impl Machine<'_> {
         })
     }
 
-    /// The thread is in the operation for another grain, and reaches it again.
+    /// The thread computes in the operation for this long, then reaches it again.
     fn goes_on_inside(&mut self, thread: usize, length_ns: u64) -> Result<Outcome, GenerateError> {
         let actor = &mut self.actors[thread];
         actor.left_ns = length_ns;
@@ -198,7 +197,7 @@ impl Machine<'_> {
         Ok(Outcome::GoesOn)
     }
 
-    /// The thread arrives at a barrier: says whether it was the last.
+    /// The thread arrives at a barrier; returns whether it was the last.
     fn meet(&mut self, cpu: usize, thread: usize, operation: Operation) -> bool {
         let Operation::Barrier(object, count) = operation else { return true };
         let shared = &mut self.shared[object.0 as usize];
@@ -249,7 +248,7 @@ impl Machine<'_> {
         }
         let shared = &mut self.shared[place];
         let mut woken = Vec::new();
-        // A condition signals a waiter, asleep or not.
+        // A condition signals the first waiter, asleep or not.
         match kind {
             S::SemaphoreInit => {}
             S::ConditionSignal => {
@@ -259,7 +258,7 @@ impl Machine<'_> {
                     if let Some(call) = &mut self.actors[waiter].inside {
                         call.granted = true;
                     }
-                    // One that is not asleep yet will not sleep.
+                    // A signalled thread that is not asleep yet will not sleep.
                     if self.actors[waiter].state == ActorState::Asleep {
                         woken.push(waiter);
                     }
@@ -298,13 +297,12 @@ impl Machine<'_> {
         outcome
     }
 
-    /// The mutex under which a semaphore of the program is made with a condition variable: that which is locked after it
-    /// is taken.
+    /// The mutex of a semaphore that is made of a condition variable: the one that is locked right after it is taken.
     fn mutex_of(&self, semaphore: ObjectId) -> Option<ObjectId> {
         self.hand_made.get(&semaphore).copied()
     }
 
-    /// Takes one under the mutex, and waits while there is none, as programs do.
+    /// Takes a count under the mutex, and waits on the condition while there is none, as programs do.
     fn consume(
         &mut self,
         cpu: usize,
@@ -335,7 +333,7 @@ impl Machine<'_> {
                     if semaphore.count > 0 {
                         semaphore.count -= 1;
                         self.actors[thread].way = None;
-                        // Past the lock after it.
+                        // The mutex is held: skips the lock operation that follows.
                         self.actors[thread].next += 1;
                         return Ok(Outcome::GoesOn);
                     }
@@ -456,7 +454,7 @@ impl Machine<'_> {
         Ok(Outcome::GoesOn)
     }
 
-    /// A thread ends: those that join it go on.
+    /// Wakes a thread that joins the ending one.
     pub(super) fn wake_joiner(&mut self, cpu: usize, thread: usize, joiner: usize) {
         if self.actors[joiner].inside.is_none() {
             return self.wake(cpu, thread, joiner);
@@ -465,7 +463,7 @@ impl Machine<'_> {
     }
 }
 
-/// Semaphores that are taken right before a mutex is locked, with it.
+/// Semaphores that are taken right before a mutex is locked, with that mutex.
 pub(super) fn hand_made(program: &Program) -> BTreeMap<ObjectId, ObjectId> {
     let lists = program.threads.iter().map(|thread| thread.operations.windows(2));
     let pairs = lists.flatten().filter_map(|pair| match pair {

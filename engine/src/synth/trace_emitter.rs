@@ -1,12 +1,12 @@
-//! Writes the records of a generated recording as the kernel programs would: per CPU a sequence, per ring an
-//! order.
+//! Writes the records of a generated recording as the kernel programs and the library would: a sequence for each CPU and
+//! thread, an order for each ring.
 
 use probe_abi::{
     Call, Cause, Context, Exit, Fork, FunctionEnter, FunctionExit, Header, Kind, Operation, Record, Switch,
     SwitchFlags, SyncOperation, Waking, WakingFlags,
 };
 
-/// Where and when a record is written.
+/// Time, CPU and context of a record.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stamp {
     pub(super) time_ns: u64,
@@ -26,15 +26,15 @@ pub(super) struct Left {
     pub(super) call: Call,
 }
 
-/// All records written so far.
+/// The records written so far.
 #[derive(Clone, Debug)]
 pub(super) struct TraceEmitter {
     pub(super) rings: Vec<Vec<Record>>,
     sequences: Vec<u32>,
     pid: u32,
-    /// Rings of the CPUs; those of the threads come after them.
+    /// Number of the CPUs' rings; the threads' rings come after them.
     cpu_rings: usize,
-    /// By thread: records written.
+    /// By thread: the next number of its sequence.
     own: Vec<u32>,
 }
 
@@ -96,7 +96,7 @@ impl TraceEmitter {
     pub(super) fn waking(&mut self, at: Stamp, wakee: u32, wakee_state: u32, new: bool, wakee_call: Call) {
         let header = self.header(Kind::Waking, at);
         let tracked = if at.tid == 0 { 0 } else { WakingFlags::WAKER_TRACKED };
-        // The generator knows no interrupts but timers, and devices without a name.
+        // The generator's only interrupts are timers, and devices without names.
         let cause = match at.context {
             Context::HardIrq if wakee_call.number == crate::event::FUTEX_CALL => Cause::Timer,
             Context::HardIrq | Context::SoftIrq => Cause::Device,
@@ -188,12 +188,12 @@ pub(crate) fn comm(name: &str) -> [u8; 16] {
     comm
 }
 
-/// The name that the kernel's 15 bytes leave.
+/// The part of a name that the kernel's 15 bytes keep.
 pub(super) fn kept_name(name: &str) -> String {
     String::from_utf8_lossy(comm(name).split(|&byte| byte == 0).next().unwrap_or_default()).into_owned()
 }
 
-/// What is recorded of an operation.
+/// The recorded facts of an operation.
 pub(super) struct Finished {
     pub(super) operation: SyncOperation,
     pub(super) object: u64,

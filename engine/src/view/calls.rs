@@ -1,4 +1,4 @@
-//! Function slices: when probed functions were entered and left.
+//! Function slices: entries and exits of probed functions.
 
 use super::measured::Measured;
 use crate::event::FunctionId;
@@ -6,12 +6,12 @@ use crate::time::Timestamp;
 use crate::timeline::{StepKind, Thread};
 use std::collections::VecDeque;
 
-/// An edge of a function slice.
+/// An entry or an exit of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice<'a> {
     /// When.
     pub time: Timestamp,
-    /// The function that is entered; `None`: the innermost one is left.
+    /// The function that is entered; `None`: an exit of the innermost one.
     pub enters: Option<&'a str>,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Calls<'m> {
     step: usize,
     base: usize,
     open: usize,
-    /// What comes next, before any further step.
+    /// Entries to give before any further step.
     pending: VecDeque<(Timestamp, FunctionId)>,
     last: Timestamp,
 }
@@ -34,7 +34,7 @@ impl<'m> Calls<'m> {
         Calls { measured, thread, step: 0, base: 0, open: 0, pending: VecDeque::new(), last }
     }
 
-    /// Times never go back.
+    /// Limits a time so that times never decrease.
     fn at(&mut self, time: Timestamp, end: Timestamp) -> Timestamp {
         self.last = time.min(end).max(self.last);
         self.last
@@ -54,7 +54,7 @@ impl<'m> Iterator for Calls<'m> {
             }
             let base = thread.base_stacks.get(self.base);
             if let Some(base) = base.filter(|base| base.first_step as usize <= self.step) {
-                // An exec ends everything that was open.
+                // An exec ends all open functions.
                 if self.open > 0 {
                     self.open -= 1;
                     return Some(Slice { time: self.at(base.time, thread.end), enters: None });

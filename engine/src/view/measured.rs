@@ -1,4 +1,4 @@
-//! A recording with the names of its program.
+//! A recording with its program's names.
 
 use super::calls::{Calls, Slice};
 use super::running::Running;
@@ -9,13 +9,13 @@ use crate::time::Timestamp;
 use crate::timeline::{Birth, Timeline, Wakeup};
 use probe_abi::SampleReason;
 
-/// What a recording shows, in its own time, ns (`CLOCK_MONOTONIC`).
+/// A recording in its own time, ns (`CLOCK_MONOTONIC`).
 #[derive(Debug)]
 pub struct Measured<'a> {
     pub(super) timeline: &'a Timeline,
     pub(super) program: &'a Program,
     pub(super) occurrences: Occurrences<'a>,
-    /// Numbers of the program's functions, in their order; those that only samples know come after them.
+    /// Ids of the program's functions with probes, in order; the program's functions without probes come after these.
     functions: Vec<FunctionId>,
     threads: Vec<ThreadFacts<'a>>,
 }
@@ -48,16 +48,16 @@ pub struct ThreadFacts<'a> {
 pub struct WakeUp {
     /// When.
     pub time: Timestamp,
-    /// Index in [`Timeline::threads`] of the thread that did it.
+    /// Index in [`Timeline::threads`] of the waker.
     pub waker: u32,
-    /// Index of the woken thread.
+    /// Index in `Timeline::threads` of the wakee.
     pub wakee: u32,
-    /// It ended a wait of the woken thread.
+    /// Whether it ended a wait of the wakee.
     pub ended_wait: bool,
 }
 
 impl<'a> Measured<'a> {
-    /// Of a timeline and the program that [`crate::translation::from_timeline`] has made from it.
+    /// A timeline with the program that [`crate::translation::from_timeline`] has made from it.
     pub fn of(timeline: &'a Timeline, program: &'a Program) -> Measured<'a> {
         let lived = (0..).zip(&timeline.threads).filter(|(_, thread)| thread.has_lived());
         let threads = lived.zip(0u32..).zip(&program.threads).map(|(((index, thread), number), named)| {
@@ -102,17 +102,17 @@ impl<'a> Measured<'a> {
         self.threads.get(place)
     }
 
-    /// What the thread did, without a hole from its start to its end.
+    /// The thread's states, without a hole from its start to its end.
     pub fn states(&self, thread: &ThreadFacts<'_>) -> impl Iterator<Item = ThreadState> + '_ {
         States::of(self, thread.index)
     }
 
-    /// Its calls of probed functions: entries and exits in order of time, properly nested, all of them left at its end.
+    /// The thread's calls of probed functions: entries and exits in order of time, properly nested; at its end all exit.
     pub fn calls(&self, thread: &ThreadFacts<'_>) -> impl Iterator<Item = Slice<'_>> + '_ {
         Calls::of(self, thread.index)
     }
 
-    /// When an independent clock found the thread running, and the stack that it had: a number of
+    /// Ticks of the sampling clock that found the thread running, each with the number of its stack in
     /// [`crate::program::Samples::stack`].
     pub fn samples(&self, thread: &ThreadFacts<'_>) -> impl Iterator<Item = (Timestamp, u32)> + '_ {
         let samples =
@@ -126,18 +126,17 @@ impl<'a> Measured<'a> {
         self.timeline.wakeups.iter().map(wake_up)
     }
 
-    /// The one with this place.
+    /// The wake-up at this index.
     pub fn wake(&self, place: u32) -> Option<WakeUp> {
         self.timeline.wakeups.get(place as usize).map(wake_up)
     }
 
-    /// All lock sections that a report's rows of locks sum up, each thread's in the order in which it took
-    /// them.
+    /// All lock sections that a report's lock rows sum up, each thread's in the order of acquisition.
     pub fn lock_sections(&self) -> impl Iterator<Item = LockSection> + '_ {
         self.occurrences.lock_sections()
     }
 
-    /// How many threads were on CPUs, over time.
+    /// The number of threads on CPUs over time.
     pub fn running(&self) -> Running<'_> {
         Running::of(self.timeline)
     }
@@ -147,26 +146,26 @@ impl<'a> Measured<'a> {
         self.program.objects.get(object as usize).map_or("?", String::as_str)
     }
 
-    /// Whether it is a lock, also one that the program makes of a condition variable.
+    /// Whether an object is a lock, or a condition variable that the program uses as one.
     pub fn is_lock(&self, object: u32) -> bool {
         let kind = self.timeline.locks.get(object as usize).map(|lock| lock.kind);
         matches!(kind, Some(SyncObject::Mutex | SyncObject::RwLock | SyncObject::SpinLock))
             || self.program.locks.iter().any(|lock| lock.object.0 == object)
     }
 
-    /// Its kind, e.g. `mutex`.
+    /// An object's kind, e.g. `mutex`.
     pub fn object_kind(&self, object: u32) -> &'static str {
         self.timeline.locks.get(object as usize).map_or("?", |lock| lock.kind.name())
     }
 
-    /// Path and build-id of the binary with this file name, if a process had it.
+    /// Path and build-id of the binary with this file name, if a process had it mapped.
     pub fn binary(&self, name: &str) -> Option<(&'a str, Option<&'a str>)> {
         let all = self.timeline.mappings.iter();
         let mut found = all.filter(|mapping| mapping.path.rsplit('/').next() == Some(name));
         found.next().map(|mapping| (mapping.path.as_str(), mapping.build_id.as_deref()))
     }
 
-    /// The name of a function that has or had probes.
+    /// The name of a function with probes; `?` for others.
     pub(super) fn function(&self, id: FunctionId) -> &'a str {
         let number = self.functions.binary_search(&id).ok();
         let function = number.and_then(|number| self.program.functions.get(number));

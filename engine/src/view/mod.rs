@@ -1,9 +1,9 @@
-//! What happened and what limits, one by one and in the words of a report: for other tools and for pictures. A report has
-//! sums; what is here adds up to them.
+//! Single states, calls and stretches of a run in the words of a report, for other tools and for pictures. A report has their
+//! sums.
 //!
 //! - [`Measured`]: states of threads, function slices, wake-ups and lock sections of a recording, in its own time.
 //! - [`path`]: the path of the predicted run on a number of CPUs, stretch by stretch.
-//! - [`Stacks`]: call stacks with their CPU time and what of the predicted time each owes, for each CPU count.
+//! - [`Stacks`]: call stacks with their CPU time and their part of the predicted time, for each CPU count.
 //! - [`Together`]: these stacks with a report and a prediction, from the same runs.
 
 mod calls;

@@ -1,15 +1,15 @@
-//! How many threads were on CPUs, over time: a merge of all threads' intervals that holds one place for each thread.
+//! The number of threads on CPUs over time: merges all threads' intervals in memory of one entry for each thread.
 
 use crate::time::Timestamp;
 use crate::timeline::{State, Thread, Timeline};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Instants at which the number of threads on CPUs changes, with the number from then on; the first is the window's start.
+/// Instants at which the number of threads on CPUs changes, with the new number; the first is the window's start.
 #[derive(Debug)]
 pub struct Running<'a> {
     threads: &'a [Thread],
-    /// The next change of each thread: when, which thread, its interval, and whether it leaves a CPU there.
+    /// Each thread's next change: time, thread, interval, and whether the thread leaves a CPU.
     next: BinaryHeap<Reverse<(Timestamp, usize, usize, bool)>>,
     count: u32,
     start: Option<Timestamp>,
@@ -29,7 +29,7 @@ impl<'a> Running<'a> {
         running
     }
 
-    /// The thread's next stretch on a CPU from this interval on.
+    /// Queues the thread's next stretch on a CPU, from this interval on.
     fn push(&mut self, thread: usize, from: usize) {
         let intervals = self.threads.get(thread).map_or(&[][..], |thread| thread.intervals.as_slice());
         let found = intervals.iter().enumerate().skip(from).find(|(_, interval)| is_on_cpu(interval.state));

@@ -1,8 +1,7 @@
-//! Call stacks with what is computed on them. Probed functions come from the operations, what is below them
-//! from samples, as in a report ([`crate::attribution`]): the time of a stratum is divided among the stacks
-//! that its samples have. So a function's own time, summed over stacks, is that of its row in a report. So is
-//! its time with all that it calls, unless a stratum has stacks of different callers: there a report counts a
-//! caller from a sample and one from probes separately, and a stack has it once.
+//! Call stacks with their computing. Operations give the probed functions, samples the functions below them, as in a report
+//! ([`crate::attribution`]): the time of a stratum is divided among the stacks of its samples. So a function's self time,
+//! summed over stacks, is that of its row in a report. So is its total time, unless a stratum has stacks of different
+//! callers: there a report counts a caller from a sample and one from probes separately, and a stack has it once.
 
 use crate::attribution::{Attribution, Grouping, NO_STRATUM};
 use crate::cpus::Cpus;
@@ -16,9 +15,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// A function on a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Frame {
-    /// Which.
+    /// The function.
     pub function: FunctionRef,
-    /// Where in it, as samples show it; `None`: it is known from probes only.
+    /// The place in it that samples show; `None` if only probes show the function.
     pub place: Option<PlaceId>,
 }
 
@@ -27,36 +26,37 @@ pub struct Frame {
 pub struct Stack {
     /// Index in [`Program::threads`].
     pub thread: u32,
-    /// The outermost function first; empty: none is known.
+    /// The outermost function first; empty if none is known.
     pub frames: Vec<Frame>,
     /// CPU time, nanoseconds.
     pub cpu_ns: f64,
-    /// What of the predicted time is owed to it, nanoseconds, for each CPU count in the order of [`Stacks::on`]. May be
-    /// negative for a program that runs ideally.
+    /// Its part of the predicted time, nanoseconds, for each CPU count in the order of [`Stacks::on`]. May be negative for a
+    /// program that runs ideally.
     pub owed_ns: Vec<f64>,
 }
 
-/// A CPU count.
+/// A CPU count with its predicted time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weighed {
-    /// Which.
+    /// The CPU count.
     pub cpus: Cpus,
     /// The predicted time, nanoseconds.
     pub time_ns: f64,
-    /// What of it is owed to what is not computed, as in a report.
+    /// The part of the time that is not computed, by kind, as in a report.
     pub waits: Vec<WaitRow>,
 }
 
 /// All call stacks of a program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stacks {
-    /// Each once, in order of threads, then of frames.
+    /// Each stack once, in order of threads, then of frames.
     pub stacks: Vec<Stack>,
     /// The CPU counts, in the order asked.
     pub on: Vec<Weighed>,
 }
 
-/// Stacks in the making, as a report is ([`crate::report::Builder`]): calls of [`StackBuilder::at`] are independent of each other.
+/// Stacks in the making, as [`crate::report::Builder`] for a report: calls of [`StackBuilder::at`] are independent of each
+/// other.
 #[derive(Debug)]
 pub struct StackBuilder<'a> {
     timing: &'a Timing<'a>,
@@ -64,7 +64,7 @@ pub struct StackBuilder<'a> {
     tree: CallTree,
 }
 
-/// What one CPU count adds.
+/// The part of the stacks for one CPU count.
 #[derive(Debug)]
 pub struct StackPart {
     on: Weighed,
@@ -72,26 +72,26 @@ pub struct StackPart {
 }
 
 impl<'a> StackBuilder<'a> {
-    /// Of a program on a machine.
+    /// Prepares the stacks of a program on a machine.
     pub fn new(timing: &'a Timing<'a>) -> StackBuilder<'a> {
         let program = timing.program();
         let attribution = Attribution::of(program, Grouping::Function);
         StackBuilder { timing, attribution, tree: CallTree::of(program) }
     }
 
-    /// What is on the stacks for these CPU counts.
+    /// The parts for these CPU counts.
     pub fn at(&self, cpus: &[Cpus]) -> Vec<StackPart> {
         let mut parts = self.parts();
         self.timing.weigh(cpus, &mut parts);
         parts.parts
     }
 
-    /// Wants to know what the time depends on.
+    /// A visitor that collects the parts.
     pub(super) fn parts(&self) -> Parts<'_, 'a> {
         Parts { builder: self, parts: Vec::new() }
     }
 
-    /// All stacks; `parts` are those of the CPU counts asked for, in any order.
+    /// All stacks; `parts` are for the CPU counts asked for, in any order.
     pub fn conclude(&self, cpus: &[Cpus], parts: Vec<StackPart>) -> Stacks {
         let ordered = cpus.iter().filter_map(|cpus| parts.iter().find(|part| part.on.cpus == *cpus));
         let ordered: Vec<&StackPart> = ordered.collect();
@@ -113,7 +113,7 @@ impl<'a> StackBuilder<'a> {
         Stacks { stacks, on: ordered.iter().map(|part| part.on.clone()).collect() }
     }
 
-    /// CPU time of all operations. A `once` counts in the thread that reaches it first in the list.
+    /// CPU time of all operations. A `once` counts in the first thread of the list that reaches it.
     fn computed(&self) -> FxHashMap<OwnSum, u64> {
         let mut sums: FxHashMap<OwnSum, u64> = FxHashMap::default();
         let mut onces: FxHashSet<ObjectId> = FxHashSet::default();
@@ -143,7 +143,7 @@ impl<'a> StackBuilder<'a> {
     }
 }
 
-/// What is visited, as parts of stacks.
+/// A visitor that makes parts of stacks.
 pub(super) struct Parts<'b, 'a> {
     builder: &'b StackBuilder<'a>,
     pub(super) parts: Vec<StackPart>,
@@ -162,22 +162,22 @@ impl Visitor for Parts<'_, '_> {
     }
 }
 
-/// The content of a sample.
+/// A sampled stack and the probed functions open at the sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Sampled {
-    /// In the program's samples.
+    /// Number of the stack in the program's samples.
     stack: u32,
-    /// The probed functions that were open, in the [`CallTree`].
+    /// Node of the open probed functions in the [`CallTree`].
     open: u32,
 }
 
-/// Divides what strata have among the stacks of their samples.
+/// Divides the time of strata among the stacks of their samples.
 struct Spread<'b> {
     program: &'b Program,
     tree: &'b CallTree,
-    /// By stratum: the samples, and how often.
+    /// By stratum: its samples, with their counts.
     seen: FxHashMap<u32, Vec<(Sampled, u32)>>,
-    /// Frames by what is open and by the sample.
+    /// Number of the frames, by the node of probed functions and the sample.
     frames: FxHashMap<(u32, Option<Sampled>), u32>,
     numbers: FxHashMap<Vec<Frame>, u32>,
     lists: Vec<Vec<Frame>>,
@@ -255,9 +255,8 @@ impl<'b> Spread<'b> {
         stacks
     }
 
-    /// The number of the frames that are these probed functions together with the sample's. Probed functions
-    /// that were open where the sample was taken and are not here are known not to be open: they are left
-    /// out, as in a report.
+    /// The number of the frames that combine these probed functions with the sample's. Probed functions that were open at the
+    /// sample but are not in `node` are known not to be open, and are left out, as in a report.
     fn list(&mut self, node: u32, seen: Option<Sampled>) -> u32 {
         if let Some(list) = self.frames.get(&(node, seen)) {
             return *list;
@@ -287,8 +286,8 @@ impl<'b> Spread<'b> {
     }
 }
 
-/// The stack of a sample with the functions that probes show open: those that it does not show lie inside the one before,
-/// outermost first. The innermost function is the sample's.
+/// Adds the open probed functions to a sample's stack. A function that the sample does not show lies inside the one before
+/// it, outermost first. The innermost function is the sample's.
 fn merged(probed: &[FunctionRef], sampled: Vec<Frame>) -> Vec<Frame> {
     let has_leaf = !sampled.is_empty();
     let mut frames = sampled;
@@ -299,7 +298,7 @@ fn merged(probed: &[FunctionRef], sampled: Vec<Frame>) -> Vec<Frame> {
             Some(further) => inside += further + 1,
             None if frames.iter().any(|frame| frame.function == *function) => {}
             None => {
-                // Never innermost: that is the sample's frame.
+                // Not innermost: that is the sample's frame.
                 let place = inside.min(frames.len().saturating_sub(usize::from(has_leaf)));
                 frames.insert(place, Frame { function: *function, place: None });
                 inside = place + 1;

@@ -1,4 +1,4 @@
-//! What a thread did, one state after the other.
+//! A thread's states one after the other.
 
 use super::measured::Measured;
 use crate::program::WaitWords;
@@ -8,35 +8,35 @@ use crate::timeline::{State, UnknownReason, Wake};
 /// A stretch of a thread's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadState {
-    /// First instant.
+    /// First instant, ns.
     pub start: Timestamp,
-    /// Last instant; never before `start`, and equal only for a wait that was over at once.
+    /// Last instant, ns; never before `start`, and equal only for a wait that ended at once.
     pub end: Timestamp,
-    /// What it did.
+    /// The thread's activity.
     pub doing: Doing,
 }
 
-/// See [`ThreadState`].
+/// A thread's activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Doing {
-    /// On a CPU, getting on.
+    /// On a CPU, computing.
     Running {
-        /// Which, if known.
+        /// The CPU, if known.
         cpu: Option<u16>,
     },
-    /// On a CPU, asking again and again whether it may go on.
+    /// On a CPU, busy waiting.
     Spinning {
-        /// Which, if known.
+        /// The CPU, if known.
         cpu: Option<u16>,
     },
     /// Wants a CPU.
     Ready,
     /// Sleeps.
     Blocked {
-        /// What for.
+        /// What it waits for.
         wait: WaitWords,
-        /// Place in [`Measured::wakes`] of the wake-up that ended it, if a thread of the recording did.
+        /// Index in [`Measured::wakes`] of the wake-up that ended the wait, if a thread of the recording woke it.
         wakeup: Option<u32>,
     },
     /// Not known.
@@ -49,7 +49,7 @@ impl Doing {
         self.into()
     }
 
-    /// The CPU, if it is on one that is known.
+    /// The CPU, if the thread is on one that is known.
     pub fn cpu(&self) -> Option<u16> {
         match self {
             Doing::Running { cpu } | Doing::Spinning { cpu } => *cpu,
@@ -57,7 +57,7 @@ impl Doing {
         }
     }
 
-    /// What it waits for, or why nothing is known of it.
+    /// What the thread waits for, or why its state is unknown.
     pub fn reason(&self) -> Option<&'static str> {
         match self {
             Doing::Blocked { wait, .. } => Some(wait.name),
@@ -72,12 +72,12 @@ impl Doing {
     }
 }
 
-/// Walks through a thread's intervals and cuts running ones where it began or stopped spinning.
+/// Walks through a thread's intervals, and cuts running ones where the thread begins or stops spinning.
 pub(super) struct States<'m> {
     measured: &'m Measured<'m>,
     thread: usize,
     interval: usize,
-    /// Where the present interval goes on.
+    /// Time up to which the present interval has been given.
     at: Timestamp,
     spins: &'m [(Timestamp, Timestamp)],
 }
@@ -88,7 +88,7 @@ impl<'m> States<'m> {
         States { measured, thread, interval: 0, at: start, spins: measured.occurrences.spins(thread) }
     }
 
-    /// What a running thread does from `at` on, and up to when at most.
+    /// Whether a running thread spins from `at` on, and until when, `end` at most.
     fn spins_until(&mut self, end: Timestamp) -> (bool, Timestamp) {
         while self.spins.first().is_some_and(|(_, to)| *to <= self.at) {
             self.spins = self.spins.get(1..).unwrap_or_default();

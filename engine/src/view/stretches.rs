@@ -1,4 +1,5 @@
-//! The path of the predicted run ([`crate::schedule::RunPath`]) as a sequence of stretches, each with whose it is.
+//! The path of the predicted run ([`crate::schedule::RunPath`]) as a sequence of stretches, each with its thread and function
+//! or its wait.
 
 use crate::cpus::Cpus;
 use crate::critical_path::Weights;
@@ -9,30 +10,30 @@ use crate::report::{WaitKind, wait_kind};
 use crate::schedule::{Interval, OnPath, PathStretch, Runs};
 use crate::time::Ticks;
 
-/// What limits on a number of CPUs.
+/// The critical path on a number of CPUs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CriticalPath {
-    /// The stretches follow each other without a hole and take the whole predicted time. Otherwise the program runs ideally:
-    /// the stretches are its compute operations as they lie on unlimited CPUs, with their weights.
+    /// Whether the stretches follow each other without a hole and take the whole predicted time. Otherwise the program runs
+    /// ideally: stretches are its compute operations in the schedule on unlimited CPUs, with their weights.
     pub is_one_path: bool,
-    /// In order of time; of an ideal run, thread by thread.
+    /// The stretches in order of time; for an ideal run, thread by thread.
     pub stretches: Vec<Stretch>,
 }
 
 /// Part of a [`CriticalPath`], in the time of the predicted run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stretch {
-    /// When it begins, from the start of the run.
+    /// Its beginning, from the start of the run.
     pub start: Ticks,
-    /// When it ends.
+    /// Its end.
     pub end: Ticks,
-    /// What of its length the predicted time owes to it: all, on one path.
+    /// The share of its length that counts in the predicted time: 1 on one path.
     pub weight: f64,
-    /// What happens.
+    /// What the stretch contains.
     pub kind: StretchKind,
 }
 
-/// See [`Stretch`].
+/// What a stretch contains.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum StretchKind {
     /// A thread computes.
@@ -42,13 +43,12 @@ pub enum StretchKind {
         /// Innermost function, if one is known.
         function: Option<FunctionRef>,
     },
-    /// Something passes.
+    /// Time passes without computing.
     Passes(WaitKind),
 }
 
-/// The path on a number of CPUs. Functions that only samples know have a place on it if the program has them
-/// as calls ([`crate::attribution::with_sampled_calls`]); which of several short operations is theirs is then
-/// a guess.
+/// The path on a number of CPUs. Functions that only samples show are on it if the program has them as calls
+/// ([`crate::attribution::with_sampled_calls`]); which of several short operations belongs to them is then a guess.
 pub fn path(timing: &Timing<'_>, cpus: Cpus) -> CriticalPath {
     match timing.route(cpus, None) {
         Some((_, route, runs)) => one_path(timing, &route, &runs),
@@ -56,8 +56,8 @@ pub fn path(timing: &Timing<'_>, cpus: Cpus) -> CriticalPath {
     }
 }
 
-/// The same, and reports every interval of every thread of the run that contains the path, when it is over;
-/// and how long that run is. A path with weights lies in the run on unlimited CPUs.
+/// The path, and the length of the run that contains it; reports every interval of every thread of that run when it ends. A
+/// path with weights lies in the run on unlimited CPUs.
 pub fn path_and_run(
     timing: &Timing<'_>,
     cpus: Cpus,
@@ -100,13 +100,13 @@ impl Visitor for Segments {
     }
 }
 
-/// Part of a run of compute operations that is on the path.
+/// A part of a run of compute operations that is on the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Part {
     run: u32,
     from: u64,
     to: u64,
-    /// Place among the stretches.
+    /// Index of the stretch.
     place: usize,
 }
 
@@ -142,7 +142,7 @@ fn resolved(program: &Program, route: &[PathStretch], runs: &Runs) -> Vec<Stretc
     stretches.stretches
 }
 
-/// Stretches one after the other; those that go on alike are one.
+/// Appends stretches; equal neighbours become one.
 struct Joined {
     now: Ticks,
     stretches: Vec<Stretch>,
@@ -182,7 +182,7 @@ fn pieces(program: &Program, parts: Vec<Part>, runs: &Runs) -> Vec<Piece> {
         let mut breaks = RunBreaks::default();
         let mut begun = false;
         let mut walk = CallWalk::default();
-        // Compute operations of the present run: where each ends in it, and its function.
+        // Compute operations of the present run: each one's end, as an offset in the run, and its function.
         let mut operations: Vec<(u64, Option<FunctionRef>)> = Vec::new();
         for operation in &of_thread.operations {
             if breaks.starts_run(operation) {
@@ -206,7 +206,7 @@ fn pieces(program: &Program, parts: Vec<Part>, runs: &Runs) -> Vec<Piece> {
     pieces
 }
 
-/// The parts of this run, cut where another function begins; they are removed from the list.
+/// Cuts the parts of this run where another function begins, and removes them from `parts`.
 fn take(
     parts: &mut &[Part],
     run: u32,
@@ -214,7 +214,7 @@ fn take(
     operations: &[(u64, Option<FunctionRef>)],
     pieces: &mut Vec<Piece>,
 ) {
-    // Most runs have none, and hardly any has many.
+    // A linear search, since most runs have no part and hardly any has many.
     let of_run = parts.iter().take_while(|part| part.run <= run).count();
     let (now, later) = parts.split_at(of_run);
     *parts = later;
@@ -231,7 +231,7 @@ fn take(
             from = to;
         }
         if from < part.to {
-            // The time after the last operation of a run: no operation says whose it is.
+            // Time after the last operation of a run belongs to no operation.
             pieces.push(Piece { place: part.place, from, length: part.to - from, thread, function: None });
         }
     }

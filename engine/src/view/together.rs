@@ -1,4 +1,4 @@
-//! Report, prediction and call stacks of a program at once: all three ask what the same runs depend on.
+//! Report, prediction and call stacks of a program from the same runs, so that each run is made once.
 
 use super::stacks::{StackBuilder, StackPart, Stacks};
 use crate::attribution::Grouping;
@@ -17,11 +17,11 @@ pub struct Together<'a> {
     forecast: Forecast<'a>,
     report: Option<Builder<'a>>,
     stacks: StackBuilder<'a>,
-    /// Of functions, by name.
+    /// By function name: its number.
     numbers: FxHashMap<&'a str, usize>,
 }
 
-/// What some CPU counts add.
+/// The parts of all three for some CPU counts.
 #[derive(Debug)]
 pub struct TogetherPart {
     report: Vec<Part>,
@@ -29,7 +29,7 @@ pub struct TogetherPart {
     stacks: Vec<StackPart>,
 }
 
-/// Keeps what is visited.
+/// A visitor that keeps the path facts.
 #[derive(Default)]
 struct Kept(Vec<PathFacts>);
 
@@ -40,7 +40,7 @@ impl Visitor for Kept {
 }
 
 impl<'a> Together<'a> {
-    /// For these CPU counts, on the machine of the timing.
+    /// Prepares all three for these CPU counts, on the machine of the timing.
     ///
     /// # Errors
     /// The program fails [`crate::program::Program::check`].
@@ -51,19 +51,19 @@ impl<'a> Together<'a> {
             timing,
             asked: cpus.to_vec(),
             forecast: Forecast::new(program, cpus, model)?,
-            // It has been checked.
+            // Cannot fail: the program has been checked.
             report: Builder::new(program, cpus, Detail::Functions, Grouping::Function, model).ok(),
             stacks: StackBuilder::new(timing),
             numbers: functions.map(|(number, function)| (function.name.as_str(), number)).collect(),
         })
     }
 
-    /// CPU counts that are best looked at together: those asked for, one and unlimited.
+    /// Groups of CPU counts that are computed fastest together: those asked for, one and unlimited.
     pub fn groups(&self) -> Vec<Vec<Cpus>> {
         self.timing.groups(self.forecast.wanted())
     }
 
-    /// What these CPU counts add.
+    /// The parts for these CPU counts.
     pub fn at(&self, cpus: &[Cpus]) -> TogetherPart {
         let mut found = (Kept::default(), self.stacks.parts());
         let report = match &self.report {
@@ -83,7 +83,7 @@ impl<'a> Together<'a> {
         TogetherPart { runs: led.collect(), report, stacks: stacks.parts }
     }
 
-    /// The function that computes most of the path and its share: of equal ones the first of the program.
+    /// The function with most computing on the path, and its share; of equal ones the first in the program.
     fn leader(&self, result: &CpuResult) -> Option<(String, f64)> {
         let number = |name: &str| self.numbers.get(name).copied().unwrap_or(usize::MAX);
         let computing = result.functions.iter().filter(|row| row.tet_ns > 0.0);
@@ -95,7 +95,7 @@ impl<'a> Together<'a> {
         Some((first.function.clone(), share))
     }
 
-    /// All three; `parts` are those of all [`Together::groups`], in their order.
+    /// All three; `parts` are for all [`Together::groups`], in their order.
     pub fn conclude(self, parts: Vec<TogetherPart>) -> (Report, Prediction, Stacks) {
         let (mut report, mut runs, mut stacks) = (Vec::new(), Vec::new(), Vec::new());
         for part in parts {

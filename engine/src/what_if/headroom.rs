@@ -1,5 +1,5 @@
-//! How far a function can be made faster before another one takes its place (named as future work in the 2001 paper,
-//! section 7): a curve, not a point.
+//! Headroom: how far a function can be made faster before another one leads (future work in the 2001 paper, section 7). A
+//! curve, not a point.
 
 use super::outlook::outlook;
 use crate::cpus::Cpus;
@@ -9,9 +9,9 @@ use crate::predict::Model;
 use crate::program::{FunctionRef, Program, ProgramError};
 use serde::Serialize;
 
-/// Points of a curve.
+/// Number of points of a curve.
 const POINTS: u32 = 11;
-/// Halvings of the stretch between two points in which another function takes over: to a thousandth.
+/// Number of bisections between two points to find a takeover: a precision of a thousandth.
 const HALVINGS: u32 = 7;
 
 /// A function's headroom on one CPU count.
@@ -21,14 +21,14 @@ pub struct Curve {
     pub cpus: Cpus,
     /// From the full cost of the function down to zero.
     pub points: Vec<CurvePoint>,
-    /// Where another function has the largest share of the extended critical path from, in the same order.
+    /// Changes of the leading function, the one with the largest share of the extended critical path, in the same order.
     pub takeovers: Vec<Takeover>,
 }
 
-/// A point of it.
+/// A point of the curve.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CurvePoint {
-    /// The remaining part of the function's own computing: 1 is all.
+    /// The remaining part of the function's self time: 1 is all.
     #[serde(serialize_with = "number")]
     pub scale: f64,
     /// Predicted time, nanoseconds.
@@ -39,22 +39,22 @@ pub struct CurvePoint {
     pub first: Option<(String, f64)>,
 }
 
-/// Another function comes first.
+/// A change of the leading function.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Takeover {
-    /// From this scale on downwards, to a thousandth.
+    /// The scale from which on downwards the new function leads, to a thousandth.
     #[serde(serialize_with = "number")]
     pub scale: f64,
     /// Predicted time there, nanoseconds.
     #[serde(serialize_with = "number")]
     pub time_ns: f64,
-    /// The function that came first until here.
+    /// The function that led until here.
     pub over: String,
-    /// The function that comes first from here.
+    /// The function that leads from here.
     pub function: String,
 }
 
-/// The curves of functions that get faster together, one for each CPU count: one function and the standard ones that count for it.
+/// One curve for each CPU count, for functions that get faster together: one and the standard ones that count for it.
 ///
 /// # Errors
 /// The program fails [`Program::check`].
@@ -90,7 +90,7 @@ fn at(
     cpus: &[Cpus],
     model: &Model,
 ) -> Result<Vec<CurvePoint>, ProgramError> {
-    // A scale from 0 to 1 can always be applied.
+    // Cannot fail: a scale from 0 to 1 can always be applied.
     let scaled = edited(program, &[Edit::Scale(functions.to_vec(), scale)]);
     let results = match &scaled {
         Ok(scaled) => outlook(scaled, cpus, model)?.results,

@@ -1,4 +1,4 @@
-//! What every function would bring: what coz estimates with many runs of the program, from one recording.
+//! The gain of making each function faster: what coz estimates with many runs of the program, from one recording.
 
 use crate::attribution::{Grouping, Owners};
 use crate::cpus::Cpus;
@@ -8,33 +8,33 @@ use crate::program::{FunctionRef, Program, ProgramError};
 use crate::report::{Detail, report_by};
 use rustc_hash::FxHashMap;
 
-/// How much is taken off each function, as the part that remains: 10 %, 20 %, 50 % and all of it.
+/// The remaining parts of each function: 10 %, 20 %, 50 % and all taken off.
 pub const FACTORS: [f64; 4] = [0.9, 0.8, 0.5, 0.0];
 
-/// Functions by what they bring, on one CPU count.
+/// Functions by their gains, on one CPU count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranking {
     /// The CPU count.
     pub cpus: Cpus,
-    /// Predicted time as it is, nanoseconds.
+    /// Predicted time of the unchanged program, nanoseconds.
     pub time_ns: f64,
     /// The largest gain first.
     pub rows: Vec<RankRow>,
 }
 
-/// What a function gains.
+/// The gains of one function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RankRow {
     /// Unique name.
     pub function: String,
     /// `file:line`, if known.
     pub location: Option<String>,
-    /// Gain from taking 10 %, 20 %, 50 % and all off its own computing, nanoseconds; below 0 it gets slower.
+    /// Gain from taking 10 %, 20 %, 50 % and all off its self time, nanoseconds; below 0 the program gets slower.
     pub gains_ns: [f64; 4],
 }
 
-/// Ranks the `most` functions with the largest own share of the extended critical path on any of these CPU counts. 1 + 4 ·
-/// `most` runs on each of them.
+/// Ranks the `most` functions with the largest self share of the extended critical path on any of these CPU counts. It takes
+/// 1 + 4 · `most` runs on each of them.
 ///
 /// # Errors
 /// The program fails [`Program::check`].
@@ -65,8 +65,8 @@ pub struct Ranker<'a> {
 pub type RankChange = Option<(FunctionRef, f64)>;
 
 impl<'a> Ranker<'a> {
-    /// Chooses the functions, by the runs of a report of `shown` on each of these CPU counts. What is changed is another view of the
-    /// same program, with the functions that go with each.
+    /// Chooses the functions by a report of `shown` on each of these CPU counts. `program` is another view of the same
+    /// program, which is changed, with the functions that count for each one.
     ///
     /// # Errors
     /// The program fails [`Program::check`].
@@ -79,7 +79,7 @@ impl<'a> Ranker<'a> {
     ) -> Result<Ranker<'a>, ProgramError> {
         program.check()?;
         let functions = candidates(shown, cpus, most, model);
-        // Only times are reported for a change, and one run gives them.
+        // One run suffices, since only times are reported for a change.
         let model = Model { runs: 1, ..model.clone() };
         Ok(Ranker { program, owners, cpus: cpus.to_vec(), model, functions })
     }
@@ -90,7 +90,7 @@ impl<'a> Ranker<'a> {
         std::iter::once(None).chain(self.functions.iter().flat_map(each)).collect()
     }
 
-    /// The times with a change, one for each CPU count, nanoseconds; nothing if it cannot be made.
+    /// The times with a change, one for each CPU count, nanoseconds; empty if it cannot be made.
     pub fn times_ns(&self, change: RankChange) -> Vec<f64> {
         let times = |program: &Program| {
             let timing = Timing::new(program, &self.model).ok()?;
@@ -106,7 +106,7 @@ impl<'a> Ranker<'a> {
         times.unwrap_or_default()
     }
 
-    /// The rankings; `times` are those of [`Ranker::changes`] in the same order.
+    /// The rankings; `times` are for [`Ranker::changes`] in the same order.
     pub fn conclude(self, times: Vec<Vec<f64>>) -> Vec<Ranking> {
         let Some((before, after)) = times.split_first() else { return Vec::new() };
         let rankings = self.cpus.iter().zip(before).enumerate().map(|(place, (cpus, time_ns))| {
@@ -136,7 +136,7 @@ impl<'a> Ranker<'a> {
     }
 }
 
-/// Functions with any own time on the extended critical path, the largest share on any CPU count first.
+/// Functions with any self time on the extended critical path, the largest share on any CPU count first.
 fn candidates(program: &Program, cpus: &[Cpus], most: usize, model: &Model) -> Vec<FunctionRef> {
     let report = report_by(program, cpus, Detail::Functions, Grouping::Function, model);
     let mut shares: FxHashMap<&str, f64> = FxHashMap::default();

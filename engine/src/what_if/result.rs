@@ -1,4 +1,4 @@
-//! Before and after.
+//! Predicted times before and after changes.
 
 use super::outlook::outlook;
 use crate::attribution::Grouping;
@@ -14,39 +14,39 @@ use serde::Serialize;
 /// A program before and after changes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WhatIf {
-    /// One for each CPU count asked for, in the order asked.
+    /// One result for each CPU count asked for, in the order asked.
     pub results: Vec<WhatIfRow>,
     /// How far the recording can be trusted.
     pub trust: Trust,
-    /// What was noticed before.
+    /// Findings about the unchanged program.
     pub findings: Vec<Finding>,
-    /// What was noticed after, and not before.
+    /// Further findings about the changed program.
     pub findings_after: Vec<Finding>,
-    /// CPUs of the machine that was recorded, if known.
+    /// CPUs of the recorded machine, if known.
     pub recorded_cpus: Option<u32>,
 }
 
-/// On one CPU count.
+/// The times on one CPU count.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WhatIfRow {
     /// The CPU count.
     pub cpus: Cpus,
-    /// Predicted time of the program as it is, nanoseconds.
+    /// Predicted time of the unchanged program, nanoseconds.
     #[serde(serialize_with = "number")]
     pub before_ns: f64,
     /// Predicted time with the changes, nanoseconds.
     #[serde(serialize_with = "number")]
     pub after_ns: f64,
-    /// What the extended critical path promised: Σ (1 − factor) · own time on it, nanoseconds; `None` if a change is none
-    /// of a function.
+    /// The gain by the extended critical path: Σ (1 − factor) · self time on it, nanoseconds; `None` if a change does not
+    /// scale functions.
     #[serde(serialize_with = "maybe_number")]
     pub promised_ns: Option<f64>,
-    /// Between what the gain lies, shares of `before_ns`; `None` if that is not known.
+    /// The range of the gain, shares of `before_ns`; `None` if not known.
     pub gain_between: Option<(f64, f64)>,
-    /// The function with the largest share of the extended critical path before, and its share.
+    /// The function with the largest share of the extended critical path in the unchanged program, and its share.
     #[serde(serialize_with = "name_only")]
     pub first_before: Option<(String, f64)>,
-    /// The same after.
+    /// The same for the changed program.
     #[serde(serialize_with = "name_only")]
     pub first_after: Option<(String, f64)>,
 }
@@ -60,10 +60,10 @@ pub enum WhatIfError {
     Program(ProgramError),
 }
 
-/// Runs a program as it is and with these changes, on every CPU count.
+/// Runs the unchanged and the changed program on every CPU count.
 ///
 /// # Errors
-/// A change cannot be made, or one of both programs fails [`Program::check`].
+/// A change cannot be made, or one of the two programs fails [`Program::check`].
 pub fn what_if(trials: &Trials<'_>, edits: &[Edit], cpus: &[Cpus]) -> Result<WhatIf, WhatIfError> {
     let (program, model) = (trials.program(), trials.model());
     let before = outlook(program, cpus, model).map_err(WhatIfError::Program)?;
@@ -75,7 +75,7 @@ pub fn what_if(trials: &Trials<'_>, edits: &[Edit], cpus: &[Cpus]) -> Result<Wha
         findings_after: Vec::new(),
         recorded_cpus: program.recorded_cpus,
     };
-    // What is divided among more threads than CPUs differs by CPU count.
+    // Work divided among more threads than CPUs depends on the CPU count.
     let differs = edits.iter().any(|edit| edit.on(Cpus::ONE) != *edit);
     let pairs: Vec<_> = before.results.into_iter().zip(promised).collect();
     for together in pairs.chunks(if differs { 1 } else { pairs.len().max(1) }) {
@@ -105,7 +105,7 @@ fn row(
     let gain = if before.time_ns > 0.0 { 1.0 - after.time_ns / before.time_ns } else { 0.0 };
     let recorded = promised.map_or(0.0, |promised| gain.abs() * promised.relative_error());
     let is_ideal = Assumptions::of(trial.program(), trial.model()).scheduler == Scheduler::Ideal;
-    // With ideal sharing nothing is left open.
+    // Ideal sharing leaves nothing open, so there is no range.
     let between = || with_open(trial.gains(before.cpus, gain), gain, recorded);
     WhatIfRow {
         cpus: before.cpus,
@@ -118,11 +118,11 @@ fn row(
     }
 }
 
-/// What weights say that changes gain.
+/// The gain of changes by weights.
 #[derive(Clone, Copy)]
 struct Promised {
     ns: f64,
-    /// Half-width of its 95 % interval by what was recorded.
+    /// Half-width of its 95 % interval, by the errors of the recording.
     error_ns: f64,
 }
 
@@ -132,7 +132,7 @@ impl Promised {
     }
 }
 
-/// For each CPU count, what the weights of the extended critical path say; `None` if a change is none of a function.
+/// For each CPU count, the gain by weights of the extended critical path; `None` if a change does not scale functions.
 fn promised(program: &Program, edits: &[Edit], cpus: &[Cpus], model: &Model) -> Vec<Option<Promised>> {
     let mut factors = vec![1.0; program.functions.len()];
     for edit in edits {

@@ -1,5 +1,5 @@
-//! What leaving a function out gains when every order is simulated again, compared with a graph of the
-//! recorded order.
+//! The gain of leaving a function out, simulated with every order decided again, to compare with a graph of the recorded
+//! order.
 
 use crate::attribution::Owners;
 use crate::cpus::Cpus;
@@ -7,7 +7,7 @@ use crate::experiment::{Edit, edited};
 use crate::predict::{Model, Timing};
 use crate::program::{FunctionRef, Program, ProgramError};
 
-/// A program whose functions are left out. [`Without::gain_ns`] is the work: a run for each function.
+/// A program that is run without functions. [`Without::gain_ns`] is the work: a run for each function.
 #[derive(Debug)]
 pub struct Without<'a> {
     program: &'a Program,
@@ -18,7 +18,7 @@ pub struct Without<'a> {
 }
 
 impl<'a> Without<'a> {
-    /// On a number of CPUs. One run. With a function go those that count for it.
+    /// Prepares for this number of CPUs; takes one run. A function is left out together with those that count for it.
     ///
     /// # Errors
     /// The program fails [`Program::check`].
@@ -31,7 +31,7 @@ impl<'a> Without<'a> {
         Ok(Without { program, owners, cpus, model, before_ns })
     }
 
-    /// The same for leaving out any function.
+    /// Like `new`; `None` if `functions` is 0, which saves the run.
     ///
     /// # Errors
     /// As [`Without::new`].
@@ -44,8 +44,8 @@ impl<'a> Without<'a> {
         (functions > 0).then(|| Without::new(of, cpus, model)).transpose()
     }
 
-    /// How much shorter the run gets if this function takes no time at all, nanoseconds, with the lock order
-    /// decided again; below 0 it gets longer. `None` where the change cannot be made.
+    /// How much shorter the run gets if this function takes no time, nanoseconds, with the order of locks decided again;
+    /// below 0 it gets longer. `None` if the change cannot be made.
     pub fn gain_ns(&self, function: FunctionRef) -> Option<f64> {
         let after = edited(self.program, &[Edit::Scale(self.owners.owned_by(function), 0.0)]).ok()?;
         let after_ns = Timing::new(&after, self.model).ok()?.time_ns(self.cpus);

@@ -1,4 +1,4 @@
-//! Random programs and the recordings of their execution.
+//! Random programs, and recordings of their execution.
 
 use engine::program::{EdgeId, Function, FunctionRef, ObjectId, Operation, Program, Thread, ThreadId};
 use engine::synth::{Execution, Generated, generate};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 const PICK_FUNCTION: [&str; 4] = ["alpha", "beta", "gamma", "delta"];
 
-/// One step of a random thread; numbers are folded into range later.
+/// A step of a random thread; numbers are folded into range later.
 #[derive(Clone, Debug)]
 enum Act {
     Exec(u64),
@@ -35,7 +35,7 @@ fn act() -> impl Strategy<Value = Act> {
         1 => Just(Act::Create),
         1 => any::<u32>().prop_map(Act::Join),
         1 => (0u64..9_000).prop_map(Act::Io),
-        // Shorter ones are taken for polling.
+        // Shorter sleeps count as polling.
         1 => (101_000u64..110_000).prop_map(Act::Sleep),
         1 => (0u32..6).prop_map(Act::Release),
         1 => (0u32..6).prop_map(Act::Await),
@@ -110,7 +110,7 @@ fn execution() -> impl Strategy<Value = Execution> {
         })
 }
 
-/// A generated recording that prints as what it was generated from.
+/// A generated recording that prints as its program and execution.
 #[derive(Clone)]
 pub struct Case {
     pub program: Program,

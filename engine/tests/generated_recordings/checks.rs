@@ -1,14 +1,14 @@
-//! What must hold for the timeline and the program of any recording.
+//! Invariants of the timeline and the program of any recording.
 
 use engine::program::{EdgeId, Operation, Program};
 use engine::report::{Cpus, Detail, report};
 use engine::timeline::{State, Timeline};
 
-/// The intervals tile each thread's life, and each thread's life lies in the window.
+/// Intervals tile each thread's life, which lies in the window.
 pub fn assert_tiles(timeline: &Timeline) {
     for thread in &timeline.threads {
         assert!(timeline.start <= thread.start && thread.end <= timeline.end, "{thread:#?}");
-        // A wait may be over in the instant in which it is first heard of.
+        // A wait may end in the instant of its first evidence.
         assert!(!thread.intervals.is_empty() || thread.start == thread.end, "{thread:#?}");
         let mut now = thread.start;
         let mut steps = 0;
@@ -36,7 +36,7 @@ pub fn assert_no_deadlock(program: &Program) {
     let bad = ["deadlock", "invalid_program", "never_released", "created_twice", "released_twice"];
     let found: Vec<_> = answer.findings.iter().filter(|f| bad.contains(&f.kind())).collect();
     assert!(found.is_empty(), "{found:?}\n{program:#?}");
-    // Each await has its release before it in some order: release and await are paired one to one.
+    // Release and await are paired one to one.
     let operations = || program.threads.iter().flat_map(|thread| &thread.operations);
     for edge in 0..program.edges.len() as u32 {
         let releases = operations().filter(|o| **o == Operation::Release(EdgeId(edge))).count();

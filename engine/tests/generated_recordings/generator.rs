@@ -1,4 +1,4 @@
-//! The generator itself.
+//! Tests of the generator itself.
 
 use engine::event::FUTEX_CALL;
 use engine::program::{Function, Operation, Program, Thread, ThreadId};
@@ -8,8 +8,8 @@ use engine::time::Ticks;
 use engine::timeline::{State, build};
 use probe_abi::Record;
 
-/// The generator makes what the tests above are about: hand-overs, pre-emptions, interrupts on busy threads,
-/// time-outs, thread creation, spurious wake-ups, holes.
+/// Generated recordings contain what the tests need: hand-overs, pre-emptions, interrupts on busy threads, time-outs, thread
+/// creation, spurious wake-ups, holes.
 #[test]
 fn generated_recordings_hold_what_they_are_meant_to() {
     use engine::program::{FunctionRef as F, ObjectId as S};

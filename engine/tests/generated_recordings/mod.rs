@@ -1,5 +1,5 @@
-//! Generated recordings whose answer is known, through the whole way: records → merge → timeline → program →
-//! report; and what must hold for any recording, however broken.
+//! Generated recordings with known answers, all the way: records → merge → timeline → program → report; and invariants of any
+//! recording, however broken.
 
 mod cases;
 mod checks;
@@ -36,7 +36,7 @@ fn bare(program: &Program) -> Program {
     }
 }
 
-/// The answer's threads as (state, from, until), empty and equal neighbours joined.
+/// The true states of each thread as (state, start), without empty ones, and with equal neighbours joined.
 fn true_spans(generated: &Generated, from_ns: u64) -> Vec<(u32, Vec<(Doing, u64)>)> {
     let lives = generated.truth.iter().map(|life| {
         let mut changes: Vec<(Doing, u64)> = Vec::new();
@@ -74,7 +74,7 @@ fn spans(timeline: &Timeline) -> Vec<(u32, Vec<(Doing, u64)>)> {
     threads.filter(|(_, changes)| !changes.is_empty()).collect()
 }
 
-/// Without what the machine of a recording costs and how much its devices do at once.
+/// The report without costs of the recorded machine and without limits of its devices.
 fn ideal(program: &Program, cpus: &[Cpus]) -> Report {
     let model = Model { scheduler: Some(Scheduler::Ideal), io: Io::Unlimited, ..Model::default() };
     report_by(program, cpus, Detail::Segments, Grouping::Function, &model)
@@ -83,7 +83,7 @@ fn ideal(program: &Program, cpus: &[Cpus]) -> Report {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The way there and back: the program comes out as it was executed, and so does its report.
+    /// The executed program comes out again, and so does its report.
     #[test]
     fn the_executed_program_comes_back(case in case()) {
         let generated = &case.generated;
@@ -128,10 +128,10 @@ proptest! {
         prop_assert!(merger.take_notes().is_empty());
     }
 
-    /// Attached to in the middle: from there on the same intervals as of the whole run.
+    /// Attached in the middle, intervals from there on are those of the whole run.
     #[test]
     fn attached_in_the_middle(case in case(), part in 0u64..1000) {
-        // A second waking is distinguished from the first one only by its waker.
+        // Only its waker distinguishes a second wake-up from the first one.
         let execution = Execution { second_wakings: false, ..case.execution };
         let generated = generate(&case.program, &execution).expect("supported");
         let start = generated.facts.start_ns;
@@ -146,12 +146,12 @@ proptest! {
         prop_assert!(!timeline.findings.iter().any(|finding| finding.kind() == "cpu_time"), "{:?}", timeline.findings);
     }
 
-    /// Whatever is lost, intervals tile the window, the program can be scheduled, and nothing is claimed to have
-    /// been computed that was not.
+    /// Whatever is lost, intervals tile the window, the program can be scheduled, and no time counts as computing that was
+    /// not.
     #[test]
     fn lossy_recordings_claim_nothing_false(case in case(), loss in 1u64..100, seed in any::<u64>()) {
         let generated = &case.generated;
-        // A loss shows as a hole in a CPU's sequence; before its first and after its last record there is none.
+        // A loss shows as a hole in a CPU's sequence, so not before its first or after its last record.
         let mut edges = std::collections::HashMap::new();
         for header in generated.rings.iter().flatten().map(Record::header) {
             let times = edges.entry(header.cpu).or_insert((header.time_ns, header.time_ns));
@@ -163,7 +163,7 @@ proptest! {
             if header.time_ns == first || header.time_ns == last {
                 return false;
             }
-            // All of an instant or nothing: real records of one CPU are never of the same nanosecond.
+            // Lose all records of an instant or none: real records of one CPU never share a nanosecond.
             let mixed = (header.time_ns ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33) % 100 < loss
         });

@@ -1,4 +1,4 @@
-//! Records that make no sense at all.
+//! Records without any sense.
 
 use super::checks::{assert_no_deadlock, assert_tiles};
 use engine::event::{Facts, GapReason, Note, NoteKind, Recording, ThreadFact, ThreadState, WindowEnd};
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Records that make no sense at all.
+    /// Records without any sense make no analysis panic.
     #[test]
     fn arbitrary_records_never_panic(recording in nonsense(), parts in prop::collection::vec(0u64..120, 0..3)) {
         let timeline = build(&recording);
@@ -29,7 +29,7 @@ proptest! {
     }
 }
 
-/// Records of few threads and CPUs with times close together, so that they get in each other's way.
+/// Records of few threads and CPUs with times close together, so that they conflict.
 pub(super) fn nonsense() -> impl Strategy<Value = Recording> {
     let small = |bound: u64| (0..bound).prop_map(|n| n as u8);
     let bytes = (

@@ -1,4 +1,4 @@
-//! Where the parallelism of a measured run goes, against brute force on what the threads did.
+//! The parallelism of measured runs, against brute force on the threads' true states.
 
 use super::cases::case;
 use super::nonsense::nonsense;

@@ -1,4 +1,4 @@
-//! Requests of generated recordings: whatever was recorded, the parts of each add up.
+//! Requests of generated recordings: the parts of each add up, whatever was recorded.
 
 use super::cases::case;
 use super::nonsense::nonsense;
@@ -10,7 +10,7 @@ use engine::timeline::{Timeline, build};
 use engine::translation::unsimulated_from_timeline;
 use proptest::prelude::*;
 
-/// Calls of two functions, and requests from anywhere to anywhere.
+/// Checks calls of two functions, and requests from anywhere to anywhere.
 fn check(timeline: &Timeline, anywhere: &[(u32, u64, u32, u64)]) {
     let length = timeline.end.0.saturating_sub(timeline.start.0) + 2;
     let threads = timeline.threads.len() as u32 + 1;

@@ -1,4 +1,4 @@
-//! A window that has moved on is what a recording of everything would show from there on.
+//! A window that has moved on equals the rest of a recording of everything.
 
 use super::cases::case;
 use super::checks::{assert_no_deadlock, assert_tiles};
@@ -11,13 +11,13 @@ use proptest::prelude::*;
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A window that has moved on is what a recording of everything would show from there on.
+    /// A window that has moved on equals the rest of a recording of everything.
     #[test]
     fn a_moved_window_is_the_rest_of_the_whole(case in case(), parts in prop::collection::vec(0u64..1000, 1..4)) {
         assert_moved_window_is_the_rest(&case.generated.recording(), &parts);
     }
 
-    /// The same with gaps.
+    /// The same holds with gaps.
     #[test]
     fn a_moved_window_keeps_its_gaps(case in case(), parts in prop::collection::vec(0u64..1000, 1..4), gaps in prop::collection::vec((0u64..1000, 0u64..300, prop::option::of(0u16..3)), 0..3)) {
         let mut recording = case.generated.recording();
@@ -33,8 +33,8 @@ proptest! {
     }
 }
 
-/// What can be compared between a window and a part of the whole: state over time, functions on the stack
-/// over time, and the thread that ended each wait.
+/// What a window and a part of the whole have in common: states over time, functions on the stack over time, and the thread
+/// that ended each wait.
 #[derive(Debug, PartialEq)]
 struct View {
     tid: u32,

@@ -23,7 +23,7 @@ fn assert_ends(script: &Script) {
     assert!(found.is_empty(), "{found:?}");
 }
 
-/// Two orders of two locks: on one CPU that went well, since one thread was through before the other began.
+/// Two threads take two locks in opposite orders. On one CPU one was finished before the other began.
 #[test]
 fn a_deadlock_that_did_not_happen_is_told_and_not_simulated() {
     let exec = Operation::Exec(Ticks::from_ns(6_400));
@@ -33,7 +33,7 @@ fn a_deadlock_that_did_not_happen_is_told_and_not_simulated() {
         operations.extend([Operation::Unlock(second), Operation::Unlock(first), exec]);
         Thread { name: name.to_owned(), operations, ..Thread::default() }
     };
-    // A third lock, which has nothing to do with it, is decided again all the same.
+    // A third, unrelated lock is still simulated.
     let mut other = pair("C", 2, 2);
     other.operations = vec![exec, Operation::Lock(ObjectId(2)), exec, Operation::Unlock(ObjectId(2)), exec];
     let program = Program {
@@ -59,9 +59,9 @@ fn a_deadlock_that_did_not_happen_is_told_and_not_simulated() {
     assert!(answer.findings.iter().all(|finding| finding.kind() != "deadlock"), "{:?}", answer.findings);
 }
 
-/// pigz ends like this: it takes the lock of its list of threads, finds one that has finished, and joins it
-/// while it holds the lock. On one CPU the threads had finished before. With more CPUs, a thread that joins
-/// first would wait for one that waits for the lock.
+/// As pigz at its end: it takes the lock of its list of threads, finds one that has finished, and joins it with the lock
+/// held. On one CPU the threads had finished before. With more CPUs, a join that comes too early would wait for a thread that
+/// waits for the lock.
 #[test]
 fn a_join_under_a_lock_comes_after_the_joined_threads_last_use_of_it() {
     let exec = |ns| Operation::Exec(Ticks::from_ns(ns));
@@ -90,7 +90,7 @@ fn a_join_under_a_lock_comes_after_the_joined_threads_last_use_of_it() {
         matches!(all, [Unlock(_), Await(_), Lock(_), Join(_)])
     });
     assert!(waits_for_it, "{:?}", translated.threads[0]);
-    // Also where the sleep, which stands for what the lock's owner had to do before, is shorter.
+    // Even if the sleep, which stands for earlier work of the lock's owner, is shorter.
     for operation in translated.threads.iter_mut().flat_map(|thread| &mut thread.operations) {
         if let Operation::Sleep(_) | Operation::Io(..) = operation {
             *operation = exec(1_000);
@@ -123,7 +123,7 @@ fn what_failed_changes_nothing() {
     assert!(kinds(&program).is_empty());
 }
 
-/// A call that only tries does not wait, so it must not be made to wait where others wait for its thread.
+/// A try does not wait, so it must not be simulated as waiting while others wait for its thread.
 #[test]
 fn who_only_tries_waits_only_with_empty_hands() {
     let mut script = Script::default();
@@ -153,7 +153,7 @@ fn a_lock_that_two_have_at_once_stays_as_it_was() {
     assert_eq!(kinds(&script.program()), ["replayed"]);
 }
 
-/// Others may come later in the simulation than they did.
+/// In the simulation other threads may come later than recorded.
 #[test]
 fn what_is_still_held_at_the_end_goes_back() {
     let mut script = Script::default();
@@ -181,8 +181,8 @@ fn where_operations_are_missing_nothing_is_decided_anew() {
     assert!(kinds(&program).contains(&"operations_lost"), "{:?}", program.findings);
 }
 
-/// A call that came back with the lock after the probes were off was taken to hold it for ever, and the simulation
-/// ended in a deadlock.
+/// A call returned with the lock after its probes were removed. The lock must not seem held forever, which would be a
+/// deadlock in the simulation.
 #[test]
 fn a_lock_that_comes_after_its_probes_are_off_goes_back() {
     let mut script = Script::default();
@@ -194,8 +194,8 @@ fn a_lock_that_comes_after_its_probes_are_off_goes_back() {
     assert_ends(&script);
 }
 
-/// Probes are removed one after the other. A lock taken in between, whose release was not recorded, counted
-/// as held to the end of a recording of pigz, and as its limit ("held 96 % of the time").
+/// As in a recording of pigz: probes are removed one after the other, and a lock is taken in between, whose release is not
+/// recorded. It must not count as held to the end.
 #[test]
 fn a_lock_that_is_taken_while_its_probes_are_taken_off_goes_back() {
     let mut script = Script::default();
@@ -208,8 +208,8 @@ fn a_lock_that_is_taken_while_its_probes_are_taken_off_goes_back() {
     assert_ends(&script);
 }
 
-/// sqlite3 took 25 million locks that nobody could wait for, of which the first 16,000 were recorded. The release of the last
-/// one was not, and 100 % of the time was spent with that lock held.
+/// As sqlite3's 25 million locks without waiters, of which 16,000 were recorded. The release of the last one was not: it must
+/// not count as held to the end.
 #[test]
 fn a_lock_whose_release_was_left_out_goes_back() {
     let mut script = Script::default();
@@ -221,19 +221,19 @@ fn a_lock_whose_release_was_left_out_goes_back() {
 
 #[test]
 fn a_semaphore_holds_what_the_recording_needs() {
-    // Posted before it is taken: empty at first.
+    // Posted before it is taken: the initial count is 0.
     let mut script = Script::default();
     script.op(1, S::SemaphorePost, SEMAPHORE, 1).op(2, S::SemaphoreWait, SEMAPHORE, 1);
     let program = script.program();
     assert_eq!((does(&program, 1), does(&program, 2)), ("give s".into(), "take s".into()));
-    // Taken first, and no thread ever waited: it may have held any number.
+    // Taken first without any wait: the initial count is unknown.
     let mut script = Script::default();
     script.op(1, S::SemaphoreWait, SEMAPHORE, 1).op(2, S::SemaphoreWait, SEMAPHORE, 1);
     let program = script.program();
     assert_eq!((kinds(&program), does(&program, 1)), (vec!["replayed"], String::new()));
 }
 
-/// Why each object stays as it was recorded.
+/// The reason why each object is replayed.
 fn reasons(script: &Script) -> Vec<ReplayReason> {
     let program = script.program();
     let replayed = program.findings.iter().filter_map(|finding| match finding {
@@ -259,7 +259,7 @@ fn a_barrier_that_a_thread_leaves_before_all_have_come_stays_as_it_was() {
     let mut script = Script::default();
     script.odd(1, S::BarrierWait, OTHER, SERIAL, 0).op(2, S::BarrierWait, OTHER, 1);
     assert_eq!(reasons(&script), [ReplayReason::OddBarrier]);
-    // One thread too few for its count.
+    // One thread fewer than its count.
     let mut script = Script::default();
     script.makes(1, S::BarrierInit, OTHER, 2).odd(1, S::BarrierWait, OTHER, SERIAL, 0);
     assert_eq!(reasons(&script), [ReplayReason::OddBarrier]);

@@ -1,4 +1,4 @@
-//! What condition variables stand for, shape by shape.
+//! The meaning of condition variables, pattern by pattern.
 
 use super::script::{CONDITION, MUTEX, OTHER, Script, does, kinds};
 use engine::time::Ticks;
@@ -9,7 +9,7 @@ fn a_queue_is_a_count() {
     let mut script = Script::default();
     script.lock(1, 10).waits(1);
     script.lock(2, 20).signal(2).unlock(2).returns(1).unlock(1);
-    // Two are put in, and taken without waiting.
+    // Two items are put in, and taken without waiting.
     script.lock(2, 20).signal(2).unlock(2).lock(2, 20).signal(2).unlock(2);
     script.lock(1, 10).unlock(1).lock(1, 10).unlock(1);
     let program = script.program();
@@ -29,7 +29,7 @@ fn what_was_there_at_first_is_found_where_somebody_waited_in_the_end() {
     assert_eq!(does(&program, 2), "lock m, unlock m, give c", "also a signal after the mutex");
 }
 
-/// A thread that signals only if the queue was empty gives one each time.
+/// A thread that signals only when the queue was empty still gives one item each time.
 #[test]
 fn a_signal_only_when_it_was_empty() {
     let mut script = Script::default();
@@ -65,7 +65,7 @@ fn a_countdown_is_waited_for_as_a_whole() {
 #[test]
 fn a_barrier_made_by_hand_is_a_barrier() {
     let mut script = Script::default();
-    // Another one comes last each time.
+    // Each time another thread comes last.
     for [first, second, last] in [[1, 2, 3], [3, 1, 2]] {
         script.lock(first, 10).waits(first).lock(second, 10).waits(second);
         script.lock(last, 10).broadcast(last).unlock(last);
@@ -79,9 +79,8 @@ fn a_barrier_made_by_hand_is_a_barrier() {
     assert!(kinds(&program).is_empty(), "{:?}", program.findings);
 }
 
-/// The same barrier at several places of the program, as SPLASH's Ocean has it, was taken for a count or not
-/// understood. As a count, one thread took what it had given itself, and on one CPU the other one waited for
-/// ever.
+/// The same barrier at several places of the program, as in SPLASH's Ocean. It must not be a count: then one thread takes its
+/// own item, and on one CPU the other waits forever.
 #[test]
 fn a_barrier_made_by_hand_may_be_met_at_several_places() {
     let mut script = Script::default();
@@ -96,8 +95,7 @@ fn a_barrier_made_by_hand_may_be_met_at_several_places() {
     assert!(kinds(&program).is_empty(), "{:?}", program.findings);
 }
 
-/// Two threads that wait for each other in turn, each at a place of its own: the one does not hold up the other where it
-/// only gives.
+/// Two threads wait for each other in turn, at different places: the one that gives does not wait there.
 #[test]
 fn giving_to_each_other_at_different_places_is_no_barrier() {
     let mut script = Script::default();
@@ -125,7 +123,7 @@ fn a_gate_opens_once_for_all() {
     assert_eq!(does(&program, 4), "lock m, give c, give c, give c, unlock m");
 }
 
-/// No thread waits for what none gave: the time limit ended it.
+/// The time limit ended the wait, so it takes no item.
 #[test]
 fn a_wait_that_timed_out_takes_nothing() {
     let mut script = Script::default();
@@ -136,14 +134,14 @@ fn a_wait_that_timed_out_takes_nothing() {
     assert_eq!(does(&program, 1), "take c, lock m, unlock m, lock m, unlock m, lock m, unlock m");
 }
 
-/// Threads that take from two queues, and give to one of them only at times: it is unknown what that counts.
+/// A thread takes from two queues and gives to one of them only at times: the meaning of its count is unknown.
 #[test]
 fn what_is_not_understood_stays_as_it_was_and_is_said() {
     let mut script = Script::default();
     script.lock(1, 10).waits(1);
     script.lock(2, 20).signal(2).unlock(2);
     script.returns(1).unlock(1);
-    // Goes on without anything having been given.
+    // The thread continues although nothing was given.
     script.lock(1, 10).unlock(1);
     script.lock(1, 10).waits(1);
     script.lock(2, 20).signal(2).unlock(2);
@@ -164,7 +162,7 @@ fn a_signal_that_nobody_ever_waited_for_is_said() {
     assert_eq!(kinds(&script.program()), ["never_awaited"]);
 }
 
-/// Threads that wait at the end have no record of that.
+/// Threads that wait at the end have no record of that wait.
 #[test]
 fn who_waits_to_the_end_takes_nothing() {
     let mut script = Script::default();
@@ -175,7 +173,7 @@ fn who_waits_to_the_end_takes_nothing() {
     assert_eq!(does(&program, 1), "take c, lock m, unlock m, lock m, unlock m");
 }
 
-/// Two queues of one type: what is known of one holds for the other, which no thread ever waited for.
+/// Two queues of one type: the meaning of one applies to the other, for which no thread waited.
 #[test]
 fn what_one_queue_shows_holds_for_another_of_its_kind() {
     let mut script = Script::default();
@@ -191,14 +189,13 @@ fn what_one_queue_shows_holds_for_another_of_its_kind() {
     assert!(kinds(&program).is_empty(), "{:?}", program.findings);
 }
 
-/// A mutex, a condition variable and a flag, as CPython's GIL: the mutex was reported to be held for 0.2 %,
-/// the lock itself not at all.
+/// A mutex, a condition variable and a flag, as CPython's GIL, are reported as one lock with its own hold time.
 #[test]
 fn a_lock_made_by_hand_is_a_lock() {
     let mut script = Script::default();
     for round in 0..6 {
         let [first, second] = if round % 2 == 0 { [1, 2] } else { [2, 1] };
-        // Free for the first one; the second one waits until it is released.
+        // The lock is free for the first thread; the second one waits until it is released.
         script.lock(first, 10).unlock(first).lock(second, 10).waits(second);
         script.lock(first, 20).signal(first).unlock(first).returns(second).unlock(second);
         script.lock(second, 20).signal(second).unlock(second);
@@ -213,11 +210,11 @@ fn a_lock_made_by_hand_is_a_lock() {
     let fact =
         program.locks.iter().find(|fact| fact.object.0 as usize == lock).expect("what was recorded of it");
     assert_eq!((fact.acquisitions, fact.contended), (12, 6));
-    // Each operation takes 2 ns and begins 10 ns after the one before: six waits of 56 ns, held six times for 36 and for 14.
+    // Each operation takes 2 ns and begins 10 ns after the last: six waits of 56 ns, and six holds of 36 and of 14 ns.
     assert_eq!((fact.waited, fact.held), (Ticks::from_ns(6 * 56), Ticks::from_ns(6 * (36 + 14))));
 }
 
-/// Two may have it at once: a pool is none.
+/// Two threads may hold it at once, so it is a pool and no lock.
 #[test]
 fn a_pool_of_two_is_no_lock() {
     let mut script = Script::default();

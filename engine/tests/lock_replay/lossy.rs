@@ -1,4 +1,4 @@
-//! Recordings that lack any tenth of their records: answers get vaguer, never absurd.
+//! Recordings without a tenth of their records: answers may be vaguer, never absurd.
 
 use super::execution;
 use super::programs::{self, Kinds};
@@ -21,7 +21,7 @@ fn check(generated: &Generated, cpus: u16, seed: u64) {
     for result in &answer.results {
         assert!(result.time_ns.is_finite() && result.time_ns >= 0.0, "seed {seed}: {}", result.time_ns);
     }
-    // At worst threads that ran at once come one after the other.
+    // At worst, threads that ran at once run one after the other.
     let (time_ns, threads) = (answer.results[0].time_ns, program.threads.len().max(1) as f64);
     assert!(time_ns <= 1.1 * threads * recorded_ns, "seed {seed}: {time_ns} ns of {recorded_ns} ns");
 }

@@ -1,5 +1,5 @@
-//! Recorded synchronization operations become operations of the program again, whatever contention the recorded
-//! machine showed: programs are executed on few CPUs and recorded, and must come back as they were.
+//! Recorded synchronization operations become the program's operations again, whatever contention the recorded machine had:
+//! programs executed on few CPUs and recorded must come back unchanged.
 
 mod cases;
 mod conditions;
@@ -17,7 +17,7 @@ use probe_abi::{Record, SyncOperation};
 use programs::{Kinds, NAMES};
 use proptest::prelude::*;
 
-/// The same program with its objects numbered as they were in the executed one: by their addresses.
+/// The program's threads with objects numbered as in the executed program, by their addresses.
 fn numbered_as_executed(program: &Program) -> Vec<(String, Vec<Operation>)> {
     let number = |object: ObjectId| {
         let name = &program.objects[object.0 as usize];
@@ -72,7 +72,7 @@ fn translated(generated: &Generated) -> Program {
 fn assert_comes_back(program: &Program, execution: &Execution) -> Program {
     let generated = generate(program, execution).expect("supported");
     let translated = translated(&generated);
-    // A generated sleep is a wait for a futex without an operation.
+    // A generated sleep is a futex wait without a recorded operation.
     let told = translated.findings.iter().filter(|finding| finding.kind() != "uncontended");
     let findings: Vec<_> = told.collect();
     let (got, wanted) = (numbered_as_executed(&translated), threads(&generated.expected));
@@ -95,7 +95,7 @@ fn awaited(generated: &Generated) -> Vec<ObjectId> {
     operations.collect()
 }
 
-/// Without operations between them, two computations are one.
+/// Merges computations that have no operation between them.
 fn merged((name, operations): &(String, Vec<Operation>)) -> (String, Vec<Operation>) {
     let mut out: Vec<Operation> = Vec::new();
     for operation in operations {
@@ -123,8 +123,8 @@ proptest! {
         assert_comes_back(&program, &execution(seed, cpus));
     }
 
-    /// Bounded buffers made of a mutex and two condition variables are restored with their purpose and their
-    /// size. For a condition that no thread waited for in the recording, these are unknown.
+    /// Bounded buffers made of a mutex and two condition variables come back with their meaning and size, except conditions
+    /// for which no thread waited in the recording.
     #[test]
     fn queues_of_condition_variables_come_back(seed in any::<u64>(), cpus in 1u16..5) {
         let program = programs::pipeline(seed);
@@ -149,8 +149,8 @@ proptest! {
         }
     }
 
-    /// Where the arrival order has no effect, the time on unlimited processors is that of the executed
-    /// program, plus what the operations themselves take: 64 ns each.
+    /// Where the order of arrival has no effect, the time on unlimited processors is the executed program's, plus 64 ns for
+    /// each operation.
     #[test]
     fn their_time_is_that_of_the_executed_program(seed in any::<u64>(), cpus in 1u16..5) {
         let program = programs::program(seed, &Kinds { locks: false, waits: true });

@@ -1,4 +1,4 @@
-//! Operation records that make no sense at all.
+//! Operation records without any sense.
 
 use engine::event::{Facts, Recording, WindowEnd};
 use engine::program::json;
@@ -13,7 +13,7 @@ fn header(kind: Kind, time_ns: u64, tid: u32, cpu: u16) -> Header {
     Header { time_ns, sequence: 0, cpu, kind: kind as u8, context, tid, pid: 1 + tid / 4 }
 }
 
-/// Few threads, objects and instants, so that they get in each other's way.
+/// Records of few threads, objects and instants, so that they conflict.
 fn record() -> impl Strategy<Value = Record> {
     let operation = (
         (0u64..200, 0u64..60, 1u32..5, 0usize..SyncOperation::ALL.len(), 0u64..3, 0u64..3),
@@ -77,7 +77,7 @@ fn record() -> impl Strategy<Value = Record> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A program comes out that can be simulated to its end, written and read again.
+    /// The program that comes out can be simulated to its end, written and read again.
     #[test]
     fn arbitrary_operations_never_hang(mut events in prop::collection::vec(record(), 0..80), sorted in any::<bool>()) {
         if sorted {
@@ -89,7 +89,7 @@ proptest! {
         program.check().expect("a valid program");
         let answer = report(&program, &[Cpus::ONE, Cpus::Infinite], Detail::Segments);
         let bad = ["deadlock", "invalid_program", "created_twice", "released_twice", "unlock_not_held"];
-        // Arbitrary operations may well end in one that was recorded.
+        // Arbitrary operations may end in a recorded deadlock.
         let recorded = |finding: &&Finding| matches!(finding, Finding::Deadlock { others_ran: Some(_), .. });
         let found = answer.findings.iter().filter(|finding| !recorded(finding));
         let found: Vec<_> = found.filter(|finding| bad.contains(&finding.kind())).collect();

@@ -1,5 +1,5 @@
-//! Random programs of threads that share all kinds of objects and never end in a deadlock: locks are taken in one
-//! order, threads wait only for earlier ones, and all come to the barrier equally often.
+//! Random programs of threads that share all kinds of objects without deadlock. Locks are taken in one order, threads wait
+//! only for earlier ones, and all reach the barrier equally often.
 
 use engine::program::{Function, FunctionRef, ObjectId, Operation, Program, Thread, ThreadId};
 use engine::synth::Numbers;
@@ -33,7 +33,7 @@ pub fn program(seed: u64, kinds: &Kinds) -> Program {
                 maker.block(&mut operations);
             }
             if kinds.waits {
-                // From each worker to the next.
+                // Each worker posts to the next one.
                 if worker > 0 {
                     operations.push(Operation::SemWait(SIGNALS[worker as usize - 1]));
                     maker.block(&mut operations);
@@ -47,7 +47,7 @@ pub fn program(seed: u64, kinds: &Kinds) -> Program {
                 }
             }
         }
-        // No thread ends in the very instant in which it comes back from an operation.
+        // No thread ends in the instant in which it returns from an operation.
         maker.exec(&mut operations);
         threads.push(Thread { name: format!("worker-{worker}"), operations, ..Thread::default() });
     }
@@ -123,7 +123,7 @@ impl Maker<'_> {
             }
             5 if kinds.waits => list.push(Operation::Once(ONCE, Ticks::from_ns(64 * 200))),
             6 => list.push(Operation::Io(ObjectId(10), Ticks::from_ns(64 * (1 + self.numbers.below(50))))),
-            // Shorter ones are taken for polling.
+            // Shorter sleeps count as polling.
             7 => list.push(Operation::Sleep(Ticks::from_ns(64 * (1_600 + self.numbers.below(50))))),
             8 => {
                 list.push(Operation::Call(FunctionRef(self.numbers.below(2) as u32)));
@@ -136,8 +136,8 @@ impl Maker<'_> {
     }
 }
 
-/// Stages with bounded buffers between them, several threads to a stage. Each buffer is a mutex, what is in it and what
-/// room it has left; the last two are taken right before the mutex is locked.
+/// Stages with bounded buffers between them, several threads to a stage. Each buffer is a mutex and two semaphores, for its
+/// items and its room, taken right before the mutex is locked.
 pub fn pipeline(seed: u64) -> Program {
     let mut numbers = Numbers::new(seed);
     let stages = 2 + numbers.below(2) as usize;

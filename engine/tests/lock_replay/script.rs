@@ -1,4 +1,4 @@
-//! Recordings of nothing but operations, written one after the other.
+//! Recordings of operations only, written one after the other.
 
 use engine::event::{Facts, GapReason, LossCounts, Note, NoteKind, Recording, WindowEnd};
 use engine::program::{ObjectId, Operation, Program};
@@ -11,7 +11,7 @@ pub const MUTEX: u64 = 0x40;
 pub const CONDITION: u64 = 0x200;
 pub const OTHER: u64 = 0x300;
 
-/// Operations one after the other, each of 2 ns.
+/// Operations one after the other, of 2 ns each.
 #[derive(Default)]
 pub struct Script {
     now: u64,
@@ -55,7 +55,7 @@ impl Script {
         self
     }
 
-    /// One that fails, or has these flags.
+    /// An operation with this outcome and these flags.
     pub fn odd(&mut self, tid: u32, operation: S, object: u64, outcome: i32, flags: u16) -> &mut Script {
         self.op(tid, operation, object, 1);
         if let Some(Record::Operation(operation)) = self.records.last_mut() {
@@ -65,7 +65,7 @@ impl Script {
         self
     }
 
-    /// One that makes an object for this many.
+    /// An operation that makes an object with this count.
     pub fn makes(&mut self, tid: u32, operation: S, object: u64, count: u64) -> &mut Script {
         self.op(tid, operation, object, 1);
         if let Some(Record::Operation(operation)) = self.records.last_mut() {
@@ -74,7 +74,7 @@ impl Script {
         self
     }
 
-    /// The next operation of the thread is not the one after its last.
+    /// An operation of the thread is lost: its sequence has a hole.
     pub fn loses(&mut self, tid: u32) -> &mut Script {
         *self.numbers.entry(tid).or_insert(0) += 1;
         self
@@ -113,7 +113,7 @@ impl Script {
         self
     }
 
-    /// This many operations of a thread that was alone were not recorded.
+    /// This many operations of a single thread were not recorded.
     pub fn leaves_out(&mut self, operations: u64) -> &mut Script {
         self.left_out = operations;
         self
@@ -139,7 +139,7 @@ impl Script {
     }
 }
 
-/// What a thread does to objects, in words.
+/// A thread's operations on objects, in words.
 pub fn does(program: &Program, tid: u32) -> String {
     let name = |object: ObjectId| {
         let name = &program.objects[object.0 as usize];

@@ -7,7 +7,7 @@ struct Descriptor {
     length: u64,
     edge: u32,
     tail: u32,
-    /// Place in the tail's array.
+    /// Index in the tail's array.
     index: u32,
 }
 

@@ -1,5 +1,5 @@
-//! The paper's best-first search (1994, near-critical paths, III.D), with its shared path entries, its two heaps and its
-//! shrinking out-degrees. O(ke) time, O(k + e) memory.
+//! The paper's best-first search (1994, near-critical paths, III.D), with shared path entries, two heaps and shrinking
+//! out-degrees. O(ke) time, O(k + e) memory.
 
 use super::rival::{Edge, Lists};
 use std::cmp::Reverse;
@@ -8,10 +8,10 @@ use std::collections::BinaryHeap;
 const NONE: u32 = u32::MAX;
 
 struct Descriptor {
-    /// Free slack of the edges before the second segment.
+    /// Sum of free slack of the edges before the second segment.
     free_sum: u64,
     parent: u32,
-    /// Edges of the first segment.
+    /// Number of edges of the first segment.
     shared: u32,
     /// First entry of the second segment.
     first: u32,
@@ -22,9 +22,9 @@ struct Search<'l> {
     lists: &'l Lists,
     most: usize,
     descriptors: Vec<Descriptor>,
-    /// Edge and next entry.
+    /// Edge, and index of the next entry.
     entries: Vec<(Edge, u32)>,
-    /// The entry that begins the longest way from each vertex to the sink.
+    /// By vertex: the first entry of the longest way from it to the sink.
     longest: Vec<u32>,
     out_degree: Vec<u32>,
     least: BinaryHeap<Reverse<(u64, u32)>>,
@@ -58,7 +58,7 @@ pub fn best_first(lists: &Lists, most: usize, mut output: impl FnMut(u64, &[u32]
 }
 
 impl Search<'_> {
-    /// Evaluates the edges out of a vertex, except the first `skipped`.
+    /// Evaluates the edges out of a vertex, without the first `skipped`.
     fn evaluate_from(&mut self, vertex: u32, skipped: u32, free_sum: u64, parent: u32, shared: u32) {
         for place in skipped..self.out_degree[vertex as usize] {
             let edge = self.lists.out_of(vertex)[place as usize];
@@ -118,7 +118,7 @@ impl Search<'_> {
         }
     }
 
-    /// The edges that the path shares with those it came from.
+    /// The edges that the path shares with its ancestors.
     fn first_segment(&self, number: u32, path: &mut Vec<u32>) {
         path.clear();
         let mut chain = vec![number];

@@ -1,10 +1,10 @@
-//! Branch and bound (1994, near-critical paths, III.C): depth-first, left as soon as free slack so far and total slack of
-//! the next edge exceed what a near-critical path may lack.
+//! Branch and bound (1994, near-critical paths, III.C): a depth-first search that leaves a branch when the free slack so far
+//! plus the next edge's total slack exceeds the limit.
 
 use super::Path;
 use super::rival::Lists;
 
-/// All paths that lack at most `most_slack`, in the order of the search.
+/// All paths shorter than the critical path by at most `most_slack`, in the order of the search.
 pub fn bound(lists: &Lists, most_slack: u64) -> Vec<Path> {
     let mut search = Search { lists, most_slack, path: Vec::new(), free_sum: 0, found: Vec::new() };
     if lists.vertices() == 1 {

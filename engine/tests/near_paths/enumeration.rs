@@ -1,11 +1,10 @@
-//! Path enumeration (1994, near-critical paths, III.A): the next path is the longest of all parts into which those found
-//! before divide the rest: paths that end alike up to an edge, but do not have that edge.
+//! Path enumeration (1994, near-critical paths, III.A). The paths found so far divide the rest into parts: paths with the
+//! same end up to an edge, but without that edge. The next path is the longest of all parts.
 
 use super::Path;
 use engine::graph::{ActivityGraph, VertexId};
 
-/// Paths that end with `end`, whose edge into the vertex before it is not in `without`; and the longest of
-/// them.
+/// Paths that end with `end`, and whose edge into the vertex before it is not in `without`; and the longest of them.
 struct Part {
     longest: Path,
     end: Vec<u32>,
@@ -32,7 +31,7 @@ pub fn enumeration(graph: &ActivityGraph, most: usize) -> Vec<Path> {
     found
 }
 
-/// First edge into each vertex.
+/// By vertex: number of the first edge into it.
 fn firsts(graph: &ActivityGraph) -> Vec<u32> {
     let mut firsts = vec![0];
     for vertex in 0..graph.vertices() {
@@ -46,7 +45,7 @@ fn part(graph: &ActivityGraph, firsts: &[u32], end: Vec<u32>, without: Vec<u32>)
         Some(edge) => graph.activity(engine::graph::ActivityId(*edge)).tail,
         None => graph.sink(),
     };
-    // The longest way to every vertex, without those edges.
+    // The longest way to every vertex, without the edges `without`.
     let mut ways: Vec<Option<(u64, u32)>> = vec![None; graph.vertices()];
     ways[0] = Some((0, 0));
     for vertex in 1..=last.0 {

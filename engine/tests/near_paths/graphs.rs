@@ -1,14 +1,14 @@
-//! Random graphs: small multigraphs with ties or without.
+//! Random graphs: small multigraphs, with or without ties.
 
 use engine::graph::{Activity, ActivityGraph, ActivityKind, VertexId};
 use engine::program::{FunctionRef, ThreadId};
 use engine::synth::Numbers;
 use engine::time::Ticks;
 
-/// Functions in a random graph.
+/// Number of functions in a random graph.
 pub const FUNCTIONS: u32 = 4;
 
-/// A length of computing.
+/// A compute edge.
 pub fn compute_edge(tail: u32, head: u32, length: u64, function: Option<FunctionRef>) -> Activity {
     Activity {
         tail: VertexId(tail),
@@ -21,7 +21,7 @@ pub fn compute_edge(tail: u32, head: u32, length: u64, function: Option<Function
     }
 }
 
-/// Up to 14 vertices and some 30 edges. Lengths up to `longest`, some of them 0.
+/// A graph of up to 14 vertices and some 30 edges, with lengths from 0 to `longest`.
 pub fn random_graph(seed: u64, longest: u64) -> ActivityGraph {
     let mut numbers = Numbers::new(seed);
     let vertices = 1 + numbers.below(14) as u32;
@@ -48,6 +48,6 @@ pub fn random_graph(seed: u64, longest: u64) -> ActivityGraph {
             }
         }
     }
-    // The source leads on, even if no vertex was drawn after it.
+    // The source has an outgoing edge, even if no vertex was drawn after it.
     ActivityGraph::of_edges(vertices, &edges).expect("a graph")
 }

@@ -1,4 +1,4 @@
-//! The longest paths and their rows, against the paper's four algorithms and against listing all paths.
+//! The longest paths and their metrics, against the paper's four algorithms and against listing all paths.
 
 mod arrays;
 mod best_first;
@@ -20,12 +20,12 @@ use rival::Lists;
 /// A path: its length in ticks, and its edges from source to sink.
 type Path = (u64, Vec<u32>);
 
-/// The path's own length, for checking.
+/// Length of a path, added up from its edges.
 fn length(graph: &ActivityGraph, path: &[u32]) -> u64 {
     path.iter().map(|edge| graph.activity(ActivityId(*edge)).length.0).sum()
 }
 
-/// All paths in nonincreasing order, by the shipped algorithm asked for `expected` at first.
+/// The `most` longest paths in nonincreasing order, by the shipped algorithm with this `expected` number.
 fn shipped(graph: &ActivityGraph, expected: usize, most: usize) -> Vec<Path> {
     let timing = Timing::of(graph);
     let mut paths = NearPaths::new(graph, &timing, expected);
@@ -65,7 +65,7 @@ fn check_whole(graph: &ActivityGraph, seed: u64) -> usize {
     if graph.vertices() > 1 {
         assert_eq!(whole, sorted(searched), "best-first, seed {seed}");
     }
-    // The first k: the same lengths, and the same paths in the same order however many were expected.
+    // The first k: the same lengths, and the same paths in the same order for any `expected`.
     for most in [1, 2, 3, 7, 20] {
         let want = &lengths(&all)[..most.min(all.len())];
         assert_eq!(lengths(&arrays::arrays(graph, most)), want, "arrays, k {most}, seed {seed}");
@@ -211,7 +211,7 @@ fn zeroing_is_the_critical_path_of_the_graph_without() {
     }
 }
 
-/// 1994, section VI: "from a processor perspective". Two processes; the longer one is moved in the middle.
+/// 1994, section VI: "from a processor perspective". Two processes; the longer one changes its CPU in the middle.
 #[test]
 fn processes_and_cpus_are_summed_up_too() {
     let text = r#"{"format":"longpole-program","version":1,"threads":[
@@ -232,16 +232,16 @@ fn processes_and_cpus_are_summed_up_too() {
         let ns = |ticks: Ticks| ticks.0 / Ticks::PER_NS;
         (ns(found.critical), ns(found.maximum), found.critical_paths, found.near_paths)
     };
-    // Of 105: 35 are left to B, of whom nothing is in p.
+    // Of 105, B's 70 remain without p: 35 are gained.
     assert_eq!(of(Subject::Process(ThreadId(0))), (105, 35, 1, 1));
     assert_eq!(of(Subject::Cpu(0)), (30, 30, 1, 1));
-    // 10 + 20 on the way of A; without CPU 1 that of A still takes 75, and C's 50.
+    // A has 10 + 20 on CPU 1; without CPU 1 A still takes 75, and C 50.
     assert_eq!(of(Subject::Cpu(1)), (30, 30, 1, 1));
-    // Computing in unknown places is in no row, and neither is what cannot gain anything.
+    // Computing on unknown CPUs is in no row, nor is a subject that can gain nothing.
     assert_eq!(all.iter().filter(|b| matches!(b.subject, Subject::Cpu(_) | Subject::Process(_))).count(), 3);
 }
 
-/// More than 64 functions, and more than a word of marks has bits: all in one walk.
+/// Far more functions than a word has bits, all in one walk.
 #[test]
 fn zeroing_of_very_many_functions_at_once() {
     use engine::program::{Function, Operation, Thread};
@@ -258,7 +258,7 @@ fn zeroing_of_very_many_functions_at_once() {
     let timing = Timing::of(&graph);
     let which: Vec<Subject> = (0..functions).map(|n| Subject::Function(FunctionRef(n))).collect();
     let gains = zeroing(&graph, &timing, &Subjects::of(&program, &graph), &which);
-    // Each way is 300 long: thread 0 has 3 a function on average, thread 1 has 3.5.
+    // Both threads run 300 functions, of average length 3 in thread 0 and 3.5 in thread 1.
     let length = |thread: u32, without: u32| -> u64 {
         (0..functions).filter(|n| *n != without).map(|n| u64::from(n % (5 + thread) + 1)).sum()
     };
@@ -302,8 +302,8 @@ fn slack_is_at_most_zeroing_is_at_most_the_critical_path() {
     assert!(strict > 200 && some > 1000, "{strict} {some}: the bounds were hardly tried");
 }
 
-/// The savings that the slack segments allow can really be had: shorten the calls on the critical path by as much as every
-/// segment allows, and nothing else becomes the longest.
+/// The savings that slack segments allow are real: with calls on the critical path shortened as far as every segment allows,
+/// no other path becomes the longest.
 #[test]
 fn no_excursion_is_shorter_by_less_than_its_segments() {
     for seed in 0..1500 {
@@ -346,8 +346,8 @@ fn find(benefits: &[Benefit], function: u32) -> &Benefit {
         .expect("on the critical path")
 }
 
-/// 1994, near-critical paths, Fig. 7, rebuilt from section VI: the largest component of the critical path is
-/// not the best one to improve.
+/// 1994, near-critical paths, Fig. 7, rebuilt from section VI: the largest component of the critical path is not the best one
+/// to improve.
 #[test]
 fn the_largest_component_is_not_the_best_one_to_improve() {
     // Critical path: a 60, b 40. The second path (95) has 55 of b, and none of a.
@@ -368,9 +368,8 @@ fn the_largest_component_is_not_the_best_one_to_improve() {
     assert!(find(&two, 0).settled() && find(&two, 1).settled() && !find(&one, 0).settled());
 }
 
-/// Hollingsworth and Miller 1994, Fig. 1 to 3, rebuilt from the text. The critical path is A B C D E F. A and
-/// C meet off it in G, where the way from A is 1 shorter; from G two more units lead over H to F. Fig. 3
-/// names the four slack segments.
+/// Hollingsworth and Miller 1994, Fig. 1 to 3, rebuilt from the text. The critical path is A B C D E F. Ways from A and C
+/// join off it in G, where A's is 1 shorter; from G two more units lead over H to F. Fig. 3 names the four slack segments.
 #[test]
 fn the_four_slack_segments_of_hollingsworth_and_miller() {
     let (a, b, c, d, g, e, h, f) = (0, 1, 2, 3, 4, 5, 6, 7);
@@ -390,9 +389,8 @@ fn the_four_slack_segments_of_hollingsworth_and_miller() {
     assert_eq!(picture, ["(A-C,1)", "(B-E,0)", "(C-F,2)", "(C-D,1)"]);
 }
 
-/// Their Fig. 5. In a well-balanced data-parallel program the slack metric promises little, while leaving a
-/// function out gains nearly all of its time on the critical path. For a function outside of the parallel
-/// part, all three are alike.
+/// Their Fig. 5: in a well-balanced data-parallel program, the slack metric is small, while leaving a function out gains
+/// nearly all its time on the critical path. For a function outside of the parallel part, all three are alike.
 #[test]
 fn a_data_parallel_program_has_the_order_of_figure_5() {
     let mut threads = vec![String::new(); 4];

@@ -1,15 +1,15 @@
-//! What the paper's algorithms start from: adjacency lists of edges out of each vertex, with their slack.
+//! Input of the paper's algorithms: lists of edges out of each vertex, with their slack.
 
 use engine::graph::{ActivityGraph, Timing, VertexId};
 
-/// Edges out of every vertex, sorted by total slack; one array after the other, so that a rival is not held up by its data.
+/// Edges out of every vertex, sorted by total slack, in flat arrays: the rivals get fast data.
 pub struct Lists {
     first: Vec<u32>,
     edges: Vec<Edge>,
     pub length: u64,
 }
 
-/// The paper's 8-tuple, without what is not used.
+/// The paper's 8-tuple, without unused fields.
 #[derive(Clone, Copy)]
 pub struct Edge {
     pub number: u32,
@@ -50,7 +50,7 @@ impl Lists {
         Lists { first, edges, length: timing.length().0 }
     }
 
-    /// Edges out of a vertex, the one with the least total slack first. None out of the sink.
+    /// Edges out of a vertex, the least total slack first; none for the sink.
     pub fn out_of(&self, vertex: u32) -> &[Edge] {
         &self.edges[self.first[vertex as usize] as usize..self.first[vertex as usize + 1] as usize]
     }

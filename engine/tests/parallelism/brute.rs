@@ -1,4 +1,4 @@
-//! Brute force: every instant at which anything changes, every thread, and divide.
+//! Brute force: at every instant with a change, divides the time among all threads that compute.
 
 use super::adds_up;
 use engine::parallelism::{Kind, Parallelism, predicted};
@@ -8,8 +8,8 @@ use engine::report::Cpus;
 use engine::schedule::{Doing, Interval};
 use engine::synth::{Lengths, random_program};
 
-/// Normalized time of each thread from stretches `(thread, from, to)` in which it computes, and the time in
-/// which none does.
+/// Normalized time of each thread, from stretches `(thread, from, to)` of computing, and the time in which no thread
+/// computes.
 pub(in crate::tests) fn by_hand(threads: usize, computes: &[(usize, u64, u64)], end: u64) -> (Vec<f64>, f64) {
     let mut changes: Vec<(u64, bool, usize)> =
         computes.iter().flat_map(|&(thread, from, to)| [(from, true, thread), (to, false, thread)]).collect();
@@ -55,7 +55,7 @@ fn compare(program: &Program, cpus: Cpus, model: &Model) {
     );
 }
 
-/// The normalized times of all threads, and the idle time, in nanoseconds.
+/// Compares the normalized times of all threads, and the idle time, in nanoseconds.
 pub(in crate::tests) fn assert_is(run: &Parallelism, program: &Program, expected: &[f64], nobody: f64) {
     adds_up(run);
     let close = |ns: u64, expected: f64| (ns as f64 - expected).abs() <= 1.001;

@@ -1,4 +1,4 @@
-//! Quartz (1989): the paper's own reasoning, and numbers that are computed by hand or by brute force.
+//! Quartz (1989): the paper's own reasoning, and numbers by hand or by brute force.
 
 pub(super) mod brute;
 mod reasons;
@@ -21,7 +21,7 @@ fn on(threads: &str, cpus: u32) -> Parallelism {
     run
 }
 
-/// The root's value is the elapsed time, to the nanosecond, and every distribution is that of its row.
+/// Asserts that rows and idle time add up to the elapsed time, to the nanosecond, and each row's distribution to the row.
 pub(super) fn adds_up(run: &Parallelism) {
     let sum = |kind: Kind| -> u64 {
         run.rows.iter().filter(|row| row.kind == kind).map(|row| row.normalized_self_ns).sum()

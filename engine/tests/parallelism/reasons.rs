@@ -1,4 +1,4 @@
-//! What the paper says that normalized time shows (sections 3.1, 3.2 and 4).
+//! The paper's claims about normalized time (sections 3.1, 3.2 and 4).
 
 use super::{adds_up, function, on, row};
 use engine::parallelism::{Advice, Kind};
@@ -92,13 +92,13 @@ fn a_busy_critical_section_is_the_locks() {
     let (first, advice) = run.first().expect("a row");
     assert_eq!(first.name.as_deref(), Some("m"));
     assert!(matches!(advice, Advice::Split { queue } if queue > 2.0), "{advice:?}");
-    // Calls from the lock: what runs under it.
+    // The lock's callees: functions that run under it.
     let inside = lock.callees.iter().find(|link| link.name.as_deref() == Some("inside")).expect("a link");
     assert_eq!(inside.calls, 40);
     assert_eq!(inside.normalized_ns, lock.normalized_self_ns);
 }
 
-/// "Split GIL" was advice for Python's own lock, which nobody can split.
+/// A user cannot split Python's own lock.
 #[test]
 fn an_interpreters_lock_is_not_to_be_split() {
     let worker = |name: &str| {
@@ -144,7 +144,7 @@ fn what_a_function_starts_is_done_on_its_behalf_and_recursion_counts_once() {
     assert_eq!(row(&run, Kind::Thread, "B").normalized_total_ns, 50);
 }
 
-/// Different calls to one function have different parallelism, so that callers get what was done for them (section 3.1).
+/// Calls to one function have different parallelism, so each caller gets the time on its own behalf (section 3.1).
 #[test]
 fn callers_get_what_was_done_for_them() {
     let threads = r#"{"name":"A","ops":[["call","report"],["exec","format",100],["ret"],["create","B"],["call","render"],["exec","format",100],["ret"]]},
@@ -157,8 +157,8 @@ fn callers_get_what_was_done_for_them() {
     assert_eq!((for_caller("report"), for_caller("render")), (100, 50));
 }
 
-/// Section 4: logging makes up 2 % of the serial time, but a quarter of the parallel run, since it is done alone. It is split
-/// among several print functions.
+/// Section 4: logging is 2 % of the serial time, but a quarter of the parallel run, since it runs alone. It is split among
+/// several print functions.
 #[test]
 fn two_percent_of_serial_time_are_a_quarter_of_the_parallel_run() {
     let workers: Vec<String> =
@@ -185,7 +185,7 @@ fn two_percent_of_serial_time_are_a_quarter_of_the_parallel_run() {
     adds_up(&run);
 }
 
-/// What starts the stages and waits for them is no code to change (section 3.2: the stage that limits is).
+/// A function that starts the stages and waits for them is no code to change (section 3.2: the limiting stage is).
 #[test]
 fn of_a_pipeline_the_slow_stage_is_named_not_what_starts_it() {
     let stage = |name: &str, get: &str, put: &str, ns: u32| {
@@ -197,7 +197,7 @@ fn of_a_pipeline_the_slow_stage_is_named_not_what_starts_it() {
         r#"{{"name":"main","ops":[["call","main"],["create","alpha"],["create","beta"],["create","gamma"],{feed},
             ["join","alpha"],["join","beta"],["join","gamma"],["ret"]]}}"#
     );
-    // None has most of it.
+    // No stage has most of the time.
     let threads =
         [main, stage("alpha", "a", "b", 50), stage("beta", "b", "c", 48), stage("gamma", "c", "d", 46)];
     for cpus in [0, 2, 4] {
@@ -208,7 +208,7 @@ fn of_a_pipeline_the_slow_stage_is_named_not_what_starts_it() {
     }
 }
 
-/// A function that all call is not what one of them waits for.
+/// A function with many callers is not part of the slow one alone.
 #[test]
 fn a_function_that_others_call_too_is_not_the_slow_stages() {
     let work = |name: &str, ns: u32| {
@@ -221,7 +221,7 @@ fn a_function_that_others_call_too_is_not_the_slow_stages() {
     assert_eq!(run.first().expect("a row").0.name.as_deref(), Some("stage_long"));
 }
 
-/// A lock that is waited for a little, and under which little is executed, is not what costs the processors.
+/// A lock with little waiting and little computing under it does not cost the processors.
 #[test]
 fn a_lock_that_is_little_of_the_run_is_not_named_first() {
     let worker = |number: u32| {
@@ -238,7 +238,7 @@ fn a_lock_that_is_little_of_the_run_is_not_named_first() {
     assert_eq!(run.first().expect("a row").0.name.as_deref(), Some("deflate"));
 }
 
-/// Time passes by itself: a read that waits for it cannot begin earlier.
+/// A timer's time passes by itself: a read that waits for it cannot begin earlier.
 #[test]
 fn a_timer_is_no_device() {
     let run = |device: &str| {
@@ -252,7 +252,7 @@ fn a_timer_is_no_device() {
         assert_eq!((row.of.name(), run.advice(row)), (of, advice), "{device}");
     }
 }
-/// All CPUs are busy with a library's code without names: it is the caller's that uses it.
+/// All CPUs are busy with a library's unnamed code, which counts for its caller.
 #[test]
 fn what_nobody_changes_counts_for_who_calls_it() {
     let worker = |name: &str| {

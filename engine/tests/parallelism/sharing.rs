@@ -1,4 +1,4 @@
-//! Processors that are shared ideally, waits, and runs with few facts.
+//! Ideally shared processors, waits, and runs with few facts.
 
 use super::{function, on, row};
 use engine::parallelism::Kind;

@@ -1,15 +1,13 @@
-//! On whose behalf threads work, as far as the recording shows it (1989, section 3.3: a thread has its
-//! creator's profile stack). A thread may wait for work: for a condition, a semaphore, a completion, a
-//! descriptor, or a futex that passes work on. The thread that wakes it is the one that it works for, until
-//! it waits like that again: a pool works for the submitter, an OpenMP region for its function. Of its
-//! creator's profile stack it keeps only what is on the submitter's stack, too. A wake-up in the other
-//! direction, to the submitter or to the creator, is only an answer.
+//! On whose behalf threads work, as far as the recording shows it (1989, section 3.3: a thread has its creator's profile
+//! stack). A thread may wait for work: for a condition, a semaphore, a completion, a descriptor, or a futex that passes work
+//! on. From its wake-up until it waits like that again, it works for the thread that woke it, the submitter. So a pool works
+//! for its submitter, and an OpenMP region for its function. Of its creator's profile stack it keeps only functions that the
+//! submitter's stack has, too. A wake-up in the other direction, to the submitter or to the creator, is only an answer.
 //!
-//! The open functions on the other thread's stack are those of probes, and those of the sample at this
-//! wake-up. Without one, they are the common frames of all samples of its wake-ups: samples between wake-ups
-//! tell nothing about the function that wakes. For a creator without such a sample, they are the common
-//! outermost frames of its samples before and after; before the first sample, those of all samples there.
-//! Only the author's functions are taken over, and none that threads have on their own stacks anyway.
+//! Open functions of the waking thread are those of probes and of the sample at this wake-up. Without such a sample, they are
+//! the common frames of all samples of its wake-ups: other samples do not show the function that wakes. For a creator without
+//! such a sample, they are the common outermost frames of its samples before and after; before its first sample, those of all
+//! samples there. Only the author's functions are taken over, and none that threads have on their own stacks anyway.
 
 use crate::attribution::{Keys, NO_KEY};
 use crate::program::{Function, Program};
@@ -18,17 +16,17 @@ use crate::timeline::{Birth, NO_STACK, StackSample, Thread, Timeline, WaitReason
 use probe_abi::SampleReason;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Samples of a creator that are compared, at most.
+/// Most samples of a creator that are compared.
 const COMPARED: usize = 64;
-/// Fewer samples are too few to find their common frames.
+/// Fewest samples with common frames that count.
 const FEWEST: usize = 2;
-/// A futex that was woken less often may be a lock that only one of the threads happened to wait for; and the
-/// samples of fewer wake-ups may agree by chance.
+/// Fewest wake-ups by a futex. With fewer, it may be a lock that only one of the threads happened to wait for, and samples
+/// may agree by chance.
 const OFTEN: usize = 8;
-/// Frames that are taken over, at most.
+/// Most frames that are taken over.
 const DEEPEST: usize = 64;
 
-/// Parts of names of functions that wake threads to work: of the C library, Rust's, C++'s, and of OpenMP's libraries.
+/// Parts of names of functions that wake threads to work: the C library's, Rust's, C++'s and OpenMP's.
 const SUBMITS: [&str; 10] = [
     "pthread_cond_",
     "cnd_signal",
@@ -61,7 +59,7 @@ impl Stacks<'_> {
         rows
     }
 
-    /// Whether a thread that wakes another one at this instant was in a function that passes work on.
+    /// Whether a thread that wakes another at this instant was sampled in a function that passes work on.
     pub(super) fn submits(&self, thread: &Thread, time: Timestamp) -> bool {
         let from = thread.samples.partition_point(|seen| seen.time < time);
         let at = thread.samples.get(from..).unwrap_or_default().iter().take_while(|seen| seen.time == time);
@@ -73,8 +71,7 @@ impl Stacks<'_> {
         names.any(|name| SUBMITS.iter().any(|part| name.contains(part)))
     }
 
-    /// The stack, at this instant, of a thread that wakes another one, if it was sampled; the outermost
-    /// first.
+    /// Rows on the stack of a thread that wakes another at this instant, the outermost first; `None` without a sample.
     pub(super) fn waking_at(&self, thread: &Thread, time: Timestamp) -> Option<Vec<u32>> {
         let from = thread.samples.partition_point(|seen| seen.time < time);
         let at = thread.samples.get(from..).unwrap_or_default().iter().take_while(|seen| seen.time == time);
@@ -82,7 +79,7 @@ impl Stacks<'_> {
         Some(self.first_rows(seen.stack))
     }
 
-    /// What is on all stacks of a thread that wakes others; nothing if there are too few to tell.
+    /// Common outermost rows of all stacks of a thread's wake-ups; empty if there are too few.
     pub(super) fn always_waking(&self, thread: &Thread) -> Vec<u32> {
         let seen = thread.samples.iter().filter(|seen| seen.reason == SampleReason::Wake && is_whole(seen));
         let stacks: FxHashSet<u32> = seen.map(|seen| seen.stack).collect();
@@ -90,7 +87,7 @@ impl Stacks<'_> {
         if number < OFTEN { Vec::new() } else { self.common(stacks.into_iter()) }
     }
 
-    /// What was open on the stack of a thread that creates another one at this instant, the outermost first.
+    /// Rows open on the stack of a thread that creates another at this instant, the outermost first.
     pub(super) fn creating_at(&self, thread: &Thread, time: Timestamp) -> Vec<u32> {
         let later = thread.samples.partition_point(|seen| seen.time < time);
         let (before, after) = thread.samples.split_at(later);
@@ -98,11 +95,11 @@ impl Stacks<'_> {
         let most = if before.is_some() { 1 } else { COMPARED };
         let seen = before.into_iter().chain(after.iter().filter(is_whole).take(most));
         let stacks: Vec<u32> = seen.map(|seen| seen.stack).collect();
-        // One sample alone does not tell what was open at another instant.
+        // One sample alone does not show what is open at another instant.
         if stacks.len() < FEWEST { Vec::new() } else { self.common(stacks.into_iter()) }
     }
 
-    /// The outermost frames that stacks have in common.
+    /// The common outermost frames of stacks.
     fn common(&self, mut stacks: impl Iterator<Item = u32>) -> Vec<u32> {
         let first = stacks.next().map_or(Vec::new(), |stack| self.first_rows(stack));
         stacks.fold(first, |common, stack| {
@@ -123,7 +120,7 @@ fn is_whole(seen: &&StackSample) -> bool {
     seen.stack != NO_STACK && !seen.truncated
 }
 
-/// Which thread waited for a futex word, which one woke it, and how often that happened.
+/// Waiters and wakers of a futex word, and the number of wake-ups.
 #[derive(Debug, Default)]
 struct Used {
     waiters: FxHashSet<u32>,
@@ -131,8 +128,8 @@ struct Used {
     times: usize,
 }
 
-/// Futex words, by process, through which work is passed on: some threads only wait for them and others only
-/// wake those. Threads that use a lock do both, sooner or later.
+/// Futex words, by process, that pass work on: some threads only wait for them and others only wake those. Threads that use a
+/// lock do both, sooner or later.
 pub(super) fn handed_over(timeline: &Timeline) -> FxHashSet<(u32, u64)> {
     let mut words: FxHashMap<(u32, u64), Used> = FxHashMap::default();
     for wakeup in &timeline.wakeups {
@@ -149,7 +146,7 @@ pub(super) fn handed_over(timeline: &Timeline) -> FxHashSet<(u32, u64)> {
     words.into_iter().filter(|(_, used)| is_one_way(used)).map(|(word, _)| word).collect()
 }
 
-/// All rows that samples found on the stacks of threads other than the first: they have them anyway.
+/// All rows on sampled stacks of threads other than the first, which have these rows without inheriting them.
 pub(super) fn own_rows(timeline: &Timeline, program: &Program, keys: &Keys) -> FxHashSet<u32> {
     let samples = timeline.threads.iter().skip(1).flat_map(|thread| &thread.samples);
     let stacks: FxHashSet<u32> = samples.map(|seen| seen.stack).filter(|stack| *stack != NO_STACK).collect();
@@ -157,10 +154,10 @@ pub(super) fn own_rows(timeline: &Timeline, program: &Program, keys: &Keys) -> F
     places.map(|(place, _)| keys.of_place(place)).collect()
 }
 
-/// Whether a thread of the timeline has created another, or one that created it, and so on.
+/// Whether a thread created another one, directly or through threads in between.
 pub(super) fn is_ancestor(timeline: &Timeline, ancestor: usize, of: usize) -> bool {
     let mut at = of;
-    // A hostile recording may go round in circles.
+    // A hostile recording may have cycles.
     for _ in 0..DEEPEST {
         match timeline.threads.get(at).map(|thread| thread.birth) {
             Some(Birth::By(parent)) if parent as usize == ancestor => return true,
@@ -177,7 +174,7 @@ mod tests {
     use crate::event::FutexFact;
     use crate::timeline::{Wait, Wake, Wakeup};
 
-    /// How often one thread woke another at one word.
+    /// A timeline with this many wake-ups of one thread by another, at one word.
     fn used(wakes: &[(u32, u32, usize)]) -> Timeline {
         let reason = WaitReason::Futex(FutexFact { word: 0x40, ..FutexFact::default() });
         let wait =

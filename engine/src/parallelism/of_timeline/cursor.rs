@@ -1,42 +1,42 @@
-//! One thread of a timeline as changes in order of time, from lists that are each in order.
+//! Walks one thread of a timeline as changes in order of time, merging lists that are each sorted.
 
 use crate::event::FunctionId;
 use crate::program::Turn;
 use crate::timeline::{Hit, StackSample, State, Step, StepKind, Thread};
 use std::collections::BTreeMap;
 
-/// Something changes for a thread.
+/// A change in a thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Change {
-    /// It was sampled with a stack.
+    /// A sample with a stack.
     Sample(StackSample),
-    /// It is in this state from now on; its interval's number.
+    /// The thread is in this state from now on.
     State(State),
-    /// These functions are open at the bottom: number of the thread's base stack.
+    /// The thread's base stack with this number: functions open at the bottom.
     Base(usize),
     Enter(FunctionId),
     Leave,
-    /// It creates a thread, by its index in the timeline.
+    /// The thread creates another one, given by its index in the timeline.
     Create(u32),
-    /// It arrives at an object, this many times at once.
+    /// The thread arrives at this object, this many times at once.
     Comes(u32, u32),
-    /// It need not wait for it any more.
+    /// The thread's wait for this object ends.
     Gets(u32),
-    /// It has given it back.
+    /// The thread has released this object.
     Gives(u32),
-    /// From now on it only waits while it runs.
+    /// Whether the thread spins from now on while it runs.
     Spins(bool),
-    /// A probe's work begins, or ends.
+    /// The work of a probe begins (true) or ends.
     Probe(bool),
-    /// It wakes another thread: number of the wake-up.
+    /// The thread wakes another: number of the wake-up.
     Wakes(u32),
-    /// Nothing that matters.
+    /// A step without meaning here.
     Nothing,
-    /// Its life in the window is over.
+    /// The thread's life in the window ends.
     Ends,
 }
 
-/// See the module.
+/// A place in one thread; see the module.
 pub(super) struct Cursor<'a> {
     thread: &'a Thread,
     interval: usize,
@@ -45,24 +45,24 @@ pub(super) struct Cursor<'a> {
     seen: usize,
     turns: &'a [Turn],
     turn: usize,
-    /// Turns that it has begun and not ended, by when they continue: whether it has got the object already.
+    /// Open turns by the time of their next change, each with whether the thread has got the object.
     open: BTreeMap<(u64, usize), (Turn, bool)>,
     spins: &'a [(u64, u64)],
     spin: (usize, bool),
     hits: &'a [Hit],
     hit: (usize, bool),
-    /// No probe's work begins before the last one's is over.
+    /// End of the last probe's work: the next one's begins no earlier.
     probed_until: u64,
-    /// When something of each list changes next; at the same instant, the earlier entry here comes first.
+    /// By list: the time of its next change. At the same instant, the list with the smaller number comes first.
     times: [u64; LISTS],
-    /// The first of these, and which list's it is.
+    /// The earliest of `times`, and the number of its list.
     next: (u64, usize),
     ended: bool,
 }
 
-/// Samples, turns that continue, base stacks, steps, turns that begin, intervals, spinning, hits.
+/// Number of lists: samples, turns that continue, base stacks, steps, turns that begin, intervals, spinning, hits.
 const LISTS: usize = 8;
-/// Nothing more.
+/// The time of a list that has ended.
 const NEVER: u64 = u64::MAX;
 
 impl<'a> Cursor<'a> {
@@ -105,7 +105,7 @@ impl<'a> Cursor<'a> {
         Some(base.time.0.min(step))
     }
 
-    /// Looks when something of a list changes next.
+    /// Updates the time of a list's next change.
     fn look(&mut self, list: usize) {
         let time = match list {
             0 => self.thread.samples.get(self.seen).map(|seen| seen.time.0),
@@ -129,7 +129,7 @@ impl<'a> Cursor<'a> {
         self.next = self.times.iter().enumerate().fold((NEVER, 0), first);
     }
 
-    /// When it changes next, ns.
+    /// Time of the next change, ns.
     #[inline]
     pub(super) fn next_time(&self) -> Option<u64> {
         (!self.ended).then(|| self.next.0.min(self.thread.end.0))
@@ -152,7 +152,7 @@ impl<'a> Cursor<'a> {
         Some(change)
     }
 
-    /// What changes now in a list.
+    /// Takes the next change of a list.
     fn take(&mut self, which: usize, now: u64) -> Option<Change> {
         Some(match which {
             0 => {
@@ -195,7 +195,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// What is next of a turn that has begun.
+    /// The next change of an open turn.
     fn goes_on(&mut self, now: u64) -> Option<Change> {
         let ((_, number), (turn, has_got)) = self.open.pop_first()?;
         if has_got {

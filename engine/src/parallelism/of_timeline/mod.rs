@@ -1,5 +1,5 @@
-//! The run that was measured, from its timeline. Processors are those that run threads of the program: a thread that
-//! waits for a lock while it runs, or only asks again and again, spins. Work of probes and the like is a row of its own.
+//! Feeds the accounts from the timeline of the measured run. Processors are those that run the program's threads. A thread
+//! that waits for a lock while it runs, or repeatedly polls, spins. The work of probes has its own row.
 
 mod behalf;
 mod cursor;
@@ -23,43 +23,43 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-/// What a thread does that the accounts do not know.
+/// A thread's state beyond what the accounts keep.
 #[derive(Clone, Debug, Default)]
 struct RunState {
     state: Option<State>,
-    /// Objects that it has come to and must wait for, the last one innermost.
+    /// Objects that the thread has arrived at and must wait for, the innermost last.
     waits: Vec<u32>,
-    /// The object that it sleeps for, outside of recorded operations.
+    /// The object that it sleeps for outside of recorded operations.
     sleeps_for: Option<u32>,
     spins: bool,
     in_probe: bool,
     /// The function in which it was sampled going to sleep.
     asleep: Option<u32>,
-    /// What it does is also done for these: its creator's functions; those of its waker, until it waits for
-    /// something to do; the innermost one of them.
+    /// Rows on whose behalf it works: `inherited` are its creator's functions, `works_for` its waker's until it waits for
+    /// work again, `behalf` is the innermost one of these.
     inherited: Vec<u32>,
     works_for: Vec<u32>,
     behalf: Option<u32>,
-    /// The thread that woke it to work, by index.
+    /// Index of the thread that woke it to work.
     submitter: Option<usize>,
-    /// Its creator is known.
+    /// A row on whose behalf it works is known.
     has_creator: bool,
-    /// The part of functions' time that it was in last.
+    /// Its last part of functions' time.
     part: Option<(Key, u32)>,
 }
 
-/// The accounts of a measured run, divided.
+/// The accounts of a measured run, divided by samples.
 pub(super) struct Accounted {
     pub(super) balance: Balance,
-    /// What rows may be wrong by.
+    /// By row: errors of its times.
     pub(super) errors: Vec<RowErrors>,
-    /// How many samples made them.
+    /// Number of samples that count.
     pub(super) samples: u64,
-    /// Threads for which it is unknown on whose behalf they work.
+    /// Number of threads of which it is unknown on whose behalf they work.
     pub(super) orphans: u32,
 }
 
-/// How many wakers back from the working thread, at most.
+/// Longest chain of submitters that is followed.
 const MOST_SUBMITTERS: usize = 64;
 
 struct Feed<'a> {
@@ -70,15 +70,15 @@ struct Feed<'a> {
     account: Account,
     parts: Parts,
     now: Vec<RunState>,
-    /// Functions on sampled stacks of all threads but the first, and those that are the author's.
+    /// Functions on sampled stacks of all threads but the first.
     own: FxHashSet<u32>,
-    /// Futex words, by process, through which work is passed on.
+    /// Futex words, by process, that pass work on.
     handed_over: FxHashSet<(u32, u64)>,
-    /// By thread: what is always open when it wakes others, once it was asked for.
+    /// By thread: the rows common to all its wake-ups, computed at first use.
     always_waking: FxHashMap<usize, Vec<u32>>,
-    /// The row of what recording took.
+    /// The row of recording's own time.
     recording: u32,
-    /// The time of the recording.
+    /// The present time, as in the recording.
     time_ns: u64,
 }
 
@@ -126,7 +126,7 @@ impl Feed<'_> {
         };
         let mut cursors: Vec<Option<Cursor<'_>>> =
             self.timeline.threads.iter().enumerate().map(cursor).collect();
-        // Time and thread as one number, which is compared without a jump that depends on chance.
+        // Time and thread as one number, compared without an unpredictable branch.
         let place = |time: u64, index: usize| Reverse(u128::from(time) << 64 | index as u128);
         let next = |(index, cursor): (usize, &Option<Cursor<'_>>)| {
             Some(place(cursor.as_ref().and_then(Cursor::next_time)?, index))
@@ -185,7 +185,7 @@ impl Feed<'_> {
             Change::Gives(object) => self.account.leave(thread, self.account.places.object(object)),
             Change::Spins(spins) => {
                 now.spins = spins;
-                // The thread that then gives it something to do wakes no thread.
+                // A spinning thread gets its next work without a wake-up.
                 if spins && now.waits.is_empty() {
                     self.stop_working_for(index, thread);
                     self.leave_returned(index, thread);
@@ -200,7 +200,7 @@ impl Feed<'_> {
     }
 
     fn call(&mut self, thread: u32, function: crate::event::FunctionId) {
-        // One that the program does not know has a frame all the same, so that ends fit.
+        // A function that the program does not know gets a frame, too, so that returns match.
         let row = self.measured.function(function).unwrap_or(self.account.places.outside());
         self.account.call(thread, row);
     }
@@ -258,14 +258,14 @@ impl Feed<'_> {
         Stacks { program: self.program, keys: &self.attribution.keys }
     }
 
-    /// What samples say is open on the stack of a thread that creates another one now.
+    /// Rows that samples show open on the stack of a thread that creates another one now.
     fn creating_now(&self, index: usize) -> Vec<u32> {
         let Some(thread) = self.timeline.threads.get(index) else { return Vec::new() };
         let (stacks, time) = (self.stacks(), Timestamp(self.time_ns));
         stacks.waking_at(thread, time).unwrap_or_else(|| stacks.creating_at(thread, time))
     }
 
-    /// What samples say is open on the stack of a thread that wakes another one now.
+    /// Rows that samples show open on the stack of a thread that wakes another one now.
     fn waking_now(&mut self, index: usize) -> Vec<u32> {
         let Some(thread) = self.timeline.threads.get(index) else { return Vec::new() };
         let stacks = Stacks { program: self.program, keys: &self.attribution.keys };
@@ -275,7 +275,7 @@ impl Feed<'_> {
         seen.unwrap_or_else(always)
     }
 
-    /// What a thread does is also done for these rows. Returns those that are not its own anyway.
+    /// The thread works on behalf of these rows from now on. Returns those that are not its own anyway.
     fn adopt(&mut self, index: usize, rows: Vec<u32>) -> Vec<u32> {
         let thread = self.thread(index);
         let is_new = |row: &u32| !self.own.contains(row) && !self.account.is_open(thread, *row);
@@ -286,7 +286,7 @@ impl Feed<'_> {
         others
     }
 
-    /// A thread wakes another one: what that does next is done for it, if it waited for something to do.
+    /// A thread wakes another one: if that waited for work, it works for its waker from now on.
     fn wakes(&mut self, index: usize, wakeup: u32) {
         let timeline = self.timeline;
         let Some(wakeup) = timeline.wakeups.get(wakeup as usize).filter(|wakeup| wakeup.ended.is_some())
@@ -324,9 +324,8 @@ impl Feed<'_> {
         is_ancestor(self.timeline, woken, waker) || chain.skip(1).any(|submitter| submitter == woken)
     }
 
-    /// Whether a thread waits for something to do: for a condition or a semaphore, or for input from a
-    /// descriptor. Also for a futex without recorded operations, if work is passed on through it or the
-    /// function that wakes it is known for that.
+    /// Whether a thread waits for work: for a condition or a semaphore, or for input from a descriptor. A futex without
+    /// recorded operations counts if it passes work on, or if the waking function is known to do so.
     fn waits_for_work(&self, woken: usize, wakeup: &Wakeup) -> bool {
         let Some(now) = self.now.get(woken) else { return false };
         if !now.waits.is_empty() {
@@ -360,7 +359,7 @@ impl Feed<'_> {
         }
     }
 
-    /// What its creator has returned from is nothing that a thread works for which waits for something else to do.
+    /// A thread that waits for other work no longer works for functions from which its creator has returned.
     fn leave_returned(&mut self, index: usize, thread: u32) {
         let Some(Birth::By(creator)) = self.timeline.threads.get(index).map(|thread| thread.birth) else {
             return;
@@ -369,7 +368,7 @@ impl Feed<'_> {
         let Some(now) = self.now.get_mut(index) else { return };
         let has_returned = |row: &u32| {
             let function = self.program.functions.get(*row as usize);
-            // Of functions without probes it is not known.
+            // Returns are known only for functions with probes.
             function.is_some_and(|function| !function.sampled) && !self.account.is_open(creator, *row)
         };
         let (go, stay): (Vec<u32>, Vec<u32>) =
@@ -381,7 +380,7 @@ impl Feed<'_> {
         }
     }
 
-    /// Threads that live, except the first one, for which it is unknown for whom they work.
+    /// Number of threads, except the first, of which it is unknown on whose behalf they work.
     fn orphans(&self) -> u32 {
         let lived = self.now.iter().zip(&self.measured.threads).filter(|(_, number)| number.is_some());
         let orphans = lived.skip(1).filter(|(now, _)| !now.has_creator).count();
@@ -435,7 +434,7 @@ impl Feed<'_> {
         part
     }
 
-    /// Tells the accounts what the thread does now.
+    /// Reports the thread's present activity to the accounts.
     fn update(&mut self, index: usize, thread: u32) {
         let key = self.key(thread, index);
         let Some(now) = self.now.get(index) else { return };

@@ -1,8 +1,7 @@
-//! What samples show of the measured run. Time is divided by thread, innermost function with probes,
-//! innermost object and number of busy processors: a sample stands only for time that agrees with it in all
-//! of these. So a function that runs alone gets the time in which its thread was alone, and a function that
-//! runs in parallel gets none of it. Where there are too few samples, those of other threads count, then
-//! those of other numbers of busy processors; the rest stays undivided.
+//! Divides the measured run's time by samples. Time is split by thread, innermost function with probes, innermost object and
+//! number of busy processors; a sample stands only for time that agrees with it in all of these. So a function that runs
+//! alone gets the time in which its thread was alone, and a function that runs in parallel gets none of it. Where there are
+//! too few samples, those of other threads count, then those of other numbers of busy processors; the rest stays undivided.
 
 use super::super::account::NONE;
 use super::super::balance::Balance;
@@ -12,20 +11,20 @@ use crate::program::Program;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Fewer samples than this divide nothing.
+/// Fewest samples that divide time.
 const FEWEST: u32 = 2;
 
-/// What makes a part of functions' time.
+/// What distinguishes a part of functions' time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) thread: u32,
-    /// The innermost function with probes, or the row of what is outside.
+    /// The innermost function with probes, or the row outside of functions.
     pub(super) top: u32,
-    /// The innermost object, or none.
+    /// The innermost object, or `NONE`.
     pub(super) object: u32,
-    /// It waits without a processor, and was sampled going to sleep like that; or none.
+    /// The view of the sample as the thread went to sleep, while it sleeps; else `NONE`.
     pub(super) asleep: u32,
-    /// The innermost row that it works for, from another thread's stack; or none.
+    /// The innermost row of another thread on whose behalf it works, or `NONE`.
     pub(super) behalf: u32,
 }
 
@@ -36,14 +35,14 @@ pub(super) struct Parts {
     keys: Vec<Key>,
     views: Vec<View>,
     view_numbers: FxHashMap<View, u32>,
-    /// Samples by part and number of busy processors, and what they saw.
+    /// By part and place of the number of busy processors: how many samples had each view.
     seen: BTreeMap<(u32, u32), BTreeMap<u32, u32>>,
     pub(super) samples: u64,
-    /// Functions that are made of parallel regions, and the functions that contain them.
+    /// Functions that compilers made of parallel regions, with the functions that contain these.
     regions: FxHashMap<u32, u32>,
 }
 
-/// Samples taken together.
+/// Number of samples by view.
 type Counts = BTreeMap<u32, u32>;
 
 impl Parts {
@@ -60,7 +59,7 @@ impl Parts {
         Parts { regions: regions.collect(), ..Parts::default() }
     }
 
-    /// The number of a part.
+    /// The number of a part; gives it one at first use.
     pub(super) fn number(&mut self, key: Key) -> u32 {
         if let Some(number) = self.numbers.get(&key) {
             return *number;
@@ -71,7 +70,7 @@ impl Parts {
         number
     }
 
-    /// What a sampled stack says beyond what is open; `None`: nothing.
+    /// Number of the view of a sampled stack: its rows that are not open anyway; `None` if its innermost frame has no row.
     pub(super) fn view(
         &mut self,
         program: &Program,
@@ -83,7 +82,7 @@ impl Parts {
         let own = rows.first().copied().filter(|row| *row != NO_KEY)?;
         let mut within: Vec<u32> = Vec::new();
         for row in rows.iter().copied().filter(|row| *row != NO_KEY) {
-            // A region of OpenMP is its function's, whose stack it is not on in the threads of the team.
+            // An OpenMP region counts for its function, which is on no stack of the team's other threads.
             let region_of = self.regions.get(&row).copied().filter(|function| !rows.contains(function));
             for row in [Some(row), region_of].into_iter().flatten() {
                 if !is_open(row) && !within.contains(&row) {
@@ -101,7 +100,7 @@ impl Parts {
         Some(number)
     }
 
-    /// A sample saw this while this many processors were busy.
+    /// Counts a sample with this view, at this place of the number of busy processors.
     pub(super) fn add(&mut self, part: u32, level: usize, view: u32) {
         let level = u32::try_from(level).unwrap_or(u32::MAX);
         *self.seen.entry((part, level)).or_default().entry(view).or_insert(0) += 1;
@@ -127,7 +126,7 @@ impl Parts {
             let counts = counts.filter(|counts| counts.values().sum::<u32>() >= FEWEST)?;
             Some(self.shares(keys, top, behalf, counts))
         };
-        // Shared by all parts that have too few samples of their own.
+        // For parts with too few samples of their own.
         let pooled_levels: BTreeMap<(u32, u32), Option<Shares>> = by_level
             .iter()
             .map(|(&(top, level), counts)| {
@@ -174,7 +173,7 @@ impl Parts {
     }
 }
 
-/// The function that contains a parallel region, as GCC (`f._omp_fn.0`) and Clang (`f.omp_outlined`) name it.
+/// The function that contains a parallel region, from the region's name by GCC (`f._omp_fn.0`) or Clang (`f.omp_outlined`).
 fn function_of_region(name: &str) -> Option<&str> {
     let end = name.find("._omp_fn.").or_else(|| name.find(".omp_outlined"))?;
     name.get(..end).filter(|function| !function.is_empty())

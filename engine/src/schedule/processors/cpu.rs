@@ -1,4 +1,4 @@
-//! A processor with the threads that want it.
+//! A processor and its run queue.
 
 use std::collections::VecDeque;
 
@@ -8,31 +8,31 @@ use super::task::{NONE, Task};
 
 #[derive(Debug)]
 pub(super) struct Cpu {
-    /// The thread that has it.
+    /// The thread that has the processor.
     pub(super) current: u32,
-    /// The thread that had it last.
+    /// The thread that had it before.
     pub(super) last: u32,
-    /// Other threads that want it, by deadline and then in the order in which they came.
+    /// Runnable threads by deadline, then in the order in which they came.
     queue: VecDeque<(i64, u32)>,
-    /// Weights of `current` and all in the queue.
+    /// Sum of the weights of `current` and the queue.
     load: u64,
-    /// Their weights times virtual times.
+    /// Sum of weight times virtual time of the same threads.
     sum: i128,
-    /// Virtual time when it last had nothing to do.
+    /// The average virtual time while the processor has no thread: the highest one at which a thread left.
     floor: i64,
-    /// Up to this virtual time its thread cannot lose it to one that is woken.
+    /// Until `current` reaches this virtual time, a woken thread cannot pre-empt it.
     pub(super) protected: i64,
     /// The group's quota is used up.
     pub(super) throttled: bool,
-    /// What it has taken of the quota and not used yet.
+    /// Processor time taken from the quota and not used yet.
     pub(super) allowance: u64,
-    /// To be looked at when all has happened that happens at this instant.
+    /// To be rescheduled at the end of this instant.
     pub(super) flagged: bool,
     /// When it may next be balanced.
     pub(super) balanced: u64,
     pub(super) newidle_chance: NewidleChance,
     pub(super) wanted_lately: Load,
-    /// It is idle though a thread waits elsewhere, until the clock ticks.
+    /// Idle until the clock ticks, although a thread waits elsewhere.
     pub(super) resting: bool,
 }
 
@@ -56,17 +56,17 @@ impl Cpu {
         }
     }
 
-    /// Threads that want it, not counting the one that has it.
+    /// Number of threads in the queue, `current` not counted.
     pub(super) fn queued(&self) -> usize {
         self.queue.len()
     }
 
-    /// Threads that want it or have it.
+    /// Number of threads in the queue and on the processor.
     pub(super) fn wanted(&self) -> usize {
         self.queue.len() + usize::from(self.current != NONE)
     }
 
-    /// The weighted mean of the virtual times: a thread that is not past it has not had its share yet.
+    /// The weighted mean of virtual times: threads up to it have not had more than their share.
     pub(super) fn average(&self) -> i64 {
         match i128::from(self.load) {
             0 => self.floor,
@@ -74,20 +74,20 @@ impl Cpu {
         }
     }
 
-    /// The thread now counts among those that want the processor.
+    /// Adds the thread to the sums of weights and virtual times.
     pub(super) fn join(&mut self, task: &Task) {
         self.load = self.load.saturating_add(u64::from(task.weight));
         self.sum += i128::from(task.weight) * i128::from(task.virtual_time);
     }
 
-    /// The thread no longer counts.
+    /// Takes the thread out of these sums.
     pub(super) fn leave(&mut self, task: &Task) {
         self.floor = self.floor.max(self.average());
         self.load = self.load.saturating_sub(u64::from(task.weight));
         self.sum -= i128::from(task.weight) * i128::from(task.virtual_time);
     }
 
-    /// Virtual time of a thread that counts has passed.
+    /// Adds to the sum: a thread of this weight used this much virtual time.
     #[inline]
     pub(super) fn pass(&mut self, weight: u32, virtual_time: i64) {
         self.sum += i128::from(weight) * i128::from(virtual_time);
@@ -105,13 +105,13 @@ impl Cpu {
         }
     }
 
-    /// Whether the thread has not had more than its share.
+    /// Whether the thread has had at most its share (EEVDF's eligibility).
     pub(super) fn is_eligible(&self, task: &Task) -> bool {
         i128::from(task.virtual_time) * i128::from(self.load) <= self.sum
     }
 
-    /// Of those in the queue that have not had more than their share, the one with the first deadline; if rounding
-    /// leaves none, the one with the least virtual time.
+    /// The eligible thread of the queue with the earliest deadline; if rounding leaves none, the one with the least
+    /// virtual time.
     pub(super) fn first(&self, tasks: &[Task]) -> Option<u32> {
         let queued = || self.queue.iter().map(|(_, thread)| *thread);
         let eligible = queued().find(|thread| self.is_eligible(&tasks[*thread as usize]));

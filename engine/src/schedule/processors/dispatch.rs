@@ -1,4 +1,4 @@
-//! A processor's life: threads get it, use it, lose it.
+//! How threads get a processor, use it and lose it.
 
 use super::super::cpu_accounting::Doing;
 use super::super::machine::Turn;
@@ -7,7 +7,7 @@ use super::parameters::UNIT;
 use super::task::{NONE, TaskState};
 
 impl Processors<'_> {
-    /// Virtual time that passes for a thread of this weight in so much processor time.
+    /// Virtual time that a thread of this weight uses in `length` of processor time.
     pub(super) fn virtual_time(length: u64, weight: u32) -> i64 {
         let scaled = match u64::from(weight) {
             UNIT => u128::from(length),
@@ -16,7 +16,7 @@ impl Processors<'_> {
         i64::try_from(scaled).unwrap_or(i64::MAX)
     }
 
-    /// Processor time that a thread of this weight has until so much virtual time has passed, rounded up.
+    /// Processor time in which a thread of this weight uses this virtual time, rounded up.
     fn real_time(virtual_time: i64, weight: u32) -> u64 {
         let virtual_time = u64::try_from(virtual_time).unwrap_or(0);
         match u64::from(weight) {
@@ -32,7 +32,7 @@ impl Processors<'_> {
         Self::virtual_time(self.parameters.slice.0, weight).max(1)
     }
 
-    /// Accounts for the processor time that the thread has used up to now.
+    /// Accounts for the thread's processor time up to now.
     pub(super) fn charge(&mut self, thread: u32) {
         let now = self.agenda.now();
         let task = &mut self.tasks[thread as usize];
@@ -51,7 +51,7 @@ impl Processors<'_> {
         cpu.allowance = cpu.allowance.saturating_sub(used);
     }
 
-    /// The thread, on its processor, computes the rest.
+    /// The thread, on its processor, continues its computation.
     pub(super) fn run(&mut self, thread: u32) {
         let now = self.agenda.now();
         let task = &mut self.tasks[thread as usize];
@@ -64,15 +64,15 @@ impl Processors<'_> {
         self.arm(thread);
     }
 
-    /// Enters when the thread, which computes or spins and is charged up to now, must be handled: at the end
-    /// of its computation, of its slice if others want the processor, of the processor's part of the quota.
+    /// Schedules the next event of a thread that computes or spins and is charged up to now: the end of its
+    /// computation, of its slice if others wait for the processor, or of the processor's allowance.
     pub(super) fn arm(&mut self, thread: u32) {
         let task = &self.tasks[thread as usize];
         let cpu = &self.cpus[task.cpu as usize];
         let mut length = if task.state == TaskState::Running { task.left } else { u64::MAX };
         if cpu.queued() > 0 {
             let left = Self::real_time(task.deadline.saturating_sub(task.virtual_time), task.weight);
-            // With a clock that ticks the kernel looks when it does (`entity_tick` in kernel/sched/fair.c).
+            // With a clock, the kernel checks slices at its ticks only (`entity_tick` in kernel/sched/fair.c).
             let left = if self.parameters.tick.0 > 0 { self.to_tick(left) } else { left };
             if left == 0 {
                 let at = task.cpu;
@@ -90,13 +90,13 @@ impl Processors<'_> {
         self.task(thread).event = if length == u64::MAX { None } else { self.agenda.after(length, thread) };
     }
 
-    /// A thread that computes or spins, and is charged up to now, has reached the end of its slice or of the
-    /// processor's part of the quota.
+    /// A thread that computes or spins, charged up to now, has reached the end of its slice or of the processor's
+    /// allowance.
     pub(super) fn stretch_over(&mut self, thread: u32) {
         self.arm(thread);
     }
 
-    /// The processor will be looked at when all has happened that happens at this instant.
+    /// Flags the processor for rescheduling at the end of this instant.
     pub(super) fn resched(&mut self, at: u32) {
         let cpu = &mut self.cpus[at as usize];
         if !std::mem::replace(&mut cpu.flagged, true) {
@@ -104,7 +104,7 @@ impl Processors<'_> {
         }
     }
 
-    /// Looks at all flagged processors; false if there were none.
+    /// Reschedules all flagged processors; false if there were none.
     pub(super) fn reschedule_flagged(&mut self) -> bool {
         if self.flagged.is_empty() {
             return false;
@@ -119,7 +119,7 @@ impl Processors<'_> {
             self.cpus[at as usize].flagged = false;
             self.schedule_on(at);
         }
-        // What was flagged meanwhile has its own turn.
+        // Processors flagged meanwhile are rescheduled in the next round; otherwise the buffer is kept.
         if self.flagged.is_empty() {
             self.flagged = flagged;
         }
@@ -175,7 +175,7 @@ impl Processors<'_> {
         }
     }
 
-    /// A slice that is over is followed by the next one. Whether it was.
+    /// Starts the thread's next slice if the present one is over; returns whether it was.
     fn renew(&mut self, thread: u32) -> bool {
         let slice = self.slice_of(self.tasks[thread as usize].weight);
         let task = self.task(thread);
@@ -210,7 +210,7 @@ impl Processors<'_> {
         self.accounting.change(thread, now, Doing::Ready, Some(at));
     }
 
-    /// A thread of its queue gets the idle processor.
+    /// The idle processor takes a thread from its queue.
     fn run_next(&mut self, at: u32, thread: u32) {
         if !self.has_allowance(at) {
             return self.throttle(at);
@@ -221,14 +221,14 @@ impl Processors<'_> {
         self.dispatch(at, thread, 0);
     }
 
-    /// The thread, which counts on this processor already, gets it after this latency and what switching costs.
+    /// The thread, which is in this processor's sums already, gets it after the latency and the cost of switching.
     pub(super) fn dispatch(&mut self, at: u32, thread: u32, latency: u64) {
         let cpu = &mut self.cpus[at as usize];
         cpu.current = thread;
         cpu.resting = false;
         let mut switching = 0;
         if cpu.last != thread {
-            // The first thread of a processor replaces none.
+            // A processor's first thread replaces none, so it costs no switch.
             if cpu.last != NONE {
                 switching = self.parameters.switch_cost.0;
             }
@@ -248,7 +248,7 @@ impl Processors<'_> {
             let entry = self.agenda.after(cost, thread);
             self.task(thread).event = entry;
         } else if let Some(Turn::Act(thread)) = self.arrived(thread) {
-            // What ends by the clock acts in its place among all that does, not after it.
+            // A thread whose wait by the clock ends acts in the place of that end, not after all other ends.
             if self.expiring == thread {
                 self.urgent = thread;
             } else {
@@ -257,7 +257,7 @@ impl Processors<'_> {
         }
     }
 
-    /// The thread has its processor: it continues computing, or acts.
+    /// The thread now has its processor: it continues computing, or acts.
     pub(super) fn arrived(&mut self, thread: u32) -> Option<Turn> {
         let now = self.agenda.now();
         let task = &mut self.tasks[thread as usize];
@@ -273,7 +273,7 @@ impl Processors<'_> {
         Some(Turn::Act(thread))
     }
 
-    /// The acting thread leaves its processor, for something else than a queue.
+    /// The acting thread leaves its processor to wait or to end.
     pub(super) fn deschedule(&mut self, thread: u32, doing: Doing) {
         self.live = self.live.saturating_sub(1);
         let now = self.agenda.now();

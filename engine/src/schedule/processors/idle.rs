@@ -1,4 +1,4 @@
-//! Which processors have nothing to do.
+//! The set of idle processors.
 
 /// A set of processors.
 #[derive(Debug)]
@@ -9,7 +9,7 @@ pub(super) struct CpuSet {
 }
 
 impl CpuSet {
-    /// All of them.
+    /// A set of all processors.
     pub(super) fn full(size: u32) -> CpuSet {
         let mut set = CpuSet { words: vec![0; (size as usize).div_ceil(64)], count: 0, size };
         (0..size).for_each(|cpu| set.insert(cpu));
@@ -36,7 +36,7 @@ impl CpuSet {
         *word &= !(1 << (cpu % 64));
     }
 
-    /// The processors in it from this one on, around to the one before.
+    /// The processors of the set in order from `start`, then those before it.
     pub(super) fn from(&self, start: u32) -> impl Iterator<Item = u32> + '_ {
         let start = if self.size == 0 { 0 } else { start % self.size };
         let part = |from: u32, to: u32| {

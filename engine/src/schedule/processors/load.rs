@@ -1,15 +1,14 @@
-//! How much demand a processor has lately had, as Linux counts it (kernel/sched/pelt.c): a mean of the
-//! weights of the threads that want it, which decays by half every 32 ms. A sleeping thread still counts for
-//! a while where it slept. New and woken threads are placed by this where no processor is idle, and not by
-//! the length of queues. So queues differ for a while, and processors that become idle have to pull threads
-//! more often.
+//! A processor's recent load as Linux counts it (kernel/sched/pelt.c): a mean of the weights of the threads that want
+//! it, which decays by half every 32 ms. A sleeping thread still counts for a while where it slept. Where no processor
+//! is idle, new and woken threads are placed by this load, not by the length of queues. So queues differ for a while,
+//! and processors that become idle have to pull threads more often.
 
 use crate::time::Ticks;
 
-/// Of so much that is past, half is forgotten; in steps of a 32nd, a millisecond.
+/// Decay is tabulated in steps of a millisecond; 32 of them halve the load.
 const STEP: u64 = 1_000_000 * Ticks::PER_NS;
 const STEPS: u64 = 32;
-/// One.
+/// The number 1 in fixed point.
 const UNIT: u64 = 1 << 20;
 
 /// 2 to the power of −i/32, in parts of [`UNIT`].
@@ -23,25 +22,25 @@ const LEFT: [u64; STEPS as usize + 1] = [
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Load {
     value: u64,
-    /// When it was that.
+    /// When `value` was computed.
     at: u64,
-    /// What it goes towards.
+    /// The limit that `value` approaches.
     towards: u64,
 }
 
-/// The rest of this load after a time.
+/// What is left of `value` after this time.
 fn left(value: u64, length: u64) -> u64 {
     let (steps, rest) = (length / STEP, length % STEP);
     let Some(halved) = value.checked_shr(u32::try_from(steps / STEPS).unwrap_or(u32::MAX)) else { return 0 };
     let first = LEFT[(steps % STEPS) as usize];
     let next = LEFT[(steps % STEPS) as usize + 1];
-    // Straight from step to step.
+    // Linear between two steps.
     let factor = first - (first - next) * rest / STEP;
     u64::try_from(u128::from(halved) * u128::from(factor) / u128::from(UNIT)).unwrap_or(u64::MAX)
 }
 
 impl Load {
-    /// What a thread of this weight counts that has always wanted a processor.
+    /// The load of a thread of this weight that has always wanted a processor.
     pub(super) fn of(weight: u32) -> u64 {
         u64::from(weight) * (UNIT / 1024)
     }
@@ -60,24 +59,24 @@ impl Load {
         self.value
     }
 
-    /// One more thread of this weight wants it from now on.
+    /// One more thread of this weight wants the processor from now on.
     pub(super) fn more(&mut self, now: u64, weight: u32) {
         self.now(now);
         self.towards = self.towards.saturating_add(Load::of(weight));
     }
 
-    /// One thread less.
+    /// One thread of this weight no longer wants it.
     pub(super) fn fewer(&mut self, now: u64, weight: u32) {
         self.now(now);
         self.towards = self.towards.saturating_sub(Load::of(weight));
     }
 
-    /// A thread that counts so much came here.
+    /// Adds the load of a thread that moves here.
     pub(super) fn add(&mut self, now: u64, load: u64) {
         self.value = self.now(now).saturating_add(load);
     }
 
-    /// A thread that counted this much went away, or has ended.
+    /// Takes out the load of a thread that moved away or ended.
     pub(super) fn take(&mut self, now: u64, load: u64) {
         self.value = self.now(now).saturating_sub(load);
     }
@@ -106,7 +105,7 @@ mod tests {
         assert_eq!(load.now(64 * STEP), UNIT * 3 / 4);
         load.fewer(64 * STEP, 1024);
         assert_eq!(load.now(96 * STEP), UNIT * 3 / 8);
-        // One that always wanted a processor comes, wants it, and goes again.
+        // A thread that always wanted a processor comes, wants this one, and leaves.
         load.add(96 * STEP, UNIT);
         load.more(96 * STEP, 1024);
         load.take(128 * STEP, UNIT);

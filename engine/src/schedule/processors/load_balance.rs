@@ -1,16 +1,16 @@
-//! Threads that change their processor without being woken: one that has nothing to do takes one, queues that differ much
-//! are evened out, and a thread that lost its processor to one that may use no other moves on.
+//! Moving threads that are not woken: idle processors pull threads, unequal queues are evened out, and a pre-empted
+//! thread moves to an idle processor.
 
 use super::Processors;
 use super::task::{NONE, TaskState};
 use crate::time::Ticks;
 
-/// Processors that are not idle compare queues at most once in this time for each processor (`sd_init` in
+/// A busy processor compares queues at most once in this time, multiplied by the number of processors (`sd_init` in
 /// kernel/sched/topology.c: a millisecond times `busy_factor`).
 const BALANCE_PER_CPU: u64 = 16_000_000 * Ticks::PER_NS;
 
 impl Processors<'_> {
-    /// A processor without threads takes one from the longest queue, or is idle.
+    /// A processor without threads pulls one from the longest queue, or stays idle.
     pub(super) fn newidle_balance(&mut self, at: u32) {
         self.give_back(at);
         let cpu = &mut self.cpus[at as usize];
@@ -33,9 +33,10 @@ impl Processors<'_> {
         }
     }
 
-    /// The idle processor takes a thread from the longest queue that has one for it. Whether there is one.
+    /// The idle processor takes a thread that may use it from the longest queue with one. Returns whether there was
+    /// one.
     fn steal_waiting(&mut self, at: u32, latency: u64) -> bool {
-        // Of equally long queues the first.
+        // Of equally long queues, the first.
         let mut longest = 0;
         let mut found = None;
         for (cpu, from) in self.cpus.iter().zip(0_u32..).filter(|(cpu, _)| cpu.queued() > 0) {
@@ -51,14 +52,14 @@ impl Processors<'_> {
         true
     }
 
-    /// From now to the first tick of the clock that is at least this far away.
+    /// Time from now to the clock's first tick that is at least this far away.
     pub(super) fn to_tick(&self, least: u64) -> u64 {
         let tick = self.parameters.tick.0.max(1);
         let past = self.agenda.now().saturating_add(least).wrapping_add(self.phase) % tick;
         if past == 0 { least } else { least.saturating_add(tick - past) }
     }
 
-    /// Idle processors look again when the clock has ticked and an interrupt has woken them.
+    /// Schedules the next look of idle processors: after the clock's next tick and the interrupt that wakes them.
     pub(super) fn await_tick(&mut self) {
         if self.tick.is_none() {
             let left = self.to_tick(1);
@@ -67,7 +68,7 @@ impl Processors<'_> {
         }
     }
 
-    /// The clock has ticked where threads wait: idle processors were notified, and each takes one.
+    /// After a tick each idle processor tries to pull a thread.
     pub(super) fn ticks(&mut self, entry: u32) {
         if self.tick != Some(entry) {
             return;
@@ -76,7 +77,7 @@ impl Processors<'_> {
         let idle: Vec<u32> = self.idle.from(0).collect();
         for at in idle {
             if self.queued == 0 || !self.steal_waiting(at, 0) {
-                // What becomes of it is up to its next turn.
+                // It rests until the next tick if threads wait elsewhere.
                 self.cpus[at as usize].resting = self.queued > 0;
             }
         }
@@ -85,7 +86,7 @@ impl Processors<'_> {
         }
     }
 
-    /// Removes a queued thread from one processor and counts it on another.
+    /// Moves a queued thread from one processor's sums to another's.
     fn migrate(&mut self, from: u32, to: u32, thread: u32) {
         let current = self.cpus[from as usize].current;
         if current != NONE
@@ -107,7 +108,7 @@ impl Processors<'_> {
         task.deadline = task.virtual_time.saturating_add(left);
     }
 
-    /// The thread has just lost this processor to one that may use no other: it goes to an idle one if it may.
+    /// A thread that has just been pre-empted on this processor moves to an idle one that it may use.
     pub(super) fn push_to_idle(&mut self, at: u32, thread: u32) {
         if self.tasks[thread as usize].state != TaskState::Queued {
             return;
@@ -118,7 +119,7 @@ impl Processors<'_> {
         }
     }
 
-    /// A queued thread of one processor gets another, idle one.
+    /// A queued thread moves from one processor to an idle one.
     fn migrate_to_idle(&mut self, from: u32, to: u32, thread: u32, latency: u64) {
         self.migrate(from, to, thread);
         if self.has_allowance(to) {
@@ -129,8 +130,7 @@ impl Processors<'_> {
         }
     }
 
-    /// The processor has just switched to another thread: if another one has at least two fewer that want it,
-    /// one moves.
+    /// After a switch: if another processor has at least two threads fewer than this one, a queued thread moves there.
     pub(super) fn load_balance(&mut self, at: u32) {
         let now = self.agenda.now();
         if now < self.cpus[at as usize].balanced {

@@ -5,8 +5,8 @@
 //! idle, else to an idle one, else it queues. A processor that becomes idle pulls a thread from the longest
 //! queue, or waits for the next tick of the clock ([`newidle_chance`]).
 //!
-//! Within an instant all threads that have a processor act first; then processors that were given up, or whose slice is
-//! over, are given away. Nothing here depends on anything but the program, the parameters and their seed.
+//! Within an instant all threads that have a processor act first. Then processors that were yielded, or whose slice is
+//! over, are rescheduled. Results depend only on the program, the parameters and their seed.
 
 mod cpu;
 mod dispatch;
@@ -34,9 +34,9 @@ use crate::numbers::Numbers;
 use crate::program::{ObjectId, Program};
 use crate::time::Ticks;
 
-/// Times beyond this are not simulated: they could not be added up any more.
+/// Times beyond this are not simulated: sums of them could overflow.
 const LATEST: u64 = u64::MAX / 4;
-/// A machine has no more processors than this. With fewer than threads want, each one that becomes idle looks at all.
+/// The most processors of a machine. With fewer than threads want, each one that becomes idle looks at all.
 const MOST_CPUS: u32 = 1 << 20;
 
 /// The processors.
@@ -48,35 +48,35 @@ pub struct Processors<'w> {
     cpus: Vec<Cpu>,
     /// Processors with no thread on them and none in their queue.
     idle: CpuSet,
-    /// Processors to be looked at when all has happened that happens at this instant.
+    /// Processors to be rescheduled at the end of this instant.
     flagged: Vec<u32>,
     /// Threads in all queues.
     queued: usize,
-    /// Threads that will do something by themselves: compute, act, or have a wait ended by the clock.
+    /// Threads that will act without help: they compute, act, or wait by the clock.
     live: usize,
-    /// Free spin locks with a spinning thread that has no processor.
+    /// Number of free spin locks that have spinning threads, all without a processor.
     spinners_on_free_locks: usize,
-    /// The entry of the agenda for the next tick, if an idle processor waits for it.
+    /// The agenda's entry for the next tick, if an idle processor waits for one.
     tick: Option<u32>,
-    /// How long before the start the clock ticked last.
+    /// Time from the clock's last tick to the start of the run.
     phase: u64,
     quota: Option<Quota>,
     numbers: Option<Numbers>,
-    /// How many have been drawn without them.
+    /// The last number that `draw` gave without a seed.
     drawn: u32,
     /// Sets of processors that threads are restricted to.
     masks: Vec<Vec<u32>>,
-    /// What it waited for by the clock has just ended.
+    /// The thread whose wait by the clock has just ended.
     expiring: u32,
-    /// It acts before all others.
+    /// The thread that acts before all others.
     urgent: u32,
     pub(super) accounting: CpuAccounting<'w>,
     pub(super) counts: Counts,
-    /// Where the time goes, if that is wanted.
+    /// The tree for the run's path, if it is kept.
     causes: Option<CauseTree>,
 }
 
-/// What the scheduler did.
+/// Counts of the scheduler's actions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// A processor switched to another thread than the one it had before.
@@ -87,19 +87,19 @@ pub struct Counts {
     pub migrations: u64,
     /// A processor had to stop because the quota was used up.
     pub throttled: u64,
-    /// It was cut off because its times grew too long to be added up.
+    /// The run was cut off, because sums of later times could overflow.
     pub overrun: bool,
 }
 
 impl<'w> Processors<'w> {
-    /// `program` gives the threads' nice values and processors.
+    /// `program` gives the threads' nice values and affinities.
     pub(super) fn new(
         program: &Program,
         parameters: SchedulerParameters,
         accounting: CpuAccounting<'w>,
     ) -> Processors<'w> {
         let threads = program.threads.len();
-        // More processors than threads are never used, unless threads ask for them by their number.
+        // More processors than threads are never used, unless a thread's affinity names higher numbers.
         let asked =
             program.threads.iter().flat_map(|thread| &thread.cpus).filter(|cpu| **cpu < parameters.cpus);
         let useful = u32::try_from(threads)
@@ -111,7 +111,7 @@ impl<'w> Processors<'w> {
             let mut mask: Vec<u32> = thread.cpus.iter().copied().filter(|number| *number < cpus).collect();
             mask.sort_unstable();
             mask.dedup();
-            // As the kernel treats a mask without any existing processor: all.
+            // As in the kernel, a mask without any existing processor allows all.
             let mask = (!mask.is_empty() && mask.len() < cpus as usize).then(|| {
                 let known = masks.iter().position(|known| *known == mask);
                 known.unwrap_or_else(|| {
@@ -153,23 +153,22 @@ impl<'w> Processors<'w> {
         }
     }
 
-    /// Keeps where the time goes. `background`: for each thread, whether it only runs for as long as the others
-    /// do.
+    /// Keeps the run's path. `background`: for each thread, whether it runs only as long as others do.
     pub(super) fn keep_causes(&mut self, background: Vec<bool>) {
         self.causes = Some(CauseTree::new(background, self.cpus.len()));
     }
 
-    /// The path of the run, which ended at this time, if it was kept.
+    /// The path of the run, which ended at this time; empty if it was not kept.
     pub(super) fn path(&mut self, end: u64) -> RunPath {
         self.causes.take().map(|causes| causes.path(end)).unwrap_or_default()
     }
 
-    /// The same, stretch by stretch from its start.
+    /// The path stretch by stretch, from its start.
     pub(super) fn route(&mut self, end: u64) -> Vec<PathStretch> {
         self.causes.take().map(|causes| causes.route(end)).unwrap_or_default()
     }
 
-    /// A number below 1,000. Without a seed each comes in turn: steps of the golden section.
+    /// A random number below 1,000. Without a seed, steps of the golden section give each number in turn.
     fn draw(&mut self) -> u32 {
         match &mut self.numbers {
             Some(numbers) => u32::try_from(numbers.below(1000)).unwrap_or(0),
@@ -184,12 +183,12 @@ impl<'w> Processors<'w> {
         &mut self.tasks[thread as usize]
     }
 
-    /// It is over.
+    /// Ends all intervals at the end of the run.
     pub(super) fn close(&mut self, end: u64) {
         self.accounting.close(end);
     }
 
-    /// What is next at this instant.
+    /// The next turn at this instant; `None` if there is none.
     fn turn(&mut self) -> Option<Turn> {
         loop {
             if self.urgent != NONE {
@@ -216,7 +215,7 @@ impl<'w> Processors<'w> {
         }
     }
 
-    /// The entry of the agenda is due.
+    /// Handles a due entry of the agenda.
     fn due(&mut self, thread: u32, entry: u32) -> Option<Turn> {
         if thread as usize == self.tasks.len() {
             self.refill(entry);
@@ -269,7 +268,7 @@ impl Machine for Processors<'_> {
             self.counts.overrun = true;
             return None;
         }
-        // Slices and quotas go on for ever; that alone helps no thread.
+        // Slices and quotas alone never end, but no thread acts by them.
         if self.live == 0 && self.spinners_on_free_locks == 0 {
             return None;
         }
@@ -334,7 +333,7 @@ impl Machine for Processors<'_> {
     }
 
     fn block(&mut self, thread: u32, why: Why) {
-        // What it spent lies within its wait, as does what it costs to begin one.
+        // The cost of waking others is spent during this wait.
         self.task(thread).debt = 0;
         self.deschedule(thread, Doing::Blocked(why));
     }

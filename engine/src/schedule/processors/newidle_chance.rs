@@ -1,9 +1,9 @@
-//! Whether a processor that becomes idle asks the others for a thread that waits. Since 2025 Linux throws dice
+//! Whether a processor that becomes idle asks the others for a waiting thread. Since 2025 Linux throws dice
 //! ("sched/fair: Proportional newidle balance"; `sched_balance_newidle` and `update_newidle_stats` in
-//! kernel/sched/fair.c): it asks as often in 1,024 times as asking has helped lately, half of the times at first. Where it
-//! does not, or finds nothing, it stays idle until a thread is woken on it or the clock of a processor with a queue ticks
-//! (`nohz_balancer_kick`): with a tick of 4 ms for 2 ms on average. Programs with more threads than processors lose a few
-//! percent by that.
+//! kernel/sched/fair.c). Of 1,024 times it asks as often as asking has helped lately; at first, half of the times. A
+//! processor that does not ask, or finds nothing, stays idle until a thread is woken on it or the clock of a processor
+//! with a queue ticks (`nohz_balancer_kick`). With a tick of 4 ms that takes 2 ms on average. Programs with more
+//! threads than processors lose a few percent by that.
 
 use super::Numbers;
 
@@ -12,7 +12,7 @@ const SIDES: u32 = 1024;
 /// After this many attempts the ratio is computed again, and half of the attempts are forgotten.
 const RENEWED: u32 = 1024;
 
-/// What a processor has learned about asking.
+/// One processor's record of how often asking helped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NewidleChance {
     times: u32,
@@ -28,10 +28,10 @@ impl NewidleChance {
         NewidleChance { times: RENEWED / 2, helped: RENEWED / 4, ratio: SIDES / 2, thrown: 0 }
     }
 
-    /// Throws the dice. If it asks: how many times one success counts, so that the ratio is that of all times.
+    /// Throws the dice. If the processor asks, returns the weight of a success, so that `helped` estimates all times.
     pub(super) fn asks(&mut self, numbers: Option<&mut Numbers>) -> Option<u32> {
         self.thrown = self.thrown.wrapping_add(1);
-        // Without a seed every side comes in turn: steps of the golden section.
+        // Without a seed, steps of the golden section give each side in turn.
         let side = match numbers {
             Some(numbers) => u32::try_from(numbers.below(u64::from(SIDES))).unwrap_or(0),
             None => self.thrown.wrapping_mul(633) % SIDES,
@@ -44,7 +44,7 @@ impl NewidleChance {
         Some((SIDES + weight / 2) / weight)
     }
 
-    /// One more attempt, which stands for `helped` successes.
+    /// Notes one attempt, which counts as `helped` successes.
     pub(super) fn learn(&mut self, helped: u32) {
         self.times = self.times.saturating_add(1);
         self.helped = self.helped.saturating_add(helped);
@@ -79,7 +79,7 @@ mod tests {
             let numbers = || numbers.map(Numbers::new);
             let first = share(400, true, numbers());
             assert!((0.4..0.6).contains(&first), "{first}");
-            // Not always: how many times a success counts is rounded, to once from two times in three on.
+            // Less than always: the weight of a success is rounded, to one from a ratio of two thirds on.
             let helped = share(100_000, true, numbers());
             assert!((0.7..0.8).contains(&helped), "{helped}");
             assert!(share(100_000, false, numbers()) < 0.05);

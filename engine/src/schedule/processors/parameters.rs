@@ -2,7 +2,7 @@
 
 use crate::time::Ticks;
 
-/// Processors, their scheduler and what it costs.
+/// Processors, the parameters of their scheduler, and its costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedulerParameters {
     /// Processors, at least 1.
@@ -11,25 +11,24 @@ pub struct SchedulerParameters {
     pub slice: Ticks,
     /// Taking one thread off a processor and putting another on it.
     pub switch_cost: Ticks,
-    /// From waking a thread to its first instruction, on a processor that has nothing else to do.
+    /// From waking a thread to its first instruction, on an idle processor.
     pub wake_latency: Ticks,
-    /// Of a hundred such times ten are longer than the first of these and one is longer than the second; 0: all are about
-    /// [`SchedulerParameters::wake_latency`].
+    /// The slowest tenth of such latencies is longer than the first of these, the slowest hundredth than the second; 0: all
+    /// are about [`SchedulerParameters::wake_latency`].
     pub slow_wakes: [Ticks; 2],
-    /// Of a thousand wake-ups of threads whose last processor is busy while another one is idle, how many get an idle one.
-    /// The others queue: kernels look at few processors, or prefer to keep idle ones idle (`select_idle_cpu` in
+    /// Of a thousand wake-ups of threads whose last processor is busy while another is idle, how many get an idle one. The
+    /// others queue: kernels look at few processors, or prefer to keep idle ones idle (`select_idle_cpu` in
     /// kernel/sched/fair.c).
     pub idle_found: u32,
-    /// Processor time that waking a thread on such a processor costs its waker, beyond what is in its
-    /// computing already: the interrupt that wakes the other processor. A thread that wakes several wakes
-    /// them one after the other.
+    /// Processor time that waking a thread on an idle processor costs its waker, beyond the time in its computing already:
+    /// the interrupt to the other processor. A thread that wakes several wakes them one after the other.
     pub wake_cost: Ticks,
-    /// Time between two ticks of the kernel's clock, for kernels whose idle processors ask the others for a waiting thread
-    /// by chance only ([`super::newidle_chance`]); 0: an idle processor takes a waiting thread at once.
+    /// Period of the kernel's clock, for kernels whose idle processors ask for a waiting thread only by chance
+    /// ([`super::newidle_chance`]); 0: an idle processor takes a waiting thread at once.
     pub tick: Ticks,
-    /// Processor time that all threads together may use, in hundredths of a processor (cgroup's `cpu.max`).
+    /// Processor time of all threads together, in hundredths of a processor (cgroup's `cpu.max`).
     pub quota: Option<u32>,
-    /// Decides what the parameters leave open; 0 is the plain order of processors and threads.
+    /// Seed for what the parameters leave open; 0: the plain order of processors and threads.
     pub seed: u64,
 }
 

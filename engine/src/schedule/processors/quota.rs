@@ -1,6 +1,6 @@
-//! A group's processor time: so much in each period of 100 ms for all its threads, taken by the processors in
-//! portions of 5 ms (kernel/sched/fair.c: `cpu.max`, `sched_cfs_bandwidth_slice_us`). A processor that gets
-//! no portion stops until the next period; a processor that becomes idle returns the rest of its portion.
+//! A group's quota of processor time in each period of 100 ms. Processors take it in portions of 5 ms
+//! (kernel/sched/fair.c: `cpu.max`, `sched_cfs_bandwidth_slice_us`). A processor that gets no portion stops until the
+//! next period; a processor that becomes idle returns the rest of its portion.
 
 use super::super::agenda::Agenda;
 use super::Processors;
@@ -14,11 +14,11 @@ const PORTION: u64 = Ticks::from_ns(5_000_000).0;
 #[derive(Debug)]
 pub(super) struct Quota {
     per_period: u64,
-    /// Left of the present period.
+    /// Rest of the present period's quota.
     pool: u64,
     /// Number of the present period.
     period: u64,
-    /// How long before the start the period began that the start is in.
+    /// Time from the beginning of the first period to the start of the run.
     offset: u64,
     /// Entry of the agenda for the next refill, if one is needed.
     refill: Option<u32>,
@@ -27,7 +27,7 @@ pub(super) struct Quota {
 }
 
 impl Quota {
-    /// The period begins with the start, or anywhere in it if something is left open.
+    /// With a seed the start lies anywhere in a period, otherwise at a period's beginning.
     pub(super) fn new(hundredths: u32, numbers: Option<&mut Numbers>) -> Quota {
         let per_period = u64::from(hundredths.max(1)).saturating_mul(PERIOD / 100);
         let offset = numbers.map_or(0, |numbers| numbers.below(PERIOD));
@@ -51,7 +51,7 @@ impl Quota {
 }
 
 impl Processors<'_> {
-    /// Whether a thread may run on this processor; takes a portion of the quota if need be.
+    /// Whether a thread may run on this processor; takes a portion of the quota if the last one is used up.
     pub(super) fn has_allowance(&mut self, at: u32) -> bool {
         let Some(quota) = &mut self.quota else { return true };
         let cpu = &mut self.cpus[at as usize];
@@ -63,7 +63,7 @@ impl Processors<'_> {
         cpu.allowance > 0
     }
 
-    /// The processor, whose thread is charged up to now, stops until there is a quota again.
+    /// Stops the processor, whose thread is charged up to now, until the next period.
     pub(super) fn throttle(&mut self, at: u32) {
         let current = self.cpus[at as usize].current;
         if current != NONE && self.tasks[current as usize].state != TaskState::Queued {
@@ -78,7 +78,7 @@ impl Processors<'_> {
         }
     }
 
-    /// A period begins in which stopped processors may run again.
+    /// A period begins: stopped processors may run again.
     pub(super) fn refill(&mut self, entry: u32) {
         let now = self.agenda.now();
         let Some(quota) = &mut self.quota else { return };
@@ -93,7 +93,7 @@ impl Processors<'_> {
         }
     }
 
-    /// The processor has nothing to do: what it took of the quota and did not use goes back.
+    /// The processor is idle: the unused part of its portion returns to the quota.
     pub(super) fn give_back(&mut self, at: u32) {
         let Some(quota) = &mut self.quota else { return };
         quota.advance(self.agenda.now());

@@ -1,11 +1,12 @@
-//! Which processor a woken thread goes to, and how it comes into its queue. [`super::load_balance`] moves it on.
+//! Which processor a woken thread goes to, and its place in the queue there. [`super::load_balance`] moves it later.
 
 use super::Processors;
 use super::load::Load;
 use super::task::{NONE, TaskState};
 
 impl Processors<'_> {
-    /// A woken thread finds its processor: the one it had last if that is idle, else an idle one if it finds one, else a queue.
+    /// Places a woken thread: on its last processor if that is idle, else on an idle one if the search finds one, else
+    /// in a queue.
     pub(super) fn select_task_rq(&mut self, thread: u32, by: Option<u32>) {
         let last = self.tasks[thread as usize].cpu;
         if let Some(at) = self.idle_for(thread, last) {
@@ -53,8 +54,8 @@ impl Processors<'_> {
         }
     }
 
-    /// No processor is idle: its last one, or the waker's if that has lately had less demand
-    /// (`wake_affine_weight` in kernel/sched/fair.c); for a new thread the one with the least demand.
+    /// The processor to queue on when no idle one was found: the last one, or the waker's if its recent load would be no more
+    /// (`wake_affine_weight` in kernel/sched/fair.c); for a new thread the one with the least recent load.
     fn shorter(&mut self, thread: u32, last: u32, near: Option<u32>) -> u32 {
         let near = near.filter(|near| *near != NONE && self.may_use(thread, *near));
         let now = self.agenda.now();
@@ -62,7 +63,7 @@ impl Processors<'_> {
             let own = self.task(thread).wanting.now(now);
             let mut wanted = |cpu: u32| self.cpus[cpu as usize].wanted_lately.now(now);
             return match near {
-                // Somewhat more counts as the same.
+                // Up to 8 % more counts as the same, as in the kernel.
                 Some(near)
                     if near != last
                         && wanted(near).saturating_add(own).saturating_mul(100)
@@ -78,7 +79,7 @@ impl Processors<'_> {
         all.into_iter().min_by_key(|cpu| self.cpus[*cpu as usize].wanted_lately.now(now)).unwrap_or(0)
     }
 
-    /// The thread wants this processor from now on, and what it has wanted lately counts there.
+    /// The thread wants this processor from now on, and its own recent load moves there.
     fn count(&mut self, at: u32, thread: u32) {
         let now = self.agenda.now();
         let task = &mut self.tasks[thread as usize];
@@ -98,7 +99,7 @@ impl Processors<'_> {
         self.cpus[at as usize].wanted_lately.more(now, weight);
     }
 
-    /// The thread, which counts on its processor, does not want it any more.
+    /// The thread no longer wants its processor.
     pub(super) fn discount(&mut self, thread: u32) {
         let now = self.agenda.now();
         let task = &mut self.tasks[thread as usize];
@@ -108,8 +109,8 @@ impl Processors<'_> {
         }
     }
 
-    /// A waker of a thread on an idle processor computes longer for it. Returns what it has spent on others
-    /// just before, which delays this thread.
+    /// Charges the waker for waking a thread on an idle processor. Returns earlier charges not computed yet, which
+    /// delay this wake-up.
     fn wake_ipi_ns(&mut self, by: Option<u32>) -> u64 {
         let cost = self.parameters.wake_cost.0;
         match by {
@@ -127,7 +128,7 @@ impl Processors<'_> {
         let latency = self.parameters.wake_latency.0;
         let [slow, slowest] = self.parameters.slow_wakes.map(|length| length.0);
         if slow > latency {
-            // Straight from one to the next of what is known of a thousand.
+            // Linear between the known quantiles of the latency.
             return match u64::from(self.draw()) {
                 drawn @ ..500 => between(latency / 2, latency, drawn, 500),
                 drawn @ 500..900 => between(latency, slow, drawn - 500, 400),
@@ -136,13 +137,13 @@ impl Processors<'_> {
             };
         }
         match &mut self.numbers {
-            // From half to one and a half of it.
+            // From half to one and a half of the median.
             Some(numbers) if latency > 1 => (latency / 2).saturating_add(numbers.below(latency)),
             _ => latency,
         }
     }
 
-    /// The thread counts among those that want the processor, as far behind or ahead as it was (EEVDF's placement).
+    /// Adds the thread to the processor's sums, with its lag from before (EEVDF's placement).
     pub(super) fn join(&mut self, at: u32, thread: u32) {
         let current = self.cpus[at as usize].current;
         if current != NONE
@@ -159,13 +160,13 @@ impl Processors<'_> {
             _ => 0,
         };
         let task = &mut self.tasks[thread as usize];
-        // A thread that was behind stays behind, within two slices; one that was ahead has waited for the
-        // others to catch up.
+        // A thread that was behind stays behind, by at most two slices. One that was ahead starts at the average: the
+        // others have caught up while it waited.
         let lag = task.lag.clamp(0, slice.saturating_mul(2));
         task.virtual_time = average.saturating_sub(lag);
         self.count(at, thread);
         let task = &mut self.tasks[thread as usize];
-        // A new thread starts with half a slice, so that it gets its first turn early.
+        // A new thread gets half a slice, so that its first turn comes early.
         let half = if first { slice / 2 } else { slice };
         task.deadline = task.virtual_time.saturating_add(half.max(1)).saturating_sub(jitter / 2);
         task.known = true;
@@ -182,8 +183,8 @@ impl Processors<'_> {
         self.queued += 1;
     }
 
-    /// Another thread has come to the queue: the one that has the processor now has it for a slice only, or loses it at
-    /// once if it has had its slice and the other one is due.
+    /// A thread has come to the queue: from now on the running thread has slices. It is pre-empted at once if its
+    /// protected slice is over and the new thread is due.
     pub(super) fn wakeup_preempt(&mut self, at: u32, thread: u32) {
         let cpu = &self.cpus[at as usize];
         let current = cpu.current;
@@ -199,7 +200,7 @@ impl Processors<'_> {
         }
         let alone = cpu.queued() == 1;
         if alone {
-            // Its slices have followed each other unnoticed.
+            // While it was alone, its slices followed each other without events.
             let slice = self.slice_of(own.weight);
             let task = self.task(current);
             let past = task.virtual_time.saturating_sub(task.deadline);
@@ -220,7 +221,7 @@ impl Processors<'_> {
     }
 }
 
-/// `part` of `of` parts of the way from one length to another.
+/// The length `part / of` of the way from one length to another.
 fn between(from: u64, to: u64, part: u64, of: u64) -> u64 {
     from.saturating_add(to.saturating_sub(from).saturating_mul(part) / of)
 }

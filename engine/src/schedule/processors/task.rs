@@ -6,14 +6,14 @@ use crate::program::ObjectId;
 /// No processor, no thread.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Where a thread is.
+/// A thread's state for the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TaskState {
     /// Not begun, over, or waiting without a processor.
     Off,
     /// In a processor's queue.
     Queued,
-    /// Given a processor; what that costs is not over yet.
+    /// On a processor, during the latency and the switch.
     Arriving,
     /// Computing.
     Running,
@@ -28,13 +28,13 @@ pub(super) struct Task {
     pub(super) state: TaskState,
     /// Its processor, or the last that it had.
     pub(super) cpu: u32,
-    /// Number of its valid entry in the agenda; others are out of date.
+    /// Number of its valid entry in the agenda; entries with other numbers are out of date.
     pub(super) event: Option<u32>,
-    /// It waited for no time at all: its turn at this instant is the end of that wait.
+    /// Its wait had length 0: its turn at this instant is the end of that wait.
     pub(super) expires: bool,
     /// The rest of its computation.
     pub(super) left: u64,
-    /// What it has spent on waking others and not computed yet ([`super::SchedulerParameters::wake_cost`]).
+    /// Cost of waking others that it has not computed yet ([`super::SchedulerParameters::wake_cost`]).
     pub(super) debt: u64,
     /// Up to when its processor time is accounted for.
     pub(super) charged: u64,
@@ -42,16 +42,16 @@ pub(super) struct Task {
     pub(super) virtual_time: i64,
     /// Virtual time at which its slice ends.
     pub(super) deadline: i64,
-    /// How far behind the others it was when it last gave its processor up (EEVDF's lag).
+    /// How far behind the average it was when it last left a processor (EEVDF's lag).
     pub(super) lag: i64,
     pub(super) weight: u32,
-    /// How much it has lately wanted a processor.
+    /// Its own recent load.
     pub(super) wanting: Load,
     /// It has been in a queue before.
     pub(super) known: bool,
-    /// The lock that it spins for, also while it is off its processor.
+    /// The lock that it spins for, even while it is off its processor.
     pub(super) spins_for: Option<ObjectId>,
-    /// Index of its processors in the list of masks.
+    /// Index of its affinity in the list of masks; `None`: all processors.
     pub(super) mask: Option<u32>,
 }
 
