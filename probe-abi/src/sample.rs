@@ -3,7 +3,7 @@
 use crate::Header;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// A thread's user stack at an instant. The collector makes it of a [`RawStack`] or [`RawCopy`] from the kernel programs.
+/// A thread's user stack at an instant. The collector makes it of a `RawStack` or `RawCopy` from the kernel programs.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Sample {

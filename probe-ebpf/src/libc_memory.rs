@@ -19,7 +19,7 @@ pub fn read_word(address: u64) -> Option<u64> {
     unsafe { bpf_probe_read_user(address as usize as *const u64) }.ok()
 }
 
-/// The kind of a mutex, as [`OperationFlags`] bits.
+/// The kind of a mutex, as `OperationFlags` bits.
 #[inline(always)]
 pub fn kind(site: *const LibcSite, mutex: u64) -> u16 {
     // SAFETY: a map value.

@@ -1,5 +1,5 @@
 //! longpole's kernel programs. One file per event family, with the same names as in `probe-abi`; only `ring`
-//! writes records, and only `filter` selects processes. The programs only read; they neither change nor deliberately slow it.
+//! writes records, and only `filter` selects processes. The programs only read the target; it is not slowed on purpose.
 
 #![no_std]
 #![no_main]

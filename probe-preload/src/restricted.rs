@@ -1,6 +1,6 @@
 //! Threads that may no longer read the clock or call the kernel: strict seccomp leaves four system calls
 //! and takes the time stamp counter away, `PR_SET_TSC` takes only the counter. Both are noticed in advance
-//! ([`crate::seccomp`]). From then on such a thread's operations are counted, and nothing else is done for
+//! (`seccomp.rs`). From then on such a thread's operations are counted, and nothing else is done for
 //! them.
 //!
 //! A silent thread has an epoch that no process has, so that its operations take the slow path and other

@@ -5,8 +5,8 @@ use crate::target::memory;
 use probe_abi::interpose::SharedWord;
 use std::sync::atomic::Ordering;
 
-/// The rings get this fraction of the available memory, an eighth. Records that were taken from the rings and wait for
-/// their place in time order may use as much again.
+/// The rings get this fraction of the available memory, an eighth. Records that were taken from them and wait for their
+/// place in time order may use as much again, and those still in the rings then come on top.
 const PART: u64 = 8;
 /// With less memory, hardly anything could be recorded even of a few threads.
 const LEAST_BYTES: u64 = 1 << 20;

@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// Niceness while attaching, as the ring reader's.
 const NICE: i32 = -10;
 
-/// Cuts into groups of at most [`POINTS`] breakpoints; an item with more is a group of its own.
+/// Cuts into groups of at most `POINTS` breakpoints; an item with more is a group of its own.
 pub(crate) fn in_small_groups<T>(all: &[T], points: impl Fn(&T) -> usize) -> impl Iterator<Item = &[T]> {
     let mut rest = all;
     std::iter::from_fn(move || {

@@ -172,7 +172,7 @@ fn sockets(settings: &Settings, btf: &Btf<'_>) -> Option<Settings> {
 }
 
 /// Offsets from a running thread to its CPU's pre-emption counter: two members to follow, and the distance of the
-/// counter from the second. Without `CONFIG_FAIR_GROUP_SCHED` there is no such path; contexts are then unknown.
+/// counter from the run queue at their end. Without `CONFIG_FAIR_GROUP_SCHED` there is no such path; contexts are then unknown.
 fn context(btf: &Btf<'_>) -> Option<(u32, u32, u32)> {
     let from = btf.per_cpu_offset("runqueues")?;
     let to = match btf.per_cpu_offset("__preempt_count") {

@@ -55,7 +55,7 @@ pub(crate) struct Loaded {
     pub(crate) logger: Option<EbpfLogger<&'static dyn log::Log>>,
 }
 
-/// Loads the maps. The programs are loaded later, with [`Loaded::programs`] or as they are attached.
+/// Loads the maps. The programs are loaded later, with `Loaded::programs` or as they are attached.
 pub(crate) fn load(kernel: &KernelLayout, options: &LoadOptions) -> Result<Loaded, ProbeError> {
     let object = object()?;
     let mut settings = kernel.settings;

@@ -200,7 +200,7 @@ impl LockProbes {
         const WORDS: usize = size_of::<LibcProcess>() / 8;
         let words: [u64; WORDS] = zerocopy::transmute!(process);
         let mut map = processes(ebpf)?;
-        // Without ranges there is nothing to add to an entry that the kernel program made at the loader's start.
+        // Without ranges an existing entry is kept: the kernel program may have set the loader's range in it.
         if probes.own.is_empty() && map.get(&probes.pid, 0).is_ok() {
             return Ok(());
         }

@@ -25,7 +25,7 @@ use crate::target::listening;
 const PROGRAMS: [&str; 4] = ["inet_sock_set_state", "sock_send_length", "sock_recv_length", "sk_data_ready"];
 
 /// Assumed cost of a message of a recorded process, nanoseconds of CPU time. The programs also run when the message arrives,
-/// and for the other end if that is on this machine. Measured here: 0.2 to 0.3 µs for a run.
+/// and for the other end if that is on this machine. Measured here: 0.2 to 0.3 µs.
 const MESSAGE_NS: u64 = 400;
 
 /// Most sums kept: those with the most requests.

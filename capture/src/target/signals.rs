@@ -24,7 +24,7 @@ pub enum Reaction {
     WaitForCommand,
     /// Send the signal to the command, then go on until that ends.
     Forward,
-    /// End at once without saving.
+    /// Give up at once.
     Abort,
 }
 

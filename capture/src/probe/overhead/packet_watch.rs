@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// The programs are detached if no packet is of use for this long.
 const WINDOW: Duration = Duration::from_secs(2);
-/// With fewer network interrupts a second, following packets costs too little to matter: some 0.2 µs for each.
+/// With fewer network interrupts a second, following packets costs too little to matter: some 0.2 µs for a packet.
 const MANY: u64 = 2_000;
 /// Pause after a trial that found nothing; then it doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
