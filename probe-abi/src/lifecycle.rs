@@ -12,7 +12,7 @@ pub struct Fork {
     pub header: Header,
     /// The new thread.
     pub child_tid: u32,
-    /// Its process.
+    /// The new thread's process.
     pub child_pid: u32,
     /// The child's start time (`task_struct.start_time`, `CLOCK_MONOTONIC`), 0 if not known.
     pub child_start_ns: u64,
@@ -82,7 +82,7 @@ pub struct Rename {
     pub header: Header,
     /// The renamed thread.
     pub renamed_tid: u32,
-    /// Its process.
+    /// The renamed thread's process.
     pub renamed_pid: u32,
     /// The new name, NUL padded.
     pub comm: [u8; 16],

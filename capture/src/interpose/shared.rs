@@ -57,7 +57,7 @@ impl Shared {
         Ok(shared)
     }
 
-    /// What lies where.
+    /// The layout of the memory.
     pub fn layout(&self) -> SharedLayout {
         self.layout
     }

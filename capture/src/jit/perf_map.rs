@@ -21,9 +21,9 @@ pub enum MapRefused {
     /// It belongs to neither the process's user nor root.
     #[error("it belongs to user {owner}, the process to user {user}")]
     Owner {
-        /// Of the file.
+        /// User id of the file's owner.
         owner: u32,
-        /// Of the process.
+        /// User id of the process.
         user: u32,
     },
     /// It has a second name, which may belong to another user.

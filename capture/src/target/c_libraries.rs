@@ -28,7 +28,7 @@ pub struct CLibrary {
     pub file: File,
     /// File name, safe to print.
     pub name: String,
-    /// What it is.
+    /// Its part in the C library.
     pub kind: CLibraryKind,
     /// Its addresses in the process, from the first instruction up to the last; `None`: it is not mapped yet.
     pub range: Option<(u64, u64)>,

@@ -309,7 +309,7 @@ mod tests {
         assert_eq!((sampler.waiting, sampler.waiting_bytes, sampler.past.len()), (0, 0, 0));
     }
 
-    /// The same, of those that come later.
+    /// A stack that finds no room when it is reported late is counted as such, too.
     #[test]
     fn a_stack_without_room_when_it_is_told_is_counted_as_such() {
         let (mut late, _asked, tell) = played();

@@ -27,9 +27,9 @@ const NICE: i32 = -10;
 /// A question about a process that has run its program since `since_ns`.
 #[derive(Debug)]
 pub enum Ask {
-    /// Where has it code besides `known`? New code exists since `new_ns` at the latest, or as `told`.
+    /// Asks for code besides `known`. New code exists since `new_ns` at the latest, or since the reports in `told`.
     Look { pid: u32, since_ns: u64, new_ns: u64, known: Arc<Vec<Code>>, told: Vec<Told> },
-    /// The unwind tables of this code.
+    /// Asks for the unwind tables of this code.
     Tables { pid: u32, since_ns: u64, code: Code },
 }
 
